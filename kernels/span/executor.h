@@ -1,0 +1,82 @@
+// The attention executor: gathers runs of keys, scores, adds bias, masks by intervals,
+// takes an online softmax over the union of a tile's spans, sums values.
+//
+//   score = scale * ((q + q_add) . k) + Added + scale * ((q + dot_add) . R[entry])
+//
+// A row's bits depend on its sequence, the weights and the instruction set: never on the
+// batch, on how rows are cut into tiles, or on threads (see "Determinism" in README.md).
+// A row that sees no key yields zeros.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/base/cpu_features.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/workspace.h"
+#include "kernels/span/plan.h"
+
+namespace longview::kernels {
+
+enum class DType : int32_t { kFloat32 = 0, kBFloat16 = 1 };
+
+enum class Layout : int32_t {
+  kRows = 0,    // [row, head, D] with strides; the plan's SlotMap says which row a slot is.
+  kPanels = 1,  // Already in the panel layout of this process (KvLayout), one run of blocks.
+  kPaged = 2,   // Blocks in the panel layout, one list of block ids per sequence.
+};
+
+// Keys and values of one origin. Borrowed for the call. k == v is legal.
+struct Source {
+  const void* k = nullptr;
+  const void* v = nullptr;
+  DType dtype = DType::kFloat32;
+  Layout layout = Layout::kRows;
+  // kRows: strides in elements. A row stride of 0 is one constant row for all slots.
+  int64_t k_row_stride = 0, k_head_stride = 0;
+  int64_t v_row_stride = 0, v_head_stride = 0;
+  // kPaged: sequence s owns blocks block_table[seq_offset[s]] ..; slot j of the sequence lies
+  // in its block j / 64.
+  const int32_t* block_table = nullptr;
+  const int32_t* seq_offset = nullptr;
+  // One bit per slot, bit j % 64 of word j / 64; 0 = a hole. Null: no holes.
+  const uint64_t* valid = nullptr;
+  const float* q_add = nullptr;  // [H, Dk] added to the query for this source; or null.
+};
+
+// A bias table. Added: fp32 [H, entries] with head_stride (0 = one for all heads).
+// Dotted: rows of dtype [H, entries, Dk] with strides, and an optional dot_add [H, Dk].
+struct Table {
+  const void* data = nullptr;
+  DType dtype = DType::kFloat32;
+  int64_t head_stride = 0;
+  int64_t entry_stride = 1;
+  const float* dot_add = nullptr;
+};
+
+// One attention over one plan. All memory is the caller's.
+struct Call {
+  const void* q = nullptr;  // [rows, H, Dk] of dtype `dtype`, strides in elements.
+  void* out = nullptr;      // [rows, H, Dv] of dtype `dtype`; only the tiles' rows are written.
+  DType dtype = DType::kFloat32;
+  int64_t q_row_stride = 0, q_head_stride = 0;
+  int64_t out_row_stride = 0, out_head_stride = 0;
+  int Dk = 0, Dv = 0;  // 1 .. kMaxHeadDim.
+  int H = 0;
+  int kv_group = 1;  // Query heads per key head: query head h reads key head h / kv_group.
+  float scale = 1.0f;  // Applied to finished fp32 scores; never folded into bf16 weights.
+  std::span<const Source> sources;
+  std::span<const Table> tables;
+};
+
+// Scratch for one run: panels of fresh keys and values, partial states, per-thread blocks.
+WorkspaceBytes Measure(const Plan& plan, const Call& call, Isa isa);
+
+// Runs the plan. Allocates nothing, throws nothing, owns no thread.
+//
+// REQUIRES: `workspace` holds Measure(plan, call, isa) for pool.threads() threads; the CPU
+// can run `isa`; Isa::kScalar is the obviously-right reference.
+void RunPlan(const Plan& plan, const Call& call, const Workspace& workspace,
+             const ParallelFor& pool, Isa isa);
+
+}  // namespace longview::kernels

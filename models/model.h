@@ -1,0 +1,257 @@
+// The one interface between the server and the models.
+//
+// Names no LibTorch, JSON, gRPC or protobuf type: the server includes this and nothing else
+// of models/. A request goes Prepare -> (queue) -> Begin -> Advance... -> Take.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace longview::models {
+
+// Element types of host tensors; names as in the Open Inference Protocol.
+enum class TensorType { kFp32, kInt64, kInt32, kBool, kBytes };
+
+// An answer's tensor. kBytes keeps its elements in `strings`, all others in `data`
+// (row-major, little-endian).
+struct HostTensor {
+  std::string name;
+  TensorType type = TensorType::kFp32;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> data;
+  std::vector<std::string> strings;
+
+  std::span<const float> floats() const {
+    return {reinterpret_cast<const float*>(data.data()), data.size() / sizeof(float)};
+  }
+};
+
+enum class Task {
+  kTextClassification,
+  kTextPairClassification,
+  kMultipleChoice,
+  kTokenClassification,
+  kQuestionAnswering,
+  kFillMask,
+  kEmbedding,
+  kTextGeneration,
+  kText2TextGeneration,
+  kImageClassification,
+  kObjectDetection,
+  kImageFeatures,
+};
+
+std::string_view TaskName(Task task);  // "text-classification", ...
+std::optional<Task> ParseTask(std::string_view name);
+
+// A tensor a model takes or gives under the Open Inference Protocol; -1 = any extent.
+struct TensorSpec {
+  std::string name;
+  TensorType type;
+  std::vector<int64_t> shape;
+  bool by_default = true;  // Outputs: answered when a request names none.
+};
+
+// How classification scores become probabilities.
+enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
+
+// Facts of a loaded model, constant after load.
+struct ModelInfo {
+  std::string family;  // "longformer"
+  std::string architecture;  // "LongformerForSequenceClassification"
+  Task task = Task::kEmbedding;
+  std::vector<Task> tasks;  // `task` first.
+  std::vector<std::string> labels;  // By id.
+  ProblemType problem_type = ProblemType::kSingleLabel;
+  int max_tokens = 0;  // Specials included; 0 = not a text model.
+  int64_t max_pixels = 0;
+  int embedding_width = 0;
+  bool has_tokenizer = false;
+  std::string dtype;   // "fp32", "bf16"
+  std::string device;  // "cpu"
+  double parameters = 0;
+  double memory_bytes = 0;  // Resident weights, packed ones counted once.
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> outputs;
+};
+
+// One sequence as token ids, special tokens included by the caller.
+struct TokenInput {
+  std::vector<int32_t> ids;
+  std::vector<uint8_t> attention_mask;  // 0/1 per token; empty = all 1.
+  std::vector<int32_t> token_type_ids;  // Empty = 0.
+  std::optional<std::vector<uint8_t>> global_mask;  // 0/1; unset = the task's default.
+};
+
+// What a client asks of a text model: one item. Fields a task does not use stay empty; a
+// field that is set but means nothing to the model is an error of Prepare.
+struct Request {
+  Task task = Task::kTextClassification;
+
+  // The document: text, or tokens (exactly one).
+  std::optional<std::string> text;
+  std::optional<TokenInput> tokens;
+  // The second text of a pair, or the question (QA: `text` is the document).
+  std::optional<std::string> text_pair;
+  std::optional<TokenInput> tokens_pair;
+  std::optional<std::string> question;
+  // Multiple choice: each is paired with `text`; or whole sequences.
+  std::vector<std::string> choices;
+  std::vector<TokenInput> choice_tokens;
+
+  bool truncate = false;
+  std::optional<std::vector<int32_t>> global_positions;  // Token positions.
+  std::vector<std::string> global_tokens;  // Every occurrence of these becomes global.
+
+  std::string aggregation;  // "" = simple.
+  std::string pooling;      // "" = the model's.
+  std::optional<bool> normalize;
+  int top_k = 0;              // 0 = the task's default.
+  int max_answer_tokens = 0;  // 0 = 30.
+
+  // Names of tensors wanted in Answer::tensors ("logits", "embedding", "last_hidden_state",
+  // "start_logits", "end_logits"); work that none of them needs is not done.
+  std::vector<std::string> tensors;
+  // Whether the typed results below are wanted (labels, entities, answers, masks).
+  bool typed = true;
+};
+
+struct LabelScore {
+  int id = 0;
+  std::string name;
+  float score = 0;
+};
+
+// Positions: code points of the text, or tokens if the request had tokens; end exclusive.
+struct EntitySpan {
+  std::string label;
+  float score = 0;
+  std::string text;
+  int start = 0, end = 0;
+};
+
+struct AnswerSpan {
+  std::string text;
+  float score = 0, probability = 0;
+  int start = 0, end = 0;
+};
+
+struct MaskFill {
+  struct Candidate {
+    int token_id = 0;
+    std::string token;
+    float logprob = 0;
+  };
+  int position = 0;
+  std::vector<Candidate> candidates;
+};
+
+struct ItemUsage {
+  int input_tokens = 0;
+  int output_tokens = 0;
+  int cached_tokens = 0;
+  int truncated_tokens = 0;
+  int width = 0, height = 0;
+};
+
+// The result of one item.
+struct Answer {
+  std::vector<HostTensor> tensors;  // In the order of Request::tensors.
+  std::vector<LabelScore> labels;   // Best first; regression: raw outputs by id.
+  std::vector<EntitySpan> entities;
+  std::vector<AnswerSpan> answers;  // Best first.
+  std::vector<MaskFill> masks;
+  ItemUsage usage;
+
+  const HostTensor* Find(std::string_view name) const;
+};
+
+// What an item costs. Bytes are exact, seconds a calibrated prediction.
+struct Cost {
+  double seconds = 0;
+  double state_bytes = 0;      // Held from admission to the end (generation).
+  double workspace_bytes = 0;  // Scratch while it runs alone.
+};
+
+// A prepared request: tokens or pixels with a known cost. Immutable, owned by the caller;
+// must not outlive its model.
+class Item {
+ public:
+  virtual ~Item() = default;
+  const Cost& cost() const { return cost_; }
+  const ItemUsage& usage() const { return usage_; }
+
+ protected:
+  Cost cost_;
+  ItemUsage usage_;
+};
+
+// A batch in flight. Used by one executor thread; not thread-safe.
+class Run {
+ public:
+  virtual ~Run() = default;
+  // Does the next layer for all items not dropped; returns whether work is left.
+  virtual bool Advance() = 0;
+  // Nobody waits for item i any more; later layers skip it where that saves work.
+  virtual void Drop(int i) = 0;
+  // The answer of item i, once Advance returned false. Each i at most once.
+  virtual absl::StatusOr<Answer> Take(int i) = 0;
+};
+
+// A loaded model. const methods are thread-safe; Begin and the Run it returns belong to the
+// device's executor thread.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelInfo& info() const = 0;
+
+  // Tokenises and checks. INVALID_ARGUMENT names field, value and limit; UNIMPLEMENTED if the
+  // model lacks the task.
+  virtual absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const = 0;
+
+  // The cost of a document of `tokens` tokens, without a document.
+  virtual absl::StatusOr<Cost> EstimateTokens(int tokens) const = 0;
+
+  // REQUIRES: items are this model's and outlive the run.
+  virtual std::unique_ptr<Run> Begin(std::span<const Item* const> items) const = 0;
+
+  // Runs a few shapes, fixes the constants of Cost::seconds. Call once, before serving, on
+  // the executor thread (or any thread while nothing else runs).
+  virtual absl::Status WarmUp() = 0;
+};
+
+struct LoadOptions {
+  std::string dtype = "auto";  // auto, fp32, bf16, fp16
+  std::string device = "cpu";
+};
+
+// Reads a model directory. Errors name the file, the tensor or key, and what was expected.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
+                                                 const LoadOptions& options);
+
+// What a directory is, can do and lacks, without loading weights (headers are read).
+struct Inspection {
+  bool servable = false;
+  std::string report;  // Several lines for a person.
+  std::string error;   // First problem, one line; empty if servable.
+};
+Inspection InspectDirectory(const std::string& directory);
+
+// Sets the compute threads of the whole process. Call once, before any load.
+void SetComputeThreads(int threads);
+
+// One line for logs: library versions, instruction sets chosen.
+std::string DescribeBackend();
+
+}  // namespace longview::models

@@ -1,0 +1,92 @@
+// Every call of both APIs, independent of the transport. gRPC and HTTP are thin shells
+// around this: they parse into the protobuf request, call here, and send the response.
+//
+// Nothing is computed here and nothing blocks; replies come from other threads, except
+// that errors found at once may be replied inside the call.
+#pragma once
+
+#include <string_view>
+
+#include "inference/grpc_service.pb.h"
+#include "longview/v1/models.pb.h"
+#include "longview/v1/text.pb.h"
+#include "longview/v1/vision.pb.h"
+#include "server/call.h"
+#include "server/engine.h"
+#include "server/lifecycle.h"
+#include "server/metrics/metrics.h"
+#include "server/model_store.h"
+
+namespace longview::server {
+
+// Limits and switches the API enforces.
+struct ApiOptions {
+  size_t max_message_bytes = 64u << 20;
+  bool allow_model_control = true;
+};
+
+// Holds what a call needs in order to be cancelled: all engine calls it started.
+// Thread-safe; Cancel may come at any time, also before the call has submitted anything.
+class PendingCall;
+
+// Thread-safe. Borrowed collaborators outlive it.
+class Api {
+ public:
+  Api(ModelStore& store, Engine& engine, Lifecycle& lifecycle, Metrics& metrics,
+      ApiOptions options);
+  ~Api();
+
+  // ---- longview.v1. The returned handle cancels; dropping it does not. ----
+  using Pending = std::shared_ptr<PendingCall>;
+  static void Cancel(const Pending& call);
+
+  Pending Classify(const CallInfo& info, const longview::v1::ClassifyRequest& request,
+                   Reply<longview::v1::ClassifyResponse> reply);
+  Pending ClassifyTokens(const CallInfo& info, const longview::v1::ClassifyTokensRequest& request,
+                         Reply<longview::v1::ClassifyTokensResponse> reply);
+  Pending AnswerQuestion(const CallInfo& info, const longview::v1::AnswerQuestionRequest& request,
+                         Reply<longview::v1::AnswerQuestionResponse> reply);
+  Pending FillMask(const CallInfo& info, const longview::v1::FillMaskRequest& request,
+                   Reply<longview::v1::FillMaskResponse> reply);
+  Pending Embed(const CallInfo& info, const longview::v1::EmbedRequest& request,
+                Reply<longview::v1::EmbedResponse> reply);
+  Pending Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
+                   Reply<longview::v1::EstimateResponse> reply);
+
+  absl::StatusOr<longview::v1::ListModelsResponse> ListModels() const;
+  absl::StatusOr<longview::v1::Model> GetModel(const longview::v1::GetModelRequest& request) const;
+  void LoadModel(const longview::v1::LoadModelRequest& request, Reply<longview::v1::Model> reply);
+  void UnloadModel(const longview::v1::UnloadModelRequest& request,
+                   Reply<longview::v1::Model> reply);
+
+  // ---- Open Inference Protocol ----
+  bool ServerLive() const;   // The event loops turn and waiting work is being admitted.
+  bool ServerReady() const;  // Start-up models warm, not draining.
+  // OK with false for a known model that is not ready or an unknown one on gRPC.
+  absl::StatusOr<bool> ModelReady(std::string_view name, std::string_view version) const;
+  inference::ServerMetadataResponse ServerMetadata() const;
+  absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(std::string_view name,
+                                                                 std::string_view version) const;
+  absl::StatusOr<inference::ModelConfigResponse> ModelConfig(std::string_view name,
+                                                             std::string_view version) const;
+  absl::StatusOr<inference::ModelStatisticsResponse> ModelStatistics(
+      std::string_view name, std::string_view version) const;  // name "" = all
+  inference::RepositoryIndexResponse RepositoryIndex(bool ready_only) const;
+  void RepositoryModelLoad(const inference::RepositoryModelLoadRequest& request,
+                           Reply<inference::RepositoryModelLoadResponse> reply);
+  void RepositoryModelUnload(const inference::RepositoryModelUnloadRequest& request,
+                             Reply<inference::RepositoryModelUnloadResponse> reply);
+  // Typed contents in, typed contents out; raw in, raw out. Response parameters: queue_us,
+  // compute_us, batch_items, truncated_tokens.
+  Pending Infer(const CallInfo& info, const inference::ModelInferRequest& request,
+                Reply<inference::ModelInferResponse> reply);
+
+  const ApiOptions& options() const;
+  ModelStore& store() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longview::server

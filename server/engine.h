@@ -1,0 +1,54 @@
+// Runs requests: prepares them on a pool, admits, queues, batches, computes, answers.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+#include "server/call.h"
+#include "server/model_store.h"
+
+namespace longview::server {
+
+// An answered item with where its time went.
+struct Completed {
+  models::Answer answer;
+  double queue_seconds = 0;
+  double compute_seconds = 0;
+  double total_seconds = 0;
+  int batch_items = 0;
+};
+
+struct Estimated {
+  models::Cost cost;
+  models::ItemUsage usage;
+  double queue_seconds = 0;  // Work in front of it now.
+  bool fits = true;
+  std::string reason;
+};
+
+// Thread-safe. Submit never blocks and never runs `done` inside itself.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // One item. `done` gets the answer, or: INVALID_ARGUMENT / UNIMPLEMENTED (Prepare),
+  // RESOURCE_EXHAUSTED with retry delay (queue, memory), DEADLINE_EXCEEDED, CANCELLED,
+  // UNAVAILABLE (draining).
+  virtual CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
+                        Reply<Completed> done) = 0;
+
+  // Takes effect while queued and between layers. `done` still runs, with CANCELLED. Unknown
+  // or finished ids are ignored.
+  virtual void Cancel(CallId id) = 0;
+
+  // Runs nothing; `request` set: prepared on the pool. Else `tokens` counts.
+  virtual void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                        Reply<Estimated> done) = 0;
+
+  // Predicted seconds of queued and running work.
+  virtual double QueuedSeconds() const = 0;
+
+  // Liveness: false if work waits, the device is idle and nothing was admitted for long.
+  virtual bool Progressing() const = 0;
+};
+
+}  // namespace longview::server

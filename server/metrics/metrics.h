@@ -1,0 +1,64 @@
+// Every metric of the server, by the names users see. Wraps prometheus-cpp; no other file
+// of the server includes it.
+//
+// Thread-safe. Histograms are sharded by prometheus-cpp's own atomics; gauges are read at
+// scrape time from whoever registered them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace longview::server {
+
+// What a model's series are labelled with; a name the server does not know is "".
+struct ModelLabels {
+  std::string model;
+  std::string version;
+};
+
+enum class Phase { kPreprocess, kForward, kPrefill, kDecode, kPostprocess };
+enum class RejectReason { kQueue, kMemory, kDeadline, kAuth, kDraining };
+enum class CancelStage { kQueued, kRunning };
+
+// Read at scrape time. Runs on the scraping thread; must not block for long.
+struct SchedulerGauges {
+  double queued_requests = 0;
+  double running_requests = 0;
+  double queued_work_seconds = 0;
+};
+
+class Metrics {
+ public:
+  // Constant labels of build_info.
+  Metrics(std::string version, std::string commit, std::string device);
+  ~Metrics();
+
+  // A model's series exist at 0 from load, and stay after unload with model_ready 0.
+  void ModelLoaded(const ModelLabels& model, double memory_bytes, double load_seconds);
+  void ModelUnloaded(const ModelLabels& model);
+  void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
+
+  void RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,
+                   absl::StatusCode code, double seconds);
+  void Queued(const ModelLabels& model, double seconds);
+  void Computed(const ModelLabels& model, Phase phase, double seconds);
+  void Batch(const ModelLabels& model, int items, int64_t tokens, double predicted_seconds,
+             double actual_seconds);
+  void Tokens(const ModelLabels& model, std::string_view kind, int64_t tokens);
+  void Rejected(const ModelLabels& model, RejectReason reason);
+  void Cancelled(const ModelLabels& model, CancelStage stage);
+  void WastedTokens(const ModelLabels& model, std::string_view reason, int64_t tokens);
+
+  // Exposition format text 0.0.4, process metrics included.
+  std::string Serialize() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longview::server

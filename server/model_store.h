@@ -1,0 +1,63 @@
+// Which models there are: finds, loads, swaps and unloads them while others serve.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "models/model.h"
+
+namespace longview::server {
+
+enum class ModelState { kReady, kLoading, kUnavailable };
+
+// A loaded, warm model. A request holds one from admission to its answer, so a model cannot
+// be freed under it.
+struct ServedModel {
+  std::string name;
+  std::string version;
+  uint32_t id = 0;  // Unique per load; the scheduler's name for it.
+  std::unique_ptr<models::Model> model;
+  double load_seconds = 0;
+};
+using ModelHandle = std::shared_ptr<const ServedModel>;
+
+struct ModelStatus {
+  std::string name;
+  std::string version;
+  ModelState state = ModelState::kUnavailable;
+  std::string reason;
+  ModelHandle handle;  // Null unless ready.
+};
+
+// Thread-safe; no call blocks on a load.
+class ModelStore {
+ public:
+  virtual ~ModelStore() = default;
+
+  // The loaded model. version "" = the loaded one. NOT_FOUND lists what there is;
+  // UNAVAILABLE with a retry delay while it loads.
+  virtual absl::StatusOr<ModelHandle> Find(std::string_view name,
+                                           std::string_view version) const = 0;
+
+  // name "" allowed if exactly one ready model has the task; the error lists candidates.
+  virtual absl::StatusOr<ModelHandle> FindForTask(std::string_view name, std::string_view version,
+                                                  models::Task task) const = 0;
+
+  // Every directory found under --models, loaded or not, sorted by name.
+  virtual std::vector<ModelStatus> List() const = 0;
+
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+  // Answers when warm; reloading a loaded model swaps it in after it is warm.
+  virtual void Load(std::string_view name, Done done) = 0;
+  // Answers when the model's work is finished and its memory is free.
+  virtual void Unload(std::string_view name, Done done) = 0;
+
+  // Every start-up model has become warm once; later loads and unloads do not change it.
+  virtual bool StartupComplete() const = 0;
+};
+
+}  // namespace longview::server

@@ -1,0 +1,47 @@
+#include "models/model.h"
+
+#include <array>
+#include <utility>
+
+namespace longview::models {
+namespace {
+
+constexpr std::array<std::pair<Task, std::string_view>, 12> kTaskNames = {{
+    {Task::kTextClassification, "text-classification"},
+    {Task::kTextPairClassification, "text-pair-classification"},
+    {Task::kMultipleChoice, "multiple-choice"},
+    {Task::kTokenClassification, "token-classification"},
+    {Task::kQuestionAnswering, "question-answering"},
+    {Task::kFillMask, "fill-mask"},
+    {Task::kEmbedding, "embedding"},
+    {Task::kTextGeneration, "text-generation"},
+    {Task::kText2TextGeneration, "text2text-generation"},
+    {Task::kImageClassification, "image-classification"},
+    {Task::kObjectDetection, "object-detection"},
+    {Task::kImageFeatures, "image-features"},
+}};
+
+}  // namespace
+
+std::string_view TaskName(Task task) {
+  for (const auto& [value, name] : kTaskNames) {
+    if (value == task) return name;
+  }
+  return "";
+}
+
+std::optional<Task> ParseTask(std::string_view name) {
+  for (const auto& [value, task_name] : kTaskNames) {
+    if (task_name == name) return value;
+  }
+  return std::nullopt;
+}
+
+const HostTensor* Answer::Find(std::string_view name) const {
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace longview::models

@@ -22,8 +22,9 @@ namespace longview::models {
 // Element types of host tensors; names as in the Open Inference Protocol.
 enum class TensorType { kFp32, kInt64, kInt32, kBool, kBytes };
 
-// An answer's tensor. kBytes keeps its elements in `strings`, all others in `data`
-// (row-major, little-endian).
+// An answer's tensor, of one item: shapes have no leading item dimension (logits [labels],
+// last_hidden_state [T, d], multiple choice [c]). kBytes keeps its elements in `strings`, all
+// others in `data` (row-major, little-endian).
 struct HostTensor {
   std::string name;
   TensorType type = TensorType::kFp32;

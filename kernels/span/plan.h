@@ -32,9 +32,12 @@ struct Tile {
   int32_t spans;
   int32_t part;  // -1: final output. Else the first partial-state slot: row i of head h
                  // writes part + (h - head0) * rows + i.
+  // A tile without spans writes zeros and reads no query.
 };
 
-// A run of key slots of one source. A multiset: a run may occur twice in a tile.
+// A run of key slots of one source. A multiset: a run may occur twice in a tile, but a run
+// is cut only at multiples of kBlockSlots: the executor adds up block by block, and bits
+// must not depend on where a span ends.
 struct Span {
   int32_t source;    // Index into Call::sources.
   int32_t key0;      // First slot.
@@ -57,7 +60,7 @@ enum BiasKind : int32_t {
 };
 
 // entry = base + row_mul * ((i + row_phase) / row_div) + key_mul * j, i tile-relative and
-// j span-relative.
+// j span-relative. Entries outside the table are legal for masked keys and never read.
 struct Bias {
   int32_t kind;  // BiasKind.
   int32_t id;    // Which of the call's tables.
@@ -84,19 +87,21 @@ struct SlotRun {
   int32_t rows;
 };
 
-// How one source's slots relate to rows. Slots that no run fills do not exist: no span may
-// reach them except inside a block's tail, where the executor masks them.
+// How one source's slots relate to rows. Slots that no run fills do not exist: no span
+// contains them. Paged sources have no runs: their slots count from 0 in every sequence.
 struct SlotMap {
-  int32_t slots;  // Size of the grid, a multiple of kBlockSlots.
+  int32_t slots;  // Size of the grid, a multiple of kBlockSlots; 0 for paged sources.
   int32_t run0;   // Runs [run0, run0 + runs), ascending in slot0, disjoint.
   int32_t runs;
-  int32_t head0;  // Heads the source is read by; others need no packing.
+  int32_t head0;  // Query heads the source is read by; others need no packing.
   int32_t heads;
+  int32_t valid0;  // -1: no holes. Else its bitmap's first word in Plan::valid: slot j is bit
+                   // j % 64 of word valid0 + j / 64, 0 = a hole. Not for paged sources.
 };
 
 // Partial states of one query row and head, merged in ascending order into the output.
 struct Merge {
-  int32_t row;    // Output row.
+  int32_t row;  // Output row.
   int32_t head;
   int32_t part0;  // First partial-state slot; the pieces lie `stride` apart.
   int32_t stride;
@@ -109,9 +114,10 @@ struct Plan {
   std::vector<Span> spans;
   std::vector<Interval> intervals;
   std::vector<Bias> biases;
-  std::vector<Item> items;  // Descending work; taken from an atomic counter.
-  std::vector<SlotMap> sources;
+  std::vector<Item> items;       // Descending work; taken from an atomic counter.
+  std::vector<SlotMap> sources;  // One per Call::sources, same order.
   std::vector<SlotRun> runs;
+  std::vector<uint64_t> valid;
   std::vector<Merge> merges;
   int32_t partial_slots = 0;
 

@@ -1,0 +1,258 @@
+#include "server/config/config.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/config/build_info.h"
+#include "server/config/byte_size.h"
+#include "server/config/flag_sources.h"
+#include "server/config/flags.h"
+#include "server/config/host.h"
+
+namespace longview::server {
+namespace {
+
+absl::Status Bad(std::string_view flag, std::string_view value, std::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat("flag --", std::string(flag), ": '",
+                                                 std::string(value), "' must be ",
+                                                 std::string(expected)));
+}
+
+// Where the bundled models are, seen from the program: the build tree, then an installation.
+std::string BundledModels() {
+  namespace fs = std::filesystem;
+  const fs::path program = ProgramFolder();
+  for (const char* place : {"../../models/zoo", "../share/longview/zoo"}) {
+    std::error_code error;
+    const fs::path folder = fs::weakly_canonical(program / place, error);
+    if (fs::is_directory(folder, error)) return folder.string();
+  }
+  return "";
+}
+
+absl::Status ReadModels(const std::vector<std::string>& positional, Config& config) {
+  config.models = absl::StrSplit(absl::GetFlag(FLAGS_models), ',', absl::SkipEmpty());
+  if (!positional.empty()) config.models = positional;
+  if (!config.models.empty()) return absl::OkStatus();
+  std::error_code error;
+  const std::string fallback =
+      std::filesystem::is_directory("/mnt/models", error) ? "/mnt/models" : BundledModels();
+  if (fallback.empty() && config.mode == Mode::kServe) {
+    return absl::InvalidArgumentError("flag --models: no models given and none are bundled here");
+  }
+  if (!fallback.empty()) config.models = {fallback};
+  return absl::OkStatus();
+}
+
+absl::Status ReadAddress(Config& config) {
+  config.host = absl::GetFlag(FLAGS_host);
+  config.grpc_port = absl::GetFlag(FLAGS_grpc_port);
+  config.http_port = absl::GetFlag(FLAGS_http_port);
+  if (config.host.empty()) return Bad("host", "", "an address, such as 127.0.0.1");
+  for (const auto& [name, port] :
+       {std::pair{"grpc_port", config.grpc_port}, std::pair{"http_port", config.http_port}}) {
+    if (port < -1 || port > 65535) return Bad(name, absl::StrCat(port), "from -1 to 65535");
+  }
+  if (config.grpc_port > 0 && config.grpc_port == config.http_port) {
+    return Bad("http_port", absl::StrCat(config.http_port), "another port than --grpc_port");
+  }
+  if (config.grpc_port == -1 && config.http_port == -1) {
+    return Bad("http_port", "-1", "on if --grpc_port is off");
+  }
+  const bool loopback =
+      config.host == "localhost" || config.host == "::1" || config.host.starts_with("127.");
+  config.allow_model_control = absl::GetFlag(FLAGS_allow_model_control).value_or(loopback);
+  return absl::OkStatus();
+}
+
+absl::Status ReadCompute(Config& config) {
+  config.device = absl::GetFlag(FLAGS_device);
+  if (config.device != "auto" && config.device != "cpu") {
+    const bool cuda = config.device == "cuda" || config.device.starts_with("cuda:");
+    return Bad("device", config.device,
+               cuda ? "auto or cpu: no CUDA device can be used by this build" : "auto or cpu");
+  }
+  config.dtype = absl::GetFlag(FLAGS_dtype);
+  if (config.dtype == "fp16") return Bad("dtype", "fp16", "auto, fp32 or bf16 on a CPU");
+  if (config.dtype != "auto" && config.dtype != "fp32" && config.dtype != "bf16") {
+    return Bad("dtype", config.dtype, "auto, fp32, bf16 or fp16");
+  }
+  config.threads = absl::GetFlag(FLAGS_threads).value_or(CpuQuota());
+  if (config.threads < 1 || config.threads > 1024) {
+    return Bad("threads", absl::StrCat(config.threads), "from 1 to 1024");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadBytes(std::string_view flag, const std::string& text, uint64_t whole,
+                       uint64_t least, uint64_t most, uint64_t& out) {
+  const absl::StatusOr<uint64_t> bytes = ParseBytesOf(text, whole);
+  if (!bytes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --", std::string(flag), ": ", bytes.status().message()));
+  }
+  if (*bytes < least || *bytes > most) {
+    return Bad(flag, text, absl::StrCat("from ", least, " to ", most));
+  }
+  out = *bytes;
+  return absl::OkStatus();
+}
+
+absl::Status ReadLimits(Config& config) {
+  // gRPC counts message bytes in an int.
+  constexpr uint64_t kMostMessageBytes = (uint64_t{1} << 31) - 1;
+  if (auto read = ReadBytes("max_message_bytes", absl::GetFlag(FLAGS_max_message_bytes), 0, 1024,
+                            kMostMessageBytes, config.max_message_bytes);
+      !read.ok()) {
+    return read;
+  }
+  if (auto read = ReadBytes("max_image_pixels", absl::GetFlag(FLAGS_max_image_pixels), 0, 1,
+                            (uint64_t{1} << 31) - 1, config.max_image_pixels);
+      !read.ok()) {
+    return read;
+  }
+  if (auto read = ReadBytes("cache_bytes", absl::GetFlag(FLAGS_cache_bytes), AvailableMemory(), 0,
+                            uint64_t{1} << 50, config.cache_bytes);
+      !read.ok()) {
+    return read;
+  }
+  config.max_queue_seconds = absl::GetFlag(FLAGS_max_queue_seconds);
+  if (!(config.max_queue_seconds > 0 && config.max_queue_seconds <= 86400)) {
+    return Bad("max_queue_seconds", absl::StrCat(config.max_queue_seconds),
+               "above 0 and at most 86400");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimes(Config& config) {
+  config.drain_seconds = absl::GetFlag(FLAGS_drain_seconds);
+  config.shutdown_seconds = absl::GetFlag(FLAGS_shutdown_seconds);
+  config.max_connection_age_seconds = absl::GetFlag(FLAGS_max_connection_age_seconds);
+  for (const auto& [name, seconds] :
+       {std::pair{"drain_seconds", config.drain_seconds},
+        std::pair{"shutdown_seconds", config.shutdown_seconds},
+        std::pair{"max_connection_age_seconds", config.max_connection_age_seconds}}) {
+    if (seconds < 0 || seconds > 86400) {
+      return Bad(name, absl::StrCat(seconds), "from 0 to 86400");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadLog(Config& config) {
+  const std::string format = absl::GetFlag(FLAGS_log_format);
+  if (format == "text" || (format.empty() && isatty(STDERR_FILENO) != 0)) {
+    config.log_format = LogFormat::kText;
+  } else if (format == "json" || format.empty()) {
+    config.log_format = LogFormat::kJson;
+  } else {
+    return Bad("log_format", format, "text or json");
+  }
+  const std::string level = absl::GetFlag(FLAGS_log_level);
+  if (level == "debug") {
+    config.log_level = LogLevel::kDebug;
+  } else if (level == "info") {
+    config.log_level = LogLevel::kInfo;
+  } else if (level == "warning") {
+    config.log_level = LogLevel::kWarning;
+  } else if (level == "error") {
+    config.log_level = LogLevel::kError;
+  } else {
+    return Bad("log_level", level, "debug, info, warning or error");
+  }
+  return absl::OkStatus();
+}
+
+Mode ReadMode(Config& config) {
+  config.check_directory = absl::GetFlag(FLAGS_check);
+  if (absl::GetFlag(FLAGS_help)) return Mode::kHelp;
+  if (absl::GetFlag(FLAGS_version)) return Mode::kVersion;
+  if (!config.check_directory.empty()) return Mode::kCheck;
+  if (absl::GetFlag(FLAGS_print_config)) return Mode::kPrintConfig;
+  if (absl::GetFlag(FLAGS_validate_config)) return Mode::kValidateConfig;
+  return Mode::kServe;
+}
+
+std::string_view LevelFlag(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      break;
+  }
+  return "error";
+}
+
+}  // namespace
+
+absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
+  Config config;
+  std::vector<std::string> positional;
+  const std::string file = FindConfigFile(argc, argv, environment);
+  if (!file.empty()) {
+    if (absl::Status applied = ApplyFile(file); !applied.ok()) return applied;
+  }
+  if (auto applied = ApplyEnvironment(environment, config.warnings); !applied.ok()) return applied;
+  if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
+  config.mode = ReadMode(config);
+  for (auto* read : {&ReadAddress, &ReadCompute, &ReadLimits, &ReadTimes, &ReadLog}) {
+    if (absl::Status status = (*read)(config); !status.ok()) return status;
+  }
+  if (absl::Status status = ReadModels(positional, config); !status.ok()) return status;
+  return config;
+}
+
+std::string ConfigJson(const Config& config) {
+  const nlohmann::ordered_json json = {
+      {"models", config.models},
+      {"grpc_port", config.grpc_port},
+      {"http_port", config.http_port},
+      {"host", config.host},
+      {"device", config.device},
+      {"dtype", config.dtype},
+      {"threads", config.threads},
+      {"max_message_bytes", config.max_message_bytes},
+      {"max_queue_seconds", config.max_queue_seconds},
+      {"max_image_pixels", config.max_image_pixels},
+      {"cache_bytes", config.cache_bytes},
+      {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
+      {"log_level", LevelFlag(config.log_level)},
+      {"allow_model_control", config.allow_model_control},
+      {"drain_seconds", config.drain_seconds},
+      {"shutdown_seconds", config.shutdown_seconds},
+      {"max_connection_age_seconds", config.max_connection_age_seconds},
+  };
+  return json.dump(2);
+}
+
+std::string HelpText() {
+  std::string text =
+      "longview-server [flags] [model path ...]\n"
+      "Serves models for long documents over gRPC and HTTP.\n\n";
+  for (const std::string_view name : FlagNames()) {
+    const absl::CommandLineFlag* const flag = absl::FindCommandLineFlag({name.data(), name.size()});
+    absl::StrAppend(&text, "  --", flag->Name(), "  ", flag->Help());
+    if (!flag->DefaultValue().empty()) absl::StrAppend(&text, " (", flag->DefaultValue(), ")");
+    absl::StrAppend(&text, "\n");
+  }
+  absl::StrAppend(&text,
+                  "\nEvery flag can also come from the environment (LONGVIEW_GRPC_PORT=9000) or "
+                  "from --config file.json.\n");
+  return text;
+}
+
+std::string VersionText() {
+  return absl::StrCat("longview ", kVersion, "\ncommit ", kCommit, "\n");
+}
+
+}  // namespace longview::server

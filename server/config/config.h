@@ -1,0 +1,58 @@
+// The server's configuration: flags, environment and file merged into one struct.
+//
+// Precedence: --config file.json < environment LONGVIEW_<FLAG> < flag. Positional arguments
+// are model paths. Flag names accept dashes for underscores.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/log/log.h"
+
+namespace longview::server {
+
+// What the program was asked to do instead of serving.
+enum class Mode { kServe, kCheck, kPrintConfig, kValidateConfig, kVersion, kHelp };
+
+// Checked values with every default filled in.
+struct Config {
+  Mode mode = Mode::kServe;
+  std::string check_directory;
+  std::vector<std::string> models;  // As given: path, directory of models, or name=path.
+  std::string host;
+  int grpc_port = 0;  // 0 = a free one, -1 = off.
+  int http_port = 0;
+  std::string device;
+  std::string dtype;
+  int threads = 0;
+  uint64_t max_message_bytes = 0;
+  double max_queue_seconds = 0;
+  uint64_t max_image_pixels = 0;
+  uint64_t cache_bytes = 0;
+  LogFormat log_format = LogFormat::kText;
+  LogLevel log_level = LogLevel::kInfo;
+  bool allow_model_control = false;
+  int drain_seconds = 0;
+  int shutdown_seconds = 0;
+  int max_connection_age_seconds = 0;
+
+  std::vector<std::string> warnings;  // To be logged once the log exists.
+};
+
+// Parses and checks. INVALID_ARGUMENT names the flag, the value and what is allowed.
+//
+// Uses absl's process-wide flag registry: call once per process, from main.
+absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment);
+
+// The merged configuration as a JSON object of flag names. Never holds a key.
+std::string ConfigJson(const Config& config);
+
+// The text of --help.
+std::string HelpText();
+
+// "longview <semver>", then one line each: commit, compiler, libraries.
+std::string VersionText();
+
+}  // namespace longview::server

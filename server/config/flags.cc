@@ -1,0 +1,34 @@
+#include "server/config/flags.h"
+
+#include "absl/flags/flag.h"
+
+ABSL_FLAG(std::string, config, "", "JSON file: an object of flag names; the lowest precedence");
+ABSL_FLAG(std::string, models, "",
+          "model directory, directory of models, or comma list of name=path; default /mnt/models "
+          "if it exists, else the bundled models");
+ABSL_FLAG(std::string, host, "127.0.0.1", "address to listen on; containers pass 0.0.0.0");
+ABSL_FLAG(int, grpc_port, 9000, "gRPC port; 0 = a free one, -1 = off");
+ABSL_FLAG(int, http_port, 8080, "HTTP port; 0 = a free one, -1 = off");
+ABSL_FLAG(std::string, device, "auto", "auto, cpu, cuda, or a list such as cuda:0,cuda:1");
+ABSL_FLAG(std::string, dtype, "auto", "auto, fp32, bf16, fp16");
+ABSL_FLAG(absl::optional<int>, threads, absl::nullopt,
+          "compute threads of the whole process; default the CPU quota");
+ABSL_FLAG(std::string, max_message_bytes, "64MiB",
+          "limit of a request and of an answer, after decompression");
+ABSL_FLAG(double, max_queue_seconds, 30, "work that may wait per device, in predicted seconds");
+ABSL_FLAG(std::string, max_image_pixels, "67108864",
+          "width x height, checked on the header before decoding");
+ABSL_FLAG(std::string, cache_bytes, "25%", "memory for generation state; a size or a percentage");
+ABSL_FLAG(std::string, log_format, "", "text or json; default text on a terminal, else json");
+ABSL_FLAG(std::string, log_level, "info", "debug, info, warning, error");
+ABSL_FLAG(absl::optional<bool>, allow_model_control, absl::nullopt,
+          "Load and Unload; default true on a loopback host, else false");
+ABSL_FLAG(int, drain_seconds, 10, "after SIGTERM: not ready, but everything is still accepted");
+ABSL_FLAG(int, shutdown_seconds, 60, "after that: work in flight may finish");
+ABSL_FLAG(int, max_connection_age_seconds, 600,
+          "gRPC connections are renewed after this; 0 = never");
+ABSL_FLAG(std::string, check, "", "explain a model directory and exit; 0 if it would be served");
+ABSL_FLAG(bool, print_config, false, "print the merged configuration as JSON and exit");
+ABSL_FLAG(bool, validate_config, false, "check flags, files and model directories and exit");
+ABSL_FLAG(bool, version, false, "print the version and exit");
+ABSL_FLAG(bool, help, false, "print this and exit");

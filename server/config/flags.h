@@ -1,0 +1,31 @@
+// The flags of longview-server, as absl flags. Only config.cc reads them.
+#pragma once
+
+#include <string>
+
+#include "absl/flags/declare.h"
+#include "absl/types/optional.h"
+
+ABSL_DECLARE_FLAG(std::string, config);
+ABSL_DECLARE_FLAG(std::string, models);
+ABSL_DECLARE_FLAG(std::string, host);
+ABSL_DECLARE_FLAG(int, grpc_port);
+ABSL_DECLARE_FLAG(int, http_port);
+ABSL_DECLARE_FLAG(std::string, device);
+ABSL_DECLARE_FLAG(std::string, dtype);
+ABSL_DECLARE_FLAG(absl::optional<int>, threads);
+ABSL_DECLARE_FLAG(std::string, max_message_bytes);
+ABSL_DECLARE_FLAG(double, max_queue_seconds);
+ABSL_DECLARE_FLAG(std::string, max_image_pixels);
+ABSL_DECLARE_FLAG(std::string, cache_bytes);
+ABSL_DECLARE_FLAG(std::string, log_format);
+ABSL_DECLARE_FLAG(std::string, log_level);
+ABSL_DECLARE_FLAG(absl::optional<bool>, allow_model_control);
+ABSL_DECLARE_FLAG(int, drain_seconds);
+ABSL_DECLARE_FLAG(int, shutdown_seconds);
+ABSL_DECLARE_FLAG(int, max_connection_age_seconds);
+ABSL_DECLARE_FLAG(std::string, check);
+ABSL_DECLARE_FLAG(bool, print_config);
+ABSL_DECLARE_FLAG(bool, validate_config);
+ABSL_DECLARE_FLAG(bool, version);
+ABSL_DECLARE_FLAG(bool, help);

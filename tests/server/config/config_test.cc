@@ -1,0 +1,150 @@
+#include "server/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <list>
+#include <nlohmann/json.hpp>
+
+#include "absl/flags/reflection.h"
+
+namespace longview::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Flags are process-wide: each test starts from the defaults and leaves them so.
+class ConfigTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Config> Load(std::vector<std::string> arguments,
+                              std::vector<std::string> environment = {}) {
+    arguments.insert(arguments.begin(), "longview-server");
+    return LoadConfig(static_cast<int>(arguments.size()), Pointers(arguments).data(),
+                      Pointers(environment).data());
+  }
+
+  std::string WriteFile(std::string_view text) {
+    const auto path = std::filesystem::path(::testing::TempDir()) / "longview_config_test.json";
+    std::ofstream(path) << text;
+    return path.string();
+  }
+
+ private:
+  std::vector<char*>& Pointers(std::vector<std::string>& strings) {
+    auto& pointers = storage_.emplace_back();
+    for (std::string& text : strings) pointers.push_back(text.data());
+    pointers.push_back(nullptr);
+    return pointers;
+  }
+
+  absl::FlagSaver saver_;
+  std::list<std::vector<char*>> storage_;
+};
+
+TEST_F(ConfigTest, Defaults) {
+  const auto config = Load({"/some/model"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->grpc_port, 9000);
+  EXPECT_EQ(config->http_port, 8080);
+  EXPECT_EQ(config->host, "127.0.0.1");
+  EXPECT_EQ(config->max_message_bytes, 64u << 20);
+  EXPECT_EQ(config->max_image_pixels, 1u << 26);
+  EXPECT_EQ(config->max_queue_seconds, 30);
+  EXPECT_EQ(config->drain_seconds, 10);
+  EXPECT_EQ(config->shutdown_seconds, 60);
+  EXPECT_EQ(config->max_connection_age_seconds, 600);
+  EXPECT_TRUE(config->allow_model_control);
+  EXPECT_GE(config->threads, 1);
+  EXPECT_GT(config->cache_bytes, 0u);
+  EXPECT_THAT(config->models, ::testing::ElementsAre("/some/model"));
+}
+
+TEST_F(ConfigTest, FlagBeatsEnvironmentBeatsFile) {
+  const std::string file =
+      WriteFile(R"({"grpc_port": 1001, "http_port": 1002, "threads": 3, "models": ["a", "b"]})");
+  const auto config = Load({"--config", file, "--grpc-port=3001"},
+                           {"LONGVIEW_HTTP_PORT=2002", "LONGVIEW_GRPC_PORT=2001"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->grpc_port, 3001);
+  EXPECT_EQ(config->http_port, 2002);
+  EXPECT_EQ(config->threads, 3);
+  EXPECT_THAT(config->models, ::testing::ElementsAre("a", "b"));
+}
+
+TEST_F(ConfigTest, KubernetesServiceVariablesAreIgnoredWithOneWarning) {
+  const auto config =
+      Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080", "LONGVIEW_SERVICE_HOST=10.0.0.1"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->http_port, 8080);
+  ASSERT_EQ(config->warnings.size(), 1u);
+  EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_HTTP_PORT"));
+  EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_SERVICE_HOST"));
+}
+
+TEST_F(ConfigTest, ModelControlFollowsTheHost) {
+  EXPECT_TRUE(Load({"m", "--host=localhost"})->allow_model_control);
+  EXPECT_FALSE(Load({"m", "--host=0.0.0.0"})->allow_model_control);
+  EXPECT_TRUE(Load({"m", "--host=0.0.0.0", "--allow_model_control"})->allow_model_control);
+  EXPECT_FALSE(Load({"m", "--host=localhost", "--noallow_model_control"})->allow_model_control);
+}
+
+TEST_F(ConfigTest, PrintedConfigurationIsJsonOfTheSameNames) {
+  const auto config = Load({"m", "--max_message_bytes=1MiB", "--cache-bytes", "2GiB"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto json = nlohmann::json::parse(ConfigJson(*config));
+  EXPECT_EQ(json["max_message_bytes"], 1 << 20);
+  EXPECT_EQ(json["cache_bytes"], int64_t{2} << 30);
+  EXPECT_EQ(json["models"], nlohmann::json::array({"m"}));
+}
+
+struct BadCase {
+  std::vector<std::string> arguments;
+  std::string message;
+};
+
+class BadConfigTest : public ConfigTest, public ::testing::WithParamInterface<BadCase> {};
+
+TEST_P(BadConfigTest, NamesFlagAndValue) {
+  const auto config = Load(GetParam().arguments);
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadConfigTest,
+    ::testing::Values(BadCase{{"--grpc_prot=1"}, "unknown flag '--grpc_prot=1'"},
+                      BadCase{{"m", "--grpc_port=x"}, "'x' is not a value for grpc_port"},
+                      BadCase{{"m", "--grpc_port"}, "needs a value"},
+                      BadCase{{"m", "--grpc_port=70000"}, "'70000' must be from -1 to 65535"},
+                      BadCase{{"m", "--grpc_port=81", "--http_port=81"}, "another port"},
+                      BadCase{{"m", "--grpc_port=-1", "--http_port=-1"}, "must be on"},
+                      BadCase{{"m", "--dtype=int8"}, "'int8' must be auto, fp32, bf16 or fp16"},
+                      BadCase{{"m", "--device=tpu"}, "'tpu' must be auto or cpu"},
+                      BadCase{{"m", "--threads=0"}, "'0' must be from 1 to 1024"},
+                      BadCase{{"m", "--max_message_bytes=1MB"}, "'1MB' is not a byte count"},
+                      BadCase{{"m", "--max_message_bytes=4GiB"}, "must be from 1024"},
+                      BadCase{{"m", "--cache_bytes=200%"}, "percentage"},
+                      BadCase{{"m", "--max_queue_seconds=nan"}, "max_queue_seconds"},
+                      BadCase{{"m", "--drain_seconds=-1"}, "drain_seconds"},
+                      BadCase{{"m", "--log_format=xml"}, "'xml' must be text or json"},
+                      BadCase{{"m", "--config=/no/such/file"}, "/no/such/file: cannot be read"}));
+
+TEST_F(ConfigTest, FileErrorsNameFileAndKey) {
+  for (const auto& [text, message] :
+       {std::pair{"[1]", "is not a JSON object"}, std::pair{"{\"a\": ", "is not a JSON object"},
+        std::pair{"{\"grpc_prot\": 1}", "unknown key 'grpc_prot'"},
+        std::pair{"{\"models\": {\"a\": 1}}", "'models' must be"},
+        std::pair{"{\"config\": \"x\"}", "unknown key 'config'"}}) {
+    const std::string file = WriteFile(text);
+    const auto config = Load({"--config=" + file});
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_THAT(std::string(config.status().message()), HasSubstr(message));
+    EXPECT_THAT(std::string(config.status().message()), HasSubstr(file));
+  }
+}
+
+}  // namespace
+}  // namespace longview::server

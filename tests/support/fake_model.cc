@@ -1,0 +1,201 @@
+#include "tests/support/fake_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/support/fake_answers.h"
+
+namespace longview::testing {
+
+using models::Task;
+
+void Gate::Close() {
+  std::lock_guard lock(mutex_);
+  open_ = false;
+  admitted_ = 0;
+}
+
+void Gate::Open() {
+  std::lock_guard lock(mutex_);
+  open_ = true;
+  changed_.notify_all();
+}
+
+void Gate::Admit(int count) {
+  std::lock_guard lock(mutex_);
+  admitted_ += count;
+  changed_.notify_all();
+}
+
+void Gate::Pass() {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return open_ || admitted_ > 0; });
+  --waiting_;
+  if (!open_) --admitted_;
+}
+
+bool Gate::AwaitWaiting(int count, absl::Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
+                           [&] { return waiting_ >= count; });
+}
+
+namespace {
+
+class FakeRun : public models::Run {
+ public:
+  FakeRun(const FakeOptions& options, std::span<const models::Item* const> items)
+      : options_(options) {
+    for (const models::Item* item : items) {
+      items_.push_back(static_cast<const FakeItem*>(item));
+    }
+    wanted_.assign(items_.size(), true);
+    ++options_.control->live_runs;
+  }
+  ~FakeRun() override { --options_.control->live_runs; }
+
+  bool Advance() override {
+    FakeControl& control = *options_.control;
+    control.advance.Pass();
+    const auto wanted = std::count(wanted_.begin(), wanted_.end(), true);
+    if (options_.layer_item_time > absl::ZeroDuration()) {
+      absl::SleepFor(options_.layer_item_time * wanted);
+    }
+    ++control.layers_run;
+    control.item_layers += wanted;
+    return ++layer_ < options_.layers;
+  }
+
+  void Drop(int i) override {
+    wanted_[i] = false;
+    ++options_.control->dropped;
+  }
+
+  absl::StatusOr<models::Answer> Take(int i) override {
+    ++options_.control->taken;
+    const FakeItem& item = *items_[i];
+    if (item.fail_take) return absl::InternalError("fake failure of Take");
+    return MakeFakeAnswer(item, options_);
+  }
+
+ private:
+  const FakeOptions& options_;
+  std::vector<const FakeItem*> items_;
+  std::vector<bool> wanted_;
+  int layer_ = 0;
+};
+
+void AppendBytes(std::string_view text, std::vector<int32_t>& ids) {
+  for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+}
+
+void AppendIds(const models::TokenInput& tokens, std::vector<int32_t>& ids) {
+  for (size_t i = 0; i < tokens.ids.size(); ++i) {
+    if (tokens.attention_mask.empty() || tokens.attention_mask[i]) ids.push_back(tokens.ids[i]);
+  }
+}
+
+}  // namespace
+
+FakeModel::FakeModel(FakeOptions options) : options_(std::move(options)) {
+  info_ = MakeFakeInfo(options_);
+  ++options_.control->live_models;
+}
+
+FakeModel::~FakeModel() { --options_.control->live_models; }
+
+models::Cost FakeModel::CostOf(int tokens) const {
+  return {.seconds = options_.item_seconds + tokens * options_.token_seconds,
+          .state_bytes = tokens * options_.token_state_bytes,
+          .workspace_bytes = tokens * options_.token_workspace_bytes};
+}
+
+absl::StatusOr<std::vector<int32_t>> FakeModel::Tokens(const models::Request& request,
+                                                       int* truncated) const {
+  std::vector<int32_t> ids;
+  const bool has_text = request.text || request.text_pair || request.question;
+  if (has_text && !options_.has_tokenizer) {
+    return absl::InvalidArgumentError("text: the model has no tokenizer; send token ids");
+  }
+  for (const auto& text : {request.question, request.text, request.text_pair}) {
+    if (text) AppendBytes(*text, ids);
+  }
+  for (const auto& tokens : {request.tokens, request.tokens_pair}) {
+    if (tokens) AppendIds(*tokens, ids);
+  }
+  for (const std::string& choice : request.choices) AppendBytes(choice, ids);
+  for (const models::TokenInput& choice : request.choice_tokens) AppendIds(choice, ids);
+
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= options_.vocabulary) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("token_ids: ", id, " is not in [0, ", options_.vocabulary, ")"));
+    }
+  }
+  if (ids.empty()) return absl::InvalidArgumentError("text: 0 tokens; at least 1 is needed");
+  if (static_cast<int>(ids.size()) > options_.max_tokens) {
+    if (!request.truncate) {
+      return absl::InvalidArgumentError(absl::StrCat("text: ", ids.size(),
+                                                     " tokens are more than the model's limit of ",
+                                                     options_.max_tokens));
+    }
+    *truncated = static_cast<int>(ids.size()) - options_.max_tokens;
+    ids.resize(options_.max_tokens);
+  }
+  return ids;
+}
+
+absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
+    const models::Request& request) const {
+  options_.control->prepare.Pass();
+  ++options_.control->prepared;
+  if (std::find(info_.tasks.begin(), info_.tasks.end(), request.task) == info_.tasks.end()) {
+    return absl::UnimplementedError(
+        absl::StrCat("the model has no task ", std::string(models::TaskName(request.task))));
+  }
+  for (const std::string& name : request.tensors) {
+    if (!HasFakeTensor(request.task, name)) {
+      return absl::InvalidArgumentError(absl::StrCat("outputs: unknown name ", name));
+    }
+  }
+  const std::string text = request.text.value_or("");
+  if (text.find(options_.fail_prepare) != std::string::npos) {
+    return absl::InvalidArgumentError("text: fake failure of Prepare");
+  }
+  int truncated = 0;
+  absl::StatusOr<std::vector<int32_t>> ids = Tokens(request, &truncated);
+  if (!ids.ok()) return ids.status();
+  const models::Cost cost = CostOf(static_cast<int>(ids->size()));
+  auto item =
+      std::make_unique<FakeItem>(*std::move(ids), request, cost, truncated, options_.control);
+  item->fail_take = text.find(options_.fail_take) != std::string::npos;
+  return item;
+}
+
+absl::StatusOr<models::Cost> FakeModel::EstimateTokens(int tokens) const {
+  if (tokens < 1 || tokens > options_.max_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_tokens: ", tokens, " is not in [1, ", options_.max_tokens, "]"));
+  }
+  return CostOf(tokens);
+}
+
+std::unique_ptr<models::Run> FakeModel::Begin(std::span<const models::Item* const> items) const {
+  ++options_.control->begun;
+  options_.control->begun_items += static_cast<int64_t>(items.size());
+  return std::make_unique<FakeRun>(options_, items);
+}
+
+absl::Status FakeModel::WarmUp() {
+  options_.control->warm_up.Pass();
+  return options_.warm_up_status;
+}
+
+}  // namespace longview::testing

@@ -1,10 +1,12 @@
 // Every metric of the server, by the names users see. Wraps prometheus-cpp; no other file
 // of the server includes it.
 //
-// Thread-safe. Histograms are sharded by prometheus-cpp's own atomics; gauges are read at
-// scrape time from whoever registered them.
+// Thread-safe; no call blocks on anything but short locks. Gauges of the scheduler are read
+// at scrape time, on the scraping thread. Names come from requests, so a model that was never
+// loaded is counted under "" where the request as a whole counts, and not at all elsewhere.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,14 +42,17 @@ class Metrics {
   // A model's series exist at 0 from load, and stay after unload with model_ready 0.
   void ModelLoaded(const ModelLabels& model, double memory_bytes, double load_seconds);
   void ModelUnloaded(const ModelLabels& model);
+  // Replaces the reader; an empty one detaches it (before its owner dies).
   void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
 
+  // `api` and `method` are static strings, as in CallInfo.
   void RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,
                    absl::StatusCode code, double seconds);
   void Queued(const ModelLabels& model, double seconds);
   void Computed(const ModelLabels& model, Phase phase, double seconds);
   void Batch(const ModelLabels& model, int items, int64_t tokens, double predicted_seconds,
              double actual_seconds);
+  // `kind` is prompt, cached or generated.
   void Tokens(const ModelLabels& model, std::string_view kind, int64_t tokens);
   void Rejected(const ModelLabels& model, RejectReason reason);
   void Cancelled(const ModelLabels& model, CancelStage stage);

@@ -1,0 +1,239 @@
+#include "server/metrics/metrics.h"
+
+#include <array>
+#include <sstream>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "prometheus/text_serializer.h"
+#include "server/metrics/families.h"
+#include "server/metrics/process_metrics.h"
+
+namespace longview::server {
+namespace {
+
+using prometheus::Labels;
+
+constexpr std::array<const char*, 5> kPhases = {"preprocess", "forward", "prefill", "decode",
+                                                "postprocess"};
+constexpr std::array<const char*, 5> kRejectReasons = {"queue", "memory", "deadline", "auth",
+                                                       "draining"};
+constexpr std::array<const char*, 2> kStages = {"queued", "running"};
+constexpr std::array<const char*, 3> kTokenKinds = {"prompt", "cached", "generated"};
+// Why computed tokens helped nobody, as far as it is known before it happens.
+constexpr std::array<const char*, 2> kWasteReasons = {"cancelled", "deadline"};
+
+Labels Of(const ModelLabels& model) { return {{"model", model.model}, {"version", model.version}}; }
+
+Labels With(const ModelLabels& model, const char* name, std::string_view value) {
+  Labels labels = Of(model);
+  labels.emplace(name, value);
+  return labels;
+}
+
+// The counters and histograms of one model, looked up once instead of at every call.
+struct Series {
+  Series(Families& f, const ModelLabels& model)
+      : queue(f.queue_duration.Add(Of(model), SecondsBuckets())),
+        batch_tokens(f.batch_tokens.Add(Of(model), TokensBuckets())),
+        batch_items(f.batch_items.Add(Of(model), ItemsBuckets())),
+        ratio(f.predicted_vs_actual.Add(Of(model), RatioBuckets())) {
+    for (size_t i = 0; i < kPhases.size(); ++i) {
+      compute[i] = &f.compute_duration.Add(With(model, "phase", kPhases[i]), SecondsBuckets());
+    }
+    for (size_t i = 0; i < kStages.size(); ++i) {
+      cancelled[i] = &f.cancelled.Add(With(model, "stage", kStages[i]));
+    }
+    for (const char* kind : kTokenKinds) f.tokens.Add(With(model, "kind", kind));
+    for (const char* reason : kWasteReasons) f.wasted_tokens.Add(With(model, "reason", reason));
+    for (size_t i = 0; i < kRejectReasons.size(); ++i) {
+      if (static_cast<RejectReason>(i) == RejectReason::kAuth) continue;
+      f.rejected.Add(With(model, "reason", kRejectReasons[i]));
+    }
+    f.time_to_first_token.Add(Of(model), SecondsBuckets());
+    f.inter_token_latency.Add(Of(model), SecondsBuckets());
+    f.images.Add(Of(model));
+    f.pixels.Add(Of(model));
+    for (Families::Gauges* gauge : {&f.queued_requests, &f.running_requests, &f.queued_work,
+                                    &f.cache_bytes, &f.cache_usage, &f.padding}) {
+      gauge->Add(Of(model));
+    }
+  }
+
+  prometheus::Histogram& queue;
+  prometheus::Histogram& batch_tokens;
+  prometheus::Histogram& batch_items;
+  prometheus::Histogram& ratio;
+  std::array<prometheus::Histogram*, kPhases.size()> compute;
+  std::array<prometheus::Counter*, kStages.size()> cancelled;
+};
+
+using Key = std::pair<std::string, std::string>;
+// Method and api are static strings (CallInfo).
+using RequestKey = std::tuple<Series*, std::string_view, std::string_view, absl::StatusCode>;
+
+}  // namespace
+
+class Metrics::Impl {
+ public:
+  Impl(std::string version, std::string commit, std::string device) : families(registry) {
+    families.build_info
+        .Add({{"version", std::move(version)},
+              {"commit", std::move(commit)},
+              {"device", std::move(device)}})
+        .Set(1);
+    families.rejected.Add({{"reason", kRejectReasons[static_cast<int>(RejectReason::kAuth)]}});
+  }
+
+  // The model's labels if the server knows it, else empty ones: names come from requests.
+  ModelLabels Known(const ModelLabels& model) const {
+    absl::ReaderMutexLock lock(&mutex);
+    return models.contains(Key(model.model, model.version)) ? model : ModelLabels{};
+  }
+
+  // Null for a model that was never loaded.
+  Series* Find(const ModelLabels& model) const {
+    absl::ReaderMutexLock lock(&mutex);
+    const auto it = models.find(Key(model.model, model.version));
+    return it == models.end() ? nullptr : it->second.get();
+  }
+
+  // The histogram of one kind of request; `series` null for names the server does not know.
+  prometheus::Histogram& RequestHistogram(const ModelLabels& model, std::string_view api,
+                                          std::string_view method, absl::StatusCode code) {
+    Series* series = Find(model);
+    const RequestKey key(series, api, method, code);
+    {
+      absl::ReaderMutexLock lock(&mutex);
+      const auto it = requests.find(key);
+      if (it != requests.end()) return *it->second;
+    }
+    Labels labels = Of(series ? model : ModelLabels{});
+    labels.emplace("api", api);
+    labels.emplace("method", method);
+    labels.emplace("code", absl::StatusCodeToString(code));
+    prometheus::Histogram& histogram = families.request_duration.Add(labels, SecondsBuckets());
+    absl::MutexLock lock(&mutex);
+    requests.emplace(key, &histogram);
+    return histogram;
+  }
+
+  // Reads the gauges without the lock: the reader takes locks of the scheduler, which counts
+  // here while it holds them.
+  void RefreshGauges() {
+    std::function<SchedulerGauges(const ModelLabels&)> read;
+    std::vector<ModelLabels> loaded;
+    {
+      absl::ReaderMutexLock lock(&mutex);
+      read = read_gauges;
+      for (const auto& [key, series] : models) loaded.push_back({key.first, key.second});
+    }
+    if (!read) return;
+    for (const ModelLabels& model : loaded) {
+      const SchedulerGauges now = read(model);
+      families.queued_requests.Add(Of(model)).Set(now.queued_requests);
+      families.running_requests.Add(Of(model)).Set(now.running_requests);
+      families.queued_work.Add(Of(model)).Set(now.queued_work_seconds);
+    }
+  }
+
+  prometheus::Registry registry;
+  Families families;
+  ProcessMetrics process;
+
+  mutable absl::Mutex mutex;
+  absl::flat_hash_map<Key, std::unique_ptr<Series>> models ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<RequestKey, prometheus::Histogram*> requests ABSL_GUARDED_BY(mutex);
+  std::function<SchedulerGauges(const ModelLabels&)> read_gauges ABSL_GUARDED_BY(mutex);
+};
+
+Metrics::Metrics(std::string version, std::string commit, std::string device)
+    : impl_(std::make_unique<Impl>(std::move(version), std::move(commit), std::move(device))) {}
+Metrics::~Metrics() = default;
+
+void Metrics::ModelLoaded(const ModelLabels& model, double memory_bytes, double load_seconds) {
+  Families& f = impl_->families;
+  {
+    absl::MutexLock lock(&impl_->mutex);
+    std::unique_ptr<Series>& series = impl_->models[Key(model.model, model.version)];
+    if (!series) series = std::make_unique<Series>(f, model);
+  }
+  // The two methods every model answers, whatever its task.
+  impl_->RequestHistogram(model, "grpc", "ModelInfer", absl::StatusCode::kOk);
+  impl_->RequestHistogram(model, "http", "/v2/models/{m}/infer", absl::StatusCode::kOk);
+  f.model_memory.Add(Of(model)).Set(memory_bytes);
+  f.model_load.Add(Of(model)).Set(load_seconds);
+  f.model_ready.Add(Of(model)).Set(1);
+}
+
+void Metrics::ModelUnloaded(const ModelLabels& model) {
+  if (!impl_->Find(model)) return;
+  impl_->families.model_ready.Add(Of(model)).Set(0);
+  impl_->families.model_memory.Add(Of(model)).Set(0);
+}
+
+void Metrics::SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read) {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->read_gauges = std::move(read);
+}
+
+void Metrics::RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,
+                          absl::StatusCode code, double seconds) {
+  impl_->RequestHistogram(model, api, method, code).Observe(seconds);
+}
+
+void Metrics::Queued(const ModelLabels& model, double seconds) {
+  if (Series* series = impl_->Find(model)) series->queue.Observe(seconds);
+}
+
+void Metrics::Computed(const ModelLabels& model, Phase phase, double seconds) {
+  if (Series* series = impl_->Find(model)) {
+    series->compute[static_cast<size_t>(phase)]->Observe(seconds);
+  }
+}
+
+void Metrics::Batch(const ModelLabels& model, int items, int64_t tokens, double predicted_seconds,
+                    double actual_seconds) {
+  Series* series = impl_->Find(model);
+  if (!series) return;
+  series->batch_items.Observe(items);
+  series->batch_tokens.Observe(static_cast<double>(tokens));
+  if (actual_seconds > 0) series->ratio.Observe(predicted_seconds / actual_seconds);
+}
+
+void Metrics::Tokens(const ModelLabels& model, std::string_view kind, int64_t tokens) {
+  impl_->families.tokens.Add(With(impl_->Known(model), "kind", kind))
+      .Increment(static_cast<double>(tokens));
+}
+
+void Metrics::Rejected(const ModelLabels& model, RejectReason reason) {
+  const char* name = kRejectReasons[static_cast<size_t>(reason)];
+  const Labels labels = reason == RejectReason::kAuth ? Labels{{"reason", name}}
+                                                      : With(impl_->Known(model), "reason", name);
+  impl_->families.rejected.Add(labels).Increment();
+}
+
+void Metrics::Cancelled(const ModelLabels& model, CancelStage stage) {
+  if (Series* series = impl_->Find(model)) {
+    series->cancelled[static_cast<size_t>(stage)]->Increment();
+  }
+}
+
+void Metrics::WastedTokens(const ModelLabels& model, std::string_view reason, int64_t tokens) {
+  impl_->families.wasted_tokens.Add(With(impl_->Known(model), "reason", reason))
+      .Increment(static_cast<double>(tokens));
+}
+
+std::string Metrics::Serialize() const {
+  impl_->RefreshGauges();
+  std::ostringstream out;
+  const prometheus::TextSerializer serializer;
+  serializer.Serialize(out, impl_->registry.Collect());
+  serializer.Serialize(out, impl_->process.Collect());
+  return std::move(out).str();
+}
+
+}  // namespace longview::server

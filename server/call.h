@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/statusor.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace longview::server {

@@ -2,9 +2,15 @@
 // around this: they parse into the protobuf request, call here, and send the response.
 //
 // Nothing is computed here and nothing blocks; replies come from other threads, except
-// that errors found at once may be replied inside the call.
+// that errors found at once may be replied inside the call. A request is read before the
+// call returns and need not outlive it.
+//
+// Calls that take a CallInfo count themselves in the metrics and write their log line. For
+// all others, and for requests refused before they get here, the transport calls Record.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "inference/grpc_service.pb.h"
@@ -14,6 +20,7 @@
 #include "server/call.h"
 #include "server/engine.h"
 #include "server/lifecycle.h"
+#include "server/log/log.h"
 #include "server/metrics/metrics.h"
 #include "server/model_store.h"
 
@@ -21,8 +28,10 @@ namespace longview::server {
 
 // Limits and switches the API enforces.
 struct ApiOptions {
-  size_t max_message_bytes = 64u << 20;
+  size_t max_message_bytes = 64u << 20;  // Of an answer as protobuf.
+  int max_items = 1024;                  // n of one inference request.
   bool allow_model_control = true;
+  std::string version;  // Of the server, as in ServerMetadata.
 };
 
 // Holds what a call needs in order to be cancelled: all engine calls it started.
@@ -32,9 +41,14 @@ class PendingCall;
 // Thread-safe. Borrowed collaborators outlive it.
 class Api {
  public:
-  Api(ModelStore& store, Engine& engine, Lifecycle& lifecycle, Metrics& metrics,
+  Api(ModelStore& store, Engine& engine, Lifecycle& lifecycle, Metrics& metrics, Log& log,
       ApiOptions options);
   ~Api();
+
+  // One metric sample and one log line. Returns the status to answer with: the given one, but
+  // INTERNAL errors keep their story in the log and tell the client a request id only.
+  absl::Status Record(const CallInfo& info, std::string_view model, std::string_view version,
+                      const absl::Status& status);
 
   // ---- longview.v1. The returned handle cancels; dropping it does not. ----
   using Pending = std::shared_ptr<PendingCall>;
@@ -53,6 +67,11 @@ class Api {
   Pending Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
                    Reply<longview::v1::EstimateResponse> reply);
 
+  // Generation, documents and images: no family this server loads has these tasks, so the
+  // answer is NOT_FOUND for an unknown model, else UNIMPLEMENTED naming what the model does.
+  absl::Status RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
+                          models::Task task);
+
   absl::StatusOr<longview::v1::ListModelsResponse> ListModels() const;
   absl::StatusOr<longview::v1::Model> GetModel(const longview::v1::GetModelRequest& request) const;
   void LoadModel(const longview::v1::LoadModelRequest& request, Reply<longview::v1::Model> reply);
@@ -62,7 +81,7 @@ class Api {
   // ---- Open Inference Protocol ----
   bool ServerLive() const;   // The event loops turn and waiting work is being admitted.
   bool ServerReady() const;  // Start-up models warm, not draining.
-  // OK with false for a known model that is not ready or an unknown one on gRPC.
+  // False for a model that is not ready, NOT_FOUND for an unknown one or another version.
   absl::StatusOr<bool> ModelReady(std::string_view name, std::string_view version) const;
   inference::ServerMetadataResponse ServerMetadata() const;
   absl::StatusOr<inference::ModelMetadataResponse> ModelMetadata(std::string_view name,
@@ -77,7 +96,8 @@ class Api {
   void RepositoryModelUnload(const inference::RepositoryModelUnloadRequest& request,
                              Reply<inference::RepositoryModelUnloadResponse> reply);
   // Typed contents in, typed contents out; raw in, raw out. Response parameters: queue_us,
-  // compute_us, batch_items, truncated_tokens.
+  // compute_us, batch_items, truncated_tokens. Parameters that belong to HTTP alone
+  // (binary_data and its kin) are the transport's and unknown here.
   Pending Infer(const CallInfo& info, const inference::ModelInferRequest& request,
                 Reply<inference::ModelInferResponse> reply);
 

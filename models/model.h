@@ -82,6 +82,9 @@ struct ModelInfo {
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
+  // Everything clients may send and name under the Open Inference Protocol, what the server
+  // derives included: attention_mask, text_pair, ...; probabilities, label, entities, top, ...
+  // Other names are refused before the model sees the request.
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
 };
@@ -167,7 +170,9 @@ struct ItemUsage {
 
 // The result of one item.
 struct Answer {
-  std::vector<HostTensor> tensors;  // In the order of Request::tensors.
+  // In the order of Request::tensors, without the item dimension: logits [labels], [choices]
+  // or [T, labels]; embedding [d]; last_hidden_state [T, d]; start_logits [T].
+  std::vector<HostTensor> tensors;
   std::vector<LabelScore> labels;   // Best first; regression: raw outputs by id.
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.

@@ -1,0 +1,69 @@
+// The weights of a model directory, memory-mapped: one safetensors file or an index with shards.
+//
+//   Checkpoint::Open(directory)  ->  TensorView by name  ->  pack or convert  ->  Release
+//
+// Opening reads headers only. Tensors may lie at any byte: their data is not aligned to their
+// element type, so callers copy (convert.h) instead of casting the pointer.
+// Thread-safe: nothing changes after Open; Release may run beside readers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/checkpoint/dtype.h"
+#include "models/checkpoint/mapped_file.h"
+
+namespace longview::models {
+
+// Points into a Checkpoint and lives as long as it.
+struct TensorView {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;       // Row-major; empty = scalar.
+  const std::byte* data = nullptr;  // Little-endian, any alignment.
+  size_t bytes = 0;
+
+  int64_t elements() const;
+};
+
+std::string ShapeText(const std::vector<int64_t>& shape);  // "[50265, 768]"
+
+class Checkpoint {
+ public:
+  // `path` is a directory with model.safetensors or model.safetensors.index.json (the single
+  // file wins, as in HuggingFace), a .safetensors file, or an index file.
+  // Errors name the file and what is wrong: NOT_FOUND if there are no weights,
+  // FAILED_PRECONDITION with the command that converts for pickled weights only,
+  // INVALID_ARGUMENT for a file or index that breaks the format.
+  static absl::StatusOr<Checkpoint> Open(const std::string& path);
+
+  const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
+  const TensorView* Find(std::string_view name) const;  // nullptr if there is none.
+  uint64_t total_bytes() const;                         // Of all tensors.
+
+  // Gives the pages of one tensor, or of all, back to the system once they were copied or
+  // packed. They stay readable, at the price of reading the file again.
+  void Release(const TensorView& tensor) const;
+  void ReleaseAll() const;
+
+ private:
+  // Returns the names of the file's tensors.
+  absl::StatusOr<std::set<std::string>> AddFile(const std::string& path);
+  absl::Status AddIndex(const std::string& path);
+
+  std::vector<MappedFile> files_;
+  std::map<std::string, TensorView, std::less<>> tensors_;
+};
+
+// What a directory without safetensors weights is told: pickled files and how to convert them,
+// or that there is nothing. Never OK.
+absl::Status NoWeightsError(const std::string& directory);
+
+}  // namespace longview::models

@@ -1,0 +1,53 @@
+#include "models/checkpoint/convert.h"
+
+#include <bit>
+#include <cstring>
+
+namespace longview::models {
+namespace {
+
+uint16_t Load16(const std::byte* at) {
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return bits;
+}
+
+float FromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+// Scaling by 2^112 rebiases the exponent and normalises subnormals in one exact step; infinity
+// and NaN keep their all-ones exponent instead.
+float FromFloat16(uint16_t bits) {
+  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
+  const uint32_t magnitude = uint32_t{bits & 0x7fffu} << 13;
+  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  const bool special = (bits & 0x7c00u) == 0x7c00u;
+  return std::bit_cast<float>(sign | (special ? magnitude | 0x7f800000u : finite));
+}
+
+}  // namespace
+
+bool IsFloatWeight(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out) {
+  if (out.empty()) return;
+  if (tensor.dtype == DType::kF32) {
+    std::memcpy(out.data(), tensor.data + first * int64_t{sizeof(float)}, out.size_bytes());
+    return;
+  }
+  const std::byte* source = tensor.data + first * 2;
+  if (tensor.dtype == DType::kBF16) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = FromBFloat16(Load16(source + 2 * i));
+  } else {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = FromFloat16(Load16(source + 2 * i));
+  }
+}
+
+std::vector<float> ToFloat32(const TensorView& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  CopyFloat32(tensor, 0, values);
+  return values;
+}
+
+}  // namespace longview::models

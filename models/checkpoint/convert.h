@@ -1,0 +1,23 @@
+// Widening of stored weights to fp32. Exact: every fp16 and bf16 value is an fp32 value.
+// Thread-safe: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/checkpoint/checkpoint.h"
+
+namespace longview::models {
+
+// Whether the functions below take the type: F32, F16, BF16.
+bool IsFloatWeight(DType dtype);
+
+// Elements [first, first + out.size()) of the tensor in row-major order, at any alignment.
+// REQUIRES: IsFloatWeight(tensor.dtype) and the range lies in the tensor.
+void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
+
+// The whole tensor. REQUIRES: IsFloatWeight(tensor.dtype).
+std::vector<float> ToFloat32(const TensorView& tensor);
+
+}  // namespace longview::models

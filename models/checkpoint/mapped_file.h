@@ -1,0 +1,43 @@
+// A file mapped read-only into memory.
+//
+// Bytes are read from disk when first touched. The file must not be shortened while it is
+// mapped: the kernel then ends the process with SIGBUS.
+// Thread-safe: nothing changes after Open; Release may run beside readers.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace longview::models {
+
+class MappedFile {
+ public:
+  // Errors: NOT_FOUND; INVALID_ARGUMENT for an empty file, a git-lfs pointer, anything that
+  // is not a regular file.
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  // Gives the whole pages inside `range` back to the system. They stay readable: the next
+  // touch reads them from the file again. REQUIRES: `range` lies in bytes().
+  void Release(std::span<const std::byte> range) const;
+
+ private:
+  MappedFile(std::string path, const std::byte* data, size_t size);
+
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace longview::models

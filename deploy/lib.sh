@@ -1,0 +1,49 @@
+# Shared by the scripts of this project: talk, find the folders, run as root where needed.
+# Source it; it sets ROOT (the checkout) and DEPS_DIR (what is not a system package).
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export DEPS_DIR=${DEPS_DIR:-$ROOT/.deps}
+
+say() { printf '\n==> %s\n' "$*" >&2; }
+note() { printf '    %s\n' "$*" >&2; }
+die() {
+  printf '\nerror: %s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "need root (or sudo) for: $*"
+  fi
+}
+
+# Installs the named Debian packages that are not there yet, and says which.
+install_packages() {
+  local missing=()
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "Installing Debian packages: ${missing[*]}"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >&2
+}
+
+# A virtual environment of the system's Python, made once.
+# $1: folder, $2...: arguments of pip install; reinstalls when they change.
+python_env() {
+  local folder=$1
+  shift
+  local wanted="$*"
+  [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ] && return 0
+  note "python packages: $wanted"
+  [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >&2
+  printf '%s' "$wanted" >"$folder/.installed"
+}

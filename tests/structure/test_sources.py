@@ -1,0 +1,48 @@
+"""House rules a script can check: lengths, marks of unfinished work, machine paths."""
+
+import pathlib
+import re
+import statistics
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CODE = (".h", ".cc", ".cu", ".cuh", ".inc", ".py", ".rs", ".sh", ".proto")
+
+
+def tracked():
+    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True,
+                             text=True).stdout
+    return [ROOT / name for name in listing.splitlines()]
+
+
+def test_files_are_short():
+    lengths = {path: path.read_text(encoding="utf-8").count("\n")
+               for path in tracked() if path.suffix in (".h", ".cc", ".cu", ".cuh", ".py", ".rs")}
+    assert len(lengths) > 50
+    too_long = {path: n for path, n in lengths.items() if n > 600}
+    assert not too_long, too_long
+    assert statistics.median(lengths.values()) <= 170
+
+
+def test_no_marks_of_unfinished_work():
+    # Spelled in pieces so that this file does not find itself.
+    marks = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "not implem" + "ented"]))
+    found = [f"{path}:{i}" for path in tracked() if path.suffix in CODE
+             for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+             if marks.search(line)]
+    assert not found, found
+
+
+def test_every_source_is_in_a_build_file():
+    lists = "\n".join(path.read_text(encoding="utf-8") for path in tracked()
+                      if path.name == "CMakeLists.txt")
+    missing = [str(path.relative_to(ROOT)) for path in tracked()
+               if path.suffix == ".cc" and path.name not in lists]
+    assert not missing, missing
+
+
+def test_top_level_is_the_agreed_one():
+    agreed = {"server", "proto", "kernels", "models", "client", "deploy", "tests",
+              "CMakeLists.txt", "docker-compose.yml", "README.md", "LICENSE", "CMakePresets.json"}
+    names = {path.relative_to(ROOT).parts[0] for path in tracked()}
+    assert not {name for name in names if not name.startswith(".")} - agreed

@@ -19,6 +19,7 @@ inline constexpr int kBlockSlots = 64;   // Keys of a block.
 inline constexpr int kMaxTileRows = 64;  // Queries of a tile, any instruction set.
 inline constexpr int kMaxHeadDim = 128;
 inline constexpr int kSplitSlots = 4096;  // Splitting calls cut at multiples of this slot.
+inline constexpr int kMaxSources = 64;    // Sources of one call.
 
 // A run of query rows of one sequence, the same span list for each.
 struct Tile {
@@ -35,9 +36,9 @@ struct Tile {
   // A tile without spans writes zeros and reads no query.
 };
 
-// A run of key slots of one source. A multiset: a run may occur twice in a tile, but a run
-// is cut only at multiples of kBlockSlots: the executor adds up block by block, and bits
-// must not depend on where a span ends.
+// A run of key slots of one source. A multiset: a run may occur twice in a tile. The
+// executor adds up block by block, so where a run is cut other than at multiples of
+// kBlockSlots, the cut must come from the pattern alone, never from where a tile ends.
 struct Span {
   int32_t source;    // Index into Call::sources.
   int32_t key0;      // First slot.

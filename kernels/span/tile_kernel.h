@@ -81,7 +81,8 @@ struct TileKernel {
   void (*leave)() = nullptr;
 };
 
-// The kernel of a built instruction set, or null; tile_kernels.cc holds the list.
+// The kernel of an instruction set that is built in and that this CPU runs, or null;
+// tile_kernels.cc holds the list.
 const TileKernel* FindTileKernel(Isa isa);
 
 // Portable packer: clears the block and writes its rows through KvLayout.

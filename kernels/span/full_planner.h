@@ -1,0 +1,37 @@
+// Full attention: every row of a sequence sees all its keys. Longformer's global rows (split),
+// Luna's pack (split) and unpack, LED cross attention (split), Linformer, spatial reduction,
+// short full layers, causal self attention.
+//
+// Source 0 is the keys, rows as in their tensor.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/span/plan.h"
+
+namespace longview::kernels {
+
+struct FullSequence {
+  int32_t query_row0 = 0;
+  int32_t queries = 0;
+  int32_t key_row0 = 0;
+  int32_t keys = 0;
+  std::span<const uint8_t> visible;  // Per key, 0 = a hole; empty: all visible.
+};
+
+struct FullPattern {
+  int32_t heads = 1;
+  // Cut the keys at multiples of kSplitSlots into pieces that run in parallel. A property of
+  // the call, never of its size.
+  bool split = false;
+  // Query i sees keys up to i + (keys - queries); row 0 of a square call sees itself.
+  bool causal = false;
+  int32_t tile_rows = 48;  // TileRows(isa).
+};
+
+// Sequences without queries add nothing; without keys, their rows get zeros.
+Plan PlanFull(const FullPattern& pattern, std::span<const FullSequence> batch);
+
+}  // namespace longview::kernels

@@ -1,0 +1,188 @@
+#include "kernels/pool/segment_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/check.h"
+#include "kernels/pool/weighted_sum.h"
+
+namespace longview::kernels {
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+int Segments(const PoolCall& call) { return static_cast<int>(call.offsets.size()) - 1; }
+int Heads(const PoolCall& call) { return call.columns / call.columns_per_head; }
+int64_t Tokens(const PoolCall& call) { return call.offsets.back() - call.offsets.front(); }
+bool Visible(const PoolCall& call, int64_t t) {
+  return call.visible == nullptr || call.visible[t] != 0;
+}
+
+void CheckCall(const PoolCall& call) {
+  KERNEL_CHECK(!call.offsets.empty());
+  KERNEL_CHECK(call.columns >= 1 && call.columns_per_head >= 1);
+  KERNEL_CHECK(call.columns % call.columns_per_head == 0);
+  KERNEL_CHECK(!call.values.empty() && call.values.size() <= 2);
+  for (size_t i = 1; i < call.offsets.size(); ++i) {
+    KERNEL_CHECK(call.offsets[i] >= call.offsets[i - 1]);
+  }
+}
+
+// Hands the numbers 0 .. count - 1 out to the pool's threads.
+template <typename Body>
+void ForEach(const ParallelFor& pool, int64_t count, Body&& body) {
+  std::atomic<int64_t> next{0};
+  RunOnThreads(pool, [&](int) {
+    for (int64_t i = next++; i < count; i = next++) body(i);
+  });
+}
+
+// Weights of one column of one segment, divided by their sum: [T, C] from the first row on.
+void WeighColumn(const PoolCall& call, int segment, int c, float* weights) {
+  const int64_t begin = call.offsets[segment];
+  const int64_t end = call.offsets[segment + 1];
+  const auto weight = [&](int64_t t) -> float& {
+    return weights[(t - call.offsets.front()) * call.columns + c];
+  };
+  float top = kNothing;
+  for (int64_t t = begin; t < end; ++t) {
+    if (Visible(call, t)) top = std::max(top, call.scores[t * call.score_stride + c]);
+  }
+  float total = 0.0f;
+  for (int64_t t = begin; t < end; ++t) {
+    const float score = call.scores[t * call.score_stride + c];
+    weight(t) = Visible(call, t) && top != kNothing ? std::exp(score - top) : 0.0f;
+    total += weight(t);
+  }
+  const float scale = total > 0.0f ? 1.0f / total : 0.0f;
+  for (int64_t t = begin; t < end; ++t) weight(t) *= scale;
+}
+
+// The sums of one head's columns over kSumChannels channels of one value.
+void SumChannels(const PoolCall& call, const PoolValue& value, int segment, int head, int channel,
+                 const float* weights) {
+  const int64_t begin = call.offsets[segment];
+  WeightedSum request;
+  request.weight_stride = call.columns;
+  request.dtype = value.dtype;
+  request.value_stride = value.row_stride;
+  request.tokens = call.offsets[segment + 1] - begin;
+  request.channels = std::min(kSumChannels, value.width - channel);
+  const int64_t first = begin * value.row_stride + head * value.head_stride + channel;
+  request.values = static_cast<const std::byte*>(value.data) + first * SizeOf(value.dtype);
+  alignas(kAlignment) float sums[kSumColumns * kSumChannels];
+  request.sums = sums;
+  for (int j = 0; j < call.columns_per_head; j += kSumColumns) {
+    const int c = head * call.columns_per_head + j;
+    request.columns = std::min(kSumColumns, call.columns_per_head - j);
+    request.weights = weights + (begin - call.offsets.front()) * call.columns + c;
+    SumWeighted(request);
+    for (int k = 0; k < request.columns; ++k) {
+      float* out = value.out +
+                   (static_cast<int64_t>(segment) * call.columns + c + k) * value.width + channel;
+      std::copy_n(sums + k * kSumChannels, request.channels, out);
+    }
+  }
+}
+
+void AppendColumn(const PoolCall& call, int segment, int c, const PoolState& state) {
+  for (int64_t t = call.offsets[segment]; t < call.offsets[segment + 1]; ++t) {
+    if (!Visible(call, t)) continue;
+    const float score = call.scores[t * call.score_stride + c];
+    const float top = std::max(state.m[c], score);
+    const float keep = state.m[c] == kNothing ? 0.0f : std::exp(state.m[c] - top);
+    const float take = std::exp(score - top);
+    state.m[c] = top;
+    state.s[c] = state.s[c] * keep + take;
+    for (size_t i = 0; i < call.values.size(); ++i) {
+      const PoolValue& value = call.values[i];
+      const int64_t first = t * value.row_stride + c / call.columns_per_head * value.head_stride;
+      float* sums = state.sums[i] + static_cast<int64_t>(c) * value.width;
+      if (value.dtype == DType::kFloat32) {
+        const float* row = static_cast<const float*>(value.data) + first;
+        for (int d = 0; d < value.width; ++d) sums[d] = sums[d] * keep + take * row[d];
+      } else {
+        const uint16_t* row = static_cast<const uint16_t*>(value.data) + first;
+        for (int d = 0; d < value.width; ++d) {
+          sums[d] = sums[d] * keep + take * BFloat16ToFloat(row[d]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+WorkspaceBytes MeasurePool(const PoolCall& call) {
+  return {static_cast<size_t>(Tokens(call)) * call.columns * sizeof(float), 0};
+}
+
+void PoolSegments(const PoolCall& call, const Workspace& workspace, const ParallelFor& pool) {
+  CheckCall(call);
+  float* weights = reinterpret_cast<float*>(workspace.shared);
+  ForEach(pool, int64_t{Segments(call)} * call.columns, [&](int64_t i) {
+    WeighColumn(call, static_cast<int>(i / call.columns), static_cast<int>(i % call.columns),
+                weights);
+  });
+  for (const PoolValue& value : call.values) {
+    const int chunks = (value.width + kSumChannels - 1) / kSumChannels;
+    const int64_t per_segment = int64_t{Heads(call)} * chunks;
+    ForEach(pool, Segments(call) * per_segment, [&](int64_t i) {
+      const int64_t rest = i % per_segment;
+      SumChannels(call, value, static_cast<int>(i / per_segment), static_cast<int>(rest / chunks),
+                  static_cast<int>(rest % chunks) * kSumChannels, weights);
+    });
+  }
+}
+
+size_t PoolStateBytes(int columns, std::span<const int> widths) {
+  size_t floats = 2 * static_cast<size_t>(columns);
+  for (const int width : widths) floats += static_cast<size_t>(columns) * width;
+  return floats * sizeof(float);
+}
+
+PoolState CarvePoolState(std::byte* block, int columns, std::span<const int> widths) {
+  KERNEL_CHECK(widths.size() <= 2);
+  PoolState state;
+  state.m = reinterpret_cast<float*>(block);
+  state.s = state.m + columns;
+  float* next = state.s + columns;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    state.sums[i] = next;
+    next += static_cast<int64_t>(columns) * widths[i];
+  }
+  return state;
+}
+
+void ResetPoolState(const PoolState& state, int columns, std::span<const int> widths) {
+  std::fill_n(state.m, columns, kNothing);
+  std::fill_n(state.s, columns, 0.0f);
+  for (size_t i = 0; i < widths.size(); ++i) {
+    std::fill_n(state.sums[i], static_cast<int64_t>(columns) * widths[i], 0.0f);
+  }
+}
+
+void PoolAppend(const PoolCall& call, std::span<const PoolState> states, const ParallelFor& pool) {
+  CheckCall(call);
+  KERNEL_CHECK(states.size() == static_cast<size_t>(Segments(call)));
+  ForEach(pool, int64_t{Segments(call)} * call.columns, [&](int64_t i) {
+    const int segment = static_cast<int>(i / call.columns);
+    AppendColumn(call, segment, static_cast<int>(i % call.columns), states[segment]);
+  });
+}
+
+void PoolMeans(const PoolState& state, int columns, std::span<const int> widths,
+               std::span<float* const> out) {
+  for (size_t v = 0; v < widths.size(); ++v) {
+    for (int c = 0; c < columns; ++c) {
+      const float scale = state.s[c] > 0.0f ? 1.0f / state.s[c] : 0.0f;
+      const int64_t first = static_cast<int64_t>(c) * widths[v];
+      for (int d = 0; d < widths[v]; ++d) out[v][first + d] = state.sums[v][first + d] * scale;
+    }
+  }
+}
+
+}  // namespace longview::kernels

@@ -1,0 +1,211 @@
+#include "kernels/span/tile_walk.h"
+
+#include <algorithm>
+#include <numbers>
+
+#include "kernels/span/tile_bias.h"
+#include "kernels/span/tile_rows.h"
+
+namespace longview::kernels {
+namespace {
+
+constexpr uint64_t kAllKeys = ~uint64_t{0};
+
+// Bits [lo, hi) of a word; empty when hi <= lo. Bounds outside 0 .. 64 are clipped.
+uint64_t BitRange(int64_t lo, int64_t hi) {
+  lo = std::clamp<int64_t>(lo, 0, 64);
+  hi = std::clamp<int64_t>(hi, 0, 64);
+  if (hi <= lo) return 0;
+  return (kAllKeys >> (64 - (hi - lo))) << lo;
+}
+
+// Hands out pieces of a scratch block, or only counts when the block is null.
+class Carver {
+ public:
+  explicit Carver(std::byte* block) : block_(block) {}
+
+  template <typename T>
+  T* Take(size_t count) {
+    T* piece = block_ == nullptr ? nullptr : reinterpret_cast<T*>(block_ + used_);
+    used_ += AlignUp(count * sizeof(T));
+    return piece;
+  }
+
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* block_;
+  size_t used_ = 0;
+};
+
+struct TileScratch {
+  TileState state;
+  uint64_t* masks = nullptr;
+  BiasScratch bias;
+  size_t bytes = 0;
+};
+
+TileScratch CarveScratch(const Plan& plan, const Call& call, DType panels, std::byte* block) {
+  const KvLayout layout(panels, call.Dk, call.Dv, 1);
+  Carver carver(block);
+  TileScratch scratch;
+  TileState& state = scratch.state;
+  state.dk = layout.padded_dk();
+  state.dv = layout.padded_dv();
+  state.scale = call.scale * std::numbers::log2e_v<float>;
+  state.q = carver.Take<std::byte>(kMaxTileRows * state.dk * SizeOf(panels));
+  state.s = carver.Take<float>(kMaxTileRows * kBlockKeys);
+  state.o = carver.Take<float>(kMaxTileRows * state.dv);
+  state.l = carver.Take<float>(kMaxTileRows * 16);
+  state.m = carver.Take<float>(kMaxTileRows);
+  scratch.masks = carver.Take<uint64_t>(kMaxTileRows);
+  if (!plan.biases.empty()) scratch.bias.matrix = carver.Take<float>(kMaxTileRows * kBlockKeys);
+  if (HasDotted(plan)) {
+    scratch.bias.dk = state.dk;
+    scratch.bias.q = carver.Take<float>(kMaxTileRows * state.dk);
+    scratch.bias.panel = carver.Take<float>(kBlockKeys * state.dk);
+  }
+  scratch.bytes = carver.used();
+  return scratch;
+}
+
+void ClearState(const TileState& state) {
+  std::fill_n(state.o, state.rows * state.dv, 0.0f);
+  std::fill_n(state.l, state.rows * 16, 0.0f);
+  std::fill_n(state.m, state.rows, kLowestScore);
+}
+
+// Walks one tile for one head.
+class TileWalk {
+ public:
+  TileWalk(const VectorOps& ops, const TileJob& job, const Item& item, std::byte* scratch)
+      : ops_(ops),
+        job_(job),
+        call_(*job.call),
+        tile_(job.plan->tiles[item.tile]),
+        head_(item.head),
+        scratch_(CarveScratch(*job.plan, call_, Panels(ops), scratch)) {
+    scratch_.state.rows = tile_.rows;
+  }
+
+  static DType Panels(const VectorOps& ops) {
+    return ops.bfloat16_panels ? DType::kBFloat16 : DType::kFloat32;
+  }
+
+  void Run() {
+    ClearState(scratch_.state);
+    for (int s = 0; s < tile_.spans; ++s) AddSpan(job_.plan->spans[tile_.span0 + s]);
+    if (tile_.part < 0) {
+      StoreRows(call_, tile_, head_, scratch_.state);
+    } else {
+      StorePartials(job_.partials, call_, tile_, head_, scratch_.state);
+    }
+  }
+
+ private:
+  void AddSpan(const Span& span) {
+    if (span.keys <= 0) return;
+    const PanelSource& source = job_.sources[span.source];
+    if (!gathered_ || source.q_add != q_add_) GatherQueries(source.q_add);
+    const Bias* bias = span.bias < 0 ? nullptr : &job_.plan->biases[span.bias];
+    if (bias != nullptr && bias->kind == kDotted) {
+      GatherDottedQueries(call_, tile_, head_, call_.tables[bias->id], scratch_.bias);
+    }
+    const int kv_head = head_ / call_.kv_group;
+    const int64_t begin = span.key0 / kBlockSlots;
+    const int64_t end = (span.key0 + static_cast<int64_t>(span.keys) - 1) / kBlockSlots + 1;
+    for (int64_t b = begin; b < end; ++b) {
+      BlockWork work;
+      const View view = ViewBlock(span, source, b, bias != nullptr);
+      if (view == View::kNone) continue;
+      work.k = source.K(tile_.seq, b, kv_head);
+      work.v = source.V(tile_.seq, b, kv_head);
+      if (b + 1 < end) {
+        work.next_k = source.K(tile_.seq, b + 1, kv_head);
+        work.next_v = source.V(tile_.seq, b + 1, kv_head);
+      }
+      if (view == View::kPart) work.masks = scratch_.masks;
+      if (bias != nullptr) {
+        const auto key0 = static_cast<int32_t>(b * kBlockSlots - span.key0);
+        FillBias(ops_, call_, tile_, head_, *bias, key0, scratch_.masks, scratch_.bias);
+        work.bias = scratch_.bias.matrix;
+      }
+      ops_.add_block(scratch_.state, work);
+    }
+  }
+
+  void GatherQueries(const float* add) {
+    gathered_ = true;
+    q_add_ = add;
+    const float* row = add == nullptr ? nullptr : add + head_ * call_.Dk;
+    const TileState& state = scratch_.state;
+    if (ops_.bfloat16_panels) {
+      GatherBf16Queries(call_, tile_, head_, row, state.dk, static_cast<uint16_t*>(state.q));
+    } else {
+      GatherFloatQueries(call_, tile_, head_, row, state.dk, static_cast<float*>(state.q));
+    }
+  }
+
+  enum class View { kNone, kPart, kAll };
+
+  // Which keys of block `b` the rows see; fills masks unless all see all and nobody asks.
+  View ViewBlock(const Span& span, const PanelSource& source, int64_t b, bool want_masks) {
+    const int64_t origin = span.key0 - b * kBlockSlots;  // Of span coordinate 0, in the block.
+    uint64_t cover = BitRange(origin, origin + span.keys);
+    if (span.holes != 0 && source.valid != nullptr) cover &= source.valid[b];
+    if (cover == 0) return View::kNone;
+    uint64_t* masks = scratch_.masks;
+    if (span.interval < 0) {
+      if (cover != kAllKeys || want_masks) std::fill_n(masks, tile_.rows, cover);
+      return cover == kAllKeys ? View::kAll : View::kPart;
+    }
+    const Interval* intervals = job_.plan->intervals.data() + span.interval;
+    uint64_t some = 0, every = kAllKeys;
+    for (int i = 0; i < tile_.rows; ++i) {
+      masks[i] = cover & BitRange(origin + intervals[i].lo, origin + intervals[i].hi);
+      some |= masks[i];
+      every &= masks[i];
+    }
+    if (some == 0) return View::kNone;
+    return every == kAllKeys ? View::kAll : View::kPart;
+  }
+
+  const VectorOps& ops_;
+  const TileJob& job_;
+  const Call& call_;
+  const Tile& tile_;
+  const int head_;
+  TileScratch scratch_;
+  bool gathered_ = false;
+  const float* q_add_ = nullptr;
+};
+
+}  // namespace
+
+size_t TileScratchBytes(const Plan& plan, const Call& call, DType panels) {
+  return CarveScratch(plan, call, panels, nullptr).bytes;
+}
+
+void RunTile(const VectorOps& ops, const TileJob& job, const Item& item, std::byte* scratch) {
+  TileWalk(ops, job, item, scratch).Run();
+}
+
+void PackWithOps(const VectorOps& ops, const PackBlock& request) {
+  const KvLayout& layout = *request.layout;
+  PackWork work;
+  work.k = request.k;
+  work.v = request.v;
+  work.from_bfloat16 = request.from == DType::kBFloat16;
+  work.k_row_stride = request.k_row_stride;
+  work.v_row_stride = request.v_row_stride;
+  work.rows = request.rows;
+  work.dk = layout.Dk();
+  work.dv = layout.Dv();
+  work.padded_dk = layout.padded_dk();
+  work.padded_dv = layout.padded_dv();
+  work.k_block = request.k_block;
+  work.v_block = request.v_block;
+  ops.pack(work);
+}
+
+}  // namespace longview::kernels

@@ -12,6 +12,6 @@ constexpr int kWidth = 1;
 
 namespace longview::kernels {
 
-const VectorOps kAvx2Ops = {false, AddBlock<FloatOps>, Dots, PackFloat};
+const VectorOps kAvx2Ops = {false, AddBlock<FloatOps>, Dots, PackFloat, nullptr, nullptr};
 
 }  // namespace longview::kernels

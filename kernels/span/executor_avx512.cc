@@ -12,6 +12,6 @@ constexpr int kWidth = 4;
 
 namespace longview::kernels {
 
-const VectorOps kAvx512Ops = {false, AddBlock<FloatOps>, Dots, PackFloat};
+const VectorOps kAvx512Ops = {false, AddBlock<FloatOps>, Dots, PackFloat, nullptr, nullptr};
 
 }  // namespace longview::kernels

@@ -65,6 +65,9 @@ struct VectorOps {
   // out[j] = q . key j for 64 keys in a float K panel; one chain over dk per key.
   void (*dots)(const float* q, const float* panel, int dk, float* out) = nullptr;
   void (*pack)(const PackWork& work) = nullptr;
+  // Around a thread's work in a parallel region; null: nothing to do.
+  void (*enter)() = nullptr;
+  void (*leave)() = nullptr;
 };
 
 extern const VectorOps kAvx2Ops;

@@ -1,0 +1,189 @@
+#include "server/api/api.h"
+
+#include <utility>
+
+#include "server/api/context.h"
+#include "server/api/infer.h"
+#include "server/api/metadata.h"
+#include "server/api/model_service.h"
+#include "server/api/repository.h"
+#include "server/api/text_handlers.h"
+
+namespace longview::server {
+
+using models::Task;
+
+class Api::Impl {
+ public:
+  ApiContext context;
+};
+
+Api::Api(ModelStore& store, Engine& engine, Lifecycle& lifecycle, Metrics& metrics, Log& log,
+         ApiOptions options)
+    : impl_(new Impl{ApiContext{
+          store, engine, lifecycle, {store, metrics, log}, metrics, {}, std::move(options)}}) {}
+
+Api::~Api() = default;
+
+const ApiOptions& Api::options() const { return impl_->context.options; }
+ModelStore& Api::store() const { return impl_->context.store; }
+
+absl::Status Api::Record(const CallInfo& info, std::string_view model, std::string_view,
+                         const absl::Status& status) {
+  const CallRecorder& recorder = impl_->context.recorder;
+  return recorder.Done(info, recorder.Labels(model), status, {});
+}
+
+void Api::Cancel(const Pending& call) {
+  if (call != nullptr) call->Cancel();
+}
+
+Api::Pending Api::Classify(const CallInfo& info, const longview::v1::ClassifyRequest& request,
+                           Reply<longview::v1::ClassifyResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kTextClassification, request,
+                     {request.top_k(), request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::ClassifyTokens(const CallInfo& info,
+                                 const longview::v1::ClassifyTokensRequest& request,
+                                 Reply<longview::v1::ClassifyTokensResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kTokenClassification, request,
+                     {0, request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::AnswerQuestion(const CallInfo& info,
+                                 const longview::v1::AnswerQuestionRequest& request,
+                                 Reply<longview::v1::AnswerQuestionResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kQuestionAnswering, request,
+                     {0, request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::FillMask(const CallInfo& info, const longview::v1::FillMaskRequest& request,
+                           Reply<longview::v1::FillMaskResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kFillMask, request, {0, request.return_logits()},
+                     std::move(reply));
+}
+
+Api::Pending Api::Embed(const CallInfo& info, const longview::v1::EmbedRequest& request,
+                        Reply<longview::v1::EmbedResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kEmbedding, request, {}, std::move(reply));
+}
+
+Api::Pending Api::Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
+                           Reply<longview::v1::EstimateResponse> reply) {
+  RunEstimate(impl_->context, info, request, std::move(reply));
+  return nullptr;
+}
+
+absl::Status Api::RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
+                             Task task) {
+  absl::Status status = FindModelForTask(impl_->context, model, version, task).status();
+  if (status.ok()) {
+    status = absl::InternalError("a model is loaded whose task no call serves");
+  }
+  return Record(info, model, version, status);
+}
+
+absl::StatusOr<longview::v1::ListModelsResponse> Api::ListModels() const {
+  longview::v1::ListModelsResponse out;
+  for (const ModelStatus& status : store().List()) *out.add_models() = DescribeModel(status);
+  return out;
+}
+
+absl::StatusOr<longview::v1::Model> Api::GetModel(
+    const longview::v1::GetModelRequest& request) const {
+  const auto status = FindStatus(store(), request.model(), request.version());
+  if (!status.ok()) return status.status();
+  return DescribeModel(*status);
+}
+
+namespace {
+
+Reply<ModelStatus> Described(Reply<longview::v1::Model> reply) {
+  return [reply = std::move(reply)](absl::StatusOr<ModelStatus> status) mutable {
+    if (status.ok()) {
+      reply(DescribeModel(*status));
+    } else {
+      reply(status.status());
+    }
+  };
+}
+
+}  // namespace
+
+void Api::LoadModel(const longview::v1::LoadModelRequest& request,
+                    Reply<longview::v1::Model> reply) {
+  LoadByName(impl_->context, request.model(), Described(std::move(reply)));
+}
+
+void Api::UnloadModel(const longview::v1::UnloadModelRequest& request,
+                      Reply<longview::v1::Model> reply) {
+  UnloadByName(impl_->context, request.model(), Described(std::move(reply)));
+}
+
+bool Api::ServerLive() const { return impl_->context.engine.Progressing(); }
+
+bool Api::ServerReady() const {
+  return impl_->context.lifecycle.ready() && store().StartupComplete();
+}
+
+absl::StatusOr<bool> Api::ModelReady(std::string_view name, std::string_view version) const {
+  const auto status = FindStatus(store(), name, version);
+  if (!status.ok()) return status.status();
+  return status->state == ModelState::kReady;
+}
+
+inference::ServerMetadataResponse Api::ServerMetadata() const {
+  return MakeServerMetadata(options());
+}
+
+absl::StatusOr<inference::ModelMetadataResponse> Api::ModelMetadata(
+    std::string_view name, std::string_view version) const {
+  const auto model = store().Find(name, version);
+  if (!model.ok()) return model.status();
+  return MakeModelMetadata(**model, options());
+}
+
+absl::StatusOr<inference::ModelConfigResponse> Api::ModelConfig(std::string_view name,
+                                                                std::string_view version) const {
+  const auto model = store().Find(name, version);
+  if (!model.ok()) return model.status();
+  return MakeModelConfig(**model, options());
+}
+
+absl::StatusOr<inference::ModelStatisticsResponse> Api::ModelStatistics(
+    std::string_view name, std::string_view version) const {
+  inference::ModelStatisticsResponse out;
+  if (!name.empty()) {
+    const auto model = store().Find(name, version);
+    if (!model.ok()) return model.status();
+    *out.add_model_stats() = impl_->context.statistics.Get((*model)->name, (*model)->version);
+    return out;
+  }
+  for (const ModelStatus& status : store().List()) {
+    if (status.state != ModelState::kReady) continue;
+    *out.add_model_stats() = impl_->context.statistics.Get(status.name, status.version);
+  }
+  return out;
+}
+
+inference::RepositoryIndexResponse Api::RepositoryIndex(bool ready_only) const {
+  return MakeRepositoryIndex(store(), ready_only);
+}
+
+void Api::RepositoryModelLoad(const inference::RepositoryModelLoadRequest& request,
+                              Reply<inference::RepositoryModelLoadResponse> reply) {
+  RunRepositoryLoad(impl_->context, request, std::move(reply));
+}
+
+void Api::RepositoryModelUnload(const inference::RepositoryModelUnloadRequest& request,
+                                Reply<inference::RepositoryModelUnloadResponse> reply) {
+  RunRepositoryUnload(impl_->context, request, std::move(reply));
+}
+
+Api::Pending Api::Infer(const CallInfo& info, const inference::ModelInferRequest& request,
+                        Reply<inference::ModelInferResponse> reply) {
+  return RunInfer(impl_->context, info, request, std::move(reply));
+}
+
+}  // namespace longview::server

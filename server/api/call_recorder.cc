@@ -1,0 +1,49 @@
+#include "server/api/call_recorder.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+bool IsOurFault(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown ||
+         code == absl::StatusCode::kDataLoss;
+}
+
+}  // namespace
+
+absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
+                                const absl::Status& status, const Counts& counts) const {
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - info.arrival);
+  const std::string code = absl::StatusCodeToString(status.code());
+  metrics_.RequestDone(model, info.api, info.method, status.code(), seconds);
+  log_.Info("request", {{"request_id", info.request_id},
+                        {"api", info.api},
+                        {"method", info.method},
+                        {"model", model.model},
+                        {"code", code},
+                        {"seconds", seconds},
+                        {"items", int64_t{counts.items}},
+                        {"tokens", counts.tokens}});
+  if (!IsOurFault(status.code())) return status;
+  log_.Error(
+      "internal error",
+      {{"request_id", info.request_id}, {"method", info.method}, {"error", status.message()}});
+  return MakeError(absl::StatusCode::kInternal,
+                   absl::StrCat("internal error; request id ", info.request_id),
+                   {.reason = "INTERNAL"});
+}
+
+ModelLabels CallRecorder::Labels(std::string_view name) const {
+  if (name.empty()) return {};
+  for (const ModelStatus& status : store_.List()) {
+    if (status.name == name) return {status.name, status.version};
+  }
+  return {};
+}
+
+}  // namespace longview::server

@@ -1,0 +1,47 @@
+// What the files of server/api share: the collaborators of one Api object.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "server/api/api.h"
+#include "server/api/call_recorder.h"
+#include "server/api/pending_call.h"
+#include "server/api/statistics.h"
+
+namespace longview::server {
+
+// Thread-safe; outlives every call.
+struct ApiContext {
+  ModelStore& store;
+  Engine& engine;
+  Lifecycle& lifecycle;
+  CallRecorder recorder;
+  Metrics& metrics;
+  StatisticsBook statistics;
+  ApiOptions options;
+};
+
+// The model of an inference call. UNAVAILABLE while the server stops, NOT_FOUND, or the
+// store's word on a model that loads.
+absl::StatusOr<ModelHandle> FindModel(ApiContext& context, std::string_view name,
+                                      std::string_view version);
+
+// The same for one task: name "" = the only model that has it; UNIMPLEMENTED, naming what the
+// model does, if it lacks the task.
+absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_view name,
+                                             std::string_view version, models::Task task);
+
+bool HasTask(const models::ModelInfo& info, models::Task task);
+
+// INVALID_ARGUMENT about one field.
+absl::Status BadField(std::string_view field, std::string_view problem);
+
+// INVALID_ARGUMENT if an answer of `bytes` is over max_message_bytes.
+absl::Status CheckAnswerSize(const ApiContext& context, size_t bytes);
+
+// `status` with `prefix` in front of its message; reason, delay and field stay.
+absl::Status Prefixed(std::string_view prefix, const absl::Status& status);
+
+}  // namespace longview::server

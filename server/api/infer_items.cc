@@ -1,0 +1,198 @@
+#include "server/api/infer_items.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/context.h"
+#include "server/api/token_rows.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+using models::Request;
+using models::Task;
+
+absl::Status BadInput(std::string_view name, std::string_view problem) {
+  return BadField(absl::StrCat("input ", Quoted(name)), problem);
+}
+
+// n of a BYTES input of shape [n] or [n,1].
+absl::StatusOr<int64_t> CountStrings(const InputTensor& input) {
+  const bool column = input.shape.size() == 2 && input.shape[1] == 1;
+  if (input.shape.size() == 1 || column) return input.shape[0];
+  return BadInput(input.name,
+                  absl::StrCat("shape is ", ShapeText(input.shape), ", must be [n] or [n,1]"));
+}
+
+absl::Status CheckCount(const InputTensor& input, int64_t wanted, std::string_view of) {
+  const absl::StatusOr<int64_t> count = CountStrings(input);
+  if (!count.ok()) return count.status();
+  if (*count == wanted) return absl::OkStatus();
+  return BadInput(input.name,
+                  absl::StrCat("has ", *count, " items, ", std::string(of), " has ", wanted));
+}
+
+// Inputs that only go with token ids, and those that only go with text.
+constexpr std::string_view kTokenInputs[] = {"attention_mask", "token_type_ids",
+                                             "global_attention_mask", "input_ids_pair"};
+constexpr std::string_view kTextInputs[] = {"text_pair", "question", "choices"};
+
+absl::StatusOr<ItemShape> MeasureText(const std::vector<InputTensor>& inputs, Task task) {
+  for (const std::string_view name : kTokenInputs) {
+    if (Find(inputs, name) != nullptr) return BadInput(name, "goes with input_ids, not with text");
+  }
+  const InputTensor& text = *Find(inputs, "text");
+  const absl::StatusOr<int64_t> items = CountStrings(text);
+  if (!items.ok()) return items.status();
+  if (const InputTensor* pair = Find(inputs, "text_pair")) {
+    if (auto status = CheckCount(*pair, *items, "text"); !status.ok()) return status;
+  }
+  if (task == Task::kQuestionAnswering) {
+    const InputTensor* question = Find(inputs, "question");
+    if (question == nullptr) return BadInput("question", "missing; it is needed with text");
+    if (auto status = CheckCount(*question, *items, "text"); !status.ok()) return status;
+  }
+  if (task == Task::kMultipleChoice) {
+    const InputTensor* choices = Find(inputs, "choices");
+    if (choices == nullptr) return BadInput("choices", "missing; they are needed with text");
+    if (auto status = CountStrings(*choices).status(); !status.ok()) return status;
+  }
+  return ItemShape{*items, true, 0};
+}
+
+absl::StatusOr<ItemShape> MeasureTokens(const std::vector<InputTensor>& inputs, Task task) {
+  for (const std::string_view name : kTextInputs) {
+    if (Find(inputs, name) != nullptr) return BadInput(name, "goes with text, not with input_ids");
+  }
+  const InputTensor& ids = *Find(inputs, "input_ids");
+  const size_t rank = task == Task::kMultipleChoice ? 3 : 2;
+  if (ids.shape.size() != rank) {
+    return BadInput(ids.name, absl::StrCat("shape is ", ShapeText(ids.shape), ", must be ",
+                                           rank == 3 ? "[1,c,T]" : "[n,T]"));
+  }
+  for (const InputTensor& input : inputs) {
+    if (input.name == "input_ids_pair") {
+      if (input.shape.size() == 2 && input.shape[0] == ids.shape[0]) continue;
+      return BadInput(input.name, absl::StrCat("shape is ", ShapeText(input.shape),
+                                               ", must be [n,T] with n = ", ids.shape[0]));
+    }
+    if (input.shape == ids.shape) continue;
+    return BadInput(input.name,
+                    absl::StrCat("shape is ", ShapeText(input.shape),
+                                 ", must be that of input_ids, ", ShapeText(ids.shape)));
+  }
+  return ItemShape{ids.shape[0], false, ids.shape.back()};
+}
+
+absl::Status CheckItemCount(const ItemShape& shape, Task task, int max_items) {
+  const bool single = task == Task::kQuestionAnswering || task == Task::kMultipleChoice;
+  const int64_t limit = single ? 1 : max_items;
+  if (shape.items <= limit) return absl::OkStatus();
+  return BadInput(shape.from_text ? "text" : "input_ids",
+                  absl::StrCat("has ", shape.items, " items, the limit is ", limit,
+                               single ? " for this task" : " (max_items)"));
+}
+
+// Text of item i, copied: the request ends before the item does.
+using Strings = std::vector<std::string_view>;
+
+absl::StatusOr<Strings> ReadOptional(const std::vector<InputTensor>& inputs,
+                                     std::string_view name) {
+  const InputTensor* input = Find(inputs, name);
+  if (input == nullptr) return Strings{};
+  return ReadStrings(*input);
+}
+
+absl::Status AddTexts(const std::vector<InputTensor>& inputs, std::vector<Request>& items) {
+  const auto texts = ReadOptional(inputs, "text");
+  if (!texts.ok()) return texts.status();
+  const auto pairs = ReadOptional(inputs, "text_pair");
+  if (!pairs.ok()) return pairs.status();
+  const auto questions = ReadOptional(inputs, "question");
+  if (!questions.ok()) return questions.status();
+  const auto choices = ReadOptional(inputs, "choices");
+  if (!choices.ok()) return choices.status();
+  for (size_t i = 0; i < items.size(); ++i) {
+    items[i].text.emplace((*texts)[i]);
+    if (!pairs->empty()) items[i].text_pair.emplace((*pairs)[i]);
+    if (!questions->empty()) items[i].question.emplace((*questions)[i]);
+    items[i].choices.assign(choices->begin(), choices->end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddTokens(const std::vector<InputTensor>& inputs, bool keep_padding,
+                       std::vector<Request>& items) {
+  absl::StatusOr<std::vector<models::TokenInput>> rows = ReadTokenRows(inputs, keep_padding);
+  if (!rows.ok()) return rows.status();
+  if (items.front().task == Task::kMultipleChoice) {
+    items.front().choice_tokens = *std::move(rows);
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < items.size(); ++i) items[i].tokens = std::move((*rows)[i]);
+  const InputTensor* pair = Find(inputs, "input_ids_pair");
+  if (pair == nullptr) return absl::OkStatus();
+  const absl::StatusOr<std::vector<int32_t>> ids = ReadIntegers(*pair);
+  if (!ids.ok()) return ids.status();
+  const auto width = static_cast<size_t>(pair->shape[1]);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto begin = ids->begin() + static_cast<ptrdiff_t>(i * width);
+    items[i].tokens_pair.emplace().ids.assign(begin, begin + static_cast<ptrdiff_t>(width));
+  }
+  return absl::OkStatus();
+}
+
+bool IsTextEncoderTask(Task task) {
+  return task == Task::kTextClassification || task == Task::kTextPairClassification ||
+         task == Task::kMultipleChoice || task == Task::kTokenClassification ||
+         task == Task::kQuestionAnswering || task == Task::kFillMask || task == Task::kEmbedding;
+}
+
+}  // namespace
+
+absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
+                                       const models::ModelInfo& info, int max_items) {
+  if (!IsTextEncoderTask(info.task)) {
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     absl::StrCat("the task ", std::string(models::TaskName(info.task)),
+                                  " has no inference by tensors"),
+                     {.reason = "TASK_NOT_SUPPORTED"});
+  }
+  const bool text = Find(inputs, "text") != nullptr;
+  const bool ids = Find(inputs, "input_ids") != nullptr;
+  if (text && ids) return BadInput("text", "given together with input_ids; send one");
+  if (!text && !ids) return BadInput("text", "text or input_ids is needed and neither was given");
+  absl::StatusOr<ItemShape> shape =
+      text ? MeasureText(inputs, info.task) : MeasureTokens(inputs, info.task);
+  if (!shape.ok()) return shape;
+  if (auto status = CheckItemCount(*shape, info.task, max_items); !status.ok()) return status;
+  return shape;
+}
+
+absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& inputs,
+                                                const models::ModelInfo& info,
+                                                const InferParameters& parameters,
+                                                bool keep_padding) {
+  const InputTensor* text = Find(inputs, "text");
+  const InputTensor* document = text != nullptr ? text : Find(inputs, "input_ids");
+  std::vector<Request> items(document->shape[0]);
+  for (Request& item : items) {
+    item.task = info.task;
+    item.truncate = parameters.truncate;
+    item.global_tokens = parameters.global_tokens;
+    item.aggregation = parameters.aggregation;
+    item.pooling = parameters.pooling;
+    item.normalize = parameters.normalize;
+    item.top_k = parameters.top_k;
+    item.max_answer_tokens = parameters.max_answer_tokens;
+  }
+  const absl::Status status =
+      text != nullptr ? AddTexts(inputs, items) : AddTokens(inputs, keep_padding, items);
+  if (!status.ok()) return status;
+  return items;
+}
+
+}  // namespace longview::server

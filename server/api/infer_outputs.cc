@@ -1,0 +1,231 @@
+#include "server/api/infer_outputs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/api/answer_json.h"
+#include "server/api/context.h"
+#include "server/api/scores.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+using models::HostTensor;
+using models::Task;
+using models::TensorSpec;
+using models::TensorType;
+
+absl::Status BadOutput(std::string_view name, std::string_view problem) {
+  return BadField(absl::StrCat("output ", Quoted(name)), problem);
+}
+
+OutputKind KindOf(std::string_view name) {
+  if (name == "probabilities") return OutputKind::kProbabilities;
+  if (name == "label") return OutputKind::kLabel;
+  if (name == "entities") return OutputKind::kEntities;
+  if (name == "answer") return OutputKind::kAnswer;
+  if (name == "top") return OutputKind::kTop;
+  return OutputKind::kTensor;
+}
+
+bool IsPerToken(std::string_view name, Task task) {
+  if (name == "last_hidden_state" || name == "start_logits" || name == "end_logits") return true;
+  return name == "logits" && (task == Task::kTokenClassification || task == Task::kFillMask);
+}
+
+// Why a request of this shape cannot have the output; empty if it can.
+std::string Hindrance(std::string_view name, Task task, const ItemShape& shape,
+                      const std::string& pooling) {
+  if (IsPerToken(name, task) && shape.items > 1) {
+    return absl::StrCat("has one row per token and needs n = 1; n is ", shape.items);
+  }
+  if (name == "entities" && !shape.from_text) return "needs the input text";
+  if (name == "embedding" && pooling == "none") {
+    return "there is none with pooling \"none\"; name last_hidden_state";
+  }
+  return "";
+}
+
+const TensorSpec* FindSpec(const models::ModelInfo& info, std::string_view name) {
+  for (const TensorSpec& spec : info.outputs) {
+    if (spec.name == name) return &spec;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::vector<TensorSpec>> NamedOutputs(const inference::ModelInferRequest& request,
+                                                     const models::ModelInfo& info,
+                                                     const ItemShape& shape,
+                                                     const std::string& pooling) {
+  std::vector<TensorSpec> specs;
+  for (const auto& output : request.outputs()) {
+    const TensorSpec* spec = FindSpec(info, output.name());
+    if (spec == nullptr) {
+      const std::string names = absl::StrJoin(
+          info.outputs, ", ", [](std::string* out, const auto& known) { *out += known.name; });
+      return BadOutput(output.name(), absl::StrCat("unknown name; the model gives: ", names));
+    }
+    if (!output.parameters().empty()) {
+      return BadOutput(output.name(), absl::StrCat("unknown parameter ",
+                                                   Quoted(output.parameters().begin()->first)));
+    }
+    for (const TensorSpec& other : specs) {
+      if (other.name == spec->name) return BadOutput(spec->name, "named twice");
+    }
+    const std::string hindrance = Hindrance(spec->name, info.task, shape, pooling);
+    if (!hindrance.empty()) return BadOutput(spec->name, hindrance);
+    specs.push_back(*spec);
+  }
+  return specs;
+}
+
+absl::StatusOr<std::vector<TensorSpec>> DefaultOutputs(const models::ModelInfo& info,
+                                                       const ItemShape& shape,
+                                                       const std::string& pooling) {
+  std::vector<TensorSpec> specs;
+  std::string reason = "name the outputs you want";
+  for (const TensorSpec& spec : info.outputs) {
+    if (!spec.by_default) continue;
+    const bool hidden_instead = spec.name == "embedding" && pooling == "none";
+    const TensorSpec* chosen = hidden_instead ? FindSpec(info, "last_hidden_state") : &spec;
+    if (chosen == nullptr) continue;
+    const std::string hindrance = Hindrance(chosen->name, info.task, shape, pooling);
+    if (hindrance.empty()) {
+      specs.push_back(*chosen);
+    } else {
+      reason = absl::StrCat(Quoted(chosen->name), " ", hindrance);
+    }
+  }
+  if (specs.empty()) return BadField("outputs", absl::StrCat("no default output: ", reason));
+  return specs;
+}
+
+void AddTensor(const std::string& name, OutputPlan& plan) {
+  if (std::find(plan.tensors.begin(), plan.tensors.end(), name) == plan.tensors.end()) {
+    plan.tensors.push_back(name);
+  }
+}
+
+// The items' tensors one after another, with the item dimension in front.
+absl::StatusOr<HostTensor> JoinTensors(const PlannedOutput& output,
+                                       const std::vector<models::Answer>& answers) {
+  HostTensor joined;
+  joined.name = output.spec.name;
+  for (const models::Answer& answer : answers) {
+    const HostTensor* tensor = answer.Find(output.spec.name);
+    if (tensor == nullptr) {
+      return absl::InternalError(absl::StrCat("the model gave no tensor ", output.spec.name));
+    }
+    if (&answer == &answers.front()) {
+      joined.type = tensor->type;
+      joined.shape = {static_cast<int64_t>(answers.size())};
+      joined.shape.insert(joined.shape.end(), tensor->shape.begin(), tensor->shape.end());
+      joined.data.reserve(tensor->data.size() * answers.size());
+    } else if (!std::equal(tensor->shape.begin(), tensor->shape.end(), joined.shape.begin() + 1,
+                           joined.shape.end())) {
+      return absl::InternalError(absl::StrCat("items disagree in the shape of ", joined.name));
+    }
+    joined.data.insert(joined.data.end(), tensor->data.begin(), tensor->data.end());
+    joined.strings.insert(joined.strings.end(), tensor->strings.begin(), tensor->strings.end());
+  }
+  return joined;
+}
+
+HostTensor JoinJson(const PlannedOutput& output, const std::vector<models::Answer>& answers) {
+  HostTensor joined;
+  joined.name = output.spec.name;
+  joined.type = TensorType::kBytes;
+  joined.shape = {static_cast<int64_t>(answers.size())};
+  for (const models::Answer& answer : answers) {
+    joined.strings.push_back(output.kind == OutputKind::kEntities ? EntitiesJson(answer.entities)
+                             : output.kind == OutputKind::kAnswer ? AnswerJson(answer.answers)
+                                                                  : MasksJson(answer.masks));
+  }
+  return joined;
+}
+
+absl::StatusOr<HostTensor> JoinScores(const PlannedOutput& output, const models::ModelInfo& info,
+                                      const std::vector<models::Answer>& answers) {
+  const PlannedOutput logits_output{OutputKind::kTensor, {"logits", TensorType::kFp32, {}, true}};
+  absl::StatusOr<HostTensor> logits = JoinTensors(logits_output, answers);
+  if (!logits.ok()) return logits;
+  if (output.kind == OutputKind::kProbabilities) {
+    // Choices of one question exclude each other whatever the checkpoint says.
+    const bool independent =
+        info.problem_type == models::ProblemType::kMultiLabel && info.task != Task::kMultipleChoice;
+    ToProbabilities(*logits, independent);
+    logits->name = output.spec.name;
+    return logits;
+  }
+  HostTensor labels;
+  labels.name = output.spec.name;
+  labels.type = TensorType::kBytes;
+  labels.shape = {static_cast<int64_t>(answers.size())};
+  for (const size_t id : HighestPerRow(*logits)) {
+    if (id >= info.labels.size()) return absl::InternalError("more logits than labels");
+    labels.strings.push_back(info.labels[id]);
+  }
+  return labels;
+}
+
+}  // namespace
+
+absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& request,
+                                       const models::ModelInfo& info, const ItemShape& shape,
+                                       const std::string& pooling) {
+  absl::StatusOr<std::vector<TensorSpec>> specs = request.outputs_size() > 0
+                                                      ? NamedOutputs(request, info, shape, pooling)
+                                                      : DefaultOutputs(info, shape, pooling);
+  if (!specs.ok()) return specs.status();
+  OutputPlan plan;
+  for (TensorSpec& spec : *specs) {
+    const OutputKind kind = KindOf(spec.name);
+    switch (kind) {
+      case OutputKind::kTensor:
+        AddTensor(spec.name, plan);
+        break;
+      case OutputKind::kProbabilities:
+      case OutputKind::kLabel:
+        AddTensor("logits", plan);
+        break;
+      default:
+        plan.typed = true;
+    }
+    plan.per_token = plan.per_token || IsPerToken(spec.name, info.task);
+    plan.outputs.push_back({kind, std::move(spec)});
+  }
+  return plan;
+}
+
+double LeastAnswerBytes(const OutputPlan& plan, const ItemShape& shape) {
+  double total = 0;
+  for (const PlannedOutput& output : plan.outputs) {
+    if (output.spec.type != TensorType::kFp32 || output.spec.shape.empty()) continue;
+    double elements = static_cast<double>(shape.items);
+    for (size_t i = 1; i < output.spec.shape.size(); ++i) {
+      const int64_t extent = output.spec.shape[i];
+      const int64_t known = extent > 0 ? extent : plan.per_token && i == 1 ? shape.tokens : 1;
+      elements *= static_cast<double>(std::max<int64_t>(known, 1));
+    }
+    total += elements * sizeof(float);
+  }
+  return total;
+}
+
+absl::StatusOr<HostTensor> JoinOutput(const PlannedOutput& output, const models::ModelInfo& info,
+                                      const std::vector<models::Answer>& answers) {
+  switch (output.kind) {
+    case OutputKind::kTensor:
+      return JoinTensors(output, answers);
+    case OutputKind::kProbabilities:
+    case OutputKind::kLabel:
+      return JoinScores(output, info, answers);
+    default:
+      return JoinJson(output, answers);
+  }
+}
+
+}  // namespace longview::server

@@ -1,0 +1,51 @@
+// Which tensors an inference request gets, and how they are made from the items' answers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "inference/grpc_service.pb.h"
+#include "models/model.h"
+#include "server/api/infer_items.h"
+
+namespace longview::server {
+
+// How an output comes about.
+enum class OutputKind {
+  kTensor,         // As the model gives it.
+  kProbabilities,  // From logits.
+  kLabel,          // Name of the highest logit.
+  kEntities,       // JSON from the typed answer, as the next two.
+  kAnswer,
+  kTop,
+};
+
+struct PlannedOutput {
+  OutputKind kind = OutputKind::kTensor;
+  models::TensorSpec spec;
+};
+
+struct OutputPlan {
+  std::vector<PlannedOutput> outputs;  // In the order of the answer.
+  std::vector<std::string> tensors;    // To ask of the model.
+  bool typed = false;                  // Whether typed results are needed.
+  bool per_token = false;              // Some output has one row per token.
+};
+
+// The outputs a request names, in its order; else the model's defaults that it can have
+// (entities need text, outputs per token one item; pooling "none" leaves last_hidden_state
+// for embedding). INVALID_ARGUMENT names the output.
+absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& request,
+                                       const models::ModelInfo& info, const ItemShape& shape,
+                                       const std::string& pooling);
+
+// Bytes the answer surely takes, from the shapes known before it runs.
+double LeastAnswerBytes(const OutputPlan& plan, const ItemShape& shape);
+
+// One output of all items: `[n, ...]`. INTERNAL if an answer lacks a tensor.
+absl::StatusOr<models::HostTensor> JoinOutput(const PlannedOutput& output,
+                                              const models::ModelInfo& info,
+                                              const std::vector<models::Answer>& answers);
+
+}  // namespace longview::server

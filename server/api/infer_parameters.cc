@@ -1,0 +1,190 @@
+#include "server/api/infer_parameters.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/api/context.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+using inference::InferParameter;
+using models::Task;
+
+absl::Status BadParameter(std::string_view name, std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("parameter ", Quoted(name), ": ", std::string(problem)),
+                   {.reason = "INVALID_ARGUMENT", .param = std::string(name)});
+}
+
+// The value as a client wrote it, for messages.
+std::string ValueText(const InferParameter& value) {
+  switch (value.parameter_choice_case()) {
+    case InferParameter::kBoolParam:
+      return value.bool_param() ? "true" : "false";
+    case InferParameter::kInt64Param:
+      return absl::StrCat(value.int64_param());
+    case InferParameter::kUint64Param:
+      return absl::StrCat(value.uint64_param());
+    case InferParameter::kDoubleParam:
+      return absl::StrCat(value.double_param());
+    case InferParameter::kStringParam:
+      return Quoted(value.string_param());
+    case InferParameter::PARAMETER_CHOICE_NOT_SET:
+      break;
+  }
+  return "empty";
+}
+
+std::optional<bool> AsBool(const InferParameter& value) {
+  const std::string text = ValueText(value);
+  if (value.has_string_param()) {
+    if (absl::EqualsIgnoreCase(value.string_param(), "true") || value.string_param() == "1") {
+      return true;
+    }
+    if (absl::EqualsIgnoreCase(value.string_param(), "false") || value.string_param() == "0") {
+      return false;
+    }
+    return std::nullopt;
+  }
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return std::nullopt;
+}
+
+std::optional<int64_t> AsInteger(const InferParameter& value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  switch (value.parameter_choice_case()) {
+    case InferParameter::kInt64Param:
+      return value.int64_param();
+    case InferParameter::kUint64Param:
+      if (value.uint64_param() > std::numeric_limits<int64_t>::max()) return std::nullopt;
+      return static_cast<int64_t>(value.uint64_param());
+    case InferParameter::kDoubleParam: {
+      const double number = value.double_param();
+      if (!(std::abs(number) <= kExact) || number != std::floor(number)) return std::nullopt;
+      return static_cast<int64_t>(number);
+    }
+    case InferParameter::kStringParam: {
+      const std::string& text = value.string_param();
+      int64_t number = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+      return number;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// A JSON list of strings, or the string itself.
+std::optional<std::vector<std::string>> AsStrings(const InferParameter& value) {
+  if (!value.has_string_param()) return std::nullopt;
+  const std::string& text = value.string_param();
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos || text[first] != '[') return std::vector<std::string>{text};
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // "[MASK]" is a plain string, although it looks like the start of a list.
+  if (json.is_discarded()) return std::vector<std::string>{text};
+  std::vector<std::string> strings;
+  for (const auto& element : json) {
+    if (!element.is_string()) return std::nullopt;
+    strings.push_back(element.get<std::string>());
+  }
+  return strings;
+}
+
+absl::Status ReadFlag(std::string_view name, const InferParameter& value, bool& out) {
+  const std::optional<bool> flag = AsBool(value);
+  if (!flag) return BadParameter(name, absl::StrCat(ValueText(value), " is not true or false"));
+  out = *flag;
+  return absl::OkStatus();
+}
+
+absl::Status ReadCount(std::string_view name, const InferParameter& value, int& out) {
+  const std::optional<int64_t> number = AsInteger(value);
+  if (!number || *number < 1 || *number > std::numeric_limits<int>::max()) {
+    return BadParameter(name, absl::StrCat(ValueText(value), " is not a whole number from 1 to ",
+                                           std::numeric_limits<int>::max()));
+  }
+  out = static_cast<int>(*number);
+  return absl::OkStatus();
+}
+
+absl::Status ReadName(std::string_view name, const InferParameter& value, std::string& out) {
+  if (!value.has_string_param()) {
+    return BadParameter(name, absl::StrCat(ValueText(value), " is not a string"));
+  }
+  out = value.string_param();
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimeout(const InferParameter& value, InferParameters& out) {
+  const std::optional<int64_t> micros = AsInteger(value);
+  if (!micros || *micros < 0) {
+    return BadParameter("timeout",
+                        absl::StrCat(ValueText(value), " is not a number of microseconds"));
+  }
+  if (*micros > 0) out.timeout = absl::Microseconds(*micros);
+  return absl::OkStatus();
+}
+
+// The names a task knows beside those that every request may have.
+std::vector<std::string> NamesOf(Task task) {
+  std::vector<std::string> names = {"global_tokens", "normalize", "pooling", "truncate"};
+  if (task == Task::kTokenClassification) names.push_back("aggregation");
+  if (task == Task::kQuestionAnswering) names.push_back("max_answer_tokens");
+  if (task == Task::kFillMask) names.push_back("top_k");
+  return names;
+}
+
+absl::Status ReadOne(std::string_view name, const InferParameter& value, InferParameters& out) {
+  if (name == "truncate") return ReadFlag(name, value, out.truncate);
+  if (name == "normalize") return ReadFlag(name, value, out.normalize.emplace());
+  if (name == "top_k") return ReadCount(name, value, out.top_k);
+  if (name == "max_answer_tokens") return ReadCount(name, value, out.max_answer_tokens);
+  if (name == "pooling") return ReadName(name, value, out.pooling);
+  if (name == "aggregation") return ReadName(name, value, out.aggregation);
+  // What is left of NamesOf.
+  std::optional<std::vector<std::string>> strings = AsStrings(value);
+  if (!strings) {
+    return BadParameter(name, absl::StrCat(ValueText(value), " is not a JSON list of strings"));
+  }
+  out.global_tokens = *std::move(strings);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<InferParameters> ReadParameters(const ParameterMap& parameters, Task task) {
+  const std::vector<std::string> names = NamesOf(task);
+  InferParameters out;
+  for (const auto& [key, value] : parameters) {
+    absl::Status status;
+    if (key == "timeout") {
+      status = ReadTimeout(value, out);
+    } else if (key == "triton_enable_empty_final_response") {
+      bool ignored = false;
+      status = ReadFlag(key, value, ignored);
+    } else if (absl::StartsWith(key, "sequence_")) {
+      status = BadParameter(key, "sequences are not served; send whole documents");
+    } else if (std::find(names.begin(), names.end(), key) != names.end()) {
+      status = ReadOne(key, value, out);
+    } else if (key != "priority") {
+      status = BadParameter(
+          key, absl::StrCat("unknown for the task ", std::string(models::TaskName(task)),
+                            "; known: ", absl::StrJoin(names, ", "), ", priority, timeout"));
+    }
+    if (!status.ok()) return status;
+  }
+  return out;
+}
+
+}  // namespace longview::server

@@ -1,0 +1,13 @@
+// What the Open Inference Protocol tells about server and models.
+#pragma once
+
+#include "server/api/context.h"
+
+namespace longview::server {
+
+inference::ServerMetadataResponse MakeServerMetadata(const ApiOptions& options);
+inference::ModelMetadataResponse MakeModelMetadata(const ServedModel& model,
+                                                   const ApiOptions& options);
+inference::ModelConfigResponse MakeModelConfig(const ServedModel& model, const ApiOptions& options);
+
+}  // namespace longview::server

@@ -1,0 +1,115 @@
+#include "server/api/model_service.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+absl::Status CheckControl(const ApiContext& context, std::string_view name) {
+  if (!context.options.allow_model_control) {
+    return MakeError(absl::StatusCode::kPermissionDenied,
+                     "loading and unloading is off; start the server with --allow_model_control",
+                     {.reason = "MODEL_CONTROL_OFF"});
+  }
+  if (name.empty()) return BadField("model", "empty; a name is needed");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+longview::v1::Model DescribeModel(const ModelStatus& status) {
+  longview::v1::Model out;
+  out.set_name(status.name);
+  out.set_version(status.version);
+  out.set_state(StateName(status.state));
+  out.set_reason(status.reason);
+  if (status.handle == nullptr) return out;
+  const models::ModelInfo& info = status.handle->model->info();
+  out.set_task(std::string(models::TaskName(info.task)));
+  for (const models::Task task : info.tasks) out.add_tasks(std::string(models::TaskName(task)));
+  out.set_family(info.family);
+  out.mutable_labels()->Add(info.labels.begin(), info.labels.end());
+  out.set_max_tokens(info.max_tokens);
+  out.set_max_pixels(static_cast<int32_t>(
+      std::min<int64_t>(info.max_pixels, std::numeric_limits<int32_t>::max())));
+  out.set_dtype(info.dtype);
+  out.set_device(info.device);
+  out.set_parameters(info.parameters);
+  out.set_memory_bytes(info.memory_bytes);
+  return out;
+}
+
+std::string StateName(ModelState state) {
+  switch (state) {
+    case ModelState::kReady:
+      return "READY";
+    case ModelState::kLoading:
+      return "LOADING";
+    case ModelState::kUnavailable:
+      break;
+  }
+  return "UNAVAILABLE";
+}
+
+absl::StatusOr<ModelStatus> FindStatus(const ModelStore& store, std::string_view name,
+                                       std::string_view version) {
+  std::vector<ModelStatus> all = store.List();
+  for (ModelStatus& status : all) {
+    if (status.name != name) continue;
+    if (version.empty() || version == status.version) return std::move(status);
+    return MakeError(absl::StatusCode::kNotFound,
+                     absl::StrCat("model ", Quoted(name), " has no version ", Quoted(version),
+                                  "; there is ", Quoted(status.version)),
+                     {.reason = "VERSION_NOT_FOUND", .param = "version"});
+  }
+  const std::string names = absl::StrJoin(
+      all, ", ", [](std::string* out, const ModelStatus& status) { *out += status.name; });
+  return MakeError(absl::StatusCode::kNotFound,
+                   absl::StrCat("model ", Quoted(name),
+                                " is unknown; there are: ", names.empty() ? "none" : names),
+                   {.reason = "MODEL_NOT_FOUND", .param = "model"});
+}
+
+void LoadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done) {
+  if (absl::Status status = CheckControl(context, name); !status.ok()) return done(status);
+  const std::string model(name);
+  context.store.Load(model, [&context, model, done = std::move(done)](absl::Status status) mutable {
+    if (!status.ok()) return done(status);
+    done(FindStatus(context.store, model, ""));
+  });
+}
+
+void UnloadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done) {
+  if (absl::Status status = CheckControl(context, name); !status.ok()) return done(status);
+  const std::string model(name);
+  context.store.Unload(model,
+                       [&context, model, done = std::move(done)](absl::Status status) mutable {
+                         if (!status.ok()) return done(status);
+                         done(FindStatus(context.store, model, ""));
+                       });
+}
+
+std::vector<std::pair<std::string, std::string>> Properties(const models::ModelInfo& info,
+                                                            const ApiOptions& options) {
+  const std::string tasks = absl::StrJoin(info.tasks, ",", [](std::string* out, models::Task task) {
+    *out += std::string(models::TaskName(task));
+  });
+  return {{"device", info.device},
+          {"dtype", info.dtype},
+          {"family", info.family},
+          {"max_items", absl::StrCat(options.max_items)},
+          {"max_pixels", absl::StrCat(info.max_pixels)},
+          {"max_tokens", absl::StrCat(info.max_tokens)},
+          {"parameters", absl::StrFormat("%.0f", info.parameters)},
+          {"task", std::string(models::TaskName(info.task))},
+          {"tasks", tasks}};
+}
+
+}  // namespace longview::server

@@ -1,0 +1,28 @@
+// What clients see of a model, and loading and unloading.
+#pragma once
+
+#include "longview/v1/models.pb.h"
+#include "server/api/context.h"
+
+namespace longview::server {
+
+longview::v1::Model DescribeModel(const ModelStatus& status);
+
+// "READY", "LOADING", "UNAVAILABLE".
+std::string StateName(ModelState state);
+
+// The store's entry. NOT_FOUND lists the names there are; `version` may be "".
+absl::StatusOr<ModelStatus> FindStatus(const ModelStore& store, std::string_view name,
+                                       std::string_view version);
+
+// Load and Unload of both APIs: PERMISSION_DENIED without model control. `done` gets the
+// model as it is afterwards.
+void LoadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done);
+void UnloadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done);
+
+// The `properties` of ModelMetadata and `parameters` of ModelConfig: task and limits, in
+// order of name.
+std::vector<std::pair<std::string, std::string>> Properties(const models::ModelInfo& info,
+                                                            const ApiOptions& options);
+
+}  // namespace longview::server

@@ -1,0 +1,38 @@
+#include "server/api/pending_call.h"
+
+#include <utility>
+
+#include "server/errors.h"
+
+namespace longview::server {
+
+void PendingCall::Submit(ModelHandle model, models::Request request, const CallInfo& info,
+                         Reply<Completed> done) {
+  if (!Add(0)) {
+    done(MakeError(absl::StatusCode::kCancelled, "the client cancelled the call",
+                   {.reason = "CANCELLED"}));
+    return;
+  }
+  const CallId id = engine_.Submit(std::move(model), std::move(request), info, std::move(done));
+  // Cancel may have come between the two: it did not see this id.
+  if (!Add(id)) engine_.Cancel(id);
+}
+
+void PendingCall::Cancel() {
+  std::vector<CallId> calls;
+  {
+    std::lock_guard lock(mutex_);
+    cancelled_ = true;
+    calls.swap(calls_);
+  }
+  for (const CallId id : calls) engine_.Cancel(id);
+}
+
+bool PendingCall::Add(CallId id) {
+  std::lock_guard lock(mutex_);
+  if (cancelled_) return false;
+  if (id != 0) calls_.push_back(id);
+  return true;
+}
+
+}  // namespace longview::server

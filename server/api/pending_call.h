@@ -1,0 +1,32 @@
+// What a call has running in the engine, so that it can be cancelled.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "server/engine.h"
+
+namespace longview::server {
+
+// Thread-safe. `engine` outlives it.
+class PendingCall {
+ public:
+  explicit PendingCall(Engine& engine) : engine_(engine) {}
+
+  // Engine::Submit; answers CANCELLED at once, inside the call, after Cancel.
+  void Submit(ModelHandle model, models::Request request, const CallInfo& info,
+              Reply<Completed> done);
+
+  // Cancels everything submitted so far and refuses what comes later.
+  void Cancel();
+
+ private:
+  bool Add(CallId id);
+
+  Engine& engine_;
+  std::mutex mutex_;
+  bool cancelled_ = false;     // Under mutex_.
+  std::vector<CallId> calls_;  // Under mutex_.
+};
+
+}  // namespace longview::server

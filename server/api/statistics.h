@@ -1,0 +1,45 @@
+// What ModelStatistics of the Open Inference Protocol reports.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "inference/grpc_service.pb.h"
+#include "server/engine.h"
+
+namespace longview::server {
+
+// Counts since the server started; a model keeps its counts over reloads. Thread-safe.
+class StatisticsBook {
+ public:
+  // One answered item.
+  void ItemDone(std::string_view model, std::string_view version, const Completed& item);
+  // One request refused or failed after its model was found.
+  void RequestFailed(std::string_view model, std::string_view version, double seconds);
+
+  inference::ModelStatistics Get(std::string_view model, std::string_view version) const;
+
+ private:
+  struct Duration {
+    uint64_t count = 0;
+    double seconds = 0;
+    void Add(double value);
+    void Write(inference::StatisticDuration* out) const;
+  };
+  struct Entry {
+    Duration success, fail, queue, prepare, compute;
+    std::map<int, Duration> by_batch_size;  // One sample per item.
+    int64_t last_inference_ms = 0;
+  };
+
+  Entry& At(std::string_view model, std::string_view version);
+
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Entry> entries_;  // Under mutex_.
+};
+
+}  // namespace longview::server

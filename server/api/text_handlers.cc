@@ -1,0 +1,46 @@
+#include "server/api/text_handlers.h"
+
+namespace longview::server {
+namespace {
+
+longview::v1::EstimateResponse ToResponse(const Estimated& estimated) {
+  longview::v1::EstimateResponse out;
+  out.set_seconds(estimated.cost.seconds);
+  out.set_queue_seconds(estimated.queue_seconds);
+  out.set_state_bytes(estimated.cost.state_bytes);
+  out.set_workspace_bytes(estimated.cost.workspace_bytes);
+  out.set_fits(estimated.fits);
+  out.set_reason(estimated.reason);
+  *out.mutable_usage() = ToUsage(estimated.usage);
+  return out;
+}
+
+}  // namespace
+
+void RunEstimate(ApiContext& context, const CallInfo& info,
+                 const longview::v1::EstimateRequest& proto,
+                 Reply<longview::v1::EstimateResponse> reply) {
+  absl::StatusOr<ModelHandle> model = FindModel(context, proto.model(), proto.version());
+  if (!model.ok()) {
+    reply(context.recorder.Done(info, context.recorder.Labels(proto.model()), model.status(), {}));
+    return;
+  }
+  const ModelLabels labels{(*model)->name, (*model)->version};
+  absl::StatusOr<EstimateSubject> subject = ToEstimateSubject(proto, (*model)->model->info());
+  if (!subject.ok()) {
+    reply(context.recorder.Done(info, labels, subject.status(), {}));
+    return;
+  }
+  context.engine.Estimate(
+      *std::move(model), std::move(subject->request), subject->tokens,
+      [&context, info, labels, reply = std::move(reply)](absl::StatusOr<Estimated> result) mutable {
+        const absl::Status status = context.recorder.Done(info, labels, result.status(), {});
+        if (status.ok()) {
+          reply(ToResponse(*result));
+        } else {
+          reply(status);
+        }
+      });
+}
+
+}  // namespace longview::server

@@ -1,0 +1,177 @@
+#include "server/api/text_requests.h"
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/context.h"
+
+namespace longview::server {
+namespace {
+
+using google::protobuf::RepeatedField;
+using models::Task;
+
+models::TokenInput ToTokens(const RepeatedField<int32_t>& ids) {
+  models::TokenInput tokens;
+  tokens.ids.assign(ids.begin(), ids.end());
+  return tokens;
+}
+
+absl::Status CheckNotNegative(std::string_view field, int value) {
+  if (value >= 0) return absl::OkStatus();
+  return BadField(field, absl::StrCat(value, " is negative"));
+}
+
+// The document: exactly one of text and token_ids.
+template <typename Proto>
+absl::Status ReadDocument(const Proto& in, models::Request& out) {
+  const bool has_text = !in.text().empty();
+  const bool has_tokens = in.token_ids_size() > 0;
+  if (has_text && has_tokens) return BadField("text", "given together with token_ids; send one");
+  if (!has_text && !has_tokens) {
+    return BadField("text", "0 tokens; text or token_ids is needed and neither was given");
+  }
+  if (has_text) {
+    out.text = in.text();
+  } else {
+    out.tokens = ToTokens(in.token_ids());
+  }
+  return absl::OkStatus();
+}
+
+// The fields all text requests share.
+template <typename Proto>
+absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
+  models::Request out;
+  out.task = task;
+  if (absl::Status status = ReadDocument(in, out); !status.ok()) return status;
+  out.truncate = in.truncate();
+  if (in.global_positions_size() > 0) {
+    out.global_positions.emplace(in.global_positions().begin(), in.global_positions().end());
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyRequest& request,
+                                               const models::ModelInfo& info) {
+  const bool has_pair = !request.text_pair().empty() || request.token_ids_pair_size() > 0;
+  const bool pair_model = HasTask(info, Task::kTextPairClassification) &&
+                          (has_pair || !HasTask(info, Task::kTextClassification));
+  auto out =
+      ReadShared(request, pair_model ? Task::kTextPairClassification : Task::kTextClassification);
+  if (!out.ok()) return out;
+  if (!request.text_pair().empty()) {
+    if (!out->text || request.token_ids_pair_size() > 0) {
+      return BadField("text_pair", "goes with text, not with token ids");
+    }
+    out->text_pair = request.text_pair();
+  }
+  if (request.token_ids_pair_size() > 0) {
+    if (!out->tokens) return BadField("token_ids_pair", "goes with token_ids, not with text");
+    out->tokens_pair = ToTokens(request.token_ids_pair());
+  }
+  if (auto status = CheckNotNegative("top_k", request.top_k()); !status.ok()) return status;
+  out->top_k = request.top_k();
+  if (request.return_logits()) out->tensors = {"logits"};
+  return out;
+}
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyTokensRequest& request,
+                                               const models::ModelInfo&) {
+  auto out = ReadShared(request, Task::kTokenClassification);
+  if (!out.ok()) return out;
+  out->aggregation = request.aggregation();
+  if (request.return_logits()) out->tensors = {"logits"};
+  return out;
+}
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::AnswerQuestionRequest& request,
+                                               const models::ModelInfo&) {
+  auto out = ReadShared(request, Task::kQuestionAnswering);
+  if (!out.ok()) return out;
+  if (out->text && request.question().empty()) {
+    return BadField("question", "empty; it is needed with text");
+  }
+  if (out->tokens && !request.question().empty()) {
+    return BadField("question", "goes with text; token_ids hold question and document");
+  }
+  if (out->text) out->question = request.question();
+  if (auto status = CheckNotNegative("max_answer_tokens", request.max_answer_tokens());
+      !status.ok()) {
+    return status;
+  }
+  if (auto status = CheckNotNegative("top_k", request.top_k()); !status.ok()) return status;
+  out->max_answer_tokens = request.max_answer_tokens();
+  out->top_k = request.top_k();
+  if (request.return_logits()) out->tensors = {"start_logits", "end_logits"};
+  return out;
+}
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::FillMaskRequest& request,
+                                               const models::ModelInfo&) {
+  auto out = ReadShared(request, Task::kFillMask);
+  if (!out.ok()) return out;
+  if (auto status = CheckNotNegative("top_k", request.top_k()); !status.ok()) return status;
+  out->top_k = request.top_k();
+  if (request.return_logits()) out->tensors = {"logits"};
+  return out;
+}
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest& request,
+                                               const models::ModelInfo&) {
+  auto out = ReadShared(request, Task::kEmbedding);
+  if (!out.ok()) return out;
+  if (request.return_logits()) return BadField("return_logits", "an embedding has no logits");
+  if (request.pooling() == "none") {
+    return BadField("pooling",
+                    "\"none\" leaves no embedding; ask for the output "
+                    "last_hidden_state of the Open Inference Protocol");
+  }
+  out->pooling = request.pooling();
+  if (request.has_normalize()) out->normalize = request.normalize();
+  out->tensors = {"embedding"};
+  out->typed = false;
+  return out;
+}
+
+namespace {
+
+// A task that a lone document can be prepared for, with the same cost up to the head.
+Task LoneDocumentTask(const models::ModelInfo& info) {
+  const bool needs_more = info.task == Task::kQuestionAnswering ||
+                          info.task == Task::kMultipleChoice ||
+                          info.task == Task::kTextPairClassification;
+  return needs_more && HasTask(info, Task::kEmbedding) ? Task::kEmbedding : info.task;
+}
+
+}  // namespace
+
+absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRequest& request,
+                                                  const models::ModelInfo& info) {
+  if (request.width() != 0 || request.height() != 0) {
+    return BadField("width", "the model reads text; send text, token_ids or num_tokens");
+  }
+  if (request.max_tokens() != 0) return BadField("max_tokens", "the model does not generate");
+  if (request.n() < 0 || request.n() > 1) {
+    return BadField("n", absl::StrCat(request.n(), "; the model does not generate"));
+  }
+  const bool has_document = !request.text().empty() || request.token_ids_size() > 0;
+  if (request.num_tokens() != 0) {
+    if (has_document) return BadField("num_tokens", "given together with a document; send one");
+    if (request.num_tokens() < 0) {
+      return BadField("num_tokens", absl::StrCat(request.num_tokens(), " is negative"));
+    }
+    return EstimateSubject{std::nullopt, request.num_tokens()};
+  }
+  if (!has_document) return BadField("text", "one of text, token_ids and num_tokens is needed");
+  EstimateSubject subject;
+  subject.request.emplace();
+  subject.request->task = LoneDocumentTask(info);
+  if (auto status = ReadDocument(request, *subject.request); !status.ok()) return status;
+  return subject;
+}
+
+}  // namespace longview::server

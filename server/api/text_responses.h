@@ -1,0 +1,31 @@
+// The typed text answers.
+#pragma once
+
+#include "longview/v1/models.pb.h"
+#include "longview/v1/text.pb.h"
+#include "server/engine.h"
+
+namespace longview::server {
+
+// What of a request its answer depends on.
+struct AnswerOptions {
+  int top_k = 0;  // 0 = all.
+  bool return_logits = false;
+};
+
+// Fill everything but model and version. INTERNAL if the model left out a tensor that it was
+// asked for.
+absl::Status FillResponse(const AnswerOptions& options, Completed done,
+                          longview::v1::ClassifyResponse& out);
+absl::Status FillResponse(const AnswerOptions& options, Completed done,
+                          longview::v1::ClassifyTokensResponse& out);
+absl::Status FillResponse(const AnswerOptions& options, Completed done,
+                          longview::v1::AnswerQuestionResponse& out);
+absl::Status FillResponse(const AnswerOptions& options, Completed done,
+                          longview::v1::FillMaskResponse& out);
+absl::Status FillResponse(const AnswerOptions& options, Completed done,
+                          longview::v1::EmbedResponse& out);
+
+longview::v1::Usage ToUsage(const models::ItemUsage& usage);
+
+}  // namespace longview::server

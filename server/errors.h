@@ -14,9 +14,9 @@
 namespace longview::server {
 
 struct ErrorDetail {
-  std::string reason;  // "QUEUE_FULL", "MODEL_LOADING", ...: google.rpc.ErrorInfo.reason.
-  std::optional<absl::Duration> retry_after;  // google.rpc.RetryInfo, Retry-After.
-  std::string param;  // The offending field, where one is known (OpenAI's `param`).
+  std::string reason = "";  // "QUEUE_FULL", "MODEL_LOADING", ...: google.rpc.ErrorInfo.reason.
+  std::optional<absl::Duration> retry_after = std::nullopt;  // google.rpc.RetryInfo, Retry-After.
+  std::string param = "";  // The offending field, where one is known (OpenAI's `param`).
 };
 
 absl::Status MakeError(absl::StatusCode code, std::string message, const ErrorDetail& detail);

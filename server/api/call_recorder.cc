@@ -30,9 +30,9 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
                         {"items", int64_t{counts.items}},
                         {"tokens", counts.tokens}});
   if (!IsOurFault(status.code())) return status;
-  log_.Error(
-      "internal error",
-      {{"request_id", info.request_id}, {"method", info.method}, {"error", status.message()}});
+  const std::string message(status.message());
+  log_.Error("internal error",
+             {{"request_id", info.request_id}, {"method", info.method}, {"error", message}});
   return MakeError(absl::StatusCode::kInternal,
                    absl::StrCat("internal error; request id ", info.request_id),
                    {.reason = "INTERNAL"});

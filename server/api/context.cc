@@ -53,6 +53,13 @@ bool HasTask(const models::ModelInfo& info, models::Task task) {
          std::find(info.tasks.begin(), info.tasks.end(), task) != info.tasks.end();
 }
 
+models::Task ClassificationTask(const models::ModelInfo& info, bool has_pair) {
+  const bool pairs = HasTask(info, models::Task::kTextPairClassification);
+  const bool single = HasTask(info, models::Task::kTextClassification);
+  return pairs && (has_pair || !single) ? models::Task::kTextPairClassification
+                                        : models::Task::kTextClassification;
+}
+
 absl::Status BadField(std::string_view field, std::string_view problem) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat(std::string(field), ": ", std::string(problem)),

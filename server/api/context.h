@@ -35,6 +35,9 @@ absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_vi
 
 bool HasTask(const models::ModelInfo& info, models::Task task);
 
+// How a classifier is asked: as one of pairs if it is one and a second text is there.
+models::Task ClassificationTask(const models::ModelInfo& info, bool has_pair);
+
 // INVALID_ARGUMENT about one field.
 absl::Status BadField(std::string_view field, std::string_view problem);
 

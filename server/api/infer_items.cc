@@ -178,9 +178,12 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
                                                 bool keep_padding) {
   const InputTensor* text = Find(inputs, "text");
   const InputTensor* document = text != nullptr ? text : Find(inputs, "input_ids");
+  const bool has_pair =
+      Find(inputs, "text_pair") != nullptr || Find(inputs, "input_ids_pair") != nullptr;
   std::vector<Request> items(document->shape[0]);
   for (Request& item : items) {
-    item.task = info.task;
+    item.task =
+        info.task == Task::kTextClassification ? ClassificationTask(info, has_pair) : info.task;
     item.truncate = parameters.truncate;
     item.global_tokens = parameters.global_tokens;
     item.aggregation = parameters.aggregation;

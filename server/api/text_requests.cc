@@ -58,10 +58,7 @@ absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyRequest& request,
                                                const models::ModelInfo& info) {
   const bool has_pair = !request.text_pair().empty() || request.token_ids_pair_size() > 0;
-  const bool pair_model = HasTask(info, Task::kTextPairClassification) &&
-                          (has_pair || !HasTask(info, Task::kTextClassification));
-  auto out =
-      ReadShared(request, pair_model ? Task::kTextPairClassification : Task::kTextClassification);
+  auto out = ReadShared(request, ClassificationTask(info, has_pair));
   if (!out.ok()) return out;
   if (!request.text_pair().empty()) {
     if (!out->text || request.token_ids_pair_size() > 0) {

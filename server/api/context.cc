@@ -38,7 +38,10 @@ absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_vi
                                                    : context.store.Find(name, version);
   if (!model.ok()) return model;
   const models::ModelInfo& info = (*model)->model->info();
-  if (!HasTask(info, task)) {
+  const models::Task served = task == models::Task::kTextClassification
+                                  ? ClassificationTask(info, /*has_pair=*/false)
+                                  : task;
+  if (!HasTask(info, served)) {
     return MakeError(
         absl::StatusCode::kUnimplemented,
         absl::StrCat("model ", Quoted((*model)->name), " lacks the task ",

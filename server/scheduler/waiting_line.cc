@@ -1,0 +1,173 @@
+#include "server/scheduler/waiting_line.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <utility>
+
+namespace longview::server {
+
+absl::Time WaitingLine::Urgency(const Ticket& ticket, absl::Time now) const {
+  return std::min(ticket.deadline, now + patience_);
+}
+
+void WaitingLine::Add(const Ticket& ticket, absl::Time now) {
+  const absl::Time urgency = Urgency(ticket, now);
+  entries_.emplace(ticket.id, Entry{ticket, urgency});
+  Client& client = clients_[ticket.client];
+  if (client.count++ == 0) client_shares_.Wake(ticket.client);
+  if (model_counts_[ticket.model]++ == 0) model_shares_.Wake(ticket.model);
+  client.lines[ticket.model].insert({urgency, ticket.id});
+  client.seconds += ticket.seconds;
+  client.weight = ticket.weight;
+  seconds_ += ticket.seconds;
+}
+
+Ticket WaitingLine::Take(TicketId id, bool served) {
+  auto node = entries_.extract(id);
+  Ticket ticket = std::move(node.mapped().ticket);
+  if (served) {
+    client_shares_.Charge(ticket.client, ticket.seconds / ticket.weight);
+    model_shares_.Charge(ticket.model, ticket.seconds);
+  }
+
+  const auto it = clients_.find(ticket.client);
+  Client& client = it->second;
+  Order& line = client.lines.at(ticket.model);
+  line.erase({node.mapped().urgency, id});
+  if (line.empty()) client.lines.erase(ticket.model);
+  client.seconds -= ticket.seconds;
+  seconds_ -= ticket.seconds;
+  if (--client.count == 0) {
+    client_shares_.Sleep(ticket.client);
+    clients_.erase(it);
+  }
+  const auto model = model_counts_.find(ticket.model);
+  if (--model->second == 0) {
+    model_shares_.Sleep(ticket.model);
+    model_counts_.erase(model);
+  }
+  // What rounding left of the sum must not outlive the tickets.
+  if (entries_.empty()) seconds_ = 0;
+  return ticket;
+}
+
+template <typename Visit>
+void WaitingLine::ForEachInWindow(Visit visit) const {
+  for (const auto& [time, name] : client_shares_.awake()) {
+    if (time > client_shares_.floor() + slack_) break;
+    visit(name, clients_.at(name));
+  }
+}
+
+const Ticket* WaitingLine::Next() const {
+  double lowest = std::numeric_limits<double>::infinity();
+  ForEachInWindow([&](const std::string&, const Client& client) {
+    for (const auto& [model, line] : client.lines) {
+      lowest = std::min(lowest, model_shares_.TimeOf(model));
+    }
+  });
+  std::pair<absl::Time, TicketId> best = {absl::InfiniteFuture(), 0};
+  bool found = false;
+  ForEachInWindow([&](const std::string&, const Client& client) {
+    for (const auto& [model, line] : client.lines) {
+      if (model_shares_.TimeOf(model) > lowest + slack_) continue;
+      if (!found || *line.begin() < best) best = *line.begin();
+      found = true;
+    }
+  });
+  return found ? &entries_.at(best.second).ticket : nullptr;
+}
+
+void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask) {
+  struct Head {
+    absl::Time urgency;
+    TicketId id;
+    std::string client;
+    bool operator<(const Head& other) const {  // For a heap with the most urgent on top.
+      return std::pair(other.urgency, other.id) < std::pair(urgency, id);
+    }
+  };
+  std::priority_queue<Head> heads;
+  const auto push_head = [&](const std::string& name, const Client& client) {
+    const auto line = client.lines.find(model);
+    if (line == client.lines.end()) return;
+    heads.push({line->second.begin()->first, line->second.begin()->second, name});
+  };
+  ForEachInWindow(push_head);
+
+  while (!heads.empty()) {
+    const Head head = heads.top();
+    heads.pop();
+    if (client_shares_.TimeOf(head.client) > client_shares_.floor() + slack_) continue;
+    const Reply reply = ask(entries_.at(head.id).ticket);
+    if (reply == Reply::kStop) return;
+    if (reply == Reply::kPass) continue;
+    Take(head.id, /*served=*/true);
+    const auto client = clients_.find(head.client);
+    if (client != clients_.end()) push_head(head.client, client->second);
+  }
+}
+
+const Ticket* WaitingLine::Find(TicketId id) const {
+  const auto it = entries_.find(id);
+  return it == entries_.end() ? nullptr : &it->second.ticket;
+}
+
+double WaitingLine::WorkAheadOf(const Client& client, absl::Time urgency) const {
+  double work = 0;
+  for (const auto& [model, line] : client.lines) {
+    for (const auto& [other, id] : line) {
+      if (other > urgency) break;
+      work += entries_.at(id).ticket.seconds;
+    }
+  }
+  return work;
+}
+
+double WaitingLine::WorkAhead(const Ticket& ticket, absl::Time now) const {
+  const absl::Time urgency = Urgency(ticket, now);
+  const auto own = clients_.find(ticket.client);
+  const double own_ahead = own == clients_.end() ? 0 : WorkAheadOf(own->second, urgency);
+  // The client's virtual time when the ticket's turn comes.
+  const double turn = client_shares_.TimeOf(ticket.client) + own_ahead / ticket.weight;
+
+  double ahead = own_ahead;
+  for (const auto& [name, client] : clients_) {
+    if (name == ticket.client) continue;
+    const double behind = turn - client_shares_.TimeOf(name);
+    // Served first whatever its urgency; served first at most.
+    const double least = std::max(0.0, behind - slack_) * client.weight;
+    const double most = std::max(0.0, behind + slack_) * client.weight;
+    const double urgent = std::min(WorkAheadOf(client, urgency), most);
+    ahead += std::min(client.seconds, std::max(urgent, least));
+  }
+  return ahead;
+}
+
+std::vector<TicketId> WaitingLine::Displaceable(const std::string& client, double seconds,
+                                                double keep) const {
+  const auto longest = std::max_element(
+      clients_.begin(), clients_.end(),
+      [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  if (longest == clients_.end() || longest->first == client) return {};
+  if (longest->second.seconds - seconds < keep) return {};
+
+  Order all;
+  for (const auto& [model, line] : longest->second.lines) all.insert(line.begin(), line.end());
+  std::vector<TicketId> chosen;
+  double freed = 0;
+  for (auto it = all.rbegin(); it != all.rend() && freed < seconds; ++it) {
+    freed += entries_.at(it->second).ticket.seconds;
+    chosen.push_back(it->second);
+  }
+  if (longest->second.seconds - freed < keep) return {};
+  return chosen;
+}
+
+double WaitingLine::ClientSeconds(const std::string& client) const {
+  const auto it = clients_.find(client);
+  return it == clients_.end() ? 0 : it->second.seconds;
+}
+
+}  // namespace longview::server

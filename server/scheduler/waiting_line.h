@@ -1,0 +1,96 @@
+// The tickets that wait for one device, and whose turn it is.
+//
+// A pick goes from coarse to fine. Clients whose virtual time (see fair_shares.h) is within
+// `slack` seconds of the lowest may be served; of the models these clients wait for, those
+// within `slack` of the lowest; of the tickets that are left, the most urgent. So deadlines
+// decide inside a window of fairness and never beyond it.
+//
+// Urgency is the deadline, or `patience` after arrival where that is sooner: a ticket without
+// a deadline ages until nothing that comes later is more urgent.
+// Not thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "server/scheduler/fair_shares.h"
+#include "server/scheduler/ticket.h"
+
+namespace longview::server {
+
+class WaitingLine {
+ public:
+  WaitingLine(double slack_seconds, absl::Duration patience)
+      : slack_(slack_seconds), patience_(patience) {}
+
+  // REQUIRES: the id is not waiting.
+  void Add(const Ticket& ticket, absl::Time now);
+
+  // Takes a ticket out without charging it. REQUIRES: waiting.
+  Ticket Remove(TicketId id) { return Take(id, /*served=*/false); }
+
+  // Whose turn it is; null if nothing waits. Valid until the next change.
+  const Ticket* Next() const;
+
+  // Offers tickets of `model` in the order of their turns. Those that `ask` takes leave and are
+  // charged; where it passes, the client's other tickets are not offered either.
+  enum class Reply { kTake, kPass, kStop };
+  void Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask);
+
+  const Ticket* Find(TicketId id) const;
+
+  // Work that would be served before a ticket like this if nothing else came: what its own
+  // client has waiting in front of it, and of other clients what is more urgent, as far as
+  // fairness lets them pass.
+  double WorkAhead(const Ticket& ticket, absl::Time now) const;
+
+  // The least urgent tickets of the client with most work waiting, as few as free `seconds`,
+  // if it keeps at least `keep` seconds; else none. Never of `client` itself.
+  std::vector<TicketId> Displaceable(const std::string& client, double seconds, double keep) const;
+
+  double ClientSeconds(const std::string& client) const;
+  double seconds() const { return seconds_; }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+
+  // Clients and models remembered; for tests of what is left behind.
+  size_t remembered() const { return client_shares_.size() + model_shares_.size(); }
+
+ private:
+  using Order = std::set<std::pair<absl::Time, TicketId>>;  // Most urgent first.
+
+  struct Entry {
+    Ticket ticket;
+    absl::Time urgency;
+  };
+  struct Client {
+    std::map<ModelId, Order> lines;  // None empty.
+    double seconds = 0;
+    double weight = 1;
+    size_t count = 0;
+  };
+
+  Ticket Take(TicketId id, bool served);
+  absl::Time Urgency(const Ticket& ticket, absl::Time now) const;
+  double WorkAheadOf(const Client& client, absl::Time urgency) const;
+  // Calls visit(client) for the clients that may be served.
+  template <typename Visit>
+  void ForEachInWindow(Visit visit) const;
+
+  const double slack_;
+  const absl::Duration patience_;
+  absl::flat_hash_map<TicketId, Entry> entries_;
+  std::map<std::string, Client> clients_;  // Those with something waiting.
+  std::map<ModelId, size_t> model_counts_;
+  FairShares<std::string> client_shares_;
+  FairShares<ModelId> model_shares_;
+  double seconds_ = 0;
+};
+
+}  // namespace longview::server

@@ -68,10 +68,10 @@ enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
 // Facts of a loaded model, constant after load.
 struct ModelInfo {
-  std::string family;  // "longformer"
+  std::string family;        // "longformer"
   std::string architecture;  // "LongformerForSequenceClassification"
   Task task = Task::kEmbedding;
-  std::vector<Task> tasks;  // `task` first.
+  std::vector<Task> tasks;          // `task` first.
   std::vector<std::string> labels;  // By id.
   ProblemType problem_type = ProblemType::kSingleLabel;
   int max_tokens = 0;  // Specials included; 0 = not a text model.
@@ -92,8 +92,8 @@ struct ModelInfo {
 // One sequence as token ids, special tokens included by the caller.
 struct TokenInput {
   std::vector<int32_t> ids;
-  std::vector<uint8_t> attention_mask;  // 0/1 per token; empty = all 1.
-  std::vector<int32_t> token_type_ids;  // Empty = 0.
+  std::vector<uint8_t> attention_mask;              // 0/1 per token; empty = all 1.
+  std::vector<int32_t> token_type_ids;              // Empty = 0.
   std::optional<std::vector<uint8_t>> global_mask;  // 0/1; unset = the task's default.
 };
 
@@ -173,7 +173,7 @@ struct Answer {
   // In the order of Request::tensors, without the item dimension: logits [labels], [choices]
   // or [T, labels]; embedding [d]; last_hidden_state [T, d]; start_logits [T].
   std::vector<HostTensor> tensors;
-  std::vector<LabelScore> labels;   // Best first; regression: raw outputs by id.
+  std::vector<LabelScore> labels;  // Best first; regression: raw outputs by id.
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;

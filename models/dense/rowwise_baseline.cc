@@ -1,0 +1,2 @@
+#define LONGVIEW_ROWWISE_NAMESPACE baseline
+#include "models/dense/rowwise_body.h"

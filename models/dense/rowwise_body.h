@@ -1,0 +1,302 @@
+// The one source of the row kernels, compiled once per instruction set by rowwise_*.cc, each in
+// its own namespace. GCC's vector extensions: 16 lanes, lowered to whatever registers there are.
+//
+// Includes plain-data headers only: an inline function of a library compiled with AVX-512
+// could be the copy the linker keeps for everybody.
+#include <cstdint>
+
+#include "models/dense/rowwise.h"
+
+namespace longview::models::LONGVIEW_ROWWISE_NAMESPACE {
+namespace {
+
+constexpr int kLanes = 16;
+using F = float __attribute__((vector_size(64)));
+using I = int32_t __attribute__((vector_size(64)));
+using U = uint32_t __attribute__((vector_size(64)));
+using H = uint16_t __attribute__((vector_size(32)));
+using FloatsAnywhere = float __attribute__((vector_size(64), aligned(4), may_alias));
+using HalvesAnywhere = uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
+
+struct Bf16 {
+  uint16_t bits;
+};
+
+inline F Splat(float value) { return value - F{}; }
+inline F Load(const float* p) { return *reinterpret_cast<const FloatsAnywhere*>(p); }
+inline F Load(const Bf16* p) {
+  const U wide = __builtin_convertvector(*reinterpret_cast<const HalvesAnywhere*>(p), U);
+  return reinterpret_cast<F>(wide << 16);
+}
+inline void Store(float* p, F v) { *reinterpret_cast<FloatsAnywhere*>(p) = v; }
+// Rounds to nearest even; a NaN keeps its upper half and gets a quiet bit.
+inline void Store(Bf16* p, F v) {
+  const U bits = reinterpret_cast<U>(v);
+  const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const U quiet = (bits >> 16) | 0x40u;
+  const U result = (v == v) ? rounded : quiet;
+  *reinterpret_cast<HalvesAnywhere*>(p) = __builtin_convertvector(result, H);
+}
+
+// The last n % 16 columns, through a full vector, so that every column has the same arithmetic.
+template <typename T>
+inline F LoadTail(const T* p, int64_t count) {
+  T buffer[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) buffer[i] = p[i];
+  return Load(buffer);
+}
+template <typename T>
+inline void StoreTail(T* p, F v, int64_t count) {
+  T buffer[kLanes];
+  Store(buffer, v);
+  for (int64_t i = 0; i < count; ++i) p[i] = buffer[i];
+}
+template <typename T>
+inline F LoadAt(const T* p, int64_t i, int64_t n) {
+  return i + kLanes <= n ? Load(p + i) : LoadTail(p + i, n - i);
+}
+template <typename T>
+inline void StoreAt(T* p, int64_t i, int64_t n, F v) {
+  i + kLanes <= n ? Store(p + i, v) : StoreTail(p + i, v, n - i);
+}
+
+inline F Min(F a, F b) { return a < b ? a : b; }
+inline F Max(F a, F b) { return a > b ? a : b; }
+
+inline float Sum(F v) {
+  float lanes[kLanes];
+  Store(lanes, v);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+// exp(x) = 2^k e^r, |r| <= ln 2 / 2, e^r by its Taylor series to the 7th power: below 2 ulp.
+// Flushes to zero below -87.3.
+inline F Exp(F x) {
+  const F clamped = Max(Min(x, Splat(88.0f)), Splat(-87.3f));
+  const F shifter = Splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer.
+  const F shifted = clamped * 1.44269504f + shifter;
+  const F k = shifted - shifter;
+  const F r = (clamped - k * 0.693359375f) + k * 2.12194440e-4f;
+  F p = Splat(1.0f / 5040);
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const I exponent = (reinterpret_cast<I>(shifted) - reinterpret_cast<I>(shifter)) << 23;
+  const F scaled = reinterpret_cast<F>(reinterpret_cast<I>(p) + exponent);
+  return x < Splat(-87.3f) ? F{} : scaled;
+}
+
+// tanh through exp(-2|x|): absolute error below 2e-7.
+inline F Tanh(F x) {
+  const F magnitude = Max(x, -x);
+  const F e = Exp(-2.0f * magnitude);
+  const F t = (1.0f - e) / (1.0f + e);
+  return x < F{} ? -t : t;
+}
+
+// erf(x) = x P(x^2) / Q(x^2) on |x| <= 3.92, where it reaches 1 - 3e-8; coefficients from our own
+// weighted least-squares fit, absolute error 1.6e-8 before rounding.
+inline F Erf(F x) {
+  const F c = Max(Min(x, Splat(3.9192059f)), Splat(-3.9192059f));
+  const F s = c * c;
+  F p = Splat(2.035287291e-06f);
+  p = p * s + 2.874587775e-04f;
+  p = p * s + 3.866667395e-03f;
+  p = p * s + 5.305549427e-02f;
+  p = p * s + 1.927232454e-01f;
+  p = p * s + 1.128379023e+00f;
+  F q = Splat(3.807523678e-05f);
+  q = q * s + 1.187741787e-03f;
+  q = q * s + 1.516898778e-02f;
+  q = q * s + 1.150681145e-01f;
+  q = q * s + 5.041282053e-01f;
+  q = q * s + 1.0f;
+  return c * p / q;
+}
+
+template <Activation kAct>
+inline F Apply(F x) {
+  if constexpr (kAct == Activation::kGelu) return 0.5f * x * (1.0f + Erf(x * 0.70710678f));
+  if constexpr (kAct == Activation::kGeluTanh) {
+    return 0.5f * x * (1.0f + Tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+  }
+  if constexpr (kAct == Activation::kRelu) return Max(x, F{});
+  if constexpr (kAct == Activation::kSilu) return x / (1.0f + Exp(-x));
+  if constexpr (kAct == Activation::kTanh) return Tanh(x);
+  return x;
+}
+
+template <typename T, Activation kAct>
+void BiasActRow(T* y, const float* bias, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StoreAt(y, i, n, Apply<kAct>(LoadAt(y, i, n) + LoadAt(bias, i, n)));
+  }
+}
+
+template <typename T>
+void BiasAct(void* y, const float* bias, int64_t n, Activation act) {
+  T* row = static_cast<T*>(y);
+  switch (act) {
+    case Activation::kNone:
+      return BiasActRow<T, Activation::kNone>(row, bias, n);
+    case Activation::kGelu:
+      return BiasActRow<T, Activation::kGelu>(row, bias, n);
+    case Activation::kGeluTanh:
+      return BiasActRow<T, Activation::kGeluTanh>(row, bias, n);
+    case Activation::kRelu:
+      return BiasActRow<T, Activation::kRelu>(row, bias, n);
+    case Activation::kSilu:
+      return BiasActRow<T, Activation::kSilu>(row, bias, n);
+    case Activation::kTanh:
+      return BiasActRow<T, Activation::kTanh>(row, bias, n);
+  }
+}
+
+template <typename T, typename Out>
+void BiasTo(const void* y, const float* bias, int64_t n, Out* out) {
+  const T* row = static_cast<const T*>(y);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StoreAt(out, i, n, LoadAt(row, i, n) + LoadAt(bias, i, n));
+  }
+}
+
+template <typename T>
+void BiasCopy(const void* y, const float* bias, int64_t n, void* out) {
+  BiasTo<T>(y, bias, n, static_cast<T*>(out));
+}
+
+template <typename T>
+void BiasWiden(const void* y, const float* bias, int64_t n, float* out) {
+  BiasTo<T>(y, bias, n, out);
+}
+
+template <typename T>
+void Narrow(const float* x, int64_t n, void* out) {
+  T* row = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; i += kLanes) StoreAt(row, i, n, LoadAt(x, i, n));
+}
+
+template <typename T>
+inline constexpr bool kIsFloat = false;
+template <>
+inline constexpr bool kIsFloat<float> = true;
+
+// x holds the sum already, `total` its sum over the columns.
+template <typename T>
+void NormInPlace(float* x, float total, const NormWeights& norm, int64_t n, T* copy) {
+  const float mean = total / static_cast<float>(n);
+  F squares = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F d = Load(x + i) - mean;
+    squares += d * d;
+  }
+  if (i < n) {
+    // Absent columns must not count as (0 - mean)^2.
+    F d = {};
+    for (int64_t j = i; j < n; ++j) d[j - i] = x[j] - mean;
+    squares += d * d;
+  }
+  const float variance = Sum(squares) / static_cast<float>(n);
+  const float factor = 1.0f / __builtin_sqrtf(variance + norm.eps);
+  for (i = 0; i < n; i += kLanes) {
+    const F v =
+        (LoadAt(x, i, n) - mean) * factor * LoadAt(norm.gamma, i, n) + LoadAt(norm.beta, i, n);
+    StoreAt(x, i, n, v);
+    if constexpr (!kIsFloat<T>) {
+      if (copy != nullptr) StoreAt(copy, i, n, v);
+    }
+  }
+}
+
+template <typename T>
+void ResidualNorm(float* x, const void* y, const float* bias, const NormWeights& norm, int64_t n,
+                  void* copy) {
+  const T* row = static_cast<const T*>(y);
+  F total = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    F v = LoadAt(x, i, n) + LoadAt(bias, i, n);
+    if (row != nullptr) v += LoadAt(row, i, n);
+    StoreAt(x, i, n, v);
+    total += v;
+  }
+  NormInPlace(x, Sum(total), norm, n, static_cast<T*>(copy));
+}
+
+template <typename T>
+void SumNorm(float* x, const float* a, const float* b, const float* c, const NormWeights& norm,
+             int64_t n, void* copy) {
+  F total = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const F v = (LoadAt(a, i, n) + LoadAt(b, i, n)) + LoadAt(c, i, n);
+    StoreAt(x, i, n, v);
+    total += v;
+  }
+  NormInPlace(x, Sum(total), norm, n, static_cast<T*>(copy));
+}
+
+float Dot(const float* a, const float* b, int64_t n) {
+  F sum = {};
+  for (int64_t i = 0; i < n; i += kLanes) sum += LoadAt(a, i, n) * LoadAt(b, i, n);
+  return Sum(sum);
+}
+
+void AddScaled(float* y, const float* x, float factor, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StoreAt(y, i, n, LoadAt(y, i, n) + factor * LoadAt(x, i, n));
+  }
+}
+
+// Four columns at a time share the loads of x; each keeps Dot's order of sums.
+void Dots(const float* x, const float* u, int64_t columns, int64_t n, float* scores) {
+  int64_t c = 0;
+  for (; c + 4 <= columns; c += 4) {
+    const float* u0 = u + c * n;
+    F sums[4] = {};
+    for (int64_t i = 0; i < n; i += kLanes) {
+      const F v = LoadAt(x, i, n);
+      for (int k = 0; k < 4; ++k) sums[k] += v * LoadAt(u0 + k * n, i, n);
+    }
+    for (int k = 0; k < 4; ++k) scores[c + k] = Sum(sums[k]);
+  }
+  for (; c < columns; ++c) scores[c] = Dot(x, u + c * n, n);
+}
+
+float ExpSum(float* x, float shift, int64_t n) {
+  F sum = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const F e = Exp(Load(x + i) - shift);
+    Store(x + i, e);
+    sum += e;
+  }
+  if (i < n) {
+    F e = Exp(LoadTail(x + i, n - i) - shift);
+    StoreTail(x + i, e, n - i);
+    for (int64_t j = n - i; j < kLanes; ++j) e[j] = 0;
+    sum += e;
+  }
+  return Sum(sum);
+}
+
+template <typename T>
+constexpr RowKernels kRows = {BiasAct<T>,      BiasCopy<T>, BiasWiden<T>,
+                              ResidualNorm<T>, SumNorm<T>,  Narrow<T>};
+
+}  // namespace
+
+extern const RowKernels kFloatRows;
+extern const RowKernels kBf16Rows;
+extern const VectorKernels kVectors;
+const RowKernels kFloatRows = kRows<float>;
+const RowKernels kBf16Rows = kRows<Bf16>;
+const VectorKernels kVectors = {Dot, AddScaled, Dots, ExpSum};
+
+}  // namespace longview::models::LONGVIEW_ROWWISE_NAMESPACE

@@ -1,0 +1,37 @@
+// The process's one set of compute threads, LibTorch's, in the shape `kernels` expects.
+#pragma once
+
+#include "kernels/base/parallel.h"
+
+namespace longview::models {
+
+// Runs bodies on LibTorch's threads. Stateless; one object may serve every thread that is
+// allowed to compute.
+//
+// Indices 0 .. threads()-1 are each used exactly once per Run. Inside another parallel region
+// they run one after the other on one thread, so a body must never wait for its neighbours.
+class TorchParallelFor final : public kernels::ParallelFor {
+ public:
+  int threads() const override;
+  void Run(kernels::ThreadBody body, void* context) const override;
+};
+
+// Half-open ranges of [0, count) of at least `grain` elements each, one per thread.
+// The ranges decide only who computes, so a body's results must not depend on them.
+template <typename Body>
+void ParallelRanges(const kernels::ParallelFor& pool, long count, long grain, Body&& body) {
+  const long wanted = grain > 0 ? (count + grain - 1) / grain : count;
+  const long pieces = wanted < pool.threads() ? wanted : pool.threads();
+  if (pieces <= 1) {
+    if (count > 0) body(0L, count);
+    return;
+  }
+  kernels::RunOnThreads(pool, [&](int thread) {
+    if (thread >= pieces) return;
+    const long begin = count * thread / pieces;
+    const long end = count * (thread + 1) / pieces;
+    if (begin < end) body(begin, end);
+  });
+}
+
+}  // namespace longview::models

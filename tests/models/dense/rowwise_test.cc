@@ -1,0 +1,146 @@
+// Row kernels against the C library in double precision, at widths with and without a tail.
+#include "models/dense/rowwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace longview::models {
+
+namespace baseline {
+extern const RowKernels kFloatRows;
+}
+
+namespace {
+
+double Reference(Activation act, double x) {
+  switch (act) {
+    case Activation::kNone:
+      return x;
+    case Activation::kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
+  }
+  return 0;
+}
+
+constexpr Activation kAll[] = {Activation::kNone, Activation::kGelu, Activation::kGeluTanh,
+                               Activation::kRelu, Activation::kSilu, Activation::kTanh};
+
+TEST(RowwiseTest, ActivationsOverTheirRange) {
+  for (const RowKernels* rows : {&ChooseRowKernels(Compute::kFp32), &baseline::kFloatRows}) {
+    for (const Activation act : kAll) {
+      std::vector<float> x;
+      for (double v = -120; v < 120; v += 0.0037) x.push_back(static_cast<float>(v));
+      const std::vector<float> bias(x.size(), 0.0f);
+      std::vector<float> y = x;
+      rows->bias_act(y.data(), bias.data(), static_cast<int64_t>(y.size()), act);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double want = Reference(act, x[i]);
+        ASSERT_NEAR(y[i], want, 6e-7 * std::max(1.0, std::abs(double{x[i]})))
+            << "activation " << static_cast<int>(act) << " at " << x[i];
+      }
+    }
+  }
+}
+
+TEST(RowwiseTest, AColumnsBitsDoNotDependOnItsPlaceInTheRow) {
+  const RowKernels& rows = ChooseRowKernels(Compute::kFp32);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(61), zero(61);
+  for (float& v : x) v = normal(random);
+  for (const Activation act : kAll) {
+    std::vector<float> whole = x;
+    rows.bias_act(whole.data(), zero.data(), 61, act);
+    for (int start = 0; start < 61; ++start) {
+      std::vector<float> part(x.begin() + start, x.end());
+      rows.bias_act(part.data(), zero.data(), static_cast<int64_t>(part.size()), act);
+      ASSERT_EQ(std::memcmp(part.data(), whole.data() + start, part.size() * 4), 0);
+    }
+  }
+}
+
+TEST(RowwiseTest, ResidualNormIsLayerNormOfTheSum) {
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal(0.5f, 2.0f);
+  for (const int64_t n : {1, 15, 16, 17, 32, 100, 768}) {
+    std::vector<float> x(n), y(n), bias(n), gamma(n), beta(n);
+    for (auto* v : {&x, &y, &bias, &gamma, &beta}) {
+      for (float& value : *v) value = normal(random);
+    }
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < n; ++i) mean += (double{x[i]} + y[i] + bias[i]) / n;
+    for (int64_t i = 0; i < n; ++i) {
+      variance += std::pow(double{x[i]} + y[i] + bias[i] - mean, 2) / n;
+    }
+    std::vector<float> got = x;
+    std::vector<uint16_t> unused(n);
+    ChooseRowKernels(Compute::kFp32)
+        .residual_norm(got.data(), y.data(), bias.data(), {gamma.data(), beta.data(), 1e-5f}, n,
+                       unused.data());
+    for (int64_t i = 0; i < n; ++i) {
+      const double want =
+          (double{x[i]} + y[i] + bias[i] - mean) / std::sqrt(variance + 1e-5) * gamma[i] + beta[i];
+      ASSERT_NEAR(got[i], want, 2e-5) << "width " << n << " column " << i;
+    }
+  }
+}
+
+TEST(RowwiseTest, Bf16RoundsToNearestEven) {
+  const RowKernels& rows = ChooseRowKernels(Compute::kBf16);
+  const std::map<uint32_t, uint16_t> cases = {{0x3f808000u, 0x3f80}, {0x3f818000u, 0x3f82},
+                                              {0x3f808001u, 0x3f81}, {0xbf80ffffu, 0xbf81},
+                                              {0x7f800000u, 0x7f80}, {0x00000001u, 0x0000}};
+  for (const auto& [bits, want] : cases) {
+    float value;
+    std::memcpy(&value, &bits, 4);
+    uint16_t got = 0;
+    rows.narrow(&value, 1, &got);
+    EXPECT_EQ(got, want) << std::hex << bits;
+  }
+  const float nan = std::nanf("");
+  uint16_t got = 0;
+  rows.narrow(&nan, 1, &got);
+  EXPECT_EQ(got & 0x7f80, 0x7f80);
+  EXPECT_NE(got & 0x7f, 0);
+}
+
+TEST(RowwiseTest, VectorHelpers) {
+  const VectorKernels& vectors = ChooseVectorKernels();
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  for (const int64_t n : {3, 16, 50, 768}) {
+    constexpr int64_t kColumns = 7;
+    std::vector<float> x(n), u(kColumns * n), scores(kColumns);
+    for (float& v : x) v = normal(random);
+    for (float& v : u) v = normal(random);
+    vectors.dots(x.data(), u.data(), kColumns, n, scores.data());
+    for (int64_t c = 0; c < kColumns; ++c) {
+      double want = 0;
+      for (int64_t i = 0; i < n; ++i) want += double{x[i]} * u[c * n + i];
+      EXPECT_NEAR(scores[c], want, 1e-4);
+      EXPECT_EQ(scores[c], vectors.dot(x.data(), u.data() + c * n, n));
+    }
+    std::vector<float> e = x;
+    double sum = 0;
+    for (const float v : x) sum += std::exp(double{v} - 1.5);
+    EXPECT_NEAR(vectors.exp_sum(e.data(), 1.5f, n), sum, 1e-5 * sum);
+    EXPECT_NEAR(e[n - 1], std::exp(x[n - 1] - 1.5f), 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace longview::models

@@ -21,7 +21,7 @@ struct WeightedSum {
   int64_t value_stride = 0;  // Elements.
   int channels = 0;
   int64_t tokens = 0;
-  float* sums = nullptr;  // [kSumColumns][kSumChannels], dense.
+  float* sums = nullptr;  // [kSumColumns][kSumChannels], dense, 64-byte aligned.
 };
 
 void SumWeighted(const WeightedSum& request);

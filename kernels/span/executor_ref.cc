@@ -124,14 +124,17 @@ void AddSpan(const TileJob& job, const Tile& tile, const Span& span, int head, i
   }
 }
 
+// Finishes as FinishState does, so that a row cut into one piece or several has equal bits.
 void StoreOutput(const Call& call, int64_t row, int head, const RowState& state) {
+  std::array<float, kMaxHeadDim> o;
+  for (int d = 0; d < call.Dv; ++d) o[d] = static_cast<float>(state.o[d]);
+  FinishState(static_cast<float>(state.l), o.data(), call.Dv);
   const int64_t base = row * call.out_row_stride + head * call.out_head_stride;
   for (int d = 0; d < call.Dv; ++d) {
-    const float value = state.l > 0.0 ? static_cast<float>(state.o[d] / state.l) : 0.0f;
     if (call.dtype == DType::kFloat32) {
-      static_cast<float*>(call.out)[base + d] = value;
+      static_cast<float*>(call.out)[base + d] = o[d];
     } else {
-      static_cast<uint16_t*>(call.out)[base + d] = FloatToBFloat16(value);
+      static_cast<uint16_t*>(call.out)[base + d] = FloatToBFloat16(o[d]);
     }
   }
 }

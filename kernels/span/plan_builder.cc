@@ -56,15 +56,14 @@ void PlanBuilder::AddHole(int source, int32_t slot) {
   holes.push_back(slot);
 }
 
-void PlanBuilder::BeginTile(const TileRowsOf& rows, bool split) {
+void PlanBuilder::BeginTile(const TileRowsOf& rows) {
   KERNEL_CHECK(rows.rows >= 1 && rows.rows <= kMaxTileRows);
   open_ = rows;
-  split_ = split;
   open_spans_.clear();
 }
 
 void PlanBuilder::AddKeys(int source, int32_t grid, std::span<const Interval> seen,
-                          const Bias* bias) {
+                          const Bias* bias, Split split) {
   KERNEL_CHECK(static_cast<int32_t>(seen.size()) == open_.rows);
   int32_t lo = INT32_MAX;
   int32_t hi = 0;
@@ -77,8 +76,8 @@ void PlanBuilder::AddKeys(int source, int32_t grid, std::span<const Interval> se
   CountUseful(source, grid, seen);
   enum Kind { kNone, kPartial, kFull };
   const auto emit = [&](Kind kind, int32_t begin, int32_t end) {
-    if (kind == kPartial) AddPiece(source, grid, begin, end, seen, bias);
-    if (kind == kFull) AddPiece(source, grid, begin, end, {}, bias);
+    if (kind == kPartial) AddSpan(source, grid, {begin, end}, seen, bias, split);
+    if (kind == kFull) AddSpan(source, grid, {begin, end}, {}, bias, split);
   };
   Kind kind = kNone;
   int32_t begin = lo;
@@ -87,7 +86,7 @@ void PlanBuilder::AddKeys(int source, int32_t grid, std::span<const Interval> se
     const int32_t border = ((grid + at) / kBlockSlots + 1) * kBlockSlots - grid;
     const int32_t next = std::min(hi, border);
     const Kind here = AllSee(seen, at, next) ? kFull : AnySees(seen, at, next) ? kPartial : kNone;
-    if (here != kind || (split_ && at % kSplitSlots == 0)) {
+    if (here != kind || (split == Split::kSplit && at % kSplitSlots == 0)) {
       emit(kind, begin, at);
       begin = at;
       kind = here;
@@ -97,13 +96,15 @@ void PlanBuilder::AddKeys(int source, int32_t grid, std::span<const Interval> se
   emit(kind, begin, hi);
 }
 
-void PlanBuilder::AddAllKeys(int source, int32_t grid, int32_t lo, int32_t hi, const Bias* bias) {
+void PlanBuilder::AddAllKeys(int source, int32_t grid, int32_t lo, int32_t hi, const Bias* bias,
+                             Split split) {
   all_.assign(open_.rows, Interval{lo, hi});
-  AddKeys(source, grid, all_, bias);
+  AddKeys(source, grid, all_, bias, split);
 }
 
-void PlanBuilder::AddPiece(int source, int32_t grid, int32_t lo, int32_t hi,
-                           std::span<const Interval> seen, const Bias* bias) {
+void PlanBuilder::AddSpan(int source, int32_t grid, Interval keys, std::span<const Interval> seen,
+                          const Bias* bias, Split split) {
+  const auto [lo, hi] = keys;
   if (lo >= hi) return;
   Span span{};
   span.source = source;
@@ -126,7 +127,9 @@ void PlanBuilder::AddPiece(int source, int32_t grid, int32_t lo, int32_t hi,
     plan_.biases.push_back(*bias);
     plan_.biases.back().base += bias->key_mul * lo;
   }
-  open_spans_.push_back({span, lo / kSplitSlots, grid});
+  Piece piece;
+  if (split == Split::kSplit) piece = {source, grid, lo / kSplitSlots};
+  open_spans_.push_back({span, piece});
 }
 
 bool PlanBuilder::HasHoles(int source, int32_t first, int32_t last) const {
@@ -146,14 +149,9 @@ void PlanBuilder::CountUseful(int source, int32_t grid, std::span<const Interval
 }
 
 void PlanBuilder::EndTile() {
-  // Pieces are neighbouring spans of one split cell of one grid.
   std::vector<size_t> cuts{0};
-  for (size_t i = 1; split_ && i < open_spans_.size(); ++i) {
-    const OpenSpan& a = open_spans_[i - 1];
-    const OpenSpan& b = open_spans_[i];
-    if (a.piece != b.piece || a.grid != b.grid || a.span.source != b.span.source) {
-      cuts.push_back(i);
-    }
+  for (size_t i = 1; i < open_spans_.size(); ++i) {
+    if (open_spans_[i - 1].piece != open_spans_[i].piece) cuts.push_back(i);
   }
   cuts.push_back(open_spans_.size());
   const std::span<const OpenSpan> spans = open_spans_;

@@ -23,6 +23,8 @@ struct TileRowsOf {
   int32_t heads = 0;
 };
 
+enum class Split : bool { kNo = false, kSplit = true };
+
 class PlanBuilder {
  public:
   PlanBuilder() = default;
@@ -42,18 +44,20 @@ class PlanBuilder {
   // Marks a slot as a hole, seen by no row.
   void AddHole(int source, int32_t slot);
 
-  // Opens a tile; AddKeys calls follow in execution order, then EndTile. With `split` the
-  // key list is cut at multiples of kSplitSlots of each grid into mergeable pieces.
+  // Opens a tile; AddKeys calls follow in execution order, then EndTile.
   // REQUIRES: 1 <= rows <= kMaxTileRows.
-  void BeginTile(const TileRowsOf& rows, bool split = false);
+  void BeginTile(const TileRowsOf& rows);
 
   // Row i of the open tile sees the keys seen[i].lo <= p < seen[i].hi of the grid that starts
-  // at slot `grid` of `source`. `bias` counts j from key 0 of the grid; null: none.
-  void AddKeys(int source, int32_t grid, std::span<const Interval> seen,
-               const Bias* bias = nullptr);
+  // at slot `grid` of `source`. `bias` counts i from the tile's row 0 and j from key 0 of the
+  // grid; null: none. With kSplit the keys are pieces of their own, cut at multiples of
+  // kSplitSlots of the grid and merged in order; the other keys between two pieces are one.
+  void AddKeys(int source, int32_t grid, std::span<const Interval> seen, const Bias* bias = nullptr,
+               Split split = Split::kNo);
 
   // Every row sees keys [lo, hi) of the grid.
-  void AddAllKeys(int source, int32_t grid, int32_t lo, int32_t hi, const Bias* bias = nullptr);
+  void AddAllKeys(int source, int32_t grid, int32_t lo, int32_t hi, const Bias* bias = nullptr,
+                  Split split = Split::kNo);
 
   void EndTile();
 
@@ -68,15 +72,20 @@ class PlanBuilder {
     int32_t heads = 0;
     int32_t used = 0;  // Slots.
   };
-  // A span of the open tile with the split piece it belongs to.
+  // The mergeable piece a span belongs to; neighbours with equal pieces share it.
+  struct Piece {
+    int32_t source = -1;
+    int32_t grid = -1;
+    int32_t cell = -1;  // Number of kSplitSlots cells before it on its grid.
+    bool operator==(const Piece&) const = default;
+  };
   struct OpenSpan {
     Span span;
-    int32_t piece;  // Number of kSplitSlots cells before it on its grid.
-    int32_t grid;
+    Piece piece;
   };
 
-  void AddPiece(int source, int32_t grid, int32_t lo, int32_t hi, std::span<const Interval> seen,
-                const Bias* bias);
+  void AddSpan(int source, int32_t grid, Interval keys, std::span<const Interval> seen,
+               const Bias* bias, Split split);
   bool HasHoles(int source, int32_t first, int32_t last) const;
   void CountUseful(int source, int32_t grid, std::span<const Interval> seen);
   void EmitTile(std::span<const OpenSpan> spans, int32_t part);
@@ -87,7 +96,6 @@ class PlanBuilder {
   std::vector<SourceParts> sources_;
   std::vector<int64_t> tile_work_;  // Executed pairs per head, one per tile.
   TileRowsOf open_;
-  bool split_ = false;
   std::vector<OpenSpan> open_spans_;
   std::vector<Interval> all_;  // Scratch of AddAllKeys.
 };

@@ -6,7 +6,8 @@
 //
 // Determinism (spans.md 6). Per query row a kernel walks the blocks of 64 slots in the order
 // of the tile's spans; a score is one chain over d; a masked key leaves the row's state
-// exactly as it was; rows never influence each other.
+// exactly as it was; rows never influence each other; a final row is what FinishState makes
+// of its state, so that one piece and several pieces of which one has keys are equal bits.
 #pragma once
 
 #include <cstddef>

@@ -24,13 +24,17 @@ bool AskForTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-bool HasAmxBf16() {
+bool ProbeAmxBf16() {
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!HasAvx512Bf16() || __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
-  if ((edx & (kBf16 | kTile)) != (kBf16 | kTile)) return false;
-  static const bool permitted = AskForTiles();
-  return permitted;
+  return (edx & (kBf16 | kTile)) == (kBf16 | kTile) && AskForTiles();
+}
+
+// Probed once: virtual machines trap cpuid, which takes tens of microseconds.
+bool HasAmxBf16() {
+  static const bool has = ProbeAmxBf16();
+  return has;
 }
 
 Isa MeasureBestBf16Isa() {

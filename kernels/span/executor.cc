@@ -197,7 +197,10 @@ int TileRows(Isa isa) { return isa == Isa::kAmxBf16 ? 64 : 48; }
 Isa EffectiveIsa(Isa isa, DType dtype) {
   for (int i = static_cast<int>(isa); i > 0; --i) {
     const Isa candidate = static_cast<Isa>(i);
-    if (TakesDType(candidate, dtype) && FindTileKernel(candidate) != nullptr) return candidate;
+    if (TakesDType(candidate, dtype) && FindTileKernel(candidate) != nullptr &&
+        IsaSupported(candidate)) {
+      return candidate;
+    }
   }
   return Isa::kScalar;
 }

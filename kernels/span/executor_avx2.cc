@@ -7,8 +7,8 @@ constexpr int kWidth = 1;
 }  // namespace
 }  // namespace longview::kernels
 
-#include "kernels/span/float_ops.h"
 #include "kernels/span/float_pack.h"
+#include "kernels/span/group_products.h"
 
 namespace longview::kernels {
 

@@ -45,19 +45,36 @@ inline V16 LoadFirstBf16(const uint16_t* p, int n) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
 }
 
-// 2^x for x <= 128. Relative error at most 2e-7; exactly 0 below -126, so for -inf too: sums
-// never meet subnormal weights, which cost an assist each. NaN stays NaN.
+// p * 2^floor(x); exactly 0 where x < -126, so for -inf too: sums never meet subnormal
+// weights, which cost an assist each. NaN stays NaN.
+inline V16 ScaleByPower(__m512 p, __m512 x) {
+  const __mmask16 normal = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+  return {_mm512_maskz_scalef_ps(normal, p, x)};
+}
+
+// x - floor(x), 0 for infinities.
+inline __m512 Fraction(__m512 x) { return _mm512_reduce_ps(x, 0x09); }
+
+// 2^x for x <= 127, 0 below -126. Relative error at most 2e-7.
 inline V16 Exp2(V16 x) {
-  // f = x - floor(x); defined as 0 for infinities. scalef takes the floor of x itself.
-  const __m512 f = _mm512_reduce_ps(x.v, 0x09);
+  const __m512 f = Fraction(x.v);
   __m512 p = _mm512_set1_ps(0.00187757677f);
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.00898933988f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.0558263182f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.240153617f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.693153073f));
   p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.999999925f));
-  const __mmask16 normal = _mm512_cmp_ps_mask(x.v, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
-  return {_mm512_maskz_scalef_ps(normal, p, x.v)};
+  return ScaleByPower(p, x.v);
+}
+
+// The same to 8e-5, for weights that are rounded to bfloat16 (4e-3) anyway.
+inline V16 Exp2Coarse(V16 x) {
+  const __m512 f = Fraction(x.v);
+  __m512 p = _mm512_set1_ps(0.0780245273f);
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.226067149f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.695833543f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.999925219f));
+  return ScaleByPower(p, x.v);
 }
 
 // rows[i] lane j <-> rows[j] lane i, for any 32-bit content.

@@ -14,6 +14,7 @@ inline int Least(int a, int b) { return a < b ? a : b; }
 
 // Weights stay float, in place.
 struct FloatWeights {
+  static V16 Exp(V16 x) { return Exp2(x); }
   static void Put(float* scores, int panel, V16 p) { Store(scores + panel * 16, p); }
 };
 
@@ -45,7 +46,7 @@ inline void SoftmaxPanels(const TileState& t, int row, int first, uint64_t mask,
   const V16 m = Broadcast(t.m[row]);
   V16 sum = Load(t.l + row * 16);
   for (int i = 0; i < N; ++i) {
-    const V16 p = Exp2(Sub(x[i], m));
+    const V16 p = Weights::Exp(Sub(x[i], m));
     sum = Add(sum, p);
     Weights::Put(s, first + i, p);
   }
@@ -97,7 +98,7 @@ inline void SoftmaxGroup(const TileState& t, const BlockWork& block, int row0, i
 
 // Adds a block to a tile, a group of rows at a time. Ops provides
 //   kGroupRows, kPanelStep   rows per group; key panels come in multiples of kPanelStep
-//   Weights                  how weights are stored
+//   Weights                  how weights are computed and stored
 //   Scores(t, block, row0, rows, first, panels)   raw products of key panels into t.s
 //   Values(t, block, row0, rows, key0, key1)      weights times values into t.o
 template <class Ops>

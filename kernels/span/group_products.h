@@ -1,0 +1,154 @@
+// Products of a group of up to six query rows with key blocks and value blocks, sums in
+// registers. Included by instruction set files after their simd header.
+//
+// Operands are streams of 32-bit words: one float, or a pair of bfloat16. A query word is
+// broadcast and multiplied with sixteen keys' words (or a weight word with sixteen columns);
+// the panels of KvLayout are laid out so that both types are walked alike. Product provides
+//   MultiplyAdd(word, words, sum)   one product per lane for floats, two for pairs
+//
+// The including file sets kWidth: registers of 16 sums per row.
+#pragma once
+
+#include "kernels/span/softmax_rows.h"
+#include "kernels/span/vector_ops.h"
+
+namespace longview::kernels {
+namespace {
+
+constexpr int kGroup = 6;  // Rows: 6 x 4 sums leave room for 4 keys and a query in 32 registers.
+
+struct FloatProduct {
+  static V16 MultiplyAdd(V16 word, V16 words, V16 sum) { return Fma(word, words, sum); }
+};
+
+// s[r][i * 16 ..] = q[r] . keys of panel i, for R rows and N panels of `words` words per key.
+// One chain over the words per score.
+template <class Product, int R, int N>
+void ScorePanels(const float* q, int words, const float* k, float* s) {
+  V16 sum[R][N];
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) sum[r][i] = Zero();
+  }
+#pragma GCC unroll 2
+  for (int d = 0; d < words; ++d) {
+    V16 key[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) key[i] = Load(k + (i * words + d) * 16);
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      const V16 query = Broadcast(q[r * words + d]);
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[r][i] = Product::MultiplyAdd(query, key[i], sum[r][i]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) Store(s + r * kBlockKeys + i * 16, sum[r][i]);
+  }
+}
+
+// Value words in memory: those of the next word of keys and of the next 16 columns.
+struct ValueStrides {
+  int word;
+  int columns;
+};
+
+// o[r][i * 16 ..] += sum over `words` of weight[r][word] * v[word][i * 16 ..].
+template <class Product, int R, int N>
+void ValueColumns(const float* weights, const float* v, int words, ValueStrides strides, int dv,
+                  float* o) {
+  V16 sum[R][N];
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) sum[r][i] = Load(o + r * dv + i * 16);
+  }
+#pragma GCC unroll 2
+  for (int j = 0; j < words; ++j) {
+    V16 value[N];
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) value[i] = Load(v + j * strides.word + i * strides.columns);
+#pragma GCC unroll 6
+    for (int r = 0; r < R; ++r) {
+      const V16 weight = Broadcast(weights[r * kBlockKeys + j]);
+#pragma GCC unroll 4
+      for (int i = 0; i < N; ++i) sum[r][i] = Product::MultiplyAdd(weight, value[i], sum[r][i]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < N; ++i) Store(o + r * dv + i * 16, sum[r][i]);
+  }
+}
+
+// Calls body.template operator()<n>() with n = count, 1 <= count <= kMax <= 6.
+template <int kMax, class Body>
+inline void WithCount(int count, Body body) {
+  if constexpr (kMax > 1) {
+    if (count < kMax) return WithCount<kMax - 1>(count, body);
+  }
+  body.template operator()<kMax>();
+}
+
+// Raw scores of key panels [first, first + panels) into t.s.
+template <class Product>
+void GroupScores(const TileState& t, const BlockWork& block, int row0, int rows, int words,
+                 int first, int panels) {
+  const float* q = static_cast<const float*>(t.q) + row0 * words;
+  const float* k = reinterpret_cast<const float*>(block.k);
+  float* s = t.s + row0 * kBlockKeys;
+  for (int i = first; i < first + panels; i += kWidth) {
+    WithCount<kWidth>(Least(kWidth, first + panels - i), [&]<int N>() {
+      WithCount<kGroup>(rows, [&]<int R>() {
+        ScorePanels<Product, R, N>(q, words, k + i * words * 16, s + i * 16);
+      });
+    });
+  }
+}
+
+// Weights [rows][words] times values into t.o, all columns.
+template <class Product>
+void GroupValues(const TileState& t, int row0, int rows, const float* weights, const float* v,
+                 int words, ValueStrides strides) {
+  float* o = t.o + row0 * t.dv;
+  for (int d = 0; d < t.dv; d += 16 * kWidth) {
+    const float* columns = v + d / 16 * strides.columns;
+    WithCount<kWidth>(Least(kWidth, (t.dv - d) / 16), [&]<int N>() {
+      WithCount<kGroup>(rows, [&]<int R>() {
+        ValueColumns<Product, R, N>(weights, columns, words, strides, t.dv, o + d);
+      });
+    });
+  }
+}
+
+// Float panels: one word per key and column.
+struct FloatOps {
+  using Weights = FloatWeights;
+  static constexpr int kGroupRows = kGroup;
+  static constexpr int kPanelStep = 1;
+
+  static void Scores(const TileState& t, const BlockWork& block, int row0, int rows, int first,
+                     int panels) {
+    GroupScores<FloatProduct>(t, block, row0, rows, t.dk, first, panels);
+  }
+
+  static void Values(const TileState& t, const BlockWork& block, int row0, int rows, int key0,
+                     int key1) {
+    const float* v = reinterpret_cast<const float*>(block.v) + key0 * t.dv;
+    GroupValues<FloatProduct>(t, row0, rows, t.s + row0 * kBlockKeys + key0, v, key1 - key0,
+                              {t.dv, 16});
+  }
+};
+
+void Dots(const float* q, const float* panel, int dk, float* out) {
+  for (int i = 0; i < 4; i += kWidth) {
+    ScorePanels<FloatProduct, 1, kWidth>(q, dk, panel + i * dk * 16, out + i * 16);
+  }
+}
+
+}  // namespace
+}  // namespace longview::kernels

@@ -1,0 +1,20 @@
+// What a gRPC call brings along besides its message.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+#include <string_view>
+
+#include "server/call.h"
+
+namespace longview::server {
+
+// Deadline, request id and peer of a call that arrives now. Sends the request id back in the
+// initial metadata as x-request-id. `method`: static storage.
+CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method);
+
+// "ipv4:10.0.0.1:443" -> "10.0.0.1", "ipv6:%5B::1%5D:443" -> "::1", "unix:/x" -> "unix".
+std::string PeerAddress(std::string_view peer);
+
+}  // namespace longview::server

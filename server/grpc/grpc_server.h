@@ -1,0 +1,42 @@
+// The gRPC listener: every service of api.md on one port.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/api/api.h"
+
+namespace longview::server {
+
+struct GrpcServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 9000;  // 0 = a free one.
+  size_t max_message_bytes = 64u << 20;
+  // Connections are renewed after this, calls under way finish; zero = never.
+  absl::Duration max_connection_age = absl::Seconds(600);
+  int max_concurrent_streams = 4096;  // Per connection.
+};
+
+// Start and Stop from one thread. Borrows the Api, which must go on answering until Stop has
+// returned: calls that are cut off still end through it.
+class GrpcServer {
+ public:
+  explicit GrpcServer(Api& api);
+  ~GrpcServer();
+
+  // The bound port. UNAVAILABLE if the port cannot be had. Once only.
+  absl::StatusOr<int> Start(const GrpcServerOptions& options);
+
+  // Closes the listener, ends idle streams and watches, lets work in flight finish until
+  // `deadline`; what is left then ends with UNAVAILABLE. Blocks. The destructor does it with
+  // no time left.
+  void Stop(absl::Time deadline);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longview::server

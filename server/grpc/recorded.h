@@ -1,0 +1,29 @@
+// Calls that the Api does not record by itself.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "server/api/api.h"
+
+namespace longview::server {
+
+// The result as the client gets it, after recording.
+template <typename Response>
+absl::StatusOr<Response> Recorded(Api& api, const CallInfo& info, const std::string& model,
+                                  absl::StatusOr<Response> result) {
+  const absl::Status status = api.Record(info, model, "", result.status());
+  if (!status.ok()) return status;
+  return result;
+}
+
+// Records before it passes the result on.
+template <typename Response>
+Reply<Response> RecordedReply(Api& api, CallInfo info, std::string model, Reply<Response> reply) {
+  return [&api, info = std::move(info), model = std::move(model),
+          reply = std::move(reply)](absl::StatusOr<Response> result) mutable {
+    reply(Recorded(api, info, model, std::move(result)));
+  };
+}
+
+}  // namespace longview::server

@@ -1,0 +1,119 @@
+// Text to token ids and back, identical to HuggingFace's fast tokenizers: ids, offsets, word ids,
+// type ids, truncation. Runs the `tokenizers` crate itself.
+//
+// Thread-safe: immutable after loading.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+struct LvtTokenizer;
+
+namespace longview::models {
+
+struct TokenizerSource;
+
+// Which text gives way when a pair is too long. Longest first: only the longer one as long as the
+// shorter fits in half of the room, else halves (an odd token goes to the originally longer text,
+// to the second when equal).
+enum class TruncationStrategy { kLongestFirst, kOnlyFirst, kOnlySecond };
+
+enum class OffsetUnit { kCodePoints, kBytes };
+
+struct EncodeOptions {
+  // Wrap into the model's template: `<s> A </s>`, `[CLS] A [SEP] B [SEP]`.
+  bool add_special_tokens = true;
+  // Special tokens written in the text become their ids, as in HuggingFace. Off for text that a
+  // third party wrote: `</s>` in it is then ordinary characters.
+  bool match_special_tokens = true;
+  int max_length = 0;  // Tokens, specials included; 0 = no truncation.
+  TruncationStrategy strategy = TruncationStrategy::kLongestFirst;
+  bool cut_left = false;  // Keep the end of the text instead of its beginning.
+  // What was cut off follows as further windows of max_length tokens that share `stride` tokens
+  // with their neighbours, each in its own template. For pairs not with kLongestFirst.
+  bool windows = false;
+  int stride = 0;
+  OffsetUnit offsets = OffsetUnit::kCodePoints;
+};
+
+// One sequence of tokens; all vectors have the same length.
+struct Encoding {
+  struct Range {
+    int32_t begin = 0, end = 0;  // Of the original text, end exclusive.
+    bool operator==(const Range&) const = default;
+  };
+  std::vector<int32_t> ids;
+  std::vector<int32_t> type_ids;
+  std::vector<Range> offsets;         // (0, 0) for tokens of the template.
+  std::vector<int32_t> words;         // Index of the word in its text; -1 = none.
+  std::vector<int8_t> sequences;      // 0 = text, 1 = pair, -1 = template.
+  std::vector<uint8_t> special_mask;  // 1 = added by the template.
+};
+
+struct EncodeResult {
+  Encoding encoding;
+  std::vector<Encoding> windows;  // With EncodeOptions::windows: what follows `encoding`.
+  int tokens_cut = 0;             // By which truncation shortened the texts.
+};
+
+// Ids of the tokens with a role; unset if the model has none.
+struct SpecialIds {
+  std::optional<int32_t> bos, eos, unk, sep, pad, cls, mask;
+};
+
+class Tokenizer {
+ public:
+  // Reads a model directory: tokenizer.json, else vocab.json + merges.txt, else vocab.txt; with
+  // tokenizer_config.json, special_tokens_map.json and added_tokens.json where they exist.
+  // NOT_FOUND if the directory has no tokenizer; INVALID_ARGUMENT (file, key or component) for
+  // one that is broken or has parts that are not supported. No part is ever ignored silently.
+  static absl::StatusOr<Tokenizer> Load(const std::string& directory);
+
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  // INVALID_ARGUMENT: text that is not UTF-8 (message has the byte), max_length below the number
+  // of template tokens, a text that truncation may not shorten enough, a stride as long as the
+  // window. NUL bytes are text. Memory is about 150 bytes a token: callers bound the input.
+  absl::StatusOr<EncodeResult> Encode(std::string_view text, const EncodeOptions& options) const;
+  absl::StatusOr<EncodeResult> EncodePair(std::string_view text, std::string_view pair,
+                                          const EncodeOptions& options) const;
+
+  // No clean-up of spaces; bytes that are not UTF-8 become U+FFFD; unknown ids are skipped.
+  absl::StatusOr<std::string> Decode(std::span<const int32_t> ids, bool skip_special) const;
+
+  std::optional<int32_t> TokenToId(std::string_view token) const;
+  // The token as the vocabulary spells it ("Ġthe").
+  std::optional<std::string> IdToToken(int32_t id) const;
+
+  int vocab_size() const;  // Added tokens included.
+  int32_t max_id() const;  // Must be below the rows of the embedding table; -1 = empty.
+  const SpecialIds& special() const { return special_; }
+  int64_t model_max_length() const { return model_max_length_; }  // 0 = none given.
+  bool cuts_left() const { return cuts_left_; }  // truncation_side of tokenizer_config.json.
+
+ private:
+  struct Free {
+    void operator()(LvtTokenizer* tokenizer) const;
+  };
+
+  Tokenizer() = default;
+  absl::Status CheckClaims(const TokenizerSource& source) const;
+  absl::StatusOr<EncodeResult> Run(std::string_view text, const std::string_view* pair,
+                                   const EncodeOptions& options) const;
+
+  std::unique_ptr<LvtTokenizer, Free> handle_;
+  SpecialIds special_;
+  int64_t model_max_length_ = 0;
+  bool cuts_left_ = false;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,311 @@
+#include "models/text/tokenizer_directory.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "models/config/json_reader.h"
+#include "models/text/compose_tokenizer.h"
+#include "models/text/tokenizer_json.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxVocabularyFile = size_t{128} << 20;
+constexpr std::array<std::string_view, 7> kRoles = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
+
+// Everything beside the main file; absent files are empty objects.
+struct SideFiles {
+  json config = json::object();
+  json special = json::object();
+  json added = json::object();
+
+  // The value of a key that both may hold. A config with added_tokens_decoder (newer writers)
+  // speaks alone; before that, the map of special tokens has the last word.
+  const json* Setting(const std::string& key) const {
+    const bool config_first = config.contains("added_tokens_decoder");
+    for (const json* file :
+         {config_first ? &config : &special, config_first ? &special : &config}) {
+      const auto value = file->find(key);
+      if (value != file->end() && !value->is_null()) return &*value;
+    }
+    return nullptr;
+  }
+};
+
+// A token as these files write it: a string, or an object with flags.
+struct AddedToken {
+  std::string content;
+  bool single_word = false, lstrip = false, rstrip = false, normalized = false, special = true;
+};
+
+enum class Kind { kComplete, kBytePair, kWordPiece };
+
+std::string Join(const std::string& directory, const char* file) {
+  return (std::filesystem::path(directory) / file).string();
+}
+
+absl::StatusOr<json> ReadOptional(const std::string& path) {
+  absl::StatusOr<json> file = ReadJsonFile(path);
+  if (absl::IsNotFound(file.status())) return json::object();
+  return file;
+}
+
+absl::StatusOr<SideFiles> ReadSideFiles(const std::string& directory) {
+  SideFiles files;
+  const std::pair<const char*, json*> wanted[] = {{"tokenizer_config.json", &files.config},
+                                                  {"special_tokens_map.json", &files.special},
+                                                  {"added_tokens.json", &files.added}};
+  for (const auto& [name, into] : wanted) {
+    absl::StatusOr<json> file = ReadOptional(Join(directory, name));
+    if (!file.ok()) return file.status();
+    *into = *std::move(file);
+  }
+  return files;
+}
+
+absl::StatusOr<AddedToken> ParseToken(const json& value, const std::string& where,
+                                      bool lstrip_of_strings) {
+  AddedToken token;
+  if (value.is_string()) {
+    token.content = value.get<std::string>();
+    token.lstrip = lstrip_of_strings;
+    return token;
+  }
+  JsonReader reader(value, where);
+  token.content = reader.String("content");
+  token.single_word = reader.BoolOr("single_word", false);
+  token.lstrip = reader.BoolOr("lstrip", false);
+  token.rstrip = reader.BoolOr("rstrip", false);
+  token.normalized = reader.BoolOr("normalized", false);
+  token.special = reader.BoolOr("special", true);
+  if (!reader.status().ok()) return reader.status();
+  return token;
+}
+
+void AddToken(json& document, const AddedToken& token) {
+  json& list = document["added_tokens"];
+  if (!list.is_array()) list = json::array();
+  for (const json& known : list) {
+    if (known.is_object() && known.value("content", json()) == token.content) return;
+  }
+  // The id is a formality: the crate finds it by content, or takes the next free one.
+  list.push_back({{"id", 0},
+                  {"content", token.content},
+                  {"single_word", token.single_word},
+                  {"lstrip", token.lstrip},
+                  {"rstrip", token.rstrip},
+                  {"normalized", token.normalized},
+                  {"special", token.special}});
+}
+
+// Tokens that carry an id: those of tokenizer.json first, then the older ways of writing them.
+absl::Status CollectAddedTokens(const SideFiles& files, json& document,
+                                std::vector<TokenClaim>& claims) {
+  const json* vocab = &document["model"]["vocab"];
+  const auto claim = [&](const std::string& token, int64_t id, const std::string& where) {
+    if (!vocab->contains(token)) claims.push_back({token, id, where});
+  };
+  if (document.contains("added_tokens") && document["added_tokens"].is_array()) {
+    for (const json& token : document["added_tokens"]) {
+      JsonReader reader(token, "tokenizer.json: added_tokens");
+      const std::string content = reader.String("content");
+      const int64_t id = reader.Int("id");
+      if (!reader.status().ok()) return reader.status();
+      claim(content, id, reader.origin());
+    }
+  }
+  std::map<int64_t, std::pair<AddedToken, std::string>> by_id;
+  const std::string decoder_where = "tokenizer_config.json: added_tokens_decoder";
+  if (const auto decoder = files.config.find("added_tokens_decoder");
+      decoder != files.config.end() && decoder->is_object()) {
+    for (const auto& [key, value] : decoder->items()) {
+      int64_t id = 0;
+      if (!absl::SimpleAtoi(key, &id) || id < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(decoder_where, ": expected an id, found \"", key, "\""));
+      }
+      absl::StatusOr<AddedToken> token = ParseToken(value, decoder_where, false);
+      if (!token.ok()) return token.status();
+      by_id[id] = {*std::move(token), decoder_where};
+    }
+  }
+  JsonReader added(files.added, "added_tokens.json");
+  for (const auto& [content, value] : files.added.items()) {
+    const int64_t id = added.Int(content);
+    AddedToken token{.content = content};
+    token.special = false;
+    by_id.emplace(id, std::pair(token, added.origin()));
+  }
+  if (!added.status().ok()) return added.status();
+  for (const auto& [id, entry] : by_id) {
+    claim(entry.first.content, id, entry.second);
+    AddToken(document, entry.first);
+  }
+  return absl::OkStatus();
+}
+
+// Byte-level BPE models use RoBERTa's special tokens, whose `<mask>` takes the space on its left.
+bool IsBytePair(const json& document) { return document["model"].value("type", "") == "BPE"; }
+
+// Tokens named by role, and further special tokens without one.
+absl::Status CollectRoles(const SideFiles& files, TokenizerSource& source, json& document) {
+  for (std::string_view role : kRoles) {
+    const std::string key(role);
+    const json* value = files.Setting(key);
+    if (value == nullptr) continue;
+    const bool lstrip = IsBytePair(document) && role == "mask_token";
+    absl::StatusOr<AddedToken> token = ParseToken(*value, key, lstrip);
+    if (!token.ok()) return token.status();
+    source.roles[key] = token->content;
+    AddToken(document, *token);
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    const json* values = files.Setting(key);
+    if (values == nullptr) continue;
+    for (const auto& [name, value] : values->items()) {
+      absl::StatusOr<AddedToken> token = ParseToken(value, key, false);
+      if (!token.ok()) return token.status();
+      AddToken(document, *token);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Names that RoBERTa's and BERT's tokenizer classes have without any file saying so; only those
+// that the vocabulary holds count. A tokenizer.json lists its special tokens itself.
+void AddDefaultRoles(Kind kind, TokenizerSource& source, json& document) {
+  static constexpr std::array<const char*, 7> kRoberta = {"<s>",   "</s>", "<unk>", "</s>",
+                                                          "<pad>", "<s>",  "<mask>"};
+  static constexpr std::array<const char*, 7> kBert = {nullptr, nullptr, "[UNK]", "[SEP]",
+                                                       "[PAD]", "[CLS]", "[MASK]"};
+  const auto& defaults = IsBytePair(document) ? kRoberta : kBert;
+  for (size_t i = 0; i < kRoles.size(); ++i) {
+    const std::string role(kRoles[i]);
+    if (defaults[i] == nullptr || source.roles.contains(role)) continue;
+    if (!document["model"]["vocab"].contains(defaults[i])) continue;
+    source.roles[role] = defaults[i];
+    if (kind == Kind::kComplete) continue;
+    AddToken(document,
+             {.content = defaults[i], .lstrip = IsBytePair(document) && role == "mask_token"});
+  }
+}
+
+// Flags of tokenizer_config.json that HuggingFace lets override the file.
+absl::Status ApplyOverrides(const json& config, json& document) {
+  JsonReader reader(config, "tokenizer_config.json");
+  const auto apply = [&](json& stage, const char* type, const char* flag, const char* member) {
+    if (!reader.Has(flag) || !stage.is_object() || stage.value("type", "") != type) return;
+    stage[member] = reader.Bool(flag);
+  };
+  apply(document["pre_tokenizer"], "ByteLevel", "add_prefix_space", "add_prefix_space");
+  apply(document["post_processor"], "RobertaProcessing", "add_prefix_space", "add_prefix_space");
+  apply(document["normalizer"], "BertNormalizer", "do_lower_case", "lowercase");
+  apply(document["normalizer"], "BertNormalizer", "strip_accents", "strip_accents");
+  apply(document["normalizer"], "BertNormalizer", "tokenize_chinese_chars", "handle_chinese_chars");
+  return reader.status();
+}
+
+absl::Status ReadLimits(const json& config, TokenizerSource& source) {
+  JsonReader reader(config, "tokenizer_config.json");
+  // HuggingFace writes a number around 1e30 for "no limit".
+  const double length = reader.NumberOr("model_max_length", 0);
+  if (length > 0 && length < 1e9) source.model_max_length = static_cast<int64_t>(length);
+  source.cuts_left = reader.ChoiceOr("truncation_side", "right", {"left", "right"}) == "left";
+  return reader.status();
+}
+
+std::string RoleOr(const SideFiles& files, const char* role, const char* fallback) {
+  const json* value = files.Setting(role);
+  if (value == nullptr) return fallback;
+  absl::StatusOr<AddedToken> token = ParseToken(*value, role, false);
+  return token.ok() ? token->content : fallback;
+}
+
+absl::StatusOr<json> ComposeBytePair(const std::string& directory, const SideFiles& files,
+                                     const std::string& tokenizer_class) {
+  absl::StatusOr<json> vocab = ReadJsonFile(Join(directory, "vocab.json"), kMaxVocabularyFile);
+  if (!vocab.ok()) return vocab.status();
+  absl::StatusOr<std::string> merges = ReadFile(Join(directory, "merges.txt"), kMaxVocabularyFile);
+  if (!merges.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("vocab.json needs merges.txt beside it: ", merges.status().message()));
+  }
+  return ComposeBytePairTokenizer(
+      *std::move(vocab), *merges, tokenizer_class,
+      {RoleOr(files, "cls_token", "<s>"), RoleOr(files, "sep_token", "</s>")});
+}
+
+absl::StatusOr<json> ComposeWordPiece(const std::string& directory, const SideFiles& files,
+                                      const std::string& tokenizer_class) {
+  absl::StatusOr<std::string> vocab = ReadFile(Join(directory, "vocab.txt"), kMaxVocabularyFile);
+  if (!vocab.ok()) return vocab.status();
+  return ComposeWordPieceTokenizer(
+      *vocab, files.config, tokenizer_class,
+      {RoleOr(files, "cls_token", "[CLS]"), RoleOr(files, "sep_token", "[SEP]")},
+      RoleOr(files, "unk_token", "[UNK]"));
+}
+
+std::optional<std::pair<Kind, const char*>> FindMainFile(const std::string& directory) {
+  const std::pair<Kind, const char*> candidates[] = {{Kind::kComplete, "tokenizer.json"},
+                                                     {Kind::kBytePair, "vocab.json"},
+                                                     {Kind::kWordPiece, "vocab.txt"}};
+  for (const auto& candidate : candidates) {
+    std::error_code error;
+    if (std::filesystem::exists(Join(directory, candidate.second), error)) return candidate;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const SideFiles& files) {
+  JsonReader config(files.config, "tokenizer_config.json");
+  const std::string tokenizer_class = config.StringOr("tokenizer_class", "");
+  if (!config.status().ok()) return config.status();
+  switch (kind) {
+    case Kind::kBytePair:
+      return ComposeBytePair(directory, files, tokenizer_class);
+    case Kind::kWordPiece:
+      return ComposeWordPiece(directory, files, tokenizer_class);
+    case Kind::kComplete:
+      break;
+  }
+  return ReadJsonFile(Join(directory, "tokenizer.json"), kMaxVocabularyFile);
+}
+
+}  // namespace
+
+absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& directory) {
+  const auto main_file = FindMainFile(directory);
+  if (!main_file) {
+    return absl::NotFoundError(absl::StrCat(
+        directory, ": no tokenizer: neither tokenizer.json nor vocab.json nor vocab.txt"));
+  }
+  const Kind kind = main_file->first;
+  TokenizerSource source;
+  source.origin = Join(directory, main_file->second);
+
+  absl::StatusOr<SideFiles> files = ReadSideFiles(directory);
+  if (!files.ok()) return files.status();
+  absl::StatusOr<json> document = ReadDocument(directory, kind, *files);
+  absl::Status status = document.status();
+  if (status.ok()) status = CheckTokenizerJson(*document, source.origin, source.claims);
+  if (status.ok()) status = CollectAddedTokens(*files, *document, source.claims);
+  if (status.ok()) status = CollectRoles(*files, source, *document);
+  if (status.ok()) AddDefaultRoles(kind, source, *document);
+  if (status.ok()) status = ApplyOverrides(files->config, *document);
+  if (status.ok()) status = ReadLimits(files->config, source);
+  if (!status.ok()) return status;
+  source.json = document->dump();
+  return source;
+}
+
+}  // namespace longview::models

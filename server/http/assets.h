@@ -1,0 +1,11 @@
+// Files of server/http/assets, embedded at build time (embed.cmake).
+#pragma once
+
+#include <string_view>
+
+namespace longview::server {
+
+std::string_view ConsolePage();      // assets/console.html
+std::string_view OpenApiDocument();  // assets/openapi.json
+
+}  // namespace longview::server

@@ -1,0 +1,34 @@
+// Errors about a body as a whole.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
+#include "server/status_map_http.h"
+
+namespace longview::server {
+
+inline absl::Status BodyTooLarge(size_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("the body is larger than ", limit,
+                                " bytes, the limit (--max_message_bytes), after decompression"),
+                   {std::string(kBodyTooLarge), {}, ""});
+}
+
+inline absl::Status UnsupportedMedia(std::string message) {
+  return MakeError(absl::StatusCode::kInvalidArgument, std::move(message),
+                   {std::string(kUnsupportedMediaType), {}, ""});
+}
+
+// INVALID_ARGUMENT about one field of a body or query, by its name as users write it.
+inline absl::Status FieldError(std::string_view field, std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   std::string(field).append(": ").append(problem),
+                   {"INVALID_ARGUMENT", {}, std::string(field)});
+}
+
+}  // namespace longview::server

@@ -1,0 +1,53 @@
+// What all routes share.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/api/api.h"
+#include "server/http/exchange.h"
+#include "server/http/router.h"
+#include "server/metrics/metrics.h"
+
+namespace longview::server {
+
+// Thread-safe; outlives every exchange.
+struct HttpContext {
+  Api& api;
+  const Metrics& metrics;
+  std::string version;
+  std::string commit;
+  absl::Time started;
+};
+
+HttpResponse JsonResponse(std::string body);
+
+// The `Server-Timing` field of an answered inference.
+void AddServerTiming(double queue_seconds, double compute_seconds, HttpResponse* response);
+
+// For answers that Api does not record by itself: one metric sample, one log line, then the
+// answer or the error.
+void Answer(const HttpContext& context, const ExchangePtr& exchange, HttpResponse response);
+void Refuse(const HttpContext& context, const ExchangePtr& exchange, const absl::Status& status);
+
+// INVALID_ARGUMENT if the body is longer than messages may be.
+absl::Status CheckAnswerSize(const HttpContext& context, const std::string& body);
+
+// A route that answers at once.
+HttpHandler Immediate(
+    HttpContext& context,
+    std::function<absl::StatusOr<HttpResponse>(const HttpRequest&, const PathParameters&)> answer);
+
+// The groups of routes; each function adds its own.
+void AddOperations(HttpContext& context, Router& router);
+void AddConsole(HttpContext& context, Router& router);
+void AddModels(HttpContext& context, Router& router);      // /v2: metadata and repository.
+void AddInference(HttpContext& context, Router& router);   // /v2/models/{m}/infer
+void AddTyped(HttpContext& context, Router& router);       // /v1/classify and its kin.
+void AddOpenAi(HttpContext& context, Router& router);      // /v1/models, /v1/completions
+void AddEmbeddings(HttpContext& context, Router& router);  // /v1/embeddings
+
+}  // namespace longview::server

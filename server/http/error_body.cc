@@ -1,0 +1,38 @@
+#include "server/http/error_body.h"
+
+#include <string>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+#include "server/status_map_http.h"
+
+namespace longview::server {
+
+ErrorShape ShapeOfPath(std::string_view path) {
+  const bool v2 = path == "/v2" || path.starts_with("/v2/");
+  return v2 ? ErrorShape::kString : ErrorShape::kObject;
+}
+
+HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
+                           std::string_view request_id) {
+  HttpError error = ToHttpError(status);
+  if (error.status == 500)
+    error.message = std::string("internal error; request id ").append(request_id);
+  nlohmann::json body;
+  if (shape == ErrorShape::kString) {
+    body["error"] = error.message;
+  } else {
+    body["error"] = {
+        {"message", error.message},
+        {"type", error.type},
+        {"code", error.code},
+        {"param", error.param.empty() ? nlohmann::json() : nlohmann::json(error.param)}};
+  }
+  HttpResponse response;
+  response.status = error.status;
+  response.headers = std::move(error.headers);
+  response.body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return response;
+}
+
+}  // namespace longview::server

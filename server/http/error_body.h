@@ -1,0 +1,25 @@
+// Errors as HTTP answers, in the shape the path's protocol expects.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "server/http/message.h"
+
+namespace longview::server {
+
+enum class ErrorShape {
+  kString,  // {"error": "..."}: Open Inference Protocol.
+  kObject,  // {"error": {"message", "type", "code", "param"}}: OpenAI, and everything else.
+};
+
+// /v2 answers strings.
+ErrorShape ShapeOfPath(std::string_view path);
+
+// Status, body and headers (Retry-After, x-should-retry, WWW-Authenticate). INTERNAL says the
+// request id and nothing else.
+// REQUIRES: !status.ok().
+HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
+                           std::string_view request_id);
+
+}  // namespace longview::server

@@ -1,0 +1,41 @@
+// The HTTP front: Open Inference Protocol under /v2, typed and OpenAI calls under /v1,
+// operations and the console page, all on one port.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/api/api.h"
+#include "server/http/transport/options.h"
+#include "server/metrics/metrics.h"
+
+namespace longview::server {
+
+struct HttpServerOptions {
+  TransportOptions transport;
+  std::string version;  // What /version says.
+  std::string commit;
+};
+
+// Start and Stop belong to one thread. Borrowed collaborators outlive it; calls that are
+// under way hold on to it, so the engine must have answered them before it dies.
+class HttpServer {
+ public:
+  HttpServer(Api& api, const Metrics& metrics, HttpServerOptions options);
+  ~HttpServer();
+
+  // The bound port; UNAVAILABLE names address and cause.
+  absl::StatusOr<int> Start();
+
+  // Closes the listener; answers under way may finish until `deadline`, the rest is cut and
+  // cancelled.
+  void Stop(absl::Time deadline);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace longview::server

@@ -1,0 +1,150 @@
+#include "server/http/json/number_arrays.h"
+
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace longview::server {
+namespace {
+
+// Below this the general parser is as quick as cutting.
+constexpr size_t kMinElements = 8;
+
+bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+const char* SkipSpace(const char* at, const char* end) {
+  while (at != end && IsSpace(*at)) ++at;
+  return at;
+}
+
+// Past the digits; `at` itself if there are none.
+const char* SkipDigits(const char* at, const char* end) {
+  while (at != end && IsDigit(*at)) ++at;
+  return at;
+}
+
+// Where a number of the JSON grammar ends, and its integer part; null if there is none.
+struct NumberExtent {
+  const char* integer_end = nullptr;
+  const char* end = nullptr;
+};
+
+NumberExtent MeasureNumber(const char* begin, const char* end) {
+  const char* at = begin;
+  if (at != end && *at == '-') ++at;
+  const char* digits = at;
+  at = SkipDigits(at, end);
+  if (at == digits || (*digits == '0' && at - digits > 1)) return {};
+  const char* integer_end = at;
+  if (at != end && *at == '.') {
+    const char* fraction = at + 1;
+    at = SkipDigits(fraction, end);
+    if (at == fraction) return {};
+  }
+  if (at != end && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (at != end && (*at == '+' || *at == '-')) ++at;
+    const char* exponent = at;
+    at = SkipDigits(exponent, end);
+    if (at == exponent) return {};
+  }
+  return {integer_end, at};
+}
+
+// Collects integers until the first number that is not one, doubles from there on.
+class NumberList {
+ public:
+  // False if the number does not fit its type.
+  bool Add(const char* begin, const NumberExtent& extent) {
+    const bool integer = extent.integer_end == extent.end;
+    if (integer && doubles_.empty()) {
+      int64_t value = 0;
+      if (std::from_chars(begin, extent.end, value).ec != std::errc()) return false;
+      integers_.push_back(value);
+      return true;
+    }
+    if (doubles_.empty()) doubles_.assign(integers_.begin(), integers_.end());
+    double value = 0;
+    if (std::from_chars(begin, extent.end, value).ec != std::errc()) return false;
+    doubles_.push_back(value);
+    return true;
+  }
+
+  size_t size() const { return doubles_.empty() ? integers_.size() : doubles_.size(); }
+
+  Numbers Take() {
+    if (doubles_.empty()) return std::move(integers_);
+    return std::move(doubles_);
+  }
+
+ private:
+  std::vector<int64_t> integers_;
+  std::vector<double> doubles_;
+};
+
+struct NumberArray {
+  const char* end;  // Past ']'.
+  Numbers numbers;
+};
+
+// The array whose '[' is just before `at`, if it is one of numbers only and long enough.
+std::optional<NumberArray> ParseNumberArray(const char* at, const char* end) {
+  NumberList list;
+  while (true) {
+    at = SkipSpace(at, end);
+    const NumberExtent extent = MeasureNumber(at, end);
+    if (!extent.end || !list.Add(at, extent)) return std::nullopt;
+    at = SkipSpace(extent.end, end);
+    if (at == end) return std::nullopt;
+    if (*at == ']') break;
+    if (*at++ != ',') return std::nullopt;
+  }
+  if (list.size() < kMinElements) return std::nullopt;
+  return NumberArray{at + 1, list.Take()};
+}
+
+// Past the string whose opening quote is just before `at`.
+const char* SkipString(const char* at, const char* end) {
+  while (at != end && *at != '"') at += (*at == '\\' && at + 1 != end) ? 2 : 1;
+  return at == end ? end : at + 1;
+}
+
+}  // namespace
+
+size_t ReducedJson::OriginalPosition(size_t position) const {
+  size_t removed = 0;
+  for (const LiftedArray& array : arrays) {
+    if (array.text_end > position) break;
+    removed += array.removed;
+  }
+  return position + removed;
+}
+
+ReducedJson LiftNumberArrays(std::string_view json) {
+  ReducedJson reduced;
+  size_t ordinal = 0;
+  const char* const end = json.data() + json.size();
+  const char* kept = json.data();  // Everything before it is in reduced.text.
+  for (const char* at = json.data(); at != end;) {
+    const char c = *at++;
+    if (c == '"') {
+      at = SkipString(at, end);
+    } else if (c == '[') {
+      if (auto array = ParseNumberArray(at, end)) {
+        reduced.text.append(kept, at);
+        reduced.text += ']';
+        const size_t removed = static_cast<size_t>(array->end - at) - 1;
+        reduced.arrays.push_back(
+            {ordinal, reduced.text.size(), removed, std::move(array->numbers)});
+        kept = at = array->end;
+      }
+      ++ordinal;
+    }
+  }
+  reduced.text.append(kept, end);
+  return reduced;
+}
+
+}  // namespace longview::server

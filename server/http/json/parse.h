@@ -1,0 +1,25 @@
+// JSON bodies into values, with the limits a server needs.
+//
+// Stricter than nlohmann::json::parse: bounded depth, no member twice. Thread-safe.
+//
+// Long arrays of numbers arrive as nlohmann *binary* values, which no JSON text can produce
+// otherwise: subtype kInt64Array or kFloat64Array, the elements in host byte order. Read
+// arrays through json/values.h, which knows both forms.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::server {
+
+inline constexpr int kMaxJsonDepth = 64;
+inline constexpr uint64_t kInt64Array = 1;
+inline constexpr uint64_t kFloat64Array = 2;
+
+// INVALID_ARGUMENT says what is wrong and at which byte.
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text);
+
+}  // namespace longview::server

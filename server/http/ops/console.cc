@@ -1,0 +1,24 @@
+// The console page and the API description: files built into the program.
+#include "server/http/assets.h"
+#include "server/http/context.h"
+
+namespace longview::server {
+
+void AddConsole(HttpContext& context, Router& router) {
+  router.Add(Verb::kGet, "/", Immediate(context, [](const HttpRequest&, const PathParameters&) {
+               HttpResponse response;
+               response.content_type = "text/html; charset=utf-8";
+               response.headers.emplace_back(
+                   "Content-Security-Policy",
+                   "default-src 'none'; connect-src 'self'; script-src 'unsafe-inline'; "
+                   "style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'");
+               response.body = ConsolePage();
+               return response;
+             }));
+  router.Add(Verb::kGet, "/openapi.json",
+             Immediate(context, [](const HttpRequest&, const PathParameters&) {
+               return JsonResponse(std::string(OpenApiDocument()));
+             }));
+}
+
+}  // namespace longview::server

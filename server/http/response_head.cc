@@ -1,0 +1,83 @@
+#include "server/http/response_head.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace longview::server {
+namespace {
+
+void AppendField(std::string_view name, std::string_view value, std::string* head) {
+  head->append(name).append(": ");
+  const size_t start = head->size();
+  head->append(value).append("\r\n");
+  std::replace_if(
+      head->begin() + static_cast<ptrdiff_t>(start), head->end() - 2,
+      [](char c) { return c == '\r' || c == '\n' || c == '\0'; }, ' ');
+}
+
+}  // namespace
+
+std::string_view ReasonPhrase(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
+    case 422:
+      return "Unprocessable Content";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 499:
+      return "Client Closed Request";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    default:
+      return "Unknown";
+  }
+}
+
+std::string ResponseHead(const HttpResponse& response, const HeadOptions& options, absl::Time now) {
+  std::string head = absl::StrCat("HTTP/1.1 ", response.status, " ");
+  head.reserve(512);
+  head.append(ReasonPhrase(response.status)).append("\r\n");
+  AppendField("Date", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone()),
+              &head);
+  if (!response.content_type.empty()) AppendField("Content-Type", response.content_type, &head);
+  AppendField("Content-Length", std::to_string(response.body.size()), &head);
+  AppendField("x-request-id", options.request_id, &head);
+  for (const auto& [name, value] : response.headers) AppendField(name, value, &head);
+  if (!options.keep_alive) {
+    AppendField("Connection", "close", &head);
+  } else if (options.http_1_0) {
+    AppendField("Connection", "keep-alive", &head);
+  }
+  head.append("\r\n");
+  return head;
+}
+
+}  // namespace longview::server

@@ -1,0 +1,98 @@
+// One client connection: reads requests one after the other, hands each to the dispatcher,
+// writes the answers in order.
+//
+// Runs on one strand. While a request is being answered the socket is still read: what comes
+// is the next request (pipelining), and a client that leaves cancels its call. A client that
+// only shuts its sending side looks the same until something is written to it; an interim
+// answer (100) tells them apart, because a closed socket resets the connection.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "boost/asio/awaitable.hpp"
+#include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/steady_timer.hpp"
+#include "boost/beast/core/flat_buffer.hpp"
+#include "boost/beast/http/buffer_body.hpp"
+#include "boost/beast/http/parser.hpp"
+#include "server/http/exchange.h"
+#include "server/http/transport/options.h"
+
+namespace longview::server {
+
+using Dispatcher = std::function<void(ExchangePtr)>;
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  // The socket's executor is a strand of `context`. `options` and `dispatch` outlive the
+  // connection.
+  Connection(std::shared_ptr<boost::asio::io_context> context, boost::asio::ip::tcp::socket socket,
+             const TransportOptions& options, const Dispatcher& dispatch);
+
+  // `closed` runs once, on the strand.
+  void Start(std::function<void()> closed);
+
+  // Thread-safe. Drain closes after the answer under way, at once if there is none; Abort
+  // cancels it.
+  void Drain();
+  void Abort();
+
+ private:
+  using Task = boost::asio::awaitable<void>;
+  using Answered = boost::asio::awaitable<bool>;
+  using ErrorCode = boost::system::error_code;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
+
+  Task Run();
+  Answered ServeOne();
+  Answered AwaitFirstByte();
+  // False: the connection ends, an error has been answered where one helps.
+  Answered ReadHead(Parser& parser, std::string* request_id);
+  Answered ReadBody(Parser& parser, HttpRequest* request);
+  boost::asio::awaitable<ErrorCode> ReadSizedBody(size_t length, std::string* body);
+  boost::asio::awaitable<ErrorCode> ReadChunkedBody(Parser& parser, std::string* body);
+  Task AwaitAnswer(ExchangePtr exchange);
+  Task Watch(ExchangePtr exchange);
+  Task ProbeHalfClosed(ErrorCode* error);
+  Task Write(HttpResponse response, std::string_view request_id);
+  // Answers an error of the transport itself and ends the connection.
+  Task Refuse(HttpResponse response);
+  Task Linger();
+
+  CallInfo NewCall() const;
+  void Arm(absl::Duration timeout);
+  void ArmTransfer(absl::Time start, size_t bytes);
+  void Disarm();
+  void Wake();
+
+  const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
+  boost::asio::ip::tcp::socket socket_;
+  const TransportOptions& options_;
+  const Dispatcher& dispatch_;
+  std::string peer_;
+  boost::beast::flat_buffer buffer_;
+
+  boost::asio::steady_timer timer_;  // Of the read or write under way.
+  uint64_t timer_generation_ = 0;
+  bool timed_out_ = false;
+  boost::asio::steady_timer wake_;  // Never expires: cancelling it wakes AwaitAnswer.
+  boost::asio::steady_timer probe_;
+
+  std::string request_id_;
+  std::string path_;  // Of the request being read; chooses the shape of errors.
+  std::optional<HttpResponse> answer_;
+  ExchangePtr current_;
+  bool head_only_ = false;
+  bool http_1_0_ = false;
+  bool idle_ = false;
+  bool watching_ = false;
+  bool half_closed_ = false;
+  bool gone_ = false;       // Nobody reads the answer.
+  bool keep_alive_ = true;  // Another request may follow.
+  bool draining_ = false;
+};
+
+}  // namespace longview::server

@@ -1,0 +1,150 @@
+#include "server/http/transport/listener.h"
+
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "boost/asio/co_spawn.hpp"
+#include "boost/asio/detached.hpp"
+#include "boost/asio/post.hpp"
+#include "boost/asio/redirect_error.hpp"
+#include "boost/asio/strand.hpp"
+#include "boost/asio/use_awaitable.hpp"
+#include "server/http/transport/connection.h"
+
+namespace longview::server {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+class Listener::Impl {
+ public:
+  Impl(TransportOptions options, Dispatcher dispatch)
+      : options_(std::move(options)),
+        dispatch_(std::move(dispatch)),
+        context_(std::make_shared<asio::io_context>(options_.threads)),
+        work_(context_->get_executor()),
+        acceptor_(asio::make_strand(*context_)),
+        retry_(acceptor_.get_executor()) {}
+
+  absl::StatusOr<int> Start();
+  void Stop(absl::Time deadline);
+
+ private:
+  absl::Status Bind();
+  asio::awaitable<void> Accept();
+  void Serve(tcp::socket socket);
+
+  const TransportOptions options_;
+  const Dispatcher dispatch_;
+  const std::shared_ptr<asio::io_context> context_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  tcp::acceptor acceptor_;
+  asio::steady_timer retry_;
+  std::vector<std::thread> threads_;
+
+  absl::Mutex mutex_;
+  std::set<std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+absl::Status Listener::Impl::Bind() {
+  boost::system::error_code error;
+  const std::string where = absl::StrCat(options_.host, ":", options_.port);
+  tcp::resolver resolver(*context_);
+  const auto found =
+      resolver.resolve(options_.host, std::to_string(options_.port),
+                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat("cannot resolve ", where, ": ", error.message()));
+  }
+  const tcp::endpoint endpoint = *found.begin();
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen for HTTP on ", where, ": ", error.message()));
+}
+
+absl::StatusOr<int> Listener::Impl::Start() {
+  if (absl::Status status = Bind(); !status.ok()) return status;
+  asio::co_spawn(acceptor_.get_executor(), Accept(), asio::detached);
+  for (int i = 0; i < options_.threads; ++i) {
+    threads_.emplace_back([context = context_] { context->run(); });
+  }
+  return acceptor_.local_endpoint().port();
+}
+
+asio::awaitable<void> Listener::Impl::Accept() {
+  while (acceptor_.is_open()) {
+    boost::system::error_code error;
+    tcp::socket socket(asio::make_strand(*context_));
+    co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
+    if (!error) {
+      Serve(std::move(socket));
+    } else if (error != asio::error::operation_aborted) {
+      // Out of file descriptors, most likely: wait for some to come back.
+      retry_.expires_after(std::chrono::milliseconds(50));
+      co_await retry_.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    }
+  }
+}
+
+void Listener::Impl::Serve(tcp::socket socket) {
+  auto connection = std::make_shared<Connection>(context_, std::move(socket), options_, dispatch_);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return;
+    connections_.insert(connection);
+  }
+  connection->Start([this, key = std::weak_ptr(connection)] {
+    absl::MutexLock lock(&mutex_);
+    connections_.erase(key.lock());
+  });
+}
+
+void Listener::Impl::Stop(absl::Time deadline) {
+  if (threads_.empty()) return;
+  asio::post(acceptor_.get_executor(), [this] {
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    retry_.cancel();
+  });
+  std::vector<std::shared_ptr<Connection>> open;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    open.assign(connections_.begin(), connections_.end());
+  }
+  for (const auto& connection : open) connection->Drain();
+  open.clear();
+  {
+    const auto all_closed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return connections_.empty();
+    };
+    absl::MutexLock lock(&mutex_);
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&all_closed), deadline)) {
+      for (const auto& connection : connections_) connection->Abort();
+      mutex_.AwaitWithTimeout(absl::Condition(&all_closed), absl::Seconds(2));
+    }
+  }
+  work_.reset();
+  context_->stop();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+Listener::Listener(TransportOptions options, std::function<void(ExchangePtr)> dispatch)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(dispatch))) {}
+Listener::~Listener() { Stop(absl::Now()); }
+
+absl::StatusOr<int> Listener::Start() { return impl_->Start(); }
+void Listener::Stop(absl::Time deadline) { impl_->Stop(deadline); }
+
+}  // namespace longview::server

@@ -1,0 +1,27 @@
+// Limits of the HTTP transport.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace longview::server {
+
+struct TransportOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;  // 0 = a free one.
+  int threads = 4;
+  size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
+  size_t max_header_bytes = size_t{16} << 10;
+
+  absl::Duration idle_timeout = absl::Seconds(75);    // Between requests.
+  absl::Duration header_timeout = absl::Seconds(10);  // First byte to the last of the head.
+  // A body, and the reading of an answer, may take this long plus its bytes at min_rate:
+  // trickling a request does not keep it alive.
+  absl::Duration transfer_grace = absl::Seconds(20);
+  double min_rate = 16 * 1024;  // Bytes per second.
+  // After this long a client that has shut its sending side is asked whether it still reads.
+  absl::Duration half_close_probe = absl::Milliseconds(250);
+};
+
+}  // namespace longview::server

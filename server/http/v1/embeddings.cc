@@ -1,0 +1,161 @@
+// POST /v1/embeddings, OpenAI's shape.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "server/errors.h"
+#include "server/http/body_error.h"
+#include "server/http/context.h"
+#include "server/http/json/writer.h"
+#include "server/http/v1/embeddings_request.h"
+
+namespace longview::server {
+namespace {
+
+using longview::v1::EmbedResponse;
+
+void AppendEmbedding(const EmbedResponse& item, bool base64, std::string* out) {
+  const auto& values = item.embedding();
+  if (!base64) {
+    AppendJsonArray({values.data(), static_cast<size_t>(values.size())}, out);
+    return;
+  }
+  // Little-endian float32, as the machine has them.
+  out->push_back('"');
+  out->append(absl::Base64Escape(absl::string_view(reinterpret_cast<const char*>(values.data()),
+                                                   values.size() * sizeof(float))));
+  out->push_back('"');
+}
+
+// The inputs of one request, each a call of its own, joined when the last is answered.
+// Thread-safe; kept alive by the calls.
+class EmbeddingsCall {
+ public:
+  EmbeddingsCall(const HttpContext& context, ExchangePtr exchange, const EmbeddingsRequest& request)
+      : context_(context),
+        exchange_(std::move(exchange)),
+        base64_(request.base64),
+        answers_(request.items.size()),
+        left_(request.items.size()) {}
+
+  void Add(Api::Pending pending) {
+    absl::MutexLock lock(&mutex_);
+    pending_.push_back(std::move(pending));
+  }
+
+  void Done(size_t index, absl::StatusOr<EmbedResponse> response) {
+    if (response.ok()) {
+      answers_[index] = *std::move(response);
+    } else {
+      Fail(index, response.status());
+    }
+    if (left_.fetch_sub(1) > 1 || failed_.load()) return;
+    HttpResponse joined = Joined();
+    if (absl::Status status = CheckAnswerSize(context_, joined.body); !status.ok()) {
+      return exchange_->Fail(status);
+    }
+    exchange_->Respond(std::move(joined));
+  }
+
+  void Cancel() {
+    std::vector<Api::Pending> pending;
+    {
+      absl::MutexLock lock(&mutex_);
+      pending = std::move(pending_);
+    }
+    for (const Api::Pending& call : pending) Api::Cancel(call);
+  }
+
+ private:
+  // The first failure answers for all; the others are stopped.
+  void Fail(size_t index, const absl::Status& status) {
+    if (failed_.exchange(true)) return;
+    if (answers_.size() > 1) {
+      const std::string message = absl::StrCat("input[", index, "]: ", status.message());
+      exchange_->Fail(MakeError(status.code(), message, GetErrorDetail(status)));
+    } else {
+      exchange_->Fail(status);
+    }
+    Cancel();
+  }
+
+  HttpResponse Joined() const {
+    HttpResponse response;
+    std::string& body = response.body;
+    body = R"({"object":"list","data":[)";
+    int64_t tokens = 0;
+    int64_t truncated = 0;
+    double queue = 0;
+    double compute = 0;
+    for (size_t i = 0; i < answers_.size(); ++i) {
+      const EmbedResponse& item = answers_[i];
+      body += absl::StrCat(i > 0 ? "," : "", R"({"object":"embedding","index":)", i,
+                           R"(,"embedding":)");
+      AppendEmbedding(item, base64_, &body);
+      body += "}";
+      tokens += item.usage().input_tokens();
+      truncated += item.usage().truncated_tokens();
+      queue = std::max(queue, item.timing().queue_seconds());
+      compute = std::max(compute, item.timing().compute_seconds());
+    }
+    body += R"(],"model":)";
+    AppendJsonString(answers_.front().model(), &body);
+    body += absl::StrCat(R"(,"usage":{"prompt_tokens":)", tokens, R"(,"total_tokens":)", tokens,
+                         R"(,"truncated_tokens":)", truncated, "}}");
+    AddServerTiming(queue, compute, &response);
+    return response;
+  }
+
+  const HttpContext& context_;
+  const ExchangePtr exchange_;
+  const bool base64_;
+  std::vector<EmbedResponse> answers_;  // Each written by its own call, read by the last.
+  std::atomic<size_t> left_;
+  std::atomic<bool> failed_{false};
+  absl::Mutex mutex_;
+  std::vector<Api::Pending> pending_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status CheckDimensions(const Api& api, const EmbeddingsRequest& request) {
+  if (!request.dimensions) return absl::OkStatus();
+  const auto model = api.store().FindForTask(request.model, "", models::Task::kEmbedding);
+  if (!model.ok()) return model.status();
+  const int width = (*model)->model->info().embedding_width;
+  if (*request.dimensions == width) return absl::OkStatus();
+  return FieldError("dimensions", absl::StrCat("is ", *request.dimensions,
+                                               ", the model's embeddings have ", width));
+}
+
+void Embeddings(HttpContext& context, const ExchangePtr& exchange) {
+  absl::StatusOr<EmbeddingsRequest> request = ParseEmbeddings(exchange->request().body);
+  const absl::Status status =
+      request.ok() ? CheckDimensions(context.api, *request) : request.status();
+  if (!status.ok()) return Refuse(context, exchange, status);
+  exchange->mutable_request().body = {};
+  auto call = std::make_shared<EmbeddingsCall>(context, exchange, *request);
+  exchange->OnCancel([weak = std::weak_ptr(call)] {
+    if (const auto self = weak.lock()) self->Cancel();
+  });
+  for (size_t i = 0; i < request->items.size(); ++i) {
+    call->Add(context.api.Embed(
+        exchange->info(), request->items[i],
+        [call, i](absl::StatusOr<EmbedResponse> response) { call->Done(i, std::move(response)); }));
+  }
+}
+
+}  // namespace
+
+void AddEmbeddings(HttpContext& context, Router& router) {
+  router.Add(Verb::kPost, "/v1/embeddings",
+             [&context](const ExchangePtr& exchange, const PathParameters&) {
+               Embeddings(context, exchange);
+             });
+}
+
+}  // namespace longview::server

@@ -1,0 +1,28 @@
+// The body of POST /v1/embeddings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "longview/v1/text.pb.h"
+
+namespace longview::server {
+
+struct EmbeddingsRequest {
+  // One per input; model, pooling and so on are set in each.
+  std::vector<longview::v1::EmbedRequest> items;
+  std::string model;
+  bool base64 = false;  // encoding_format
+  std::optional<int> dimensions;
+};
+
+// OpenAI allows as many.
+inline constexpr size_t kMaxEmbeddingInputs = 2048;
+
+// INVALID_ARGUMENT names the member. Thread-safe.
+absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view body);
+
+}  // namespace longview::server

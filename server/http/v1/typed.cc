@@ -1,0 +1,108 @@
+// The typed calls of longview.v1 over HTTP.
+#include <string>
+#include <utility>
+
+#include "server/http/context.h"
+#include "server/http/json/message.h"
+#include "server/http/v1/typed_body.h"
+
+namespace longview::server {
+namespace {
+
+namespace v1 = longview::v1;
+
+template <typename Request, typename Response>
+using ApiCall = Api::Pending (Api::*)(const CallInfo&, const Request&, Reply<Response>);
+
+template <typename Response>
+HttpResponse TypedResponse(const Response& response) {
+  HttpResponse http;
+  AppendMessage(response, &http.body);
+  if constexpr (requires { response.timing(); }) {
+    AddServerTiming(response.timing().queue_seconds(), response.timing().compute_seconds(), &http);
+  }
+  return http;
+}
+
+template <typename Request, typename Response>
+void Run(HttpContext& context, const ExchangePtr& exchange, const TypedBody& body,
+         ApiCall<Request, Response> call) {
+  Request request;
+  if (absl::Status status = body.Fill(&request); !status.ok()) {
+    return Refuse(context, exchange, status);
+  }
+  exchange->mutable_request().body = {};
+  const Api::Pending pending = (context.api.*call)(
+      exchange->info(), request, [&context, exchange](absl::StatusOr<Response> response) {
+        if (!response.ok()) return exchange->Fail(response.status());
+        HttpResponse http = TypedResponse(*response);
+        if (absl::Status status = CheckAnswerSize(context, http.body); !status.ok()) {
+          return exchange->Fail(status);
+        }
+        exchange->Respond(std::move(http));
+      });
+  exchange->OnCancel([pending] { Api::Cancel(pending); });
+}
+
+// Tasks of images: the request is checked, then refused for the model's lack of the task.
+template <typename Request>
+void RunImage(HttpContext& context, const ExchangePtr& exchange, const TypedBody& body,
+              models::Task task) {
+  Request request;
+  if (absl::Status status = body.Fill(&request); !status.ok()) {
+    return Refuse(context, exchange, status);
+  }
+  exchange->Fail(
+      context.api.RefuseTask(exchange->info(), request.model(), request.version(), task));
+}
+
+// A route whose body is parsed first.
+template <typename Handle>
+void AddBodyRoute(HttpContext& context, Router& router, std::string_view path, Handle handle) {
+  router.Add(Verb::kPost, path,
+             [&context, handle](const ExchangePtr& exchange, const PathParameters&) {
+               const absl::StatusOr<TypedBody> body = TypedBody::Parse(exchange->request());
+               if (!body.ok()) return Refuse(context, exchange, body.status());
+               handle(exchange, *body);
+             });
+}
+
+template <typename Request, typename Response>
+void AddCall(HttpContext& context, Router& router, std::string_view path,
+             ApiCall<Request, Response> call) {
+  AddBodyRoute(context, router, path,
+               [&context, call](const ExchangePtr& exchange, const TypedBody& body) {
+                 Run(context, exchange, body, call);
+               });
+}
+
+template <typename Request>
+void AddImageCall(HttpContext& context, Router& router, std::string_view path, models::Task task) {
+  AddBodyRoute(context, router, path,
+               [&context, task](const ExchangePtr& exchange, const TypedBody& body) {
+                 RunImage<Request>(context, exchange, body, task);
+               });
+}
+
+}  // namespace
+
+void AddTyped(HttpContext& context, Router& router) {
+  AddBodyRoute(context, router, "/v1/classify",
+               [&context](const ExchangePtr& exchange, const TypedBody& body) {
+                 if (body.Has("image")) {
+                   return RunImage<v1::ClassifyImageRequest>(context, exchange, body,
+                                                             models::Task::kImageClassification);
+                 }
+                 Run(context, exchange, body, &Api::Classify);
+               });
+  AddCall(context, router, "/v1/classify-tokens", &Api::ClassifyTokens);
+  AddCall(context, router, "/v1/answer", &Api::AnswerQuestion);
+  AddCall(context, router, "/v1/fill-mask", &Api::FillMask);
+  AddCall(context, router, "/v1/estimate", &Api::Estimate);
+  AddImageCall<v1::DetectObjectsRequest>(context, router, "/v1/detect",
+                                         models::Task::kObjectDetection);
+  AddImageCall<v1::ExtractFeaturesRequest>(context, router, "/v1/features",
+                                           models::Task::kImageFeatures);
+}
+
+}  // namespace longview::server

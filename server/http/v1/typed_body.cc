@@ -1,0 +1,88 @@
+#include "server/http/v1/typed_body.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
+#include "server/http/body_error.h"
+#include "server/http/json/message.h"
+#include "server/http/json/parse.h"
+#include "server/http/json/values.h"
+#include "server/http/uri.h"
+#include "server/http/v1/multipart.h"
+
+namespace longview::server {
+namespace {
+
+// "image/png" of "Image/PNG; q=1".
+std::string MediaType(std::string_view content_type) {
+  std::string type(content_type.substr(0, content_type.find(';')));
+  absl::StripAsciiWhitespace(&type);
+  absl::AsciiStrToLower(&type);
+  return type;
+}
+
+absl::Status CheckCharset(std::string_view content_type) {
+  const std::string charset(FieldParameter(content_type, "charset"));
+  for (const char* known : {"", "utf-8", "utf8", "us-ascii"}) {
+    if (absl::EqualsIgnoreCase(charset, known)) return absl::OkStatus();
+  }
+  return UnsupportedMedia(absl::StrCat("charset is ", Quoted(charset), ", expected utf-8"));
+}
+
+}  // namespace
+
+absl::StatusOr<TypedBody> TypedBody::Parse(const HttpRequest& request) {
+  const std::string_view content_type = request.Header("Content-Type");
+  const std::string media = MediaType(content_type);
+  TypedBody body;
+  const bool is_text = media == "text/plain";
+  if (is_text || absl::StartsWith(media, "image/")) {
+    if (absl::Status status = CheckCharset(content_type); !status.ok()) return status;
+    auto fields = ParseQuery(request.query);
+    if (!fields) return FieldError("query", absl::StrCat("malformed: ", Quoted(request.query)));
+    body.fields_ = *std::move(fields);
+    body.fields_.emplace_back(is_text ? "text" : "image", request.body);
+    return body;
+  }
+  if (absl::StartsWith(media, "multipart/")) {
+    if (media != "multipart/form-data") {
+      return UnsupportedMedia(absl::StrCat("header Content-Type is ", Quoted(content_type),
+                                           ", of multipart only form-data is read"));
+    }
+    absl::StatusOr<HttpFields> parts = ParseMultipart(content_type, request.body);
+    if (!parts.ok()) return parts.status();
+    body.fields_ = *std::move(parts);
+    return body;
+  }
+  absl::StatusOr<nlohmann::json> object = ParseJson(request.body);
+  if (!object.ok()) return object.status();
+  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
+  body.object_ = *std::move(object);
+  return body;
+}
+
+bool TypedBody::Has(std::string_view field) const {
+  if (object_.is_object()) return object_.contains(field);
+  return std::any_of(fields_.begin(), fields_.end(),
+                     [&](const auto& pair) { return pair.first == field; });
+}
+
+absl::Status TypedBody::Fill(google::protobuf::Message* message) const {
+  if (object_.is_object()) return ReadMessage(object_, message);
+  for (size_t i = 0; i < fields_.size(); ++i) {
+    const auto& [name, value] = fields_[i];
+    const auto* field = message->GetDescriptor()->FindFieldByName(name);
+    const bool again = std::any_of(fields_.begin(), fields_.begin() + static_cast<ptrdiff_t>(i),
+                                   [&](const auto& pair) { return pair.first == name; });
+    if (again && field && !field->is_repeated()) return FieldError(name, "given twice");
+    if (absl::Status status = ReadTextField(name, value, message); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace longview::server

@@ -1,0 +1,32 @@
+// The body of a typed call in any of its forms: JSON, multipart, or the bare document with the
+// other fields in the query.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
+#include "nlohmann/json.hpp"
+#include "server/http/message.h"
+
+namespace longview::server {
+
+class TypedBody {
+ public:
+  // INVALID_ARGUMENT for what does not parse, kUnsupportedMediaType for text that is not
+  // UTF-8 by its own declaration and for multipart other than form-data. A body of any other
+  // type is read as JSON.
+  static absl::StatusOr<TypedBody> Parse(const HttpRequest& request);
+
+  // Whether the caller gave the field.
+  bool Has(std::string_view field) const;
+
+  // Fills the message; an unknown field is INVALID_ARGUMENT.
+  absl::Status Fill(google::protobuf::Message* message) const;
+
+ private:
+  nlohmann::json object_;  // Null unless the body is JSON.
+  HttpFields fields_;      // All other forms.
+};
+
+}  // namespace longview::server

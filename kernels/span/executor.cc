@@ -221,15 +221,13 @@ void PackBlockPortable(const PackBlock& request) {
   }
 }
 
-WorkspaceBytes Measure(const Plan& plan, const Call& call, Isa isa) {
-  const TileKernel& kernel = *FindTileKernel(EffectiveIsa(isa, call.dtype));
+WorkspaceBytes MeasureWith(const TileKernel& kernel, const Plan& plan, const Call& call) {
   KERNEL_CHECK(plan.sources.size() == call.sources.size());
   return {SharedBytes(plan, call, kernel), kernel.scratch_bytes(plan, call)};
 }
 
-void RunPlan(const Plan& plan, const Call& call, const Workspace& workspace,
-             const ParallelFor& pool, Isa isa) {
-  const TileKernel& kernel = *FindTileKernel(EffectiveIsa(isa, call.dtype));
+void RunPlanWith(const TileKernel& kernel, const Plan& plan, const Call& call,
+                 const Workspace& workspace, const ParallelFor& pool) {
   CheckPlan(plan, call, kernel.isa);
   std::array<PanelSource, kMaxSources> views;
   std::byte* shared = workspace.shared;
@@ -241,6 +239,15 @@ void RunPlan(const Plan& plan, const Call& call, const Workspace& workspace,
   PackFreshSources(plan, call, kernel, views.data(), pool);
   RunItems(job, kernel, workspace, pool);
   MergePartials(job, pool);
+}
+
+WorkspaceBytes Measure(const Plan& plan, const Call& call, Isa isa) {
+  return MeasureWith(*FindTileKernel(EffectiveIsa(isa, call.dtype)), plan, call);
+}
+
+void RunPlan(const Plan& plan, const Call& call, const Workspace& workspace,
+             const ParallelFor& pool, Isa isa) {
+  RunPlanWith(*FindTileKernel(EffectiveIsa(isa, call.dtype)), plan, call, workspace, pool);
 }
 
 }  // namespace longview::kernels

@@ -86,6 +86,11 @@ struct TileKernel {
 // tile_kernels.cc holds the list.
 const TileKernel* FindTileKernel(Isa isa);
 
+// Measure and RunPlan with a given kernel.
+WorkspaceBytes MeasureWith(const TileKernel& kernel, const Plan& plan, const Call& call);
+void RunPlanWith(const TileKernel& kernel, const Plan& plan, const Call& call,
+                 const Workspace& workspace, const ParallelFor& pool);
+
 // Portable packer: clears the block and writes its rows through KvLayout.
 void PackBlockPortable(const PackBlock& request);
 

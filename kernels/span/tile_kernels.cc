@@ -1,30 +1,7 @@
 #include "kernels/span/executor_ref.h"
-#include "kernels/span/tile_kernel.h"
-#include "kernels/span/tile_walk.h"
-#include "kernels/span/vector_ops.h"
+#include "kernels/span/vector_kernel.h"
 
 namespace longview::kernels {
-namespace {
-
-// A tile kernel from an instruction set's operations.
-template <const VectorOps& kOps, DType kPanels>
-TileKernel VectorKernel(Isa isa) {
-  TileKernel kernel;
-  kernel.isa = isa;
-  kernel.panels = kPanels;
-  kernel.scratch_bytes = [](const Plan& plan, const Call& call) {
-    return TileScratchBytes(plan, call, kPanels);
-  };
-  kernel.run = [](const TileJob& job, const Item& item, std::byte* scratch) {
-    RunTile(kOps, job, item, scratch);
-  };
-  kernel.pack = [](const PackBlock& request) { PackWithOps(kOps, request); };
-  kernel.enter = kOps.enter;
-  kernel.leave = kOps.leave;
-  return kernel;
-}
-
-}  // namespace
 
 const TileKernel* FindTileKernel(Isa isa) {
   static const TileKernel avx2 = VectorKernel<kAvx2Ops, DType::kFloat32>(Isa::kAvx2);

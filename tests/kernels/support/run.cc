@@ -50,13 +50,17 @@ void Threads::Run(ThreadBody body, void* context) const {
 }
 
 void RunChecked(const Plan& plan, const Call& call, Isa isa, int threads) {
-  const WorkspaceBytes bytes = Measure(plan, call, isa);
+  RunCheckedWith(*FindTileKernel(EffectiveIsa(isa, call.dtype)), plan, call, threads);
+}
+
+void RunCheckedWith(const TileKernel& kernel, const Plan& plan, const Call& call, int threads) {
+  const WorkspaceBytes bytes = MeasureWith(kernel, plan, call);
   // Scratch blocks lie in one allocation at a stride that leaves room for a canary each.
   const size_t stride = AlignUp(bytes.per_thread + kCanaryBytes);
   const GuardedBlock shared(bytes.shared);
   const GuardedBlock scratch(stride * threads);
   const Workspace workspace{shared.get(), scratch.get(), stride};
-  RunPlan(plan, call, workspace, Threads(threads), isa);
+  RunPlanWith(kernel, plan, call, workspace, Threads(threads));
   EXPECT_TRUE(shared.Intact()) << "shared workspace overrun, " << bytes.shared << " bytes";
   for (int t = 0; t < threads; ++t) {
     const std::byte* begin = scratch.get() + t * stride + bytes.per_thread;

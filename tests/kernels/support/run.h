@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/span/executor.h"
+#include "kernels/span/tile_kernel.h"
 
 namespace longview::kernels::testing {
 
@@ -22,6 +23,9 @@ class Threads final : public ParallelFor {
 // RunPlan with a workspace of exactly Measure() bytes; fails the test when anything behind
 // its parts was written.
 void RunChecked(const Plan& plan, const Call& call, Isa isa, int threads = 1);
+
+// The same with a given kernel.
+void RunCheckedWith(const TileKernel& kernel, const Plan& plan, const Call& call, int threads = 1);
 
 // The variants that run here for calls of `dtype`; prints which are skipped and why.
 std::vector<Isa> IsasToTest(DType dtype);

@@ -24,8 +24,7 @@ absl::Time Scheduler::LatestStart(absl::Time deadline, double seconds) {
   return deadline - absl::Seconds(seconds);
 }
 
-absl::Time Scheduler::EarliestStart() const {
-  const absl::Time now = clock_.Now();
+absl::Time Scheduler::EarliestStart(absl::Time now) const {
   return batch_ && Wanted() ? std::max(now, batch_end_) : now;
 }
 
@@ -55,7 +54,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
     return {Verdict::kTooLarge, 0, std::nullopt, ticket.bytes, limit, {}};
   }
 
-  const double until_free = absl::ToDoubleSeconds(EarliestStart() - now);
+  const double until_free = absl::ToDoubleSeconds(EarliestStart(now) - now);
   const double queued = line_.seconds() - freed;
   result.wait_seconds = until_free + queued;
   if (ticket.deadline != absl::InfiniteFuture()) {
@@ -152,7 +151,7 @@ std::vector<Departure> Scheduler::Expire() {
     const TicketId id = deadlines_.begin()->second;
     departures.push_back({id, Cancel(id) == CancelOutcome::kRunning});
   }
-  const absl::Time start = EarliestStart();
+  const absl::Time start = EarliestStart(now);
   while (!latest_starts_.empty() && latest_starts_.begin()->first < start) {
     const TicketId id = latest_starts_.begin()->second;
     RemoveWaiting(id);
@@ -166,7 +165,8 @@ absl::Time Scheduler::NextExpiry() const {
   if (!deadlines_.empty()) next = deadlines_.begin()->first + kTick;
   if (!latest_starts_.empty()) {
     const absl::Time latest = latest_starts_.begin()->first;
-    next = std::min(next, latest < EarliestStart() ? clock_.Now() : latest + kTick);
+    const absl::Time now = clock_.Now();
+    next = std::min(next, latest < EarliestStart(now) ? now : latest + kTick);
   }
   return next;
 }
@@ -239,7 +239,8 @@ absl::Duration Scheduler::Stalled() const {
 }
 
 double Scheduler::WorkSeconds() const {
-  return line_.seconds() + absl::ToDoubleSeconds(EarliestStart() - clock_.Now());
+  const absl::Time now = clock_.Now();
+  return line_.seconds() + absl::ToDoubleSeconds(EarliestStart(now) - now);
 }
 
 QueueGauges Scheduler::GaugesOf(ModelId model) const {

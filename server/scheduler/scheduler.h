@@ -113,7 +113,7 @@ class Scheduler {
   using TimeIndex = std::set<std::pair<absl::Time, TicketId>>;
 
   // When the device can start something else.
-  absl::Time EarliestStart() const;
+  absl::Time EarliestStart(absl::Time now) const;
   static absl::Time LatestStart(absl::Time deadline, double seconds);
   Admission JudgeWithRoom(const Ticket& ticket, double freed) const;
   void RemoveWaiting(TicketId id);

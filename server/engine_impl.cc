@@ -1,0 +1,330 @@
+#include "server/engine_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/engine_device.h"
+#include "server/refusals.h"
+#include "server/surprise.h"
+
+namespace longview::server {
+
+using models::Request;
+
+namespace {
+
+// Answers this large are not worth the device's thread.
+constexpr size_t kInlineAnswerBytes = 64 << 10;
+
+size_t AnswerBytes(const absl::StatusOr<Completed>& answer) {
+  size_t bytes = 0;
+  if (!answer.ok()) return bytes;
+  for (const models::HostTensor& tensor : answer->answer.tensors) bytes += tensor.data.size();
+  return bytes;
+}
+
+}  // namespace
+
+EngineImpl::EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics)
+    : options_(options),
+      lifecycle_(lifecycle),
+      metrics_(metrics),
+      pool_(options.prepare_threads, options.prepare_bytes) {
+  for (const std::string& name : options.devices) {
+    devices_.push_back(std::make_unique<Device>(*this, name));
+  }
+  metrics_.SetSchedulerGauges([this](const ModelLabels& labels) { return GaugesOf(labels); });
+}
+
+EngineImpl::~EngineImpl() {
+  metrics_.SetSchedulerGauges({});
+  Shutdown();
+}
+
+EngineImpl::Device& EngineImpl::DeviceNamed(std::string_view name) const {
+  for (const auto& device : devices_) {
+    if (device->name == name) return *device;
+  }
+  return *devices_.front();
+}
+
+EngineImpl::Device& EngineImpl::DeviceOf(const ServedModel& model) const {
+  return DeviceNamed(model.model->info().device);
+}
+
+EngineCall* EngineImpl::Find(CallId id) {
+  const auto it = calls_.find(id);
+  return it == calls_.end() ? nullptr : it->second.get();
+}
+
+EngineImpl::CallPtr EngineImpl::Free(CallId id) {
+  const auto it = calls_.find(id);
+  if (it == calls_.end()) return nullptr;
+  CallPtr call = std::move(it->second);
+  calls_.erase(it);
+  const auto use = models_.find(call->model->id);
+  if (--use->second.calls == 0) models_.erase(use);
+  if (calls_.empty()) idle_.notify_all();
+  return call;
+}
+
+void EngineImpl::ReplyLater(Reply<Completed> done, absl::Status status) {
+  replies_.Add(
+      [done = std::move(done), status = std::move(status)]() mutable { done(std::move(status)); });
+}
+
+CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& info,
+                          Reply<Completed> done) {
+  const ModelLabels labels = LabelsOf(*model);
+  Device& device = DeviceOf(*model);
+  const size_t bytes = RequestBytes(request);
+  auto call = std::make_unique<EngineCall>();
+  call->info = info;
+  call->submitted = clock_.Now();
+  call->request = std::move(request);
+  const uint32_t model_id = model->id;
+  call->model = std::move(model);
+
+  const auto refuse = [&](RejectReason reason, absl::Status status) {
+    metrics_.Rejected(labels, reason);
+    ReplyLater(std::move(done), std::move(status));
+    return CallId{0};
+  };
+  std::unique_lock lock(mutex_);
+  if (stopped_ || !lifecycle_.accepting()) {
+    lock.unlock();
+    return refuse(RejectReason::kDraining, DrainingError());
+  }
+  const CallId id = call->id = ++last_id_;
+  const bool added = pool_.Add({.id = id,
+                                .deadline = info.deadline,
+                                .bytes = bytes,
+                                .run = [this, id](PreprocessPool::Turn t) { Prepare(id, t); }});
+  if (!added) {
+    lock.unlock();
+    return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
+  }
+  call->done = std::move(done);
+  calls_.emplace(id, std::move(call));
+  ModelUse& use = models_.try_emplace(model_id, ModelUse{labels, &device}).first->second;
+  ++use.calls;
+  device.queue.Expect(id, model_id, info.deadline);
+  return id;
+}
+
+void EngineImpl::Prepare(CallId id, PreprocessPool::Turn turn) {
+  EngineCall* call;
+  {
+    std::unique_lock lock(mutex_);
+    call = Find(id);
+    if (turn == PreprocessPool::Turn::kStopped || call->done == nullptr) {
+      DeviceOf(*call->model).queue.Cancel(id);
+      const CallPtr freed = Free(id);
+      lock.unlock();
+      if (freed->done) ReplyLater(std::move(freed->done), DrainingError());
+      return;
+    }
+  }
+  const absl::Time start = clock_.Now();
+  absl::Status status = Guarded([&]() -> absl::Status {
+    absl::StatusOr<std::unique_ptr<models::Item>> item = call->model->model->Prepare(call->request);
+    if (item.ok()) call->item = *std::move(item);
+    return item.status();
+  });
+  call->request = Request();
+  call->prepare_seconds = absl::ToDoubleSeconds(clock_.Now() - start);
+  metrics_.Computed(LabelsOf(*call->model), Phase::kPreprocess, call->prepare_seconds);
+  AdmitPrepared(*call, RefusalOrInternal(status));
+}
+
+void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status) {
+  const CallId id = call.id;
+  const ModelLabels labels = LabelsOf(*call.model);
+  DeviceQueue& queue = DeviceOf(*call.model).queue;
+  CallPtr freed;
+  std::vector<CallPtr> displaced;
+  absl::Duration retry = absl::ZeroDuration();
+  {
+    std::lock_guard lock(mutex_);
+    std::optional<RejectReason> rejected;
+    if (status.ok() && call.done != nullptr) {
+      const Admission admission =
+          queue.Admit(TicketOf(id, call.model->id, call.info, call.item->cost()));
+      if (admission.verdict == Verdict::kAdmitted) {
+        call.stage = CallStage::kQueued;
+        // Those another thread has already answered are freed here all the same.
+        for (const TicketId other : admission.displaced) displaced.push_back(Free(other));
+        retry = absl::Seconds(std::max(0.1, admission.wait_seconds));
+      } else {
+        status = RefusalError(admission);
+        rejected = admission.verdict == Verdict::kQueueFull  ? RejectReason::kQueue
+                   : admission.verdict == Verdict::kTooLarge ? RejectReason::kMemory
+                                                             : RejectReason::kDeadline;
+      }
+    } else {
+      queue.Cancel(id);
+    }
+    if (call.stage == CallStage::kPreparing) freed = Free(id);
+    if (rejected) metrics_.Rejected(labels, *rejected);
+  }
+  if (freed && freed->done) freed->done(std::move(status));
+  for (CallPtr& other : displaced) {
+    if (other == nullptr || other->done == nullptr) continue;
+    metrics_.Rejected(LabelsOf(*other->model), RejectReason::kQueue);
+    other->done(DisplacedError(retry));
+  }
+}
+
+std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
+  std::vector<EngineCall*> calls;
+  std::lock_guard lock(mutex_);
+  for (const TicketId id : batch.tickets) {
+    EngineCall* call = Find(id);
+    call->stage = CallStage::kRunning;
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+void EngineImpl::RecordBatch(const BatchResult& result) {
+  const ModelLabels labels = LabelsOf(*result.calls.front()->model);
+  int64_t tokens = 0;
+  for (const EngineCall* call : result.calls) {
+    const double waited = absl::ToDoubleSeconds(result.started - call->submitted);
+    metrics_.Queued(labels, std::max(0.0, waited - call->prepare_seconds));
+    tokens += call->item->usage().input_tokens;
+  }
+  metrics_.Computed(labels, Phase::kForward, result.forward_seconds);
+  metrics_.Computed(labels, Phase::kPostprocess, result.take_seconds);
+  metrics_.Tokens(labels, "prompt", tokens);
+  // A batch that lost items says nothing about the prediction.
+  if (result.dropped > 0) return;
+  metrics_.Batch(labels, static_cast<int>(result.calls.size()), tokens, result.predicted_seconds,
+                 result.forward_seconds);
+}
+
+void EngineImpl::Finish(Device& device, BatchResult result) {
+  RecordBatch(result);
+  const ModelLabels labels = LabelsOf(*result.calls.front()->model);
+  const absl::Time now = clock_.Now();
+  std::vector<CallPtr> freed;
+  {
+    std::lock_guard lock(mutex_);
+    for (const EngineCall* call : result.calls) freed.push_back(Free(call->id));
+  }
+  std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers;
+  for (size_t i = 0; i < freed.size(); ++i) {
+    EngineCall& call = *freed[i];
+    if (call.done == nullptr) continue;
+    // Still wanted but not done: the executor was stopped.
+    if (!result.answers[i]) result.answers[i] = DrainingError();
+    absl::StatusOr<models::Answer>& answer = *result.answers[i];
+    if (!answer.ok()) {
+      metrics_.WastedTokens(labels, "error", call.item->usage().input_tokens);
+      answers.emplace_back(std::move(call.done), answer.status());
+      continue;
+    }
+    const double waited = absl::ToDoubleSeconds(result.started - call.submitted);
+    Completed completed{.answer = *std::move(answer),
+                        .queue_seconds = std::max(0.0, waited - call.prepare_seconds),
+                        .compute_seconds = result.forward_seconds + result.take_seconds,
+                        .total_seconds = absl::ToDoubleSeconds(now - call.arrival()),
+                        .batch_items = static_cast<int>(freed.size())};
+    answers.emplace_back(std::move(call.done), std::move(completed));
+  }
+  Answer(std::move(answers), /*inline_allowed=*/!device.queue.HasWork());
+}
+
+void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
+                        bool inline_allowed) {
+  for (auto& [done, answer] : answers) {
+    if (inline_allowed && AnswerBytes(answer) <= kInlineAnswerBytes) {
+      done(std::move(answer));
+    } else {
+      replies_.Add([done = std::move(done), answer = std::move(answer)]() mutable {
+        done(std::move(answer));
+      });
+    }
+  }
+}
+
+void EngineImpl::Cancel(CallId id) {
+  Reply<Completed> done;
+  CallPtr freed;
+  std::lock_guard lock(mutex_);
+  EngineCall* call = Find(id);
+  if (call == nullptr || call->done == nullptr) return;
+  done = std::exchange(call->done, nullptr);
+  const ModelLabels labels = LabelsOf(*call->model);
+  const CancelOutcome outcome = DeviceOf(*call->model).queue.Cancel(id);
+  const bool running = outcome == CancelOutcome::kRunning;
+  metrics_.Cancelled(labels, running ? CancelStage::kRunning : CancelStage::kQueued);
+  if (running) metrics_.WastedTokens(labels, "cancelled", call->item->usage().input_tokens);
+  const bool ours =
+      call->stage == CallStage::kPreparing ? pool_.Remove(id) : outcome == CancelOutcome::kRemoved;
+  if (ours) freed = Free(id);
+  ReplyLater(std::move(done), CancelledError());
+}
+
+void EngineImpl::Depart(Device& device, std::span<const Departure> departures) {
+  for (const Departure& departure : departures) {
+    Reply<Completed> done;
+    CallPtr freed;
+    {
+      std::lock_guard lock(mutex_);
+      EngineCall* call = Find(departure.id);
+      if (call == nullptr) continue;
+      done = std::exchange(call->done, nullptr);
+      const ModelLabels labels = LabelsOf(*call->model);
+      if (call->stage == CallStage::kPreparing) {
+        if (pool_.Remove(departure.id)) freed = Free(departure.id);
+      } else if (call->stage == CallStage::kQueued && !departure.was_running) {
+        // It may have been admitted since it left as an expected one.
+        if (device.queue.Cancel(departure.id) != CancelOutcome::kRunning) {
+          freed = Free(departure.id);
+        }
+      }
+      if (done != nullptr && departure.was_running) {
+        metrics_.WastedTokens(labels, "deadline", call->item->usage().input_tokens);
+      } else if (done != nullptr) {
+        metrics_.Rejected(labels, RejectReason::kDeadline);
+      }
+    }
+    if (done != nullptr) done(DeadlineError(departure.was_running));
+  }
+}
+
+size_t EngineImpl::calls() const {
+  std::lock_guard lock(mutex_);
+  return calls_.size();
+}
+
+void EngineImpl::Shutdown() {
+  std::lock_guard one_at_a_time(shutdown_mutex_);
+  std::vector<Reply<Completed>> replies;
+  std::vector<CallPtr> freed;
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    std::vector<CallId> waiting;
+    for (const auto& [id, call] : calls_) {
+      if (call->done != nullptr) replies.push_back(std::exchange(call->done, nullptr));
+      const CancelOutcome outcome = DeviceOf(*call->model).queue.Cancel(id);
+      if (call->stage == CallStage::kQueued && outcome == CancelOutcome::kRemoved) {
+        waiting.push_back(id);
+      }
+    }
+    for (const CallId id : waiting) freed.push_back(Free(id));
+  }
+  for (Reply<Completed>& done : replies) done(DrainingError());
+  pool_.Stop();
+  for (const auto& device : devices_) device->executor.Stop();
+}
+
+bool EngineImpl::AwaitIdle(absl::Time until) {
+  std::unique_lock lock(mutex_);
+  const auto left = std::min(until - clock_.Now(), absl::Hours(24));
+  return idle_.wait_for(lock, absl::ToChronoNanoseconds(left), [this] { return calls_.empty(); });
+}
+
+}  // namespace longview::server

@@ -1,0 +1,117 @@
+// The engine: pool, scheduler and executor of every device, and the calls that go through.
+//
+// A call is in one stage at a time and is freed by that stage's owner (engine_call.h). It is
+// answered by whoever takes its `done` first: the executor, or cancellation, a deadline, a
+// refusal. Both happen under one mutex, so each exactly once.
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "server/engine.h"
+#include "server/engine_call.h"
+#include "server/executor.h"
+#include "server/lifecycle.h"
+#include "server/metrics/metrics.h"
+#include "server/preprocess_pool.h"
+#include "server/scheduler/device_queue.h"
+#include "server/task_thread.h"
+
+namespace longview::server {
+
+struct EngineOptions {
+  std::vector<std::string> devices = {"cpu"};  // ModelInfo::device names; one executor each.
+  SchedulerOptions scheduler;                  // Of each device.
+  int prepare_threads = 2;
+  size_t prepare_bytes = 256u << 20;                  // Of requests that are being prepared.
+  absl::Duration stall_patience = absl::Seconds(10);  // Before Progressing says no.
+};
+
+class EngineImpl : public Engine {
+ public:
+  // Borrows its collaborators. Registers itself for the scheduler's gauges.
+  EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics);
+  ~EngineImpl() override;
+
+  CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
+                Reply<Completed> done) override;
+  void Cancel(CallId id) override;
+  void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                Reply<Estimated> done) override;
+  double QueuedSeconds() const override;
+  bool Progressing() const override;
+
+  // Runs `task` on the thread of the device while nothing else runs there, and waits. For
+  // Model::WarmUp. UNAVAILABLE if the engine stops first.
+  absl::Status RunOnDevice(std::string_view device, absl::AnyInvocable<absl::Status()> task);
+
+  // Waits until no call is left; false if some are at `until`.
+  bool AwaitIdle(absl::Time until);
+
+  // Answers what is left with UNAVAILABLE, joins the threads. Calls submitted from here on are
+  // refused. Idempotent; the destructor does it.
+  void Shutdown();
+
+  // Calls that have not been freed; for tests of what is left behind.
+  size_t calls() const;
+
+ private:
+  struct Device;
+  struct ModelUse {
+    ModelLabels labels;
+    const Device* device;
+    size_t calls = 0;
+  };
+  using CallPtr = std::unique_ptr<EngineCall>;
+
+  Device& DeviceOf(const ServedModel& model) const;
+  Device& DeviceNamed(std::string_view name) const;
+
+  // Answers later, on the reply thread.
+  void ReplyLater(Reply<Completed> done, absl::Status status);
+
+  // The steps of a call.
+  void Prepare(CallId id, PreprocessPool::Turn turn);
+  void AdmitPrepared(EngineCall& call, absl::Status prepared);
+  std::vector<EngineCall*> Start(const Batch& batch);
+  void Finish(Device& device, BatchResult result);
+  void RecordBatch(const BatchResult& result);
+  void Depart(Device& device, std::span<const Departure> departures);
+  void Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
+              bool inline_allowed);
+
+  CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Estimated Judged(const ServedModel& model, const models::Cost& cost,
+                   const models::ItemUsage& usage) const;
+  SchedulerGauges GaugesOf(const ModelLabels& labels) const;
+
+  const EngineOptions options_;
+  const Lifecycle& lifecycle_;
+  Metrics& metrics_;
+  const SystemClock clock_;
+
+  // Taken before a queue's or the pool's own lock, never after. No callback runs under it.
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  absl::flat_hash_map<CallId, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, ModelUse> models_ ABSL_GUARDED_BY(mutex_);  // Of calls in calls_.
+  CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::mutex shutdown_mutex_;  // One Shutdown at a time.
+  TaskThread replies_;
+  PreprocessPool pool_;
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+}  // namespace longview::server

@@ -1,0 +1,112 @@
+// What the engine says about itself: estimates, gauges, liveness.
+#include <algorithm>
+#include <utility>
+
+#include "server/engine_device.h"
+#include "server/engine_impl.h"
+#include "server/refusals.h"
+#include "server/surprise.h"
+
+namespace longview::server {
+namespace {
+
+size_t TokenBytes(const models::TokenInput& tokens) {
+  return sizeof(int32_t) * (tokens.ids.size() + tokens.token_type_ids.size()) +
+         tokens.attention_mask.size() + (tokens.global_mask ? tokens.global_mask->size() : 0);
+}
+
+}  // namespace
+
+size_t RequestBytes(const models::Request& request) {
+  size_t bytes = sizeof(models::Request);
+  for (const auto& text : {&request.text, &request.text_pair, &request.question}) {
+    if (*text) bytes += (*text)->size();
+  }
+  for (const auto& tokens : {&request.tokens, &request.tokens_pair}) {
+    if (*tokens) bytes += TokenBytes(**tokens);
+  }
+  for (const std::string& choice : request.choices) bytes += choice.size();
+  for (const models::TokenInput& choice : request.choice_tokens) bytes += TokenBytes(choice);
+  return bytes;
+}
+
+void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                          Reply<Estimated> done) {
+  if (!request) {
+    replies_.Add([this, model = std::move(model), tokens, done = std::move(done)]() mutable {
+      const absl::StatusOr<models::Cost> cost = model->model->EstimateTokens(tokens);
+      if (!cost.ok()) return done(RefusalOrInternal(cost.status()));
+      models::ItemUsage usage;
+      usage.input_tokens = tokens;
+      done(Judged(*model, *cost, usage));
+    });
+    return;
+  }
+  const size_t bytes = RequestBytes(*request);
+  // Shared with the job so that it can still be answered if the pool has no room.
+  auto reply = std::make_shared<Reply<Estimated>>(std::move(done));
+  uint64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    id = ++last_id_;
+  }
+  const bool added =
+      pool_.Add({.id = id,
+                 .bytes = bytes,
+                 .run = [this, model = std::move(model), request = *std::move(request),
+                         reply](PreprocessPool::Turn turn) mutable {
+                   if (turn == PreprocessPool::Turn::kStopped) return (*reply)(DrainingError());
+                   const auto item = Guarded([&] { return model->model->Prepare(request); });
+                   if (!item.ok()) return (*reply)(RefusalOrInternal(item.status()));
+                   (*reply)(Judged(*model, (*item)->cost(), (*item)->usage()));
+                 }});
+  if (added) return;
+  replies_.Add(
+      [reply, bytes, limit = pool_.max_bytes()] { (*reply)(PoolFullError(bytes, limit)); });
+}
+
+Estimated EngineImpl::Judged(const ServedModel& model, const models::Cost& cost,
+                             const models::ItemUsage& usage) const {
+  const DeviceQueue& queue = DeviceOf(model).queue;
+  const Admission admission = queue.Judge(TicketOf(0, model.id, CallInfo(), cost));
+  Estimated estimated;
+  estimated.cost = cost;
+  estimated.usage = usage;
+  estimated.queue_seconds = admission.wait_seconds;
+  estimated.fits = admission.verdict == Verdict::kAdmitted;
+  if (!estimated.fits) estimated.reason = std::string(RefusalError(admission).message());
+  return estimated;
+}
+
+double EngineImpl::QueuedSeconds() const {
+  double seconds = 0;
+  for (const auto& device : devices_) seconds += device->queue.WorkSeconds();
+  return seconds;
+}
+
+bool EngineImpl::Progressing() const {
+  if (pool_.Stalled() > options_.stall_patience) return false;
+  return std::all_of(devices_.begin(), devices_.end(), [this](const auto& device) {
+    return device->executor.exclusive() || device->queue.Stalled() <= options_.stall_patience;
+  });
+}
+
+absl::Status EngineImpl::RunOnDevice(std::string_view device,
+                                     absl::AnyInvocable<absl::Status()> task) {
+  return DeviceNamed(device).executor.RunExclusive(std::move(task));
+}
+
+SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {
+  SchedulerGauges sum;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, use] : models_) {
+    if (use.labels.model != labels.model || use.labels.version != labels.version) continue;
+    const QueueGauges gauges = use.device->queue.GaugesOf(id);
+    sum.queued_requests += static_cast<double>(gauges.queued_requests);
+    sum.running_requests += static_cast<double>(gauges.running_requests);
+    sum.queued_work_seconds += gauges.queued_seconds;
+  }
+  return sum;
+}
+
+}  // namespace longview::server

@@ -1,0 +1,123 @@
+#include "server/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/surprise.h"
+
+namespace longview::server {
+namespace {
+
+double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(absl::Now() - start); }
+
+absl::Status Stopped() { return absl::UnavailableError("the server is shutting down"); }
+
+}  // namespace
+
+Executor::Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish)
+    : queue_(queue),
+      on_start_(std::move(on_start)),
+      on_finish_(std::move(on_finish)),
+      thread_([this] { Loop(); }) {}
+
+Executor::~Executor() { Stop(); }
+
+void Executor::Stop() {
+  queue_.Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Executor::Loop() {
+  while (!queue_.stopped()) {
+    if (const std::optional<Batch> batch = queue_.NextBatch()) RunBatch(*batch);
+    RunExclusives();
+  }
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  for (Exclusive* exclusive : exclusives_) exclusive->result = Stopped();
+  exclusives_.clear();
+  exclusive_changed_.notify_all();
+}
+
+absl::Status Executor::RunExclusive(absl::AnyInvocable<absl::Status()> task) {
+  Exclusive exclusive{std::move(task), std::nullopt};
+  std::unique_lock lock(mutex_);
+  if (ended_) return Stopped();
+  exclusives_.push_back(&exclusive);
+  lock.unlock();
+  queue_.Wake();
+  lock.lock();
+  exclusive_changed_.wait(lock, [&] { return exclusive.result.has_value(); });
+  return *exclusive.result;
+}
+
+bool Executor::exclusive() const {
+  std::lock_guard lock(mutex_);
+  return !exclusives_.empty();
+}
+
+void Executor::RunExclusives() {
+  std::unique_lock lock(mutex_);
+  while (!exclusives_.empty() && !queue_.stopped()) {
+    Exclusive* exclusive = exclusives_.front();
+    lock.unlock();
+    absl::Status status = Guarded([&] { return exclusive->task(); });
+    lock.lock();
+    exclusives_.pop_front();
+    exclusive->result = std::move(status);
+    exclusive_changed_.notify_all();
+  }
+}
+
+bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted) {
+  for (bool more = true; more;) {
+    const DeviceQueue::Drops drops = queue_.TakeDrops();
+    for (const TicketId id : drops.tickets) {
+      const auto call = std::find_if(result.calls.begin(), result.calls.end(),
+                                     [id](const EngineCall* c) { return c->id == id; });
+      const auto i = call - result.calls.begin();
+      run.Drop(static_cast<int>(i));
+      wanted[i] = false;
+      ++result.dropped;
+    }
+    if (!drops.wanted || queue_.stopped()) return false;
+    more = run.Advance();
+  }
+  return true;
+}
+
+void Executor::RunBatch(const Batch& batch) {
+  BatchResult result;
+  result.predicted_seconds = batch.seconds;
+  result.calls = on_start_(batch);
+  result.answers.resize(result.calls.size());
+  result.started = absl::Now();
+
+  std::vector<const models::Item*> items;
+  for (const EngineCall* call : result.calls) items.push_back(call->item.get());
+  std::vector<bool> wanted(items.size(), true);
+  const absl::Status status = Guarded([&] {
+    const std::unique_ptr<models::Run> run = result.calls.front()->model->model->Begin(items);
+    const bool completed = RunLayers(*run, result, wanted);
+    result.forward_seconds = SecondsSince(result.started);
+    const absl::Time taking = absl::Now();
+    for (size_t i = 0; completed && i < items.size(); ++i) {
+      if (!wanted[i]) continue;
+      absl::StatusOr<models::Answer> answer = run->Take(static_cast<int>(i));
+      if (!answer.ok()) answer = RefusalOrInternal(answer.status());
+      result.answers[i] = std::move(answer);
+    }
+    result.take_seconds = SecondsSince(taking);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (wanted[i]) result.answers[i] = status;
+    }
+  }
+  queue_.Finish();
+  on_finish_(std::move(result));
+}
+
+}  // namespace longview::server

@@ -1,0 +1,78 @@
+// One device's thread: takes batches from the device's queue, runs them layer by layer, and
+// splits the results.
+//
+// Between two layers it drops items nobody waits for, and stops if nobody is left. Everything
+// that belongs to the device's thread but is not a request (a model's warm-up) goes through
+// RunExclusive, between two batches.
+// Thread-safe. The queue and the functions given outlive it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "server/engine_call.h"
+#include "server/scheduler/device_queue.h"
+
+namespace longview::server {
+
+// What became of a batch.
+struct BatchResult {
+  std::vector<EngineCall*> calls;
+  // Per call; unset where it was dropped.
+  std::vector<std::optional<absl::StatusOr<models::Answer>>> answers;
+  absl::Time started;
+  double predicted_seconds = 0;
+  double forward_seconds = 0;
+  double take_seconds = 0;
+  int dropped = 0;
+};
+
+class Executor {
+ public:
+  // Marks the tickets' calls as running and hands them over, in the same order.
+  using OnStart = absl::AnyInvocable<std::vector<EngineCall*>(const Batch&)>;
+  // Takes the calls back; the device is free for the next batch, and the caller is the
+  // device's thread.
+  using OnFinish = absl::AnyInvocable<void(BatchResult)>;
+
+  Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish);
+  // Stops at the next layer; batches not started are left in the queue.
+  ~Executor();
+  void Stop();
+
+  // Runs `task` on the device's thread while it computes nothing else, and waits for it.
+  // UNAVAILABLE if the executor stops first. Not to be called on the device's thread.
+  absl::Status RunExclusive(absl::AnyInvocable<absl::Status()> task);
+  // Whether such a task is running or waiting.
+  bool exclusive() const;
+
+ private:
+  struct Exclusive {
+    absl::AnyInvocable<absl::Status()> task;
+    std::optional<absl::Status> result;
+  };
+
+  void Loop();
+  void RunExclusives();
+  void RunBatch(const Batch& batch);
+  // Runs the layers; false if it ended early because nobody waits any more.
+  bool RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted);
+
+  DeviceQueue& queue_;
+  OnStart on_start_;
+  OnFinish on_finish_;
+  mutable std::mutex mutex_;  // Guards the list of exclusive tasks; none runs under it.
+  std::condition_variable exclusive_changed_;
+  std::deque<Exclusive*> exclusives_ ABSL_GUARDED_BY(mutex_);  // Owned by waiting callers.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace longview::server

@@ -1,0 +1,71 @@
+#include "server/refusals.h"
+
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+constexpr absl::Duration kShortRetry = absl::Milliseconds(100);
+constexpr absl::Duration kDrainRetry = absl::Seconds(1);
+
+}  // namespace
+
+absl::Status RefusalError(const Admission& admission) {
+  const double need = admission.need, limit = admission.limit;
+  switch (admission.verdict) {
+    case Verdict::kQueueFull:
+      return MakeError(absl::StatusCode::kResourceExhausted,
+                       absl::StrFormat("queue full: %.3g s of work would wait, "
+                                       "max_queue_seconds is %.3g",
+                                       need, limit),
+                       {"QUEUE_FULL", admission.retry_after, ""});
+    case Verdict::kTooLarge:
+      return MakeError(absl::StatusCode::kInvalidArgument,
+                       absl::StrFormat("the request needs %.0f bytes of memory while it runs; "
+                                       "the device has %.0f",
+                                       need, limit),
+                       {"EXCEEDS_MEMORY", std::nullopt, ""});
+    default:
+      return MakeError(absl::StatusCode::kDeadlineExceeded,
+                       absl::StrFormat("the deadline cannot be met: it needs %.3g s, %.3g s of "
+                                       "these waiting, and %.3g s are left",
+                                       need, admission.wait_seconds, limit),
+                       {"DEADLINE_INFEASIBLE", admission.retry_after, ""});
+  }
+}
+
+absl::Status DisplacedError(absl::Duration retry_after) {
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "queue full: this client has most of the work waiting, and another needed room",
+                   {"QUEUE_FULL", retry_after, ""});
+}
+
+absl::Status DeadlineError(bool was_running) {
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   was_running ? "the deadline passed while the request was running"
+                               : "the deadline came out of reach while the request waited",
+                   {"DEADLINE_EXCEEDED", std::nullopt, ""});
+}
+
+absl::Status CancelledError() {
+  return MakeError(absl::StatusCode::kCancelled, "the client cancelled the call",
+                   {"CANCELLED", std::nullopt, ""});
+}
+
+absl::Status DrainingError() {
+  return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
+                   {"DRAINING", kDrainRetry, ""});
+}
+
+absl::Status PoolFullError(size_t bytes, size_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrFormat("requests being read hold too much memory: %d bytes more "
+                                   "would exceed %d",
+                                   bytes, limit),
+                   {"MEMORY_FULL", kShortRetry, ""});
+}
+
+}  // namespace longview::server

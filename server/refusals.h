@@ -1,0 +1,24 @@
+// The errors of admission, in the words clients read.
+#pragma once
+
+#include "absl/status/status.h"
+#include "server/scheduler/ticket.h"
+
+namespace longview::server {
+
+// What the scheduler refused, and why. REQUIRES: not admitted.
+absl::Status RefusalError(const Admission& admission);
+
+// It had been admitted; work of a client with less waiting took its place.
+absl::Status DisplacedError(absl::Duration retry_after);
+
+// The deadline passed, or came out of reach while the request waited.
+absl::Status DeadlineError(bool was_running);
+
+absl::Status CancelledError();
+absl::Status DrainingError();
+
+// The pool holds as many bytes of requests as it may.
+absl::Status PoolFullError(size_t bytes, size_t limit);
+
+}  // namespace longview::server

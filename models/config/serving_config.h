@@ -1,0 +1,42 @@
+// What a model directory says about how it wants to be served: longview.json (ours, optional) and
+// the two files of sentence-transformers that choose pooling.
+// Thread-safe: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+
+// longview.json; unset = the file does not say. Unknown keys are errors.
+struct ServingConfig {
+  std::optional<std::string> dtype;    // fp32, bf16, fp16
+  std::optional<int> max_tokens;       // At least 1.
+  std::optional<std::string> pooling;  // cls, mean, pooler
+  std::optional<bool> normalize;
+  std::optional<std::vector<std::string>> labels;        // By id, instead of id2label.
+  nlohmann::json generation = nlohmann::json::object();  // Defaults, by HuggingFace's names.
+  std::optional<double> score_threshold;                 // In [0, 1].
+  bool warmup = true;
+};
+
+// Reads longview.json of the directory, or defaults if there is none.
+absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory);
+
+// How a sentence embedding is made.
+struct EmbeddingConfig {
+  std::string pooling = "mean";  // cls, mean, pooler
+  bool normalize = false;
+};
+
+// longview.json before 1_Pooling/config.json and modules.json before the defaults above. A
+// pooling mode or module that is not served is refused by name: leaving it out would change
+// every embedding.
+absl::StatusOr<EmbeddingConfig> ReadEmbeddingConfig(const std::string& directory,
+                                                    const ServingConfig& serving);
+
+}  // namespace longview::models

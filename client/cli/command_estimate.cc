@@ -1,0 +1,50 @@
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/connection.h"
+#include "client/cli/json_lines.h"
+#include "client/cli/over_inputs.h"
+
+namespace longview::client {
+namespace {
+
+Outcome EstimateOne(const Client& client, const v1::EstimateRequest& request) {
+  v1::EstimateResponse response;
+  Outcome outcome;
+  outcome.status = client.Estimate(request, &response);
+  outcome.json = ToJson(response);
+  outcome.text = absl::StrFormat("%d tokens\t%.4f s\tqueue %.4f s\tworkspace %.1f MB%s",
+                                 response.usage().input_tokens(), response.seconds(),
+                                 response.queue_seconds(), response.workspace_bytes() / 1e6,
+                                 response.fits() ? "" : "\tdoes not fit: " + response.reason());
+  return outcome;
+}
+
+}  // namespace
+
+ExitCode RunEstimate(const CommandLine& line, Console& console) {
+  Connection connection;
+  if (ExitCode code = Connect(line, console, &connection); code != kAllWell) return code;
+  v1::Model model;
+  const ExitCode chosen = ChooseModel(*connection.client, line, "", console, &model);
+  if (chosen != kAllWell) return chosen;
+  v1::EstimateRequest request;
+  request.set_model(model.name());
+  if (!line.tokens) {
+    return RunOverInputs(line, console, [&](const std::string& text) {
+      v1::EstimateRequest with_text = request;
+      with_text.set_text(text);
+      return EstimateOne(*connection.client, with_text);
+    });
+  }
+  request.set_num_tokens(*line.tokens);
+  const Outcome outcome = EstimateOne(*connection.client, request);
+  if (!outcome.status.ok()) {
+    console.err << "longview: " << CodeName(outcome.status.error_code()) << ": "
+                << outcome.status.error_message() << "\n";
+    return kSomeInputFailed;
+  }
+  console.out << (line.json ? outcome.json : outcome.text) << "\n";
+  return kAllWell;
+}
+
+}  // namespace longview::client

@@ -1,0 +1,320 @@
+#include "client/cli/command_line.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace longview::client {
+namespace {
+
+struct Command {
+  std::string name;
+  std::string arguments;
+  std::string purpose;
+};
+
+std::vector<Command> Commands() {
+  return {
+      {"classify", "FILE|DIRECTORY|- ...", "names the class of every input"},
+      {"embed", "FILE|DIRECTORY|- ...", "prints the embedding of every input"},
+      {"models", "", "lists the server's models; --check DIR explains a model directory"},
+      {"estimate", "FILE|DIRECTORY|- ...", "predicts time and memory of a request, runs nothing"},
+      {"status", "", "says whether the server is live and ready"},
+      {"bench", "FILE|DIRECTORY ...", "sends requests at random (Poisson) times, reports latency"},
+  };
+}
+
+using Setter = std::function<absl::Status(CommandLine&, std::string_view value)>;
+
+struct Flag {
+  std::string name;
+  std::string value;                  // What the value is called; empty = a switch.
+  std::vector<std::string> commands;  // Empty = all.
+  std::string help;
+  Setter set;
+};
+
+Setter String(std::string CommandLine::*field) {
+  return [field](CommandLine& line, std::string_view value) {
+    line.*field = std::string(value);
+    return absl::OkStatus();
+  };
+}
+
+Setter Switch(bool CommandLine::*field) {
+  return [field](CommandLine& line, std::string_view) {
+    line.*field = true;
+    return absl::OkStatus();
+  };
+}
+
+absl::StatusOr<int> ParseInt(std::string_view value, int low, int high) {
+  int number;
+  if (!absl::SimpleAtoi(absl::string_view(value.data(), value.size()), &number) || number < low ||
+      number > high) {
+    return absl::InvalidArgumentError(absl::StrCat("must be an integer from ", low, " to ", high));
+  }
+  return number;
+}
+
+template <typename Field>
+Setter Int(Field CommandLine::*field, int low, int high) {
+  return [=](CommandLine& line, std::string_view value) {
+    const absl::StatusOr<int> number = ParseInt(value, low, high);
+    if (number.ok()) line.*field = *number;
+    return number.status();
+  };
+}
+
+// Above zero, or also zero.
+Setter Seconds(double CommandLine::*field, bool zero_allowed) {
+  return [=](CommandLine& line, std::string_view value) -> absl::Status {
+    double number;
+    if (!absl::SimpleAtod(absl::string_view(value.data(), value.size()), &number) ||
+        !std::isfinite(number) || number < 0 || (number == 0 && !zero_allowed)) {
+      return absl::InvalidArgumentError(zero_allowed ? "must be a number, 0 or more"
+                                                     : "must be a number above 0");
+    }
+    line.*field = number;
+    return absl::OkStatus();
+  };
+}
+
+absl::Status SetLengths(CommandLine& line, std::string_view value) {
+  line.lengths.clear();
+  const std::vector<std::string> parts =
+      absl::StrSplit(absl::string_view(value.data(), value.size()), ',');
+  for (const std::string& part : parts) {
+    const absl::StatusOr<int> length = ParseInt(part, 2, 1 << 20);
+    if (!length.ok()) return length.status();
+    line.lengths.push_back(*length);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTask(CommandLine& line, std::string_view value) {
+  if (value != "classify" && value != "embed") {
+    return absl::InvalidArgumentError("must be classify or embed");
+  }
+  line.task = std::string(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetNormalize(CommandLine& line, std::string_view value) {
+  if (value != "true" && value != "false") {
+    return absl::InvalidArgumentError("must be true or false");
+  }
+  line.normalize = value == "true";
+  return absl::OkStatus();
+}
+
+std::vector<Flag> Flags() {
+  constexpr int kMany = std::numeric_limits<int>::max();
+  const std::vector<std::string> reading = {"classify", "embed", "estimate", "bench"};
+  return {
+      {"server",
+       "HOST:PORT",
+       {},
+       "default localhost:9000, or LONGVIEW_SERVER",
+       String(&CommandLine::server)},
+      {"model", "NAME", reading, "needed if several loaded models have the task",
+       String(&CommandLine::model)},
+      {"api_key", "KEY", {}, "sent as a bearer token", String(&CommandLine::api_key)},
+      {"tls", "", {}, "encrypted connection", Switch(&CommandLine::tls)},
+      {"ca", "FILE", {}, "trust these certificates (PEM); implies --tls", String(&CommandLine::ca)},
+      {"timeout",
+       "SECONDS",
+       {},
+       "of each request with its repetitions, default 60, 0 = none",
+       Seconds(&CommandLine::timeout_seconds, true)},
+      {"json", "", {}, "one JSON object per line", Switch(&CommandLine::json)},
+      {"lossy", "", reading, "replace what is not UTF-8 instead of refusing the file",
+       Switch(&CommandLine::lossy)},
+      {"truncate",
+       "",
+       {"classify", "embed", "bench"},
+       "cut what is too long; otherwise it is an error",
+       Switch(&CommandLine::truncate)},
+      {"jobs",
+       "N",
+       {"classify", "embed", "estimate"},
+       "requests under way at a time, default 4",
+       Int(&CommandLine::jobs, 1, 1024)},
+      {"top_k",
+       "N",
+       {"classify"},
+       "labels per answer; 0 = all (default 1, with --json all)",
+       Int(&CommandLine::top_k, 0, kMany)},
+      {"logits", "", {"classify"}, "with --json: the raw scores too", Switch(&CommandLine::logits)},
+      {"pooling",
+       "NAME",
+       {"embed"},
+       "cls, mean or pooler; default the model's",
+       String(&CommandLine::pooling)},
+      {"normalize", "true|false", {"embed"}, "unit length; default the model's", SetNormalize},
+      {"check",
+       "DIR",
+       {"models"},
+       "explain a model directory, without a server",
+       String(&CommandLine::check)},
+      {"tokens",
+       "N",
+       {"estimate"},
+       "a length in tokens instead of inputs",
+       Int(&CommandLine::tokens, 1, kMany)},
+      {"rate",
+       "N",
+       {"bench"},
+       "requests per second on average, default 10",
+       Seconds(&CommandLine::rate, false)},
+      {"duration",
+       "SECONDS",
+       {"bench"},
+       "of arrivals, default 10",
+       Seconds(&CommandLine::duration, false)},
+      {"seed",
+       "N",
+       {"bench"},
+       "of the random arrivals, default 1",
+       Int(&CommandLine::seed, 0, kMany)},
+      {"lengths",
+       "N,N,...",
+       {"bench"},
+       "documents of so many random tokens instead of inputs",
+       SetLengths},
+      {"task", "NAME", {"bench"}, "classify or embed; default what the model does", SetTask},
+      {"help", "", {}, "this text", Switch(&CommandLine::help)},
+      {"version", "", {}, "the version", Switch(&CommandLine::version)},
+  };
+}
+
+bool IsCommand(std::string_view name) {
+  const std::vector<Command> commands = Commands();
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const Command& command) { return command.name == name; });
+}
+
+bool BelongsTo(const Flag& flag, std::string_view command) {
+  if (flag.commands.empty() || command.empty()) return true;
+  return std::find(flag.commands.begin(), flag.commands.end(), command) != flag.commands.end();
+}
+
+const Flag* Find(const std::vector<Flag>& flags, std::string_view name) {
+  for (const Flag& flag : flags) {
+    if (flag.name == name) return &flag;
+  }
+  return nullptr;
+}
+
+// Takes arguments[*at], and its value if that is the next argument.
+absl::Status TakeFlag(const std::vector<Flag>& flags, const std::vector<std::string>& arguments,
+                      size_t* at, CommandLine* line) {
+  const std::string& argument = arguments[*at];
+  const size_t equals = argument.find('=');
+  const std::string spelled = argument.substr(0, equals);
+  const Flag* flag = Find(flags, absl::StrReplaceAll(spelled.substr(2), {{"-", "_"}}));
+  if (flag == nullptr) return absl::InvalidArgumentError(absl::StrCat("unknown flag ", spelled));
+  if (!BelongsTo(*flag, line->command)) {
+    return absl::InvalidArgumentError(absl::StrCat(line->command, " has no flag ", spelled));
+  }
+  std::string value;
+  if (flag->value.empty()) {
+    if (equals != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(spelled, " takes no value"));
+    }
+  } else if (equals != std::string::npos) {
+    value = argument.substr(equals + 1);
+  } else if (*at + 1 < arguments.size()) {
+    value = arguments[++*at];
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat(spelled, " needs a value"));
+  }
+  const absl::Status status = flag->set(*line, value);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat(spelled, " ", status.message(), ", not \"", value.substr(0, 64), "\""));
+}
+
+absl::Status CheckInputs(const CommandLine& line) {
+  const bool replaced = (line.command == "estimate" && line.tokens) ||
+                        (line.command == "bench" && !line.lengths.empty());
+  const bool reads = line.command != "models" && line.command != "status" && !replaced;
+  if (reads && line.inputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(line.command, " needs files or directories, or - for standard input"));
+  }
+  if (!reads && !line.inputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(line.command, " takes no inputs here: ", line.inputs[0]));
+  }
+  if (std::count(line.inputs.begin(), line.inputs.end(), "-") > 1) {
+    return absl::InvalidArgumentError("standard input (-) can be read once only");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments,
+                                             const Environment& environment) {
+  const std::vector<Flag> flags = Flags();
+  CommandLine line;
+  if (std::optional<std::string> server = environment("LONGVIEW_SERVER")) line.server = *server;
+  bool flags_ended = false;
+  for (size_t at = 0; at < arguments.size(); ++at) {
+    const std::string& argument = arguments[at];
+    if (!flags_ended && argument == "--") {
+      flags_ended = true;
+    } else if (!flags_ended && argument == "-h") {
+      line.help = true;
+    } else if (!flags_ended && argument.starts_with("--")) {
+      if (absl::Status status = TakeFlag(flags, arguments, &at, &line); !status.ok()) return status;
+    } else if (!flags_ended && argument.starts_with("-") && argument != "-") {
+      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", argument));
+    } else if (line.command.empty()) {
+      if (!IsCommand(argument)) {
+        return absl::InvalidArgumentError(absl::StrCat("unknown command ", argument));
+      }
+      line.command = argument;
+    } else {
+      line.inputs.push_back(argument);
+    }
+  }
+  if (line.help || line.version) return line;
+  if (line.command.empty()) return absl::InvalidArgumentError("a command is needed");
+  if (absl::Status status = CheckInputs(line); !status.ok()) return status;
+  return line;
+}
+
+std::string HelpText(std::string_view command) {
+  std::string text;
+  if (command.empty()) {
+    text = "usage: longview COMMAND [flags] [inputs]\n\ncommands:\n";
+    for (const Command& each : Commands()) {
+      absl::StrAppend(&text, "  ", each.name, std::string(10 - each.name.size(), ' '), each.purpose,
+                      "\n");
+    }
+  }
+  for (const Command& each : Commands()) {
+    if (each.name != command) continue;
+    absl::StrAppend(&text, "usage: longview ", each.name, " [flags]",
+                    each.arguments.empty() ? "" : " ", each.arguments, "\n\n", each.purpose, "\n");
+  }
+  absl::StrAppend(&text, "\nflags:\n");
+  for (const Flag& flag : Flags()) {
+    if (command.empty() ? !flag.commands.empty() : !BelongsTo(flag, command)) continue;
+    std::string name = absl::StrCat("--", flag.name, flag.value.empty() ? "" : " ", flag.value);
+    if (name.size() < 24) name.resize(24, ' ');
+    absl::StrAppend(&text, "  ", name, " ", flag.help, "\n");
+  }
+  absl::StrAppend(&text, "\nexit status: 0 all well, 1 some input failed, 2 usage, ",
+                  "3 server not reached\n");
+  return text;
+}
+
+}  // namespace longview::client

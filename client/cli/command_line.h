@@ -1,0 +1,69 @@
+// The arguments of `longview`: one subcommand, its flags, its inputs.
+//
+// Flags may stand anywhere after the subcommand, as --name=value or --name value; dashes and
+// underscores in names are the same; "--" ends the flags; "-" is an input (standard input).
+//
+// Thread-safe: pure functions.
+#ifndef LONGVIEW_CLIENT_CLI_COMMAND_LINE_H_
+#define LONGVIEW_CLIENT_CLI_COMMAND_LINE_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace longview::client {
+
+// What the process returns.
+enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
+
+struct CommandLine {
+  std::string command;              // classify, embed, models, estimate, status, bench.
+  std::vector<std::string> inputs;  // Paths; "-" = standard input.
+  bool help = false;
+  bool version = false;
+
+  // The connection.
+  std::string server = "localhost:9000";
+  std::string model;  // Empty = the only loaded model with the task.
+  std::string api_key;
+  bool tls = false;
+  std::string ca;
+  double timeout_seconds = 60;
+
+  // Inputs and answers.
+  bool json = false;
+  bool lossy = false;
+  bool truncate = false;
+  int jobs = 4;                   // Requests under way at a time.
+  std::optional<int> top_k;       // classify; 0 = all labels.
+  bool logits = false;            // classify
+  std::string pooling;            // embed
+  std::optional<bool> normalize;  // embed
+  std::string check;              // models: a directory to explain.
+  std::optional<int> tokens;      // estimate: a length instead of a text.
+
+  // bench
+  double rate = 10;      // Requests per second, on average.
+  double duration = 10;  // Seconds of arrivals.
+  int seed = 1;
+  std::vector<int> lengths;  // Tokens of made-up documents, instead of inputs.
+  std::string task;          // classify or embed; empty = what the model does.
+};
+
+// Reads the value of an environment variable; nullopt if it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+// arguments: without the program's name. The error's message is meant for the user.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments,
+                                             const Environment& environment);
+
+// The help text of a subcommand; of the program if it is empty.
+std::string HelpText(std::string_view command);
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CLI_COMMAND_LINE_H_

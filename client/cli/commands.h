@@ -1,0 +1,28 @@
+// The subcommands: each prints its answer and returns the exit status.
+//
+// Not thread-safe where they share a console.
+#ifndef LONGVIEW_CLIENT_CLI_COMMANDS_H_
+#define LONGVIEW_CLIENT_CLI_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+#include "client/cli/command_line.h"
+#include "client/cli/console.h"
+
+namespace longview::client {
+
+ExitCode RunClassify(const CommandLine& line, Console& console);
+ExitCode RunEmbed(const CommandLine& line, Console& console);
+ExitCode RunModels(const CommandLine& line, Console& console);
+ExitCode RunEstimate(const CommandLine& line, Console& console);
+ExitCode RunStatus(const CommandLine& line, Console& console);
+ExitCode RunBench(const CommandLine& line, Console& console);
+
+// Parses the arguments (without the program's name) and runs the command.
+int RunLongview(const std::vector<std::string>& arguments, const Environment& environment,
+                Console& console);
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CLI_COMMANDS_H_

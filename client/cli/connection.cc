@@ -1,0 +1,84 @@
+#include "client/cli/connection.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_join.h"
+#include "client/cpp/channel.h"
+
+namespace longview::client {
+namespace {
+
+constexpr double kConnectSeconds = 5;
+
+bool HasTask(const v1::Model& model, const std::string& task) {
+  return task.empty() || model.task() == task ||
+         std::find(model.tasks().begin(), model.tasks().end(), task) != model.tasks().end();
+}
+
+}  // namespace
+
+std::string CodeName(grpc::StatusCode code) {
+  return absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
+}
+
+ExitCode Connect(const CommandLine& line, Console& console, Connection* connection) {
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
+      OpenChannel({.server = line.server, .tls = line.tls, .ca_file = line.ca});
+  if (!channel.ok()) {
+    console.err << "longview: " << channel.status().message() << "\n";
+    return kUsage;
+  }
+  const double patience =
+      line.timeout_seconds > 0 ? std::min(line.timeout_seconds, kConnectSeconds) : kConnectSeconds;
+  if (!WaitUntilConnected(**channel, patience)) {
+    console.err << "longview: no server at " << line.server
+                << " (--server or LONGVIEW_SERVER names another)\n";
+    return kServerNotReached;
+  }
+  connection->channel = *channel;
+  ClientOptions options;
+  options.timeout_seconds = line.timeout_seconds;
+  options.api_key = line.api_key;
+  connection->client = std::make_unique<Client>(*channel, std::move(options));
+  return kAllWell;
+}
+
+ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::string& task,
+                     Console& console, v1::Model* model) {
+  v1::ListModelsResponse listed;
+  const grpc::Status status = client.ListModels(&listed);
+  if (!status.ok()) {
+    console.err << "longview: cannot list models: " << CodeName(status.error_code()) << ": "
+                << status.error_message() << "\n";
+    return status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
+                                                                : kSomeInputFailed;
+  }
+  if (!line.model.empty()) {
+    // The server judges a name it does not list, and says which there are.
+    model->set_name(line.model);
+    for (const v1::Model& each : listed.models()) {
+      if (each.name() == line.model) *model = each;
+    }
+    return kAllWell;
+  }
+  std::vector<std::string> names;
+  for (const v1::Model& each : listed.models()) {
+    if (each.state() != "READY" || !HasTask(each, task)) continue;
+    names.push_back(each.name());
+    *model = each;
+  }
+  if (names.size() == 1) return kAllWell;
+  const std::string wanted = task.empty() ? "" : " for " + task;
+  if (names.empty()) {
+    console.err << "longview: no model" << wanted << " is loaded; `longview models` lists all\n";
+  } else {
+    console.err << "longview: --model is needed, several models" << wanted
+                << " are loaded: " << absl::StrJoin(names, ", ") << "\n";
+  }
+  return kUsage;
+}
+
+}  // namespace longview::client

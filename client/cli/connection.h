@@ -1,0 +1,34 @@
+// The server that a command talks to.
+//
+// Thread-safe once opened.
+#ifndef LONGVIEW_CLIENT_CLI_CONNECTION_H_
+#define LONGVIEW_CLIENT_CLI_CONNECTION_H_
+
+#include <memory>
+#include <string>
+
+#include "client/cli/command_line.h"
+#include "client/cli/console.h"
+#include "client/cpp/client.h"
+
+namespace longview::client {
+
+struct Connection {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<Client> client;
+};
+
+// Connects, or says on console.err why not and returns the exit code to leave with.
+ExitCode Connect(const CommandLine& line, Console& console, Connection* connection);
+
+// The model a request goes to: --model, or the only loaded model with the task (any task if it is
+// empty). If there is none or more than one: a message on console.err and kUsage.
+ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::string& task,
+                     Console& console, v1::Model* model);
+
+// The gRPC name of a code, e.g. INVALID_ARGUMENT.
+std::string CodeName(grpc::StatusCode code);
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CLI_CONNECTION_H_

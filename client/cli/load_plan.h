@@ -1,0 +1,31 @@
+// What a load test sends, and when: an open loop, so a slow server does not slow the arrivals.
+//
+// Thread-safe: pure functions.
+#ifndef LONGVIEW_CLIENT_CLI_LOAD_PLAN_H_
+#define LONGVIEW_CLIENT_CLI_LOAD_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace longview::client {
+
+struct Arrival {
+  double seconds;  // After the start.
+  int request;     // Index of the request to send.
+};
+
+// Poisson arrivals: independent exponential gaps of 1 / rate seconds on average, until `duration`;
+// each picks one of `requests` at random. The same seed gives the same plan.
+//
+// REQUIRES: rate > 0, duration > 0, requests > 0.
+std::vector<Arrival> PoissonArrivals(double rate, double duration, int requests, uint32_t seed);
+
+// Random token ids, first and last as a RoBERTa tokenizer has them; ids stay below 500, so that
+// every vocabulary has them.
+//
+// REQUIRES: length >= 2.
+std::vector<int32_t> RandomTokens(int length, uint32_t seed);
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CLI_LOAD_PLAN_H_

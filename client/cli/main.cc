@@ -1,0 +1,23 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/cli/commands.h"
+
+int main(int argc, char** argv) {
+  // Of `longview ... | head`, the rest is not wanted: end quietly with the pipe.
+  std::signal(SIGPIPE, SIG_DFL);
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+  longview::client::Console console{std::cin, std::cout, std::cerr, isatty(STDERR_FILENO) != 0};
+  return longview::client::RunLongview(std::vector<std::string>(argv + 1, argv + argc), environment,
+                                       console);
+}

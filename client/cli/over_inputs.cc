@@ -1,0 +1,100 @@
+#include "client/cli/over_inputs.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/connection.h"
+#include "client/cli/inputs.h"
+#include "client/cli/json_lines.h"
+
+namespace longview::client {
+namespace {
+
+// The outcomes by input; workers fill, the printing thread takes in order.
+class Outcomes {
+ public:
+  explicit Outcomes(size_t count) : outcomes_(count) {}
+
+  void Put(size_t index, Outcome outcome) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      outcomes_[index] = std::move(outcome);
+    }
+    arrived_.notify_one();
+  }
+
+  Outcome Take(size_t index) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    arrived_.wait(lock, [&] { return outcomes_[index].has_value(); });
+    Outcome outcome = *std::move(outcomes_[index]);
+    outcomes_[index].reset();
+    return outcome;
+  }
+
+ private:
+  std::mutex mutex_;  // Guards outcomes_.
+  std::condition_variable arrived_;
+  std::vector<std::optional<Outcome>> outcomes_;
+};
+
+Outcome ReadAndSend(const Input& input, const CommandLine& line, Console& console,
+                    const Request& request) {
+  const absl::StatusOr<std::string> text =
+      ReadInput(input, ReadOptions{.lossy = line.lossy}, console.in);
+  if (text.ok()) return request(*text);
+  Outcome outcome;
+  outcome.status = grpc::Status(static_cast<grpc::StatusCode>(text.status().code()),
+                                std::string(text.status().message()));
+  return outcome;
+}
+
+void Print(const std::string& path, const Outcome& outcome, bool json, Console& console) {
+  if (json) {
+    console.out << (outcome.status.ok() ? AnswerLine(path, outcome.json)
+                                        : ErrorLine(path, outcome.status))
+                << "\n";
+  } else if (outcome.status.ok()) {
+    console.out << path << "\t" << outcome.text << "\n";
+  } else {
+    console.err << "longview: " << path << ": " << CodeName(outcome.status.error_code()) << ": "
+                << outcome.status.error_message() << "\n";
+  }
+  console.out.flush();
+}
+
+}  // namespace
+
+ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request& request) {
+  const std::vector<Input> inputs = ListInputs(line.inputs);
+  Outcomes outcomes(inputs.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::thread> workers;
+  const size_t count = std::min(static_cast<size_t>(line.jobs), inputs.size());
+  for (size_t i = 0; i < count; ++i) {
+    workers.emplace_back([&] {
+      for (size_t index = next++; index < inputs.size(); index = next++) {
+        outcomes.Put(index, ReadAndSend(inputs[index], line, console, request));
+      }
+    });
+  }
+  bool failed = false;
+  const bool progress = console.err_is_terminal && inputs.size() > 1;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Outcome outcome = outcomes.Take(i);
+    failed |= !outcome.status.ok();
+    if (progress) console.err << "\r\033[K";
+    Print(inputs[i].path, outcome, line.json, console);
+    if (progress) console.err << i + 1 << " of " << inputs.size() << std::flush;
+  }
+  if (progress) console.err << "\r\033[K";
+  for (std::thread& worker : workers) worker.join();
+  return failed ? kSomeInputFailed : kAllWell;
+}
+
+}  // namespace longview::client

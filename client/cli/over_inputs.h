@@ -1,0 +1,33 @@
+// Runs a request for every input, several at a time, and prints the answers in input order.
+#ifndef LONGVIEW_CLIENT_CLI_OVER_INPUTS_H_
+#define LONGVIEW_CLIENT_CLI_OVER_INPUTS_H_
+
+#include <grpcpp/support/status.h>
+
+#include <functional>
+#include <string>
+
+#include "client/cli/command_line.h"
+#include "client/cli/console.h"
+
+namespace longview::client {
+
+// What came of one input.
+struct Outcome {
+  grpc::Status status;
+  std::string json;  // The typed answer as a JSON object, without `input`.
+  std::string text;  // The same for people: one line without the path.
+};
+
+// Sends one document; called by several threads at once.
+using Request = std::function<Outcome(const std::string& text)>;
+
+// Answers go to console.out in the order of the inputs, as soon as all before them are there:
+// with --json one object per line with the member `input`, else "path<TAB>text". A failed input is
+// a JSON line with `error`, else a line on console.err; the others go on. Progress is shown on
+// console.err if that is a terminal.
+ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request& request);
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CLI_OVER_INPUTS_H_

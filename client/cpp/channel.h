@@ -1,0 +1,32 @@
+// Opens a gRPC channel to a Longview server.
+//
+// Thread-safe: a channel may be shared by any number of clients and threads.
+#ifndef LONGVIEW_CLIENT_CPP_CHANNEL_H_
+#define LONGVIEW_CLIENT_CPP_CHANNEL_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace longview::client {
+
+struct ChannelOptions {
+  std::string server = "localhost:9000";  // host:port.
+  bool tls = false;
+  std::string ca_file = "";  // PEM with the roots to trust; empty = the system's. Implies tls.
+  // Limit of one request and of one answer, in bytes; the server has its own.
+  int max_message_bytes = 64 << 20;
+};
+
+// Does not connect: the first call does. An error if ca_file cannot be read.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
+
+// Connects, within seconds at most; false if that was not enough.
+bool WaitUntilConnected(grpc::Channel& channel, double seconds);
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CPP_CHANNEL_H_

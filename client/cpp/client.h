@@ -1,0 +1,69 @@
+// Typed calls of longview.v1 with a deadline and repetition of refused calls.
+//
+//   auto channel = OpenChannel({.server = "localhost:9000"});
+//   Client client(*channel, {.timeout_seconds = 20});
+//   v1::ClassifyRequest request;
+//   request.set_text(document);
+//   v1::ClassifyResponse response;
+//   grpc::Status status = client.Classify(request, &response);
+//
+// Thread-safe: any number of threads may call at once.
+#ifndef LONGVIEW_CLIENT_CPP_CLIENT_H_
+#define LONGVIEW_CLIENT_CPP_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/cpp/retry_policy.h"
+#include "longview/v1/models.grpc.pb.h"
+#include "longview/v1/text.grpc.pb.h"
+
+namespace longview::client {
+
+namespace v1 = ::longview::v1;
+
+struct ClientOptions {
+  double timeout_seconds = 60;  // Of a call with all its repetitions; 0 = none.
+  std::string api_key = "";     // Sent as `authorization: Bearer <key>`; empty = none.
+  RetryPolicy retry = {};
+  // Waits before a repetition; empty = really sleep. Tests record instead.
+  std::function<void(double seconds)> sleep = nullptr;
+};
+
+// Adds the key and, if seconds > 0, the deadline to a call.
+void Prepare(grpc::ClientContext& context, const std::string& api_key, double seconds);
+
+class Client {
+ public:
+  Client(std::shared_ptr<grpc::ChannelInterface> channel, ClientOptions options);
+
+  grpc::Status Classify(const v1::ClassifyRequest& request, v1::ClassifyResponse* response) const;
+  grpc::Status ClassifyTokens(const v1::ClassifyTokensRequest& request,
+                              v1::ClassifyTokensResponse* response) const;
+  grpc::Status AnswerQuestion(const v1::AnswerQuestionRequest& request,
+                              v1::AnswerQuestionResponse* response) const;
+  grpc::Status FillMask(const v1::FillMaskRequest& request, v1::FillMaskResponse* response) const;
+  grpc::Status Embed(const v1::EmbedRequest& request, v1::EmbedResponse* response) const;
+
+  grpc::Status ListModels(v1::ListModelsResponse* response) const;
+  grpc::Status GetModel(const v1::GetModelRequest& request, v1::Model* response) const;
+  grpc::Status LoadModel(const v1::LoadModelRequest& request, v1::Model* response) const;
+  grpc::Status UnloadModel(const v1::UnloadModelRequest& request, v1::Model* response) const;
+  grpc::Status Estimate(const v1::EstimateRequest& request, v1::EstimateResponse* response) const;
+
+ private:
+  // One call: fills the response or says why not.
+  using Attempt = std::function<grpc::Status(grpc::ClientContext*)>;
+  grpc::Status CallWithRetries(const Attempt& attempt) const;
+
+  ClientOptions options_;
+  std::unique_ptr<v1::TextService::Stub> text_;
+  std::unique_ptr<v1::ModelService::Stub> models_;
+};
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_CLIENT_CPP_CLIENT_H_

@@ -1,0 +1,86 @@
+#include "client/cli/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace longview::client {
+namespace {
+
+absl::StatusOr<CommandLine> Parse(const std::vector<std::string>& arguments,
+                                  const std::map<std::string, std::string>& environment = {}) {
+  return ParseCommandLine(arguments, [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = environment.find(name);
+    if (found == environment.end()) return std::nullopt;
+    return found->second;
+  });
+}
+
+std::string ErrorOf(const std::vector<std::string>& arguments) {
+  return std::string(Parse(arguments).status().message());
+}
+
+TEST(CommandLine, FlagsMayStandAnywhereInBothForms) {
+  const auto line = Parse(
+      {"classify", "a.c", "--model=m", "--top-k", "3", "b", "--json", "--", "--odd-name", "-"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->command, "classify");
+  EXPECT_EQ(line->model, "m");
+  EXPECT_EQ(line->top_k, 3);
+  EXPECT_TRUE(line->json);
+  EXPECT_EQ(line->inputs, (std::vector<std::string>{"a.c", "b", "--odd-name", "-"}));
+}
+
+TEST(CommandLine, TheFlagBeatsTheEnvironmentBeatsTheDefault) {
+  EXPECT_EQ(Parse({"models"})->server, "localhost:9000");
+  EXPECT_EQ(Parse({"models"}, {{"LONGVIEW_SERVER", "far:1"}})->server, "far:1");
+  EXPECT_EQ(Parse({"models", "--server", "near:2"}, {{"LONGVIEW_SERVER", "far:1"}})->server,
+            "near:2");
+}
+
+TEST(CommandLine, ErrorsNameTheFlagTheValueAndTheLimit) {
+  EXPECT_EQ(ErrorOf({"classify", "--jobs", "0", "x"}),
+            "--jobs must be an integer from 1 to 1024, not \"0\"");
+  EXPECT_EQ(ErrorOf({"bench", "--rate=-1", "x"}), "--rate must be a number above 0, not \"-1\"");
+  EXPECT_EQ(ErrorOf({"bench", "--rate=nan", "x"}), "--rate must be a number above 0, not \"nan\"");
+  EXPECT_EQ(ErrorOf({"embed", "--normalize=yes", "x"}),
+            "--normalize must be true or false, not \"yes\"");
+  EXPECT_EQ(ErrorOf({"classify", "x", "--model"}), "--model needs a value");
+  EXPECT_EQ(ErrorOf({"classify", "x", "--json=1"}), "--json takes no value");
+}
+
+TEST(CommandLine, UnknownThingsAreRefused) {
+  EXPECT_EQ(ErrorOf({"generate", "x"}), "unknown command generate");
+  EXPECT_EQ(ErrorOf({"detect", "x"}), "unknown command detect");
+  EXPECT_EQ(ErrorOf({"classify", "--colour", "x"}), "unknown flag --colour");
+  EXPECT_EQ(ErrorOf({"classify", "-j", "x"}), "unknown flag -j");
+  EXPECT_EQ(ErrorOf({"models", "--top_k", "1"}), "models has no flag --top_k");
+  EXPECT_EQ(ErrorOf({}), "a command is needed");
+}
+
+TEST(CommandLine, InputsWhereTheyBelong) {
+  EXPECT_NE(ErrorOf({"classify"}), "");
+  EXPECT_NE(ErrorOf({"status", "x"}), "");
+  EXPECT_NE(ErrorOf({"estimate", "--tokens", "5", "x"}), "");
+  EXPECT_NE(ErrorOf({"classify", "-", "-"}), "");
+  EXPECT_TRUE(Parse({"estimate", "--tokens", "5"}).ok());
+  EXPECT_TRUE(Parse({"bench", "--lengths", "700,1500"}).ok());
+  EXPECT_EQ(Parse({"bench", "--lengths", "700,1500"})->lengths, (std::vector<int>{700, 1500}));
+  EXPECT_NE(ErrorOf({"bench", "--lengths", "700,,1500"}), "");
+}
+
+TEST(CommandLine, HelpNamesEveryCommandAndItsFlags) {
+  EXPECT_TRUE(Parse({"--help"})->help);
+  EXPECT_TRUE(Parse({"classify", "-h"})->help);
+  for (const char* command : {"classify", "embed", "models", "estimate", "status", "bench"}) {
+    EXPECT_NE(HelpText("").find(command), std::string::npos);
+    EXPECT_NE(HelpText(command).find("--server"), std::string::npos);
+  }
+  EXPECT_NE(HelpText("bench").find("--rate"), std::string::npos);
+  EXPECT_EQ(HelpText("classify").find("--rate"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace longview::client

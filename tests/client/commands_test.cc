@@ -1,0 +1,190 @@
+// The subcommands against a fake server: what they print and return.
+#include "client/cli/commands.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "client/cli/check_directory.h"
+#include "tests/client/fake_server.h"
+
+namespace longview::client {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+class CommandsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) /
+            (std::string("commands_") + test->name() + std::to_string(getpid()));
+    fs::create_directories(root_);
+    server_.AddModel("code", "text-classification", "READY");
+    server_.AddModel("vectors", "embedding", "READY");
+    server_.AddModel("broken", "text-classification", "UNAVAILABLE");
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    std::ofstream(root_ / name, std::ios::binary) << content;
+    return (root_ / name).string();
+  }
+
+  int Run(std::vector<std::string> arguments, bool terminal = false) {
+    out_.str("");
+    err_.str("");
+    arguments.push_back("--server=" + server_.Address());
+    Console console{in_, out_, err_, terminal};
+    return RunLongview(
+        arguments, [](const std::string&) { return std::nullopt; }, console);
+  }
+
+  std::vector<Json> Lines() {
+    std::vector<Json> lines;
+    std::istringstream stream(out_.str());
+    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+
+  FakeServer server_;
+  fs::path root_;
+  std::istringstream in_;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(CommandsTest, ClassifyAnswersInInputOrder) {
+  std::vector<std::string> arguments = {"classify", "--json", "--jobs=8"};
+  for (int i = 0; i < 40; ++i) {
+    arguments.push_back(Write("f" + std::to_string(i), "label" + std::to_string(i) + " text"));
+  }
+  EXPECT_EQ(Run(arguments), kAllWell);
+  const std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 40u);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(lines[i]["input"], arguments[3 + i]);
+    EXPECT_EQ(lines[i]["labels"][0]["name"], "label" + std::to_string(i));
+    EXPECT_EQ(lines[i]["usage"]["truncated_tokens"], 0) << "zero values are written";
+  }
+  EXPECT_EQ(err_.str(), "") << "no progress without a terminal";
+}
+
+TEST_F(CommandsTest, TheOnlyLoadedModelWithTheTaskIsTaken) {
+  EXPECT_EQ(Run({"classify", Write("a", "x")}), kAllWell);
+  EXPECT_EQ(server_.ClassifyRequests().back().model(), "code");
+  server_.AddModel("other", "text-classification", "READY");
+  EXPECT_EQ(Run({"classify", Write("a", "x")}), kUsage);
+  EXPECT_NE(err_.str().find("code, other"), std::string::npos) << err_.str();
+  EXPECT_EQ(Run({"classify", "--model=other", Write("a", "x")}), kAllWell);
+  EXPECT_EQ(server_.ClassifyRequests().back().model(), "other");
+}
+
+TEST_F(CommandsTest, TextOutputIsOneTabSeparatedLine) {
+  const std::string path = Write("a", "Rust code");
+  EXPECT_EQ(Run({"classify", path}), kAllWell);
+  EXPECT_EQ(out_.str(), path + "\tRust 0.7500\n");
+  EXPECT_EQ(server_.ClassifyRequests().back().top_k(), 1);
+  EXPECT_EQ(Run({"embed", path}), kAllWell);
+  EXPECT_EQ(out_.str(), path + "\t9 -0.5\n");
+}
+
+TEST_F(CommandsTest, AFailedInputIsReportedAndTheOthersGoOn) {
+  const std::string good = Write("good", "fine text");
+  const std::string latin = Write("latin", "caf\xE9");
+  const std::string missing = (root_ / "missing").string();
+  EXPECT_EQ(Run({"classify", "--json", "--jobs=1", latin, missing, good}), kSomeInputFailed);
+  const std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["error"]["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(lines[0]["input"], latin);
+  EXPECT_EQ(lines[1]["error"]["code"], "NOT_FOUND");
+  EXPECT_EQ(lines[2]["labels"][0]["name"], "fine");
+
+  server_.FailNext({grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "text: 9 tokens, limit 8")});
+  EXPECT_EQ(Run({"classify", "--jobs=1", good, good}), kSomeInputFailed);
+  EXPECT_EQ(out_.str(), good + "\tfine 0.7500\n");
+  EXPECT_NE(err_.str().find("INVALID_ARGUMENT: text: 9 tokens, limit 8"), std::string::npos);
+}
+
+TEST_F(CommandsTest, LossyReplacesAndStandardInputIsAnInput) {
+  EXPECT_EQ(Run({"classify", "--lossy", Write("latin", "caf\xE9 au lait")}), kAllWell);
+  EXPECT_EQ(server_.ClassifyRequests().back().text(), "caf\xEF\xBF\xBD au lait");
+  in_.str("piped text");
+  EXPECT_EQ(Run({"classify", "-"}), kAllWell);
+  EXPECT_EQ(out_.str(), "-\tpiped 0.7500\n");
+}
+
+TEST_F(CommandsTest, ProgressOnTerminalsOnly) {
+  EXPECT_EQ(Run({"classify", Write("a", "x"), Write("b", "y")}, true), kAllWell);
+  EXPECT_NE(err_.str().find("2 of 2"), std::string::npos);
+}
+
+TEST_F(CommandsTest, NoServerIsExitThree) {
+  Console console{in_, out_, err_, false};
+  const auto none = [](const std::string&) { return std::nullopt; };
+  EXPECT_EQ(RunLongview({"status", "--server=localhost:1", "--timeout=1"}, none, console),
+            kServerNotReached);
+  EXPECT_NE(err_.str().find("localhost:1"), std::string::npos);
+}
+
+TEST_F(CommandsTest, StatusSaysWhetherTheServerIsReady) {
+  EXPECT_EQ(Run({"status"}), kAllWell);
+  EXPECT_NE(out_.str().find("longview 1.2.3"), std::string::npos);
+  server_.SetReady(false);
+  EXPECT_EQ(Run({"status", "--json"}), kSomeInputFailed);
+  EXPECT_EQ(Lines()[0]["ready"], false);
+  EXPECT_EQ(Lines()[0]["live"], true);
+}
+
+TEST_F(CommandsTest, ModelsListsAll) {
+  EXPECT_EQ(Run({"models", "--json"}), kAllWell);
+  ASSERT_EQ(Lines().size(), 3u);
+  EXPECT_EQ(Lines()[2]["name"], "broken");
+  EXPECT_EQ(Lines()[2]["state"], "UNAVAILABLE");
+}
+
+TEST_F(CommandsTest, EstimateTakesALength) {
+  EXPECT_EQ(Run({"estimate", "--model=code", "--tokens=2000", "--json"}), kAllWell);
+  EXPECT_DOUBLE_EQ(Lines()[0]["seconds"], 2.0);
+}
+
+TEST_F(CommandsTest, BenchReportsInGhzTerms) {
+  const std::string path = Write("a", "short text");
+  EXPECT_EQ(Run({"bench", "--json", "--model=code", "--rate=200", "--duration=0.5", path}),
+            kAllWell);
+  const Json report = Lines()[0];
+  EXPECT_GT(report["count"], 50);
+  EXPECT_EQ(report["statusCodeDistribution"]["OK"], report["count"]);
+  EXPECT_EQ(report["options"]["call"], "longview.v1.TextService.Classify");
+  EXPECT_EQ(server_.TextCalls(), report["count"].get<int>() + 1) << "one warm-up call";
+}
+
+TEST_F(CommandsTest, BenchStopsAtARequestThatIsRefusedBeforeTheTest) {
+  server_.FailNext({grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "too long")});
+  EXPECT_EQ(Run({"bench", "--model=code", "--duration=60", Write("a", "x")}), kSomeInputFailed);
+  EXPECT_EQ(server_.TextCalls(), 1);
+}
+
+TEST_F(CommandsTest, UsageErrors) {
+  EXPECT_EQ(Run({"generate", "x"}), kUsage);
+  EXPECT_NE(err_.str().find("unknown command generate"), std::string::npos);
+  EXPECT_EQ(Run({"--version"}), kAllWell);
+  EXPECT_TRUE(out_.str().starts_with("longview ")) << out_.str();
+}
+
+TEST_F(CommandsTest, CheckRunsTheServerProgramAndPassesItsStatusOn) {
+  const std::string program = Write("server", "#!/bin/sh\n[ \"$1\" = --check=well ]\n");
+  chmod(program.c_str(), 0755);
+  EXPECT_EQ(*CheckDirectory(program, "well"), 0);
+  EXPECT_EQ(*CheckDirectory(program, "ill"), 1);
+  EXPECT_FALSE(CheckDirectory((root_ / "absent").string(), "well").ok());
+}
+
+}  // namespace
+}  // namespace longview::client

@@ -1,0 +1,159 @@
+#include "tests/client/fake_server.h"
+
+#include <chrono>
+#include <limits>
+
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace longview::client {
+
+grpc::Status Refusal(grpc::StatusCode code, const std::string& message,
+                     std::optional<double> retry_seconds) {
+  google::rpc::Status details;
+  details.set_code(code);
+  details.set_message(message);
+  google::rpc::ErrorInfo info;
+  info.set_domain("longview");
+  details.add_details()->PackFrom(info);
+  if (retry_seconds) {
+    google::rpc::RetryInfo retry;
+    const int64_t nanos = static_cast<int64_t>(*retry_seconds * 1e9);
+    retry.mutable_retry_delay()->set_seconds(nanos / 1000000000);
+    retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(nanos % 1000000000));
+    details.add_details()->PackFrom(retry);
+  }
+  return grpc::Status(code, message, details.SerializeAsString());
+}
+
+FakeServer::FakeServer() {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port_);
+  builder.RegisterService(static_cast<longview::v1::TextService::Service*>(this));
+  builder.RegisterService(static_cast<longview::v1::ModelService::Service*>(this));
+  builder.RegisterService(static_cast<inference::GRPCInferenceService::Service*>(this));
+  server_ = builder.BuildAndStart();
+}
+
+FakeServer::~FakeServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+void FakeServer::FailNext(std::deque<grpc::Status> failures) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  failures_ = std::move(failures);
+}
+
+void FakeServer::SetReady(bool ready) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ready_ = ready;
+}
+
+void FakeServer::AddModel(const std::string& name, const std::string& task,
+                          const std::string& state) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  longview::v1::Model* model = models_.add_models();
+  model->set_name(name);
+  model->set_version("1");
+  model->set_task(task);
+  model->add_tasks(task);
+  model->set_state(state);
+}
+
+std::vector<longview::v1::ClassifyRequest> FakeServer::ClassifyRequests() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return classify_requests_;
+}
+
+int FakeServer::TextCalls() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return text_calls_;
+}
+
+std::string FakeServer::LastAuthorization() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return last_authorization_;
+}
+
+double FakeServer::LastSecondsLeft() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return last_seconds_left_;
+}
+
+grpc::Status FakeServer::Begin(grpc::ServerContext* context) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++text_calls_;
+  const auto found = context->client_metadata().find("authorization");
+  last_authorization_ = found == context->client_metadata().end()
+                            ? ""
+                            : std::string(found->second.data(), found->second.size());
+  const auto deadline = context->deadline();
+  last_seconds_left_ =
+      deadline == std::chrono::system_clock::time_point::max()
+          ? std::numeric_limits<double>::infinity()
+          : std::chrono::duration<double>(deadline - std::chrono::system_clock::now()).count();
+  if (failures_.empty()) return grpc::Status::OK;
+  const grpc::Status failure = failures_.front();
+  failures_.pop_front();
+  return failure;
+}
+
+grpc::Status FakeServer::Classify(grpc::ServerContext* context,
+                                  const longview::v1::ClassifyRequest* request,
+                                  longview::v1::ClassifyResponse* response) {
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  classify_requests_.push_back(*request);
+  response->set_model(request->model());
+  longview::v1::Label* label = response->add_labels();
+  label->set_name(request->text().substr(0, request->text().find_first_of(" \n")));
+  label->set_score(0.75f);
+  response->mutable_usage()->set_input_tokens(static_cast<int>(request->text().size()));
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Embed(grpc::ServerContext* context,
+                               const longview::v1::EmbedRequest* request,
+                               longview::v1::EmbedResponse* response) {
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
+  response->add_embedding(static_cast<float>(request->text().size()));
+  response->add_embedding(-0.5f);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ListModels(grpc::ServerContext*, const longview::v1::ListModelsRequest*,
+                                    longview::v1::ListModelsResponse* response) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  *response = models_;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Estimate(grpc::ServerContext*,
+                                  const longview::v1::EstimateRequest* request,
+                                  longview::v1::EstimateResponse* response) {
+  response->set_seconds(request->num_tokens() * 1e-3);
+  response->set_fits(true);
+  response->mutable_usage()->set_input_tokens(request->num_tokens());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ServerLive(grpc::ServerContext*, const inference::ServerLiveRequest*,
+                                    inference::ServerLiveResponse* response) {
+  response->set_live(true);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ServerReady(grpc::ServerContext*, const inference::ServerReadyRequest*,
+                                     inference::ServerReadyResponse* response) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  response->set_ready(ready_);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ServerMetadata(grpc::ServerContext*,
+                                        const inference::ServerMetadataRequest*,
+                                        inference::ServerMetadataResponse* response) {
+  response->set_name("longview");
+  response->set_version("1.2.3");
+  return grpc::Status::OK;
+}
+
+}  // namespace longview::client

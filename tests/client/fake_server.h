@@ -1,0 +1,85 @@
+// A Longview server in this process that answers from a script.
+#ifndef LONGVIEW_TESTS_CLIENT_FAKE_SERVER_H_
+#define LONGVIEW_TESTS_CLIENT_FAKE_SERVER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "inference/grpc_service.grpc.pb.h"
+#include "longview/v1/models.grpc.pb.h"
+#include "longview/v1/text.grpc.pb.h"
+
+namespace longview::client {
+
+// A refusal as the server sends it; with retry_seconds it carries a google.rpc.RetryInfo.
+grpc::Status Refusal(grpc::StatusCode code, const std::string& message,
+                     std::optional<double> retry_seconds);
+
+// Classify answers a label named after the first word of the text; Embed the text's length.
+//
+// Thread-safe. Listens on a free port of the loopback interface until destroyed.
+class FakeServer : private longview::v1::TextService::Service,
+                   private longview::v1::ModelService::Service,
+                   private inference::GRPCInferenceService::Service {
+ public:
+  FakeServer();
+  ~FakeServer() override;
+
+  std::string Address() const { return "localhost:" + std::to_string(port_); }
+
+  // The next Classify and Embed calls fail with these, in order; later ones succeed.
+  void FailNext(std::deque<grpc::Status> failures);
+  void SetReady(bool ready);
+  void AddModel(const std::string& name, const std::string& task, const std::string& state);
+
+  std::vector<longview::v1::ClassifyRequest> ClassifyRequests() const;
+  int TextCalls() const;
+  // The authorization metadata of the last call that reached TextService; empty = none.
+  std::string LastAuthorization() const;
+  // Seconds until the deadline of the last such call; infinity = it had none.
+  double LastSecondsLeft() const;
+
+ private:
+  grpc::Status Classify(grpc::ServerContext* context, const longview::v1::ClassifyRequest* request,
+                        longview::v1::ClassifyResponse* response) override;
+  grpc::Status Embed(grpc::ServerContext* context, const longview::v1::EmbedRequest* request,
+                     longview::v1::EmbedResponse* response) override;
+  grpc::Status ListModels(grpc::ServerContext* context,
+                          const longview::v1::ListModelsRequest* request,
+                          longview::v1::ListModelsResponse* response) override;
+  grpc::Status Estimate(grpc::ServerContext* context, const longview::v1::EstimateRequest* request,
+                        longview::v1::EstimateResponse* response) override;
+  grpc::Status ServerLive(grpc::ServerContext* context, const inference::ServerLiveRequest* request,
+                          inference::ServerLiveResponse* response) override;
+  grpc::Status ServerReady(grpc::ServerContext* context,
+                           const inference::ServerReadyRequest* request,
+                           inference::ServerReadyResponse* response) override;
+  grpc::Status ServerMetadata(grpc::ServerContext* context,
+                              const inference::ServerMetadataRequest* request,
+                              inference::ServerMetadataResponse* response) override;
+
+  // Notes a text call and takes its scripted failure, OK if there is none.
+  grpc::Status Begin(grpc::ServerContext* context);
+
+  mutable std::mutex mutex_;  // Guards what follows, up to server_.
+  std::deque<grpc::Status> failures_;
+  std::vector<longview::v1::ClassifyRequest> classify_requests_;
+  longview::v1::ListModelsResponse models_;
+  int text_calls_ = 0;
+  bool ready_ = true;
+  std::string last_authorization_;
+  double last_seconds_left_ = 0;
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace longview::client
+
+#endif  // LONGVIEW_TESTS_CLIENT_FAKE_SERVER_H_

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/check_directory.h"
 #include "tests/client/fake_server.h"
 
@@ -61,15 +62,17 @@ class CommandsTest : public testing::Test {
 
 TEST_F(CommandsTest, ClassifyAnswersInInputOrder) {
   std::vector<std::string> arguments = {"classify", "--json", "--jobs=8"};
+  std::vector<std::string> labels;
   for (int i = 0; i < 40; ++i) {
-    arguments.push_back(Write("f" + std::to_string(i), "label" + std::to_string(i) + " text"));
+    labels.push_back(absl::StrCat("label", i));
+    arguments.push_back(Write(absl::StrCat("f", i), labels[i] + " text"));
   }
   EXPECT_EQ(Run(arguments), kAllWell);
   const std::vector<Json> lines = Lines();
   ASSERT_EQ(lines.size(), 40u);
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(lines[i]["input"], arguments[3 + i]);
-    EXPECT_EQ(lines[i]["labels"][0]["name"], "label" + std::to_string(i));
+    EXPECT_EQ(lines[i]["labels"][0]["name"], labels[i]);
     EXPECT_EQ(lines[i]["usage"]["truncated_tokens"], 0) << "zero values are written";
   }
   EXPECT_EQ(err_.str(), "") << "no progress without a terminal";

@@ -140,6 +140,24 @@ std::vector<models::MaskFill> Masks(const FakeItem& item) {
   return masks;
 }
 
+std::vector<TensorSpec> FakeInputs(const models::ModelInfo& info) {
+  const std::vector<int64_t> ids = info.task == Task::kMultipleChoice
+                                       ? std::vector<int64_t>{1, -1, -1}
+                                       : std::vector<int64_t>{-1, -1};
+  std::vector<TensorSpec> inputs;
+  if (info.has_tokenizer) inputs.push_back({"text", TensorType::kBytes, {-1}});
+  if (info.task == Task::kTextClassification)
+    inputs.push_back({"text_pair", TensorType::kBytes, {-1}});
+  if (info.task == Task::kQuestionAnswering)
+    inputs.push_back({"question", TensorType::kBytes, {1}});
+  if (info.task == Task::kMultipleChoice) inputs.push_back({"choices", TensorType::kBytes, {-1}});
+  for (const char* name :
+       {"input_ids", "attention_mask", "token_type_ids", "global_attention_mask"}) {
+    inputs.push_back({name, TensorType::kInt64, ids});
+  }
+  return inputs;
+}
+
 bool IsClassification(Task task) {
   return task == Task::kTextClassification || task == Task::kTextPairClassification ||
          task == Task::kMultipleChoice;
@@ -176,8 +194,11 @@ models::ModelInfo MakeFakeInfo(const FakeOptions& options) {
   info.device = "cpu";
   info.parameters = 1000;
   info.memory_bytes = 4000;
-  info.inputs = {{"text", TensorType::kBytes, {-1}}, {"input_ids", TensorType::kInt64, {-1, -1}}};
-  if (IsClassification(info.task)) {
+  info.inputs = FakeInputs(info);
+  if (info.task == Task::kMultipleChoice) {
+    info.outputs = {{"logits", TensorType::kFp32, {1, -1}},
+                    {"probabilities", TensorType::kFp32, {1, -1}}};
+  } else if (IsClassification(info.task)) {
     info.outputs = {{"logits", TensorType::kFp32, {-1, labels}}};
     if (options.problem_type != models::ProblemType::kRegression) {
       info.outputs.push_back({"probabilities", TensorType::kFp32, {-1, labels}});

@@ -1,0 +1,106 @@
+// Bad typed requests: code and field.
+#include <gtest/gtest.h>
+
+#include "server/errors.h"
+#include "tests/server/api/infer_helpers.h"
+
+namespace longview::testing {
+namespace {
+
+using models::Task;
+namespace v1 = longview::v1;
+
+struct Fixture : ::testing::Test {
+  Fixture() {
+    for (const auto& [name, task] :
+         {std::pair{"qa", Task::kQuestionAnswering}, std::pair{"e", Task::kEmbedding},
+          std::pair{"mlm", Task::kFillMask}}) {
+      FakeOptions options;
+      options.tasks = {task};
+      backend.store.Add(name, options);
+    }
+  }
+
+  // The status of a call given as protobuf text.
+  template <typename Request, typename Response>
+  absl::Status Try(server::Api::Pending (server::Api::*call)(const server::CallInfo&,
+                                                             const Request&,
+                                                             server::Reply<Response>),
+                   const std::string& text) {
+    Request request;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &request)) << text;
+    Waiter<Response> waiter;
+    (backend.api.*call)(TestCall(), request, waiter.reply());
+    return waiter.Get().status();
+  }
+
+  template <typename Request, typename Response>
+  void ExpectBad(server::Api::Pending (server::Api::*call)(const server::CallInfo&, const Request&,
+                                                           server::Reply<Response>),
+                 const std::string& text, const std::string& param) {
+    const absl::Status status = Try(call, text);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text << " -> " << status;
+    EXPECT_EQ(server::GetErrorDetail(status).param, param) << text << " -> " << status;
+  }
+
+  Backend backend;
+};
+
+using TypedErrors = Fixture;
+
+TEST_F(TypedErrors, ExactlyOneDocument) {
+  ExpectBad(&server::Api::Classify, R"(model: "one")", "text");
+  ExpectBad(&server::Api::Classify, R"(model: "one" text: "a" token_ids: [1])", "text");
+  ExpectBad(&server::Api::Embed, R"(model: "e" truncate: true)", "text");
+}
+
+TEST_F(TypedErrors, FieldsThatDoNotGoTogether) {
+  ExpectBad(&server::Api::Classify, R"(model: "one" token_ids: [1] text_pair: "b")", "text_pair");
+  ExpectBad(&server::Api::Classify, R"(model: "one" text: "a" token_ids_pair: [1])",
+            "token_ids_pair");
+  ExpectBad(&server::Api::Classify, R"(model: "one" text: "a" top_k: -1)", "top_k");
+  ExpectBad(&server::Api::AnswerQuestion, R"(model: "qa" text: "a")", "question");
+  ExpectBad(&server::Api::AnswerQuestion, R"(model: "qa" token_ids: [1] question: "a")",
+            "question");
+  ExpectBad(&server::Api::AnswerQuestion,
+            R"(model: "qa" text: "a" question: "b" max_answer_tokens: -3)", "max_answer_tokens");
+  ExpectBad(&server::Api::FillMask, R"(model: "mlm" text: "a" top_k: -3)", "top_k");
+  ExpectBad(&server::Api::Embed, R"(model: "e" text: "a" return_logits: true)", "return_logits");
+  ExpectBad(&server::Api::Embed, R"(model: "e" text: "a" pooling: "none")", "pooling");
+}
+
+TEST_F(TypedErrors, Estimates) {
+  ExpectBad(&server::Api::Estimate, R"(model: "one")", "text");
+  ExpectBad(&server::Api::Estimate, R"(model: "one" text: "a" num_tokens: 3)", "num_tokens");
+  ExpectBad(&server::Api::Estimate, R"(model: "one" num_tokens: -3)", "num_tokens");
+  ExpectBad(&server::Api::Estimate, R"(model: "one" width: 3 height: 4)", "width");
+  ExpectBad(&server::Api::Estimate, R"(model: "one" num_tokens: 3 max_tokens: 5)", "max_tokens");
+  ExpectBad(&server::Api::Estimate, R"(model: "one" num_tokens: 3 n: 2)", "n");
+}
+
+TEST_F(TypedErrors, AModelWithoutTheTaskSaysWhatItDoes) {
+  const absl::Status status = Try(&server::Api::FillMask, R"(model: "one" text: "a")");
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  const std::string message(status.message());
+  EXPECT_NE(message.find("\"one\""), std::string::npos) << message;
+  EXPECT_NE(message.find("fill-mask"), std::string::npos) << message;
+  EXPECT_NE(message.find("text-classification"), std::string::npos) << message;
+}
+
+TEST_F(TypedErrors, RefusedTasks) {
+  EXPECT_EQ(backend.api.RefuseTask(TestCall(), "one", "", Task::kTextGeneration).code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(backend.api.RefuseTask(TestCall(), "none", "", Task::kObjectDetection).code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(TypedErrors, UnknownModelAndFailures) {
+  EXPECT_EQ(Try(&server::Api::Classify, R"(model: "x" text: "a")").code(),
+            absl::StatusCode::kNotFound);
+  const absl::Status failed = Try(&server::Api::Classify, R"(model: "one" text: "!take")");
+  EXPECT_EQ(failed.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(failed.message(), "internal error; request id test-request");
+}
+
+}  // namespace
+}  // namespace longview::testing

@@ -1,0 +1,132 @@
+// The typed text calls over fake models.
+#include <gtest/gtest.h>
+
+#include "tests/server/api/infer_helpers.h"
+
+namespace longview::testing {
+namespace {
+
+using models::Task;
+namespace v1 = longview::v1;
+
+template <typename Request, typename Response>
+using Call = server::Api::Pending (server::Api::*)(const server::CallInfo&, const Request&,
+                                                   server::Reply<Response>);
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> Do(Backend& backend, Call<Request, Response> call,
+                            const std::string& text) {
+  Request request;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &request)) << text;
+  Waiter<Response> waiter;
+  (backend.api.*call)(TestCall(), request, waiter.reply());
+  return waiter.Get();
+}
+
+void AddTask(Backend& backend, const std::string& name, Task task) {
+  FakeOptions options;
+  options.tasks = {task, Task::kEmbedding};
+  backend.store.Add(name, options);
+}
+
+TEST(Typed, Classify) {
+  Backend backend;
+  const auto response = Do<v1::ClassifyRequest, v1::ClassifyResponse>(
+      backend, &server::Api::Classify, R"(model: "one" text: "abc" top_k: 2 return_logits: true)");
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->model(), "one");
+  EXPECT_EQ(response->version(), "1");
+  ASSERT_EQ(response->labels_size(), 2);
+  EXPECT_GE(response->labels(0).score(), response->labels(1).score());
+  EXPECT_EQ(Floats(response->logits()), FakeLogits("abc", 3));
+  EXPECT_EQ(response->usage().input_tokens(), 3);
+  EXPECT_DOUBLE_EQ(response->timing().queue_seconds(), 0.001);
+  EXPECT_DOUBLE_EQ(response->timing().total_seconds(), 0.004);
+  EXPECT_EQ(response->timing().batch_items(), 1);
+}
+
+TEST(Typed, ClassifyTokenIdsWithOptions) {
+  Backend backend;
+  const auto response = Do<v1::ClassifyRequest, v1::ClassifyResponse>(
+      backend, &server::Api::Classify,
+      R"(token_ids: [97, 98] truncate: true global_positions: [0, 1])");
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->model(), "one") << "the only classifier";
+  EXPECT_EQ(response->labels_size(), 3);
+  EXPECT_EQ(response->logits_size(), 0);
+  const models::Request last = backend.engine.last_request();
+  EXPECT_TRUE(last.truncate);
+  EXPECT_EQ(last.global_positions, (std::vector<int32_t>{0, 1}));
+  EXPECT_TRUE(last.tensors.empty());
+}
+
+TEST(Typed, ClassifyTokens) {
+  Backend backend;
+  AddTask(backend, "ner", Task::kTokenClassification);
+  const auto response = Do<v1::ClassifyTokensRequest, v1::ClassifyTokensResponse>(
+      backend, &server::Api::ClassifyTokens,
+      R"(model: "ner" text: "An Old tree" aggregation: "first" return_logits: true)");
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->entities_size(), 2);
+  EXPECT_EQ(response->entities(1).text(), "Old");
+  EXPECT_EQ(response->entities(1).start(), 3);
+  ASSERT_EQ(response->logits_size(), 11);
+  EXPECT_EQ(Floats(response->logits(1).values()), (std::vector<float>{110, 110.25, 110.5}));
+  EXPECT_EQ(backend.engine.last_request().aggregation, "first");
+}
+
+TEST(Typed, AnswerQuestion) {
+  Backend backend;
+  AddTask(backend, "qa", Task::kQuestionAnswering);
+  const auto response = Do<v1::AnswerQuestionRequest, v1::AnswerQuestionResponse>(
+      backend, &server::Api::AnswerQuestion,
+      R"(model: "qa" text: "Ada wrote it" question: "who?" top_k: 2 max_answer_tokens: 4
+         return_logits: true)");
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->answers_size(), 2);
+  EXPECT_EQ(response->answers(0).text(), "Ada");
+  EXPECT_EQ(response->answers(1).start(), 4);
+  EXPECT_EQ(response->start_logits_size(), 16);
+  EXPECT_EQ(response->end_logits_size(), 16);
+  EXPECT_EQ(backend.engine.last_request().max_answer_tokens, 4);
+}
+
+TEST(Typed, FillMask) {
+  Backend backend;
+  AddTask(backend, "mlm", Task::kFillMask);
+  const auto response = Do<v1::FillMaskRequest, v1::FillMaskResponse>(
+      backend, &server::Api::FillMask, R"(model: "mlm" text: "a_" top_k: 1 return_logits: true)");
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->masks_size(), 1);
+  EXPECT_EQ(response->masks(0).position(), 1);
+  EXPECT_EQ(response->masks(0).candidates_size(), 1);
+  EXPECT_EQ(response->masks(0).logits_size(), 256);
+}
+
+TEST(Typed, Embed) {
+  Backend backend;
+  AddTask(backend, "e", Task::kEmbedding);
+  const auto response = Do<v1::EmbedRequest, v1::EmbedResponse>(
+      backend, &server::Api::Embed, R"(model: "e" text: "abc" pooling: "mean" normalize: false)");
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(Floats(response->embedding()), FakeLogits("abc", 4));
+  EXPECT_EQ(backend.engine.last_request().normalize, false);
+  EXPECT_EQ(backend.engine.last_request().pooling, "mean");
+}
+
+TEST(Typed, Estimate) {
+  Backend backend;
+  AddTask(backend, "qa", Task::kQuestionAnswering);
+  const auto by_count = Do<v1::EstimateRequest, v1::EstimateResponse>(
+      backend, &server::Api::Estimate, R"(model: "one" num_tokens: 1000)");
+  ASSERT_TRUE(by_count.ok()) << by_count.status();
+  EXPECT_DOUBLE_EQ(by_count->workspace_bytes(), 1024.0 * 1000);
+  EXPECT_TRUE(by_count->fits());
+  const auto by_text = Do<v1::EstimateRequest, v1::EstimateResponse>(
+      backend, &server::Api::Estimate, R"(model: "qa" text: "no question needed")");
+  ASSERT_TRUE(by_text.ok()) << by_text.status();
+  EXPECT_EQ(by_text->usage().input_tokens(), 18);
+}
+
+}  // namespace
+}  // namespace longview::testing

@@ -1,0 +1,78 @@
+#include "models/model_directory.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "models/config/json_reader.h"
+
+namespace longview::models {
+namespace {
+
+// longview.json may rename labels, not change how many there are.
+absl::Status ApplyLabels(ModelDirectory& directory) {
+  if (!directory.serving.labels) return absl::OkStatus();
+  const size_t found = directory.serving.labels->size();
+  const size_t expected = directory.common.labels.size();
+  if (found != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.path, "/longview.json: \"labels\": expected ", expected,
+                     " names as in config.json, found ", found));
+  }
+  directory.common.labels = *directory.serving.labels;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadConfiguration(ModelDirectory& directory) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory.path, error)) {
+    return absl::NotFoundError(absl::StrCat(directory.path, ": no such directory"));
+  }
+  directory.config_path = (std::filesystem::path(directory.path) / "config.json").string();
+  absl::StatusOr<nlohmann::json> config = ReadJsonFile(directory.config_path);
+  if (!config.ok()) return config.status();
+  directory.config = *std::move(config);
+
+  auto common = ParseCommonConfig(JsonReader(directory.config, directory.config_path));
+  if (!common.ok()) return common.status();
+  directory.common = *std::move(common);
+
+  auto serving = ReadServingConfig(directory.path);
+  if (!serving.ok()) return serving.status();
+  directory.serving = *std::move(serving);
+
+  auto embedding = ReadEmbeddingConfig(directory.path, directory.serving);
+  if (!embedding.ok()) return embedding.status();
+  directory.embedding = *std::move(embedding);
+  return ApplyLabels(directory);
+}
+
+absl::Status OpenWeights(ModelDirectory& directory) {
+  absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(directory.path);
+  if (!checkpoint.ok()) return checkpoint.status();
+  directory.checkpoint = *std::move(checkpoint);
+  return absl::OkStatus();
+}
+
+absl::Status OpenTokenizer(ModelDirectory& directory) {
+  absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Load(directory.path);
+  if (absl::IsNotFound(tokenizer.status())) return absl::OkStatus();
+  if (!tokenizer.ok()) return tokenizer.status();
+  directory.tokenizer = *std::move(tokenizer);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
+  ModelDirectory directory;
+  directory.path = path;
+  for (auto* step : {ReadConfiguration, OpenWeights, OpenTokenizer}) {
+    if (absl::Status status = step(directory); !status.ok()) return status;
+  }
+  return directory;
+}
+
+}  // namespace longview::models

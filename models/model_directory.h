@@ -1,0 +1,40 @@
+// A model directory, opened: every file that loading and inspecting need, checked for itself.
+// What fits together (tensor names, vocabulary against embedding rows) is the family's business.
+// Thread-safe once opened.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/config/common_config.h"
+#include "models/config/serving_config.h"
+#include "models/text/tokenizer.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+
+struct ModelDirectory {
+  std::string path;
+  std::string config_path;  // For messages about `config`.
+  nlohmann::json config;    // config.json, whole.
+  CommonConfig common;      // Labels as longview.json wants them.
+  ServingConfig serving;
+  EmbeddingConfig embedding;
+  Checkpoint checkpoint;
+  std::optional<Tokenizer> tokenizer;  // Unset: token ids only.
+};
+
+// Errors name the file. NOT_FOUND without directory, config.json or weights;
+// FAILED_PRECONDITION with the command that converts if the weights are pickled;
+// INVALID_ARGUMENT for files that are broken or ask for something not served.
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
+
+// The single steps, for a report that goes on after the first problem. REQUIRES: `path` is set
+// and ReadConfiguration succeeded before the others.
+absl::Status ReadConfiguration(ModelDirectory& directory);
+absl::Status OpenWeights(ModelDirectory& directory);
+absl::Status OpenTokenizer(ModelDirectory& directory);
+
+}  // namespace longview::models

@@ -1,0 +1,124 @@
+// InspectDirectory of model.h: the report behind `--check DIR`.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+#include "models/registry.h"
+
+namespace longview::models {
+namespace {
+
+constexpr size_t kListedLabels = 8;
+
+// Collects "name: text" lines and remembers the first problem.
+class Report {
+ public:
+  void Line(const std::string& name, const std::string& text) {
+    std::string label = name + ":";
+    label.resize(std::max<size_t>(label.size() + 1, 14), ' ');
+    absl::StrAppend(&text_, label, text, "\n");
+  }
+
+  // Returns whether the step went well; what it cannot do is a line of the report.
+  bool Step(const absl::Status& status, const std::string& name) {
+    if (status.ok()) return true;
+    Line(name, absl::StrCat("PROBLEM: ", status.message()));
+    if (error_.empty()) error_ = std::string(status.message());
+    return false;
+  }
+
+  Inspection Finish() && {
+    std::replace(error_.begin(), error_.end(), '\n', ' ');
+    Line("served", error_.empty() ? "yes" : "no");
+    return {.servable = error_.empty(), .report = std::move(text_), .error = std::move(error_)};
+  }
+
+ private:
+  std::string text_;
+  std::string error_;
+};
+
+std::string Millions(double count) {
+  char text[32];
+  std::snprintf(text, sizeof text, count < 1e5 ? "%.0f" : "%.1f million",
+                count < 1e5 ? count : count / 1e6);
+  return text;
+}
+
+std::string DescribeWeights(const Checkpoint& checkpoint) {
+  std::map<std::string, int> types;
+  double elements = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    ++types[std::string(DTypeName(tensor.dtype))];
+    elements += static_cast<double>(tensor.elements());
+  }
+  return absl::StrCat(checkpoint.tensors().size(), " tensors, ", Millions(elements), " numbers (",
+                      absl::StrJoin(types, ", ", absl::PairFormatter(" x ")), "), ",
+                      Millions(static_cast<double>(checkpoint.total_bytes())), " bytes");
+}
+
+std::string DescribeTokenizer(const ModelDirectory& directory) {
+  if (!directory.tokenizer) return "none: requests must bring token ids, text is refused";
+  const Tokenizer& tokenizer = *directory.tokenizer;
+  const int64_t limit = tokenizer.model_max_length();
+  return absl::StrCat(tokenizer.vocab_size(), " tokens",
+                      limit > 0 ? absl::StrCat(", model_max_length ", limit) : "");
+}
+
+std::string DescribeLabels(const std::vector<std::string>& labels) {
+  const size_t listed = std::min(labels.size(), kListedLabels);
+  return absl::StrCat(labels.size(), ": ",
+                      absl::StrJoin(labels.begin(), labels.begin() + listed, ", "),
+                      listed < labels.size() ? ", ..." : "");
+}
+
+void DescribeModel(const ModelInfo& info, Report& report) {
+  std::vector<std::string> tasks;
+  for (Task task : info.tasks) tasks.emplace_back(TaskName(task));
+  report.Line("task", tasks.empty() ? "" : tasks[0]);
+  if (tasks.size() > 1) {
+    tasks.erase(tasks.begin());
+    report.Line("also", absl::StrJoin(tasks, ", "));
+  }
+  if (!info.labels.empty()) report.Line("labels", DescribeLabels(info.labels));
+  if (info.max_tokens > 0) report.Line("max tokens", absl::StrCat(info.max_tokens));
+  if (info.parameters > 0) report.Line("parameters", Millions(info.parameters));
+}
+
+}  // namespace
+
+Inspection InspectDirectory(const std::string& path) {
+  Report report;
+  report.Line("directory", path);
+  ModelDirectory directory;
+  directory.path = path;
+  if (!report.Step(ReadConfiguration(directory), "configuration")) {
+    // The weights may have a problem of their own, which is worth knowing at once.
+    report.Step(OpenWeights(directory), "weights");
+    return std::move(report).Finish();
+  }
+  report.Line("architecture", directory.common.architecture);
+  const absl::StatusOr<const Family*> family = FindFamily(directory);
+  if (report.Step(family.status(), "family")) {
+    report.Line("family", std::string((*family)->name));
+  }
+  const bool weights = report.Step(OpenWeights(directory), "weights");
+  if (weights) report.Line("weights", DescribeWeights(directory.checkpoint));
+  const bool tokenizer = report.Step(OpenTokenizer(directory), "tokenizer");
+  if (tokenizer) report.Line("tokenizer", DescribeTokenizer(directory));
+  if (family.ok() && weights && tokenizer) {
+    const absl::StatusOr<ModelInfo> info = (*family)->describe(directory);
+    if (report.Step(info.status(), "model")) DescribeModel(*info, report);
+  }
+  return std::move(report).Finish();
+}
+
+}  // namespace longview::models

@@ -1,0 +1,35 @@
+// The model families, found by the architecture that config.json names (architectures[0]).
+//
+// A family is one folder of models/ with one function of this shape; the registry's list is the
+// only place that names them all.
+// Thread-safe: the list is constant.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+struct Family {
+  std::string_view name;                            // "longformer"
+  std::span<const std::string_view> architectures;  // HuggingFace's class names.
+
+  // What the model would be: from the configuration and from the names, shapes and types of the
+  // tensors, which are all checked here; no weights are read. Fields that only loading decides
+  // (dtype, device, memory_bytes) stay empty.
+  absl::StatusOr<ModelInfo> (*describe)(const ModelDirectory& directory);
+
+  absl::StatusOr<std::unique_ptr<Model>> (*load)(ModelDirectory directory,
+                                                 const LoadOptions& options);
+};
+
+// INVALID_ARGUMENT names the architecture, the file and all architectures there are.
+absl::StatusOr<const Family*> FindFamily(const ModelDirectory& directory);
+
+}  // namespace longview::models

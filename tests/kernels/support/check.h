@@ -1,0 +1,71 @@
+// Runs one plan on every variant of this machine and compares each row with a formula.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/support/naive.h"
+#include "tests/kernels/support/run.h"
+
+namespace longview::kernels::testing {
+
+// What a family's definition says about one output row: the list of its keys.
+using Definition = std::function<NaiveRow(int row, int head)>;
+
+struct Problem {
+  const Tensor* q = nullptr;
+  int out_dim = 0;
+  float scale = 1.0f;
+  int kv_group = 1;
+  std::vector<Source> sources;
+  std::vector<Table> tables;
+};
+
+// Rows the plan does not write are not compared: `rows` lists the others.
+inline void CheckPlanOutputs(const std::function<Plan(int tile_rows)>& make_plan,
+                             const Problem& problem, const std::vector<int>& rows,
+                             const Definition& definition) {
+  const DType dtype = problem.q->dtype();
+  for (const Isa isa : IsasToTest(dtype)) {
+    SCOPED_TRACE(IsaName(isa));
+    const Plan plan = make_plan(TileRows(isa));
+    Tensor out(problem.q->rows(), problem.q->heads(), problem.out_dim, dtype);
+    Call call = MakeCall(*problem.q, &out, problem.scale);
+    call.sources = problem.sources;
+    call.tables = problem.tables;
+    call.kv_group = problem.kv_group;
+    RunChecked(plan, call, isa, 2);
+    for (const int row : rows) {
+      for (int h = 0; h < out.heads(); ++h) {
+        const std::vector<double> want = definition(row, h).Finish(out.dim());
+        for (int d = 0; d < out.dim(); ++d) {
+          ASSERT_NEAR(out.At(row, h, d), want[d], Tolerance(isa, dtype))
+              << "row " << row << " head " << h << " d " << d;
+        }
+      }
+    }
+  }
+}
+
+inline std::vector<int> Range(int first, int count) {
+  std::vector<int> range(count);
+  for (int i = 0; i < count; ++i) range[i] = first + i;
+  return range;
+}
+
+// A table [H, entries] of fp32 numbers (Added), or [H, entries, Dk] rows (Dotted), stored as
+// the tensor [entries, H, dim].
+inline Table TableOf(const Tensor& tensor) {
+  Table table;
+  table.data = tensor.data();
+  table.dtype = tensor.dtype();
+  table.entries = tensor.rows();
+  table.head_stride = tensor.dim();
+  table.entry_stride = tensor.row_stride();
+  return table;
+}
+
+}  // namespace longview::kernels::testing

@@ -46,7 +46,7 @@ struct Source {
   const float* q_add = nullptr;  // [H, Dk] added to the query for this source; or null.
 };
 
-// A bias table. Added: fp32 [H, entries] with head_stride (0 = one for all heads).
+// A bias table. Added: fp32 [H, entries], entries side by side, head_stride 0 = one for all.
 // Dotted: rows of dtype [H, entries, Dk] with strides, and an optional dot_add [H, Dk].
 struct Table {
   const void* data = nullptr;

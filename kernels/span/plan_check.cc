@@ -30,7 +30,6 @@ void CheckSource(const Plan& plan, const Call& call, size_t index, Isa isa) {
   KERNEL_CHECK(source.kv_heads * call.kv_group >= map.head0 + map.heads);
   KERNEL_CHECK(isa == Isa::kScalar || source.dtype == PanelDType(isa));
   if (source.layout == Layout::kPaged) {
-    KERNEL_CHECK(source.block_table != nullptr && source.seq_offset != nullptr);
     KERNEL_CHECK(map.valid0 < 0);
   }
 }
@@ -40,7 +39,10 @@ void CheckSpan(const Plan& plan, const Call& call, const Tile& tile, const Span&
   const SlotMap& map = plan.sources[span.source];
   KERNEL_CHECK(span.keys >= 0 && span.key0 >= 0 && span.key_step >= 1);
   KERNEL_CHECK(span.key_step == 1 || isa == Isa::kScalar);
-  if (call.sources[span.source].layout != Layout::kPaged && span.keys > 0) {
+  const Source& source = call.sources[span.source];
+  if (source.layout == Layout::kPaged) {
+    KERNEL_CHECK(source.block_table != nullptr && source.seq_offset != nullptr);
+  } else if (span.keys > 0) {
     KERNEL_CHECK(span.key0 + int64_t{span.keys - 1} * span.key_step < map.slots);
   }
   KERNEL_CHECK(tile.head0 >= map.head0 && tile.head0 + tile.heads <= map.head0 + map.heads);
@@ -51,7 +53,8 @@ void CheckSpan(const Plan& plan, const Call& call, const Tile& tile, const Span&
   const Bias& bias = plan.biases[span.bias];
   KERNEL_CHECK(Within(bias.id, 1, call.tables.size()));
   KERNEL_CHECK(bias.row_div >= 1 && bias.row_phase >= 0);
-  KERNEL_CHECK(bias.kind == kDotted || call.tables[bias.id].dtype == DType::kFloat32);
+  const Table& table = call.tables[bias.id];
+  KERNEL_CHECK(bias.kind == kDotted || (table.dtype == DType::kFloat32 && table.entry_stride == 1));
 }
 
 }  // namespace

@@ -95,20 +95,20 @@ void CheckImages(ChunkPattern pattern, std::vector<Map> maps, DType dtype = DTyp
   const Tensor k = Tensor::Random(rows, heads, 32, &random, dtype);
   const Tensor v = Tensor::Random(rows, heads, 32, &random, dtype);
   const Tensor zero(1, heads, 32, dtype);
-  const Tensor local_table = Tensor::Random((4 * w - 1) * (4 * w - 1), heads, 1, &random);
-  const Tensor g2l = Tensor::Random(std::max(1, 2 * g), heads, 1, &random);
-  const Tensor g2g = Tensor::Random(std::max(1, g * g), heads, 1, &random);
-  Tensor expanded(1, heads, 1);
+  const Tensor local_table = Tensor::Random(heads, 1, (4 * w - 1) * (4 * w - 1), &random);
+  const Tensor g2l = Tensor::Random(heads, 1, std::max(1, 2 * g), &random);
+  const Tensor g2g = Tensor::Random(heads, 1, std::max(1, g * g), &random);
+  Tensor expanded(heads, 1, 1);
   const float scale = 0.18f;
   Problem problem{&q, 32, scale, 1, {RowsSource(k, v), RowsSource(k, v)}, {}};
   if (pattern.rule == ChunkRule::kCyclic) problem.sources.push_back(RowsSource(zero, zero));
   if (pattern.bias) {
     const std::vector<int32_t> entries = PlanChunkGrid(pattern, batch).bias_rows;
-    expanded = Tensor(static_cast<int>(entries.size()), heads, 1);
+    expanded = Tensor(heads, 1, static_cast<int>(entries.size()));
     for (size_t i = 0; i < entries.size(); ++i) {
-      for (int h = 0; h < heads; ++h) expanded.SetAt(i, h, 0, local_table.At(entries[i], h, 0));
+      for (int h = 0; h < heads; ++h) expanded.SetAt(h, 0, i, local_table.At(h, 0, entries[i]));
     }
-    problem.tables = {TableOf(expanded), TableOf(g2l), TableOf(g2g)};
+    problem.tables = {AddedTable(expanded), AddedTable(g2l), AddedTable(g2g)};
   }
   for (size_t s = 0; s < maps.size(); ++s) {
     const Reference reference(pattern, maps[s], batch[s].row0);
@@ -119,7 +119,7 @@ void CheckImages(ChunkPattern pattern, std::vector<Map> maps, DType dtype = DTyp
       }
     }
     const auto bias = [&](const Tensor& table, int entry, int h) {
-      return pattern.bias ? double{table.At(entry, h, 0)} : 0.0;
+      return pattern.bias ? double{table.At(h, 0, entry)} : 0.0;
     };
     const auto definition = [&](int row, int h) {
       NaiveRow naive;

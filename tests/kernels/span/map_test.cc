@@ -25,23 +25,23 @@ void CheckMap(MapPattern pattern, int images) {
   const Tensor q = Tensor::Random(images * tokens, heads, 16, &random);
   const Tensor k = Tensor::Random(images * tokens, heads, 16, &random);
   const Tensor v = Tensor::Random(images * tokens, heads, 16, &random);
-  const Tensor table = Tensor::Random((2 * nx - 1) * (2 * ny - 1), heads, 1, &random);
-  const Tensor g2l = Tensor::Random(std::max(1, 2 * g), heads, 1, &random);
-  const Tensor g2g = Tensor::Random(std::max(1, g * g), heads, 1, &random);
+  const Tensor table = Tensor::Random(heads, 1, (2 * nx - 1) * (2 * ny - 1), &random);
+  const Tensor g2l = Tensor::Random(heads, 1, std::max(1, 2 * g), &random);
+  const Tensor g2g = Tensor::Random(heads, 1, std::max(1, g * g), &random);
   const Problem problem{&q,
                         16,
                         0.25f,
                         1,
                         {RowsSource(k, v), RowsSource(k, v)},
-                        {TableOf(table), TableOf(g2l), TableOf(g2g)}};
+                        {AddedTable(table), AddedTable(g2l), AddedTable(g2g)}};
   const auto bias = [&](int a, int b, int h) {
     if (!pattern.bias) return 0.0;
-    if (a < g && b < g) return double{g2g.At(a * g + b, h, 0)};
-    if (a < g) return double{g2l.At(a, h, 0)};
-    if (b < g) return double{g2l.At(g + b, h, 0)};
+    if (a < g && b < g) return double{g2g.At(h, 0, a * g + b)};
+    if (a < g) return double{g2l.At(h, 0, a)};
+    if (b < g) return double{g2l.At(h, 0, g + b)};
     const int dx = (a - g) / ny - (b - g) / ny;
     const int dy = (a - g) % ny - (b - g) % ny;
-    return double{table.At((dx + nx - 1) * (2 * ny - 1) + dy + ny - 1, h, 0)};
+    return double{table.At(h, 0, (dx + nx - 1) * (2 * ny - 1) + dy + ny - 1)};
   };
   CheckPlanOutputs(
       [&](int tile_rows) {

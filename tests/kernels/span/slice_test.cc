@@ -40,7 +40,7 @@ void CheckSlices(SlicePattern pattern, std::vector<int> lengths, std::vector<int
   const float scale = 0.25f;
   Problem problem{&q, 16, scale, 1, {RowsSource(k, v)}, {}};
   if (pattern.zero_boundary) problem.sources.push_back(RowsSource(zero_k, zero_v));
-  if (pattern.positions) problem.tables.push_back(TableOf(positions));
+  if (pattern.positions) problem.tables.push_back(DottedTable(positions));
   const auto definition = [&](int row, int h) {
     size_t s = 0;
     while (row >= batch[s].row0 + batch[s].tokens) ++s;

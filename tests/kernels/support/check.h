@@ -29,6 +29,12 @@ inline void CheckPlanOutputs(const std::function<Plan(int tile_rows)>& make_plan
                              const Problem& problem, const std::vector<int>& rows,
                              const Definition& definition) {
   const DType dtype = problem.q->dtype();
+  std::vector<std::vector<double>> wanted;
+  for (const int row : rows) {
+    for (int h = 0; h < problem.q->heads(); ++h) {
+      wanted.push_back(definition(row, h).Finish(problem.out_dim));
+    }
+  }
   for (const Isa isa : IsasToTest(dtype)) {
     SCOPED_TRACE(IsaName(isa));
     const Plan plan = make_plan(TileRows(isa));
@@ -38,9 +44,10 @@ inline void CheckPlanOutputs(const std::function<Plan(int tile_rows)>& make_plan
     call.tables = problem.tables;
     call.kv_group = problem.kv_group;
     RunChecked(plan, call, isa, 2);
+    size_t next = 0;
     for (const int row : rows) {
       for (int h = 0; h < out.heads(); ++h) {
-        const std::vector<double> want = definition(row, h).Finish(out.dim());
+        const std::vector<double>& want = wanted[next++];
         for (int d = 0; d < out.dim(); ++d) {
           ASSERT_NEAR(out.At(row, h, d), want[d], Tolerance(isa, dtype))
               << "row " << row << " head " << h << " d " << d;
@@ -56,15 +63,23 @@ inline std::vector<int> Range(int first, int count) {
   return range;
 }
 
-// A table [H, entries] of fp32 numbers (Added), or [H, entries, Dk] rows (Dotted), stored as
-// the tensor [entries, H, dim].
-inline Table TableOf(const Tensor& tensor) {
+// A Dotted table of rows, stored [entries, H, Dk].
+inline Table DottedTable(const Tensor& tensor) {
   Table table;
   table.data = tensor.data();
   table.dtype = tensor.dtype();
   table.entries = tensor.rows();
   table.head_stride = tensor.dim();
   table.entry_stride = tensor.row_stride();
+  return table;
+}
+
+// An Added table, stored [H, entries]: heads are the tensor's rows.
+inline Table AddedTable(const Tensor& tensor) {
+  Table table;
+  table.data = tensor.data();
+  table.entries = tensor.dim();
+  table.head_stride = tensor.dim();
   return table;
 }
 

@@ -134,7 +134,8 @@ TEST(KernelBitsTest, DependOnTheSequenceAlone) {
 TEST(KernelBitsTest, PackingWritesWhatKvLayoutWrites) {
   for (const DType from : {DType::kFloat32, DType::kBFloat16}) {
     for (const Variant& variant : Variants(DType::kBFloat16)) {
-      for (const auto& [Dk, Dv] : {std::pair<int, int>{64, 64}, {1, 128}, {33, 7}, {100, 48}, {128, 17}}) {
+      for (const auto& [Dk, Dv] :
+           {std::pair<int, int>{64, 64}, {1, 128}, {33, 7}, {100, 48}, {128, 17}}) {
         SCOPED_TRACE(variant.name + " " + std::to_string(Dk) + " " + std::to_string(Dv));
         std::mt19937 random(Dk);
         const Tensor k = Tensor::Random(80, 1, Dk, &random, from);

@@ -1,0 +1,113 @@
+#include "server/model_paths.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/support/temp_directory.h"
+
+namespace longview::server {
+namespace {
+
+class ModelPathsTest : public ::testing::Test {
+ protected:
+  // Each as name:version.
+  std::vector<std::string> Names(const std::vector<std::string>& paths) {
+    skipped_.clear();
+    const auto found = FindModels(paths, skipped_);
+    error_ = found.status();
+    std::vector<std::string> names;
+    if (!found.ok()) return names;
+    for (const FoundModel& model : *found) names.push_back(model.name + ":" + model.version);
+    return names;
+  }
+  std::string Message() const { return std::string(error_.message()); }
+
+  testing::TempDirectory temp_;
+  std::vector<std::string> skipped_;
+  absl::Status error_;
+};
+
+using Strings = std::vector<std::string>;
+
+TEST_F(ModelPathsTest, ModelDirectoryIsNamedByItsBaseName) {
+  temp_.Write("one/config.json", "{}");
+  EXPECT_EQ(Names({temp_.Path("one")}), Strings({"one:1"}));
+  EXPECT_EQ(Names({temp_.Path("one/")}), Strings({"one:1"}));
+  EXPECT_EQ(Names({temp_.Path("one/.")}), Strings({"one:1"}));
+}
+
+TEST_F(ModelPathsTest, DirectoryOfModelsWithAndWithoutVersions) {
+  temp_.Write("repo/b/config.json", "{}");
+  temp_.Write("repo/a/2/config.json", "{}");
+  temp_.Write("repo/a/10/config.json", "{}");
+  temp_.Write("repo/a/11/weights.bin", "");  // No config.json.
+  temp_.Write("repo/a/draft/config.json", "{}");
+  temp_.Write("repo/notes/readme.md", "");
+  temp_.Write("repo/.git/config.json", "{}");
+  temp_.Write("repo/file", "");
+  EXPECT_EQ(Names({temp_.Path("repo")}), Strings({"a:10", "b:1"}));
+  EXPECT_EQ(skipped_, Strings({temp_.Path("repo/notes")}));
+}
+
+TEST_F(ModelPathsTest, VersionsBelowThePathItself) {
+  temp_.Write("m/1/config.json", "{}");
+  temp_.Write("m/3/config.json", "{}");
+  EXPECT_EQ(Names({temp_.Path("m")}), Strings({"m:3"}));
+}
+
+TEST_F(ModelPathsTest, NamedPaths) {
+  temp_.Write("one/config.json", "{}");
+  temp_.Write("versions/7/config.json", "{}");
+  EXPECT_EQ(Names({"x=" + temp_.Path("one"), "y=" + temp_.Path("versions")}),
+            Strings({"x:1", "y:7"}));
+}
+
+TEST_F(ModelPathsTest, LinksAreFollowedAndLendTheirName) {
+  temp_.Write("elsewhere/snapshot/config.json", "{}");
+  std::filesystem::create_directories(temp_.Path("repo"));
+  std::filesystem::create_directory_symlink(temp_.Path("elsewhere/snapshot"),
+                                            temp_.Path("repo/linked"));
+  std::filesystem::create_directory_symlink("/nowhere", temp_.Path("repo/dangling"));
+  EXPECT_EQ(Names({temp_.Path("repo")}), Strings({"linked:1"}));
+  EXPECT_EQ(Names({temp_.Path("repo/linked")}), Strings({"linked:1"}));
+}
+
+TEST_F(ModelPathsTest, ErrorsNameThePath) {
+  temp_.Write("file", "");
+  temp_.Write("empty/readme.md", "");
+  Names({temp_.Path("missing")});
+  EXPECT_EQ(error_.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(Message().find(temp_.Path("missing")), std::string::npos);
+  Names({temp_.Path("file")});
+  EXPECT_EQ(error_.code(), absl::StatusCode::kInvalidArgument);
+  Names({temp_.Path("empty")});
+  EXPECT_EQ(error_.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(Message().find("config.json"), std::string::npos);
+}
+
+TEST_F(ModelPathsTest, BadAndDoubleNamesAreErrors) {
+  temp_.Write("repo/bad name/config.json", "{}");
+  temp_.Write("a/same/config.json", "{}");
+  temp_.Write("b/same/config.json", "{}");
+  Names({temp_.Path("repo")});
+  EXPECT_EQ(error_.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message().find("\"bad name\""), std::string::npos);
+  Names({temp_.Path("a"), temp_.Path("b")});
+  EXPECT_EQ(error_.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Message().find("\"same\""), std::string::npos);
+}
+
+TEST(IsModelNameTest, MatchesTheRule) {
+  EXPECT_TRUE(IsModelName("aB9._-"));
+  EXPECT_TRUE(IsModelName(std::string(128, 'x')));
+  EXPECT_FALSE(IsModelName(std::string(129, 'x')));
+  EXPECT_FALSE(IsModelName(""));
+  EXPECT_FALSE(IsModelName("a/b"));
+  EXPECT_FALSE(IsModelName("ä"));
+}
+
+}  // namespace
+}  // namespace longview::server

@@ -1,0 +1,300 @@
+// Loading, swapping and unloading fake models under an engine that serves.
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/errors.h"
+#include "server/model_store_impl.h"
+#include "tests/server/engine/engine_fixture.h"
+#include "tests/support/temp_directory.h"
+
+namespace longview::server {
+namespace {
+
+using absl::StatusCode;
+using models::Task;
+using testing::FakeLogits;
+using testing::FakeModel;
+using testing::FakeOptions;
+
+class ModelStoreTest : public EngineFixture {
+ protected:
+  ModelStoreTest() { StartEngine(); }
+  ~ModelStoreTest() override {
+    control_->advance.Open();
+    control_->warm_up.Open();
+    if (engine_) engine_->Shutdown();
+    store_.reset();
+    EXPECT_EQ(control_->live_models, 0);
+  }
+
+  // A model directory whose fake has the options of `name` in fakes_.
+  void AddDirectory(const std::string& name) { temp_.Write("repo/" + name + "/config.json", "{}"); }
+
+  void StartStore() {
+    store_ = std::make_unique<ModelStoreImpl>(
+        std::vector<std::string>{temp_.Path("repo")},
+        [this](const std::string& directory) { return LoadFake(directory); }, *engine_, metrics_,
+        log_);
+    ASSERT_TRUE(store_->Discover().ok());
+    store_->LoadAll([this](absl::Status status) {
+      std::lock_guard lock(mutex_);
+      started_ = std::move(status);
+    });
+  }
+
+  absl::Status AwaitStarted() {
+    Await(
+        [this] {
+          std::lock_guard lock(mutex_);
+          return started_.has_value();
+        },
+        "the start");
+    std::lock_guard lock(mutex_);
+    return started_.value_or(absl::AbortedError("not started"));
+  }
+
+  absl::StatusOr<std::unique_ptr<models::Model>> LoadFake(const std::string& directory) {
+    std::lock_guard lock(mutex_);
+    ++loads_;
+    const std::string name = directory.substr(directory.rfind('/') + 1);
+    if (failing_.contains(name)) return absl::InvalidArgumentError(failing_.at(name));
+    FakeOptions options = fakes_[name];
+    options.control = control_;
+    return std::make_unique<FakeModel>(options);
+  }
+
+  // Runs a call that takes a Done and waits for it.
+  template <typename Call>
+  absl::Status Wait(Call call) {
+    ReplyBox<int> box;
+    call([reply = box.reply()](absl::Status status) mutable {
+      if (status.ok()) return reply(0);
+      reply(std::move(status));
+    });
+    return box.Wait().status();
+  }
+  absl::Status LoadModel(const std::string& name) {
+    return Wait([&](ModelStore::Done done) { store_->Load(name, std::move(done)); });
+  }
+  absl::Status UnloadModel(const std::string& name) {
+    return Wait([&](ModelStore::Done done) { store_->Unload(name, std::move(done)); });
+  }
+
+  ModelStatus StatusOf(const std::string& name) {
+    for (ModelStatus& status : store_->List()) {
+      if (status.name == name) return status;
+    }
+    return {};
+  }
+
+  testing::TempDirectory temp_;
+  Log log_{LogFormat::kText, LogLevel::kError};
+  std::shared_ptr<testing::FakeControl> control_ = std::make_shared<testing::FakeControl>();
+  std::mutex mutex_;
+  std::optional<absl::Status> started_;
+  std::map<std::string, FakeOptions> fakes_;
+  std::map<std::string, std::string> failing_;
+  int loads_ = 0;
+  std::unique_ptr<ModelStoreImpl> store_;
+};
+
+TEST_F(ModelStoreTest, StartLoadsEverythingInTheBackground) {
+  AddDirectory("a");
+  AddDirectory("b");
+  control_->warm_up.Close();
+  StartStore();
+  const auto early = store_->Find("a", "");
+  EXPECT_EQ(early.status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(GetErrorDetail(early.status()).reason, "MODEL_LOADING");
+  EXPECT_TRUE(GetErrorDetail(early.status()).retry_after.has_value());
+  EXPECT_EQ(StatusOf("b").state, ModelState::kLoading);
+  EXPECT_FALSE(store_->StartupComplete());
+  control_->warm_up.Open();
+  EXPECT_TRUE(AwaitStarted().ok());
+  EXPECT_TRUE(store_->StartupComplete());
+  ASSERT_TRUE(store_->Find("a", "").ok());
+  EXPECT_EQ((*store_->Find("a", "1"))->name, "a");
+  EXPECT_NE((*store_->Find("a", ""))->id, (*store_->Find("b", ""))->id);
+  EXPECT_EQ(Metric("longview_model_ready{model=\"a\",version=\"1\"}"), 1);
+}
+
+TEST_F(ModelStoreTest, FailingStartUpModelIsReported) {
+  AddDirectory("a");
+  AddDirectory("b");
+  AddDirectory("c");
+  failing_["b"] = "config.json: hidden_size is missing";
+  StartStore();
+  const absl::Status status = AwaitStarted();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "model b: config.json: hidden_size is missing");
+  EXPECT_FALSE(store_->StartupComplete());
+  EXPECT_EQ(loads_, 2);
+  EXPECT_EQ(StatusOf("b").state, ModelState::kUnavailable);
+  EXPECT_EQ(StatusOf("b").reason, "config.json: hidden_size is missing");
+}
+
+TEST_F(ModelStoreTest, FailingWarmUpIsAFailedLoad) {
+  AddDirectory("a");
+  fakes_["a"].warm_up_status = absl::InternalError("rows differ between batches");
+  StartStore();
+  EXPECT_EQ(AwaitStarted().message(), "model a: rows differ between batches");
+  EXPECT_EQ(control_->live_models, 0);
+}
+
+TEST_F(ModelStoreTest, ErrorsListWhatThereIs) {
+  AddDirectory("a");
+  AddDirectory("b");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  const absl::Status unknown = store_->Find("nope\n", "").status();
+  EXPECT_EQ(unknown.code(), StatusCode::kNotFound);
+  EXPECT_EQ(unknown.message(), "model \"nope\xEF\xBF\xBD\" not found; there are: a, b");
+  const absl::Status version = store_->Find("a", "2").status();
+  EXPECT_EQ(version.code(), StatusCode::kNotFound);
+  EXPECT_EQ(version.message(), "model \"a\" has version \"1\", not \"2\"");
+  ASSERT_TRUE(UnloadModel("a").ok());
+  const absl::Status unloaded = store_->Find("a", "").status();
+  EXPECT_EQ(unloaded.code(), StatusCode::kNotFound);
+  EXPECT_EQ(unloaded.message(), "model \"a\" is not loaded (unloaded); loaded are: b");
+  EXPECT_EQ(GetErrorDetail(unloaded).param, "model");
+}
+
+TEST_F(ModelStoreTest, NameMayBeLeftOutIfOneModelHasTheTask) {
+  AddDirectory("a");
+  AddDirectory("b");
+  AddDirectory("c");
+  fakes_["b"].tasks = {Task::kEmbedding};
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  ASSERT_TRUE(store_->FindForTask("", "", Task::kEmbedding).ok());
+  EXPECT_EQ((*store_->FindForTask("", "", Task::kEmbedding))->name, "b");
+  const absl::Status several = store_->FindForTask("", "", Task::kTextClassification).status();
+  EXPECT_EQ(several.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(several.message().find("a, c"), absl::string_view::npos);
+  EXPECT_EQ(store_->FindForTask("", "", Task::kFillMask).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(store_->FindForTask("a", "", Task::kEmbedding).status().code(),
+            StatusCode::kUnimplemented);
+}
+
+TEST_F(ModelStoreTest, UnloadWaitsForWorkAndFreesMemory) {
+  AddDirectory("a");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  control_->advance.Close();
+  Box running, queued;
+  {
+    const ModelHandle model = *store_->Find("a", "");
+    Submit(model, "running", running);
+    ASSERT_TRUE(control_->advance.AwaitWaiting(1, absl::Seconds(20)));
+    Submit(model, "queued", queued);
+  }
+  std::atomic<bool> unloaded = false;
+  std::thread unload([&] {
+    EXPECT_TRUE(UnloadModel("a").ok());
+    unloaded = true;
+  });
+  Await([&] { return !store_->Find("a", "").ok(); }, "the model's leaving");
+  EXPECT_EQ(control_->live_models, 1);
+  EXPECT_FALSE(unloaded);
+  control_->advance.Open();
+  unload.join();
+  EXPECT_EQ(control_->live_models, 0);
+  EXPECT_TRUE(running.Wait().ok());
+  EXPECT_TRUE(queued.Wait().ok());
+  EXPECT_EQ(Metric("longview_model_ready{model=\"a\",version=\"1\"}"), 0);
+  // Again is fine; unknown is not.
+  EXPECT_TRUE(UnloadModel("a").ok());
+  EXPECT_EQ(UnloadModel("nope").code(), StatusCode::kNotFound);
+}
+
+TEST_F(ModelStoreTest, ReloadSwapsWhenWarm) {
+  AddDirectory("a");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  const uint32_t first = (*store_->Find("a", ""))->id;
+  control_->warm_up.Close();
+  std::thread reload([&] { EXPECT_TRUE(LoadModel("a").ok()); });
+  ASSERT_TRUE(control_->warm_up.AwaitWaiting(1, absl::Seconds(20)));
+  EXPECT_EQ((*store_->Find("a", ""))->id, first);  // Serves on while the other warms.
+  EXPECT_EQ(StatusOf("a").state, ModelState::kReady);
+  control_->warm_up.Open();
+  reload.join();
+  EXPECT_NE((*store_->Find("a", ""))->id, first);
+  Await([&] { return control_->live_models == 1; }, "the old one's end");
+  EXPECT_EQ(Metric("longview_model_ready{model=\"a\",version=\"1\"}"), 1);
+}
+
+TEST_F(ModelStoreTest, FailedReloadKeepsTheOldModel) {
+  AddDirectory("a");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  const uint32_t first = (*store_->Find("a", ""))->id;
+  {
+    std::lock_guard lock(mutex_);
+    failing_["a"] = "broken";
+  }
+  EXPECT_EQ(LoadModel("a").message(), "model a: broken");
+  ASSERT_TRUE(store_->Find("a", "").ok());
+  EXPECT_EQ((*store_->Find("a", ""))->id, first);
+}
+
+TEST_F(ModelStoreTest, NewDirectoriesAreFound) {
+  AddDirectory("a");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  EXPECT_EQ(LoadModel("later").code(), StatusCode::kNotFound);
+  AddDirectory("later");
+  Await([&] { return StatusOf("later").name == "later"; }, "the new directory");
+  EXPECT_EQ(StatusOf("later").state, ModelState::kUnavailable);
+  EXPECT_TRUE(LoadModel("later").ok());
+  EXPECT_TRUE(store_->Find("later", "").ok());
+  // A higher version replaces a lower one at the next load.
+  temp_.Write("repo/versions/3/config.json", "{}");
+  EXPECT_TRUE(LoadModel("versions").ok());
+  temp_.Write("repo/versions/4/config.json", "{}");
+  EXPECT_TRUE(store_->Find("versions", "3").ok());
+  EXPECT_TRUE(LoadModel("versions").ok());
+  EXPECT_TRUE(store_->Find("versions", "4").ok());
+  EXPECT_EQ(store_->Find("versions", "3").status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(store_->StartupComplete());
+}
+
+TEST_F(ModelStoreTest, LoadAndUnloadUnderTraffic) {
+  AddDirectory("steady");
+  AddDirectory("moving");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  std::atomic<bool> stop = false;
+  std::atomic<int> moves{0};
+  std::thread mover([&] {
+    while (!stop) {
+      EXPECT_TRUE(UnloadModel("moving").ok());
+      EXPECT_TRUE(LoadModel("moving").ok());
+      EXPECT_TRUE(LoadModel("moving").ok());
+      ++moves;
+    }
+  });
+  for (int i = 0; i < 2000 || moves < 20; ++i) {
+    const std::string text = "text " + std::to_string(i);
+    Box steady, moving;
+    Submit(*store_->Find("steady", ""), text, steady);
+    const absl::StatusOr<ModelHandle> other = store_->Find("moving", "");
+    if (other.ok()) Submit(*other, text, moving);
+    ASSERT_TRUE(steady.Wait().ok());
+    EXPECT_EQ(Logits(*steady.Wait()), FakeLogits(text, 3));
+    if (other.ok()) {
+      ASSERT_TRUE(moving.Wait().ok());
+      EXPECT_EQ(Logits(*moving.Wait()), FakeLogits(text, 3));
+    }
+  }
+  stop = true;
+  mover.join();
+  Await([&] { return control_->live_models == 2; }, "the replaced models' end");
+  EXPECT_EQ(control_->live_items, 0);
+}
+
+}  // namespace
+}  // namespace longview::server

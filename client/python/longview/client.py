@@ -1,0 +1,194 @@
+"""Typed calls with deadlines and repetition of refused calls."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+import grpc
+
+from longview.retry import RetryPolicy, next_delay
+from longview.v1 import models_pb2, models_pb2_grpc, text_pb2, text_pb2_grpc, types_pb2
+
+# A document: text, or token ids with the special tokens that the model expects.
+Document = Union[str, Sequence[int]]
+
+_MESSAGE_BYTES = 64 << 20
+
+
+class LongviewError(Exception):
+    """A call that failed. `code` is the grpc.StatusCode, `details` the server's message."""
+
+    def __init__(self, code: grpc.StatusCode, details: str) -> None:
+        super().__init__(f"{code.name}: {details}")
+        self.code = code
+        self.details = details
+
+
+def _channel(server: str, tls: bool, ca: Optional[str]) -> grpc.Channel:
+    options = [("grpc.max_receive_message_length", _MESSAGE_BYTES),
+               ("grpc.max_send_message_length", _MESSAGE_BYTES)]
+    if not tls and ca is None:
+        return grpc.insecure_channel(server, options)
+    roots = None
+    if ca is not None:
+        with open(ca, "rb") as file:
+            roots = file.read()
+    return grpc.secure_channel(server, grpc.ssl_channel_credentials(roots), options)
+
+
+class Client:
+    """A connection to one server; may be shared by threads. Close it, or use `with`.
+
+    server: host:port. timeout: seconds for a call with all its repetitions, None = no limit.
+    ca: a PEM file with the certificates to trust; implies tls.
+
+    Every call takes model (it may be left out if exactly one loaded model has the task) and
+    raises LongviewError.
+    """
+
+    def __init__(self, server: str = "localhost:9000", *, timeout: Optional[float] = 60.0,
+                 api_key: Optional[str] = None, tls: bool = False, ca: Optional[str] = None,
+                 retry: RetryPolicy = RetryPolicy()) -> None:
+        self._timeout = timeout
+        self._retry = retry
+        self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
+        self._channel = _channel(server, tls, ca)
+        self._text = text_pb2_grpc.TextServiceStub(self._channel)
+        self._models = models_pb2_grpc.ModelServiceStub(self._channel)
+        self._lock = threading.Lock()
+        self._only_model: Dict[str, str] = {}  # By task; guarded by _lock.
+        self._sleep = time.sleep
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def classify(self, document: Document, *, model: Optional[str] = None, top_k: int = 0,
+                 pair: Optional[Document] = None, truncate: bool = False,
+                 return_logits: bool = False,
+                 global_positions: Sequence[int] = ()) -> types_pb2.ClassifyResponse:
+        """The classes, best first; top_k 0 = all. pair: the second text of a pair task."""
+        task = "text-classification"
+        request = text_pb2.ClassifyRequest(top_k=top_k)
+        self._fill(request, document, model, task, truncate, return_logits, global_positions)
+        if isinstance(pair, str):
+            request.text_pair = pair
+        elif pair is not None:
+            request.token_ids_pair.extend(pair)
+        return self._call(self._text.Classify, request, task)
+
+    def classify_tokens(self, document: Document, *, model: Optional[str] = None,
+                        aggregation: str = "simple", truncate: bool = False,
+                        return_logits: bool = False, global_positions: Sequence[int] = ()
+                        ) -> text_pb2.ClassifyTokensResponse:
+        """The entities; aggregation is none, simple, first, average or max."""
+        task = "token-classification"
+        request = text_pb2.ClassifyTokensRequest(aggregation=aggregation)
+        self._fill(request, document, model, task, truncate, return_logits, global_positions)
+        return self._call(self._text.ClassifyTokens, request, task)
+
+    def answer(self, question: str, document: Document, *, model: Optional[str] = None,
+               top_k: int = 1, max_answer_tokens: int = 0, truncate: bool = False,
+               return_logits: bool = False, global_positions: Sequence[int] = ()
+               ) -> text_pb2.AnswerQuestionResponse:
+        """The best spans of the document; max_answer_tokens 0 = the server's default."""
+        task = "question-answering"
+        request = text_pb2.AnswerQuestionRequest(question=question, top_k=top_k,
+                                                 max_answer_tokens=max_answer_tokens)
+        self._fill(request, document, model, task, truncate, return_logits, global_positions)
+        return self._call(self._text.AnswerQuestion, request, task)
+
+    def fill_mask(self, document: Document, *, model: Optional[str] = None, top_k: int = 5,
+                  truncate: bool = False, return_logits: bool = False,
+                  global_positions: Sequence[int] = ()) -> text_pb2.FillMaskResponse:
+        """The most likely tokens for every mask of the document."""
+        task = "fill-mask"
+        request = text_pb2.FillMaskRequest(top_k=top_k)
+        self._fill(request, document, model, task, truncate, return_logits, global_positions)
+        return self._call(self._text.FillMask, request, task)
+
+    def embed(self, document: Document, *, model: Optional[str] = None, pooling: str = "",
+              normalize: Optional[bool] = None, truncate: bool = False,
+              global_positions: Sequence[int] = ()) -> text_pb2.EmbedResponse:
+        """The document's vector; pooling is cls, mean or pooler, empty = the model's."""
+        task = "embedding"
+        request = text_pb2.EmbedRequest(pooling=pooling, normalize=normalize)
+        self._fill(request, document, model, task, truncate, False, global_positions)
+        return self._call(self._text.Embed, request, task)
+
+    def models(self) -> List[models_pb2.Model]:
+        """The models of the server, loaded or not."""
+        request = models_pb2.ListModelsRequest()
+        return list(self._repeat(self._models.ListModels, request).models)
+
+    def estimate(self, document: Optional[Document] = None, *, num_tokens: Optional[int] = None,
+                 model: Optional[str] = None) -> models_pb2.EstimateResponse:
+        """What a request would cost; nothing runs. Give a document or a length in tokens."""
+        if (document is None) == (num_tokens is None):
+            raise ValueError("give either document or num_tokens")
+        request = models_pb2.EstimateRequest(model=model or self._model_for(""))
+        if num_tokens is not None:
+            request.num_tokens = num_tokens
+        elif isinstance(document, str):
+            request.text = document
+        else:
+            request.token_ids.extend(document)
+        return self._call(self._models.Estimate, request, "")
+
+    def _fill(self, request: Any, document: Document, model: Optional[str], task: str,
+              truncate: bool, return_logits: bool, global_positions: Sequence[int]) -> None:
+        """The fields that all text requests share."""
+        request.model = model or self._model_for(task)
+        request.truncate = truncate
+        request.return_logits = return_logits
+        request.global_positions.extend(global_positions)
+        if isinstance(document, str):
+            request.text = document
+        else:
+            request.token_ids.extend(document)
+
+    def _model_for(self, task: str) -> str:
+        """The only loaded model with the task (any, if it is empty); asked for once."""
+        with self._lock:
+            if task in self._only_model:
+                return self._only_model[task]
+        names = [model.name for model in self.models()
+                 if model.state == "READY" and (not task or task in (model.task, *model.tasks))]
+        if len(names) != 1:
+            raise ValueError(f"model is needed: the loaded models for {task or 'this'} are "
+                             f"{', '.join(names) or 'none'}")
+        with self._lock:
+            self._only_model[task] = names[0]
+        return names[0]
+
+    def _call(self, method: Callable[..., Any], request: Any, task: str) -> Any:
+        try:
+            return self._repeat(method, request)
+        except LongviewError as error:
+            if error.code == grpc.StatusCode.NOT_FOUND:  # Unloaded since: ask again next time.
+                with self._lock:
+                    self._only_model.pop(task, None)
+            raise
+
+    def _repeat(self, method: Callable[..., Any], request: Any) -> Any:
+        deadline = time.monotonic() + self._timeout if self._timeout is not None else None
+        attempts = 0
+        while True:
+            left = None if deadline is None else max(deadline - time.monotonic(), 1e-6)
+            try:
+                return method(request, timeout=left, metadata=self._metadata)
+            except grpc.RpcError as error:
+                attempts += 1
+                left = float("inf") if deadline is None else deadline - time.monotonic()
+                delay = next_delay(self._retry, error, attempts, random.random(), left)
+                if delay is None:
+                    raise LongviewError(error.code(), error.details()) from error
+            self._sleep(delay)

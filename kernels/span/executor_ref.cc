@@ -32,31 +32,24 @@ class KeyReader {
     return (plan_.valid[map_.valid0 + slot / 64] >> (slot % 64) & 1) == 0;
   }
 
-  // Element d of the key, of the value in `slot`.
-  double K(int32_t slot, int d) const {
+  // Copies the key and the value in `slot`.
+  void Read(int32_t slot, double* k, double* v) const {
     if (source_.layout != Layout::kRows) {
-      return layout_.ReadK(panels_.K(seq_, slot / kBlockSlots, kv_head_), slot % kBlockSlots, d);
+      const std::byte* k_block = panels_.K(seq_, slot / kBlockSlots, kv_head_);
+      const std::byte* v_block = panels_.V(seq_, slot / kBlockSlots, kv_head_);
+      for (int d = 0; d < layout_.Dk(); ++d) k[d] = layout_.ReadK(k_block, slot % kBlockSlots, d);
+      for (int d = 0; d < layout_.Dv(); ++d) v[d] = layout_.ReadV(v_block, slot % kBlockSlots, d);
+      return;
     }
-    const int64_t row = Row(slot);
-    return Element(source_.k, source_.dtype,
-                   row * source_.k_row_stride + kv_head_ * source_.k_head_stride + d);
-  }
-  double V(int32_t slot, int d) const {
-    if (source_.layout != Layout::kRows) {
-      return layout_.ReadV(panels_.V(seq_, slot / kBlockSlots, kv_head_), slot % kBlockSlots, d);
-    }
-    const int64_t row = Row(slot);
-    return Element(source_.v, source_.dtype,
-                   row * source_.v_row_stride + kv_head_ * source_.v_head_stride + d);
+    const int64_t row = SlotRow(plan_, map_, slot);
+    KERNEL_CHECK(row >= 0);
+    const int64_t k0 = row * source_.k_row_stride + kv_head_ * source_.k_head_stride;
+    const int64_t v0 = row * source_.v_row_stride + kv_head_ * source_.v_head_stride;
+    for (int d = 0; d < layout_.Dk(); ++d) k[d] = Element(source_.k, source_.dtype, k0 + d);
+    for (int d = 0; d < layout_.Dv(); ++d) v[d] = Element(source_.v, source_.dtype, v0 + d);
   }
 
  private:
-  int64_t Row(int32_t slot) const {
-    const int64_t row = SlotRow(plan_, map_, slot);
-    KERNEL_CHECK(row >= 0);
-    return row;
-  }
-
   const Plan& plan_;
   const SlotMap& map_;
   const Source& source_;
@@ -72,7 +65,7 @@ struct RowState {
   double l = 0.0;
   std::array<double, kMaxHeadDim> o{};
 
-  void Add(double score, const KeyReader& reader, int32_t slot, int Dv) {
+  void Add(double score, const double* v, int Dv) {
     if (score > m) {
       const double keep = std::exp2(m - score);
       l *= keep;
@@ -81,7 +74,7 @@ struct RowState {
     }
     const double weight = std::exp2(score - m);
     l += weight;
-    for (int d = 0; d < Dv; ++d) o[d] += weight * reader.V(slot, d);
+    for (int d = 0; d < Dv; ++d) o[d] += weight * v[d];
   }
 };
 
@@ -110,17 +103,20 @@ void AddSpan(const TileJob& job, const Tile& tile, const Span& span, int head, i
   if (span.interval >= 0) seen = plan.intervals[span.interval + row];
   const float* q_add = call.sources[span.source].q_add;
   const KeyReader reader(job, span.source, tile.seq, head / call.kv_group);
+  std::array<double, kMaxHeadDim> k;
+  std::array<double, kMaxHeadDim> v;
   for (int j = std::max(seen.lo, 0); j < std::min(seen.hi, span.keys); ++j) {
     const int32_t slot = span.key0 + j * span.key_step;
     if (span.holes != 0 && reader.IsHole(slot)) continue;
+    reader.Read(slot, k.data(), v.data());
     double dot = 0.0;
     for (int d = 0; d < call.Dk; ++d) {
       const double add = q_add == nullptr ? 0.0 : q_add[head * call.Dk + d];
-      dot += (q[d] + add) * reader.K(slot, d);
+      dot += (q[d] + add) * k[d];
     }
     double score = call.scale * dot;
     if (span.bias >= 0) score += BiasScore(call, plan.biases[span.bias], head, q, row, j);
-    state->Add(score * std::numbers::log2e, reader, slot, call.Dv);
+    state->Add(score * std::numbers::log2e, v.data(), call.Dv);
   }
 }
 

@@ -82,8 +82,8 @@ struct TileKernel {
   void (*leave)() = nullptr;
 };
 
-// The kernel of an instruction set that is built in and that this CPU runs, or null;
-// tile_kernels.cc holds the list.
+// The kernel of an instruction set, whether or not this CPU runs it (EffectiveIsa knows), or
+// null where none is built; tile_kernels.cc holds the list.
 const TileKernel* FindTileKernel(Isa isa);
 
 // Measure and RunPlan with a given kernel.

@@ -7,9 +7,11 @@
 #include <functional>
 
 #include "kernels/span/band_planner.h"
+#include "kernels/span/chunk_grid_planner.h"
 #include "kernels/span/full_planner.h"
 #include "kernels/span/segment_planner.h"
 #include "kernels/span/slice_planner.h"
+#include "kernels/span/window_grid_planner.h"
 #include "tests/kernels/support/check.h"
 
 namespace longview::kernels {
@@ -62,6 +64,15 @@ Tensor Joined(const std::vector<Tensor>& parts, const std::vector<Placed>& batch
     for (size_t i = 0; i < part.elements(); ++i) joined.Set(at++, part.Get(i));
   }
   return joined;
+}
+
+// Rows of the squarest map with n tokens: documents serve as images too.
+int MapRows(int n) {
+  int rows = 1;
+  for (int r = 2; r * r <= n; ++r) {
+    if (n % r == 0) rows = r;
+  }
+  return rows;
 }
 
 // How a family plans a batch; every source reads k and v except those listed as projected.
@@ -127,7 +138,40 @@ std::vector<Family> Families() {
     }
     return PlanSlices(pattern, sequences);
   };
+  const auto chunks = [](ChunkRule rule) {
+    return [=](const Documents& documents, const std::vector<Placed>& batch, int tile_rows) {
+      ChunkPattern pattern;
+      pattern.heads = kHeads;
+      pattern.chunk = 7;
+      pattern.rule = rule;
+      pattern.tile_rows = tile_rows;
+      std::vector<ChunkImage> images;
+      for (const Placed& placed : batch) {
+        const int n = documents.lengths[placed.document];
+        images.push_back({placed.row0, MapRows(n), n / MapRows(n)});
+      }
+      return PlanChunkGrid(pattern, images).plan;
+    };
+  };
+  const auto windows = [](const Documents& documents, const std::vector<Placed>& batch,
+                          int tile_rows) {
+    WindowGridPattern pattern;
+    pattern.heads = kHeads;
+    pattern.window = 4;
+    pattern.extension = 2;
+    pattern.tile_rows = tile_rows;
+    std::vector<WindowImage> images;
+    for (size_t s = 0; s < batch.size(); ++s) {
+      const int n = documents.lengths[batch[s].document];
+      images.push_back({batch[s].row0, MapRows(n), n / MapRows(n),
+                        static_cast<int32_t>(s) * kProjected, kProjected});
+    }
+    return PlanWindowGrid(pattern, images).plan;
+  };
   return {{"band", band({}, 70), -1},
+          {"chunks", chunks(ChunkRule::kChunks), -1},
+          {"exact chunks", chunks(ChunkRule::kExact), -1},
+          {"window grids", windows, 1},
           {"causal band", band({}, 0), -1},
           {"dilated band", band({1, 3, 3}, 70), -1},
           {"causal", full, -1},

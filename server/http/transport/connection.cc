@@ -119,7 +119,7 @@ Connection::Answered Connection::ServeOne() {
 
   CallInfo info = NewCall();
   answer_.reset();
-  auto exchange = std::make_shared<Exchange>(
+  current_ = std::make_shared<Exchange>(
       std::move(request), std::move(info), [weak = weak_from_this()](HttpResponse response) {
         const std::shared_ptr<Connection> self = weak.lock();
         if (!self) return;
@@ -128,9 +128,9 @@ Connection::Answered Connection::ServeOne() {
           self->Wake();
         });
       });
-  current_ = exchange;
-  dispatch_(exchange);
-  co_await AwaitAnswer(std::move(exchange));
+  dispatch_(current_);
+  co_await AwaitAnswer();
+  if (gone_) current_->Cancel();
   current_.reset();
   if (gone_ || !answer_) co_return false;
   if (draining_) keep_alive_ = false;
@@ -281,16 +281,13 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser
   co_return error;
 }
 
-Connection::Task Connection::AwaitAnswer(ExchangePtr exchange) {
+Connection::Task Connection::AwaitAnswer() {
   // Most answers that need no model are given inside the call and posted to this strand.
   co_await asio::post(socket_.get_executor(), asio::use_awaitable);
   if (answer_ || gone_) co_return;
   watching_ = true;
   asio::co_spawn(
-      socket_.get_executor(),
-      [self = shared_from_this(), exchange = std::move(exchange)]() mutable {
-        return self->Watch(std::move(exchange));
-      },
+      socket_.get_executor(), [self = shared_from_this()] { return self->Watch(); },
       asio::detached);
   ErrorCode error;
   while (!answer_ && !gone_) {
@@ -307,7 +304,7 @@ Connection::Task Connection::AwaitAnswer(ExchangePtr exchange) {
   }
 }
 
-Connection::Task Connection::Watch(ExchangePtr exchange) {
+Connection::Task Connection::Watch() {
   ErrorCode error;
   while (!error && buffer_.size() < kMaxReadAhead) {
     const size_t bytes = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
@@ -321,10 +318,7 @@ Connection::Task Connection::Watch(ExchangePtr exchange) {
     co_await socket_.async_wait(tcp::socket::wait_error, Into(error));
     if (!error) error = asio::error::connection_reset;
   }
-  if (error && error != asio::error::operation_aborted) {
-    gone_ = true;
-    exchange->Cancel();
-  }
+  if (error && error != asio::error::operation_aborted) gone_ = true;
   watching_ = false;
   Wake();
 }

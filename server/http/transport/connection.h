@@ -54,8 +54,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Answered ReadBody(Parser& parser, HttpRequest* request);
   boost::asio::awaitable<ErrorCode> ReadSizedBody(size_t length, std::string* body);
   boost::asio::awaitable<ErrorCode> ReadChunkedBody(Parser& parser, std::string* body);
-  Task AwaitAnswer(ExchangePtr exchange);
-  Task Watch(ExchangePtr exchange);
+  Task AwaitAnswer();
+  Task Watch();
   Task ProbeHalfClosed(ErrorCode* error);
   Task Write(HttpResponse response, std::string_view request_id);
   // Answers an error of the transport itself and ends the connection.

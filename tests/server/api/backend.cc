@@ -117,6 +117,7 @@ server::CallId TestEngine::Submit(ModelHandle model, models::Request request,
   std::lock_guard lock(mutex_);
   last_request_ = request;
   last_deadline_ = info.deadline;
+  ++num_submitted_;
   const server::CallId id = next_id_++;
   jobs_.push_back(std::make_unique<Job>(
       Job{id, std::move(model), std::move(request), info.deadline, std::move(done)}));
@@ -145,6 +146,11 @@ void TestEngine::Estimate(ModelHandle model, std::optional<models::Request> requ
     estimated.usage.input_tokens = tokens;
   }
   done(estimated);
+}
+
+int TestEngine::submitted() const {
+  std::lock_guard lock(mutex_);
+  return num_submitted_;
 }
 
 int TestEngine::cancelled() const {

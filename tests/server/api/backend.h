@@ -54,6 +54,7 @@ class TestEngine : public server::Engine {
   double QueuedSeconds() const override { return 0; }
   bool Progressing() const override { return true; }
 
+  int submitted() const;
   int cancelled() const;
   // Every item from here on is refused as if the queue were full.
   void RefuseAll();
@@ -80,6 +81,7 @@ class TestEngine : public server::Engine {
   models::Request last_request_;
   absl::Time last_deadline_;
   server::CallId next_id_ = 1;
+  int num_submitted_ = 0;
   int num_cancelled_ = 0;
   bool refuse_ = false;
   bool stop_ = false;

@@ -1,0 +1,64 @@
+// A gRPC server over a test backend, and a channel to it.
+#pragma once
+
+#include <google/protobuf/text_format.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/grpc/grpc_server.h"
+#include "tests/server/api/backend.h"
+
+namespace longview::testing {
+
+class GrpcFixture : public ::testing::Test {
+ protected:
+  GrpcFixture() : GrpcFixture(server::ApiOptions(), server::GrpcServerOptions()) {}
+  GrpcFixture(server::ApiOptions api, server::GrpcServerOptions options)
+      : backend(std::move(api)), server(std::make_unique<server::GrpcServer>(backend.api)) {
+    options.port = 0;
+    const absl::StatusOr<int> bound = server->Start(options);
+    EXPECT_TRUE(bound.ok()) << bound.status();
+    port = bound.value_or(0);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+    channel = grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
+                                        grpc::InsecureChannelCredentials(), arguments);
+  }
+
+  template <typename Message>
+  static Message Parse(const std::string& text) {
+    Message message;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+    return message;
+  }
+
+  // Waits until `condition` holds; false after 10 s.
+  static bool Eventually(const std::function<bool()>& condition) {
+    const absl::Time end = absl::Now() + absl::Seconds(10);
+    while (absl::Now() < end) {
+      if (condition()) return true;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return false;
+  }
+
+  static void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+
+  Backend backend;
+  std::unique_ptr<server::GrpcServer> server;
+  int port = 0;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+}  // namespace longview::testing

@@ -1,0 +1,128 @@
+// The listener: ports, limits, reflection, stopping with work in flight.
+#include <grpcpp/generic/generic_stub.h>
+
+#include "inference/grpc_service.grpc.pb.h"
+#include "longview/v1/text.grpc.pb.h"
+#include "tests/server/grpc/fixture.h"
+
+namespace longview::testing {
+namespace {
+
+namespace v1 = longview::v1;
+
+class Lifetime : public GrpcFixture {
+ protected:
+  Lifetime()
+      : GrpcFixture(server::ApiOptions(), Limits()), text(v1::TextService::NewStub(channel)) {}
+
+  static server::GrpcServerOptions Limits() {
+    server::GrpcServerOptions options;
+    options.max_message_bytes = 100'000;
+    return options;
+  }
+
+  grpc::Status Classify(const std::string& document, grpc_compression_algorithm algorithm) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::ClassifyRequest request;
+    request.set_model("one");
+    request.set_text(document);
+    request.set_truncate(true);
+    v1::ClassifyResponse response;
+    return text->Classify(&context, request, &response);
+  }
+
+  std::unique_ptr<v1::TextService::Stub> text;
+};
+
+TEST_F(Lifetime, ATakenPortIsAnError) {
+  server::GrpcServer second(backend.api);
+  server::GrpcServerOptions options;
+  options.port = port;
+  const absl::StatusOr<int> bound = second.Start(options);
+  ASSERT_FALSE(bound.ok());
+  EXPECT_NE(std::string(bound.status().message()).find(absl::StrCat(port)), std::string::npos);
+}
+
+TEST_F(Lifetime, MessagesOverTheLimitAreRefused) {
+  EXPECT_TRUE(Classify(std::string(99'000, 'a'), GRPC_COMPRESS_NONE).ok());
+  const grpc::Status status = Classify(std::string(101'000, 'a'), GRPC_COMPRESS_NONE);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_details(), "");
+}
+
+TEST_F(Lifetime, TheLimitHoldsAfterDecompression) {
+  EXPECT_TRUE(Classify(std::string(99'000, 'a'), GRPC_COMPRESS_GZIP).ok());
+  EXPECT_EQ(Classify(std::string(5'000'000, 'a'), GRPC_COMPRESS_GZIP).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(Lifetime, ReflectionListsEveryService) {
+  grpc::GenericStub generic(channel);
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  const auto call = generic.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  const auto wait = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  call->StartCall(nullptr);
+  ASSERT_TRUE(wait());
+  // ServerReflectionRequest{list_services: ""}: field 7, length 0.
+  const grpc::Slice request("\x3a\x00", 2);
+  call->WriteLast(grpc::ByteBuffer(&request, 1), {}, nullptr);
+  ASSERT_TRUE(wait());
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  ASSERT_TRUE(wait());
+  grpc::Slice bytes;
+  ASSERT_TRUE(response.DumpToSingleSlice(&bytes).ok());
+  const std::string names(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  for (const char* name :
+       {"inference.GRPCInferenceService", "longview.v1.TextService", "longview.v1.VisionService",
+        "longview.v1.ModelService", "grpc.health.v1.Health"}) {
+    EXPECT_NE(names.find(name), std::string::npos) << name;
+  }
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  wait();
+  queue.Shutdown();
+}
+
+TEST_F(Lifetime, WorkInFlightFinishesWithinTheDeadline) {
+  backend.control->advance.Close();
+  grpc::Status status;
+  std::thread caller([&] { status = Classify("abc", GRPC_COMPRESS_NONE); });
+  EXPECT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  std::thread stopper([&] { server->Stop(absl::Now() + absl::Seconds(20)); });
+  absl::SleepFor(absl::Milliseconds(100));
+  backend.control->advance.Open();
+  caller.join();
+  stopper.join();
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(Lifetime, WorkBeyondTheDeadlineEndsUnavailable) {
+  backend.control->advance.Close();
+  grpc::Status status;
+  std::thread caller([&] { status = Classify("abc", GRPC_COMPRESS_NONE); });
+  EXPECT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  std::thread stopper([&] { server->Stop(absl::Now() + absl::Milliseconds(100)); });
+  caller.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
+  backend.control->advance.Open();
+  stopper.join();
+}
+
+TEST_F(Lifetime, StoppingTwiceIsFine) {
+  server->Stop(absl::Now());
+  server->Stop(absl::Now());
+  EXPECT_EQ(Classify("abc", GRPC_COMPRESS_NONE).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace longview::testing

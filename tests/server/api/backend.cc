@@ -18,7 +18,7 @@ namespace {
 ModelHandle MakeServed(const std::string& name, FakeOptions options) {
   auto served = std::make_shared<server::ServedModel>();
   served->name = name;
-  served->version = "1";
+  served->version = std::string("1");
   served->model = std::make_unique<FakeModel>(std::move(options));
   return served;
 }

@@ -1,6 +1,8 @@
 #include "kernels/span/chunk_grid_planner.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "kernels/base/check.h"
 #include "kernels/span/chunk_map.h"
@@ -29,7 +31,7 @@ struct Neighbour {
 
 class Planner {
  public:
-  Planner(const ChunkPattern& pattern) : pattern_(pattern) {
+  explicit Planner(const ChunkPattern& pattern) : pattern_(pattern) {
     builder_.AddSource(0, pattern.heads);
     builder_.AddSource(0, pattern.heads);
     if (pattern.rule == ChunkRule::kCyclic) {

@@ -106,6 +106,17 @@ TEST(FullTest, Holes) {
   Check(batch, pattern);
 }
 
+// Luna: l rows over all tokens of their sequence, then every token over its l packed rows.
+TEST(FullTest, LunaPackAndUnpack) {
+  FullPattern pack;
+  pack.split = true;
+  Check(MakeBatch({{16, kSplitSlots + 300}, {16, 20}, {4, 4}, {1, 1}}, 2, 2, 16, 16), pack);
+  Check(MakeBatch({{300, 16}, {20, 16}, {4, 4}, {1, 1}}, 2, 2, 16, 16), {});
+}
+
+// Linformer and spatial reduction: all tokens over a short reduced sequence.
+TEST(FullTest, ReducedKeys) { Check(MakeBatch({{197, 49}, {50, 256}}, 3, 3, 32, 32), {}); }
+
 TEST(FullTest, SplitAtAbsoluteSlots) {
   FullPattern pattern;
   pattern.split = true;

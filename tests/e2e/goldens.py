@@ -1,0 +1,55 @@
+"""Reads the fixtures of tests/golden (or LONGVIEW_GOLDEN)."""
+
+import json
+import re
+
+import numpy as np
+from safetensors import safe_open
+
+from server_process import GOLDEN
+
+
+def served_models(family):
+    """name -> model directory, for every directory a server can be pointed at."""
+    models = {}
+    for case in sorted((GOLDEN / family).iterdir()):
+        for directory in sorted(case.glob("model*")):
+            weights = list(directory.glob("model*.safetensors"))
+            if (directory / "config.json").exists() and weights:
+                suffix = directory.name.removeprefix("model").replace("_", "-")
+                models[f"{case.name}{suffix}"] = directory
+    return models
+
+
+def cases(family):
+    return [path for path in sorted((GOLDEN / family).iterdir()) if (path / "case.json").exists()]
+
+
+def case_facts(case):
+    return json.loads((case / "case.json").read_text())
+
+
+def tensors(path):
+    """All tensors of a safetensors file; bf16 does not occur in fixtures' inputs."""
+    with safe_open(path, "np") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}
+
+
+def items(inputs, name):
+    """N -> tensor for inputs called name.N."""
+    pattern = re.compile(rf"{re.escape(name)}\.(\d+)")
+    return {int(match[1]): tensor for key, tensor in inputs.items()
+            if (match := pattern.fullmatch(key))}
+
+
+def expected(outputs, key):
+    """The double-precision value where the fixture has one."""
+    return outputs.get(f"{key}.f64", outputs.get(key))
+
+
+def assert_close(actual, wanted, tolerance, what):
+    actual, wanted = np.asarray(actual, np.float64), np.asarray(wanted, np.float64)
+    assert actual.shape == wanted.shape, f"{what}: shape {actual.shape}, expected {wanted.shape}"
+    assert np.isfinite(actual).all(), f"{what}: not finite"
+    error = np.abs(actual - wanted).max() if actual.size else 0.0
+    assert error <= tolerance, f"{what}: off by {error:.2e}, tolerance {tolerance:.0e}"

@@ -1,0 +1,142 @@
+// longview-server: reads the configuration, serves until it is told to leave.
+//
+// Exit status: 0 drained; 1 a model failed or a port is taken; 2 flags or configuration wrong.
+// The last line of stderr says which. stdout has one line, when every start-up model is warm.
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "models/model.h"
+#include "server/app/server.h"
+#include "server/app/signals.h"
+#include "server/config/build_info.h"
+#include "server/config/config.h"
+#include "server/log/log.h"
+
+namespace longview::server {
+namespace {
+
+enum ExitStatus { kDrained = 0, kFailed = 1, kMisconfigured = 2 };
+
+int Fail(ExitStatus status, std::string_view message) {
+  std::cerr << "longview-server: " << message << std::endl;
+  return status;
+}
+
+// --check: explains one directory.
+int Check(const std::string& directory) {
+  const models::Inspection inspection = models::InspectDirectory(directory);
+  std::cout << inspection.report << std::flush;
+  if (inspection.servable) return kDrained;
+  return Fail(kFailed, absl::StrCat(directory, ": ", inspection.error));
+}
+
+// --validate_config: every model directory there is, without loading weights.
+int Validate(const Config& config, Log& log) {
+  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(config.models, log);
+  if (!found.ok()) return Fail(kFailed, found.status().message());
+  for (const FoundModel& model : *found) {
+    const models::Inspection inspection = models::InspectDirectory(model.directory);
+    if (!inspection.servable) {
+      return Fail(kFailed, absl::StrCat("model ", model.name, ": ", inspection.error));
+    }
+  }
+  return kDrained;
+}
+
+// Serving from the ready line to the last answer.
+class Session {
+ public:
+  Session(const Config& config, Log& log, EventQueue& events)
+      : config_(config), log_(log), events_(events) {}
+
+  int Run() {
+    models::SetComputeThreads(config_.threads);
+    log_.Info("starting", {{"version", kVersion},
+                           {"commit", kCommit},
+                           {"threads", int64_t{config_.threads}},
+                           {"backend", models::DescribeBackend()}});
+    const models::LoadOptions options{.dtype = config_.dtype, .device = "cpu"};
+    Server server(config_, log_, [options](const std::string& directory) {
+      return models::LoadModel(directory, options);
+    });
+    const absl::Status started = server.Start([this](absl::Status warm) {
+      events_.Post({warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed,
+                    std::string(warm.message())});
+    });
+    if (!started.ok()) return Fail(kFailed, started.message());
+    return Serve(server);
+  }
+
+ private:
+  int Serve(Server& server) {
+    while (true) {
+      const Event event = *events_.Wait(absl::InfiniteFuture());
+      switch (event.kind) {
+        case Event::Kind::kReady:
+          server.BeReady();
+          std::cout << "longview ready grpc=" << server.ports().grpc
+                    << " http=" << server.ports().http << std::endl;
+          break;
+        case Event::Kind::kFailed:
+          server.Stop(absl::Now());
+          log_.Flush();
+          return Fail(kFailed, event.detail);
+        case Event::Kind::kTerminate:
+        case Event::Kind::kInterrupt:
+          return Leave(server, event.kind == Event::Kind::kTerminate);
+      }
+    }
+  }
+
+  int Leave(Server& server, bool drain) {
+    events_.ExitOnNextSignal();
+    server.Drain();
+    log_.Info("draining", {{"seconds", int64_t{drain ? config_.drain_seconds : 0}}});
+    const absl::Time end = absl::Now() + absl::Seconds(config_.drain_seconds);
+    while (drain && events_.Wait(end)) {
+    }
+    server.Stop(absl::Now() + absl::Seconds(config_.shutdown_seconds));
+    log_.Info("drained");
+    log_.Flush();
+    return kDrained;
+  }
+
+  const Config& config_;
+  Log& log_;
+  EventQueue& events_;
+};
+
+int Main(int argc, char** argv) {
+  EventQueue events;
+  const absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);
+  if (!config.ok()) return Fail(kMisconfigured, config.status().message());
+  Log log(config->log_format, config->log_level);
+  for (const std::string& warning : config->warnings) log.Warning(warning);
+  switch (config->mode) {
+    case Mode::kHelp:
+      std::cout << HelpText() << std::flush;
+      return kDrained;
+    case Mode::kVersion:
+      std::cout << VersionText() << models::DescribeBackend() << std::endl;
+      return kDrained;
+    case Mode::kCheck:
+      return Check(config->check_directory);
+    case Mode::kPrintConfig:
+      std::cout << ConfigJson(*config) << std::endl;
+      return kDrained;
+    case Mode::kValidateConfig:
+      return Validate(*config, log);
+    case Mode::kServe:
+      return Session(*config, log, events).Run();
+  }
+  return kMisconfigured;
+}
+
+}  // namespace
+}  // namespace longview::server
+
+int main(int argc, char** argv) { return longview::server::Main(argc, argv); }

@@ -1,0 +1,115 @@
+#include "server/app/server.h"
+
+#include <optional>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "server/api/api.h"
+#include "server/config/build_info.h"
+#include "server/engine_impl.h"
+#include "server/grpc/grpc_server.h"
+#include "server/http/http_server.h"
+#include "server/lifecycle.h"
+#include "server/metrics/metrics.h"
+
+namespace longview::server {
+namespace {
+
+EngineOptions EngineOptionsOf(const Config& config) {
+  EngineOptions options;
+  options.scheduler.max_queue_seconds = config.max_queue_seconds;
+  options.scheduler.memory_bytes = static_cast<double>(config.cache_bytes);
+  return options;
+}
+
+ApiOptions ApiOptionsOf(const Config& config) {
+  return {.max_message_bytes = config.max_message_bytes,
+          .allow_model_control = config.allow_model_control,
+          .version = kVersion};
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(const Config& config, Log& log, LoadFunction load)
+      : config_(config),
+        metrics_(kVersion, kCommit, "cpu"),
+        engine_(EngineOptionsOf(config), lifecycle_, metrics_),
+        store_(config.models, std::move(load), engine_, metrics_, log),
+        api_(store_, engine_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
+        grpc_(api_),
+        http_(api_, metrics_, HttpOptions(config)) {}
+
+  ~Impl() { Stop(absl::Now()); }
+
+  absl::Status Start(absl::AnyInvocable<void(absl::Status)> started) {
+    if (absl::Status found = store_.Discover(); !found.ok()) return found;
+    if (config_.grpc_port >= 0) {
+      const absl::StatusOr<int> port =
+          grpc_.Start({.host = config_.host,
+                       .port = config_.grpc_port,
+                       .max_message_bytes = config_.max_message_bytes,
+                       .max_connection_age = absl::Seconds(config_.max_connection_age_seconds)});
+      if (!port.ok()) return port.status();
+      ports_.grpc = *port;
+    }
+    if (config_.http_port >= 0) {
+      const absl::StatusOr<int> port = http_.Start();
+      if (!port.ok()) return port.status();
+      ports_.http = *port;
+    }
+    store_.LoadAll(std::move(started));
+    return absl::OkStatus();
+  }
+
+  void Stop(absl::Time deadline) {
+    if (stopped_) return;
+    stopped_ = true;
+    lifecycle_.set_phase(Lifecycle::Phase::kStopping);
+    std::thread http([&] { http_.Stop(deadline); });
+    grpc_.Stop(deadline);
+    http.join();
+    engine_.Shutdown();
+  }
+
+  BoundPorts ports() const { return ports_; }
+  void set_phase(Lifecycle::Phase phase) { lifecycle_.set_phase(phase); }
+
+ private:
+  static HttpServerOptions HttpOptions(const Config& config) {
+    HttpServerOptions options;
+    options.transport.host = config.host;
+    options.transport.port = config.http_port;
+    options.transport.max_body_bytes = config.max_message_bytes;
+    options.version = kVersion;
+    options.commit = kCommit;
+    return options;
+  }
+
+  // Declared in the order of dependence: each is stopped before what it uses.
+  const Config config_;
+  Lifecycle lifecycle_;
+  Metrics metrics_;
+  EngineImpl engine_;
+  ModelStoreImpl store_;
+  Api api_;
+  GrpcServer grpc_;
+  HttpServer http_;
+  BoundPorts ports_;
+  bool stopped_ = false;
+};
+
+Server::Server(const Config& config, Log& log, LoadFunction load)
+    : impl_(std::make_unique<Impl>(config, log, std::move(load))) {}
+Server::~Server() = default;
+
+absl::Status Server::Start(absl::AnyInvocable<void(absl::Status)> started) {
+  return impl_->Start(std::move(started));
+}
+BoundPorts Server::ports() const { return impl_->ports(); }
+void Server::BeReady() { impl_->set_phase(Lifecycle::Phase::kServing); }
+void Server::Drain() { impl_->set_phase(Lifecycle::Phase::kDraining); }
+void Server::Stop(absl::Time deadline) { impl_->Stop(deadline); }
+
+}  // namespace longview::server

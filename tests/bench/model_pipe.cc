@@ -1,0 +1,91 @@
+// Runs a model in this process for a benchmark driver in Python.
+//
+//   model_pipe DIRECTORY DTYPE THREADS
+//
+// Answers "ready" after loading. Then one JSON request a line on stdin,
+//   {"documents": [[ids...], ...]}
+// all documents in one batch; one JSON answer a line on stdout: seconds of Begin to Take,
+// logits per document, and the peak of resident memory above what was resident before.
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "models/model.h"
+
+namespace longview::models {
+namespace {
+
+[[noreturn]] void Die(const absl::Status& status) {
+  std::fprintf(stderr, "model_pipe: %s\n", std::string(status.message()).c_str());
+  std::exit(1);
+}
+
+// A field of /proc/self/status in bytes; VmHWM is the peak since ResetPeak.
+double StatusBytes(std::string_view field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(field)) continue;
+    return std::stod(line.substr(field.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+void ResetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+nlohmann::json RunBatch(const Model& model, const nlohmann::json& documents) {
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> batch;
+  for (const auto& ids : documents) {
+    Request request;
+    request.task = model.info().task;
+    request.tokens = TokenInput{.ids = ids.get<std::vector<int32_t>>()};
+    request.tensors = {"logits"};
+    request.typed = false;
+    auto item = model.Prepare(request);
+    if (!item.ok()) Die(item.status());
+    items.push_back(*std::move(item));
+    batch.push_back(items.back().get());
+  }
+  const double before = StatusBytes("VmRSS:");
+  ResetPeak();
+  const auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<Run> run = model.Begin(batch);
+  while (run->Advance()) {
+  }
+  nlohmann::json logits = nlohmann::json::array();
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const absl::StatusOr<Answer> answer = run->Take(static_cast<int>(i));
+    if (!answer.ok()) Die(answer.status());
+    const auto values = answer->tensors[0].floats();
+    logits.push_back(std::vector<float>(values.begin(), values.end()));
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return {{"seconds", seconds.count()},
+          {"logits", logits},
+          {"peak_bytes", StatusBytes("VmHWM:") - before}};
+}
+
+}  // namespace
+}  // namespace longview::models
+
+int main(int argc, char** argv) {
+  using namespace longview::models;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: model_pipe DIRECTORY DTYPE THREADS\n");
+    return 2;
+  }
+  SetComputeThreads(std::atoi(argv[3]));
+  auto model = LoadModel(argv[1], {.dtype = argv[2]});
+  if (!model.ok()) Die(model.status());
+  if (absl::Status warm = (*model)->WarmUp(); !warm.ok()) Die(warm);
+  std::cout << nlohmann::json{{"ready", DescribeBackend()},
+                              {"dtype", (*model)->info().dtype},
+                              {"memory_bytes", (*model)->info().memory_bytes}}
+            << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << RunBatch(**model, nlohmann::json::parse(line)["documents"]) << std::endl;
+  }
+}

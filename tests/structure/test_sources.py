@@ -26,7 +26,7 @@ def test_files_are_short():
 
 def test_no_marks_of_unfinished_work():
     # Spelled in pieces so that this file does not find itself.
-    marks = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "not implem" + "ented"]))
+    marks = re.compile("|".join(["TO" + "DO", "FIX" + "ME", r"\bX" + r"XX\b", "not implem" + "ented"]))
     found = [f"{path}:{i}" for path in tracked() if path.suffix in CODE
              for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
              if marks.search(line)]

@@ -1,0 +1,40 @@
+"""One inference by the stock kserve client: kserve_call.py rest|grpc ADDRESS MODEL IDS."""
+
+import asyncio
+import json
+import sys
+
+import kserve
+import numpy as np
+
+
+def request(model, ids):
+    tensor = kserve.InferInput("input_ids", list(ids.shape), "INT64")
+    tensor.set_data_from_numpy(ids, binary_data=False)
+    return kserve.InferRequest(model_name=model, infer_inputs=[tensor])
+
+
+async def rest(url, model, ids):
+    client = kserve.InferenceRESTClient(kserve.inference_client.RESTConfig(protocol="v2"))
+    assert await client.is_server_live(url)
+    assert await client.is_server_ready(url)
+    assert await client.is_model_ready(url, model)
+    return await client.infer(url, request(model, ids), model_name=model)
+
+
+async def grpc(address, model, ids):
+    client = kserve.InferenceGRPCClient(address)
+    assert await client.is_server_ready()
+    assert await client.is_model_ready(model)
+    return await client.infer(request(model, ids))
+
+
+def main(transport, address, model, ids):
+    ids = np.array(json.loads(ids), np.int64)
+    answer = asyncio.run({"rest": rest, "grpc": grpc}[transport](address, model, ids))
+    logits = [output for output in answer.outputs if output.name == "logits"][0]
+    print(json.dumps(logits.as_numpy().tolist()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

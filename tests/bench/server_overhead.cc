@@ -1,0 +1,255 @@
+// What the server itself costs: a model that does nothing, 4,096 token ids per request.
+//
+//   server_overhead [seconds per measurement, default 3]
+//
+// The server runs in a child process on loopback, so that its CPU time can be told from the
+// client's. Prints: p50/p99 with one call outstanding beside the direct call into the model,
+// requests per second and server CPU per request with 32 outstanding, and p50/p99 under
+// Poisson arrivals at half of that rate. Every answer is compared with the model's own.
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "longview/v1/text.grpc.pb.h"
+#include "server/app/server.h"
+#include "tests/support/fake_model.h"
+
+namespace longview::server {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+constexpr int kTokens = 4096;
+
+double Seconds(SteadyClock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+testing::FakeOptions NothingOptions() {
+  testing::FakeOptions options;
+  options.vocabulary = 65536;
+  options.max_tokens = kTokens;
+  return options;
+}
+
+std::vector<int32_t> Ids() {
+  std::mt19937 random(3);
+  std::vector<int32_t> ids(kTokens);
+  for (int32_t& id : ids) id = static_cast<int32_t>(random() % 50000);
+  return ids;
+}
+
+// The child: serves until SIGTERM; writes its gRPC port to `pipe`.
+[[noreturn]] void ServeForever(int pipe) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("longview_overhead_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "nothing");
+  std::ofstream(folder / "nothing/config.json") << "{}";
+  Config config;
+  config.models = {folder.string()};
+  config.host = "127.0.0.1";
+  config.http_port = -1;
+  config.max_message_bytes = 64 << 20;
+  config.max_queue_seconds = 1000;
+  config.cache_bytes = uint64_t{1} << 40;
+  Log log(LogFormat::kJson, LogLevel::kWarning);
+  Server server(config, log, [](const std::string&) {
+    return absl::StatusOr<std::unique_ptr<models::Model>>(
+        std::make_unique<testing::FakeModel>(NothingOptions()));
+  });
+  std::atomic<bool> warm = false;
+  if (!server.Start([&warm](absl::Status) { warm = true; }).ok()) _exit(1);
+  while (!warm) absl::SleepFor(absl::Milliseconds(10));
+  server.BeReady();
+  const int port = server.ports().grpc;
+  if (write(pipe, &port, sizeof(port)) != sizeof(port)) _exit(1);
+  pause();
+  std::filesystem::remove_all(folder);
+  _exit(0);
+}
+
+// CPU seconds a process has used.
+double CpuSeconds(pid_t pid) {
+  clockid_t clock;
+  timespec time{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+struct Latencies {
+  std::vector<double> seconds;
+  double At(double share) {
+    std::sort(seconds.begin(), seconds.end());
+    return seconds[static_cast<size_t>(share * static_cast<double>(seconds.size() - 1))];
+  }
+};
+
+class Client {
+ public:
+  Client(int port)
+      : stub_(v1::TextService::NewStub(grpc::CreateChannel(
+            "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()))) {
+    const std::vector<int32_t> ids = Ids();
+    request_.set_model("nothing");
+    request_.mutable_token_ids()->Assign(ids.begin(), ids.end());
+    request_.set_return_logits(true);
+    expected_ = testing::FakeLogits(ids, 3);
+  }
+
+  double CallOnce() {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    const auto start = SteadyClock::now();
+    const grpc::Status status = stub_->Classify(&context, request_, &response);
+    const double seconds = Seconds(SteadyClock::now() - start);
+    Check(status, response);
+    return seconds;
+  }
+
+  // Starts a call; `done(seconds since intended start)` runs on gRPC's thread.
+  void CallAsync(SteadyClock::time_point intended, std::function<void(double)> done) {
+    struct State {
+      grpc::ClientContext context;
+      v1::ClassifyResponse response;
+    };
+    auto* const state = new State;
+    stub_->async()->Classify(&state->context, &request_, &state->response,
+                             [this, state, intended, done](const grpc::Status& status) {
+                               Check(status, state->response);
+                               delete state;
+                               done(Seconds(SteadyClock::now() - intended));
+                             });
+  }
+
+ private:
+  void Check(const grpc::Status& status, const v1::ClassifyResponse& response) const {
+    const bool equal = std::equal(expected_.begin(), expected_.end(), response.logits().begin(),
+                                  response.logits().end());
+    if (status.ok() && equal) return;
+    std::fprintf(stderr, "wrong answer: %s\n", status.error_message().c_str());
+    std::abort();
+  }
+
+  std::unique_ptr<v1::TextService::Stub> stub_;
+  v1::ClassifyRequest request_;
+  std::vector<float> expected_;
+};
+
+// The same request straight into the model, as the server's stages would do it.
+Latencies MeasureDirect(int rounds) {
+  testing::FakeModel model(NothingOptions());
+  models::Request request;
+  request.tokens = models::TokenInput{.ids = Ids()};
+  request.tensors = {"logits"};
+  Latencies latencies;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = SteadyClock::now();
+    const auto item = model.Prepare(request);
+    const models::Item* const items[] = {item->get()};
+    const auto run = model.Begin(items);
+    while (run->Advance()) {
+    }
+    if (!run->Take(0).ok()) std::abort();
+    latencies.seconds.push_back(Seconds(SteadyClock::now() - start));
+  }
+  return latencies;
+}
+
+// Keeps `outstanding` calls in flight for `seconds`; returns the number answered.
+int64_t MeasureClosed(Client& client, int outstanding, double seconds) {
+  std::atomic<int64_t> answered = 0;
+  std::atomic<int> running = outstanding;
+  const auto end = SteadyClock::now() + std::chrono::duration<double>(seconds);
+  std::function<void(double)> next = [&](double) {
+    ++answered;
+    if (SteadyClock::now() < end) {
+      client.CallAsync(SteadyClock::now(), next);
+    } else {
+      --running;
+    }
+  };
+  for (int i = 0; i < outstanding; ++i) client.CallAsync(SteadyClock::now(), next);
+  while (running > 0) absl::SleepFor(absl::Milliseconds(1));
+  return answered;
+}
+
+// Poisson arrivals at `rate`; latencies count from the intended start.
+Latencies MeasureOpen(Client& client, double rate, double seconds) {
+  std::mutex mutex;
+  Latencies latencies;
+  std::atomic<int> running = 0;
+  std::mt19937 random(11);
+  std::exponential_distribution<double> gap(rate);
+  auto due = SteadyClock::now();
+  const auto end = due + std::chrono::duration<double>(seconds);
+  while (due < end) {
+    std::this_thread::sleep_until(due);
+    ++running;
+    client.CallAsync(due, [&](double latency) {
+      std::lock_guard lock(mutex);
+      latencies.seconds.push_back(latency);
+      --running;
+    });
+    due += std::chrono::duration_cast<SteadyClock::duration>(
+        std::chrono::duration<double>(gap(random)));
+  }
+  while (running > 0) absl::SleepFor(absl::Milliseconds(1));
+  return latencies;
+}
+
+void Measure(int port, pid_t server, double seconds) {
+  Client client(port);
+  for (int i = 0; i < 200; ++i) client.CallOnce();
+  Latencies direct = MeasureDirect(2000);
+  Latencies one;
+  const double cpu_one = CpuSeconds(server);
+  const auto end = SteadyClock::now() + std::chrono::duration<double>(seconds);
+  while (SteadyClock::now() < end) one.seconds.push_back(client.CallOnce());
+  const double cpu_each = (CpuSeconds(server) - cpu_one) / static_cast<double>(one.seconds.size());
+  std::printf("direct call            p50 %7.1f us\n", direct.At(0.5) * 1e6);
+  std::printf("one outstanding        p50 %7.1f us  p99 %7.1f us  added p50 %.1f us (goal 150)\n",
+              one.At(0.5) * 1e6, one.At(0.99) * 1e6, (one.At(0.5) - direct.At(0.5)) * 1e6);
+  std::printf("                       server CPU %.1f us per request\n", cpu_each * 1e6);
+
+  const double cpu_before = CpuSeconds(server);
+  const auto start = SteadyClock::now();
+  const int64_t answered = MeasureClosed(client, 32, seconds);
+  const double rate = static_cast<double>(answered) / Seconds(SteadyClock::now() - start);
+  const double cpu = (CpuSeconds(server) - cpu_before) / static_cast<double>(answered);
+  std::printf("32 outstanding         %.0f requests/s  server CPU %.1f us per request (goal 60)\n",
+              rate, cpu * 1e6);
+
+  Latencies open = MeasureOpen(client, rate / 2, seconds);
+  std::printf("Poisson %6.0f/s       p50 %7.1f us  p99 %7.1f us\n", rate / 2, open.At(0.5) * 1e6,
+              open.At(0.99) * 1e6);
+}
+
+}  // namespace
+}  // namespace longview::server
+
+int main(int argc, char** argv) {
+  using namespace longview::server;
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 3;
+  int ends[2];
+  if (pipe(ends) != 0) return 1;
+  const pid_t server = fork();
+  if (server == 0) ServeForever(ends[1]);
+  int port = 0;
+  if (read(ends[0], &port, sizeof(port)) != sizeof(port)) return 1;
+  Measure(port, server, seconds);
+  kill(server, SIGTERM);
+  waitpid(server, nullptr, 0);
+}

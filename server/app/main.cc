@@ -37,7 +37,7 @@ int Check(const std::string& directory) {
 // --validate_config: every model directory there is, without loading weights.
 int Validate(const Config& config, Log& log) {
   const absl::StatusOr<std::vector<FoundModel>> found = FindModels(config.models, log);
-  if (!found.ok()) return Fail(kFailed, found.status().message());
+  if (!found.ok()) return Fail(kFailed, std::string(found.status().message()));
   for (const FoundModel& model : *found) {
     const models::Inspection inspection = models::InspectDirectory(model.directory);
     if (!inspection.servable) {
@@ -67,7 +67,7 @@ class Session {
       events_.Post({warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed,
                     std::string(warm.message())});
     });
-    if (!started.ok()) return Fail(kFailed, started.message());
+    if (!started.ok()) return Fail(kFailed, std::string(started.message()));
     return Serve(server);
   }
 
@@ -113,7 +113,7 @@ class Session {
 int Main(int argc, char** argv) {
   EventQueue events;
   const absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);
-  if (!config.ok()) return Fail(kMisconfigured, config.status().message());
+  if (!config.ok()) return Fail(kMisconfigured, std::string(config.status().message()));
   Log log(config->log_format, config->log_level);
   for (const std::string& warning : config->warnings) log.Warning(warning);
   switch (config->mode) {

@@ -115,7 +115,7 @@ struct Plan {
   std::vector<Span> spans;
   std::vector<Interval> intervals;
   std::vector<Bias> biases;
-  std::vector<Item> items;       // Descending work; taken from an atomic counter.
+  std::vector<Item> items;       // Cache order, large work first; taken from a counter.
   std::vector<SlotMap> sources;  // One per Call::sources, same order.
   std::vector<SlotRun> runs;
   std::vector<uint64_t> valid;

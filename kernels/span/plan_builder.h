@@ -61,7 +61,7 @@ class PlanBuilder {
 
   void EndTile();
 
-  // The finished plan: items in descending order of work. The builder is spent.
+  // The finished plan. The builder is spent.
   Plan Finish();
 
  private:

@@ -66,6 +66,7 @@ struct AmxOps {
   using Weights = WeightsType;
   static constexpr int kGroupRows = 2 * kTileRowCount;
   static constexpr int kPanelStep = 2;
+  static constexpr int kPanelBytes = 2;
   static constexpr int64_t kScoreStride = kBlockKeys * sizeof(float);
 
   static void Scores(const TileState& t, const BlockWork& block, int row0, int rows, int first,

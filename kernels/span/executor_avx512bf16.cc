@@ -17,6 +17,7 @@ struct Bf16Ops {
   using Weights = Bf16Weights;
   static constexpr int kGroupRows = kGroup;
   static constexpr int kPanelStep = 1;
+  static constexpr int kPanelBytes = 2;
 
   static void Scores(const TileState& t, const BlockWork& block, int row0, int rows, int first,
                      int panels) {

@@ -130,6 +130,7 @@ struct FloatOps {
   using Weights = FloatWeights;
   static constexpr int kGroupRows = kGroup;
   static constexpr int kPanelStep = 1;
+  static constexpr int kPanelBytes = 4;
 
   static void Scores(const TileState& t, const BlockWork& block, int row0, int rows, int first,
                      int panels) {

@@ -96,8 +96,15 @@ inline void SoftmaxGroup(const TileState& t, const BlockWork& block, int row0, i
   }
 }
 
+// Draws the rows' share of the next block into the second-level cache.
+inline void PrefetchShare(const std::byte* block, int bytes, int row0, int rows, int all_rows) {
+  const int begin = bytes / all_rows * row0, end = bytes / all_rows * (row0 + rows);
+  for (int i = begin; i < end; i += 64) __builtin_prefetch(block + i, 0, 2);
+}
+
 // Adds a block to a tile, a group of rows at a time. Ops provides
 //   kGroupRows, kPanelStep   rows per group; key panels come in multiples of kPanelStep
+//   kPanelBytes              bytes of a panel element
 //   Weights                  how weights are computed and stored
 //   Scores(t, block, row0, rows, first, panels)   raw products of key panels into t.s
 //   Values(t, block, row0, rows, key0, key1)      weights times values into t.o
@@ -107,6 +114,10 @@ void AddBlock(const TileState& t, const BlockWork& block) {
   for (int row0 = 0; row0 < t.rows; row0 += Ops::kGroupRows) {
     const int rows = Least(Ops::kGroupRows, t.rows - row0);
     const GroupView view = ViewGroup(block, row0, rows);
+    if (block.next_k != nullptr) {
+      PrefetchShare(block.next_k, kBlockKeys * t.dk * Ops::kPanelBytes, row0, rows, t.rows);
+      PrefetchShare(block.next_v, kBlockKeys * t.dv * Ops::kPanelBytes, row0, rows, t.rows);
+    }
     if (view.some == 0) continue;
     const int key0 = __builtin_ctzll(view.some);
     const int key1 = 64 - __builtin_clzll(view.some);

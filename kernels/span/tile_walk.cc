@@ -94,7 +94,9 @@ class TileWalk {
 
   void Run() {
     ClearState(scratch_.state);
-    for (int s = 0; s < tile_.spans; ++s) AddSpan(job_.plan->spans[tile_.span0 + s]);
+    for (int s = 0; s < tile_.spans; ++s) {
+      AddSpan(job_.plan->spans[tile_.span0 + s], s + 1 == tile_.spans);
+    }
     if (tile_.part < 0) {
       StoreRows(call_, tile_, head_, scratch_.state);
     } else {
@@ -103,7 +105,7 @@ class TileWalk {
   }
 
  private:
-  void AddSpan(const Span& span) {
+  void AddSpan(const Span& span, bool last) {
     if (span.keys <= 0) return;
     const PanelSource& source = job_.sources[span.source];
     if (!gathered_ || source.q_add != q_add_) GatherQueries(source.q_add);
@@ -120,7 +122,8 @@ class TileWalk {
       if (view == View::kNone) continue;
       work.k = source.K(tile_.seq, b, kv_head);
       work.v = source.V(tile_.seq, b, kv_head);
-      if (b + 1 < end) {
+      if (last && b + 1 == end && (b + 1) * kBlockSlots < job_.plan->sources[span.source].slots) {
+        // Windows slide: the next tile of the head reads the block behind this one's last.
         work.next_k = source.K(tile_.seq, b + 1, kv_head);
         work.next_v = source.V(tile_.seq, b + 1, kv_head);
       }

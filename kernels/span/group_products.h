@@ -31,7 +31,7 @@ void ScorePanels(const float* q, int words, const float* k, float* s) {
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i) sum[r][i] = Zero();
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int d = 0; d < words; ++d) {
     V16 key[N];
 #pragma GCC unroll 4
@@ -66,7 +66,7 @@ void ValueColumns(const float* weights, const float* v, int words, ValueStrides 
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i) sum[r][i] = Load(o + r * dv + i * 16);
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int j = 0; j < words; ++j) {
     V16 value[N];
 #pragma GCC unroll 4

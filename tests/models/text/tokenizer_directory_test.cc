@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <random>
 #include <sstream>
 #include <string>
 
@@ -317,6 +318,39 @@ TEST_F(TokenizerDirectory, BrokenFilesAreNamed) {
   ExpectRefused("tokenizer.json: not valid JSON");
   directory_.Write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\n");
   ExpectRefused("git lfs pull");
+}
+
+// Broken files of every kind: the answer is a tokenizer or an error that names a file.
+TEST_F(TokenizerDirectory, MutatedFilesAreLoadedOrRefused) {
+  const char* const files[] = {"tokenizer.json", "tokenizer_config.json",
+                               "special_tokens_map.json"};
+  Copy("roberta_bpe", {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"});
+  constexpr std::string_view kBytes = "{}[]\",:0123456789-.etrufalsn\\ \xff";
+  std::mt19937 random(11);
+  int refused = 0;
+  for (int round = 0; round < 600; ++round) {
+    const char* file = files[round % 3];
+    const std::string good = ReadText(TokenizerGolden("roberta_bpe") / "model" / file);
+    std::string bytes = good;
+    for (int edits = 1 + static_cast<int>(random() % 3); edits > 0; --edits) {
+      const size_t at = random() % bytes.size();
+      if (random() % 3 == 0) {
+        bytes.erase(at, 1 + random() % 40);
+      } else {
+        bytes[at] = kBytes[random() % kBytes.size()];
+      }
+    }
+    directory_.Write(file, bytes);
+    const auto tokenizer = Tokenizer::Load(directory_.path());
+    if (tokenizer.ok()) {
+      EXPECT_TRUE(tokenizer->Encode("Hello <mask> </s>", {}).ok());
+    } else {
+      ++refused;
+      EXPECT_FALSE(tokenizer.status().message().empty());
+    }
+    directory_.Write(file, good);
+  }
+  EXPECT_GT(refused, 200);
 }
 
 TEST_F(TokenizerDirectory, WordPieceWithoutItsTemplateTokens) {

@@ -1,5 +1,6 @@
 // Every record of golden/tokenizers that goes through the tokenizers crate, identical.
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -174,6 +175,38 @@ void CheckTruncation(const Tokenizer& tokenizer, const json& record) {
     json windows = json::array();
     for (const Encoding& window : result.windows) windows.push_back(window.ids);
     EXPECT_EQ(windows, record["overflow_ids"]);
+  }
+}
+
+// The served models of golden/longformer that come with text.
+TEST(LongformerGolden, TextsOfTheServedModels) {
+  const struct {
+    const char* name;
+    TruncationStrategy strategy;
+  } cases[] = {{"text_classification", TruncationStrategy::kLongestFirst},
+               {"text_fill_mask", TruncationStrategy::kLongestFirst},
+               {"text_question_answering", TruncationStrategy::kOnlySecond}};
+  for (const auto& golden : cases) {
+    const auto directory = TokenizerGolden("..") / "longformer" / golden.name;
+    const auto tokenizer = Tokenizer::Load(directory / "model");
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+    EncodeOptions options;
+    options.max_length = static_cast<int>(tokenizer->model_max_length());
+    options.strategy = golden.strategy;
+    std::ifstream in(directory / "texts.json");
+    const json texts = json::parse(in);
+    ASSERT_FALSE(texts.empty());
+    for (const json& record : texts) {
+      json request = {{"text", record.contains("question") ? record["question"] : record["text"]}};
+      if (record.contains("context")) request["b"] = record["context"];
+      if (record.contains("text_pair")) request["b"] = record["text_pair"];
+      const Encoding encoding = MustEncode(*tokenizer, request, options).encoding;
+      EXPECT_TRUE(json(encoding.ids) == record["input_ids"]) << request.dump().substr(0, 200);
+      if (record.contains("offsets_codepoints")) {
+        EXPECT_TRUE(json(Pairs(encoding.offsets)) == record["offsets_codepoints"])
+            << request.dump().substr(0, 200);
+      }
+    }
   }
 }
 

@@ -1,6 +1,23 @@
 //! The plain C types of tokenizer_ffi.h and the wall that keeps panics inside.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::cell::RefCell;
+use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
+use std::sync::Once;
+
+thread_local! {
+    /// Where and why this thread panicked last.
+    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps panics off stderr, which belongs to the server's log; the text goes into the error.
+fn capture_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        set_hook(Box::new(|info| {
+            LAST_PANIC.with(|last| *last.borrow_mut() = info.to_string());
+        }));
+    });
+}
 
 /// UTF-8 is not promised by the caller; every reader checks it.
 #[repr(C)]
@@ -66,12 +83,8 @@ impl Failure {
         }
     }
 
-    fn panicked(payload: Box<dyn std::any::Any + Send>) -> Failure {
-        let text = payload
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| payload.downcast_ref::<&str>().map(|s| s.to_string()))
-            .unwrap_or_default();
+    fn panicked() -> Failure {
+        let text = LAST_PANIC.with(|last| last.borrow().clone());
         Failure {
             code: 2,
             message: format!("the tokenizer failed on this input: {text}"),
@@ -93,10 +106,11 @@ pub unsafe fn guarded<T>(
     error: *mut ErrorBuffer,
     body: impl FnOnce() -> Result<T, Failure>,
 ) -> Option<T> {
+    capture_panics();
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return Some(value),
         Ok(Err(failure)) => failure,
-        Err(payload) => Failure::panicked(payload),
+        Err(_) => Failure::panicked(),
     };
     if let Some(buffer) = error.as_mut() {
         buffer.code = failure.code;

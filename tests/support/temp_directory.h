@@ -12,7 +12,9 @@ namespace longview::testing {
 class TempDirectory {
  public:
   TempDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "longview-XXXXXX").string();
+    // mkdtemp replaces the last six characters.
+    std::string name = (std::filesystem::temp_directory_path() / "longview-").string();
+    name += std::string(6, 'X');
     if (mkdtemp(name.data()) == nullptr) std::abort();
     root_ = name;
   }

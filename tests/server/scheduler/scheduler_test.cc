@@ -89,6 +89,32 @@ TEST_F(SchedulerTest, ModelsTakeTurns) {
   for (Ids ids = RunAndFinish(); ids != Ids({9}); ids = RunAndFinish()) ASSERT_LT(++turns, 3);
 }
 
+TEST_F(SchedulerTest, ClientsTakeTurnsWhoeverCameFirst) {
+  options_.slack_seconds = 0;
+  Reset();
+  for (int i = 1; i <= 6; ++i) Admit(Make(i, 1, "first"));
+  clock_.Advance(0.001);
+  for (int i = 11; i <= 13; ++i) Admit(Make(i, 1, "second"));
+  std::vector<TicketId> order;
+  for (Ids ids = RunAndFinish(); !ids.empty(); ids = RunAndFinish()) order.push_back(ids[0]);
+  EXPECT_EQ(order, Ids({1, 11, 2, 12, 3, 13, 4, 5, 6}));
+}
+
+TEST_F(SchedulerTest, WeightsGiveLargerShares) {
+  options_.slack_seconds = 0;
+  options_.max_queue_seconds = 100;
+  Reset();
+  for (int i = 1; i <= 30; ++i) {
+    Ticket heavy = Make(i, 1, "heavy");
+    heavy.weight = 3;
+    Admit(heavy);
+    Admit(Make(100 + i, 1, "light"));
+  }
+  int heavy = 0;
+  for (int i = 0; i < 20; ++i) heavy += RunAndFinish().front() <= 30;
+  EXPECT_NEAR(heavy, 15, 1);
+}
+
 TEST_F(SchedulerTest, EarliestDeadlineFirst) {
   Admit(Make(1, 1));
   Admit(MakeDue(2, 1, 8));

@@ -178,6 +178,10 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
                                                 bool keep_padding) {
   const InputTensor* text = Find(inputs, "text");
   const InputTensor* document = text != nullptr ? text : Find(inputs, "input_ids");
+  if (text == nullptr && !parameters.global_tokens.empty()) {
+    return BadField("parameter \"global_tokens\"",
+                    "goes with text; with input_ids send global_attention_mask");
+  }
   const bool has_pair =
       Find(inputs, "text_pair") != nullptr || Find(inputs, "input_ids_pair") != nullptr;
   std::vector<Request> items(document->shape[0]);

@@ -30,7 +30,8 @@ std::vector<std::string> ServiceNames() {
           longview::v1::TextService::service_full_name(),
           longview::v1::VisionService::service_full_name(),
           longview::v1::ModelService::service_full_name(),
-          grpc::health::v1::Health::service_full_name()};
+          grpc::health::v1::Health::service_full_name(),
+          "grpc.reflection.v1alpha.ServerReflection"};
 }
 
 std::string Address(const GrpcServerOptions& options) {

@@ -3,6 +3,7 @@
 
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/api/api.h"
+#include "server/grpc/arena_messages.h"
 #include "server/grpc/open_streams.h"
 
 namespace longview::server {
@@ -10,7 +11,9 @@ namespace longview::server {
 // Thread-safe; handlers only hand over and return. Borrows the Api and the list of streams.
 class InferenceServiceImpl final : public inference::GRPCInferenceService::CallbackService {
  public:
-  InferenceServiceImpl(Api& api, OpenStreams& streams) : api_(api), streams_(streams) {}
+  InferenceServiceImpl(Api& api, OpenStreams& streams) : api_(api), streams_(streams) {
+    SetMessageAllocatorFor_ModelInfer(&infer_messages_);
+  }
 
   grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* context,
                                        const inference::ServerLiveRequest* request,
@@ -51,6 +54,7 @@ class InferenceServiceImpl final : public inference::GRPCInferenceService::Callb
  private:
   Api& api_;
   OpenStreams& streams_;
+  ArenaMessages<inference::ModelInferRequest, inference::ModelInferResponse> infer_messages_;
 };
 
 }  // namespace longview::server

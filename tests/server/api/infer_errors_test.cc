@@ -190,6 +190,12 @@ const BadRequest kBadRequests[] = {
         contents { bytes_contents: ["a", "b", "c", "d", "e"] } })",
      kInvalid,
      {"5 items", "limit is 4", "max_items"}},
+    {"GlobalTokensWithIds",
+     R"(model_name: "one" inputs { name: "input_ids" datatype: "INT64" shape: [1,1]
+        contents { int64_contents: 1 } }
+        parameters { key: "global_tokens" value { string_param: "a" } })",
+     kInvalid,
+     {"\"global_tokens\"", "global_attention_mask"}},
     {"UnknownOutput",
      R"(model_name: "one"
         inputs { name: "text" datatype: "BYTES" shape: [1] contents { bytes_contents: "a" } }

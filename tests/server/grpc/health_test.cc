@@ -46,9 +46,10 @@ class HealthTest : public GrpcFixture {
 };
 
 TEST_F(HealthTest, EveryKindOfName) {
-  for (const char* name : {"", "readiness", "liveness", "one", "inference.GRPCInferenceService",
-                           "longview.v1.TextService", "longview.v1.VisionService",
-                           "longview.v1.ModelService", "grpc.health.v1.Health"}) {
+  for (const char* name :
+       {"", "readiness", "liveness", "one", "inference.GRPCInferenceService",
+        "longview.v1.TextService", "longview.v1.VisionService", "longview.v1.ModelService",
+        "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
     EXPECT_EQ(Check(name), HealthCheckResponse::SERVING) << name;
   }
   for (const char* name : {"other", "ready", "longview.v1.NoService"}) {

@@ -87,6 +87,8 @@ struct ModelInfo {
   // Other names are refused before the model sees the request.
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  // What loading chose against expectation, for the log ("bf16 is not available: fp32").
+  std::vector<std::string> notes;
 };
 
 // One sequence as token ids, special tokens included by the caller.

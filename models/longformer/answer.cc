@@ -1,0 +1,167 @@
+#include "models/longformer/answer.h"
+
+#include <cstring>
+#include <utility>
+
+#include "models/text/answer_span.h"
+#include "models/text/code_point_index.h"
+#include "models/text/scores.h"
+
+namespace longview::models {
+namespace {
+
+HostTensor Floats(const std::string& name, std::vector<int64_t> shape, const float* values,
+                  int64_t stride = 1) {
+  HostTensor tensor;
+  tensor.name = name;
+  tensor.shape = std::move(shape);
+  int64_t count = 1;
+  for (const int64_t extent : tensor.shape) count *= extent;
+  tensor.data.resize(static_cast<size_t>(count) * sizeof(float));
+  if (stride == 1) {
+    if (count > 0) std::memcpy(tensor.data.data(), values, tensor.data.size());
+    return tensor;
+  }
+  auto* out = reinterpret_cast<float*>(tensor.data.data());
+  for (int64_t i = 0; i < count; ++i) out[i] = values[i * stride];
+  return tensor;
+}
+
+class AnswerMaker {
+ public:
+  AnswerMaker(const LongformerConfig& config, const Tokenizer* tokenizer,
+              const LongformerItem& item, const HeadOutput& output, const float* rows)
+      : config_(config), tokenizer_(tokenizer), item_(item), output_(output), rows_(rows) {}
+
+  Answer Make() {
+    Answer answer;
+    answer.usage = item_.usage();
+    for (const std::string& name : item_.tensors) answer.tensors.push_back(Tensor(name));
+    if (!item_.typed) return answer;
+    switch (item_.task) {
+      case Task::kTextClassification:
+      case Task::kTextPairClassification:
+        answer.labels =
+            RankLabels(output_.logits, config_.labels, config_.problem_type, item_.top_k);
+        break;
+      case Task::kMultipleChoice:
+        answer.labels = RankChoices();
+        break;
+      case Task::kTokenClassification:
+        answer.entities = Entities();
+        break;
+      case Task::kQuestionAnswering:
+        answer.answers = Answers();
+        break;
+      case Task::kFillMask:
+        answer.masks = Masks();
+        break;
+      default:
+        break;
+    }
+    return answer;
+  }
+
+ private:
+  int64_t Tokens() const { return item_.sequences[0].tokens(); }
+
+  HostTensor Tensor(const std::string& name) const {
+    if (name == "embedding") return Floats(name, {config_.width}, output_.embedding.data());
+    if (name == "last_hidden_state") return Floats(name, {Tokens(), config_.width}, rows_);
+    if (name == "start_logits") return Floats(name, {Tokens()}, output_.logits.data(), 2);
+    if (name == "end_logits") return Floats(name, {Tokens()}, output_.logits.data() + 1, 2);
+    const auto size = static_cast<int64_t>(output_.logits.size());
+    const bool per_token =
+        item_.task == Task::kTokenClassification || item_.task == Task::kFillMask;
+    if (!per_token) return Floats(name, {size}, output_.logits.data());
+    return Floats(name, {Tokens(), size / Tokens()}, output_.logits.data());
+  }
+
+  std::vector<LabelScore> RankChoices() const {
+    std::vector<std::string> names = item_.choices;
+    for (size_t i = names.size(); i < item_.sequences.size(); ++i) {
+      names.push_back(std::to_string(i));
+    }
+    return RankLabels(output_.logits, names, ProblemType::kSingleLabel, item_.top_k);
+  }
+
+  std::vector<EntitySpan> Entities() const {
+    if (!item_.encoding) return {};
+    const Encoding& encoding = *item_.encoding;
+    std::vector<LabelledToken> tokens;
+    for (size_t t = 0; t < encoding.ids.size(); ++t) {
+      if (encoding.special_mask[t] != 0) continue;
+      const bool unknown = tokenizer_->special().unk == encoding.ids[t];
+      tokens.push_back(
+          {static_cast<int>(t), encoding.offsets[t].begin, encoding.offsets[t].end, unknown});
+    }
+    return FindEntities(item_.text, tokens, output_.logits, config_.labels, item_.aggregation);
+  }
+
+  // Spans in the document's code points; without text, token positions and what they decode to.
+  std::vector<AnswerSpan> Answers() const {
+    std::vector<float> starts, ends;
+    for (size_t i = 0; i < output_.logits.size(); i += 2) {
+      starts.push_back(output_.logits[i]);
+      ends.push_back(output_.logits[i + 1]);
+    }
+    const CodePointIndex points(item_.text);
+    std::vector<AnswerSpan> answers;
+    for (const TokenSpan& span : BestSpans(starts, ends, item_.context_begin, item_.context_end,
+                                           item_.max_answer_tokens, item_.top_k)) {
+      AnswerSpan answer;
+      answer.score = span.score;
+      answer.probability = span.probability;
+      if (item_.encoding) {
+        answer.start = item_.encoding->offsets[span.first].begin;
+        answer.end = item_.encoding->offsets[span.last].end;
+        answer.text = points.Slice(answer.start, answer.end);
+      } else {
+        answer.start = span.first;
+        answer.end = span.last + 1;
+        answer.text = Decode(
+            std::span(item_.sequences[0].ids).subspan(span.first, span.last + 1 - span.first));
+      }
+      answers.push_back(std::move(answer));
+    }
+    return answers;
+  }
+
+  std::vector<MaskFill> Masks() const {
+    const bool all = item_.Wants("logits");
+    std::vector<MaskFill> masks;
+    for (size_t m = 0; m < item_.masks.size(); ++m) {
+      const size_t row = all ? static_cast<size_t>(item_.masks[m]) : m;
+      MaskFill mask;
+      mask.position = item_.masks[m];
+      const std::span logits(output_.logits.data() + row * static_cast<size_t>(config_.vocab),
+                             static_cast<size_t>(config_.vocab));
+      for (const ScoredToken& token : TopTokens(logits, item_.top_k)) {
+        const int32_t id = token.id;
+        mask.candidates.push_back({id, Decode({&id, 1}), token.logprob});
+      }
+      masks.push_back(std::move(mask));
+    }
+    return masks;
+  }
+
+  std::string Decode(std::span<const int32_t> ids) const {
+    if (tokenizer_ == nullptr) return {};
+    return tokenizer_->Decode(ids, /*skip_special=*/false).value_or("");
+  }
+
+  const LongformerConfig& config_;
+  const Tokenizer* const tokenizer_;
+  const LongformerItem& item_;
+  const HeadOutput& output_;
+  const float* const rows_;
+};
+
+}  // namespace
+
+Answer MakeAnswer(const LongformerConfig& config, const Tokenizer* tokenizer,
+                  const LongformerItem& item, const HeadOutput& output, const float* rows) {
+  return AnswerMaker(config, tokenizer, item, output, rows).Make();
+}
+
+}  // namespace longview::models

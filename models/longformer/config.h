@@ -1,0 +1,63 @@
+// config.json of a Longformer directory as HuggingFace writes it (LongformerConfig), plus our key
+// `attention_dilation`. Absent keys take LongformerConfig's defaults, which are not the
+// published models' values. Values that mean something else elsewhere are refused by name.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/config/common_config.h"
+#include "models/dense/rowwise.h"
+#include "models/model.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+
+// What stands on the encoder, by HuggingFace's task class.
+enum class LongformerHead {
+  kNone,  // LongformerModel
+  kSequenceClassification,
+  kTokenClassification,
+  kQuestionAnswering,
+  kMaskedLm,
+  kMultipleChoice,
+};
+
+struct LongformerConfig {
+  std::string architecture;  // architectures[0]
+  LongformerHead head = LongformerHead::kNone;
+  int vocab = 0;
+  int width = 0;  // H, hidden_size
+  int layers = 0;
+  int heads = 0;
+  int intermediate = 0;
+  int positions = 0;  // Rows of the position table.
+  int types = 0;      // Rows of the token type table.
+  int pad = 0;
+  int sep = 0;
+  std::vector<int> window;                 // One-sided, per layer: attention_window / 2.
+  std::vector<std::vector<int>> dilation;  // Per layer, then per head; empty inside: all 1.
+  Activation activation = Activation::kGelu;
+  float norm_eps = 0;
+  bool tied = true;  // tie_word_embeddings
+  std::vector<std::string> labels;
+  ProblemType problem_type = ProblemType::kSingleLabel;
+
+  int head_dim() const { return width / heads; }
+  // The first real token has position pad + 1.
+  int max_tokens() const { return positions - pad - 1; }
+};
+
+// `common` is what the shared reader made of the same object. INVALID_ARGUMENT begins with
+// `origin` and names key, value and what is possible.
+absl::StatusOr<LongformerConfig> ParseLongformerConfig(const nlohmann::json& json,
+                                                       const CommonConfig& common,
+                                                       const std::string& origin);
+
+// The class names of LongformerHead's values.
+std::span<const std::string_view> LongformerArchitectures();
+
+}  // namespace longview::models

@@ -1,0 +1,242 @@
+#include "models/longformer/draft.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longview::models {
+namespace {
+
+class Drafter {
+ public:
+  Drafter(const LongformerFrontEnd& front, const Request& request)
+      : front_(front), request_(request) {}
+
+  absl::StatusOr<std::vector<SequenceDraft>> Draft() {
+    if (absl::Status status = CheckFields(); !status.ok()) return status;
+    if (request_.task == Task::kMultipleChoice) return DraftChoices();
+    absl::StatusOr<SequenceDraft> draft = request_.text ? DraftText() : DraftTokens();
+    if (!draft.ok()) return draft.status();
+    std::vector<SequenceDraft> drafts;
+    drafts.push_back(*std::move(draft));
+    return drafts;
+  }
+
+ private:
+  absl::Status CheckFields() const;
+  absl::StatusOr<std::vector<SequenceDraft>> DraftChoices();
+  absl::StatusOr<SequenceDraft> DraftText();
+  absl::StatusOr<SequenceDraft> DraftTokens();
+  absl::StatusOr<SequenceDraft> Encode(const std::string& field, const std::string& first,
+                                       const std::string* second, EncodeOptions options) const;
+  absl::StatusOr<SequenceDraft> CheckTokens(const std::string& field,
+                                            const TokenInput& tokens) const;
+  absl::Status CheckLength(const std::string& field, int64_t tokens) const;
+  void CutTokens(SequenceDraft& draft, int64_t excess) const;
+
+  const LongformerFrontEnd& front_;
+  const Request& request_;
+};
+
+absl::Status Drafter::CheckFields() const {
+  const bool choice = request_.task == Task::kMultipleChoice;
+  const bool question = request_.task == Task::kQuestionAnswering;
+  const bool pair = request_.task == Task::kTextPairClassification ||
+                    request_.task == Task::kTextClassification || request_.task == Task::kEmbedding;
+  const std::string task(TaskName(request_.task));
+  if (!question && request_.question) return BadRequest("question", "means nothing to " + task);
+  if (!pair && (request_.text_pair || request_.tokens_pair)) {
+    return BadRequest(request_.text_pair ? "text_pair" : "token_ids_pair",
+                      "means nothing to " + task);
+  }
+  if (!choice && (!request_.choices.empty() || !request_.choice_tokens.empty())) {
+    return BadRequest("choices", "means nothing to " + task);
+  }
+  if (request_.text && request_.tokens) {
+    return BadRequest("text", "given together with token ids; send one");
+  }
+  if (request_.text && request_.tokens_pair) {
+    return BadRequest("token_ids_pair", "goes with token ids, not with text");
+  }
+  if (request_.tokens && (request_.text_pair || request_.question)) {
+    return BadRequest(request_.question ? "question" : "text_pair",
+                      "goes with text, not with token ids");
+  }
+  if (question && request_.text && !request_.question) {
+    return BadRequest("question", "missing; it is needed with text");
+  }
+  const bool has_text = request_.text || !request_.choices.empty();
+  if (has_text && front_.tokenizer == nullptr) {
+    return BadRequest("text", "the model has no tokenizer; send token ids");
+  }
+  if (!request_.global_tokens.empty() && !has_text) {
+    return BadRequest("global_tokens", "goes with text; mark token ids in global_attention_mask");
+  }
+  if (choice ? request_.choices.empty() && request_.choice_tokens.empty()
+             : !request_.text && !request_.tokens) {
+    return BadRequest(choice ? "choices" : "text", "text or token ids are needed");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens) const {
+  if (tokens <= front_.max_tokens) return absl::OkStatus();
+  return BadRequest(
+      field, absl::StrCat(tokens, " tokens are more than the model's limit of ", front_.max_tokens,
+                          "; \"truncate\" cuts what does not fit"));
+}
+
+absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const std::string& first,
+                                              const std::string* second,
+                                              EncodeOptions options) const {
+  if (request_.truncate) options.max_length = front_.max_tokens;
+  options.cut_left = front_.tokenizer->cuts_left();
+  absl::StatusOr<EncodeResult> result = second != nullptr
+                                            ? front_.tokenizer->EncodePair(first, *second, options)
+                                            : front_.tokenizer->Encode(first, options);
+  if (!result.ok()) return BadRequest(field, std::string(result.status().message()));
+  SequenceDraft draft;
+  draft.field = field;
+  draft.truncated = result->tokens_cut;
+  draft.encoding = std::move(result->encoding);
+  draft.tokens.ids = draft.encoding->ids;
+  if (absl::Status status = CheckLength(field, draft.tokens.ids.size()); !status.ok()) {
+    return status;
+  }
+  // RoBERTa's template has types 0 throughout; a table of one row knows no other.
+  if (front_.config->types > 1) draft.tokens.token_type_ids = draft.encoding->type_ids;
+  return draft;
+}
+
+absl::StatusOr<SequenceDraft> Drafter::DraftText() {
+  EncodeOptions options;
+  if (request_.task == Task::kQuestionAnswering) {
+    // The separator that ends the question decides what is global: text may not forge it.
+    options.match_special_tokens = false;
+    options.strategy = TruncationStrategy::kOnlySecond;
+    return Encode("text", *request_.question, &*request_.text, options);
+  }
+  return Encode("text", *request_.text, request_.text_pair ? &*request_.text_pair : nullptr,
+                options);
+}
+
+absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftChoices() {
+  std::vector<SequenceDraft> drafts;
+  const bool texts = !request_.choices.empty();
+  if (texts && !request_.choice_tokens.empty()) {
+    return BadRequest("choices", "given together with token ids; send one");
+  }
+  if (texts && !request_.text) return BadRequest("text", "missing; choices need it");
+  const size_t count = texts ? request_.choices.size() : request_.choice_tokens.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string field = absl::StrCat(texts ? "choices[" : "input_ids[", i, "]");
+    absl::StatusOr<SequenceDraft> draft =
+        texts ? Encode(field, *request_.text, &request_.choices[i], {})
+              : CheckTokens(field, request_.choice_tokens[i]);
+    if (!draft.ok()) return draft.status();
+    drafts.push_back(*std::move(draft));
+  }
+  return drafts;
+}
+
+absl::StatusOr<SequenceDraft> Drafter::CheckTokens(const std::string& field,
+                                                   const TokenInput& tokens) const {
+  const size_t count = tokens.ids.size();
+  const auto check = [&](const char* name, size_t size) {
+    return size == 0 || size == count
+               ? absl::OkStatus()
+               : BadRequest(name, absl::StrCat(size, " values for ", count, " token ids"));
+  };
+  if (auto status = check("attention_mask", tokens.attention_mask.size()); !status.ok()) {
+    return status;
+  }
+  if (auto status = check("token_type_ids", tokens.token_type_ids.size()); !status.ok()) {
+    return status;
+  }
+  if (tokens.global_mask && tokens.global_mask->size() != count) {
+    return BadRequest("global_attention_mask", absl::StrCat(tokens.global_mask->size(),
+                                                            " values for ", count, " token ids"));
+  }
+  SequenceDraft draft;
+  draft.field = field;
+  draft.tokens = tokens;
+  return draft;
+}
+
+// Takes `excess` tokens from the end, but leaves a final separator in place.
+void Drafter::CutTokens(SequenceDraft& draft, int64_t excess) const {
+  TokenInput& tokens = draft.tokens;
+  const bool keep_last = tokens.ids.back() == front_.config->sep;
+  const auto cut = [&](auto& values) {
+    if (values.empty()) return;
+    const auto end = values.end() - (keep_last ? 1 : 0);
+    values.erase(end - excess, end);
+  };
+  cut(tokens.ids);
+  cut(tokens.attention_mask);
+  cut(tokens.token_type_ids);
+  if (tokens.global_mask) cut(*tokens.global_mask);
+  draft.truncated += static_cast<int>(excess);
+}
+
+// The longer of a pair gives way until both are of a length, then both alike.
+absl::StatusOr<SequenceDraft> Drafter::DraftTokens() {
+  absl::StatusOr<SequenceDraft> draft = CheckTokens("token_ids", *request_.tokens);
+  if (!draft.ok()) return draft;
+  int64_t excess = static_cast<int64_t>(draft->tokens.ids.size()) - front_.max_tokens;
+  if (!request_.tokens_pair) {
+    if (request_.truncate && excess > 0) CutTokens(*draft, excess);
+    if (auto status = CheckLength("token_ids", draft->tokens.ids.size()); !status.ok()) {
+      return status;
+    }
+    return draft;
+  }
+  absl::StatusOr<SequenceDraft> pair = CheckTokens("token_ids_pair", *request_.tokens_pair);
+  if (!pair.ok()) return pair;
+  TokenInput& first = draft->tokens;
+  TokenInput& second = pair->tokens;
+  excess += static_cast<int64_t>(second.ids.size());
+  if (request_.truncate && excess > 0) {
+    const auto a = static_cast<int64_t>(first.ids.size());
+    const auto b = static_cast<int64_t>(second.ids.size());
+    int64_t from_longer = std::min(excess, std::max(a, b) - std::min(a, b));
+    from_longer += (excess - from_longer + 1) / 2;
+    const int64_t from_shorter = excess - from_longer;
+    CutTokens(a >= b ? *draft : *pair, from_longer);
+    if (from_shorter > 0) CutTokens(a >= b ? *pair : *draft, from_shorter);
+  }
+  if (auto status = CheckLength("token_ids", first.ids.size() + second.ids.size()); !status.ok()) {
+    return status;
+  }
+  const auto join = [](auto& to, const auto& from, size_t before, size_t after, auto fill) {
+    if (to.empty() && from.empty()) return;
+    if (to.empty()) to.assign(before, fill);
+    to.insert(to.end(), from.begin(), from.end());
+    to.resize(before + after, fill);
+  };
+  const size_t before = first.ids.size(), after = second.ids.size();
+  join(first.attention_mask, second.attention_mask, before, after, uint8_t{1});
+  join(first.token_type_ids, second.token_type_ids, before, after, int32_t{0});
+  if (first.global_mask || second.global_mask) {
+    std::vector<uint8_t> mask = first.global_mask.value_or(std::vector<uint8_t>(before));
+    join(mask, second.global_mask.value_or(std::vector<uint8_t>(after)), before, after, uint8_t{0});
+    first.global_mask = std::move(mask);
+  }
+  first.ids.insert(first.ids.end(), second.ids.begin(), second.ids.end());
+  draft->truncated += pair->truncated;
+  return draft;
+}
+
+}  // namespace
+
+absl::Status BadRequest(const std::string& field, const std::string& problem) {
+  return absl::InvalidArgumentError(field + ": " + problem);
+}
+
+absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const LongformerFrontEnd& front,
+                                                          const Request& request) {
+  return Drafter(front, request).Draft();
+}
+
+}  // namespace longview::models

@@ -1,0 +1,31 @@
+// A request's sequences on their way to the encoder: token ids with masks, before checks and
+// defaults are applied. Internal to Prepare.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/longformer/prepare.h"
+#include "models/model.h"
+
+namespace longview::models {
+
+struct SequenceDraft {
+  std::string field;                 // What messages name: "text", "token_ids", "choices[2]".
+  TokenInput tokens;                 // As the model will read them.
+  std::optional<Encoding> encoding;  // Of text.
+  int truncated = 0;
+};
+
+// INVALID_ARGUMENT "field: problem".
+absl::Status BadRequest(const std::string& field, const std::string& problem);
+
+// The request's sequences, tokenised and cut to the limit where it asks for that.
+absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const LongformerFrontEnd& front,
+                                                          const Request& request);
+
+}  // namespace longview::models

@@ -1,0 +1,84 @@
+// Longformer's encoder over a ragged batch: [tokens, H] and offsets, no padding anywhere.
+// Definition: Beltagy et al. 2020, section 3; HuggingFace LongformerModel (post-LayerNorm layers).
+//
+// The residual stream is fp32 in both compute types; with bf16 the inputs of linears and of
+// attention are rounded, sums, softmax and norms stay fp32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "models/longformer/encoder_buffers.h"
+#include "models/longformer/sequence.h"
+
+namespace longview::models {
+
+// Seconds by part of the work, for benchmarks.
+struct EncoderTimes {
+  double linears = 0;
+  double attention = 0;  // Local and global.
+  double rest = 0;       // Embeddings, biases, activations, norms.
+};
+
+// A batch in flight. One thread uses it; it computes on the context's pool.
+// The constructor and Advance throw what LibTorch and the allocator throw (torch_guard.h).
+class EncoderRun {
+ public:
+  using Sequences = std::span<const LongformerSequence* const>;
+
+  // REQUIRES: sequences and context outlive the run; every sequence has a token and a wanted
+  // row. `times` is added to, unless null.
+  EncoderRun(const EncoderContext& context, Sequences sequences, EncoderTimes* times = nullptr);
+
+  // Exact bytes of scratch that a run of these sequences allocates, panel results aside.
+  static size_t ScratchBytes(const EncoderContext& context, Sequences sequences);
+
+  // Runs the next layer, the embeddings before the first; returns whether layers are left.
+  bool Advance();
+
+  // Sequence i leaves the batch before the next layer.
+  void Drop(int i);
+
+  // After the last layer: the wanted rows of sequence i, [wanted, H]. REQUIRES: not dropped.
+  const float* Rows(int i) const;
+
+ private:
+  using Plans = std::map<int, LayerPlan>;  // By the first layer of the pattern, or kLast.
+
+  static Plans MakePlans(const EncoderContext& context, Sequences sequences,
+                         std::span<const int32_t> offsets, bool subset);
+  static EncoderSizes SizesOf(const EncoderContext& context, const Plans& plans);
+  void Plan();
+  void LeaveDropped();
+
+  void Embed();
+  void EmbedRow(int64_t row, const LongformerSequence& sequence, int token, float* parts);
+  void ProjectLocal(const LongformerLayer& layer, const LayerPlan& plan);
+  void AttendLocal(const LayerPlan& plan);
+  void KeepOutputs(const LayerPlan& plan);
+  void FinishLayer(const LongformerLayer& layer, int64_t rows);
+
+  const EncoderContext context_;
+  const RowKernels& kernels_;
+  const int64_t width_;
+  const int64_t row_bytes_;  // Of [H] in the compute type.
+  EncoderTimes* const times_;
+  // Some sequence wants less than all its rows. Kept when sequences leave, so that plans only
+  // ever shrink and buffers stay large enough.
+  const bool subset_;
+  std::vector<const LongformerSequence*> sequences_;  // Of the batch.
+  std::vector<int> members_;                          // Their index as given.
+  std::vector<bool> dropped_;                         // By index as given.
+  bool drops_pending_ = false;
+  std::vector<int32_t> offsets_;  // Rows of sequences_, one entry more.
+  std::vector<uint8_t> roles_;    // Per row.
+  Plans plans_;
+  Scratch scratch_;
+  EncoderBuffers buffers_;
+  int layer_ = 0;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,76 @@
+// The weights of a Longformer, packed for this machine. Embedding tables stay in the mapped file
+// and are read row by row; everything else is copied and its file pages given back.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/weight_source.h"
+#include "models/dense/layer.h"
+#include "models/longformer/config.h"
+
+namespace longview::models {
+
+struct Norm {
+  std::vector<float> gamma, beta;
+  float eps = 0;
+  NormWeights view() const { return {gamma.data(), beta.data(), eps}; }
+};
+
+// A row-major fp32 matrix, owned or borrowed from the checkpoint.
+class FloatMatrix {
+ public:
+  FloatMatrix() = default;
+  explicit FloatMatrix(const TensorView& tensor);
+  const float* data() const { return owned_.empty() ? borrowed_ : owned_.data(); }
+
+ private:
+  const float* borrowed_ = nullptr;
+  std::vector<float> owned_;
+};
+
+struct LongformerLayer {
+  DenseLayer qkv;  // Local query, key, value side by side: [3H, H].
+  DenseLayer out;  // attention.output.dense
+  Norm attention_norm;
+  DenseLayer expand;    // intermediate.dense
+  DenseLayer contract;  // output.dense
+  Norm output_norm;
+  DenseLayer query_global;      // [H, H]
+  DenseLayer key_value_global;  // [2H, H]
+  // Unpacked [H, H], for folded global rows: in the checkpoint's pages where they are fp32.
+  FloatMatrix key_global, value_global;
+};
+
+struct LongformerWeights {
+  const TensorView* words = nullptr;      // [V, H], in the checkpoint.
+  const TensorView* positions = nullptr;  // [positions, H]
+  std::vector<float> types;               // [types, H]
+  Norm embedding_norm;
+  std::vector<LongformerLayer> layers;
+
+  // By head: sequence classification has head_dense and head_out; token classification, question
+  // answering and multiple choice head_out; masked LM head_dense, head_norm and head_out.
+  std::optional<DenseLayer> head_dense;
+  std::optional<DenseLayer> head_out;
+  Norm head_norm;
+  std::optional<DenseLayer> pooler;  // LongformerModel where stored; multiple choice.
+
+  PanelSizes sizes;  // Panels that every encoder linear allows.
+  double parameters = 0;
+  double memory_bytes = 0;  // Packs, copies, and the mapped tables.
+};
+
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor.
+absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& config,
+                                                        const Checkpoint& checkpoint,
+                                                        const std::string& origin, Compute compute);
+
+// The same checks on names and shapes, without reading any weights. Returns the parameters.
+absl::StatusOr<double> CheckLongformerWeights(const LongformerConfig& config,
+                                              const Checkpoint& checkpoint,
+                                              const std::string& origin);
+
+}  // namespace longview::models

@@ -1,0 +1,50 @@
+#include "models/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/longformer/model.h"
+
+namespace longview::models {
+namespace {
+
+std::span<const Family> Families() {
+  static const std::array<Family, 1> kFamilies = {{
+      {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
+  }};
+  return kFamilies;
+}
+
+}  // namespace
+
+absl::StatusOr<const Family*> FindFamily(const ModelDirectory& directory) {
+  const std::string& wanted = directory.common.architecture;
+  std::string known;
+  for (const Family& family : Families()) {
+    for (const std::string_view architecture : family.architectures) {
+      if (architecture == wanted) return &family;
+      absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(architecture));
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(directory.config_path, ": \"architectures\": \"",
+                                                 wanted.substr(0, 64),
+                                                 "\" is not served; served are ", known));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
+                                                 const LoadOptions& options) {
+  if (options.device != "cpu" && options.device != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device: \"", options.device.substr(0, 64), "\" is not there; use cpu"));
+  }
+  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
+  if (!directory.ok()) return directory.status();
+  const absl::StatusOr<const Family*> family = FindFamily(*directory);
+  if (!family.ok()) return family.status();
+  return (*family)->load(*std::move(directory), options);
+}
+
+}  // namespace longview::models

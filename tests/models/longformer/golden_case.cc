@@ -1,0 +1,160 @@
+#include "tests/models/longformer/golden_case.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "models/config/json_reader.h"
+
+namespace longview::models {
+namespace {
+
+template <typename T>
+T OrDie(absl::StatusOr<T> value) {
+  if (value.ok()) return *std::move(value);
+  std::fprintf(stderr, "golden case: %s\n", value.status().ToString().c_str());
+  std::abort();
+}
+
+std::string GoldenRoot() {
+  const char* root = std::getenv("LONGVIEW_GOLDEN");
+  return root != nullptr ? root : LONGVIEW_GOLDEN_DIR;
+}
+
+template <typename T>
+std::vector<double> As(const TensorView& tensor) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    T value;
+    std::memcpy(&value, tensor.data + i * sizeof(T), sizeof(T));
+    values.push_back(static_cast<double>(value));
+  }
+  return values;
+}
+
+std::vector<double> Doubles(const TensorView& tensor) {
+  if (tensor.dtype == DType::kF64) return As<double>(tensor);
+  if (tensor.dtype == DType::kF32) return As<float>(tensor);
+  std::fprintf(stderr, "golden case: %s has an unexpected type\n", tensor.name.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+GoldenCase::GoldenCase(const std::string& name, const std::string& family)
+    : root_(GoldenRoot() + "/" + family + "/" + name),
+      description_(OrDie(ReadJsonFile(root_ + "/case.json"))),
+      inputs_(OrDie(Checkpoint::Open(root_ + "/inputs.safetensors"))),
+      expected_(OrDie(Checkpoint::Open(root_ + "/expected.safetensors"))) {}
+
+std::string GoldenCase::directory(const std::string& model) const { return root_ + "/" + model; }
+
+std::unique_ptr<Model> GoldenCase::Load(const std::string& dtype, const std::string& model) const {
+  return OrDie(LoadModel(directory(model), {.dtype = dtype, .device = "cpu"}));
+}
+
+double GoldenCase::tolerance(const std::string& key) const {
+  return description_["tolerance"][key];
+}
+
+nlohmann::json GoldenCase::Texts() const {
+  return OrDie(ParseJson(OrDie(ReadFile(root_ + "/texts.json", 1 << 26)), "texts.json"));
+}
+
+std::vector<int64_t> GoldenCase::Integers(const std::string& name) const {
+  const TensorView* tensor = inputs_->Find(name);
+  if (tensor == nullptr || tensor->dtype != DType::kI64) {
+    std::fprintf(stderr, "golden case: no integer input %s\n", name.c_str());
+    std::abort();
+  }
+  std::vector<int64_t> values(static_cast<size_t>(tensor->elements()));
+  std::memcpy(values.data(), tensor->data, tensor->bytes);
+  return values;
+}
+
+std::vector<double> GoldenCase::Expected(const std::string& name) const {
+  const TensorView* tensor = expected_->Find(name + ".f64");
+  if (tensor == nullptr) tensor = expected_->Find(name);
+  if (tensor == nullptr) {
+    std::fprintf(stderr, "golden case: nothing expected for %s\n", name.c_str());
+    std::abort();
+  }
+  return Doubles(*tensor);
+}
+
+int GoldenCase::items() const {
+  int count = 0;
+  while (HasInput("input_ids." + std::to_string(count))) ++count;
+  return count;
+}
+
+TokenInput GoldenCase::Tokens(int item) const {
+  const std::string suffix = "." + std::to_string(item);
+  TokenInput tokens;
+  for (const int64_t id : Integers("input_ids" + suffix)) {
+    tokens.ids.push_back(static_cast<int32_t>(id));
+  }
+  if (HasInput("attention_mask" + suffix)) {
+    for (const int64_t bit : Integers("attention_mask" + suffix)) {
+      tokens.attention_mask.push_back(static_cast<uint8_t>(bit));
+    }
+  }
+  if (HasInput("global_attention_mask" + suffix)) {
+    tokens.global_mask.emplace();
+    for (const int64_t bit : Integers("global_attention_mask" + suffix)) {
+      tokens.global_mask->push_back(static_cast<uint8_t>(bit));
+    }
+  }
+  return tokens;
+}
+
+std::vector<Answer> RunBatch(const Model& model, const std::vector<Request>& requests) {
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> borrowed;
+  for (const Request& request : requests) {
+    absl::StatusOr<std::unique_ptr<Item>> item = model.Prepare(request);
+    EXPECT_TRUE(item.ok()) << item.status();
+    if (!item.ok()) return std::vector<Answer>(requests.size());
+    items.push_back(*std::move(item));
+    borrowed.push_back(items.back().get());
+  }
+  const std::unique_ptr<Run> run = model.Begin(borrowed);
+  while (run->Advance()) {
+  }
+  std::vector<Answer> answers;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    absl::StatusOr<Answer> answer = run->Take(static_cast<int>(i));
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    answers.push_back(answer.ok() ? *std::move(answer) : Answer{});
+  }
+  return answers;
+}
+
+Answer RunAlone(const Model& model, const Request& request) {
+  return RunBatch(model, {request})[0];
+}
+
+double LargestDifference(std::span<const float> got, const std::vector<double>& want) {
+  if (got.size() != want.size()) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double difference = std::abs(got[i] - want[i]);
+    if (!(difference <= largest)) largest = difference;  // NaN stays.
+  }
+  return largest;
+}
+
+Request TokenRequest(Task task, TokenInput tokens, std::vector<std::string> tensors) {
+  Request request;
+  request.task = task;
+  request.tokens = std::move(tokens);
+  request.tensors = std::move(tensors);
+  request.typed = false;
+  return request;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,51 @@
+// A fixture of tests/golden/longformer: its model, inputs and expected outputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/checkpoint/checkpoint.h"
+#include "models/model.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+
+// Aborts the test binary with a message if a file of the case is missing or broken.
+class GoldenCase {
+ public:
+  explicit GoldenCase(const std::string& name, const std::string& family = "longformer");
+
+  const nlohmann::json& description() const { return description_; }
+  std::string directory(const std::string& model = "model") const;
+  std::unique_ptr<Model> Load(const std::string& dtype, const std::string& model = "model") const;
+  double tolerance(const std::string& key) const;
+  nlohmann::json Texts() const;  // texts.json
+
+  bool HasInput(const std::string& name) const { return inputs_->Find(name) != nullptr; }
+  std::vector<int64_t> Integers(const std::string& name) const;
+  // The double-precision run where the case has one, else the fp32 one.
+  std::vector<double> Expected(const std::string& name) const;
+  bool Expects(const std::string& name) const { return expected_->Find(name) != nullptr; }
+
+  // input_ids.N with its masks; items counts N.
+  TokenInput Tokens(int item) const;
+  int items() const;
+
+ private:
+  std::string root_;
+  nlohmann::json description_;
+  std::optional<Checkpoint> inputs_, expected_;
+};
+
+// Prepares, runs as one batch, takes all; failures are test failures.
+std::vector<Answer> RunBatch(const Model& model, const std::vector<Request>& requests);
+Answer RunAlone(const Model& model, const Request& request);
+
+// Largest absolute difference; infinity if the sizes differ.
+double LargestDifference(std::span<const float> got, const std::vector<double>& want);
+
+Request TokenRequest(Task task, TokenInput tokens, std::vector<std::string> tensors);
+
+}  // namespace longview::models

@@ -124,10 +124,11 @@ void ReadSizes(JsonReader& reader, LongformerConfig& config) {
   config.pad = read("pad_token_id", 1, 0, kLarge);
   config.sep = read("sep_token_id", 2, 0, kLarge);
   config.norm_eps = static_cast<float>(reader.NumberOr("layer_norm_eps", 1e-12));
+  if (!reader.status().ok()) return;
   if (config.width % config.heads != 0) {
     reader.Refuse("hidden_size", absl::StrCat("a multiple of num_attention_heads, ", config.heads));
   }
-  if (config.heads > 0 && config.width / config.heads > 128) {
+  if (config.width / config.heads > 128) {
     reader.Refuse("num_attention_heads", "heads of at most 128 channels");
   }
   if (config.pad >= config.vocab) {

@@ -1,0 +1,158 @@
+// The same document alone and in any company: equal bits, in both compute types; what others wait
+// for, drop or mark global does not matter.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/models/longformer/golden_case.h"
+
+namespace longview::models {
+namespace {
+
+struct Setting {
+  const char* golden;
+  Task task;
+  const char* tensor;
+  const char* dtype;
+};
+
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.golden << " " << setting.dtype;
+}
+
+// Random documents of a task, with and without global tokens and holes.
+TokenInput RandomTokens(Task task, int max_tokens, std::mt19937& random) {
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  TokenInput tokens;
+  const int count = pick(task == Task::kQuestionAnswering ? 8 : 1, std::min(max_tokens, 300));
+  for (int i = 0; i < count; ++i) tokens.ids.push_back(pick(4, 90));
+  if (task == Task::kQuestionAnswering) {
+    tokens.ids[pick(1, 5)] = 2;
+    tokens.ids.back() = 2;
+  }
+  if (pick(0, 3) == 0) {
+    tokens.attention_mask.assign(count, 1);
+    for (int i = 1; i < count; ++i) tokens.attention_mask[i] = pick(0, 9) != 0;
+  }
+  if (pick(0, 2) == 0) {
+    tokens.global_mask.emplace(count, uint8_t{0});
+    const int globals = pick(0, 6);
+    for (int i = 0; i < globals; ++i) (*tokens.global_mask)[pick(0, count - 1)] = 1;
+  }
+  return tokens;
+}
+
+class CompanyTest : public testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override {
+    model_ = GoldenCase(GetParam().golden).Load(GetParam().dtype);
+    if (model_->info().dtype != GetParam().dtype) {
+      GTEST_SKIP() << "computes in " << model_->info().dtype;
+    }
+  }
+
+  Request RandomRequest() {
+    Request request = TokenRequest(
+        GetParam().task, RandomTokens(GetParam().task, model_->info().max_tokens, random_),
+        {GetParam().tensor});
+    // Some want every row of the last layer.
+    if (random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
+    return request;
+  }
+
+  std::unique_ptr<Model> model_;
+  std::mt19937 random_{17};
+};
+
+TEST_P(CompanyTest, AloneAndInRandomBatches) {
+  constexpr int kDocuments = 12, kBatches = 15;
+  std::vector<Request> requests;
+  std::vector<Answer> alone;
+  for (int i = 0; i < kDocuments; ++i) {
+    requests.push_back(RandomRequest());
+    alone.push_back(RunAlone(*model_, requests.back()));
+  }
+  for (int batch = 0; batch < kBatches; ++batch) {
+    std::vector<int> members;
+    const int size = 1 + static_cast<int>(random_() % 8);
+    for (int i = 0; i < size; ++i) members.push_back(static_cast<int>(random_() % kDocuments));
+    std::vector<Request> together;
+    for (const int member : members) together.push_back(requests[member]);
+    const std::vector<Answer> answers = RunBatch(*model_, together);
+    for (size_t i = 0; i < members.size(); ++i) {
+      const Answer& want = alone[members[i]];
+      ASSERT_EQ(answers[i].tensors.size(), want.tensors.size());
+      for (size_t t = 0; t < want.tensors.size(); ++t) {
+        ASSERT_EQ(answers[i].tensors[t].data, want.tensors[t].data)
+            << "document " << members[i] << " in batch " << batch << ", " << want.tensors[t].name;
+      }
+    }
+  }
+}
+
+TEST_P(CompanyTest, DroppedItemsLeaveWithoutATrace) {
+  constexpr int kItems = 5;
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> borrowed;
+  std::vector<Answer> alone;
+  for (int i = 0; i < kItems; ++i) {
+    const Request request = RandomRequest();
+    alone.push_back(RunAlone(*model_, request));
+    items.push_back(*model_->Prepare(request));
+    borrowed.push_back(items.back().get());
+  }
+  for (const int drop_before : {0, 1}) {
+    const auto run = model_->Begin(borrowed);
+    int step = 0;
+    bool more = true;
+    while (more) {
+      if (step == drop_before) {
+        run->Drop(0);
+        run->Drop(3);
+      }
+      more = run->Advance();
+      ++step;
+    }
+    for (int i = 0; i < kItems; ++i) {
+      const absl::StatusOr<Answer> answer = run->Take(i);
+      const bool dropped = step > drop_before && (i == 0 || i == 3);
+      if (dropped) {
+        EXPECT_FALSE(answer.ok());
+        continue;
+      }
+      ASSERT_TRUE(answer.ok()) << answer.status();
+      EXPECT_EQ(answer->tensors.at(0).data, alone[i].tensors.at(0).data) << "item " << i;
+    }
+  }
+}
+
+TEST_P(CompanyTest, ABatchThatEverybodyLeftEnds) {
+  const std::unique_ptr<Item> item = *model_->Prepare(RandomRequest());
+  const Item* const items[] = {item.get()};
+  const auto run = model_->Begin(items);
+  run->Drop(0);
+  while (run->Advance()) {
+  }
+  EXPECT_FALSE(run->Take(0).ok());
+}
+
+constexpr Setting kSettings[] = {
+    {"classification", Task::kTextClassification, "logits", "fp32"},
+    {"classification", Task::kTextClassification, "logits", "bf16"},
+    {"dilated", Task::kTextClassification, "logits", "fp32"},
+    {"head64_window128", Task::kTextClassification, "logits", "fp32"},
+    {"head64_window128", Task::kTextClassification, "logits", "bf16"},
+    {"question_answering", Task::kQuestionAnswering, "start_logits", "fp32"},
+    {"question_answering", Task::kQuestionAnswering, "start_logits", "bf16"},
+    {"embeddings", Task::kEmbedding, "embedding", "fp32"},
+    {"masked_lm", Task::kFillMask, "logits", "bf16"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Settings, CompanyTest, testing::ValuesIn(kSettings), [](const auto& info) {
+  return std::string(info.param.golden) + "_" + info.param.dtype;
+});
+
+}  // namespace
+}  // namespace longview::models

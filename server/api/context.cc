@@ -78,6 +78,18 @@ absl::Status CheckAnswerSize(const ApiContext& context, size_t bytes) {
                    {.reason = "ANSWER_TOO_LARGE"});
 }
 
+absl::Status WithParam(const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kInvalidArgument) return status;
+  ErrorDetail detail = GetErrorDetail(status);
+  const std::string message(status.message());
+  const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  if (!detail.param.empty() || end == 0 || end == std::string::npos || message[end] != ':') {
+    return status;
+  }
+  detail.param = message.substr(0, end);
+  return MakeError(status.code(), message, detail);
+}
+
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status) {
   absl::Status out(status.code(), absl::StrCat(std::string(prefix), std::string(status.message())));
   status.ForEachPayload(

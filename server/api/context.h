@@ -44,6 +44,10 @@ absl::Status BadField(std::string_view field, std::string_view problem);
 // INVALID_ARGUMENT if an answer of `bytes` is over max_message_bytes.
 absl::Status CheckAnswerSize(const ApiContext& context, size_t bytes);
 
+// The model's refusals begin with the field they are about, "top_k: ...". Makes that field
+// the detail's param if no other is there.
+absl::Status WithParam(const absl::Status& status);
+
 // `status` with `prefix` in front of its message; reason, delay and field stay.
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status);
 

@@ -11,6 +11,7 @@
 #include "server/api/infer_outputs.h"
 #include "server/api/infer_parameters.h"
 #include "server/api/tensor_encode.h"
+#include "server/errors.h"
 
 namespace longview::server {
 namespace {
@@ -52,6 +53,15 @@ absl::Status PrepareItems(const ApiContext& context, const ModelInferRequest& re
 }
 
 int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
+
+// Models call token ids by the name of the typed API; this protocol's is input_ids.
+absl::Status InTensorNames(const absl::Status& status) {
+  constexpr std::string_view kTyped = "token_ids";
+  const std::string message(status.message());
+  if (!message.starts_with(kTyped)) return status;
+  const std::string renamed = absl::StrCat("input_ids", message.substr(kTyped.size()));
+  return MakeError(status.code(), renamed, GetErrorDetail(status));
+}
 
 // The items of one request on their way; lives until the last has answered.
 class InferJob : public std::enable_shared_from_this<InferJob> {
@@ -106,8 +116,8 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
   void Fail(size_t index, const absl::Status& status) {
     context_.statistics.RequestFailed(model_->name, model_->version,
                                       absl::ToDoubleSeconds(absl::Now() - info_.arrival));
-    const absl::Status named =
-        done_.size() > 1 ? Prefixed(absl::StrCat("item ", index, ": "), status) : status;
+    absl::Status named = WithParam(InTensorNames(status));
+    if (done_.size() > 1) named = Prefixed(absl::StrCat("item ", index, ": "), named);
     reply_(
         context_.recorder.Done(info_, Labels(), named, {.items = static_cast<int>(done_.size())}));
   }

@@ -48,8 +48,8 @@ absl::StatusOr<int64_t> CountElements(std::string_view name, const std::vector<i
   int64_t count = 1;
   for (const int64_t extent : shape) {
     if (extent < 1) {
-      return BadField(FieldOf(name),
-                      absl::StrCat("shape ", ShapeText(shape), " has an extent below 1"));
+      return BadField(FieldOf(name), absl::StrCat("shape ", ShapeText(shape),
+                                                  " has an extent below 1: no items, or 0 tokens"));
     }
     if (extent > kMaxElements / count) {
       return BadField(FieldOf(name), absl::StrCat("shape ", ShapeText(shape), " is too large"));
@@ -123,6 +123,9 @@ absl::Status CheckRaw(const InputTensor& input) {
 absl::StatusOr<InputTensor> ReadInput(const inference::ModelInferRequest::InferInputTensor& tensor,
                                       const models::ModelInfo& info, const std::string* raw) {
   const models::TensorSpec* spec = FindSpec(info.inputs, tensor.name());
+  if (spec == nullptr && tensor.name() == "text") {
+    return BadField(FieldOf(tensor.name()), "the model has no tokenizer; send token ids");
+  }
   if (spec == nullptr) {
     const std::string names = absl::StrJoin(
         info.inputs, ", ", [](std::string* out, const auto& known) { *out += known.name; });

@@ -36,7 +36,7 @@ std::shared_ptr<PendingCall> RunTextCall(ApiContext& context, const CallInfo& in
     if (!completed.ok()) {
       context.statistics.RequestFailed(labels.model, labels.version,
                                        absl::ToDoubleSeconds(absl::Now() - info.arrival));
-      reply(context.recorder.Done(info, labels, completed.status(), {.items = 1}));
+      reply(context.recorder.Done(info, labels, WithParam(completed.status()), {.items = 1}));
       return;
     }
     context.statistics.ItemDone(labels.model, labels.version, *completed);

@@ -28,9 +28,9 @@ template <typename Proto>
 absl::Status ReadDocument(const Proto& in, models::Request& out) {
   const bool has_text = !in.text().empty();
   const bool has_tokens = in.token_ids_size() > 0;
-  if (has_text && has_tokens) return BadField("text", "given together with token_ids; send one");
-  if (!has_text && !has_tokens) {
-    return BadField("text", "0 tokens; text or token_ids is needed and neither was given");
+  if (has_text == has_tokens) {
+    return BadField("text", absl::StrCat("exactly one of text and token_ids is needed; ",
+                                         has_text ? "both were given" : "there are 0 tokens"));
   }
   if (has_text) {
     out.text = in.text();

@@ -51,7 +51,7 @@ const BadRequest kBadRequests[] = {
     {"ZeroTokens",
      R"(model_name: "one" inputs { name: "input_ids" datatype: "INT64" shape: [1,0] })",
      kInvalid,
-     {"[1,0]"}},
+     {"[1,0]", "0 tokens"}},
     {"NegativeExtent",
      R"(model_name: "one" inputs { name: "input_ids" datatype: "INT64" shape: [1,-1] })",
      kInvalid,
@@ -172,7 +172,7 @@ const BadRequest kBadRequests[] = {
      R"(model_name: "one" inputs { name: "input_ids" datatype: "INT64" shape: [1,1]
         contents { int64_contents: 256 } })",
      kInvalid,
-     {"256", "[0, 256)"}},
+     {"input_ids: ", "256", "[0, 256)"}},
     {"SecondItemIsBad",
      R"(model_name: "one" inputs { name: "text" datatype: "BYTES" shape: [2]
         contents { bytes_contents: "fine" bytes_contents: "!prepare" } })",

@@ -54,6 +54,11 @@ TEST_F(TypedErrors, ExactlyOneDocument) {
   ExpectBad(&server::Api::Embed, R"(model: "e" truncate: true)", "text");
 }
 
+TEST_F(TypedErrors, TheModelsRefusalsNameTheirField) {
+  ExpectBad(&server::Api::Classify, R"(model: "one" token_ids: [256])", "token_ids");
+  ExpectBad(&server::Api::Classify, R"(model: "one" text: "!prepare")", "text");
+}
+
 TEST_F(TypedErrors, FieldsThatDoNotGoTogether) {
   ExpectBad(&server::Api::Classify, R"(model: "one" token_ids: [1] text_pair: "b")", "text_pair");
   ExpectBad(&server::Api::Classify, R"(model: "one" text: "a" token_ids_pair: [1])",

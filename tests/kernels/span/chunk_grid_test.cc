@@ -80,83 +80,103 @@ class Reference {
   std::vector<int> row_of_;
 };
 
-void CheckImages(ChunkPattern pattern, std::vector<Map> maps, DType dtype = DType::kFloat32) {
-  std::mt19937 random(13);
-  const int heads = pattern.heads;
-  const int g = pattern.globals;
-  const int w = pattern.chunk;
-  int rows = 0;
-  std::vector<ChunkImage> batch;
-  for (const Map& map : maps) {
-    batch.push_back({rows, map.rows, map.cols});
-    rows += g + map.rows * map.cols;
+constexpr float kScale = 0.18f;
+
+// Tensors and learned tables of a batch of maps.
+struct Stage {
+  Stage(const ChunkPattern& pattern, const std::vector<Map>& maps, DType dtype)
+      : pattern(pattern), random(13) {
+    const int heads = pattern.heads;
+    const int g = pattern.globals;
+    const int w = pattern.chunk;
+    int rows = 0;
+    for (const Map& map : maps) {
+      batch.push_back({rows, map.rows, map.cols});
+      rows += g + map.rows * map.cols;
+    }
+    for (Tensor* tensor : {&q, &k, &v}) {
+      *tensor = Tensor::Random(rows, heads, 32, &random, dtype);
+    }
+    zero = Tensor(1, heads, 32, dtype);
+    local_table = Tensor::Random(heads, 1, (4 * w - 1) * (4 * w - 1), &random);
+    g2l = Tensor::Random(heads, 1, std::max(1, 2 * g), &random);
+    g2g = Tensor::Random(heads, 1, std::max(1, g * g), &random);
+    problem = {&q, 32, kScale, 1, {RowsSource(k, v), RowsSource(k, v)}, {}};
+    if (pattern.rule == ChunkRule::kCyclic) problem.sources.push_back(RowsSource(zero, zero));
+    if (pattern.bias) ExpandTable();
   }
-  const Tensor q = Tensor::Random(rows, heads, 32, &random, dtype);
-  const Tensor k = Tensor::Random(rows, heads, 32, &random, dtype);
-  const Tensor v = Tensor::Random(rows, heads, 32, &random, dtype);
-  const Tensor zero(1, heads, 32, dtype);
-  const Tensor local_table = Tensor::Random(heads, 1, (4 * w - 1) * (4 * w - 1), &random);
-  const Tensor g2l = Tensor::Random(heads, 1, std::max(1, 2 * g), &random);
-  const Tensor g2g = Tensor::Random(heads, 1, std::max(1, g * g), &random);
-  Tensor expanded(heads, 1, 1);
-  const float scale = 0.18f;
-  Problem problem{&q, 32, scale, 1, {RowsSource(k, v), RowsSource(k, v)}, {}};
-  if (pattern.rule == ChunkRule::kCyclic) problem.sources.push_back(RowsSource(zero, zero));
-  if (pattern.bias) {
+
+  void ExpandTable() {
     const std::vector<int32_t> entries = PlanChunkGrid(pattern, batch).bias_rows;
-    expanded = Tensor(heads, 1, static_cast<int>(entries.size()));
+    expanded = Tensor(pattern.heads, 1, static_cast<int>(entries.size()));
     for (size_t i = 0; i < entries.size(); ++i) {
-      for (int h = 0; h < heads; ++h) expanded.SetAt(h, 0, i, local_table.At(h, 0, entries[i]));
+      for (int h = 0; h < pattern.heads; ++h) {
+        expanded.SetAt(h, 0, i, local_table.At(h, 0, entries[i]));
+      }
     }
     problem.tables = {AddedTable(expanded), AddedTable(g2l), AddedTable(g2g)};
   }
-  for (size_t s = 0; s < maps.size(); ++s) {
-    const Reference reference(pattern, maps[s], batch[s].row0);
-    std::vector<std::pair<int, int>> place(g + maps[s].rows * maps[s].cols, {-1, -1});
-    for (int x = 0; x < maps[s].rows; ++x) {
-      for (int y = 0; y < maps[s].cols; ++y) {
-        place[reference.Row(x, y) - batch[s].row0] = {x, y};
-      }
-    }
-    const auto bias = [&](const Tensor& table, int entry, int h) {
-      return pattern.bias ? double{table.At(h, 0, entry)} : 0.0;
+
+  double Bias(const Tensor& table, int entry, int h) const {
+    return pattern.bias ? double{table.At(h, 0, entry)} : 0.0;
+  }
+
+  // Row `row` of the image whose rows start at row0; place[i] is row0 + i's map position.
+  NaiveRow Expected(const Reference& reference, const std::vector<std::pair<int, int>>& place,
+                    int row0, int row, int h) const {
+    NaiveRow naive;
+    const int g = pattern.globals;
+    const int t = row - row0;
+    const auto add = [&](int key, double bias) {
+      naive.Add(kScale * Dot(q, row, h, k, key, h) + bias, v, key, h);
     };
-    const auto definition = [&](int row, int h) {
-      NaiveRow naive;
-      const int t = row - batch[s].row0;
-      const auto [x, y] = place[t];
-      const auto add = [&](int key, double extra) {
-        naive.Add(scale * Dot(q, row, h, k, key, h) + extra, v, key, h);
-      };
-      for (int j = 0; j < g; ++j) {
-        const double extra = t < g                 ? bias(g2g, t * g + j, h)
-                             : pattern.only_global ? 0.0
-                                                   : bias(g2l, g + j, h);
-        add(batch[s].row0 + j, extra);
+    if (t < g) {
+      for (int j = 0; j < static_cast<int>(place.size()); ++j) {
+        add(row0 + j, j < g ? Bias(g2g, t * g + j, h) : Bias(g2l, t, h));
       }
-      if (t < g) {
-        for (int j = g; j < static_cast<int>(place.size()); ++j) {
-          add(batch[s].row0 + j, bias(g2l, t, h));
-        }
-        return naive;
-      }
-      if (pattern.only_global) return naive;
-      reference.LocalKeys(x, y, [&](int key, int dx, int dy) {
-        const double extra = bias(local_table, (dx + 2 * w - 1) * (4 * w - 1) + dy + 2 * w - 1, h);
-        if (key >= 0) {
-          add(key, extra);
-        } else {
-          naive.Add(extra, zero, 0, h);
-        }
-      });
       return naive;
-    };
+    }
+    for (int j = 0; j < g; ++j) {
+      add(row0 + j, pattern.only_global ? 0.0 : Bias(g2l, g + j, h));
+    }
+    if (pattern.only_global) return naive;
+    const int w = pattern.chunk;
+    reference.LocalKeys(place[t].first, place[t].second, [&](int key, int dx, int dy) {
+      const int entry = (dx + 2 * w - 1) * (4 * w - 1) + dy + 2 * w - 1;
+      if (key >= 0) {
+        add(key, Bias(local_table, entry, h));
+      } else {
+        naive.Add(Bias(local_table, entry, h), zero, 0, h);
+      }
+    });
+    return naive;
+  }
+
+  const ChunkPattern& pattern;
+  std::mt19937 random;
+  std::vector<ChunkImage> batch;
+  Tensor q{0, 1, 1}, k = q, v = q, zero = q, local_table = q, g2l = q, g2g = q, expanded = q;
+  Problem problem;
+};
+
+void CheckImages(ChunkPattern pattern, const std::vector<Map>& maps,
+                 DType dtype = DType::kFloat32) {
+  const Stage stage(pattern, maps, dtype);
+  for (size_t s = 0; s < maps.size(); ++s) {
+    const int row0 = stage.batch[s].row0;
+    const Reference reference(pattern, maps[s], row0);
+    std::vector<std::pair<int, int>> place(pattern.globals + maps[s].rows * maps[s].cols);
+    for (int x = 0; x < maps[s].rows; ++x) {
+      for (int y = 0; y < maps[s].cols; ++y) place[reference.Row(x, y) - row0] = {x, y};
+    }
     CheckPlanOutputs(
         [&](int tile_rows) {
-          pattern.tile_rows = tile_rows;
-          return PlanChunkGrid(pattern, batch).plan;
+          ChunkPattern tiled = pattern;
+          tiled.tile_rows = tile_rows;
+          return PlanChunkGrid(tiled, stage.batch).plan;
         },
-        problem, testing::Range(batch[s].row0, static_cast<int>(place.size())), definition);
+        stage.problem, testing::Range(row0, static_cast<int>(place.size())),
+        [&](int row, int h) { return stage.Expected(reference, place, row0, row, h); });
   }
 }
 

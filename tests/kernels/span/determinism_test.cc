@@ -82,101 +82,104 @@ struct Family {
   int projected_source = -1;
 };
 
-std::vector<Family> Families() {
-  const auto band = [](std::vector<int32_t> dilation, int right) {
-    return [=](const Documents& documents, const std::vector<Placed>& batch, int tile_rows) {
-      BandPattern pattern;
-      pattern.heads = kHeads;
-      pattern.window_left = 70;
-      pattern.window_right = right;
-      pattern.dilation = dilation;
-      pattern.tile_rows = tile_rows;
-      std::vector<BandSequence> sequences;
-      for (const Placed& placed : batch) {
-        sequences.push_back({placed.row0, documents.lengths[placed.document],
-                             documents.roles[placed.document], nullptr, 0});
-      }
-      return PlanBand(pattern, sequences);
-    };
-  };
-  const auto full = [](const Documents& documents, const std::vector<Placed>& batch,
-                       int tile_rows) {
-    FullPattern pattern;
+using Batch = std::vector<Placed>;
+
+Family Band(const char* name, std::vector<int32_t> dilation, int right) {
+  const auto plan = [=](const Documents& documents, const Batch& batch, int tile_rows) {
+    BandPattern pattern;
     pattern.heads = kHeads;
-    pattern.causal = true;
+    pattern.window_left = 70;
+    pattern.window_right = right;
+    pattern.dilation = dilation;
     pattern.tile_rows = tile_rows;
-    std::vector<FullSequence> sequences;
+    std::vector<BandSequence> sequences;
+    for (const Placed& placed : batch) {
+      sequences.push_back({placed.row0, documents.lengths[placed.document],
+                           documents.roles[placed.document], nullptr, 0});
+    }
+    return PlanBand(pattern, sequences);
+  };
+  return {name, plan};
+}
+
+Family Chunks(const char* name, ChunkRule rule) {
+  const auto plan = [=](const Documents& documents, const Batch& batch, int tile_rows) {
+    ChunkPattern pattern;
+    pattern.heads = kHeads;
+    pattern.chunk = 7;
+    pattern.rule = rule;
+    pattern.tile_rows = tile_rows;
+    std::vector<ChunkImage> images;
     for (const Placed& placed : batch) {
       const int n = documents.lengths[placed.document];
-      sequences.push_back({placed.row0, n, placed.row0, n, {}, 0, 0});
+      images.push_back({placed.row0, MapRows(n), n / MapRows(n)});
     }
-    return PlanFull(pattern, sequences);
+    return PlanChunkGrid(pattern, images).plan;
   };
-  const auto segments = [](const Documents& documents, const std::vector<Placed>& batch,
-                           int tile_rows) {
-    std::vector<SegmentSequence> sequences;
-    for (size_t s = 0; s < batch.size(); ++s) {
-      sequences.push_back({batch[s].row0,
-                           documents.lengths[batch[s].document],
-                           static_cast<int32_t>(s) * kProjected,
-                           kProjected,
-                           {}});
-    }
-    return PlanSegments({kHeads, 20, 10, tile_rows}, sequences);
-  };
-  const auto slices = [](const Documents& documents, const std::vector<Placed>& batch,
-                         int tile_rows) {
-    SlicePattern pattern;
-    pattern.heads = kHeads;
-    pattern.slice = 25;
-    pattern.extension = 10;
-    pattern.positions = false;
-    pattern.tile_rows = tile_rows;
-    std::vector<SliceSequence> sequences;
-    for (const Placed& placed : batch) {
-      sequences.push_back({placed.row0, documents.lengths[placed.document], {}});
-    }
-    return PlanSlices(pattern, sequences);
-  };
-  const auto chunks = [](ChunkRule rule) {
-    return [=](const Documents& documents, const std::vector<Placed>& batch, int tile_rows) {
-      ChunkPattern pattern;
-      pattern.heads = kHeads;
-      pattern.chunk = 7;
-      pattern.rule = rule;
-      pattern.tile_rows = tile_rows;
-      std::vector<ChunkImage> images;
-      for (const Placed& placed : batch) {
-        const int n = documents.lengths[placed.document];
-        images.push_back({placed.row0, MapRows(n), n / MapRows(n)});
-      }
-      return PlanChunkGrid(pattern, images).plan;
-    };
-  };
-  const auto windows = [](const Documents& documents, const std::vector<Placed>& batch,
-                          int tile_rows) {
-    WindowGridPattern pattern;
-    pattern.heads = kHeads;
-    pattern.window = 4;
-    pattern.extension = 2;
-    pattern.tile_rows = tile_rows;
-    std::vector<WindowImage> images;
-    for (size_t s = 0; s < batch.size(); ++s) {
-      const int n = documents.lengths[batch[s].document];
-      images.push_back({batch[s].row0, MapRows(n), n / MapRows(n),
-                        static_cast<int32_t>(s) * kProjected, kProjected});
-    }
-    return PlanWindowGrid(pattern, images).plan;
-  };
-  return {{"band", band({}, 70), -1},
-          {"chunks", chunks(ChunkRule::kChunks), -1},
-          {"exact chunks", chunks(ChunkRule::kExact), -1},
-          {"window grids", windows, 1},
-          {"causal band", band({}, 0), -1},
-          {"dilated band", band({1, 3, 3}, 70), -1},
-          {"causal", full, -1},
-          {"segments", segments, 0},
-          {"slices", slices, -1}};
+  return {name, plan};
+}
+
+Plan PlanCausal(const Documents& documents, const Batch& batch, int tile_rows) {
+  FullPattern pattern;
+  pattern.heads = kHeads;
+  pattern.causal = true;
+  pattern.tile_rows = tile_rows;
+  std::vector<FullSequence> sequences;
+  for (const Placed& placed : batch) {
+    const int n = documents.lengths[placed.document];
+    sequences.push_back({placed.row0, n, placed.row0, n, {}, 0, 0});
+  }
+  return PlanFull(pattern, sequences);
+}
+
+Plan PlanText(const Documents& documents, const Batch& batch, int tile_rows) {
+  std::vector<SegmentSequence> sequences;
+  for (size_t s = 0; s < batch.size(); ++s) {
+    const int n = documents.lengths[batch[s].document];
+    sequences.push_back({batch[s].row0, n, static_cast<int>(s) * kProjected, kProjected, {}});
+  }
+  return PlanSegments({kHeads, 20, 10, tile_rows}, sequences);
+}
+
+Plan PlanLocalSlices(const Documents& documents, const Batch& batch, int tile_rows) {
+  SlicePattern pattern;
+  pattern.heads = kHeads;
+  pattern.slice = 25;
+  pattern.extension = 10;
+  pattern.positions = false;
+  pattern.tile_rows = tile_rows;
+  std::vector<SliceSequence> sequences;
+  for (const Placed& placed : batch) {
+    sequences.push_back({placed.row0, documents.lengths[placed.document], {}});
+  }
+  return PlanSlices(pattern, sequences);
+}
+
+Plan PlanWindows(const Documents& documents, const Batch& batch, int tile_rows) {
+  WindowGridPattern pattern;
+  pattern.heads = kHeads;
+  pattern.window = 4;
+  pattern.extension = 2;
+  pattern.tile_rows = tile_rows;
+  std::vector<WindowImage> images;
+  for (size_t s = 0; s < batch.size(); ++s) {
+    const int n = documents.lengths[batch[s].document];
+    images.push_back(
+        {batch[s].row0, MapRows(n), n / MapRows(n), static_cast<int>(s) * kProjected, kProjected});
+  }
+  return PlanWindowGrid(pattern, images).plan;
+}
+
+std::vector<Family> Families() {
+  return {Band("band", {}, 70),
+          Band("causal band", {}, 0),
+          Band("dilated band", {1, 3, 3}, 70),
+          Chunks("chunks", ChunkRule::kChunks),
+          Chunks("exact chunks", ChunkRule::kExact),
+          {"causal", PlanCausal},
+          {"segments", PlanText, 0},
+          {"slices", PlanLocalSlices},
+          {"window grids", PlanWindows, 1}};
 }
 
 Tensor RunBatch(const Family& family, const Documents& documents, std::vector<int> order, Isa isa,

@@ -125,6 +125,36 @@ struct Stage {
   std::vector<int> first_row;
 };
 
+// Row `row` at position t of stream s, straight from the definition.
+NaiveRow Expected(const Stage& stage, const PagedPattern& pattern, const Tensor& r_w,
+                  const Tensor& r_r, size_t s, int row, int t, int h) {
+  const auto dot = [&](const Tensor* add, const Tensor& with, int with_row, int with_head) {
+    double sum = 0.0;
+    for (int d = 0; d < kDim; ++d) {
+      const double q = stage.q.At(row, h, d) + (add == nullptr ? 0.0 : add->At(0, h, d));
+      sum += q * with.At(with_row, with_head, d);
+    }
+    return sum;
+  };
+  const int kv = h * kKvHeads / kHeads;
+  const int finished = pattern.rank * (t / pattern.segment);
+  NaiveRow naive;
+  for (int j = 0; j < finished; ++j) {
+    const int key = stage.first_row[s] * pattern.rank + j;
+    double score = dot(nullptr, stage.pk, key, kv);
+    if (pattern.page_table >= 0) score += dot(nullptr, stage.page_table, finished - 1 - j, h);
+    naive.Add(kScale * score, stage.pv, key, kv);
+  }
+  const bool biased = pattern.window_table >= 0;
+  for (int p = pattern.window == 0 ? 0 : std::max(0, t - pattern.window + 1); p <= t; ++p) {
+    const int key = stage.first_row[s] + p;
+    double score = dot(biased ? &r_w : nullptr, stage.k, key, kv);
+    if (biased) score += dot(&r_r, stage.window_table, t - p, h);
+    naive.Add(kScale * score, stage.v, key, kv);
+  }
+  return naive;
+}
+
 void CheckStreams(PagedPattern pattern, const std::vector<Stream>& streams,
                   DType dtype = DType::kFloat32) {
   std::mt19937 random(4);
@@ -135,7 +165,6 @@ void CheckStreams(PagedPattern pattern, const std::vector<Stream>& streams,
     SCOPED_TRACE(IsaName(isa));
     const Stage stage(pattern, streams, dtype, PanelDType(isa));
     pattern.tile_rows = TileRows(isa);
-    const Plan plan = PlanPaged(pattern, stage.batch);
     Tensor out(stage.q.rows(), kHeads, kDim, dtype);
     Call call = testing::MakeCall(stage.q, &out, kScale);
     call.kv_group = kHeads / kKvHeads;
@@ -144,45 +173,17 @@ void CheckStreams(PagedPattern pattern, const std::vector<Stream>& streams,
     tables[0].dot_add = static_cast<const float*>(r_r.data());
     call.sources = sources;
     call.tables = tables;
-    testing::RunChecked(plan, call, isa, 2);
-    const auto dot = [&](int row, int h, const Tensor* add, const Tensor& with, int with_row,
-                         int with_head) {
-      double sum = 0.0;
-      for (int d = 0; d < kDim; ++d) {
-        const double q = stage.q.At(row, h, d) + (add == nullptr ? 0.0 : add->At(0, h, d));
-        sum += q * with.At(with_row, with_head, d);
-      }
-      return sum;
-    };
+    testing::RunChecked(PlanPaged(pattern, stage.batch), call, isa, 2);
     for (size_t s = 0; s < streams.size(); ++s) {
-      for (int i = 0; i < streams[s].tokens; ++i) {
-        const int t = streams[s].start + i;
-        const int row = stage.batch[s].query_row0 + i;
-        for (int h = 0; h < kHeads; ++h) {
-          const int kv = h / call.kv_group;
-          NaiveRow naive;
-          const int done = t / pattern.segment;
-          for (int j = 0; j < pattern.rank * done; ++j) {
-            const int key = stage.first_row[s] * pattern.rank + j;
-            double score = dot(row, h, nullptr, stage.pk, key, kv);
-            const int distance = pattern.rank * done - 1 - j;
-            if (pattern.page_table >= 0) {
-              score += dot(row, h, nullptr, stage.page_table, distance, h);
-            }
-            naive.Add(kScale * score, stage.pv, key, kv);
-          }
-          for (int p = pattern.window == 0 ? 0 : std::max(0, t - pattern.window + 1); p <= t; ++p) {
-            const int key = stage.first_row[s] + p;
-            const bool biased = pattern.window_table >= 0;
-            double score = dot(row, h, biased ? &r_w : nullptr, stage.k, key, kv);
-            if (biased) score += dot(row, h, &r_r, stage.window_table, t - p, h);
-            naive.Add(kScale * score, stage.v, key, kv);
-          }
-          const std::vector<double> want = naive.Finish(kDim);
-          for (int d = 0; d < kDim; ++d) {
-            ASSERT_NEAR(out.At(row, h, d), want[d], 2 * testing::Tolerance(isa, dtype))
-                << "stream " << s << " t " << t << " head " << h;
-          }
+      for (int i = 0; i < streams[s].tokens * kHeads; ++i) {
+        const int row = stage.batch[s].query_row0 + i / kHeads;
+        const int t = streams[s].start + i / kHeads;
+        const int h = i % kHeads;
+        const std::vector<double> want =
+            Expected(stage, pattern, r_w, r_r, s, row, t, h).Finish(kDim);
+        for (int d = 0; d < kDim; ++d) {
+          ASSERT_NEAR(out.At(row, h, d), want[d], 2 * testing::Tolerance(isa, dtype))
+              << "stream " << s << " t " << t << " head " << h;
         }
       }
     }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "tests/kernels/support/check.h"
 
 namespace longview::kernels {
@@ -14,53 +17,54 @@ using testing::Problem;
 using testing::RowsSource;
 using testing::Tensor;
 
-void CheckSchedule(SchedulePattern pattern, std::vector<int> lengths) {
-  std::mt19937 random(55);
-  const int l = pattern.segment;
-  const int r = pattern.rank;
-  const int heads = pattern.heads;
-  int rows = 0;
-  int segments = 0;
-  int longest = 0;
-  std::vector<ScheduleSequence> batch;
-  for (const int n : lengths) {
-    batch.push_back({rows, n, segments, segments});
-    rows += n;
-    segments += n / l * r;
-    longest = std::max(longest, n);
+constexpr float kScale = 0.25f;
+
+struct Stage {
+  Stage(const SchedulePattern& pattern, const std::vector<int>& lengths) : pattern(pattern) {
+    std::mt19937 random(55);
+    int segments = 0;
+    int longest = 0;
+    for (const int n : lengths) {
+      batch.push_back({rows, n, segments, segments});
+      rows += n;
+      segments += n / pattern.segment * pattern.rank;
+      longest = std::max(longest, n);
+    }
+    const auto fill = [&](std::initializer_list<Tensor*> tensors, int count) {
+      for (Tensor* tensor : tensors) {
+        *tensor = Tensor::Random(count, pattern.heads, 16, &random);
+      }
+    };
+    fill({&q, &k, &v}, rows);
+    fill({&early_k, &early_v, &late_k, &late_v}, segments + 1);
+    fill({&segment0_k, &segment0_v, &window0_k, &window0_v}, 1);
+    fill({&window_table}, pattern.window);
+    fill({&segment_table}, ((longest + pattern.memory) / pattern.segment + 1) * pattern.rank);
+    problem = {&q,
+               16,
+               kScale,
+               1,
+               {RowsSource(segment0_k, segment0_v), RowsSource(early_k, early_v),
+                RowsSource(late_k, late_v), RowsSource(window0_k, window0_v), RowsSource(k, v)},
+               {DottedTable(window_table), DottedTable(segment_table)}};
   }
-  const auto make = [&](int count) { return Tensor::Random(count, heads, 16, &random); };
-  const Tensor q = make(rows), k = make(rows), v = make(rows);
-  const Tensor early_k = make(segments + 1), early_v = make(segments + 1);
-  const Tensor late_k = make(segments + 1), late_v = make(segments + 1);
-  const Tensor segment0_k = make(1), segment0_v = make(1);
-  const Tensor window0_k = make(1), window0_v = make(1);
-  const Tensor window_table = make(pattern.window);
-  const Tensor segment_table = make((longest + pattern.memory) / l * r + r);
-  const float scale = 0.25f;
-  const Problem problem{
-      &q,
-      16,
-      scale,
-      1,
-      {RowsSource(segment0_k, segment0_v), RowsSource(early_k, early_v), RowsSource(late_k, late_v),
-       RowsSource(window0_k, window0_v), RowsSource(k, v)},
-      {DottedTable(window_table), DottedTable(segment_table)}};
-  const auto definition = [&](int row, int h) {
+
+  NaiveRow Expected(int row, int h) const {
     size_t s = 0;
     while (row >= batch[s].row0 + batch[s].tokens) ++s;
     const int t = row - batch[s].row0;
+    const int l = pattern.segment;
+    const int r = pattern.rank;
     const int block = t / pattern.block * pattern.block;
-    const int oldest = (block - pattern.memory) / l;
     NaiveRow naive;
-    for (int c = oldest; c < t / l; ++c) {
+    for (int c = (block - pattern.memory) / l; c < t / l; ++c) {
       for (int j = 0; j < r; ++j) {
         const bool late = c >= block / l;
         const Tensor& key = c < 0 ? segment0_k : late ? late_k : early_k;
         const Tensor& value = c < 0 ? segment0_v : late ? late_v : early_v;
         const int at = c < 0 ? 0 : batch[s].early_row0 + c * r + j;
         const int id = r * (t / l - c) - 1 - j;
-        naive.Add(scale * (Dot(q, row, h, key, at, h) + Dot(q, row, h, segment_table, id, h)),
+        naive.Add(kScale * (Dot(q, row, h, key, at, h) + Dot(q, row, h, segment_table, id, h)),
                   value, at, h);
       }
     }
@@ -68,17 +72,31 @@ void CheckSchedule(SchedulePattern pattern, std::vector<int> lengths) {
       const Tensor& key = p < 0 ? window0_k : k;
       const Tensor& value = p < 0 ? window0_v : v;
       const int at = p < 0 ? 0 : batch[s].row0 + p;
-      naive.Add(scale * (Dot(q, row, h, key, at, h) + Dot(q, row, h, window_table, t - p, h)),
+      naive.Add(kScale * (Dot(q, row, h, key, at, h) + Dot(q, row, h, window_table, t - p, h)),
                 value, at, h);
     }
     return naive;
-  };
+  }
+
+  const SchedulePattern& pattern;
+  int rows = 0;
+  std::vector<ScheduleSequence> batch;
+  Tensor q{0, 1, 1}, k = q, v = q, early_k = q, early_v = q, late_k = q, late_v = q;
+  Tensor segment0_k = q, segment0_v = q, window0_k = q, window0_v = q;
+  Tensor window_table = q, segment_table = q;
+  Problem problem;
+};
+
+void CheckSchedule(const SchedulePattern& pattern, const std::vector<int>& lengths) {
+  const Stage stage(pattern, lengths);
   CheckPlanOutputs(
       [&](int tile_rows) {
-        pattern.tile_rows = tile_rows;
-        return PlanSchedule(pattern, batch);
+        SchedulePattern tiled = pattern;
+        tiled.tile_rows = tile_rows;
+        return PlanSchedule(tiled, stage.batch);
       },
-      problem, testing::Range(0, rows), definition);
+      stage.problem, testing::Range(0, stage.rows),
+      [&](int row, int h) { return stage.Expected(row, h); });
 }
 
 TEST(ScheduleTest, BlocksAndMemory) {

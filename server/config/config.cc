@@ -8,6 +8,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "server/config/build_info.h"
 #include "server/config/byte_size.h"
@@ -37,8 +38,9 @@ std::string BundledModels() {
 }
 
 absl::Status ReadModels(const std::vector<std::string>& positional, Config& config) {
-  config.models = absl::StrSplit(absl::GetFlag(FLAGS_models), ',', absl::SkipEmpty());
-  if (!positional.empty()) config.models = positional;
+  const std::string given =
+      positional.empty() ? absl::GetFlag(FLAGS_models) : absl::StrJoin(positional, ",");
+  config.models = absl::StrSplit(given, ',', absl::SkipEmpty());
   if (!config.models.empty()) return absl::OkStatus();
   std::error_code error;
   const std::string fallback =

@@ -117,7 +117,8 @@ def test_truncate_is_asked_for_and_reported(golden_server):
     ({"text": "x", "top_k": -1}, "top_k"),
     ({"token_ids": [1] * 600}, "600"),
     ({"text": "x", "version": "9"}, "9"),
-], ids=str)
+], ids=["text and tokens", "neither", "unknown member", "text a number", "negative top_k",
+        "too long", "other version"])
 def test_typed_requests(golden_server, given, fragment):
     status, answer = golden_server.post_json("/v1/classify",
                                              {"model": "text_classification", **given})
@@ -233,7 +234,8 @@ class TestGrpc:
         ({"raw": RAW, "ids": [1]}, "raw"),
         ({"raw": RAW, "shape": [2**40, 2**40]}, "shape"),
         ({"ids": IDS[:-1]}, "input_ids"),
-    ], ids=str)
+    ], ids=["no contents", "a byte short", "a byte more", "wrong datatype", "raw and typed",
+            "overflowing shape", "an id short"])
     def test_bad_tensors(self, golden_server, changes, fragment):
         with pytest.raises(grpc.RpcError) as caught:
             self.stub_call(golden_server, self.request(**changes))

@@ -73,6 +73,11 @@ TEST_F(ConfigTest, FlagBeatsEnvironmentBeatsFile) {
   EXPECT_THAT(config->models, ::testing::ElementsAre("a", "b"));
 }
 
+TEST_F(ConfigTest, PositionalPathsAreLikeTheFlag) {
+  EXPECT_THAT(Load({"a=/x,b=/y", "/z"})->models, ::testing::ElementsAre("a=/x", "b=/y", "/z"));
+  EXPECT_THAT(Load({"--models=a=/x,b=/y"})->models, ::testing::ElementsAre("a=/x", "b=/y"));
+}
+
 TEST_F(ConfigTest, KubernetesServiceVariablesAreIgnoredWithOneWarning) {
   const auto config =
       Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080", "LONGVIEW_SERVICE_HOST=10.0.0.1"});

@@ -127,10 +127,11 @@ def test_metrics_are_clean_and_count(zoo_server):
     checked = subprocess.run(["promtool", "check", "metrics"], input=exposition,
                              capture_output=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    before = zoo_server.metric("longview_request_duration_seconds_count", api="http", code="OK")
     assert zoo_server.post_json("/v1/classify", {"text": "int main() {}"})[0] == 200
-    after = zoo_server.metric("longview_request_duration_seconds_count", api="http", code="OK")
-    assert after == before + 1
+    count = {"api": "http", "method": "/v1/classify", "code": "OK"}
+    before = zoo_server.metric("longview_request_duration_seconds_count", **count)
+    assert zoo_server.post_json("/v1/classify", {"text": "int main() {}"})[0] == 200
+    assert zoo_server.metric("longview_request_duration_seconds_count", **count) == before + 1
     zoo_server.post("/v2/models/unheard-of/infer", IDS)
     assert b"unheard-of" not in zoo_server.get("/metrics")[2]
 

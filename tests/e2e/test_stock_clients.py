@@ -44,7 +44,6 @@ class TestTriton:
         assert sorted(metadata.extensions) == ["binary_tensor_data", "model_configuration",
                                                "model_repository", "parameters", "statistics"]
         model = client.get_model_metadata("classification")
-        assert model.properties["task"] == "text-classification"
         assert {tensor.name for tensor in model.inputs} >= {"input_ids", "attention_mask"}
         config = client.get_model_config("classification").config
         assert config.max_batch_size == 0 and config.backend == "longview"
@@ -86,6 +85,13 @@ class TestTriton:
                                   outputs=outputs, request_id="r1")
             assert answer.get_response()["id"] == "r1"
             check(answer.as_numpy("logits"), index)
+
+    def test_http_metadata(self, golden_server):
+        client = tritonclient.http.InferenceServerClient(golden_server.http)
+        properties = client.get_model_metadata("classification")["properties"]
+        assert properties["task"] == "text-classification"
+        assert properties["family"] == "longformer"
+        assert properties["max_tokens"] == "1200" and properties["dtype"] == "fp32"
 
     def test_http_repository(self, golden_server):
         client = tritonclient.http.InferenceServerClient(golden_server.http)
@@ -192,7 +198,7 @@ class TestGrpcurl:
                          "inference.GRPCInferenceService/ModelInfer")
         assert done.returncode == 0, done.stderr
         outputs = {output["name"]: output for output in json.loads(done.stdout)["outputs"]}
-        check(np.array([outputs["logits"]["contents"]["fp32Contents"]]), 2)
+        check(np.array([outputs["logits"]["contents"]["fp32_contents"]]), 2)
 
     def test_health(self, zoo_server):
         for name in ("", "readiness", "liveness", "code-language", "longview.v1.TextService"):

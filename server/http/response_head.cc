@@ -16,6 +16,17 @@ void AppendField(std::string_view name, std::string_view value, std::string* hea
       [](char c) { return c == '\r' || c == '\n' || c == '\0'; }, ' ');
 }
 
+// The date of the last answer is mostly that of this one.
+const std::string& DateText(absl::Time now) {
+  thread_local int64_t second = -1;
+  thread_local std::string text;
+  if (const int64_t current = absl::ToUnixSeconds(now); current != second) {
+    second = current;
+    text = absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string_view ReasonPhrase(int status) {
@@ -65,8 +76,7 @@ std::string ResponseHead(const HttpResponse& response, const HeadOptions& option
   std::string head = absl::StrCat("HTTP/1.1 ", response.status, " ");
   head.reserve(512);
   head.append(ReasonPhrase(response.status)).append("\r\n");
-  AppendField("Date", absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone()),
-              &head);
+  AppendField("Date", DateText(now), &head);
   if (!response.content_type.empty()) AppendField("Content-Type", response.content_type, &head);
   AppendField("Content-Length", std::to_string(response.body.size()), &head);
   AppendField("x-request-id", options.request_id, &head);

@@ -25,20 +25,43 @@ const char* SkipDigits(const char* at, const char* end) {
   return at;
 }
 
-// Where a number of the JSON grammar ends, and its integer part; null if there is none.
-struct NumberExtent {
-  const char* integer_end = nullptr;
+// A number of the JSON grammar; `end` is null if there is none.
+struct Number {
   const char* end = nullptr;
+  bool is_integer = false;
+  bool fits = false;  // `integer` holds its value.
+  int64_t integer = 0;
 };
 
-NumberExtent MeasureNumber(const char* begin, const char* end) {
+// The integer part; from_chars takes over where it might overflow.
+Number ReadInteger(const char* begin, const char* end) {
+  constexpr ptrdiff_t kSafeDigits = 18;
   const char* at = begin;
-  if (at != end && *at == '-') ++at;
+  const bool negative = at != end && *at == '-';
+  if (negative) ++at;
   const char* digits = at;
-  at = SkipDigits(at, end);
-  if (at == digits || (*digits == '0' && at - digits > 1)) return {};
-  const char* integer_end = at;
-  if (at != end && *at == '.') {
+  uint64_t magnitude = 0;
+  for (; at != end && IsDigit(*at); ++at) {
+    magnitude = magnitude * 10 + static_cast<uint64_t>(*at - '0');
+  }
+  const ptrdiff_t count = at - digits;
+  if (count == 0 || (*digits == '0' && count > 1)) return {};
+  Number number{at, true, true, 0};
+  if (count <= kSafeDigits) {
+    const auto value = static_cast<int64_t>(magnitude);
+    number.integer = negative ? -value : value;
+  } else {
+    number.fits = std::from_chars(begin, at, number.integer).ec == std::errc();
+  }
+  return number;
+}
+
+Number ReadNumber(const char* begin, const char* end) {
+  Number number = ReadInteger(begin, end);
+  const char* at = number.end;
+  if (!at || at == end || (*at != '.' && *at != 'e' && *at != 'E')) return number;
+  number.is_integer = false;
+  if (*at == '.') {
     const char* fraction = at + 1;
     at = SkipDigits(fraction, end);
     if (at == fraction) return {};
@@ -50,24 +73,22 @@ NumberExtent MeasureNumber(const char* begin, const char* end) {
     at = SkipDigits(exponent, end);
     if (at == exponent) return {};
   }
-  return {integer_end, at};
+  number.end = at;
+  return number;
 }
 
 // Collects integers until the first number that is not one, doubles from there on.
 class NumberList {
  public:
   // False if the number does not fit its type.
-  bool Add(const char* begin, const NumberExtent& extent) {
-    const bool integer = extent.integer_end == extent.end;
-    if (integer && doubles_.empty()) {
-      int64_t value = 0;
-      if (std::from_chars(begin, extent.end, value).ec != std::errc()) return false;
-      integers_.push_back(value);
-      return true;
+  bool Add(const char* begin, const Number& number) {
+    if (number.is_integer && doubles_.empty()) {
+      integers_.push_back(number.integer);
+      return number.fits;
     }
     if (doubles_.empty()) doubles_.assign(integers_.begin(), integers_.end());
     double value = 0;
-    if (std::from_chars(begin, extent.end, value).ec != std::errc()) return false;
+    if (std::from_chars(begin, number.end, value).ec != std::errc()) return false;
     doubles_.push_back(value);
     return true;
   }
@@ -94,9 +115,9 @@ std::optional<NumberArray> ParseNumberArray(const char* at, const char* end) {
   NumberList list;
   while (true) {
     at = SkipSpace(at, end);
-    const NumberExtent extent = MeasureNumber(at, end);
-    if (!extent.end || !list.Add(at, extent)) return std::nullopt;
-    at = SkipSpace(extent.end, end);
+    const Number number = ReadNumber(at, end);
+    if (!number.end || !list.Add(at, number)) return std::nullopt;
+    at = SkipSpace(number.end, end);
     if (at == end) return std::nullopt;
     if (*at == ']') break;
     if (*at++ != ',') return std::nullopt;

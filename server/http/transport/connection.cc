@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -32,6 +33,7 @@ constexpr size_t kReadBytes = 16 * 1024;
 // Of pipelined requests, how much is read ahead while one is being answered.
 constexpr size_t kMaxReadAhead = 256 * 1024;
 constexpr size_t kBodyChunk = 64 * 1024;
+constexpr std::chrono::seconds kAfterTimeout(1);
 constexpr absl::Duration kLinger = absl::Seconds(5);
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -69,7 +71,7 @@ void Connection::Start(std::function<void()> closed) {
       socket_.get_executor(), [self = shared_from_this()] { return self->Run(); },
       [self = shared_from_this(), closed = std::move(closed)](std::exception_ptr) {
         ErrorCode ignored;
-        self->Disarm();
+        self->timer_.cancel();
         self->socket_.close(ignored);
         if (self->current_) self->current_->Cancel();
         self->current_.reset();
@@ -378,25 +380,36 @@ void Connection::ArmTransfer(absl::Time start, size_t bytes) {
 
 void Connection::Arm(absl::Duration timeout) {
   timed_out_ = false;
-  const uint64_t generation = ++timer_generation_;
-  timer_.expires_after(absl::ToChronoMilliseconds(timeout));
-  timer_.async_wait([self = shared_from_this(), generation](ErrorCode error) {
-    if (error || generation != self->timer_generation_) return;
-    self->timed_out_ = true;
-    ErrorCode ignored;
-    self->socket_.cancel(ignored);
-    // A read that had just completed starts another, which the cancellation missed.
-    self->timer_.expires_after(std::chrono::seconds(1));
-    self->timer_.async_wait([self, generation](ErrorCode again) {
-      ErrorCode closing;
-      if (!again && generation == self->timer_generation_) self->socket_.close(closing);
-    });
+  deadline_ = Clock::now() + absl::ToChronoNanoseconds(timeout);
+  ScheduleTimer();
+}
+
+void Connection::Disarm() { deadline_ = Clock::time_point::max(); }
+
+void Connection::ScheduleTimer() {
+  // A timer that fires too early costs less than setting it for every operation: the system
+  // is asked again only when the deadline comes nearer than what is set.
+  if (timer_set_ <= deadline_) return;
+  timer_set_ = deadline_;
+  timer_.expires_at(deadline_);
+  timer_.async_wait([self = shared_from_this()](ErrorCode error) {
+    if (!error) self->OnTimer();
   });
 }
 
-void Connection::Disarm() {
-  ++timer_generation_;
-  timer_.cancel();
+void Connection::OnTimer() {
+  timer_set_ = Clock::time_point::max();
+  if (Clock::now() < deadline_) return ScheduleTimer();
+  ErrorCode ignored;
+  if (timed_out_) {
+    socket_.close(ignored);
+    return;
+  }
+  timed_out_ = true;
+  socket_.cancel(ignored);
+  // A read that had just completed starts another, which the cancellation missed.
+  deadline_ = Clock::now() + kAfterTimeout;
+  ScheduleTimer();
 }
 
 void Connection::Wake() { wake_.cancel(); }

@@ -7,6 +7,7 @@
 // answer (100) tells them apart, because a closed socket resets the connection.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,6 +44,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   using Task = boost::asio::awaitable<void>;
   using Answered = boost::asio::awaitable<bool>;
+  using Clock = std::chrono::steady_clock;
   using ErrorCode = boost::system::error_code;
   using Parser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
 
@@ -66,6 +68,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Arm(absl::Duration timeout);
   void ArmTransfer(absl::Time start, size_t bytes);
   void Disarm();
+  void ScheduleTimer();
+  void OnTimer();
   void Wake();
 
   const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
@@ -75,8 +79,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string peer_;
   boost::beast::flat_buffer buffer_;
 
-  boost::asio::steady_timer timer_;  // Of the read or write under way.
-  uint64_t timer_generation_ = 0;
+  boost::asio::steady_timer timer_;
+  Clock::time_point timer_set_ = Clock::time_point::max();  // When timer_ fires; max = never.
+  Clock::time_point deadline_ = Clock::time_point::max();   // Of the read or write under way.
   bool timed_out_ = false;
   boost::asio::steady_timer wake_;  // Never expires: cancelling it wakes AwaitAnswer.
   boost::asio::steady_timer probe_;

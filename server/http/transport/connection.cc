@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "boost/asio/co_spawn.hpp"
 #include "boost/asio/detached.hpp"
+#include "boost/asio/dispatch.hpp"
 #include "boost/asio/post.hpp"
 #include "boost/asio/redirect_error.hpp"
 #include "boost/asio/use_awaitable.hpp"
@@ -284,8 +285,6 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser
 }
 
 Connection::Task Connection::AwaitAnswer() {
-  // Most answers that need no model are given inside the call and posted to this strand.
-  co_await asio::post(socket_.get_executor(), asio::use_awaitable);
   if (answer_ || gone_) co_return;
   watching_ = true;
   asio::co_spawn(

@@ -10,7 +10,7 @@ namespace longview::server {
 struct TransportOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0 = a free one.
-  int threads = 4;
+  int threads = 2;
   size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
   size_t max_header_bytes = size_t{16} << 10;
 

@@ -77,6 +77,7 @@ double GemmRate(models::Compute compute) {
 struct Measured {
   double seconds = 1e30;
   models::EncoderTimes times;
+  double prepare_seconds = 0;
   double peak_megabytes = 0;
 };
 
@@ -85,10 +86,12 @@ Measured Measure(const models::Model& model, int tokens) {
   request.tokens.emplace();
   for (int i = 0; i < tokens; ++i) request.tokens->ids.push_back(5 + i * 7919 % 50000);
   request.tensors = {"logits"};
+  const auto prepare = Clock::now();
   auto item = model.Prepare(request);
   if (!item.ok()) Fail(item.status());
   const models::Item* items[] = {item->get()};
   Measured best;
+  best.prepare_seconds = Since(prepare);
   for (int i = 0; i <= absl::GetFlag(FLAGS_repeats); ++i) {
     models::EncoderTimes times;
     const double before = StatusMegabytes("VmRSS:");
@@ -115,18 +118,19 @@ void Bench(const std::string& directory, const std::string& dtype) {
   const auto compute = dtype == "bf16" ? models::Compute::kBf16 : models::Compute::kFp32;
   std::printf("%s: %.0f MB of weights, GEMM rate %.0f GFLOP/s\n", (*model)->info().dtype.c_str(),
               (*model)->info().memory_bytes / 1e6, GemmRate(compute));
-  std::printf("%8s %10s %10s %10s %10s %7s %10s %9s\n", "tokens", "ms", "linears", "attention",
-              "rest", "share", "predicted", "peak MB");
+  std::printf("%8s %10s %10s %10s %10s %7s %10s %9s %9s\n", "tokens", "ms", "linears", "attention",
+              "rest", "share", "predicted", "prepare", "peak MB");
   if (auto status = (*model)->WarmUp(); !status.ok()) Fail(status);
   for (const std::string& text : absl::GetFlag(FLAGS_tokens)) {
     const int tokens = std::atoi(text.c_str());
     const Measured measured = Measure(**model, tokens);
     const auto cost = (*model)->EstimateTokens(tokens);
     if (!cost.ok()) Fail(cost.status());
-    std::printf(
-        "%8d %10.1f %10.1f %10.1f %10.1f %7.2f %10.1f %9.1f\n", tokens, measured.seconds * 1e3,
-        measured.times.linears * 1e3, measured.times.attention * 1e3, measured.times.rest * 1e3,
-        measured.times.linears / measured.seconds, cost->seconds * 1e3, measured.peak_megabytes);
+    std::printf("%8d %10.1f %10.1f %10.1f %10.1f %7.2f %10.1f %9.2f %9.1f\n", tokens,
+                measured.seconds * 1e3, measured.times.linears * 1e3,
+                measured.times.attention * 1e3, measured.times.rest * 1e3,
+                measured.times.linears / measured.seconds, cost->seconds * 1e3,
+                measured.peak_megabytes);
   }
 }
 

@@ -1,0 +1,31 @@
+#include "tests/models/longformer/edited_model.h"
+
+#include "models/checkpoint/convert.h"
+#include "models/config/json_reader.h"
+
+namespace longview::models {
+
+EditedModel::EditedModel(const GoldenCase& golden)
+    : config(*ReadJsonFile(golden.directory() + "/config.json")) {
+  const Checkpoint checkpoint = *Checkpoint::Open(golden.directory());
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    tensors[name] = {tensor.shape, ToFloat32(tensor)};
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Model>> EditedModel::Load(const std::string& dtype) const {
+  nlohmann::json header = nlohmann::json::object();
+  std::string data;
+  for (const auto& [name, tensor] : tensors) {
+    const size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(tensor.values.data()),
+                tensor.values.size() * sizeof(float));
+    header[name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  directory_.Write("config.json", config.dump());
+  directory_.Write("model.safetensors", SafetensorsBytes(header.dump(), data));
+  return LoadModel(directory_.path(), {.dtype = dtype, .device = "cpu"});
+}
+
+}  // namespace longview::models

@@ -1,0 +1,37 @@
+// A copy of a fixture's model with changed configuration or weights.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+#include "nlohmann/json.hpp"
+#include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/models/longformer/golden_case.h"
+
+namespace longview::models {
+
+struct EditedTensor {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+class EditedModel {
+ public:
+  explicit EditedModel(const GoldenCase& golden);
+
+  nlohmann::json config;
+  std::map<std::string, EditedTensor> tensors;
+
+  // Writes the directory and loads it.
+  absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& dtype = "fp32") const;
+  const std::string& directory() const { return directory_.path(); }
+
+ private:
+  TempDirectory directory_;
+};
+
+}  // namespace longview::models

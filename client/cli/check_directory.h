@@ -1,6 +1,5 @@
 // `longview models --check DIR`: what the server says about a model directory.
-#ifndef LONGVIEW_CLIENT_CLI_CHECK_DIRECTORY_H_
-#define LONGVIEW_CLIENT_CLI_CHECK_DIRECTORY_H_
+#pragma once
 
 #include <string>
 
@@ -16,5 +15,3 @@ absl::StatusOr<int> CheckDirectory(const std::string& server_program, const std:
 std::string ServerBesideThisProgram();
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_CHECK_DIRECTORY_H_

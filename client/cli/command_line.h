@@ -4,8 +4,7 @@
 // underscores in names are the same; "--" ends the flags; "-" is an input (standard input).
 //
 // Thread-safe: pure functions.
-#ifndef LONGVIEW_CLIENT_CLI_COMMAND_LINE_H_
-#define LONGVIEW_CLIENT_CLI_COMMAND_LINE_H_
+#pragma once
 
 #include <functional>
 #include <optional>
@@ -65,5 +64,3 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 std::string HelpText(std::string_view command);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_COMMAND_LINE_H_

@@ -1,8 +1,7 @@
 // The subcommands: each prints its answer and returns the exit status.
 //
 // Not thread-safe where they share a console.
-#ifndef LONGVIEW_CLIENT_CLI_COMMANDS_H_
-#define LONGVIEW_CLIENT_CLI_COMMANDS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ int RunLongview(const std::vector<std::string>& arguments, const Environment& en
                 Console& console);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_COMMANDS_H_

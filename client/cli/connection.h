@@ -1,8 +1,7 @@
 // The server that a command talks to.
 //
 // Thread-safe once opened.
-#ifndef LONGVIEW_CLIENT_CLI_CONNECTION_H_
-#define LONGVIEW_CLIENT_CLI_CONNECTION_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -30,5 +29,3 @@ ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::s
 std::string CodeName(grpc::StatusCode code);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_CONNECTION_H_

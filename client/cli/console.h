@@ -1,6 +1,5 @@
 // Where a command reads and writes; tests pass string streams.
-#ifndef LONGVIEW_CLIENT_CLI_CONSOLE_H_
-#define LONGVIEW_CLIENT_CLI_CONSOLE_H_
+#pragma once
 
 #include <istream>
 #include <ostream>
@@ -16,5 +15,3 @@ struct Console {
 };
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_CONSOLE_H_

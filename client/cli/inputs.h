@@ -1,8 +1,7 @@
 // What the command line reads: files, directories, standard input.
 //
 // Not thread-safe where standard input is concerned: it is read once, by one thread.
-#ifndef LONGVIEW_CLIENT_CLI_INPUTS_H_
-#define LONGVIEW_CLIENT_CLI_INPUTS_H_
+#pragma once
 
 #include <cstdint>
 #include <istream>
@@ -41,5 +40,3 @@ absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& opt
                                       std::istream& standard_input);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_INPUTS_H_

@@ -1,8 +1,7 @@
 // The lines that --json prints.
 //
 // Thread-safe: pure functions.
-#ifndef LONGVIEW_CLIENT_CLI_JSON_LINES_H_
-#define LONGVIEW_CLIENT_CLI_JSON_LINES_H_
+#pragma once
 
 #include <google/protobuf/message.h>
 #include <grpcpp/support/status.h>
@@ -21,5 +20,3 @@ std::string AnswerLine(const std::string& path, const std::string& answer_json);
 std::string ErrorLine(const std::string& path, const grpc::Status& status);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_JSON_LINES_H_

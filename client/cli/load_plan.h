@@ -1,8 +1,7 @@
 // What a load test sends, and when: an open loop, so a slow server does not slow the arrivals.
 //
 // Thread-safe: pure functions.
-#ifndef LONGVIEW_CLIENT_CLI_LOAD_PLAN_H_
-#define LONGVIEW_CLIENT_CLI_LOAD_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -27,5 +26,3 @@ std::vector<Arrival> PoissonArrivals(double rate, double duration, int requests,
 std::vector<int32_t> RandomTokens(int length, uint32_t seed);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_LOAD_PLAN_H_

@@ -1,8 +1,7 @@
 // The result of a load test, in ghz's terms.
 //
 // Thread-safe: pure functions.
-#ifndef LONGVIEW_CLIENT_CLI_LOAD_REPORT_H_
-#define LONGVIEW_CLIENT_CLI_LOAD_REPORT_H_
+#pragma once
 
 #include <grpcpp/support/status.h>
 
@@ -41,5 +40,3 @@ std::string LoadReportJson(const LoadRun& run);
 std::string LoadReportText(const LoadRun& run);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_LOAD_REPORT_H_

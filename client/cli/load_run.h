@@ -1,6 +1,5 @@
 // Sends a planned load and measures it.
-#ifndef LONGVIEW_CLIENT_CLI_LOAD_RUN_H_
-#define LONGVIEW_CLIENT_CLI_LOAD_RUN_H_
+#pragma once
 
 #include <grpcpp/grpcpp.h>
 
@@ -23,5 +22,3 @@ std::vector<LoadSample> RunLoad(const std::vector<Arrival>& plan, const StartCal
                                 double* total_seconds);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_LOAD_RUN_H_

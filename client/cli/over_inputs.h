@@ -1,6 +1,5 @@
 // Runs a request for every input, several at a time, and prints the answers in input order.
-#ifndef LONGVIEW_CLIENT_CLI_OVER_INPUTS_H_
-#define LONGVIEW_CLIENT_CLI_OVER_INPUTS_H_
+#pragma once
 
 #include <grpcpp/support/status.h>
 
@@ -29,5 +28,3 @@ using Request = std::function<Outcome(const std::string& text)>;
 ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request& request);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_OVER_INPUTS_H_

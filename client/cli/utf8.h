@@ -1,8 +1,7 @@
 // UTF-8 validity, as protobuf and the server judge it.
 //
 // Thread-safe: pure functions.
-#ifndef LONGVIEW_CLIENT_CLI_UTF8_H_
-#define LONGVIEW_CLIENT_CLI_UTF8_H_
+#pragma once
 
 #include <cstddef>
 #include <optional>
@@ -20,5 +19,3 @@ std::optional<size_t> FirstInvalidUtf8(std::string_view text);
 std::string ReplaceInvalidUtf8(std::string_view text);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CLI_UTF8_H_

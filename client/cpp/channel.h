@@ -1,8 +1,7 @@
 // Opens a gRPC channel to a Longview server.
 //
 // Thread-safe: a channel may be shared by any number of clients and threads.
-#ifndef LONGVIEW_CLIENT_CPP_CHANNEL_H_
-#define LONGVIEW_CLIENT_CPP_CHANNEL_H_
+#pragma once
 
 #include <grpcpp/grpcpp.h>
 
@@ -28,5 +27,3 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions&
 bool WaitUntilConnected(grpc::Channel& channel, double seconds);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CPP_CHANNEL_H_

@@ -8,8 +8,7 @@
 //   grpc::Status status = client.Classify(request, &response);
 //
 // Thread-safe: any number of threads may call at once.
-#ifndef LONGVIEW_CLIENT_CPP_CLIENT_H_
-#define LONGVIEW_CLIENT_CPP_CLIENT_H_
+#pragma once
 
 #include <grpcpp/grpcpp.h>
 
@@ -65,5 +64,3 @@ class Client {
 };
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CPP_CLIENT_H_

@@ -6,8 +6,7 @@
 // cost the server the whole computation already, and a message over the limit stays over it.
 //
 // Thread-safe: plain values and pure functions.
-#ifndef LONGVIEW_CLIENT_CPP_RETRY_POLICY_H_
-#define LONGVIEW_CLIENT_CPP_RETRY_POLICY_H_
+#pragma once
 
 #include <grpcpp/support/status.h>
 
@@ -33,5 +32,3 @@ std::optional<double> NextDelay(const RetryPolicy& policy, const grpc::Status& s
                                 double random, double seconds_left);
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_CLIENT_CPP_RETRY_POLICY_H_

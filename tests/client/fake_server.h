@@ -1,6 +1,5 @@
 // A Longview server in this process that answers from a script.
-#ifndef LONGVIEW_TESTS_CLIENT_FAKE_SERVER_H_
-#define LONGVIEW_TESTS_CLIENT_FAKE_SERVER_H_
+#pragma once
 
 #include <grpcpp/grpcpp.h>
 
@@ -81,5 +80,3 @@ class FakeServer : private longview::v1::TextService::Service,
 };
 
 }  // namespace longview::client
-
-#endif  // LONGVIEW_TESTS_CLIENT_FAKE_SERVER_H_

@@ -130,7 +130,7 @@ void Bench(const std::string& directory, const std::string& dtype) {
                 measured.seconds * 1e3, measured.times.linears * 1e3,
                 measured.times.attention * 1e3, measured.times.rest * 1e3,
                 measured.times.linears / measured.seconds, cost->seconds * 1e3,
-                measured.peak_megabytes);
+                measured.prepare_seconds * 1e3, measured.peak_megabytes);
   }
 }
 

@@ -57,7 +57,7 @@ absl::Status CancelledError() {
 
 absl::Status DrainingError() {
   return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
-                   {"DRAINING", kDrainRetry, ""});
+                   {"SHUTTING_DOWN", kDrainRetry, ""});
 }
 
 absl::Status PoolFullError(size_t bytes, size_t limit) {

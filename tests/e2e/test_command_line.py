@@ -1,0 +1,79 @@
+"""The `longview` program against the real server."""
+
+import json
+import shutil
+import subprocess
+
+from goldens import served_models
+from server_process import CLIENT, ROOT, ZOO, Server
+
+
+def run(server, *arguments, **kwargs):
+    address = [f"--server={server.grpc}"] if server else ["--server=127.0.0.1:1"]
+    return subprocess.run([CLIENT, *arguments, *address], capture_output=True, text=True,
+                          timeout=60, **kwargs)
+
+
+def test_classify_files_folders_and_stdin(zoo_server, tmp_path):
+    shutil.copy(ROOT / "tests/support/summary.py", tmp_path / "a.py")
+    (tmp_path / "sub").mkdir()
+    shutil.copy(ROOT / "models/text/tokenizer_ffi/src/encode.rs", tmp_path / "sub/b.rs")
+    done = run(zoo_server, "classify", "--json", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    answers = {json.loads(line)["input"]: json.loads(line) for line in done.stdout.splitlines()}
+    assert len(answers) == 2
+    labels = {path.rsplit("/")[-1]: answer["labels"][0]["name"] for path, answer in answers.items()}
+    assert labels == {"a.py": "Python", "b.rs": "Rust"}
+    piped = run(zoo_server, "classify", "--json", "-", input="#!/bin/bash\necho hi; exit 0\n" * 5)
+    assert json.loads(piped.stdout)["labels"][0]["name"] == "Shell"
+
+
+def test_one_bad_file_does_not_stop_the_rest(zoo_server, tmp_path):
+    (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "good.c").write_text("#include <stdio.h>\nint main(void) { return 0; }\n" * 5)
+    done = run(zoo_server, "classify", "--json", str(tmp_path))
+    assert done.returncode == 1
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    errors = [answer for answer in answers if "error" in answer]
+    assert len(answers) == 2 and len(errors) == 1
+    assert {"code", "message"} <= errors[0]["error"].keys()
+    assert run(zoo_server, "classify", "--lossy", str(tmp_path)).returncode == 0
+
+
+def test_exit_codes(zoo_server):
+    assert run(zoo_server, "frobnicate").returncode == 2
+    assert run(zoo_server, "classify", "--no_such_flag", "x").returncode == 2
+    assert run(None, "status", "--timeout=2").returncode == 3
+    assert run(zoo_server, "status").returncode == 0
+
+
+def test_models_estimate_embed(zoo_server):
+    assert "code-language" in run(zoo_server, "models").stdout
+    source = str(ROOT / "server/app/main.cc")
+    estimate = run(zoo_server, "estimate", "--json", source)
+    assert json.loads(estimate.stdout)["seconds"] > 0
+    embedded = run(zoo_server, "embed", "--json", "--model=code-language", source)
+    assert embedded.returncode == 0, embedded.stderr
+    assert len(json.loads(embedded.stdout)["embedding"]) > 8
+
+
+def test_check_needs_no_server():
+    good = subprocess.run([CLIENT, "models", "--check", ZOO / "code-language"],
+                          capture_output=True, text=True, timeout=60)
+    assert good.returncode == 0 and "LongformerForSequenceClassification" in good.stdout
+    bin_only = next(iter(served_models("longformer").values())).parent.parent / \
+        "checkpoint_forms/model_bin_zip"
+    bad = subprocess.run([CLIENT, "models", "--check", bin_only], capture_output=True, text=True,
+                         timeout=60)
+    assert bad.returncode != 0 and "models/convert/" in bad.stdout + bad.stderr
+
+
+def test_bench_reports_in_ghz_terms(tmp_path):
+    (tmp_path / "input.py").write_text("print('hello')\n" * 20)
+    with Server([ZOO]) as server:
+        done = run(server, "bench", "--json", "--rate=50", "--duration=2",
+                   str(tmp_path / "input.py"))
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert report["count"] > 20 and {"average", "fastest", "slowest", "rps",
+                                         "latencyDistribution"} <= report.keys()

@@ -234,7 +234,7 @@ void RunPlanWith(const TileKernel& kernel, const Plan& plan, const Call& call,
   for (size_t s = 0; s < call.sources.size(); ++s) {
     views[s] = ViewSource(plan, call, s, kernel, &shared);
   }
-  TileJob job{&plan, &call, views.data(), {}};
+  TileJob job{&plan, &call, views.data(), {}, pool.threads()};
   if (plan.partial_slots > 0) job.partials = CarvePartials(shared, plan.partial_slots, call.Dv);
   PackFreshSources(plan, call, kernel, views.data(), pool);
   RunItems(job, kernel, workspace, pool);

@@ -51,6 +51,7 @@ struct TileJob {
   const Call* call = nullptr;
   const PanelSource* sources = nullptr;  // One per Call::sources.
   PartialStates partials;                // For tiles with part >= 0.
+  int threads = 1;                       // Threads that take items in turns.
 };
 
 // Fills one head's K and V block from rows of a kRows source: slot i of the block gets row

@@ -1,5 +1,6 @@
 #include "kernels/span/tile_rows.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/base/bfloat16.h"
@@ -23,7 +24,30 @@ const uint16_t* Bf16Query(const Call& call, int64_t row, int head) {
   return static_cast<const uint16_t*>(call.q) + row * call.q_row_stride + head * call.q_head_stride;
 }
 
+// Calls `touch(byte)` on every cache line of the given rows of one head.
+template <typename Touch>
+void ForEachLine(const void* tensor, const Call& call, int64_t row_stride, int64_t head_offset,
+                 int width, const Tile& tile, int first, int rows, Touch touch) {
+  const auto size = static_cast<int64_t>(SizeOf(call.dtype));
+  const int end = std::min(first + rows, tile.rows);
+  for (int i = first; i < end; ++i) {
+    const auto* row =
+        static_cast<const char*>(tensor) + (TileRow(tile, i) * row_stride + head_offset) * size;
+    for (int64_t b = 0; b < width * size; b += 64) touch(row + b);
+  }
+}
+
 }  // namespace
+
+void PrefetchQueries(const Call& call, const Tile& tile, int head, int first, int rows) {
+  ForEachLine(call.q, call, call.q_row_stride, head * call.q_head_stride, call.Dk, tile, first,
+              rows, [](const char* line) { __builtin_prefetch(line, 0, 2); });
+}
+
+void PrefetchOutputs(const Call& call, const Tile& tile, int head, int first, int rows) {
+  ForEachLine(call.out, call, call.out_row_stride, head * call.out_head_stride, call.Dv, tile,
+              first, rows, [](const char* line) { __builtin_prefetch(line, 1, 2); });
+}
 
 void GatherFloatQueries(const Call& call, const Tile& tile, int head, const float* add, int stride,
                         float* out) {

@@ -21,6 +21,11 @@ void GatherFloatQueries(const Call& call, const Tile& tile, int head, const floa
 void GatherBf16Queries(const Call& call, const Tile& tile, int head, const float* add, int stride,
                        uint16_t* out);
 
+// Draws rows [first, first + rows) of a tile's queries, of its outputs, into the second-level
+// cache. Rows lie pages apart, so without it every tile waits for as many page walks.
+void PrefetchQueries(const Call& call, const Tile& tile, int head, int first, int rows);
+void PrefetchOutputs(const Call& call, const Tile& tile, int head, int first, int rows);
+
 // Divides by the sums of weights and writes output rows; rows that saw no key become zeros.
 void StoreRows(const Call& call, const Tile& tile, int head, const TileState& state);
 

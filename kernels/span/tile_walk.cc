@@ -75,6 +75,12 @@ void ClearState(const TileState& state) {
   std::fill_n(state.m, state.rows, kLowestScore);
 }
 
+// The item that this thread takes after `item`, or null.
+const Item* NextItem(const Plan& plan, const Item& item, int threads) {
+  const auto index = &item - plan.items.data() + threads;
+  return index < static_cast<int64_t>(plan.items.size()) ? &plan.items[index] : nullptr;
+}
+
 // Walks one tile for one head.
 class TileWalk {
  public:
@@ -84,6 +90,7 @@ class TileWalk {
         call_(*job.call),
         tile_(job.plan->tiles[item.tile]),
         head_(item.head),
+        next_(NextItem(*job.plan, item, job.threads)),
         scratch_(CarveScratch(*job.plan, call_, Panels(ops), scratch)) {
     scratch_.state.rows = tile_.rows;
   }
@@ -134,7 +141,17 @@ class TileWalk {
         work.bias = scratch_.bias.matrix;
       }
       ops_.add_block(scratch_.state, work);
+      PrefetchRows();
     }
+  }
+
+  // A few rows of what this tile will write and the thread's next tile will read.
+  void PrefetchRows() {
+    constexpr int kRows = 6;
+    const int first = blocks_++ * kRows;
+    if (tile_.part < 0) PrefetchOutputs(call_, tile_, head_, first, kRows);
+    if (next_ == nullptr) return;
+    PrefetchQueries(call_, job_.plan->tiles[next_->tile], next_->head, first, kRows);
   }
 
   void GatherQueries(const float* add) {
@@ -178,6 +195,8 @@ class TileWalk {
   const Call& call_;
   const Tile& tile_;
   const int head_;
+  const Item* const next_;
+  int blocks_ = 0;
   TileScratch scratch_;
   bool gathered_ = false;
   const float* q_add_ = nullptr;

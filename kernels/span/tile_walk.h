@@ -12,7 +12,8 @@ namespace longview::kernels {
 // Scratch of RunTile for any item of the plan.
 size_t TileScratchBytes(const Plan& plan, const Call& call, DType panels);
 
-// REQUIRES: `scratch` is 64-byte aligned and holds TileScratchBytes.
+// REQUIRES: `item` is an element of the plan's items; `scratch` is 64-byte aligned and holds
+// TileScratchBytes.
 void RunTile(const VectorOps& ops, const TileJob& job, const Item& item, std::byte* scratch);
 
 // Packs one block with ops.pack.

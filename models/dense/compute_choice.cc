@@ -1,5 +1,6 @@
 #include "models/dense/compute_choice.h"
 
+#include "absl/strings/str_cat.h"
 #include "kernels/base/cpu_features.h"
 #include "models/dense/linear.h"
 
@@ -24,8 +25,8 @@ absl::StatusOr<ComputeChoice> ChooseCompute(const std::string& asked, const std:
     return absl::InvalidArgumentError("dtype: fp16 is not served on a CPU; use fp32 or bf16");
   }
   if (asked != "auto" && asked != "bf16") {
-    return absl::InvalidArgumentError("dtype: \"" + asked.substr(0, 64) +
-                                      "\" is not one of auto, fp32, bf16, fp16");
+    return absl::InvalidArgumentError(
+        absl::StrCat("dtype: \"", asked.substr(0, 64), "\" is not one of auto, fp32, bf16, fp16"));
   }
   if (asked == "auto") {
     const bool says_so = serving.empty() ? stored == "bfloat16" || stored == "float16"

@@ -140,11 +140,9 @@ absl::StatusOr<Linear> Linear::Pack(const std::string& name, std::span<const flo
     packed->out = out;
     packed->compute = compute;
     const Tensor plain = at::from_blob(const_cast<float*>(weight.data()), {out, in}, at::kFloat);
-    // clone: a weight of one block would otherwise be packed as a view of the caller's memory.
     packed->weight = FindOperator("mkldnn::_reorder_linear_weight")
                          .typed<PackSignature>()
-                         .call(plain.to(TorchType(compute), /*non_blocking=*/false, /*copy=*/true),
-                               std::nullopt);
+                         .call(plain.to(TorchType(compute)), std::nullopt);
     const auto known = rules.known.find({out, in, compute});
     if (known != rules.known.end()) {
       packed->sizes = known->second;

@@ -38,7 +38,7 @@ Value ReadNamed(JsonReader& reader, std::string_view key, std::string_view name,
   std::string expected = "one of";
   for (const auto& [known, value] : table) {
     if (known == name) return value;
-    expected += " " + std::string(known);
+    absl::StrAppend(&expected, " ", std::string(known));
   }
   reader.Refuse(key, expected);
   return table[0].second;

@@ -92,12 +92,17 @@ std::optional<DenseLayer> Loader::Pack(const std::string& name, std::span<const 
 
 std::optional<DenseLayer> Loader::Stack(const std::string& prefix, std::vector<std::string> names,
                                         int64_t out, int64_t in) {
-  std::vector<float> weight, bias;
+  std::vector<float> weight(compute_ ? names.size() * static_cast<size_t>(out * in) : 0);
+  std::vector<float> bias;
+  std::span<float> free = weight;
   for (const std::string& name : names) {
-    const std::vector<float> part = Copy(Get(prefix + name + ".weight", {out, in}));
+    const TensorView* part = Get(prefix + name + ".weight", {out, in});
     const std::vector<float> part_bias = Vector(prefix + name + ".bias", out);
-    weight.insert(weight.end(), part.begin(), part.end());
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
+    if (part == nullptr || !compute_) continue;
+    CopyFloat32(*part, 0, free.first(static_cast<size_t>(out * in)));
+    checkpoint_.Release(*part);
+    free = free.subspan(static_cast<size_t>(out * in));
   }
   return Pack(prefix + names[0], weight, std::move(bias), out * static_cast<int64_t>(names.size()),
               in);

@@ -40,6 +40,9 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
 
 ModelLabels CallRecorder::Labels(std::string_view name) const {
   if (name.empty()) return {};
+  if (const absl::StatusOr<ModelHandle> loaded = store_.Find(name, ""); loaded.ok()) {
+    return {(*loaded)->name, (*loaded)->version};
+  }
   for (const ModelStatus& status : store_.List()) {
     if (status.name == name) return {status.name, status.version};
   }

@@ -36,11 +36,14 @@ void ReleaseTiles() { asm volatile("tilerelease" : : : "memory"); }
 }  // namespace longview::kernels
 
 #include "kernels/span/amx_ops.h"
+#include "kernels/span/float_pack.h"
 #include "kernels/span/group_products.h"
 
 namespace longview::kernels {
 
-const VectorOps kAmxOps = {
-    true, AddBlock<AmxOps<AmxTiles, Bf16Weights>>, Dots, PackBf16, LoadTileConfig, ReleaseTiles};
+const VectorOps kAmxOps = {true,          AddBlock<AmxOps<AmxTiles, Bf16Weights>>,
+                           Dots,          PackBf16,
+                           PackFloatKeys, LoadTileConfig,
+                           ReleaseTiles};
 
 }  // namespace longview::kernels

@@ -12,6 +12,7 @@ constexpr int kWidth = 1;
 
 namespace longview::kernels {
 
-const VectorOps kAvx2Ops = {false, AddBlock<FloatOps>, Dots, PackFloat, nullptr, nullptr};
+const VectorOps kAvx2Ops = {false,  AddBlock<FloatOps>, Dots, PackFloat, PackFloatKeys, nullptr,
+                            nullptr};
 
 }  // namespace longview::kernels

@@ -12,6 +12,7 @@ constexpr int kWidth = 4;
 
 namespace longview::kernels {
 
-const VectorOps kAvx512Ops = {false, AddBlock<FloatOps>, Dots, PackFloat, nullptr, nullptr};
+const VectorOps kAvx512Ops = {false,  AddBlock<FloatOps>, Dots, PackFloat, PackFloatKeys, nullptr,
+                              nullptr};
 
 }  // namespace longview::kernels

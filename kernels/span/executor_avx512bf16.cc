@@ -8,6 +8,7 @@ constexpr int kWidth = 4;
 }  // namespace
 }  // namespace longview::kernels
 
+#include "kernels/span/float_pack.h"
 #include "kernels/span/group_products.h"
 
 namespace longview::kernels {
@@ -21,7 +22,10 @@ struct Bf16Ops {
 
   static void Scores(const TileState& t, const BlockWork& block, int row0, int rows, int first,
                      int panels) {
-    GroupScores<PairProduct>(t, block, row0, rows, t.dk / 2, first, panels);
+    const int words = t.dk / 2;
+    GroupScores<PairProduct>(static_cast<const float*>(t.q) + row0 * words, rows, words,
+                             reinterpret_cast<const float*>(block.k), first, panels,
+                             t.s + row0 * kBlockKeys, kBlockKeys);
   }
 
   // Values lie in chunks of 32 keys: [dv / 16][16 pairs of keys][16] words.
@@ -43,6 +47,7 @@ struct Bf16Ops {
 
 }  // namespace
 
-const VectorOps kAvx512Bf16Ops = {true, AddBlock<Bf16Ops>, Dots, PackBf16, nullptr, nullptr};
+const VectorOps kAvx512Bf16Ops = {true,          AddBlock<Bf16Ops>, Dots,   PackBf16,
+                                  PackFloatKeys, nullptr,           nullptr};
 
 }  // namespace longview::kernels

@@ -19,7 +19,8 @@ inline V16 LoadColumns(const void* data, bool bfloat16, int64_t row, int64_t str
                   : LoadFirst(static_cast<const float*>(data) + at, size - d);
 }
 
-void PackFloat(const PackWork& work) {
+// K panels of floats.
+inline void PackFloatKeys(const PackWork& work) {
   float* k = reinterpret_cast<float*>(work.k_block);
   for (int key = 0; key < kBlockKeys; key += 16) {
     float* panel = k + key * work.padded_dk;
@@ -33,6 +34,10 @@ void PackFloat(const PackWork& work) {
       for (int i = 0; i < 16; ++i) Store(panel + (d + i) * 16, tile[i]);
     }
   }
+}
+
+inline void PackFloat(const PackWork& work) {
+  PackFloatKeys(work);
   float* v = reinterpret_cast<float*>(work.v_block);
   for (int key = 0; key < kBlockKeys; ++key) {
     for (int d = 0; d < work.padded_dv; d += 16) {

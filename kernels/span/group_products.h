@@ -21,10 +21,10 @@ struct FloatProduct {
   static V16 MultiplyAdd(V16 word, V16 words, V16 sum) { return Fma(word, words, sum); }
 };
 
-// s[r][i * 16 ..] = q[r] . keys of panel i, for R rows and N panels of `words` words per key.
-// One chain over the words per score.
+// s[r][i * 16 ..] = q[r] . keys of panel i, for R rows and N panels of `words` words per key;
+// rows of s lie `stride` apart. One chain over the words per score.
 template <class Product, int R, int N>
-void ScorePanels(const float* q, int words, const float* k, float* s) {
+void ScorePanels(const float* q, int words, const float* k, float* s, int stride) {
   V16 sum[R][N];
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
@@ -46,7 +46,7 @@ void ScorePanels(const float* q, int words, const float* k, float* s) {
 #pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int i = 0; i < N; ++i) Store(s + r * kBlockKeys + i * 16, sum[r][i]);
+    for (int i = 0; i < N; ++i) Store(s + r * stride + i * 16, sum[r][i]);
   }
 }
 
@@ -94,17 +94,14 @@ inline void WithCount(int count, Body body) {
   body.template operator()<kMax>();
 }
 
-// Raw scores of key panels [first, first + panels) into t.s.
+// Raw scores of up to kGroup rows with key panels [first, first + panels).
 template <class Product>
-void GroupScores(const TileState& t, const BlockWork& block, int row0, int rows, int words,
-                 int first, int panels) {
-  const float* q = static_cast<const float*>(t.q) + row0 * words;
-  const float* k = reinterpret_cast<const float*>(block.k);
-  float* s = t.s + row0 * kBlockKeys;
+void GroupScores(const float* q, int rows, int words, const float* k, int first, int panels,
+                 float* s, int stride) {
   for (int i = first; i < first + panels; i += kWidth) {
     WithCount<kWidth>(Least(kWidth, first + panels - i), [&]<int N>() {
       WithCount<kGroup>(rows, [&]<int R>() {
-        ScorePanels<Product, R, N>(q, words, k + i * words * 16, s + i * 16);
+        ScorePanels<Product, R, N>(q, words, k + i * words * 16, s + i * 16, stride);
       });
     });
   }
@@ -134,7 +131,9 @@ struct FloatOps {
 
   static void Scores(const TileState& t, const BlockWork& block, int row0, int rows, int first,
                      int panels) {
-    GroupScores<FloatProduct>(t, block, row0, rows, t.dk, first, panels);
+    GroupScores<FloatProduct>(static_cast<const float*>(t.q) + row0 * t.dk, rows, t.dk,
+                              reinterpret_cast<const float*>(block.k), first, panels,
+                              t.s + row0 * kBlockKeys, kBlockKeys);
   }
 
   static void Values(const TileState& t, const BlockWork& block, int row0, int rows, int key0,
@@ -145,9 +144,10 @@ struct FloatOps {
   }
 };
 
-void Dots(const float* q, const float* panel, int dk, float* out) {
-  for (int i = 0; i < 4; i += kWidth) {
-    ScorePanels<FloatProduct, 1, kWidth>(q, dk, panel + i * dk * 16, out + i * 16);
+void Dots(const float* q, int rows, const float* panel, int dk, float* out, int out_stride) {
+  for (int r = 0; r < rows; r += kGroup) {
+    GroupScores<FloatProduct>(q + r * dk, Least(kGroup, rows - r), dk, panel, 0, kBlockKeys / 16,
+                              out + r * out_stride, out_stride);
   }
 }
 

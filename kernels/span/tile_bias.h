@@ -6,12 +6,16 @@
 
 namespace longview::kernels {
 
+// Table rows that one Dotted product of a whole tile may span.
+inline constexpr int kDottedEntries = 2 * kBlockKeys;
+
 // What a tile's biases need, in a thread's scratch.
 struct BiasScratch {
-  float* matrix = nullptr;  // [rows][64]
-  float* q = nullptr;       // Dotted: [rows][padded Dk] queries with dot_add.
-  float* panel = nullptr;   // Dotted: one float K panel of table rows.
-  int dk = 0;               // Padded.
+  float* matrix = nullptr;    // [rows][64]
+  float* q = nullptr;         // Dotted: [rows][padded Dk] queries with dot_add.
+  float* panel = nullptr;     // Dotted: one float K panel of table rows.
+  float* products = nullptr;  // Dotted: [rows][kDottedEntries]
+  int dk = 0;                 // Padded.
 };
 
 bool HasDotted(const Plan& plan);

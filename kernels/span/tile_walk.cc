@@ -64,6 +64,7 @@ TileScratch CarveScratch(const Plan& plan, const Call& call, DType panels, std::
     scratch.bias.dk = state.dk;
     scratch.bias.q = carver.Take<float>(kMaxTileRows * state.dk);
     scratch.bias.panel = carver.Take<float>(kBlockKeys * state.dk);
+    scratch.bias.products = carver.Take<float>(kMaxTileRows * kDottedEntries);
   }
   scratch.bytes = carver.used();
   return scratch;

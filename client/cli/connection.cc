@@ -18,6 +18,18 @@ bool HasTask(const v1::Model& model, const std::string& task) {
          std::find(model.tasks().begin(), model.tasks().end(), task) != model.tasks().end();
 }
 
+// The names of the models in a state that have the task; *chosen is the last of them.
+std::vector<std::string> Choose(const v1::ListModelsResponse& listed, const std::string& task,
+                                const std::string& state, v1::Model* chosen) {
+  std::vector<std::string> names;
+  for (const v1::Model& model : listed.models()) {
+    if (model.state() != state || !HasTask(model, task)) continue;
+    names.push_back(model.name());
+    *chosen = model;
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string CodeName(grpc::StatusCode code) {
@@ -64,12 +76,9 @@ ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::s
     }
     return kAllWell;
   }
-  std::vector<std::string> names;
-  for (const v1::Model& each : listed.models()) {
-    if (each.state() != "READY" || !HasTask(each, task)) continue;
-    names.push_back(each.name());
-    *model = each;
-  }
+  std::vector<std::string> names = Choose(listed, task, "READY", model);
+  // While a model loads, the server refuses calls to it with a delay, and they are repeated.
+  if (names.empty()) names = Choose(listed, "", "LOADING", model);
   if (names.size() == 1) return kAllWell;
   const std::string wanted = task.empty() ? "" : " for " + task;
   if (names.empty()) {

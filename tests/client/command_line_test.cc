@@ -36,6 +36,7 @@ TEST(CommandLine, FlagsMayStandAnywhereInBothForms) {
 TEST(CommandLine, TheFlagBeatsTheEnvironmentBeatsTheDefault) {
   EXPECT_EQ(Parse({"models"})->server, "localhost:9000");
   EXPECT_EQ(Parse({"models"}, {{"LONGVIEW_SERVER", "far:1"}})->server, "far:1");
+  EXPECT_EQ(Parse({"models"}, {{"LONGVIEW_SERVER", ""}})->server, "localhost:9000");
   EXPECT_EQ(Parse({"models", "--server", "near:2"}, {{"LONGVIEW_SERVER", "far:1"}})->server,
             "near:2");
 }

@@ -88,6 +88,20 @@ TEST_F(CommandsTest, TheOnlyLoadedModelWithTheTaskIsTaken) {
   EXPECT_EQ(server_.ClassifyRequests().back().model(), "other");
 }
 
+TEST_F(CommandsTest, AModelThatIsLoadingIsWaitedFor) {
+  FakeServer loading;
+  loading.AddModel("late", "", "LOADING");
+  loading.FailNext({Refusal(grpc::StatusCode::UNAVAILABLE, "model late is loading", 0.01)});
+  Console console{in_, out_, err_, false};
+  const auto none = [](const std::string&) { return std::nullopt; };
+  EXPECT_EQ(RunLongview({"classify", "--server=" + loading.Address(), Write("a", "Go code")}, none,
+                        console),
+            kAllWell)
+      << err_.str();
+  EXPECT_EQ(loading.TextCalls(), 2);
+  EXPECT_EQ(loading.ClassifyRequests().back().model(), "late");
+}
+
 TEST_F(CommandsTest, TextOutputIsOneTabSeparatedLine) {
   const std::string path = Write("a", "Rust code");
   EXPECT_EQ(Run({"classify", path}), kAllWell);

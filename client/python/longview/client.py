@@ -156,12 +156,15 @@ class Client:
             request.token_ids.extend(document)
 
     def _model_for(self, task: str) -> str:
-        """The only loaded model with the task (any, if it is empty); asked for once."""
+        """The only loaded (else: loading) model with the task (any, if empty); asked for once."""
         with self._lock:
             if task in self._only_model:
                 return self._only_model[task]
-        names = [model.name for model in self.models()
+        models = self.models()
+        names = [model.name for model in models
                  if model.state == "READY" and (not task or task in (model.task, *model.tasks))]
+        # While a model loads, the server refuses calls to it with a delay, and they are repeated.
+        names = names or [model.name for model in models if model.state == "LOADING"]
         if len(names) != 1:
             raise ValueError(f"model is needed: the loaded models for {task or 'this'} are "
                              f"{', '.join(names) or 'none'}")

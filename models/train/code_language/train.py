@@ -21,11 +21,12 @@ import transformers
 import fast_forward
 import model as architecture
 
-STAGES = [(1000, 48, 256), (150, 16, 1024), (30, 4, 4096)]  # steps, documents a step, tokens of each
+# Steps, documents a step, tokens of each.
+STAGES = [(700, 48, 256), (60, 16, 256), (12, 4, 1024), (4, 1, 4096)]
 PEAK_RATE, SMOOTHING = 1.5e-3, 0.05
-WARMUP, COSINE, COOLDOWN = 100, 1850, 330  # steps: linear up; length of the cosine; linear to zero
+WARMUP, COSINE, COOLDOWN = 100, 1850, 76  # Steps: linear up; the cosine; linear to zero.
 FROM_START, SHORTENED, MOVED = 0.5, 0.2, 0.5  # shares of crops
-SAVE_EVERY = 100
+SAVE_EVERY = 20
 
 
 class Crops:

@@ -15,6 +15,7 @@
 #include "server/grpc/inference_service.h"
 #include "server/grpc/model_service.h"
 #include "server/grpc/open_streams.h"
+#include "server/grpc/parse_failures.h"
 #include "server/grpc/text_service.h"
 #include "server/grpc/vision_service.h"
 
@@ -86,6 +87,7 @@ absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
   int port = 0;
   builder.AddListeningPort(Address(options), grpc::InsecureServerCredentials(), &port);
   AddLimits(options, builder);
+  builder.experimental().SetInterceptorCreators(ParseFailureInterceptors());
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &impl_->text, &impl_->vision, &impl_->models, &impl_->inference, &impl_->health}) {
     builder.RegisterService(service);

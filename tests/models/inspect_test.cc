@@ -1,0 +1,117 @@
+// What InspectDirectory says, and that it agrees with LoadModel.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "models/model.h"
+#include "nlohmann/json.hpp"
+#include "tests/models/checkpoint/safetensors_file.h"
+
+namespace longview::models {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path Golden(const std::string& name) {
+  const char* root = std::getenv("LONGVIEW_GOLDEN");
+  return fs::path(root ? root : LONGVIEW_GOLDEN_DIR) / "longformer" / name;
+}
+
+class InspectTest : public testing::Test {
+ protected:
+  void Copy(const std::string& golden) {
+    for (const auto& entry : fs::directory_iterator(Golden(golden))) {
+      const std::string to = directory_.Path(entry.path().filename().string());
+      fs::copy_file(entry.path(), to);
+      fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
+    }
+  }
+
+  void EditConfig(const json& changes) {
+    std::ifstream in(directory_.Path("config.json"));
+    json config = json::parse(in);
+    config.update(changes);
+    directory_.Write("config.json", config.dump());
+  }
+
+  // Refused by both, for the same reason.
+  Inspection ExpectRefused(const std::string& part) {
+    const Inspection inspection = InspectDirectory(directory_.path());
+    EXPECT_FALSE(inspection.servable);
+    EXPECT_NE(inspection.error.find(part), std::string::npos) << inspection.error;
+    EXPECT_NE(inspection.report.find("served:"), std::string::npos);
+    EXPECT_EQ(inspection.error.find('\n'), std::string::npos);
+    const auto model = LoadModel(directory_.path(), {});
+    EXPECT_FALSE(model.ok());
+    EXPECT_EQ(model.status().message(), inspection.error);
+    return inspection;
+  }
+
+  TempDirectory directory_;
+};
+
+TEST_F(InspectTest, EveryServedGoldenIsServable) {
+  int served = 0;
+  for (const auto& entry : fs::directory_iterator(Golden(""))) {
+    const fs::path model = entry.path() / "model";
+    if (!fs::exists(model / "config.json")) continue;
+    const Inspection inspection = InspectDirectory(model.string());
+    EXPECT_TRUE(inspection.servable) << model << ": " << inspection.error;
+    EXPECT_NE(inspection.report.find("served:       yes"), std::string::npos) << inspection.report;
+    ++served;
+  }
+  EXPECT_GE(served, 10);
+}
+
+TEST_F(InspectTest, SaysWhatTheModelCanDo) {
+  const Inspection inspection = InspectDirectory(Golden("text_classification/model").string());
+  for (const char* part : {"LongformerForSequenceClassification", "text-classification",
+                           "5: LABEL-a, LABEL-b", "700 tokens, model_max_length 512", "F32 x "}) {
+    EXPECT_NE(inspection.report.find(part), std::string::npos) << part << "\n" << inspection.report;
+  }
+  const Inspection bare = InspectDirectory(Golden("classification/model").string());
+  EXPECT_NE(bare.report.find("requests must bring token ids"), std::string::npos) << bare.report;
+}
+
+TEST_F(InspectTest, PickledWeightsAreRefusedWithTheCommand) {
+  Copy("checkpoint_forms/model_bin_zip");
+  ExpectRefused("python3 models/convert/pickle_to_safetensors.py " + directory_.path());
+}
+
+TEST_F(InspectTest, OtherArchitecturesAreNamed) {
+  Copy("classification/model");
+  EditConfig({{"architectures", {"BigBirdForSequenceClassification"}}});
+  ExpectRefused("BigBirdForSequenceClassification");
+}
+
+TEST_F(InspectTest, AHeadThatTheCheckpointLacksIsNamed) {
+  Copy("embeddings/model");
+  EditConfig({{"architectures", {"LongformerForQuestionAnswering"}}});
+  ExpectRefused("\"qa_outputs.weight\" [2, ");
+}
+
+TEST_F(InspectTest, MisshapenAndUnknownTensorsAreNamed) {
+  Copy("classification/model");
+  EditConfig({{"vocab_size", 77}});
+  ExpectRefused("word_embeddings.weight\": expected shape [77, ");
+  directory_.Write("config.json", "");
+  fs::remove(directory_.Path("config.json"));
+  fs::copy_file(Golden("classification/model/config.json"), directory_.Path("config.json"));
+  fs::permissions(directory_.Path("config.json"), fs::perms::owner_write, fs::perm_options::add);
+  EditConfig({{"num_hidden_layers", 1}, {"attention_window", 32}});
+  ExpectRefused("that this architecture does not have");
+}
+
+TEST_F(InspectTest, AllProblemsAreReportedAtOnce) {
+  directory_.Write("config.json", "{");
+  directory_.Write("model.safetensors", "x");
+  const Inspection inspection = ExpectRefused("config.json: not valid JSON");
+  EXPECT_NE(inspection.report.find("model.safetensors: has 1 bytes"), std::string::npos)
+      << inspection.report;
+}
+
+}  // namespace
+}  // namespace longview::models

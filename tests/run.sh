@@ -31,7 +31,7 @@ jobs=$(nproc)
 
 say "Building everything (release)"
 cmake --preset release -DLONGVIEW_WERROR=ON >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
-cmake --build build -j "$jobs"
+cmake --build build -j "$jobs" -- -k 0
 say "Building the scheduler under ThreadSanitizer"
 cmake --preset tsan >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
 cmake --build build-tsan -j "$jobs"

@@ -418,8 +418,12 @@ TEST_F(RoutesTest, TypedRefusals) {
     EXPECT_EQ(response.status, c.status) << c.path << " " << c.body << "\n" << response.body;
     const json body = Body(response);
     ASSERT_TRUE(body["error"].is_object()) << response.body;
-    if (c.param) EXPECT_EQ(body["error"]["param"], c.param) << response.body;
-    if (c.status == 501) EXPECT_EQ(response.Header("x-should-retry"), "false");
+    if (c.param) {
+      EXPECT_EQ(body["error"]["param"], c.param) << response.body;
+    }
+    if (c.status == 501) {
+      EXPECT_EQ(response.Header("x-should-retry"), "false");
+    }
   }
 }
 
@@ -490,7 +494,9 @@ TEST_F(RoutesTest, EmbeddingRefusals) {
   for (const Case& c : cases) {
     const RawResponse response = Post("/v1/embeddings", c.body);
     EXPECT_EQ(response.status, c.status) << c.body << response.body;
-    if (c.param) EXPECT_EQ(Body(response)["error"]["param"], c.param) << response.body;
+    if (c.param) {
+      EXPECT_EQ(Body(response)["error"]["param"], c.param) << response.body;
+    }
   }
   const RawResponse bad = Post("/v1/embeddings", R"({"model":"embed","input":["a","!prepare"]})");
   EXPECT_EQ(bad.status, 400);

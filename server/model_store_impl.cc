@@ -167,7 +167,9 @@ absl::Status ModelStoreImpl::LoadNow(const std::string& name) {
                              {"version", found.version},
                              {"family", info.family},
                              {"seconds", (*served)->load_seconds},
-                             {"bytes", info.memory_bytes}});
+                             {"bytes", info.memory_bytes},
+                             {"dtype", info.dtype}});
+  for (const std::string& note : info.notes) log_.Warning(note, {{"model", name}});
   auto waiters = std::make_shared<Waiters>();
   ModelHandle handle = Own(*std::move(served), waiters);
   std::lock_guard lock(mutex_);

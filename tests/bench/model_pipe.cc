@@ -41,7 +41,7 @@ nlohmann::json RunBatch(const Model& model, const nlohmann::json& documents) {
   for (const auto& ids : documents) {
     Request request;
     request.task = model.info().task;
-    request.tokens = TokenInput{.ids = ids.get<std::vector<int32_t>>()};
+    request.tokens.emplace().ids = ids.get<std::vector<int32_t>>();
     request.tensors = {"logits"};
     request.typed = false;
     auto item = model.Prepare(request);

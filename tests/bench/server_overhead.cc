@@ -155,7 +155,7 @@ class Client {
 Latencies MeasureDirect(int rounds) {
   testing::FakeModel model(NothingOptions());
   models::Request request;
-  request.tokens = models::TokenInput{.ids = Ids()};
+  request.tokens.emplace().ids = Ids();
   Latencies latencies;
   for (int i = 0; i < rounds; ++i) {
     const auto start = SteadyClock::now();

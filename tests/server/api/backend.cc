@@ -103,13 +103,13 @@ void TestStore::Unload(std::string_view name, Done done) {
   done(status);
 }
 
-TestEngine::~TestEngine() {
+void TestEngine::Stop() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
-  worker_.join();
+  if (worker_.joinable()) worker_.join();
 }
 
 server::CallId TestEngine::Submit(ModelHandle model, models::Request request,

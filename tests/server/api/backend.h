@@ -43,7 +43,10 @@ class TestStore : public server::ModelStore {
 class TestEngine : public server::Engine {
  public:
   TestEngine() : worker_([this] { Work(); }) {}
-  ~TestEngine() override;
+  ~TestEngine() override { Stop(); }
+
+  // Answers what it has and ends its thread; nothing is answered after it. Idempotent.
+  void Stop();
 
   server::CallId Submit(server::ModelHandle model, models::Request request,
                         const server::CallInfo& info,
@@ -91,6 +94,8 @@ class TestEngine : public server::Engine {
 // An Api over both, serving "one" (a classifier of three labels) unless a test adds more.
 struct Backend {
   explicit Backend(server::ApiOptions options = {});
+  // Calls in flight answer through the api and its metrics: the engine ends first.
+  ~Backend() { engine.Stop(); }
 
   TestStore store;
   TestEngine engine;

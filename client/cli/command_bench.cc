@@ -28,7 +28,7 @@ ExitCode ReadDocuments(const CommandLine& line, Console& console, Documents* doc
     absl::StatusOr<std::string> text =
         ReadInput(input, ReadOptions{.lossy = line.lossy}, console.in);
     if (!text.ok()) {
-      console.err << "longview: " << text.status().message() << "\n";
+      console.err << "longview: " << input.path << ": " << text.status().message() << "\n";
       return kSomeInputFailed;
     }
     documents->texts.push_back(*std::move(text));

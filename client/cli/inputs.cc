@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status FileError(const std::string& path, const std::error_code& error) {
-  const std::string message = absl::StrCat(path, ": ", error.message());
+absl::Status FileError(const std::error_code& error) {
+  const std::string message = error.message();
   if (error == std::errc::no_such_file_or_directory) return absl::NotFoundError(message);
   if (error == std::errc::permission_denied) return absl::PermissionDeniedError(message);
   return absl::InvalidArgumentError(message);
@@ -38,7 +38,7 @@ void AppendDirectory(const std::string& directory, std::vector<Input>* inputs) {
   }
   std::sort(paths.begin(), paths.end());
   for (std::string& path : paths) inputs->push_back({std::move(path), absl::OkStatus()});
-  if (error) inputs->push_back({directory, FileError(directory, error)});
+  if (error) inputs->push_back({directory, FileError(error)});
 }
 
 // Reads at most limit + 1 bytes: enough to know that there are too many.
@@ -66,7 +66,7 @@ std::vector<Input> ListInputs(const std::vector<std::string>& arguments) {
     const fs::file_status status = fs::status(argument, error);
     if (!fs::exists(status)) {
       if (!error) error = std::make_error_code(std::errc::no_such_file_or_directory);
-      inputs.push_back({argument, FileError(argument, error)});
+      inputs.push_back({argument, FileError(error)});
     } else if (fs::is_directory(status)) {
       AppendDirectory(argument, &inputs);
     } else {
@@ -85,12 +85,12 @@ absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& opt
   } else {
     errno = 0;
     std::ifstream file(input.path, std::ios::binary);
-    if (!file) return FileError(input.path, std::error_code(errno, std::generic_category()));
+    if (!file) return FileError(std::error_code(errno, std::generic_category()));
     text = ReadUpTo(file, options.max_bytes);
   }
   if (text.size() > options.max_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(input.path, ": larger than the limit of ", options.max_bytes, " bytes"));
+        absl::StrCat("larger than the limit of ", options.max_bytes, " bytes"));
   }
   const std::optional<size_t> invalid = FirstInvalidUtf8(text);
   if (!invalid) return text;

@@ -35,7 +35,7 @@ struct ReadOptions {
 // The text of one input; standard_input is read for the path "-".
 //
 // Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (too large, not UTF-8; the message has
-// the path, the value and the limit).
+// the value and the limit, the caller adds the path).
 absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& options,
                                       std::istream& standard_input);
 

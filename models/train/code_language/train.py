@@ -22,9 +22,9 @@ import fast_forward
 import model as architecture
 
 # Steps, documents a step, tokens of each.
-STAGES = [(700, 48, 256), (60, 16, 256), (12, 4, 1024), (4, 1, 4096)]
+STAGES = [(1100, 48, 256), (40, 16, 1024), (8, 4, 4096)]
 PEAK_RATE, SMOOTHING = 1.5e-3, 0.05
-WARMUP, COSINE, COOLDOWN = 100, 1850, 76  # Steps: linear up; the cosine; linear to zero.
+WARMUP, COSINE, COOLDOWN = 100, 1850, 250  # Steps: linear up; the cosine; linear to zero.
 FROM_START, SHORTENED, MOVED = 0.5, 0.2, 0.5  # shares of crops
 SAVE_EVERY = 20
 

@@ -279,8 +279,9 @@ class TestGrpc:
             assert len(answers) == 3 and not any(a.error_message for a in answers)
 
 
-def test_cancelled_calls_leave_nothing_behind():
-    """10,000 calls cancelled at random moments; then the server is as it was."""
+@pytest.mark.parametrize("calls", [10_000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_cancelled_calls_leave_nothing_behind(calls):
+    """Calls cancelled at random moments; then the server is as it was."""
     model = served_models("longformer")["classification"]
 
     async def storm(server, calls):
@@ -306,7 +307,7 @@ def test_cancelled_calls_leave_nothing_behind():
     with Server([f"classification={model}"], "--dtype=fp32", "--log_level=warning") as server:
         asyncio.run(storm(server, 10_000))  # Fills the allocator's pools once.
         before = server.resident_bytes()
-        asyncio.run(storm(server, 10_000))
+        asyncio.run(storm(server, calls))
         wait_until(lambda: server.metric("longview_running_requests") == 0
                    and server.metric("longview_queued_requests") == 0, 30, "an idle server")
         neighbour_is_well(server)

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -157,17 +158,9 @@ absl::Status ReadLog(Config& config) {
     return Bad("log_format", format, "text or json");
   }
   const std::string level = absl::GetFlag(FLAGS_log_level);
-  if (level == "debug") {
-    config.log_level = LogLevel::kDebug;
-  } else if (level == "info") {
-    config.log_level = LogLevel::kInfo;
-  } else if (level == "warning") {
-    config.log_level = LogLevel::kWarning;
-  } else if (level == "error") {
-    config.log_level = LogLevel::kError;
-  } else {
-    return Bad("log_level", level, "debug, info, warning or error");
-  }
+  const std::optional<LogLevel> parsed = ParseLogLevel(level);
+  if (!parsed) return Bad("log_level", level, "debug, info, warning or error");
+  config.log_level = *parsed;
   return absl::OkStatus();
 }
 
@@ -179,20 +172,6 @@ Mode ReadMode(Config& config) {
   if (absl::GetFlag(FLAGS_print_config)) return Mode::kPrintConfig;
   if (absl::GetFlag(FLAGS_validate_config)) return Mode::kValidateConfig;
   return Mode::kServe;
-}
-
-std::string_view LevelFlag(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      break;
-  }
-  return "error";
 }
 
 }  // namespace
@@ -228,7 +207,7 @@ std::string ConfigJson(const Config& config) {
       {"max_image_pixels", config.max_image_pixels},
       {"cache_bytes", config.cache_bytes},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
-      {"log_level", LevelFlag(config.log_level)},
+      {"log_level", LogLevelName(config.log_level)},
       {"allow_model_control", config.allow_model_control},
       {"drain_seconds", config.drain_seconds},
       {"shutdown_seconds", config.shutdown_seconds},

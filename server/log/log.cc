@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
@@ -11,19 +12,7 @@
 namespace longview::server {
 namespace {
 
-std::string_view LevelName(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "";
-}
+constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warning", "error"};
 
 nlohmann::json ToJson(const LogField& field) {
   return std::visit([](const auto& value) { return nlohmann::json(value); }, field.value);
@@ -35,6 +24,15 @@ std::string Dump(const nlohmann::ordered_json& json) {
 }
 
 }  // namespace
+
+std::string_view LogLevelName(LogLevel level) { return kLevelNames[static_cast<size_t>(level)]; }
+
+std::optional<LogLevel> ParseLogLevel(std::string_view name) {
+  for (size_t i = 0; i < kLevelNames.size(); ++i) {
+    if (kLevelNames[i] == name) return static_cast<LogLevel>(i);
+  }
+  return std::nullopt;
+}
 
 class Log::Impl {
  public:
@@ -71,12 +69,12 @@ std::string Log::Format(LogFormat format, LogLevel level, std::string_view times
                         std::string_view message, Fields fields) {
   if (format == LogFormat::kJson) {
     nlohmann::ordered_json line = {
-        {"ts", timestamp}, {"level", LevelName(level)}, {"msg", message}};
+        {"ts", timestamp}, {"level", LogLevelName(level)}, {"msg", message}};
     for (const LogField& field : fields) line[std::string(field.name)] = ToJson(field);
     return Dump(line);
   }
   std::string line(timestamp);
-  line.append(" ").append(LevelName(level)).append(" ").append(message);
+  line.append(" ").append(LogLevelName(level)).append(" ").append(message);
   for (const LogField& field : fields) {
     line.append(" ").append(field.name).append("=").append(Dump(ToJson(field)));
   }

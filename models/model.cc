@@ -44,4 +44,14 @@ const HostTensor* Answer::Find(std::string_view name) const {
   return nullptr;
 }
 
+absl::StatusOr<std::unique_ptr<Generation>> Model::Start(const Item&) {
+  return absl::UnimplementedError(info().architecture + " does not generate");
+}
+
+std::unique_ptr<Run> Model::BeginStep(std::span<const StepGrant>) { return nullptr; }
+
+absl::StatusOr<std::shared_ptr<Document>> Model::NewDocument() {
+  return absl::UnimplementedError(info().architecture + " does not read documents ahead");
+}
+
 }  // namespace longview::models

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "models/generation.h"
 
 namespace longview::models {
 
@@ -82,6 +83,8 @@ struct ModelInfo {
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
+  // Generators: a grant of prefill is a multiple of this many tokens, or all that is left.
+  int prefill_granule = 0;  // 0 = not a generator.
   // Everything clients may send and name under the Open Inference Protocol, what the server
   // derives included: attention_mask, text_pair, ...; probabilities, label, entities, top, ...
   // Other names are refused before the model sees the request.
@@ -97,6 +100,15 @@ struct TokenInput {
   std::vector<uint8_t> attention_mask;              // 0/1 per token; empty = all 1.
   std::vector<int32_t> token_type_ids;              // Empty = 0.
   std::optional<std::vector<uint8_t>> global_mask;  // 0/1; unset = the task's default.
+};
+
+// A text read once, whose state later requests continue. Opaque outside of its model; it must
+// not outlive the model. Only the executor's thread changes it.
+class Document {
+ public:
+  virtual ~Document() = default;
+  virtual int tokens() const = 0;          // Read so far.
+  virtual double state_bytes() const = 0;  // Held, the closed form of tokens().
 };
 
 // What a client asks of a text model: one item. Fields a task does not use stay empty; a
@@ -124,6 +136,13 @@ struct Request {
   std::optional<bool> normalize;
   int top_k = 0;              // 0 = the task's default.
   int max_answer_tokens = 0;  // 0 = 30.
+
+  // Text generation: a prompt as above (or none after a document), and how to go on.
+  std::optional<GenerationOptions> generation;
+  // The prompt continues a fork of this document; or, with `extend_document`, it is read into
+  // the document itself and nothing is generated.
+  std::shared_ptr<Document> document;
+  bool extend_document = false;
 
   // Names of tensors wanted in Answer::tensors ("logits", "embedding", "last_hidden_state",
   // "start_logits", "end_logits"); work that none of them needs is not done.
@@ -179,6 +198,9 @@ struct Answer {
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;
+  // Generation: every sequence whole, best first where beams were searched; the prompt apart.
+  std::vector<Piece> sequences;
+  std::optional<Piece> prompt;  // With GenerationOptions::echo.
   ItemUsage usage;
 
   const HostTensor* Find(std::string_view name) const;
@@ -216,6 +238,36 @@ class Run {
   virtual absl::StatusOr<Answer> Take(int i) = 0;
 };
 
+// A generating request at work: its sequences, what they have read, sampling and stopping.
+// Used by the executor's thread only. Destroying it gives its memory back, at any time between
+// two steps.
+class Generation {
+ public:
+  virtual ~Generation() = default;
+
+  // What its next step would do, and what that would cost beside others.
+  struct Need {
+    int prefill = 0;             // Tokens to read before the next token can be sampled.
+    int sequences = 0;           // That take one token each in a step without prefill.
+    double prefill_seconds = 0;  // Predicted, per token read.
+    double decode_seconds = 0;   // Predicted, of one token for each sequence.
+  };
+  virtual Need need() const = 0;
+  virtual bool done() const = 0;
+
+  // Output since the last call.
+  virtual std::vector<Piece> TakePieces() = 0;
+
+  // The whole answer. REQUIRES: done(). Once.
+  virtual absl::StatusOr<Answer> Take() = 0;
+};
+
+// A request's share of a step: `prefill` tokens of its prompt, or 0: its sequences' next tokens.
+struct StepGrant {
+  Generation* generation = nullptr;
+  int prefill = 0;
+};
+
 // A loaded model. const methods are thread-safe; Begin and the Run it returns belong to the
 // device's executor thread.
 class Model {
@@ -237,11 +289,33 @@ class Model {
   // Runs a few shapes, fixes the constants of Cost::seconds. Call once, before serving, on
   // the executor thread (or any thread while nothing else runs).
   virtual absl::Status WarmUp() = 0;
+
+  // ---- Generators (prefill_granule > 0); others refuse with UNIMPLEMENTED. ----
+
+  // A generation for an admitted item, whose state bytes are the caller's to reserve until it is
+  // destroyed. Finds what the cache already holds of the prompt. On the executor's thread.
+  // REQUIRES: the item is this model's and outlives the generation.
+  virtual absl::StatusOr<std::unique_ptr<Generation>> Start(const Item& item);
+
+  // One step of several generations, layer by layer. Drop(i) names a grant; Take is not used:
+  // results are taken from the generations once Advance returned false.
+  // REQUIRES: none is done; a grant of prefill is at most its need, and a multiple of
+  // prefill_granule or all of it.
+  virtual std::unique_ptr<Run> BeginStep(std::span<const StepGrant> grants);
+
+  // Predicted seconds of a step beyond what its grants add up to.
+  virtual double StepSeconds() const { return 0; }
+
+  // An empty document, to be extended by requests.
+  virtual absl::StatusOr<std::shared_ptr<Document>> NewDocument();
+
+  virtual CacheUse cache() const { return {}; }  // Thread-safe.
 };
 
 struct LoadOptions {
   std::string dtype = "auto";  // auto, fp32, bf16, fp16
   std::string device = "cpu";
+  double cache_bytes = 0;  // Generation state this model may hold; 0 = no generation.
 };
 
 // Reads a model directory. Errors name the file, the tensor or key, and what was expected.

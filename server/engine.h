@@ -1,6 +1,12 @@
 // Runs requests: prepares them on a pool, admits, queues, batches, computes, answers.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "models/model.h"
 #include "server/call.h"
@@ -15,6 +21,13 @@ struct Completed {
   double compute_seconds = 0;
   double total_seconds = 0;
   int batch_items = 0;
+};
+
+// What a generating call hears before its reply. Both run on the reply thread, in order, never
+// after `done`; must not block.
+struct GenerationEvents {
+  absl::AnyInvocable<void()> on_admitted;  // Once.
+  absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;
 };
 
 struct Estimated {
@@ -35,6 +48,14 @@ class Engine {
   // UNAVAILABLE (draining).
   virtual CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
                         Reply<Completed> done) = 0;
+
+  // The same for a request that generates: pieces first, then the reply, whose answer holds
+  // every sequence whole. Cancel takes effect at the next step.
+  virtual CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                          GenerationEvents events, Reply<Completed> done) = 0;
+
+  // An empty document of the model, made on the device's thread.
+  virtual void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) = 0;
 
   // Takes effect while queued and between layers. `done` still runs, with CANCELLED. Unknown
   // or finished ids are ignored.

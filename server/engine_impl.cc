@@ -112,6 +112,19 @@ CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& in
   return id;
 }
 
+// No family this engine runs generates: refused here until continuous steps are scheduled.
+CallId EngineImpl::Generate(ModelHandle, models::Request, const CallInfo&, GenerationEvents,
+                            Reply<Completed> done) {
+  ReplyLater(std::move(done), absl::UnimplementedError("the model does not generate"));
+  return 0;
+}
+
+void EngineImpl::NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) {
+  replies_.Add([model = std::move(model), done = std::move(done)]() mutable {
+    done(model->model->NewDocument());
+  });
+}
+
 void EngineImpl::Prepare(CallId id, PreprocessPool::Turn turn) {
   EngineCall* call;
   {

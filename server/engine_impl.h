@@ -43,6 +43,9 @@ class EngineImpl : public Engine {
 
   CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
                 Reply<Completed> done) override;
+  CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                  GenerationEvents events, Reply<Completed> done) override;
+  void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) override;
   void Cancel(CallId id) override;
   void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
                 Reply<Estimated> done) override;

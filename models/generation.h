@@ -1,0 +1,75 @@
+// What a client may ask of a generating model, and what comes out. Plain values; model.h
+// includes this.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace longview::models {
+
+// Whose defaults count where neither the request nor the model's files say anything.
+enum class GenerationDefaults {
+  kHuggingFace,  // Greedy, one sequence, 16 new tokens (seq2seq: the decoder's limit).
+  kOpenAi,       // temperature 1, 16 new tokens.
+};
+
+// Options by HuggingFace's names; unset = the model's (longview.json, then
+// generation_config.json), then `defaults`. Values are checked by Model::Prepare, which names
+// field, value and limit.
+struct GenerationOptions {
+  GenerationDefaults defaults = GenerationDefaults::kHuggingFace;
+
+  std::optional<int> max_new_tokens;  // 0 = score the prompt.
+  std::optional<int> min_new_tokens;
+  std::optional<bool> do_sample;      // Unset: true if `temperature` is given and above 0.
+  std::optional<double> temperature;  // 0 = greedy.
+  std::optional<double> top_p;
+  std::optional<int> top_k;  // 0 = off.
+  std::optional<double> repetition_penalty;
+  std::optional<uint32_t> seed;  // Unset = drawn by Prepare.
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  std::optional<int> num_return_sequences;  // n.
+  std::optional<int> num_beams;
+  std::optional<double> length_penalty;
+  std::optional<int> no_repeat_ngram_size;
+  std::optional<bool> early_stopping;
+  std::optional<int> logprobs;  // Alternatives per token; 0 = the token's own only.
+  bool echo = false;            // The prompt comes back first.
+
+  // Every other option by name, its value as JSON ("bad_words_ids": "[[5,7]]"). Prepare refuses
+  // names it does not know.
+  std::map<std::string, std::string> others;
+};
+
+struct TokenLogprob {
+  int32_t id = 0;
+  float logprob = 0;  // Natural logarithm; NaN where nothing came before (the first token).
+  std::string bytes;  // What the token adds to the text; empty for specials.
+};
+
+// Output of one sequence: since its last piece, or all of it.
+struct Piece {
+  int index = 0;      // Sample or beam, from 0, within the request.
+  bool echo = false;  // This piece is the prompt.
+  // Whole characters; text that may still become a stop string is held back.
+  std::string text;
+  std::vector<int32_t> token_ids;  // Sampled since then, whether their text is held back or not.
+  // One entry per token id, if log-probabilities were asked for.
+  std::vector<TokenLogprob> logprobs;
+  std::vector<std::vector<TokenLogprob>> top;  // Best first.
+  std::string finish_reason;                   // "" = goes on, "stop", "length".
+  float score = 0;                             // Beam search: of a finished sequence.
+};
+
+// Memory for generation state of one model, bytes.
+struct CacheUse {
+  double used = 0;       // By sequences and documents.
+  double evictable = 0;  // Kept for prompts that may come again.
+  double capacity = 0;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,90 @@
+// What a family of generating models provides: sequences that remember what they have read,
+// and a step that reads more tokens of several of them at once. Everything else of generation
+// (options, sampling, beams, stopping, text, requests) is built on this and is the same for all.
+//
+// Used by the executor's thread, except where a method says thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+
+namespace longview::models {
+
+// The state of one sequence. Destroying it gives its memory back.
+class DecoderSequence {
+ public:
+  virtual ~DecoderSequence() = default;
+
+  virtual int tokens() const = 0;  // Read so far.
+
+  // The same state once more; shares all memory that neither writes.
+  virtual std::unique_ptr<DecoderSequence> Fork() const = 0;
+
+  // What was read up to here is a whole prompt or document: keep what a later request with the
+  // same beginning needs, as long as there is room.
+  virtual void Publish() = 0;
+};
+
+// Prefill and decode agree within rounding, not in bits (panel sizes differ).
+enum class DecoderPhase { kPrefill, kDecode };
+
+enum class WantedLogits { kNone, kLast, kAll };
+
+// Tokens for one sequence to read in a step.
+struct DecoderFeed {
+  DecoderSequence* sequence = nullptr;
+  std::span<const int32_t> tokens;  // At least one; kDecode: exactly one.
+  DecoderPhase phase = DecoderPhase::kPrefill;
+  WantedLogits wanted = WantedLogits::kLast;
+};
+
+// A step in flight.
+class DecoderStep {
+ public:
+  virtual ~DecoderStep() = default;
+  // The next layer; returns whether work is left. Sequences have read their tokens when it
+  // returned false, and are in no usable state before.
+  virtual bool Advance() = 0;
+  // Nobody waits for this feed; its sequence will be destroyed.
+  virtual void Drop(int feed) = 0;
+  // After the last layer: [1 or tokens, vocabulary], fp32. Valid until the step is destroyed.
+  virtual std::span<const float> Logits(int feed) const = 0;
+};
+
+// Bytes and seconds in closed form. Thread-safe.
+class DecoderCosts {
+ public:
+  virtual ~DecoderCosts() = default;
+  // State of `sequences` forks that share `shared` tokens and read up to `longest` tokens each,
+  // whole blocks, exact.
+  virtual double StateBytes(int64_t shared, int64_t longest, int sequences) const = 0;
+  virtual double WorkspaceBytes(int64_t prefill_tokens, int sequences) const = 0;
+  // Predicted. Of reading one more token (prefill) or sampling one (decode) at position t.
+  virtual double PrefillSeconds(int64_t t) const = 0;
+  virtual double DecodeSeconds(int64_t t) const = 0;
+  // Of a step, beside its tokens.
+  virtual double StepSeconds() const = 0;
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  virtual int vocab_size() const = 0;
+  virtual int max_tokens() const = 0;
+  // A prefill feed is a multiple of this many tokens, or the last of its prompt.
+  virtual int prefill_granule() const = 0;
+  virtual const DecoderCosts& costs() const = 0;
+
+  // A sequence that has read the longest beginning of `prompt` the cache holds, but not its last
+  // token (its logits are wanted). `prompt` empty, or nothing found: an empty sequence.
+  virtual std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) = 0;
+
+  // REQUIRES: sequences differ, are this decoder's and outlive the step.
+  virtual std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) = 0;
+};
+
+}  // namespace longview::models

@@ -85,6 +85,8 @@ struct ModelInfo {
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
   // Generators: a grant of prefill is a multiple of this many tokens, or all that is left.
   int prefill_granule = 0;  // 0 = not a generator.
+  int sequences = 1;        // Answered where a request does not say how many.
+  int32_t pad_token = 0;    // Fills rows of token_ids: pad, else the end's, else 0.
   // Everything clients may send and name under the Open Inference Protocol, what the server
   // derives included: attention_mask, text_pair, ...; probabilities, label, entities, top, ...
   // Other names are refused before the model sees the request.

@@ -1,4 +1,4 @@
-// Reads tests/golden/tokenizers.
+// Reads tests/golden: tokenizers, and single files of other families.
 #pragma once
 
 #include <cstdlib>
@@ -11,15 +11,23 @@
 
 namespace longview::models {
 
-inline std::filesystem::path TokenizerGolden(const std::string& name) {
+inline std::filesystem::path GoldenPath(const std::string& relative) {
   const char* root = std::getenv("LONGVIEW_GOLDEN");
-  return std::filesystem::path(root ? root : LONGVIEW_GOLDEN_DIR) / "tokenizers" / name;
+  return std::filesystem::path(root ? root : LONGVIEW_GOLDEN_DIR) / relative;
+}
+
+inline nlohmann::json ReadGoldenJson(const std::string& relative) {
+  std::ifstream in(GoldenPath(relative));
+  EXPECT_TRUE(in) << relative;
+  return nlohmann::json::parse(in);
+}
+
+inline std::filesystem::path TokenizerGolden(const std::string& name) {
+  return GoldenPath("tokenizers") / name;
 }
 
 inline nlohmann::json ReadGolden(const std::string& name) {
-  std::ifstream in(TokenizerGolden(name) / "expected.json");
-  EXPECT_TRUE(in) << name;
-  return nlohmann::json::parse(in);
+  return ReadGoldenJson("tokenizers/" + name + "/expected.json");
 }
 
 }  // namespace longview::models

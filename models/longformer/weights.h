@@ -7,29 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/weight_source.h"
 #include "models/dense/layer.h"
+#include "models/layers/weight_loader.h"
 #include "models/longformer/config.h"
 
 namespace longview::models {
-
-struct Norm {
-  std::vector<float> gamma, beta;
-  float eps = 0;
-  NormWeights view() const { return {gamma.data(), beta.data(), eps}; }
-};
-
-// A row-major fp32 matrix, owned or borrowed from the checkpoint.
-class FloatMatrix {
- public:
-  FloatMatrix() = default;
-  explicit FloatMatrix(const TensorView& tensor);
-  const float* data() const { return owned_.empty() ? borrowed_ : owned_.data(); }
-
- private:
-  const float* borrowed_ = nullptr;
-  std::vector<float> owned_;
-};
 
 struct LongformerLayer {
   DenseLayer qkv;  // Local query, key, value side by side: [3H, H].

@@ -1,0 +1,87 @@
+#include "models/layers/weight_loader.h"
+
+#include <utility>
+
+#include "models/checkpoint/convert.h"
+
+namespace longview::models {
+
+FloatMatrix::FloatMatrix(const TensorView& tensor) {
+  const bool aligned = reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) == 0;
+  if (tensor.dtype == DType::kF32 && aligned) {
+    borrowed_ = reinterpret_cast<const float*>(tensor.data);
+  } else {
+    owned_ = ToFloat32(tensor);
+  }
+}
+
+const TensorView* WeightLoader::Keep(absl::StatusOr<const TensorView*> found) {
+  if (!found.ok()) {
+    Fail(found.status());
+    return nullptr;
+  }
+  if (*found != nullptr) parameters_ += static_cast<double>((*found)->elements());
+  return *found;
+}
+
+const TensorView* WeightLoader::Table(const std::string& name, const std::vector<int64_t>& shape) {
+  const TensorView* table = Get(name, shape);
+  if (table != nullptr) CountBytes(static_cast<double>(table->bytes));
+  return table;
+}
+
+std::vector<float> WeightLoader::Copy(const TensorView* tensor) {
+  if (tensor == nullptr || !compute_) return {};
+  std::vector<float> values = ToFloat32(*tensor);
+  checkpoint_.Release(*tensor);
+  return values;
+}
+
+std::vector<float> WeightLoader::Vector(const std::string& name, int64_t size) {
+  std::vector<float> values = Copy(Get(name, {size}));
+  CountBytes(4.0 * static_cast<double>(values.size()));
+  return values;
+}
+
+Norm WeightLoader::LayerNorm(const std::string& name, int64_t width, float eps) {
+  return {Vector(name + ".weight", width), Vector(name + ".bias", width), eps};
+}
+
+std::optional<DenseLayer> WeightLoader::Pack(const std::string& name, std::span<const float> weight,
+                                             std::vector<float> bias, int64_t out, int64_t in) {
+  if (!status_.ok() || !compute_) return std::nullopt;
+  absl::StatusOr<Linear> linear = Linear::Pack(name, weight, out, in, *compute_, rules_);
+  if (!linear.ok()) {
+    status_ = linear.status();
+    return std::nullopt;
+  }
+  CountBytes(static_cast<double>(linear->bytes()));
+  return DenseLayer{*std::move(linear), std::move(bias)};
+}
+
+std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
+                                              const std::vector<Part>& parts, int64_t in) {
+  int64_t total = 0;
+  for (const Part& part : parts) total += part.out;
+  std::vector<float> weight(compute_ ? static_cast<size_t>(total * in) : 0);
+  std::vector<float> bias;
+  std::span<float> free = weight;
+  for (const Part& part : parts) {
+    const TensorView* stored = Get(prefix + part.name + ".weight", {part.out, in});
+    const std::vector<float> part_bias = Vector(prefix + part.name + ".bias", part.out);
+    bias.insert(bias.end(), part_bias.begin(), part_bias.end());
+    if (stored == nullptr || !compute_) continue;
+    const auto size = static_cast<size_t>(part.out * in);
+    CopyFloat32(*stored, 0, free.first(size));
+    checkpoint_.Release(*stored);
+    free = free.subspan(size);
+  }
+  return Pack(prefix + parts[0].name, weight, std::move(bias), total, in);
+}
+
+void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes) {
+  sizes.small = sizes.small && layer.linear.sizes().small;
+  sizes.medium = sizes.medium && layer.linear.sizes().medium;
+}
+
+}  // namespace longview::models

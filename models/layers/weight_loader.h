@@ -1,0 +1,112 @@
+// A family's weights, read in straight code: every getter checks name and shape, the first error
+// stays, and Finish reports it or the tensors that nobody asked for.
+//
+//   WeightLoader load(checkpoint, directory, compute);
+//   auto out = load.Dense("layer.0.out", width, width);
+//   Norm norm = load.LayerNorm("layer.0.norm", width, eps);
+//   if (absl::Status status = load.Finish(); !status.ok()) return status;
+//
+// Without a compute type only names and shapes are checked: nothing is read or packed, and what
+// the getters return is empty. One per load, used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/checkpoint/weight_source.h"
+#include "models/dense/layer.h"
+
+namespace longview::models {
+
+struct Norm {
+  std::vector<float> gamma, beta;
+  float eps = 0;
+  NormWeights view() const { return {gamma.data(), beta.data(), eps}; }
+};
+
+// A row-major fp32 matrix, owned or borrowed from the checkpoint.
+class FloatMatrix {
+ public:
+  FloatMatrix() = default;
+  explicit FloatMatrix(const TensorView& tensor);
+  const float* data() const { return owned_.empty() ? borrowed_ : owned_.data(); }
+
+ private:
+  const float* borrowed_ = nullptr;
+  std::vector<float> owned_;
+};
+
+class WeightLoader {
+ public:
+  // `origin` begins every message. REQUIRES: the checkpoint outlives the loader, and the tables
+  // that it returned.
+  WeightLoader(const Checkpoint& checkpoint, std::string origin, std::optional<Compute> compute)
+      : checkpoint_(checkpoint), source_(checkpoint, std::move(origin)), compute_(compute) {}
+
+  // For prefixes, spellings and tensors to ignore.
+  WeightSource& source() { return source_; }
+  bool ok() const { return status_.ok(); }
+  bool reads() const { return compute_.has_value(); }
+
+  // Tensors that stay in the checkpoint; null after an error.
+  const TensorView* Get(const std::string& name, const std::vector<int64_t>& shape) {
+    return Keep(source_.Get(name, shape));
+  }
+  const TensorView* GetTied(std::span<const std::string> names, const std::vector<int64_t>& shape) {
+    return Keep(source_.GetTied(names, shape));
+  }
+  // An embedding table, read row by row from the mapped file.
+  const TensorView* Table(const std::string& name, const std::vector<int64_t>& shape);
+
+  // Copies; the file's pages are given back.
+  std::vector<float> Copy(const TensorView* tensor);
+  std::vector<float> Vector(const std::string& name, int64_t size);
+  // name.weight and name.bias.
+  Norm LayerNorm(const std::string& name, int64_t width, float eps);
+
+  // Linears, name.weight [out, in] and name.bias [out]. Unset after an error.
+  std::optional<DenseLayer> Dense(const std::string& name, int64_t out, int64_t in) {
+    return Stack("", {{name, out}}, in);
+  }
+  // Several of equal input, their outputs side by side.
+  struct Part {
+    std::string name;
+    int64_t out = 0;
+  };
+  std::optional<DenseLayer> Stack(const std::string& prefix, const std::vector<Part>& parts,
+                                  int64_t in);
+  std::optional<DenseLayer> Pack(const std::string& name, std::span<const float> weight,
+                                 std::vector<float> bias, int64_t out, int64_t in);
+
+  // Bytes that stay resident beyond what the getters count themselves.
+  void CountBytes(double bytes) { memory_bytes_ += bytes; }
+  void Fail(absl::Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+  absl::Status Finish() const { return status_.ok() ? source_.Finish() : status_; }
+
+  double parameters() const { return parameters_; }      // Elements asked for.
+  double memory_bytes() const { return memory_bytes_; }  // Packs, copies, mapped tables.
+
+ private:
+  const TensorView* Keep(absl::StatusOr<const TensorView*> found);
+
+  const Checkpoint& checkpoint_;
+  WeightSource source_;
+  const std::optional<Compute> compute_;
+  PanelRules rules_;
+  absl::Status status_;
+  double parameters_ = 0;
+  double memory_bytes_ = 0;
+};
+
+// Leaves the panel sizes that `layer` allows too: for layers that run on the same panels.
+void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes);
+
+}  // namespace longview::models

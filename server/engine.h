@@ -21,10 +21,11 @@ struct Completed {
   double compute_seconds = 0;
   double total_seconds = 0;
   int batch_items = 0;
+  double state_bytes = 0;  // Of a document that was read into: what it holds.
 };
 
-// What a generating call hears before its reply. Both run on the reply thread, in order, never
-// after `done`; must not block.
+// What a generating call hears before its reply, unless it is null. Both run on the reply thread,
+// in order, never after `done`; must not block.
 struct GenerationEvents {
   absl::AnyInvocable<void()> on_admitted;  // Once.
   absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;
@@ -54,7 +55,8 @@ class Engine {
   virtual CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
                           GenerationEvents events, Reply<Completed> done) = 0;
 
-  // An empty document of the model, made on the device's thread.
+  // An empty document of the model, made on the device's thread, where it also ends whoever lets
+  // go of it last. What it holds counts against the memory for generation state until then.
   virtual void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) = 0;
 
   // Takes effect while queued and between layers. `done` still runs, with CANCELLED. Unknown

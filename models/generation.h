@@ -6,7 +6,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "absl/status/status.h"
 
 namespace longview::models {
 
@@ -44,6 +47,16 @@ struct GenerationOptions {
   // names it does not know.
   std::map<std::string, std::string> others;
 };
+
+// Whether SetOption takes the name.
+bool IsGenerationOption(std::string_view name);
+
+// Sets one option by HuggingFace's name (or `max_tokens`, `min_tokens`, `n`, `stop`) from a JSON
+// value. Numbers, booleans and lists may also be written inside of a JSON string, as parameters of
+// the Open Inference Protocol are; null leaves the option unset. INVALID_ARGUMENT names the
+// option and the value: an unknown name, a wrong type, the same option a second time. Ranges are
+// Model::Prepare's business.
+absl::Status SetOption(GenerationOptions& options, std::string_view name, std::string_view json);
 
 struct TokenLogprob {
   int32_t id = 0;

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "models/generation.h"
 
 namespace longview::models {
 
@@ -52,6 +53,9 @@ class DecoderStep {
   virtual void Drop(int feed) = 0;
   // After the last layer: [1 or tokens, vocabulary], fp32. Valid until the step is destroyed.
   virtual std::span<const float> Logits(int feed) const = 0;
+  // Not OK: the step failed, Advance returned false early, and its sequences are good for nothing
+  // but destruction.
+  virtual absl::Status status() const { return absl::OkStatus(); }
 };
 
 // Bytes and seconds in closed form. Thread-safe.
@@ -85,6 +89,11 @@ class Decoder {
 
   // REQUIRES: sequences differ, are this decoder's and outlive the step.
   virtual std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) = 0;
+
+  // Runs a few steps and fixes the constants of costs(). Once, before anything else.
+  virtual absl::Status WarmUp() { return absl::OkStatus(); }
+
+  virtual CacheUse cache() const { return {}; }  // Thread-safe.
 };
 
 }  // namespace longview::models

@@ -1,0 +1,60 @@
+// The weights of a Transformer-LS language model, packed for this machine, by the names of the
+// published code's checkpoints (fairseq, prefix `decoder.model.`). The embedding table stays in
+// the mapped file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/dense/layer.h"
+#include "models/layers/weight_loader.h"
+#include "models/transformer_ls/config.h"
+
+namespace longview::models {
+
+struct LsLmLayer {
+  // Query, key, value and the scores of dconv_1 side by side: [3d + h * r, d].
+  DenseLayer project;
+  DenseLayer out;       // proj_out
+  DenseLayer expand;    // ff.fc1
+  DenseLayer contract;  // ff.fc2
+  Norm norm1, norm2;
+  Norm window_norm;   // dual_ln_win: of window keys and values.
+  Norm segment_norm;  // dual_ln_dproj: of projected ones.
+  // r_w_bias and r_r_bias [h, dh], times sqrt(dh): the code adds them to the query after scaling,
+  // the executor before.
+  std::vector<float> window_add, distance_add;
+  // r_net and r_net_chunk, fp32 whatever the compute type: they only make tables of positions.
+  DenseLayer distances, segments;
+};
+
+// What a place before the text gives as key and value (spec of `zero_memory`): constants of a layer,
+// [d] each.
+struct LsLmZeroRow {
+  std::vector<float> window_key, window_value, segment_key, segment_value;
+};
+
+struct LsLmWeights {
+  const TensorView* words = nullptr;  // in_emb [V, d], in the checkpoint.
+  std::vector<float> frequencies;     // pos_emb.inv_freq [d / 2]
+  std::vector<LsLmLayer> layers;
+  std::vector<LsLmZeroRow> zero;  // Per layer; empty without zero memory.
+  std::optional<DenseLayer> logits;   // out_emb [V, d]; set once loaded.
+
+  PanelSizes sizes;  // Panels that every linear of a layer allows.
+  double parameters = 0;
+  double memory_bytes = 0;  // Packs, copies and the mapped table.
+};
+
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor.
+absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
+                                            const std::string& origin, Compute compute);
+
+// The same checks on names and shapes, without reading any weights. Returns the parameters.
+absl::StatusOr<double> CheckLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
+                                        const std::string& origin);
+
+}  // namespace longview::models

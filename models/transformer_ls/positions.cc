@@ -89,8 +89,8 @@ kernels::Table RelativeTables::Segments(int layer) const {
 }
 
 double RelativeTables::bytes() const {
-  const double rows = static_cast<double>(windows_.size()) *
-                      static_cast<double>(config_.window + covered_);
+  const double rows =
+      static_cast<double>(windows_.size()) * static_cast<double>(config_.window + covered_);
   return rows * config_.width * static_cast<double>(ElementBytes(compute_));
 }
 

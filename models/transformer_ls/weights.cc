@@ -73,8 +73,7 @@ std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t 
 
 std::optional<DenseLayer> Loader::FloatLinear(const Part& part) {
   const int64_t width = config_.width;
-  const std::vector<float> weight =
-      load_.Copy(load_.Get(part.name + ".weight", {part.out, width}));
+  const std::vector<float> weight = load_.Copy(load_.Get(part.name + ".weight", {part.out, width}));
   std::vector<float> bias(static_cast<size_t>(part.out));
   if (part.bias) bias = load_.Vector(part.name + ".bias", part.out);
   if (!load_.ok() || !load_.reads()) return std::nullopt;
@@ -139,9 +138,8 @@ void Loader::Layer(int index) {
   }
   weights_.layers.push_back({*std::move(project), *std::move(out), *std::move(expand),
                              *std::move(contract), std::move(norm1), std::move(norm2),
-                             std::move(window_norm), std::move(segment_norm),
-                             std::move(window_add), std::move(distance_add), *std::move(distances),
-                             *std::move(segments)});
+                             std::move(window_norm), std::move(segment_norm), std::move(window_add),
+                             std::move(distance_add), *std::move(distances), *std::move(segments)});
 }
 
 absl::StatusOr<LsLmWeights> Loader::Load() {

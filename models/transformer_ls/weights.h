@@ -31,8 +31,8 @@ struct LsLmLayer {
   DenseLayer distances, segments;
 };
 
-// What a place before the text gives as key and value (spec of `zero_memory`): constants of a layer,
-// [d] each.
+// What a place before the text gives as key and value (spec of `zero_memory`): constants of a
+// layer, [d] each.
 struct LsLmZeroRow {
   std::vector<float> window_key, window_value, segment_key, segment_value;
 };
@@ -41,8 +41,8 @@ struct LsLmWeights {
   const TensorView* words = nullptr;  // in_emb [V, d], in the checkpoint.
   std::vector<float> frequencies;     // pos_emb.inv_freq [d / 2]
   std::vector<LsLmLayer> layers;
-  std::vector<LsLmZeroRow> zero;  // Per layer; empty without zero memory.
-  std::optional<DenseLayer> logits;   // out_emb [V, d]; set once loaded.
+  std::vector<LsLmZeroRow> zero;     // Per layer; empty without zero memory.
+  std::optional<DenseLayer> logits;  // out_emb [V, d]; set once loaded.
 
   PanelSizes sizes;  // Panels that every linear of a layer allows.
   double parameters = 0;

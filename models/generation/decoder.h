@@ -51,6 +51,9 @@ class DecoderStep {
   virtual bool Advance() = 0;
   // Nobody waits for this feed; its sequence will be destroyed.
   virtual void Drop(int feed) = 0;
+  // Not OK (no memory, a failing library): Advance returned false because of it, there are no
+  // logits, and the sequences must be destroyed.
+  virtual absl::Status status() const { return absl::OkStatus(); }
   // After the last layer: [1 or tokens, vocabulary], fp32. Valid until the step is destroyed.
   virtual std::span<const float> Logits(int feed) const = 0;
   // Not OK: the step failed, Advance returned false early, and its sequences are good for nothing

@@ -1,0 +1,89 @@
+// Blocks of one size by id, counted by reference. Their memory is one range of addresses, reserved
+// at once and backed by the system only where it was used, so that the base address never moves.
+//
+// A block's *users* are sequences, its *keepers* entries of the prefix index. With users it is
+// used, with keepers alone evictable, with neither idle: CacheBudget counts accordingly.
+//
+// Used by the executor's thread; contents may be read and written by any thread it directs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/cache/cache_budget.h"
+
+namespace longview::kernels {
+
+// Blocks on a grid of slots: blocks[i] holds slots from (first + i) * 64 on.
+struct BlockList {
+  int64_t first = 0;
+  std::vector<int32_t> blocks;
+
+  int64_t end() const { return first + static_cast<int64_t>(blocks.size()); }
+};
+
+class BlockPool {
+ public:
+  // The parts of a block lie in separate areas (keys, values): part i of block b is
+  // area(i) + b * part_bytes[i]. Ids stay below max_blocks. Null: no address space.
+  // REQUIRES: parts are multiples of kPage bytes, or 0.
+  static std::unique_ptr<BlockPool> Create(std::array<size_t, 2> part_bytes, int32_t max_blocks,
+                                           CacheBudget* budget);
+  ~BlockPool();
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  static constexpr size_t kPage = 4096;
+
+  int64_t block_bytes() const { return static_cast<int64_t>(part_bytes_[0] + part_bytes_[1]); }
+  std::byte* area(int part) const { return areas_[part]; }
+  std::byte* part(int part, int32_t block) const {
+    return areas_[part] + static_cast<size_t>(block) * part_bytes_[part];
+  }
+
+  // A block with one user, holding whatever its last owner left. -1: no room.
+  int32_t Take();
+  void AddUser(int32_t block);
+  void DropUser(int32_t block);
+  void AddKeeper(int32_t block);
+  void DropKeeper(int32_t block);
+  int users(int32_t block) const { return blocks_[block].users; }
+  int keepers(int32_t block) const { return blocks_[block].keepers; }
+  // May its one user write into it?
+  bool exclusive(int32_t block) const { return users(block) == 1 && keepers(block) == 0; }
+
+  // Slots that were written, by whichever user.
+  int filled(int32_t block) const { return blocks_[block].filled; }
+  void set_filled(int32_t block, int slots) { blocks_[block].filled = slots; }
+
+  // Copies all of a block.
+  void Copy(int32_t from, int32_t to);
+
+  // Gives back the memory of idle blocks, at least `bytes` if there is that much. Returns how much.
+  int64_t ReleaseIdle(int64_t bytes);
+
+ private:
+  struct Block {
+    int32_t users = 0;
+    int32_t keepers = 0;
+    int32_t filled = 0;
+  };
+
+  BlockPool(std::array<size_t, 2> part_bytes, int32_t max_blocks, CacheBudget* budget);
+  void Freed(int32_t block);
+
+  const std::array<size_t, 2> part_bytes_;
+  const int32_t max_blocks_;
+  CacheBudget* budget_;
+  void* mapping_ = nullptr;
+  size_t mapping_bytes_ = 0;
+  std::array<std::byte*, 2> areas_ = {};
+  std::vector<Block> blocks_;      // Every id that was ever taken.
+  std::vector<int32_t> idle_;      // With memory; the last one freed is taken first.
+  std::vector<int32_t> released_;  // Without memory.
+};
+
+}  // namespace longview::kernels

@@ -1,0 +1,88 @@
+// What was read before, found again by content. An entry is a point of some text, at a multiple of
+// the cache's granule: the token ids up to it, the blocks a sequence needs to go on from it, and
+// how they were made. Blocks are immutable while kept; an entry keeps them from being freed as
+// long as memory is not needed elsewhere.
+//
+// Found by a chained hash of the ids; ids are always compared, so a collision costs time and
+// nothing else. Beside its blocks an entry holds 4 bytes per token outside the budget.
+//
+// Used by the executor's thread.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/cache/block_pool.h"
+
+namespace longview::kernels {
+
+// Prefill and decode agree within rounding, not in bits.
+enum class Made : bool { kPrefill = false, kDecode = true };
+
+// What a lookup accepts: entries made by prefill, whose bits reading again would give, or any.
+enum class Reuse : bool { kPrefillMade = false, kAny = true };
+
+// Hash of the ids, chained from the hash of what came before them.
+using PrefixHash = uint64_t (*)(uint64_t before, std::span<const int32_t> ids);
+uint64_t HashTokens(uint64_t before, std::span<const int32_t> ids);
+
+class PrefixIndex {
+ public:
+  struct Entry {
+    std::vector<int32_t> ids;
+    std::vector<BlockList> strips;
+    Made made = Made::kPrefill;
+    uint64_t found = 0;  // CacheBudget::Tick of the last time.
+    uint64_t key = 0;
+
+    int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
+  };
+
+  // `pools`: one per strip of an entry. Borrowed.
+  PrefixIndex(int32_t granule, uint64_t salt, PrefixHash hash, std::vector<BlockPool*> pools,
+              CacheBudget* budget);
+  ~PrefixIndex();
+  PrefixIndex(const PrefixIndex&) = delete;
+  PrefixIndex& operator=(const PrefixIndex&) = delete;
+
+  // The longest entry that `prompt` begins with, of at most `limit` tokens; null: none.
+  const Entry* Find(std::span<const int32_t> prompt, int64_t limit, Reuse reuse) const;
+
+  // Counts an entry as found now.
+  void Touch(const Entry* entry);
+
+  // Keeps the blocks of a new entry. One made by decoding gives way to one made by prefill; any
+  // other entry for the same ids stays and counts as found.
+  void Insert(std::span<const int32_t> ids, std::vector<BlockList> strips, Made made);
+
+  // Of the entry found least recently that has an evictable block; CacheBudget::kNever if none.
+  uint64_t OldestEvictable() const;
+  void EvictOldest();
+
+  // Drops every entry that keeps this block.
+  void Forget(int strip, int32_t block);
+
+  int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+
+ private:
+  using Entries = std::list<Entry>;  // Least recently found first.
+
+  uint64_t KeyOf(std::span<const int32_t> ids) const;
+  Entries::const_iterator Lookup(uint64_t key, std::span<const int32_t> ids) const;
+  Entries::const_iterator Oldest() const;
+  void Drop(Entries::const_iterator entry);
+
+  const int32_t granule_;
+  const uint64_t salt_;
+  const PrefixHash hash_;
+  const std::vector<BlockPool*> pools_;
+  CacheBudget* budget_;
+  Entries entries_;
+  std::unordered_multimap<uint64_t, Entries::iterator> by_key_;
+};
+
+}  // namespace longview::kernels

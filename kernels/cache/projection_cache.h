@@ -1,0 +1,147 @@
+// What generating sequences of one model remember: windows of raw keys and values, projected pages
+// of finished segments, sums of the open one. Blocks are counted by reference and valid in every
+// layer: a fork copies lists and no keys, and who writes into a block that others hold (only ever
+// the last, unfinished one) copies it first. What a published prompt left behind is found again by
+// its token ids and resumed without reading them anew.
+//
+// Tokens are appended through CacheStep (cache_step.h).
+//
+// Thread-compatible: used by the executor's thread; CacheBudget's counters and stats() may be read
+// from any.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/parallel.h"
+#include "kernels/cache/block_pool.h"
+#include "kernels/cache/cache_budget.h"
+#include "kernels/cache/cache_shape.h"
+#include "kernels/cache/prefix_index.h"
+#include "kernels/pool/segment_pool.h"
+#include "kernels/span/executor.h"
+
+namespace longview::kernels {
+
+class ProjectionCache;
+struct CachePlace;
+struct CacheTable;
+
+// The state of one sequence; destroying it gives its memory back. A moved-from one is empty.
+// Must not outlive its cache.
+class CacheSequence {
+ public:
+  CacheSequence() = default;
+  explicit CacheSequence(ProjectionCache* cache);
+  ~CacheSequence() { Clear(); }
+  CacheSequence(CacheSequence&& other) noexcept { *this = std::move(other); }
+  CacheSequence& operator=(CacheSequence&& other) noexcept;
+
+  // Read so far, with what was found.
+  int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
+  std::span<const int32_t> ids() const { return ids_; }
+
+  // The same state once more. Takes no memory of the budget until one of the two appends.
+  // REQUIRES: not between its Append and the end of that step.
+  CacheSequence Fork() const;
+
+  // Keeps, evictable, what a prompt that begins like this one needs: at the last multiple of
+  // granule() tokens, and, where that is all of it, at the one before too (a prompt's last token
+  // is always read anew). Points that are already kept count as found now.
+  void Publish();
+
+ private:
+  friend class ProjectionCache;
+  friend class CacheStep;
+
+  void Clear();
+
+  ProjectionCache* cache_ = nullptr;
+  std::vector<BlockList> strips_;
+  int32_t state_ = -1;  // Block of the state pool; -1: empty.
+  std::vector<int32_t> ids_;
+  int64_t prefilled_ = 0;  // The first tokens, made by prefill alone.
+};
+
+class ProjectionCache final : private CacheBudget::Member {
+ public:
+  // Rows to store. Row i of `k` begins at k + i * k_row_stride, head h at + h * k_head_stride;
+  // strides in elements.
+  struct Rows {
+    const void* k = nullptr;  // [places, kv_heads, Dk]
+    const void* v = nullptr;  // [places, kv_heads, Dv]
+    DType dtype = DType::kFloat32;
+    int64_t k_row_stride = 0, k_head_stride = 0;
+    int64_t v_row_stride = 0, v_head_stride = 0;
+  };
+
+  struct Stats {
+    int64_t lookups = 0;
+    int64_t hits = 0;
+    int64_t hit_tokens = 0;  // Tokens that need not be read.
+    int64_t evictions = 0;
+  };
+
+  // `salt` stands for whatever else the keys depend on (weights, numerics): entries made under
+  // different salts never meet. Null: the address space for `budget` bytes cannot be had.
+  static std::unique_ptr<ProjectionCache> Create(const CacheShape& shape, CacheBudget* budget,
+                                                 uint64_t salt, PrefixHash hash = HashTokens);
+  ~ProjectionCache() override;  // REQUIRES: no sequence is left.
+  ProjectionCache(const ProjectionCache&) = delete;
+  ProjectionCache& operator=(const ProjectionCache&) = delete;
+
+  const CacheShape& shape() const { return shape_; }
+  const CacheBudget& budget() const { return *budget_; }
+
+  // A sequence that has read the longest published beginning of `prompt`, but never its last
+  // token. With Reuse::kPrefillMade only what prefill made is found, whose bits are those of
+  // reading it again. The hit's memory counts as used from here on.
+  CacheSequence Open(std::span<const int32_t> prompt, Reuse reuse);
+
+  // Tokens Open would find. Changes nothing.
+  int64_t Find(std::span<const int32_t> prompt, Reuse reuse) const;
+
+  // Keys and values of a strip in one layer, as blocks of `table` (borrowed).
+  Source PagedSource(int strip, int layer, const CacheTable& table) const;
+
+  // Stores row i at places[i] of a strip in one layer. Rows of one block come in ascending slots.
+  // A block begun here is zero-filled where no row is given.
+  void Write(int strip, int layer, std::span<const CachePlace> places, const Rows& rows,
+             const ParallelFor& pool) const;
+
+  // Sums of the open segment in one layer, [pool_columns] and [pool_columns, width]. Reset when
+  // the sequence's first token was appended or a prefix was found; the model resets it after each
+  // finished segment. Valid from the sequence's Append to the end of that step: a fork may copy it.
+  PoolState State(const CacheSequence& sequence, int layer) const;
+
+  // Reads one stored row back as float; for references and tests. REQUIRES: the slot is held.
+  void ReadRow(const CacheSequence& sequence, int strip, int layer, int64_t slot, int head,
+               float* k, float* v) const;
+  // First slot of a strip that the sequence still holds.
+  int64_t FirstSlot(const CacheSequence& sequence, int strip) const;
+
+  Stats stats() const;
+
+ private:
+  friend class CacheSequence;
+  friend class CacheStep;
+
+  ProjectionCache(const CacheShape& shape, CacheBudget* budget, uint64_t salt, PrefixHash hash);
+
+  void ReleaseIdle(int64_t bytes) override;
+  uint64_t OldestEvictable() const override;
+  void EvictOldest() override;
+
+  CacheShape shape_;
+  KvLayout layout_;
+  CacheBudget* budget_;
+  std::vector<std::unique_ptr<BlockPool>> pools_;  // One per strip, then the states'.
+  std::unique_ptr<PrefixIndex> index_;
+};
+
+}  // namespace longview::kernels

@@ -89,7 +89,8 @@ size_t EncoderRun::ScratchBytes(const EncoderContext& context, Sequences sequenc
   return carver.used();
 }
 
-EncoderRun::EncoderRun(const EncoderContext& context, Sequences sequences, EncoderTimes* times)
+EncoderRun::EncoderRun(const EncoderContext& context, Sequences sequences, ScratchKeeper& scratch,
+                       EncoderTimes* times)
     : context_(context),
       kernels_(ChooseRowKernels(context.compute)),
       width_(context.config->width),
@@ -104,8 +105,8 @@ EncoderRun::EncoderRun(const EncoderContext& context, Sequences sequences, Encod
   const EncoderSizes sizes = SizesOf(context_, plans_);
   Carver measure(nullptr);
   CarveBuffers(context_, sizes, measure);
-  scratch_ = Scratch(measure.used());
-  Carver carver(scratch_.data());
+  scratch_.emplace(scratch, measure.used());
+  Carver carver(scratch_->data());
   buffers_ = CarveBuffers(context_, sizes, carver);
   // Rows past the end are read by last panels: their values never matter, but they must not be
   // numbers that slow arithmetic down.

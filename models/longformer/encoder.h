@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "models/dense/scratch_keeper.h"
 #include "models/longformer/encoder_buffers.h"
 #include "models/longformer/sequence.h"
 
@@ -29,11 +31,12 @@ class EncoderRun {
  public:
   using Sequences = std::span<const LongformerSequence* const>;
 
-  // REQUIRES: sequences and context outlive the run; every sequence has a token and a wanted
-  // row. `times` is added to, unless null.
-  EncoderRun(const EncoderContext& context, Sequences sequences, EncoderTimes* times = nullptr);
+  // REQUIRES: sequences, context and scratch outlive the run; every sequence has a token and a
+  // wanted row. `times` is added to, unless null.
+  EncoderRun(const EncoderContext& context, Sequences sequences, ScratchKeeper& scratch,
+             EncoderTimes* times = nullptr);
 
-  // Exact bytes of scratch that a run of these sequences allocates, panel results aside.
+  // Exact bytes of scratch that a run of these sequences borrows, panel results aside.
   static size_t ScratchBytes(const EncoderContext& context, Sequences sequences);
 
   // Runs the next layer, the embeddings before the first; returns whether layers are left.
@@ -76,7 +79,7 @@ class EncoderRun {
   std::vector<int32_t> offsets_;  // Rows of sequences_, one entry more.
   std::vector<uint8_t> roles_;    // Per row.
   Plans plans_;
-  Scratch scratch_;
+  std::optional<ScratchLoan> scratch_;
   EncoderBuffers buffers_;
   int layer_ = 0;
 };

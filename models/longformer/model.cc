@@ -94,7 +94,7 @@ class LongformerModel final : public Model {
   absl::Status WarmUp() override;
 
   std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
-    return std::make_unique<LongformerRun>(context_, front_.tokenizer, items, times);
+    return std::make_unique<LongformerRun>(context_, front_.tokenizer, items, scratch_, times);
   }
 
  private:
@@ -111,6 +111,7 @@ class LongformerModel final : public Model {
   LongformerFrontEnd front_;
   ModelInfo info_;
   LongformerRates rates_;
+  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
 };
 
 LongformerWork LongformerModel::WorkOfItem(const LongformerItem& item) const {

@@ -6,8 +6,13 @@
 namespace longview::models {
 
 LongformerRun::LongformerRun(const EncoderContext& context, const Tokenizer* tokenizer,
-                             std::span<const Item* const> items, EncoderTimes* times)
-    : context_(context), tokenizer_(tokenizer), times_(times), dropped_(items.size()) {
+                             std::span<const Item* const> items, ScratchKeeper& scratch,
+                             EncoderTimes* times)
+    : context_(context),
+      tokenizer_(tokenizer),
+      scratch_(scratch),
+      times_(times),
+      dropped_(items.size()) {
   first_sequence_.push_back(0);
   for (const Item* item : items) {
     items_.push_back(static_cast<const LongformerItem*>(item));
@@ -29,7 +34,7 @@ bool LongformerRun::RunLayer() {
     for (const LongformerItem* item : items_) {
       for (const LongformerSequence& sequence : item->sequences) sequences.push_back(&sequence);
     }
-    encoder_.emplace(context_, sequences, times_);
+    encoder_.emplace(context_, sequences, scratch_, times_);
     for (size_t i = 0; i < items_.size(); ++i) {
       if (dropped_[i]) Drop(static_cast<int>(i));
     }

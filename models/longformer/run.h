@@ -17,7 +17,8 @@ class LongformerRun final : public Run {
  public:
   // Borrowed arguments outlive the run.
   LongformerRun(const EncoderContext& context, const Tokenizer* tokenizer,
-                std::span<const Item* const> items, EncoderTimes* times = nullptr);
+                std::span<const Item* const> items, ScratchKeeper& scratch,
+                EncoderTimes* times = nullptr);
 
   bool Advance() override;
   void Drop(int i) override;
@@ -29,6 +30,7 @@ class LongformerRun final : public Run {
 
   const EncoderContext& context_;
   const Tokenizer* const tokenizer_;
+  ScratchKeeper& scratch_;
   EncoderTimes* const times_;
   std::vector<const LongformerItem*> items_;
   std::vector<int> first_sequence_;  // Of each item, among all sequences; one entry more.

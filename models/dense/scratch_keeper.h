@@ -1,0 +1,58 @@
+// Lends one block of scratch to one run after another: a short run would spend a good part of its
+// time on pages fresh from the system.
+//
+// What stays allocated while nothing runs is bounded: blocks above `most_kept` bytes go back
+// at once (a run that needs so much computes long enough not to notice), and a block that recent
+// runs left mostly unused goes back after a few of them.
+// Not thread-safe: a model's keeper belongs to the executor's thread, as its runs do.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "models/dense/scratch.h"
+
+namespace longview::models {
+
+class ScratchKeeper {
+ public:
+  // `patience`: runs in a row that use less than half of the kept block before it is given up.
+  explicit ScratchKeeper(size_t most_kept = size_t{64} << 20, int patience = 16)
+      : most_kept_(most_kept), patience_(patience) {}
+
+  // Bytes held while nothing is lent.
+  size_t kept_bytes() const { return kept_.bytes(); }
+
+ private:
+  friend class ScratchLoan;
+
+  // A block of at least `bytes`, uninitialised; its end is out of bounds for AddressSanitizer.
+  // Throws std::bad_alloc.
+  Scratch Lend(size_t bytes);
+  void TakeBack(Scratch block, size_t used);
+
+  const size_t most_kept_;
+  const int patience_;
+  Scratch kept_;
+  int small_runs_ = 0;  // In a row.
+};
+
+// Holds a block for the length of a run. The keeper outlives it.
+class ScratchLoan {
+ public:
+  // Throws std::bad_alloc.
+  ScratchLoan(ScratchKeeper& keeper, size_t bytes)
+      : keeper_(keeper), bytes_(bytes), block_(keeper.Lend(bytes)) {}
+  ~ScratchLoan() { keeper_.TakeBack(std::move(block_), bytes_); }
+  ScratchLoan(const ScratchLoan&) = delete;
+  ScratchLoan& operator=(const ScratchLoan&) = delete;
+
+  std::byte* data() const { return block_.data(); }  // 64-byte aligned, `bytes` long.
+
+ private:
+  ScratchKeeper& keeper_;
+  const size_t bytes_;
+  Scratch block_;
+};
+
+}  // namespace longview::models

@@ -147,7 +147,7 @@ struct Request {
   bool extend_document = false;
 
   // Names of tensors wanted in Answer::tensors ("logits", "embedding", "last_hidden_state",
-  // "start_logits", "end_logits"); work that none of them needs is not done.
+  // "start_logits", "end_logits", "mask_logits"); work that none of them needs is not done.
   std::vector<std::string> tensors;
   // Whether the typed results below are wanted (labels, entities, answers, masks).
   bool typed = true;
@@ -194,7 +194,8 @@ struct ItemUsage {
 // The result of one item.
 struct Answer {
   // In the order of Request::tensors, without the item dimension: logits [labels], [choices]
-  // or [T, labels]; embedding [d]; last_hidden_state [T, d]; start_logits [T].
+  // or [T, labels]; embedding [d]; last_hidden_state [T, d]; start_logits [T]; mask_logits [M, V],
+  // the rows of [T, V] where `masks` are, in their order.
   std::vector<HostTensor> tensors;
   std::vector<LabelScore> labels;  // Best first; regression: raw outputs by id.
   std::vector<EntitySpan> entities;

@@ -70,11 +70,31 @@ class AnswerMaker {
     if (name == "last_hidden_state") return Floats(name, {Tokens(), config_.width}, rows_);
     if (name == "start_logits") return Floats(name, {Tokens()}, output_.logits.data(), 2);
     if (name == "end_logits") return Floats(name, {Tokens()}, output_.logits.data() + 1, 2);
+    if (name == "mask_logits") return MaskLogits(name);
     const auto size = static_cast<int64_t>(output_.logits.size());
     const bool per_token =
         item_.task == Task::kTokenClassification || item_.task == Task::kFillMask;
     if (!per_token) return Floats(name, {size}, output_.logits.data());
     return Floats(name, {Tokens(), size / Tokens()}, output_.logits.data());
+  }
+
+  // The vocabulary's logits of mask m: the head computed rows of masks only, or of all tokens.
+  const float* MaskRow(size_t m) const {
+    const size_t row = item_.Wants("logits") ? static_cast<size_t>(item_.masks[m]) : m;
+    return output_.logits.data() + row * static_cast<size_t>(config_.vocab);
+  }
+
+  HostTensor MaskLogits(const std::string& name) const {
+    const auto vocab = static_cast<size_t>(config_.vocab);
+    HostTensor tensor;
+    tensor.name = name;
+    tensor.shape = {static_cast<int64_t>(item_.masks.size()), config_.vocab};
+    tensor.data.resize(item_.masks.size() * vocab * sizeof(float));
+    for (size_t m = 0; m < item_.masks.size(); ++m) {
+      std::memcpy(tensor.data.data() + m * vocab * sizeof(float), MaskRow(m),
+                  vocab * sizeof(float));
+    }
+    return tensor;
   }
 
   std::vector<LabelScore> RankChoices() const {
@@ -128,14 +148,11 @@ class AnswerMaker {
   }
 
   std::vector<MaskFill> Masks() const {
-    const bool all = item_.Wants("logits");
     std::vector<MaskFill> masks;
     for (size_t m = 0; m < item_.masks.size(); ++m) {
-      const size_t row = all ? static_cast<size_t>(item_.masks[m]) : m;
       MaskFill mask;
       mask.position = item_.masks[m];
-      const std::span logits(output_.logits.data() + row * static_cast<size_t>(config_.vocab),
-                             static_cast<size_t>(config_.vocab));
+      const std::span logits(MaskRow(m), static_cast<size_t>(config_.vocab));
       for (const ScoredToken& token : TopTokens(logits, item_.top_k)) {
         const int32_t id = token.id;
         mask.candidates.push_back({id, Decode({&id, 1}), token.logprob});

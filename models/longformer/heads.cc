@@ -12,8 +12,8 @@ using Rows = std::vector<const float*>;
 
 bool ReadsLogits(const LongformerItem& item) {
   if (item.task == Task::kEmbedding) return false;
-  return item.typed || item.Wants("logits") || item.Wants("start_logits") ||
-         item.Wants("end_logits");
+  return item.typed || item.Wants("logits") || item.Wants("mask_logits") ||
+         item.Wants("start_logits") || item.Wants("end_logits");
 }
 
 Rows RowsOf(const std::vector<float>& values, int64_t width) {

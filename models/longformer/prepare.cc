@@ -29,6 +29,8 @@ std::vector<std::string_view> TensorNames(Task task) {
       return {"embedding", "last_hidden_state"};
     case Task::kQuestionAnswering:
       return {"start_logits", "end_logits", "embedding", "last_hidden_state"};
+    case Task::kFillMask:
+      return {"logits", "mask_logits", "embedding", "last_hidden_state"};
     default:
       return {"logits", "embedding", "last_hidden_state"};
   }
@@ -216,7 +218,8 @@ absl::Status Preparer::AddGlobals(const SequenceDraft& draft, LongformerSequence
 }
 
 absl::Status Preparer::FindMasks(const SequenceDraft& draft, const LongformerSequence& sequence) {
-  if (request_.task != Task::kFillMask || !item_->typed) return absl::OkStatus();
+  if (request_.task != Task::kFillMask) return absl::OkStatus();
+  if (!item_->typed && !item_->Wants("mask_logits")) return absl::OkStatus();
   if (front_.tokenizer == nullptr || !front_.tokenizer->special().mask) {
     return BadRequest(draft.field,
                       "the model has no tokenizer that names a mask token; ask for "

@@ -113,7 +113,7 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::FillMaskReque
   if (!out.ok()) return out;
   if (auto status = CheckNotNegative("top_k", request.top_k()); !status.ok()) return status;
   out->top_k = request.top_k();
-  if (request.return_logits()) out->tensors = {"logits"};
+  if (request.return_logits()) out->tensors = {"mask_logits"};
   return out;
 }
 

@@ -114,9 +114,13 @@ absl::Status FillResponse(const AnswerOptions& options, Completed done,
 
 absl::Status FillResponse(const AnswerOptions& options, Completed done,
                           longview::v1::FillMaskResponse& out) {
-  const auto rows =
-      options.return_logits ? Rows(done.answer, "logits") : std::vector<std::span<const float>>{};
-  for (models::MaskFill& mask : done.answer.masks) {
+  const auto rows = options.return_logits ? Rows(done.answer, "mask_logits")
+                                          : std::vector<std::span<const float>>{};
+  if (options.return_logits && rows.size() != done.answer.masks.size()) {
+    return absl::InternalError("the model gave no logits for a mask");
+  }
+  for (size_t m = 0; m < done.answer.masks.size(); ++m) {
+    models::MaskFill& mask = done.answer.masks[m];
     auto* added = out.add_masks();
     added->set_position(mask.position);
     for (models::MaskFill::Candidate& candidate : mask.candidates) {
@@ -125,11 +129,7 @@ absl::Status FillResponse(const AnswerOptions& options, Completed done,
       choice->set_token(std::move(candidate.token));
       choice->set_logprob(candidate.logprob);
     }
-    if (!options.return_logits) continue;
-    if (static_cast<size_t>(mask.position) >= rows.size()) {
-      return absl::InternalError("the model gave no logits for a mask");
-    }
-    Copy(rows[mask.position], added->mutable_logits());
+    if (options.return_logits) Copy(rows[m], added->mutable_logits());
   }
   FillShared(done, out);
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <string>
 
@@ -44,6 +45,9 @@ std::vector<float> PerToken(const std::vector<int32_t>& ids, int width, uint32_t
   return values;
 }
 
+// A mask is the byte '_'.
+bool IsMask(int32_t id) { return id == '_'; }
+
 int NumScores(const FakeItem& item, const FakeOptions& options) {
   const size_t choices = std::max(item.request.choices.size(), item.request.choice_tokens.size());
   return item.request.task == Task::kMultipleChoice ? static_cast<int>(choices)
@@ -62,6 +66,12 @@ HostTensor MakeTensor(const std::string& name, const FakeItem& item, const FakeO
   if (item.request.task == Task::kTokenClassification) {
     const auto labels = static_cast<int>(options.labels.size());
     return Floats(name, {tokens, labels}, PerToken(item.ids, labels, 0));
+  }
+  if (name == "mask_logits") {
+    std::vector<int32_t> masks;
+    std::copy_if(item.ids.begin(), item.ids.end(), std::back_inserter(masks), IsMask);
+    return Floats(name, {static_cast<int64_t>(masks.size()), options.vocabulary},
+                  PerToken(masks, options.vocabulary, 0));
   }
   if (item.request.task == Task::kFillMask) {
     return Floats(name, {tokens, options.vocabulary}, PerToken(item.ids, options.vocabulary, 0));
@@ -125,12 +135,11 @@ std::vector<models::AnswerSpan> Answers(const FakeItem& item) {
   return answers;
 }
 
-// A mask is the byte '_'.
 std::vector<models::MaskFill> Masks(const FakeItem& item) {
   std::vector<models::MaskFill> masks;
   const int top_k = item.request.top_k > 0 ? item.request.top_k : 5;
   for (size_t t = 0; t < item.ids.size(); ++t) {
-    if (item.ids[t] != '_') continue;
+    if (!IsMask(item.ids[t])) continue;
     models::MaskFill mask{static_cast<int>(t), {}};
     for (int k = 0; k < top_k; ++k) {
       mask.candidates.push_back({'a' + k, std::string(1, static_cast<char>('a' + k)), -1.0f - k});
@@ -224,6 +233,7 @@ models::ModelInfo MakeFakeInfo(const FakeOptions& options) {
 bool HasFakeTensor(Task task, std::string_view name) {
   if (name == "embedding" || name == "last_hidden_state") return true;
   if (task == Task::kQuestionAnswering) return name == "start_logits" || name == "end_logits";
+  if (task == Task::kFillMask && name == "mask_logits") return true;
   return name == "logits" && task != Task::kEmbedding;
 }
 

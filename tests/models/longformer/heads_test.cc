@@ -208,6 +208,46 @@ TEST(HeadsTest, TextFillMask) {
   }
 }
 
+// The rows of the masks alone, and their price: not that of [T, V].
+TEST(HeadsTest, MaskLogitsAreTheRowsOfTheMasks) {
+  const GoldenCase golden("text_fill_mask");
+  const auto model = golden.Load("fp32");
+  const nlohmann::json texts = golden.Texts();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Request request;
+    request.task = Task::kFillMask;
+    request.text = texts[i]["text"];
+    request.tensors = {"logits"};
+    const Answer all = RunAlone(*model, request);
+    const double all_bytes = (*model->Prepare(request))->cost().workspace_bytes;
+    request.tensors = {"mask_logits"};
+    const double mask_bytes = (*model->Prepare(request))->cost().workspace_bytes;
+    for (const bool typed : {true, false}) {
+      request.typed = typed;
+      request.tensors = {"mask_logits"};
+      const Answer alone = RunAlone(*model, request);
+      request.tensors = {"logits", "mask_logits"};
+      const Answer both = RunAlone(*model, request);
+      const HostTensor& rows = alone.tensors.at(0);
+      ASSERT_EQ(rows.shape.size(), 2u);
+      ASSERT_EQ(rows.shape[0], static_cast<int64_t>(all.masks.size()));
+      ASSERT_EQ(rows.shape[1], all.tensors[0].shape[1]);
+      EXPECT_EQ(both.tensors.at(1).data, rows.data);
+      const auto vocab = static_cast<size_t>(rows.shape[1]);
+      for (size_t m = 0; m < all.masks.size(); ++m) {
+        const auto position = static_cast<size_t>(all.masks[m].position);
+        const auto row = rows.floats().subspan(m * vocab, vocab);
+        const auto want = all.tensors[0].floats().subspan(position * vocab, vocab);
+        EXPECT_TRUE(std::equal(row.begin(), row.end(), want.begin())) << "mask " << m;
+      }
+      const double tokens = static_cast<double>(all.tensors[0].shape[0]);
+      const double masks = static_cast<double>(rows.shape[0]);
+      // Less a little: the last layer gathers the queries of single rows.
+      EXPECT_GE(all_bytes - mask_bytes, 0.9 * (tokens - masks) * static_cast<double>(vocab) * 4);
+    }
+  }
+}
+
 TEST(HeadsTest, EveryCheckpointFormGivesTheSameLogits) {
   const GoldenCase golden("checkpoint_forms");
   for (const std::string form :

@@ -100,7 +100,10 @@ TEST(Typed, FillMask) {
   ASSERT_EQ(response->masks_size(), 1);
   EXPECT_EQ(response->masks(0).position(), 1);
   EXPECT_EQ(response->masks(0).candidates_size(), 1);
-  EXPECT_EQ(response->masks(0).logits_size(), 256);
+  ASSERT_EQ(response->masks(0).logits_size(), 256);
+  EXPECT_EQ(response->masks(0).logits(0), static_cast<float>('_'));
+  // Never [T, V]: at 4,096 tokens that is 800 MB.
+  EXPECT_EQ(backend.engine.last_request().tensors, std::vector<std::string>{"mask_logits"});
 }
 
 TEST(Typed, Embed) {

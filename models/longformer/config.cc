@@ -12,13 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::pair<std::string_view, LongformerHead>, 6> kArchitectures = {{
-    {"LongformerModel", LongformerHead::kNone},
-    {"LongformerForSequenceClassification", LongformerHead::kSequenceClassification},
-    {"LongformerForTokenClassification", LongformerHead::kTokenClassification},
-    {"LongformerForQuestionAnswering", LongformerHead::kQuestionAnswering},
-    {"LongformerForMaskedLM", LongformerHead::kMaskedLm},
-    {"LongformerForMultipleChoice", LongformerHead::kMultipleChoice},
+constexpr std::array<std::pair<std::string_view, EncoderHead>, 6> kArchitectures = {{
+    {"LongformerModel", EncoderHead::kNone},
+    {"LongformerForSequenceClassification", EncoderHead::kSequenceClassification},
+    {"LongformerForTokenClassification", EncoderHead::kTokenClassification},
+    {"LongformerForQuestionAnswering", EncoderHead::kQuestionAnswering},
+    {"LongformerForMaskedLM", EncoderHead::kMaskedLm},
+    {"LongformerForMultipleChoice", EncoderHead::kMultipleChoice},
 }};
 
 constexpr std::array<std::pair<std::string_view, Activation>, 8> kActivations = {{
@@ -162,10 +162,10 @@ absl::StatusOr<LongformerConfig> ParseLongformerConfig(const json& value,
     reader.Choice("position_embedding_type", {"absolute"});
   }
   config.tied = reader.BoolOr("tie_word_embeddings", true);
-  const bool classifies = config.head == LongformerHead::kSequenceClassification ||
-                          config.head == LongformerHead::kTokenClassification;
+  const bool classifies = config.head == EncoderHead::kSequenceClassification ||
+                          config.head == EncoderHead::kTokenClassification;
   if (classifies) config.labels = common.labels;
-  if (config.head == LongformerHead::kSequenceClassification) {
+  if (config.head == EncoderHead::kSequenceClassification) {
     config.problem_type = common.problem_type;
   }
   if (!reader.status().ok()) return reader.status();

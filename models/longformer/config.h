@@ -11,24 +11,15 @@
 #include "absl/status/statusor.h"
 #include "models/config/common_config.h"
 #include "models/dense/rowwise.h"
+#include "models/encoder/facts.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::models {
 
-// What stands on the encoder, by HuggingFace's task class.
-enum class LongformerHead {
-  kNone,  // LongformerModel
-  kSequenceClassification,
-  kTokenClassification,
-  kQuestionAnswering,
-  kMaskedLm,
-  kMultipleChoice,
-};
-
 struct LongformerConfig {
   std::string architecture;  // architectures[0]
-  LongformerHead head = LongformerHead::kNone;
+  EncoderHead head = EncoderHead::kNone;
   int vocab = 0;
   int width = 0;  // H, hidden_size
   int layers = 0;
@@ -57,7 +48,7 @@ absl::StatusOr<LongformerConfig> ParseLongformerConfig(const nlohmann::json& jso
                                                        const CommonConfig& common,
                                                        const std::string& origin);
 
-// The class names of LongformerHead's values.
+// HuggingFace's task classes.
 std::span<const std::string_view> LongformerArchitectures();
 
 }  // namespace longview::models

@@ -23,12 +23,12 @@ double AllWindowPairs(const LongformerConfig& config, int layer, double tokens) 
 
 }  // namespace
 
-LongformerWork WorkOf(const LongformerConfig& config, const LongformerSequence& sequence) {
+EncoderWork WorkOf(const LongformerConfig& config, const EncoderSequence& sequence) {
   const double n = sequence.tokens(), h = config.width, i = config.intermediate;
   const double g = static_cast<double>(
       std::count(sequence.roles.begin(), sequence.roles.end(), kernels::kGlobalToken));
   const bool folds = FoldsGlobals(config, static_cast<int>(g));
-  LongformerWork work;
+  EncoderWork work;
   work.rows = n * h;
   for (int layer = 0; layer < config.layers; ++layer) {
     const bool last = layer + 1 == config.layers;
@@ -53,10 +53,6 @@ LongformerWork WorkOf(const LongformerConfig& config, const LongformerSequence& 
     work.rows += 3 * locals * h + outputs * (2 * h + i);
   }
   return work;
-}
-
-double HeadWork(const LongformerConfig& config, double logit_floats) {
-  return logit_floats * config.width;
 }
 
 }  // namespace longview::models

@@ -1,12 +1,12 @@
 #include "models/longformer/encoder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <numeric>
 
 #include "models/checkpoint/convert.h"
 #include "models/longformer/global_rows.h"
+#include "models/longformer/heads.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -14,33 +14,16 @@ namespace {
 
 constexpr int kLast = -1;  // Key of the last layer's plan where it is one of its own.
 
-// Adds the seconds it lives to *sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(double* sum) : sum_(sum), start_(Clock::now()) {}
-  ~Stopwatch() { Stop(); }
-  void Stop() {
-    if (sum_ != nullptr) *sum_ += std::chrono::duration<double>(Clock::now() - start_).count();
-    sum_ = nullptr;
-  }
-  Stopwatch(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double* sum_;
-  Clock::time_point start_;
-};
-
 std::vector<int32_t> OffsetsOf(EncoderRun::Sequences sequences) {
   std::vector<int32_t> offsets = {0};
-  for (const LongformerSequence* sequence : sequences) {
+  for (const EncoderSequence* sequence : sequences) {
     offsets.push_back(offsets.back() + sequence->tokens());
   }
   return offsets;
 }
 
 bool WantsAll(EncoderRun::Sequences sequences) {
-  return std::all_of(sequences.begin(), sequences.end(), [](const LongformerSequence* sequence) {
+  return std::all_of(sequences.begin(), sequences.end(), [](const EncoderSequence* sequence) {
     return static_cast<int>(sequence->wanted.size()) == sequence->tokens();
   });
 }
@@ -118,7 +101,7 @@ EncoderRun::EncoderRun(const EncoderContext& context, Sequences sequences, Scrat
 void EncoderRun::Plan() {
   offsets_ = OffsetsOf(sequences_);
   roles_.clear();
-  for (const LongformerSequence* sequence : sequences_) {
+  for (const EncoderSequence* sequence : sequences_) {
     roles_.insert(roles_.end(), sequence->roles.begin(), sequence->roles.end());
   }
   plans_ = MakePlans(context_, sequences_, offsets_, subset_);
@@ -155,8 +138,7 @@ void EncoderRun::LeaveDropped() {
   Plan();
 }
 
-void EncoderRun::EmbedRow(int64_t row, const LongformerSequence& sequence, int token,
-                          float* parts) {
+void EncoderRun::EmbedRow(int64_t row, const EncoderSequence& sequence, int token, float* parts) {
   const LongformerWeights& weights = *context_.weights;
   const auto width = static_cast<size_t>(width_);
   const int type = sequence.types.empty() ? 0 : sequence.types[token];
@@ -303,6 +285,10 @@ const float* EncoderRun::Rows(int i) const {
   int64_t row = 0;
   for (size_t s = 0; s < place; ++s) row += static_cast<int64_t>(sequences_[s]->wanted.size());
   return buffers_.x + row * width_;
+}
+
+std::vector<HeadOutput> EncoderRun::ComputeHeads(std::span<const HeadInput> inputs) const {
+  return models::ComputeHeads(context_, inputs);
 }
 
 }  // namespace longview::models

@@ -13,23 +13,18 @@
 #include <vector>
 
 #include "models/dense/scratch_keeper.h"
+#include "models/encoder/family.h"
+#include "models/encoder/sequence.h"
+#include "models/encoder/work.h"
 #include "models/longformer/encoder_buffers.h"
-#include "models/longformer/sequence.h"
 
 namespace longview::models {
 
-// Seconds by part of the work, for benchmarks.
-struct EncoderTimes {
-  double linears = 0;
-  double attention = 0;  // Local and global.
-  double rest = 0;       // Embeddings, biases, activations, norms.
-};
-
 // A batch in flight. One thread uses it; it computes on the context's pool.
 // The constructor and Advance throw what LibTorch and the allocator throw (torch_guard.h).
-class EncoderRun {
+class EncoderRun final : public EncoderBatch {
  public:
-  using Sequences = std::span<const LongformerSequence* const>;
+  using Sequences = std::span<const EncoderSequence* const>;
 
   // REQUIRES: sequences, context and scratch outlive the run; every sequence has a token and a
   // wanted row. `times` is added to, unless null.
@@ -40,13 +35,15 @@ class EncoderRun {
   static size_t ScratchBytes(const EncoderContext& context, Sequences sequences);
 
   // Runs the next layer, the embeddings before the first; returns whether layers are left.
-  bool Advance();
+  bool Advance() override;
 
   // Sequence i leaves the batch before the next layer.
-  void Drop(int i);
+  void Drop(int i) override;
 
   // After the last layer: the wanted rows of sequence i, [wanted, H]. REQUIRES: not dropped.
-  const float* Rows(int i) const;
+  const float* Rows(int i) const override;
+
+  std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const override;
 
  private:
   using Plans = std::map<int, LayerPlan>;  // By the first layer of the pattern, or kLast.
@@ -58,7 +55,7 @@ class EncoderRun {
   void LeaveDropped();
 
   void Embed();
-  void EmbedRow(int64_t row, const LongformerSequence& sequence, int token, float* parts);
+  void EmbedRow(int64_t row, const EncoderSequence& sequence, int token, float* parts);
   void ProjectLocal(const LongformerLayer& layer, const LayerPlan& plan);
   void AttendLocal(const LayerPlan& plan);
   void KeepOutputs(const LayerPlan& plan);
@@ -72,9 +69,9 @@ class EncoderRun {
   // Some sequence wants less than all its rows. Kept when sequences leave, so that plans only
   // ever shrink and buffers stay large enough.
   const bool subset_;
-  std::vector<const LongformerSequence*> sequences_;  // Of the batch.
-  std::vector<int> members_;                          // Their index as given.
-  std::vector<bool> dropped_;                         // By index as given.
+  std::vector<const EncoderSequence*> sequences_;  // Of the batch.
+  std::vector<int> members_;                       // Their index as given.
+  std::vector<bool> dropped_;                      // By index as given.
   bool drops_pending_ = false;
   std::vector<int32_t> offsets_;  // Rows of sequences_, one entry more.
   std::vector<uint8_t> roles_;    // Per row.

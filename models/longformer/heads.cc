@@ -2,27 +2,11 @@
 
 #include <algorithm>
 
-#include "models/parallel.h"
+#include "models/encoder/head_rows.h"
 #include "models/text/scores.h"
 
 namespace longview::models {
 namespace {
-
-using Rows = std::vector<const float*>;
-
-bool ReadsLogits(const LongformerItem& item) {
-  if (item.task == Task::kEmbedding) return false;
-  return item.typed || item.Wants("logits") || item.Wants("mask_logits") ||
-         item.Wants("start_logits") || item.Wants("end_logits");
-}
-
-Rows RowsOf(const std::vector<float>& values, int64_t width) {
-  Rows rows;
-  for (size_t at = 0; at < values.size(); at += static_cast<size_t>(width)) {
-    rows.push_back(values.data() + at);
-  }
-  return rows;
-}
 
 class Heads {
  public:
@@ -35,19 +19,20 @@ class Heads {
 
   std::vector<HeadOutput> Compute() {
     switch (config_.head) {
-      case LongformerHead::kNone:
+      case EncoderHead::kNone:
+      case EncoderHead::kPairClassification:
         break;
-      case LongformerHead::kSequenceClassification:
+      case EncoderHead::kSequenceClassification:
         ClassifySequences();
         break;
-      case LongformerHead::kMultipleChoice:
+      case EncoderHead::kMultipleChoice:
         Choose();
         break;
-      case LongformerHead::kTokenClassification:
-      case LongformerHead::kQuestionAnswering:
+      case EncoderHead::kTokenClassification:
+      case EncoderHead::kQuestionAnswering:
         LabelTokens();
         break;
-      case LongformerHead::kMaskedLm:
+      case EncoderHead::kMaskedLm:
         PredictMasks();
         break;
     }
@@ -56,17 +41,15 @@ class Heads {
   }
 
  private:
-  std::vector<float> Apply(const DenseLayer& layer, const Rows& rows, Activation activation) {
-    std::vector<float> out(rows.size() * static_cast<size_t>(layer.out()));
-    ApplyToRows(layer, rows, activation, *context_.pool, out.data());
-    return out;
+  std::vector<float> Apply(const DenseLayer& layer, const HeadRows& rows, Activation activation) {
+    return ApplyHead(layer, rows, activation, *context_.pool);
   }
 
   // First rows of every sequence of the items that read logits.
-  Rows FirstRows() const {
-    Rows rows;
+  HeadRows FirstRows() const {
+    HeadRows rows;
     for (const HeadInput& input : inputs_) {
-      if (ReadsLogits(*input.item)) rows.insert(rows.end(), input.rows.begin(), input.rows.end());
+      if (input.item->ReadsLogits()) rows.insert(rows.end(), input.rows.begin(), input.rows.end());
     }
     return rows;
   }
@@ -75,7 +58,7 @@ class Heads {
   void Distribute(const std::vector<float>& all, int64_t width) {
     auto next = all.begin();
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!ReadsLogits(*inputs_[i].item)) continue;
+      if (!inputs_[i].item->ReadsLogits()) continue;
       const auto end = next + static_cast<ptrdiff_t>(inputs_[i].rows.size()) * width;
       outputs_[i].logits.assign(next, end);
       next = end;
@@ -93,21 +76,14 @@ class Heads {
     Distribute(Apply(*weights_.head_out, RowsOf(pooled, config_.width), Activation::kNone), 1);
   }
 
-  // Rows of the one sequence of input i; `positions` must be wanted.
-  Rows Pick(size_t i, std::span<const int32_t> positions) const {
-    const std::vector<int32_t>& wanted = inputs_[i].item->sequences[0].wanted;
-    Rows rows;
-    for (const int32_t position : positions) {
-      const auto place = std::lower_bound(wanted.begin(), wanted.end(), position) - wanted.begin();
-      rows.push_back(inputs_[i].rows[0] + place * config_.width);
-    }
-    return rows;
+  HeadRows Pick(size_t i, std::span<const int32_t> positions) const {
+    return PickRows(inputs_[i], positions, config_.width);
   }
 
   void LabelTokens() {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const LongformerItem& item = *inputs_[i].item;
-      if (!ReadsLogits(item)) continue;
+      const EncoderItem& item = *inputs_[i].item;
+      if (!item.ReadsLogits()) continue;
       outputs_[i].logits =
           Apply(*weights_.head_out, Pick(i, item.sequences[0].wanted), Activation::kNone);
     }
@@ -118,8 +94,8 @@ class Heads {
     const RowKernels& kernels = ChooseRowKernels(Compute::kFp32);
     const std::vector<float> no_bias(static_cast<size_t>(config_.width));
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const LongformerItem& item = *inputs_[i].item;
-      if (!ReadsLogits(item)) continue;
+      const EncoderItem& item = *inputs_[i].item;
+      if (!item.ReadsLogits()) continue;
       const bool all = item.Wants("logits");
       std::vector<float> hidden =
           Apply(*weights_.head_dense, Pick(i, all ? item.sequences[0].wanted : item.masks),
@@ -135,22 +111,13 @@ class Heads {
 
   void Embed() {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      const LongformerItem& item = *inputs_[i].item;
+      const EncoderItem& item = *inputs_[i].item;
       if (!item.Wants("embedding")) continue;
       const float* first = inputs_[i].rows[0];
-      std::vector<float>& embedding = outputs_[i].embedding;
-      switch (item.pooling) {
-        case Pooling::kCls:
-          embedding.assign(first, first + config_.width);
-          break;
-        case Pooling::kMean:
-          embedding = MeanRows(first, item.sequences[0].roles, config_.width);
-          break;
-        case Pooling::kPooler:
-          embedding = Apply(*weights_.pooler, {first}, Activation::kTanh);
-          break;
-      }
-      if (item.normalize) NormalizeVector(embedding);
+      outputs_[i].embedding = item.pooling == Pooling::kPooler
+                                  ? Apply(*weights_.pooler, {first}, Activation::kTanh)
+                                  : PoolRows(item, first, config_.width);
+      if (item.normalize) NormalizeVector(outputs_[i].embedding);
     }
   }
 
@@ -168,22 +135,23 @@ std::vector<HeadOutput> ComputeHeads(const EncoderContext& context,
   return Heads(context, inputs).Compute();
 }
 
-int64_t LogitFloats(const LongformerConfig& config, const LongformerItem& item) {
-  if (!ReadsLogits(item)) return 0;
+int64_t LogitFloats(const LongformerConfig& config, const EncoderItem& item) {
+  if (!item.ReadsLogits()) return 0;
   const auto tokens = static_cast<int64_t>(item.sequences[0].wanted.size());
   const auto labels = static_cast<int64_t>(config.labels.size());
   switch (config.head) {
-    case LongformerHead::kNone:
+    case EncoderHead::kNone:
+    case EncoderHead::kPairClassification:
       return 0;
-    case LongformerHead::kSequenceClassification:
+    case EncoderHead::kSequenceClassification:
       return labels;
-    case LongformerHead::kMultipleChoice:
+    case EncoderHead::kMultipleChoice:
       return static_cast<int64_t>(item.sequences.size());
-    case LongformerHead::kTokenClassification:
+    case EncoderHead::kTokenClassification:
       return tokens * labels;
-    case LongformerHead::kQuestionAnswering:
+    case EncoderHead::kQuestionAnswering:
       return tokens * 2;
-    case LongformerHead::kMaskedLm: {
+    case EncoderHead::kMaskedLm: {
       const auto masks = static_cast<int64_t>(item.masks.size());
       return (item.Wants("logits") ? tokens : masks) * config.vocab;
     }

@@ -13,7 +13,7 @@ using kernels::kGlobalToken;
 
 // Tokens [0, reach) are all that the wanted local rows can see: their windows and the globals.
 // 0 if every wanted row is global.
-int32_t Reach(const LongformerSequence& sequence, int32_t window_span) {
+int32_t Reach(const EncoderSequence& sequence, int32_t window_span) {
   int32_t last_local = -1;
   for (const int32_t position : sequence.wanted) {
     if (sequence.roles[position] != kGlobalToken) last_local = position;
@@ -29,7 +29,7 @@ int32_t Reach(const LongformerSequence& sequence, int32_t window_span) {
 class Builder {
  public:
   Builder(const LongformerConfig& config, int layer,
-          std::span<const LongformerSequence* const> sequences, std::span<const int32_t> offsets,
+          std::span<const EncoderSequence* const> sequences, std::span<const int32_t> offsets,
           bool subset, int tile_rows)
       : config_(config),
         layer_(layer),
@@ -56,7 +56,7 @@ class Builder {
 
  private:
   void AddWhole(int32_t s) {
-    const LongformerSequence& sequence = *sequences_[s];
+    const EncoderSequence& sequence = *sequences_[s];
     BandSequence band;
     band.row0 = offsets_[s];
     band.tokens = sequence.tokens();
@@ -71,7 +71,7 @@ class Builder {
   }
 
   void AddSubset(int32_t s, int32_t window_span) {
-    const LongformerSequence& sequence = *sequences_[s];
+    const EncoderSequence& sequence = *sequences_[s];
     const int32_t reach = Reach(sequence, window_span);
     const auto local0 = static_cast<int32_t>(plan_.local_rows.size());
     const auto out0 = static_cast<int32_t>(plan_.out_rows.size());
@@ -98,7 +98,7 @@ class Builder {
 
   void AddGlobals(int32_t s, const std::vector<GlobalRow>& globals) {
     if (globals.empty()) return;
-    const LongformerSequence& sequence = *sequences_[s];
+    const EncoderSequence& sequence = *sequences_[s];
     const auto all = std::count(sequence.roles.begin(), sequence.roles.end(), kGlobalToken);
     const bool folds = FoldsGlobals(config_, static_cast<int>(all));
     std::vector<GlobalRow>& rows = folds ? plan_.folded : plan_.unfolded;
@@ -131,7 +131,7 @@ class Builder {
 
   const LongformerConfig& config_;
   const int layer_;
-  const std::span<const LongformerSequence* const> sequences_;
+  const std::span<const EncoderSequence* const> sequences_;
   const std::span<const int32_t> offsets_;
   const bool subset_;
   const int tile_rows_;
@@ -149,7 +149,7 @@ bool FoldsGlobals(const LongformerConfig& config, int globals) {
 }
 
 LayerPlan PlanLayer(const LongformerConfig& config, int layer,
-                    std::span<const LongformerSequence* const> sequences,
+                    std::span<const EncoderSequence* const> sequences,
                     std::span<const int32_t> offsets, bool subset, int tile_rows) {
   return Builder(config, layer, sequences, offsets, subset, tile_rows).Build();
 }

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/span/plan.h"
+#include "models/encoder/sequence.h"
 #include "models/longformer/config.h"
-#include "models/longformer/sequence.h"
 
 namespace longview::models {
 
@@ -61,7 +61,7 @@ bool FoldsGlobals(const LongformerConfig& config, int globals);
 // REQUIRES: layer < config.layers. `offsets` has one entry more than `sequences`: the ragged
 // rows. `subset`: outputs are the wanted rows only.
 LayerPlan PlanLayer(const LongformerConfig& config, int layer,
-                    std::span<const LongformerSequence* const> sequences,
+                    std::span<const EncoderSequence* const> sequences,
                     std::span<const int32_t> offsets, bool subset, int tile_rows);
 
 }  // namespace longview::models

@@ -1,12 +1,10 @@
-// Longformer as a Model: loading, costs, runs.
+// Longformer as a family of the registry.
 #pragma once
 
 #include <memory>
-#include <span>
-#include <string_view>
 
 #include "absl/status/statusor.h"
-#include "models/longformer/run.h"
+#include "models/longformer/config.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 
@@ -16,10 +14,5 @@ namespace longview::models {
 absl::StatusOr<ModelInfo> DescribeLongformer(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformer(ModelDirectory directory,
                                                       const LoadOptions& options);
-
-// A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
-// LoadLongformer.
-std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,
-                                EncoderTimes* times);
 
 }  // namespace longview::models

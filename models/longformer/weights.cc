@@ -39,7 +39,7 @@ class Loader {
 void Loader::Embeddings() {
   const int64_t width = config_.width;
   const std::string words = prefix_ + "embeddings.word_embeddings.weight";
-  if (config_.head == LongformerHead::kMaskedLm && config_.tied) {
+  if (config_.head == EncoderHead::kMaskedLm && config_.tied) {
     const std::array<std::string, 2> names = {words, "lm_head.decoder.weight"};
     weights_.words = load_.GetTied(names, {config_.vocab, width});
   } else {
@@ -105,22 +105,24 @@ void Loader::Head() {
   const int64_t width = config_.width;
   const auto labels = static_cast<int64_t>(config_.labels.size());
   switch (config_.head) {
-    case LongformerHead::kNone:
+    case EncoderHead::kPairClassification:
+      return;
+    case EncoderHead::kNone:
       if (load_.source().Has(prefix_ + "pooler.dense.weight")) weights_.pooler = Pooler();
       return;
-    case LongformerHead::kSequenceClassification:
+    case EncoderHead::kSequenceClassification:
       weights_.head_dense = load_.Dense("classifier.dense", width, width);
       weights_.head_out = load_.Dense("classifier.out_proj", labels, width);
       return;
-    case LongformerHead::kTokenClassification:
+    case EncoderHead::kTokenClassification:
       weights_.head_out = load_.Dense("classifier", labels, width);
       return;
-    case LongformerHead::kQuestionAnswering:
+    case EncoderHead::kQuestionAnswering:
       weights_.head_out = load_.Dense("qa_outputs", 2, width);
       return;
-    case LongformerHead::kMaskedLm:
+    case EncoderHead::kMaskedLm:
       return MaskedLmHead();
-    case LongformerHead::kMultipleChoice:
+    case EncoderHead::kMultipleChoice:
       weights_.pooler = Pooler();
       weights_.head_out = load_.Dense("classifier", 1, width);
       return;

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "models/dense/linear.h"
-#include "models/longformer/model.h"
+#include "models/encoder/model.h"
 #include "models/model.h"
 #include "tests/bench/random_longformer.h"
 

@@ -27,7 +27,7 @@ absl::StatusOr<LongformerConfig> Parse(const nlohmann::json& json) {
 TEST(LongformerConfigTest, ReadsAPublishedFile) {
   const auto config = Parse(Published());
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->head, LongformerHead::kSequenceClassification);
+  EXPECT_EQ(config->head, EncoderHead::kSequenceClassification);
   EXPECT_EQ(config->window, std::vector<int>({256, 256}));
   EXPECT_EQ(config->max_tokens(), 4096);
   EXPECT_EQ(config->head_dim(), 24);

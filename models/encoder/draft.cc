@@ -1,4 +1,4 @@
-#include "models/longformer/draft.h"
+#include "models/encoder/draft.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,12 +10,16 @@ namespace {
 
 class Drafter {
  public:
-  Drafter(const LongformerFrontEnd& front, const Request& request)
+  Drafter(const EncoderFrontEnd& front, const Request& request)
       : front_(front), request_(request) {}
 
   absl::StatusOr<std::vector<SequenceDraft>> Draft() {
     if (absl::Status status = CheckFields(); !status.ok()) return status;
     if (request_.task == Task::kMultipleChoice) return DraftChoices();
+    if (front_.facts().pairs == PairForm::kSeparate &&
+        request_.task == Task::kTextPairClassification) {
+      return DraftDocuments();
+    }
     absl::StatusOr<SequenceDraft> draft = request_.text ? DraftText() : DraftTokens();
     if (!draft.ok()) return draft.status();
     std::vector<SequenceDraft> drafts;
@@ -26,25 +30,39 @@ class Drafter {
  private:
   absl::Status CheckFields() const;
   absl::StatusOr<std::vector<SequenceDraft>> DraftChoices();
+  absl::StatusOr<std::vector<SequenceDraft>> DraftDocuments();
   absl::StatusOr<SequenceDraft> DraftText();
   absl::StatusOr<SequenceDraft> DraftTokens();
+  absl::StatusOr<SequenceDraft> DraftOneDocument(const std::string& field,
+                                                 const TokenInput& tokens) const;
   absl::StatusOr<SequenceDraft> Encode(const std::string& field, const std::string& first,
                                        const std::string* second, EncodeOptions options) const;
+  absl::StatusOr<SequenceDraft> EncodeBytes(const std::string& field,
+                                            const std::string& text) const;
   absl::StatusOr<SequenceDraft> CheckTokens(const std::string& field,
                                             const TokenInput& tokens) const;
   absl::Status CheckLength(const std::string& field, int64_t tokens) const;
   void CutTokens(SequenceDraft& draft, int64_t excess) const;
 
-  const LongformerFrontEnd& front_;
+  const EncoderFrontEnd& front_;
   const Request& request_;
 };
 
 absl::Status Drafter::CheckFields() const {
   const bool choice = request_.task == Task::kMultipleChoice;
   const bool question = request_.task == Task::kQuestionAnswering;
-  const bool pair = request_.task == Task::kTextPairClassification ||
-                    request_.task == Task::kTextClassification || request_.task == Task::kEmbedding;
+  const PairForm form = front_.facts().pairs;
+  const bool separate =
+      form == PairForm::kSeparate && request_.task == Task::kTextPairClassification;
+  const bool pair =
+      separate || (form == PairForm::kJoined && (request_.task == Task::kTextPairClassification ||
+                                                 request_.task == Task::kTextClassification ||
+                                                 request_.task == Task::kEmbedding));
   const std::string task(TaskName(request_.task));
+  if (separate && !request_.text_pair && !request_.tokens_pair) {
+    return BadRequest(request_.tokens ? "token_ids_pair" : "text_pair",
+                      "missing; this task compares two documents");
+  }
   if (!question && request_.question) return BadRequest("question", "means nothing to " + task);
   if (!pair && (request_.text_pair || request_.tokens_pair)) {
     return BadRequest(request_.text_pair ? "text_pair" : "token_ids_pair",
@@ -67,10 +85,10 @@ absl::Status Drafter::CheckFields() const {
     return BadRequest("question", "missing; it is needed with text");
   }
   const bool has_text = request_.text || !request_.choices.empty();
-  if (has_text && front_.tokenizer == nullptr) {
+  if (has_text && front_.tokenizer == nullptr && front_.codec == nullptr) {
     return BadRequest("text", "the model has no tokenizer; send token ids");
   }
-  if (!request_.global_tokens.empty() && !has_text) {
+  if (!request_.global_tokens.empty() && (!has_text || front_.tokenizer == nullptr)) {
     return BadRequest("global_tokens", "goes with text; mark token ids in global_attention_mask");
   }
   if (choice ? request_.choices.empty() && request_.choice_tokens.empty()
@@ -90,6 +108,7 @@ absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens) cons
 absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const std::string& first,
                                               const std::string* second,
                                               EncodeOptions options) const {
+  if (front_.tokenizer == nullptr) return EncodeBytes(field, first);
   if (request_.truncate) options.max_length = front_.max_tokens;
   options.cut_left = front_.tokenizer->cuts_left();
   absl::StatusOr<EncodeResult> result = second != nullptr
@@ -105,8 +124,17 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
     return status;
   }
   // RoBERTa's template has types 0 throughout; a table of one row knows no other.
-  if (front_.config->types > 1) draft.tokens.token_type_ids = draft.encoding->type_ids;
+  if (front_.facts().types > 1) draft.tokens.token_type_ids = draft.encoding->type_ids;
   return draft;
+}
+
+absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
+                                                   const std::string& text) const {
+  absl::StatusOr<std::vector<int32_t>> ids = front_.codec->Encode(text);
+  if (!ids.ok()) return BadRequest(field, std::string(ids.status().message()));
+  TokenInput tokens;
+  tokens.ids = *std::move(ids);
+  return DraftOneDocument(field, tokens);
 }
 
 absl::StatusOr<SequenceDraft> Drafter::DraftText() {
@@ -167,7 +195,7 @@ absl::StatusOr<SequenceDraft> Drafter::CheckTokens(const std::string& field,
 // Takes `excess` tokens from the end, but leaves a final separator in place.
 void Drafter::CutTokens(SequenceDraft& draft, int64_t excess) const {
   TokenInput& tokens = draft.tokens;
-  const bool keep_last = tokens.ids.back() == front_.config->sep;
+  const bool keep_last = tokens.ids.back() == front_.facts().sep;
   const auto cut = [&](auto& values) {
     if (values.empty()) return;
     const auto end = values.end() - (keep_last ? 1 : 0);
@@ -180,23 +208,42 @@ void Drafter::CutTokens(SequenceDraft& draft, int64_t excess) const {
   draft.truncated += static_cast<int>(excess);
 }
 
+absl::StatusOr<SequenceDraft> Drafter::DraftOneDocument(const std::string& field,
+                                                        const TokenInput& tokens) const {
+  absl::StatusOr<SequenceDraft> draft = CheckTokens(field, tokens);
+  if (!draft.ok()) return draft;
+  const int64_t excess = static_cast<int64_t>(draft->tokens.ids.size()) - front_.max_tokens;
+  if (request_.truncate && excess > 0) CutTokens(*draft, excess);
+  if (auto status = CheckLength(field, draft->tokens.ids.size()); !status.ok()) return status;
+  return draft;
+}
+
+// Two documents, each with the whole limit to itself.
+absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftDocuments() {
+  std::vector<SequenceDraft> drafts;
+  for (const bool second : {false, true}) {
+    const std::string field =
+        std::string(request_.text ? "text" : "token_ids") + (second ? "_pair" : "");
+    absl::StatusOr<SequenceDraft> draft =
+        request_.text ? Encode(field, second ? *request_.text_pair : *request_.text, nullptr, {})
+                      : DraftOneDocument(field, second ? *request_.tokens_pair : *request_.tokens);
+    if (!draft.ok()) return draft.status();
+    drafts.push_back(*std::move(draft));
+  }
+  return drafts;
+}
+
 // The longer of a pair gives way until both are of a length, then both alike.
 absl::StatusOr<SequenceDraft> Drafter::DraftTokens() {
+  if (!request_.tokens_pair) return DraftOneDocument("token_ids", *request_.tokens);
   absl::StatusOr<SequenceDraft> draft = CheckTokens("token_ids", *request_.tokens);
   if (!draft.ok()) return draft;
-  int64_t excess = static_cast<int64_t>(draft->tokens.ids.size()) - front_.max_tokens;
-  if (!request_.tokens_pair) {
-    if (request_.truncate && excess > 0) CutTokens(*draft, excess);
-    if (auto status = CheckLength("token_ids", draft->tokens.ids.size()); !status.ok()) {
-      return status;
-    }
-    return draft;
-  }
   absl::StatusOr<SequenceDraft> pair = CheckTokens("token_ids_pair", *request_.tokens_pair);
   if (!pair.ok()) return pair;
   TokenInput& first = draft->tokens;
   TokenInput& second = pair->tokens;
-  excess += static_cast<int64_t>(second.ids.size());
+  const int64_t excess =
+      static_cast<int64_t>(first.ids.size() + second.ids.size()) - front_.max_tokens;
   if (request_.truncate && excess > 0) {
     const auto a = static_cast<int64_t>(first.ids.size());
     const auto b = static_cast<int64_t>(second.ids.size());
@@ -234,7 +281,7 @@ absl::Status BadRequest(const std::string& field, const std::string& problem) {
   return absl::InvalidArgumentError(field + ": " + problem);
 }
 
-absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const LongformerFrontEnd& front,
+absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const EncoderFrontEnd& front,
                                                           const Request& request) {
   return Drafter(front, request).Draft();
 }

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/longformer/prepare.h"
+#include "models/encoder/prepare.h"
 #include "models/model.h"
 
 namespace longview::models {
@@ -25,7 +25,7 @@ struct SequenceDraft {
 absl::Status BadRequest(const std::string& field, const std::string& problem);
 
 // The request's sequences, tokenised and cut to the limit where it asks for that.
-absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const LongformerFrontEnd& front,
+absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const EncoderFrontEnd& front,
                                                           const Request& request);
 
 }  // namespace longview::models

@@ -1,4 +1,4 @@
-#include "models/longformer/answer.h"
+#include "models/encoder/answer.h"
 
 #include <cstring>
 #include <utility>
@@ -29,9 +29,9 @@ HostTensor Floats(const std::string& name, std::vector<int64_t> shape, const flo
 
 class AnswerMaker {
  public:
-  AnswerMaker(const LongformerConfig& config, const Tokenizer* tokenizer,
-              const LongformerItem& item, const HeadOutput& output, const float* rows)
-      : config_(config), tokenizer_(tokenizer), item_(item), output_(output), rows_(rows) {}
+  AnswerMaker(const EncoderFacts& facts, const Tokenizer* tokenizer, const EncoderItem& item,
+              const HeadOutput& output, const float* rows)
+      : facts_(facts), tokenizer_(tokenizer), item_(item), output_(output), rows_(rows) {}
 
   Answer Make() {
     Answer answer;
@@ -41,8 +41,7 @@ class AnswerMaker {
     switch (item_.task) {
       case Task::kTextClassification:
       case Task::kTextPairClassification:
-        answer.labels =
-            RankLabels(output_.logits, config_.labels, config_.problem_type, item_.top_k);
+        answer.labels = RankLabels(output_.logits, facts_.labels, facts_.problem_type, item_.top_k);
         break;
       case Task::kMultipleChoice:
         answer.labels = RankChoices();
@@ -66,8 +65,8 @@ class AnswerMaker {
   int64_t Tokens() const { return item_.sequences[0].tokens(); }
 
   HostTensor Tensor(const std::string& name) const {
-    if (name == "embedding") return Floats(name, {config_.width}, output_.embedding.data());
-    if (name == "last_hidden_state") return Floats(name, {Tokens(), config_.width}, rows_);
+    if (name == "embedding") return Floats(name, {facts_.width}, output_.embedding.data());
+    if (name == "last_hidden_state") return Floats(name, {Tokens(), facts_.width}, rows_);
     if (name == "start_logits") return Floats(name, {Tokens()}, output_.logits.data(), 2);
     if (name == "end_logits") return Floats(name, {Tokens()}, output_.logits.data() + 1, 2);
     if (name == "mask_logits") return MaskLogits(name);
@@ -81,14 +80,14 @@ class AnswerMaker {
   // The vocabulary's logits of mask m: the head computed rows of masks only, or of all tokens.
   const float* MaskRow(size_t m) const {
     const size_t row = item_.Wants("logits") ? static_cast<size_t>(item_.masks[m]) : m;
-    return output_.logits.data() + row * static_cast<size_t>(config_.vocab);
+    return output_.logits.data() + row * static_cast<size_t>(facts_.vocab);
   }
 
   HostTensor MaskLogits(const std::string& name) const {
-    const auto vocab = static_cast<size_t>(config_.vocab);
+    const auto vocab = static_cast<size_t>(facts_.vocab);
     HostTensor tensor;
     tensor.name = name;
-    tensor.shape = {static_cast<int64_t>(item_.masks.size()), config_.vocab};
+    tensor.shape = {static_cast<int64_t>(item_.masks.size()), facts_.vocab};
     tensor.data.resize(item_.masks.size() * vocab * sizeof(float));
     for (size_t m = 0; m < item_.masks.size(); ++m) {
       std::memcpy(tensor.data.data() + m * vocab * sizeof(float), MaskRow(m),
@@ -115,7 +114,7 @@ class AnswerMaker {
       tokens.push_back(
           {static_cast<int>(t), encoding.offsets[t].begin, encoding.offsets[t].end, unknown});
     }
-    return FindEntities(item_.text, tokens, output_.logits, config_.labels, item_.aggregation);
+    return FindEntities(item_.text, tokens, output_.logits, facts_.labels, item_.aggregation);
   }
 
   // Spans in the document's code points; without text, token positions and what they decode to.
@@ -152,7 +151,7 @@ class AnswerMaker {
     for (size_t m = 0; m < item_.masks.size(); ++m) {
       MaskFill mask;
       mask.position = item_.masks[m];
-      const std::span logits(MaskRow(m), static_cast<size_t>(config_.vocab));
+      const std::span logits(MaskRow(m), static_cast<size_t>(facts_.vocab));
       for (const ScoredToken& token : TopTokens(logits, item_.top_k)) {
         const int32_t id = token.id;
         mask.candidates.push_back({id, Decode({&id, 1}), token.logprob});
@@ -167,18 +166,18 @@ class AnswerMaker {
     return tokenizer_->Decode(ids, /*skip_special=*/false).value_or("");
   }
 
-  const LongformerConfig& config_;
+  const EncoderFacts& facts_;
   const Tokenizer* const tokenizer_;
-  const LongformerItem& item_;
+  const EncoderItem& item_;
   const HeadOutput& output_;
   const float* const rows_;
 };
 
 }  // namespace
 
-Answer MakeAnswer(const LongformerConfig& config, const Tokenizer* tokenizer,
-                  const LongformerItem& item, const HeadOutput& output, const float* rows) {
-  return AnswerMaker(config, tokenizer, item, output, rows).Make();
+Answer MakeAnswer(const EncoderFacts& facts, const Tokenizer* tokenizer, const EncoderItem& item,
+                  const HeadOutput& output, const float* rows) {
+  return AnswerMaker(facts, tokenizer, item, output, rows).Make();
 }
 
 }  // namespace longview::models

@@ -1,4 +1,4 @@
-#include "models/longformer/prepare.h"
+#include "models/encoder/prepare.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/span/band_planner.h"
-#include "models/longformer/draft.h"
+#include "models/encoder/draft.h"
 
 namespace longview::models {
 namespace {
@@ -38,28 +38,55 @@ std::vector<std::string_view> TensorNames(Task task) {
 
 class Preparer {
  public:
-  Preparer(const LongformerFrontEnd& front, const Request& request)
-      : front_(front), config_(*front.config), request_(request) {}
+  Preparer(const EncoderFrontEnd& front, const Request& request)
+      : front_(front), facts_(front.facts()), request_(request) {}
 
-  absl::StatusOr<std::unique_ptr<LongformerItem>> Prepare();
+  absl::StatusOr<std::unique_ptr<EncoderItem>> Prepare();
 
  private:
   absl::Status ReadOptions();
-  absl::StatusOr<LongformerSequence> Finish(const SequenceDraft& draft);
+  absl::Status ReadPooling();
+  absl::StatusOr<EncoderSequence> Finish(const SequenceDraft& draft);
   absl::Status CheckIds(const std::string& field, const TokenInput& tokens) const;
-  absl::Status AddGlobals(const SequenceDraft& draft, LongformerSequence& sequence) const;
-  absl::Status AddDefaultGlobals(const SequenceDraft& draft, LongformerSequence& sequence) const;
-  absl::Status AddPositions(const SequenceDraft& draft, LongformerSequence& sequence) const;
-  absl::Status FindMasks(const SequenceDraft& draft, const LongformerSequence& sequence);
-  void FindContext(const SequenceDraft& draft, const LongformerSequence& sequence);
-  void ChooseWanted(LongformerSequence& sequence) const;
+  absl::Status AddGlobals(const SequenceDraft& draft, EncoderSequence& sequence) const;
+  absl::Status FindMasks(const SequenceDraft& draft, const EncoderSequence& sequence);
+  void FindContext(const SequenceDraft& draft, const EncoderSequence& sequence);
+  absl::Status RefuseGlobals(const SequenceDraft& draft) const;
+  absl::Status MarkMasked(const SequenceDraft& draft, EncoderSequence& sequence) const;
+  RowsRead RowsOfHead() const;
+  void ChooseWanted(EncoderSequence& sequence) const;
   bool KeepsMaskedTail() const;
 
-  const LongformerFrontEnd& front_;
-  const LongformerConfig& config_;
+  const EncoderFrontEnd& front_;
+  const EncoderFacts& facts_;
   const Request& request_;
-  std::unique_ptr<LongformerItem> item_ = std::make_unique<LongformerItem>();
+  std::unique_ptr<EncoderItem> item_ = std::make_unique<EncoderItem>();
 };
+
+absl::Status Preparer::ReadPooling() {
+  item_->pooling = front_.pooling;
+  if (request_.pooling == "cls") {
+    item_->pooling = Pooling::kCls;
+  } else if (request_.pooling == "mean") {
+    item_->pooling = Pooling::kMean;
+  } else if (request_.pooling == "pooler") {
+    item_->pooling = Pooling::kPooler;
+  } else if (request_.pooling == "none") {
+    if (item_->Wants("embedding")) {
+      return BadRequest("pooling", "\"none\" leaves no embedding; ask for last_hidden_state");
+    }
+  } else if (!request_.pooling.empty()) {
+    return BadRequest("pooling", absl::StrCat("\"", request_.pooling.substr(0, 64),
+                                              "\" is not one of cls, mean, pooler, none"));
+  }
+  if (item_->pooling == Pooling::kPooler && !facts_.has_pooler) {
+    return BadRequest("pooling", "\"pooler\" is not in this checkpoint");
+  }
+  if (item_->pooling == Pooling::kCls && !facts_.cls_reads) {
+    return BadRequest("pooling", "\"cls\": this model has no class token; use mean");
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Preparer::ReadOptions() {
   item_->task = request_.task;
@@ -80,33 +107,16 @@ absl::Status Preparer::ReadOptions() {
                                    "\" is not one of none, simple, first, average, max"));
   }
   item_->aggregation = *aggregation;
-  item_->pooling = front_.pooling;
-  if (request_.pooling == "cls") {
-    item_->pooling = Pooling::kCls;
-  } else if (request_.pooling == "mean") {
-    item_->pooling = Pooling::kMean;
-  } else if (request_.pooling == "pooler") {
-    item_->pooling = Pooling::kPooler;
-  } else if (request_.pooling == "none") {
-    if (item_->Wants("embedding")) {
-      return BadRequest("pooling", "\"none\" leaves no embedding; ask for last_hidden_state");
-    }
-  } else if (!request_.pooling.empty()) {
-    return BadRequest("pooling", absl::StrCat("\"", request_.pooling.substr(0, 64),
-                                              "\" is not one of cls, mean, pooler, none"));
-  }
-  if (item_->pooling == Pooling::kPooler && !front_.has_pooler) {
-    return BadRequest("pooling", "\"pooler\" is not in this checkpoint");
-  }
+  if (auto status = ReadPooling(); !status.ok()) return status;
   item_->normalize = request_.normalize.value_or(front_.normalize);
   if (request_.top_k < 0 || request_.max_answer_tokens < 0) {
     return BadRequest(request_.top_k < 0 ? "top_k" : "max_answer_tokens", "must not be negative");
   }
   if (request_.task == Task::kFillMask && item_->top_k == 0) item_->top_k = kDefaultMaskCandidates;
   if (request_.task == Task::kQuestionAnswering && item_->top_k == 0) item_->top_k = 1;
-  if (request_.task == Task::kFillMask && item_->top_k > config_.vocab) {
+  if (request_.task == Task::kFillMask && item_->top_k > facts_.vocab) {
     return BadRequest("top_k", absl::StrCat(item_->top_k, " is more than the vocabulary's ",
-                                            config_.vocab, " tokens"));
+                                            facts_.vocab, " tokens"));
   }
   constexpr int kMostAnswers = 1000;
   if (request_.task == Task::kQuestionAnswering && item_->top_k > kMostAnswers) {
@@ -133,55 +143,24 @@ absl::Status Preparer::CheckIds(const std::string& field, const TokenInput& toke
     }
     return absl::OkStatus();
   };
-  if (auto status = check(field, tokens.ids, config_.vocab); !status.ok()) return status;
-  return check("token_type_ids", tokens.token_type_ids, config_.types);
+  if (auto status = check(field, tokens.ids, facts_.vocab); !status.ok()) return status;
+  if (facts_.types == 0 && !tokens.token_type_ids.empty()) {
+    return BadRequest("token_type_ids", "this model has no token types");
+  }
+  return check("token_type_ids", tokens.token_type_ids, facts_.types);
 }
 
-// HuggingFace create_position_ids_from_input_ids: counts tokens other than pad.
-absl::Status Preparer::AddPositions(const SequenceDraft& draft,
-                                    LongformerSequence& sequence) const {
-  int32_t position = config_.pad;
-  for (const int32_t id : sequence.ids) {
-    if (id != config_.pad) ++position;
-    sequence.positions.push_back(id == config_.pad ? config_.pad : position);
-  }
-  if (position < config_.positions) return absl::OkStatus();
-  return BadRequest(draft.field, absl::StrCat("token position ", position,
-                                              " is beyond the table of ", config_.positions));
+absl::Status Preparer::RefuseGlobals(const SequenceDraft& draft) const {
+  const char* field = nullptr;
+  if (request_.global_positions) field = "global_positions";
+  if (draft.tokens.global_mask) field = "global_attention_mask";
+  if (!request_.global_tokens.empty()) field = "global_tokens";
+  if (field == nullptr) return absl::OkStatus();
+  return BadRequest(field, absl::StrCat("a ", facts_.architecture, " has no global attention"));
 }
 
-// As the task's HuggingFace class: sequence classification marks the first token, question
-// answering everything before the first separator, multiple choice everything after the second.
-absl::Status Preparer::AddDefaultGlobals(const SequenceDraft& draft,
-                                         LongformerSequence& sequence) const {
-  const auto mark = [&](int begin, int end) {
-    for (int t = begin; t < end; ++t) {
-      if (sequence.roles[t] == kLocalToken) sequence.roles[t] = kGlobalToken;
-    }
-  };
-  const auto first_sep = std::find(sequence.ids.begin(), sequence.ids.end(), config_.sep);
-  const int sep = static_cast<int>(first_sep - sequence.ids.begin());
-  if (config_.head == LongformerHead::kSequenceClassification) mark(0, 1);
-  if (request_.task == Task::kQuestionAnswering) {
-    if (first_sep == sequence.ids.end()) {
-      return BadRequest(draft.field, absl::StrCat("no separator (id ", config_.sep,
-                                                  ") ends the question; send one, or a "
-                                                  "global_attention_mask"));
-    }
-    mark(0, sep);
-  }
-  if (request_.task == Task::kMultipleChoice) {
-    if (first_sep == sequence.ids.end()) {
-      return BadRequest(draft.field, absl::StrCat("no separator (id ", config_.sep,
-                                                  ") ends the first text; send one, or a "
-                                                  "global_attention_mask"));
-    }
-    mark(sep + 2, sequence.tokens());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Preparer::AddGlobals(const SequenceDraft& draft, LongformerSequence& sequence) const {
+absl::Status Preparer::AddGlobals(const SequenceDraft& draft, EncoderSequence& sequence) const {
+  if (!facts_.global_attention) return RefuseGlobals(draft);
   const auto mark = [&](int t) {
     if (sequence.roles[t] == kLocalToken) sequence.roles[t] = kGlobalToken;
   };
@@ -201,7 +180,8 @@ absl::Status Preparer::AddGlobals(const SequenceDraft& draft, LongformerSequence
     for (int t = 0; t < sequence.tokens(); ++t) {
       if ((*draft.tokens.global_mask)[t] != 0) mark(t);
     }
-  } else if (auto status = AddDefaultGlobals(draft, sequence); !status.ok()) {
+  } else if (auto status = front_.family->MarkDefaultGlobals(draft.field, request_.task, sequence);
+             !status.ok()) {
     return status;
   }
   for (const std::string& token : request_.global_tokens) {
@@ -217,7 +197,7 @@ absl::Status Preparer::AddGlobals(const SequenceDraft& draft, LongformerSequence
   return absl::OkStatus();
 }
 
-absl::Status Preparer::FindMasks(const SequenceDraft& draft, const LongformerSequence& sequence) {
+absl::Status Preparer::FindMasks(const SequenceDraft& draft, const EncoderSequence& sequence) {
   if (request_.task != Task::kFillMask) return absl::OkStatus();
   if (!item_->typed && !item_->Wants("mask_logits")) return absl::OkStatus();
   if (front_.tokenizer == nullptr || !front_.tokenizer->special().mask) {
@@ -236,7 +216,7 @@ absl::Status Preparer::FindMasks(const SequenceDraft& draft, const LongformerSeq
 }
 
 // The text's tokens. With ids: what follows the first separators, without the last one.
-void Preparer::FindContext(const SequenceDraft& draft, const LongformerSequence& sequence) {
+void Preparer::FindContext(const SequenceDraft& draft, const EncoderSequence& sequence) {
   if (request_.task != Task::kQuestionAnswering) return;
   int begin = 0, end = sequence.tokens();
   if (draft.encoding) {
@@ -244,11 +224,11 @@ void Preparer::FindContext(const SequenceDraft& draft, const LongformerSequence&
     while (begin < end && texts[begin] != 1) ++begin;
     while (end > begin && texts[end - 1] != 1) --end;
   } else {
-    while (begin < end && sequence.ids[begin] != config_.sep) ++begin;
+    while (begin < end && sequence.ids[begin] != facts_.sep) ++begin;
     if (begin == end) begin = 0;  // A caller's own layout: everything may answer.
-    while (begin < end && sequence.ids[begin] == config_.sep) ++begin;
+    while (begin < end && sequence.ids[begin] == facts_.sep) ++begin;
     while (end > begin &&
-           (sequence.roles[end - 1] == kMaskedToken || sequence.ids[end - 1] == config_.sep)) {
+           (sequence.roles[end - 1] == kMaskedToken || sequence.ids[end - 1] == facts_.sep)) {
       --end;
     }
   }
@@ -256,49 +236,72 @@ void Preparer::FindContext(const SequenceDraft& draft, const LongformerSequence&
   item_->context_end = end;
 }
 
-void Preparer::ChooseWanted(LongformerSequence& sequence) const {
-  const bool head_reads_all =
+RowsRead Preparer::RowsOfHead() const {
+  const bool per_token =
       request_.task == Task::kTokenClassification || request_.task == Task::kQuestionAnswering;
-  const bool pooled = item_->Wants("embedding");
-  const bool all = KeepsMaskedTail() || (pooled && item_->pooling == Pooling::kMean) ||
-                   (head_reads_all && (item_->typed || item_->Wants("logits")));
-  if (all) {
+  if (per_token && (item_->typed || item_->Wants("logits"))) return RowsRead::kAll;
+  if (KeepsMaskedTail()) return RowsRead::kAll;
+  RowsRead reads = request_.task == Task::kEmbedding ? RowsRead::kNone : facts_.head_reads;
+  if (item_->Wants("embedding")) {
+    RowsRead pooled = RowsRead::kFirst;
+    if (item_->pooling == Pooling::kMean) pooled = RowsRead::kAll;
+    if (item_->pooling == Pooling::kCls) pooled = *facts_.cls_reads;
+    reads = std::max(reads, pooled);
+  }
+  return facts_.head_reads == RowsRead::kNone ? reads : std::max(reads, RowsRead::kFirst);
+}
+
+void Preparer::ChooseWanted(EncoderSequence& sequence) const {
+  const RowsRead reads = RowsOfHead();
+  if (reads == RowsRead::kAll) {
     sequence.wanted.resize(sequence.ids.size());
     std::iota(sequence.wanted.begin(), sequence.wanted.end(), 0);
     return;
   }
   const bool masks_only = request_.task == Task::kFillMask && !item_->masks.empty();
   if (masks_only) sequence.wanted = item_->masks;
-  if (!masks_only || pooled) {
+  if (reads == RowsRead::kFirst && (!masks_only || item_->Wants("embedding"))) {
     if (sequence.wanted.empty() || sequence.wanted.front() != 0) {
       sequence.wanted.insert(sequence.wanted.begin(), 0);
     }
   }
 }
 
-absl::StatusOr<LongformerSequence> Preparer::Finish(const SequenceDraft& draft) {
+// Roles of the draft's tokens, without a masked tail that nobody reads.
+absl::Status Preparer::MarkMasked(const SequenceDraft& draft, EncoderSequence& sequence) const {
   const TokenInput& tokens = draft.tokens;
   const std::vector<uint8_t>& mask = tokens.attention_mask;
+  sequence.roles.assign(tokens.ids.size(), kLocalToken);
+  for (size_t t = 0; t < tokens.ids.size(); ++t) {
+    const bool padding = facts_.pad_masks && tokens.ids[t] == facts_.pad;
+    const bool masked = padding || (!mask.empty() && mask[t] == 0);
+    if (masked) sequence.roles[t] = kMaskedToken;
+  }
   size_t length = tokens.ids.size();
-  if (length == 0) return BadRequest(draft.field, "0 tokens; at least 1 is needed");
-  if (auto status = CheckIds(draft.field, tokens); !status.ok()) return status;
-  if (!mask.empty() && mask[0] == 0) {
+  while (length > 0 && sequence.roles[length - 1] == kMaskedToken) --length;
+  if (facts_.pad_masks && length == 0) {
+    return BadRequest(draft.field, absl::StrCat("every token is masked, by id ", facts_.pad,
+                                                " or by attention_mask"));
+  }
+  if (!facts_.pad_masks && sequence.roles[0] == kMaskedToken) {
     return BadRequest("attention_mask", "position 0 is masked; padding must stand on the right");
   }
-  if (!KeepsMaskedTail()) {
-    while (!mask.empty() && mask[length - 1] == 0) --length;
-  }
-  LongformerSequence sequence;
-  const auto end = static_cast<ptrdiff_t>(length);
+  if (!KeepsMaskedTail()) sequence.roles.resize(length);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
+  const TokenInput& tokens = draft.tokens;
+  if (tokens.ids.empty()) return BadRequest(draft.field, "0 tokens; at least 1 is needed");
+  if (auto status = CheckIds(draft.field, tokens); !status.ok()) return status;
+  EncoderSequence sequence;
+  if (auto status = MarkMasked(draft, sequence); !status.ok()) return status;
+  const auto end = static_cast<ptrdiff_t>(sequence.roles.size());
   sequence.ids.assign(tokens.ids.begin(), tokens.ids.begin() + end);
   if (!tokens.token_type_ids.empty()) {
     sequence.types.assign(tokens.token_type_ids.begin(), tokens.token_type_ids.begin() + end);
   }
-  sequence.roles.assign(length, kLocalToken);
-  for (size_t t = 0; t < length && !mask.empty(); ++t) {
-    if (mask[t] == 0) sequence.roles[t] = kMaskedToken;
-  }
-  if (auto status = AddPositions(draft, sequence); !status.ok()) return status;
+  if (auto status = front_.family->Place(draft.field, sequence); !status.ok()) return status;
   if (auto status = AddGlobals(draft, sequence); !status.ok()) return status;
   if (auto status = FindMasks(draft, sequence); !status.ok()) return status;
   FindContext(draft, sequence);
@@ -306,10 +309,10 @@ absl::StatusOr<LongformerSequence> Preparer::Finish(const SequenceDraft& draft) 
   return sequence;
 }
 
-absl::StatusOr<std::unique_ptr<LongformerItem>> Preparer::Prepare() {
-  const std::vector<Task> tasks = LongformerTasks(config_.head);
+absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
+  const std::vector<Task> tasks = TasksOf(facts_);
   if (std::find(tasks.begin(), tasks.end(), request_.task) == tasks.end()) {
-    return absl::UnimplementedError(absl::StrCat("a ", config_.architecture, " has no task ",
+    return absl::UnimplementedError(absl::StrCat("a ", facts_.architecture, " has no task ",
                                                  std::string(TaskName(request_.task))));
   }
   if (auto status = ReadOptions(); !status.ok()) return status;
@@ -317,7 +320,7 @@ absl::StatusOr<std::unique_ptr<LongformerItem>> Preparer::Prepare() {
   if (!drafts.ok()) return drafts.status();
   ItemUsage usage;
   for (SequenceDraft& draft : *drafts) {
-    absl::StatusOr<LongformerSequence> sequence = Finish(draft);
+    absl::StatusOr<EncoderSequence> sequence = Finish(draft);
     if (!sequence.ok()) return sequence.status();
     usage.input_tokens += sequence->tokens();
     usage.truncated_tokens += draft.truncated;
@@ -334,26 +337,8 @@ absl::StatusOr<std::unique_ptr<LongformerItem>> Preparer::Prepare() {
 
 }  // namespace
 
-std::vector<Task> LongformerTasks(LongformerHead head) {
-  switch (head) {
-    case LongformerHead::kNone:
-      return {Task::kEmbedding};
-    case LongformerHead::kSequenceClassification:
-      return {Task::kTextClassification, Task::kTextPairClassification, Task::kEmbedding};
-    case LongformerHead::kTokenClassification:
-      return {Task::kTokenClassification, Task::kEmbedding};
-    case LongformerHead::kQuestionAnswering:
-      return {Task::kQuestionAnswering, Task::kEmbedding};
-    case LongformerHead::kMaskedLm:
-      return {Task::kFillMask, Task::kEmbedding};
-    case LongformerHead::kMultipleChoice:
-      return {Task::kMultipleChoice, Task::kEmbedding};
-  }
-  return {};
-}
-
-absl::StatusOr<std::unique_ptr<LongformerItem>> PrepareLongformer(const LongformerFrontEnd& front,
-                                                                  const Request& request) {
+absl::StatusOr<std::unique_ptr<EncoderItem>> PrepareEncoderItem(const EncoderFrontEnd& front,
+                                                                const Request& request) {
   return Preparer(front, request).Prepare();
 }
 

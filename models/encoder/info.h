@@ -1,12 +1,12 @@
-// What a Longformer tells about itself.
+// What an encoder tells about itself.
 #pragma once
 
-#include "models/longformer/config.h"
+#include "models/encoder/facts.h"
 #include "models/model.h"
 
 namespace longview::models {
 
 // Task, tasks, labels and the tensors of the Open Inference Protocol.
-ModelInfo LongformerInfo(const LongformerConfig& config, bool has_tokenizer);
+ModelInfo EncoderInfo(const EncoderFacts& facts, bool has_tokenizer);
 
 }  // namespace longview::models

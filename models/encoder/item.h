@@ -1,23 +1,22 @@
-// A prepared Longformer request: token sequences and what is wanted of them.
+// A prepared request to an encoder: token sequences and what is wanted of them.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "models/longformer/sequence.h"
+#include "models/encoder/facts.h"
+#include "models/encoder/sequence.h"
 #include "models/model.h"
 #include "models/text/entities.h"
 #include "models/text/tokenizer.h"
 
 namespace longview::models {
 
-enum class Pooling { kCls, kMean, kPooler };
-
 // Immutable once Prepare returned it.
-struct LongformerItem final : Item {
+struct EncoderItem final : Item {
   Task task = Task::kEmbedding;
-  std::vector<LongformerSequence> sequences;  // One; multiple choice: one per choice.
+  std::vector<EncoderSequence> sequences;  // One; one per choice; two documents of a pair.
 
   std::vector<std::string> tensors;  // Names wanted, in order.
   bool typed = true;
@@ -39,6 +38,12 @@ struct LongformerItem final : Item {
       if (name == tensor) return true;
     }
     return false;
+  }
+  // Whether anything reads the head's logits.
+  bool ReadsLogits() const {
+    if (task == Task::kEmbedding) return false;
+    return typed || Wants("logits") || Wants("mask_logits") || Wants("start_logits") ||
+           Wants("end_logits");
   }
   void SetCost(const Cost& cost) { cost_ = cost; }
   void SetUsage(const ItemUsage& usage) { usage_ = usage; }

@@ -1,8 +1,9 @@
 // From an item's head outputs to its answer: tensors by name, labels, entities, spans, masks.
 #pragma once
 
-#include "models/longformer/heads.h"
-#include "models/longformer/item.h"
+#include "models/encoder/facts.h"
+#include "models/encoder/family.h"
+#include "models/encoder/item.h"
 #include "models/model.h"
 #include "models/text/tokenizer.h"
 
@@ -10,7 +11,7 @@ namespace longview::models {
 
 // `rows`: the wanted rows of the item's first sequence. `tokenizer` may be null.
 // Thread-safe: a pure function.
-Answer MakeAnswer(const LongformerConfig& config, const Tokenizer* tokenizer,
-                  const LongformerItem& item, const HeadOutput& output, const float* rows);
+Answer MakeAnswer(const EncoderFacts& facts, const Tokenizer* tokenizer, const EncoderItem& item,
+                  const HeadOutput& output, const float* rows);
 
 }  // namespace longview::models

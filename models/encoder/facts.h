@@ -1,0 +1,67 @@
+// What a family tells the shared part of its encoder: what stands on it, what requests may hold,
+// which rows are read. Plain data, constant after load.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace longview::models {
+
+// The head of a checkpoint, by what it answers.
+enum class EncoderHead {
+  kNone,
+  kSequenceClassification,
+  kPairClassification,  // Of two documents, encoded one by one.
+  kTokenClassification,
+  kQuestionAnswering,
+  kMaskedLm,
+  kMultipleChoice,
+};
+
+// How the second text of a request reaches the encoder.
+enum class PairForm {
+  kNone,      // Not at all.
+  kJoined,    // In one sequence with the first: the tokenizer's template, or ids end to end.
+  kSeparate,  // As a sequence of its own.
+};
+
+// Which of a sequence's last hidden states something reads.
+enum class RowsRead { kNone, kFirst, kAll };
+
+// How a sequence becomes one vector: the vector of its class token, the mean over its tokens, the
+// checkpoint's pooler.
+enum class Pooling { kCls, kMean, kPooler };
+
+struct EncoderFacts {
+  std::string family;        // "longformer"
+  std::string architecture;  // architectures[0] of config.json.
+  EncoderHead head = EncoderHead::kNone;
+  int vocab = 0;
+  int types = 0;  // Rows of the token type table; 0: the family has none.
+  int width = 0;
+  int max_tokens = 0;  // What the position table holds; 0: there is none.
+  std::vector<std::string> labels;
+  ProblemType problem_type = ProblemType::kSingleLabel;
+  PairForm pairs = PairForm::kNone;
+  // The id that ends texts, kept when ids are cut; separates question and document.
+  std::optional<int> sep;
+  int pad = -1;  // The id that stands for no token.
+  // Whether `pad` masks like attention_mask 0. Masked tokens may then stand anywhere; else the
+  // first token must not be masked.
+  bool pad_masks = false;
+  bool global_attention = false;
+  bool has_pooler = false;
+  // What sequence classification, pairs and multiple choice read. kNone: a vector that is no
+  // token's; the encoder then runs without any wanted row.
+  RowsRead head_reads = RowsRead::kFirst;
+  std::optional<RowsRead> cls_reads = RowsRead::kFirst;  // Pooling `cls`; unset: there is none.
+  Pooling default_pooling = Pooling::kMean;              // If the directory does not say.
+};
+
+// The task of the head, first, and the others the model can do.
+std::vector<Task> TasksOf(const EncoderFacts& facts);
+
+}  // namespace longview::models

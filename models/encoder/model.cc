@@ -1,0 +1,201 @@
+#include "models/encoder/model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/dense/compute_choice.h"
+#include "models/encoder/info.h"
+#include "models/encoder/prepare.h"
+#include "models/encoder/run.h"
+
+namespace longview::models {
+namespace {
+
+// Tokens of a model without a position table, if nothing else limits them.
+constexpr int64_t kMostTokens = 131072;
+
+// What the position table holds, lowered by the tokenizer's limit and longview.json.
+int MaxTokens(const ModelDirectory& directory, const EncoderFacts& facts) {
+  int64_t limit = facts.max_tokens;
+  if (limit == 0) limit = directory.serving.max_tokens.value_or(kMostTokens);
+  if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
+    limit = std::min(limit, directory.tokenizer->model_max_length());
+  }
+  return static_cast<int>(std::min<int64_t>(limit, directory.serving.max_tokens.value_or(limit)));
+}
+
+Pooling ParsePooling(const std::string& name) {
+  if (name == "cls") return Pooling::kCls;
+  return name == "pooler" ? Pooling::kPooler : Pooling::kMean;
+}
+
+class EncoderModel final : public Model {
+ public:
+  EncoderModel(std::unique_ptr<ModelDirectory> directory, std::unique_ptr<EncoderFamily> family,
+               std::vector<std::string> notes)
+      : directory_(std::move(directory)), family_(std::move(family)) {
+    const std::optional<Tokenizer>& tokenizer = directory_->tokenizer;
+    front_.family = family_.get();
+    front_.tokenizer = tokenizer ? &*tokenizer : nullptr;
+    front_.max_tokens = MaxTokens(*directory_, family_->facts());
+    front_.pooling = ParsePooling(directory_->embedding.pooling);
+    front_.normalize = directory_->embedding.normalize;
+    info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
+    info_.notes = std::move(notes);
+    info_.dtype = family_->compute() == Compute::kFp32 ? "fp32" : "bf16";
+    info_.memory_bytes = family_->memory_bytes();
+  }
+
+  const ModelInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override;
+  absl::StatusOr<Cost> EstimateTokens(int tokens) const override;
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
+    return BeginTimed(items, nullptr);
+  }
+  absl::Status WarmUp() override;
+
+  std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
+    return std::make_unique<EncoderTaskRun>(*family_, front_.tokenizer, items, scratch_, times);
+  }
+
+ private:
+  EncoderWork WorkOfItem(const EncoderItem& item) const;
+  Cost CostOf(const EncoderItem& item) const;
+  // A typical document of the task: random-free ids, the task's defaults.
+  absl::StatusOr<std::unique_ptr<EncoderItem>> MakeItem(int tokens) const;
+  absl::StatusOr<double> Time(const EncoderItem& item, EncoderTimes* times) const;
+
+  const std::unique_ptr<const ModelDirectory> directory_;
+  const std::unique_ptr<const EncoderFamily> family_;
+  EncoderFrontEnd front_;
+  ModelInfo info_;
+  EncoderRates rates_;
+  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
+};
+
+EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {
+  EncoderWork total;
+  for (const EncoderSequence& sequence : item.sequences) total += family_->WorkOf(sequence);
+  total.linear += static_cast<double>(family_->LogitFloats(item)) * family_->facts().width;
+  return total;
+}
+
+Cost EncoderModel::CostOf(const EncoderItem& item) const {
+  std::vector<const EncoderSequence*> sequences;
+  for (const EncoderSequence& sequence : item.sequences) sequences.push_back(&sequence);
+  Cost cost;
+  cost.seconds = rates_.Seconds(WorkOfItem(item));
+  cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes(sequences)) +
+                         4.0 * static_cast<double>(family_->LogitFloats(item));
+  return cost;
+}
+
+absl::StatusOr<std::unique_ptr<Item>> EncoderModel::Prepare(const Request& request) const {
+  absl::StatusOr<std::unique_ptr<EncoderItem>> item = PrepareEncoderItem(front_, request);
+  if (!item.ok()) return item.status();
+  (*item)->SetCost(CostOf(**item));
+  return std::unique_ptr<Item>(*std::move(item));
+}
+
+absl::StatusOr<std::unique_ptr<EncoderItem>> EncoderModel::MakeItem(int tokens) const {
+  const EncoderFacts& facts = family_->facts();
+  Request request;
+  request.typed = false;
+  request.tokens.emplace();
+  for (int t = 0; t < tokens; ++t) {
+    int id = static_cast<int>((int64_t{t} * 7919 + 11) % facts.vocab);
+    if (id == facts.pad) id = (id + 1) % facts.vocab;
+    request.tokens->ids.push_back(id);
+  }
+  const bool classifies = facts.head == EncoderHead::kSequenceClassification;
+  const bool pair = facts.head == EncoderHead::kPairClassification;
+  request.task = classifies ? Task::kTextClassification : Task::kEmbedding;
+  request.tensors = {classifies ? "logits" : pair ? "embedding" : "last_hidden_state"};
+  return PrepareEncoderItem(front_, request);
+}
+
+absl::StatusOr<Cost> EncoderModel::EstimateTokens(int tokens) const {
+  if (tokens < 1 || tokens > front_.max_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_tokens: ", tokens, " is not in [1, ", front_.max_tokens, "]"));
+  }
+  absl::StatusOr<std::unique_ptr<EncoderItem>> item = MakeItem(tokens);
+  if (!item.ok()) return item.status();
+  return CostOf(**item);
+}
+
+absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, EncoderTimes* times) const {
+  const Item* const items[] = {&item};
+  const auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<Run> run = BeginTimed(items, times);
+  while (run->Advance()) {
+  }
+  if (absl::Status status = run->Take(0).status(); !status.ok()) return status;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Rates from a document long enough to fill panels and windows; what a short one takes beyond its
+// operations is the fixed price of a run. The first run of each pays for code generation.
+absl::Status EncoderModel::WarmUp() {
+  if (!directory_->serving.warmup) return absl::OkStatus();
+  constexpr int kLong = 768, kShort = 16, kRuns = 3;
+  const auto item = MakeItem(std::min(front_.max_tokens, kLong));
+  if (!item.ok()) return item.status();
+  const auto brief = MakeItem(std::min(front_.max_tokens, kShort));
+  if (!brief.ok()) return brief.status();
+  const EncoderWork work = WorkOfItem(**item);
+  for (int i = 0; i < kRuns; ++i) {
+    EncoderTimes times;
+    absl::StatusOr<double> seconds = Time(**item, &times);
+    if (!seconds.ok()) return seconds.status();
+    EncoderRates rates;
+    rates.linear_seconds = times.linears / work.linear;
+    rates.attention_seconds = times.attention / std::max(work.attention, 1.0);
+    rates.row_seconds = times.rest / work.rows;
+    rates.fixed_seconds = 0;
+    seconds = Time(**brief, nullptr);
+    if (!seconds.ok()) return seconds.status();
+    rates.fixed_seconds = std::max(5e-5, *seconds - rates.Seconds(WorkOfItem(**brief)));
+    rates_ = rates;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
+  if (!directory.tokenizer || directory.tokenizer->max_id() < vocab) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(directory.path, ": the tokenizer has ids up to ",
+                                                 directory.tokenizer->max_id(), ", vocab_size is ",
+                                                 vocab));
+}
+
+ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
+                          double parameters) {
+  ModelInfo info = EncoderInfo(facts, directory.tokenizer.has_value());
+  info.max_tokens = MaxTokens(directory, facts);
+  info.parameters = parameters;
+  return info;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
+                                                   const LoadOptions& options, BuildEncoder build) {
+  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  absl::StatusOr<std::unique_ptr<EncoderFamily>> family = build(*kept, choice->compute);
+  if (!family.ok()) return family.status();
+  return std::make_unique<EncoderModel>(std::move(kept), *std::move(family),
+                                        std::move(choice->notes));
+}
+
+std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,
+                                EncoderTimes* times) {
+  return static_cast<const EncoderModel&>(model).BeginTimed(items, times);
+}
+
+}  // namespace longview::models

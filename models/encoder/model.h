@@ -1,0 +1,36 @@
+// An encoder as a Model: what all families share between model.h and their layers.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/encoder/facts.h"
+#include "models/encoder/family.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+// Loads a family's configuration and weights. The directory outlives what is returned.
+using BuildEncoder = absl::StatusOr<std::unique_ptr<EncoderFamily>> (*)(
+    const ModelDirectory& directory, Compute compute);
+
+// Chooses the compute type, builds the family, makes it a model.
+absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
+                                                   const LoadOptions& options, BuildEncoder build);
+
+// What the model would be, for registry.h's `describe`.
+ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
+                          double parameters);
+
+// INVALID_ARGUMENT if the tokenizer has ids that the vocabulary lacks.
+absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab);
+
+// A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
+// LoadEncoder.
+std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,
+                                EncoderTimes* times);
+
+}  // namespace longview::models

@@ -1,0 +1,34 @@
+// From a request to token sequences: tokenising, limits, masks, global attention, and which rows
+// the head will read. Every mistake a client can make is found here.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/encoder/facts.h"
+#include "models/encoder/family.h"
+#include "models/encoder/item.h"
+#include "models/model.h"
+#include "models/text/text_codec.h"
+#include "models/text/tokenizer.h"
+
+namespace longview::models {
+
+// What requests are prepared with. Borrowed, immutable.
+struct EncoderFrontEnd {
+  const EncoderFamily* family = nullptr;
+  // At most one; both null: token ids only. A codec's tokens have neither templates nor offsets.
+  const Tokenizer* tokenizer = nullptr;
+  const TextCodec* codec = nullptr;
+  int max_tokens = 0;
+  Pooling pooling = Pooling::kMean;
+  bool normalize = false;
+
+  const EncoderFacts& facts() const { return family->facts(); }
+};
+
+// The item without its cost. Thread-safe.
+absl::StatusOr<std::unique_ptr<EncoderItem>> PrepareEncoderItem(const EncoderFrontEnd& front,
+                                                                const Request& request);
+
+}  // namespace longview::models

@@ -1,0 +1,79 @@
+#include "models/encoder/run.h"
+
+#include "models/encoder/answer.h"
+#include "models/torch_guard.h"
+
+namespace longview::models {
+
+EncoderTaskRun::EncoderTaskRun(const EncoderFamily& family, const Tokenizer* tokenizer,
+                               std::span<const Item* const> items, ScratchKeeper& scratch,
+                               EncoderTimes* times)
+    : family_(family),
+      tokenizer_(tokenizer),
+      scratch_(scratch),
+      times_(times),
+      dropped_(items.size()) {
+  first_sequence_.push_back(0);
+  for (const Item* item : items) {
+    items_.push_back(static_cast<const EncoderItem*>(item));
+    first_sequence_.push_back(first_sequence_.back() +
+                              static_cast<int>(items_.back()->sequences.size()));
+  }
+}
+
+bool EncoderTaskRun::Advance() {
+  if (!status_.ok()) return false;
+  bool more = false;
+  status_ = GuardTorch(family_.facts().family, [&] { more = RunLayer(); });
+  return status_.ok() && more;
+}
+
+bool EncoderTaskRun::RunLayer() {
+  if (!batch_) {
+    std::vector<const EncoderSequence*> sequences;
+    for (const EncoderItem* item : items_) {
+      for (const EncoderSequence& sequence : item->sequences) sequences.push_back(&sequence);
+    }
+    batch_ = family_.Begin(sequences, scratch_, times_);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (dropped_[i]) Drop(static_cast<int>(i));
+    }
+  }
+  if (batch_->Advance()) return true;
+  RunHeads();
+  return false;
+}
+
+void EncoderTaskRun::RunHeads() {
+  std::vector<HeadInput> inputs;
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (dropped_[i]) continue;
+    HeadInput& input = inputs.emplace_back();
+    input.item = items_[i];
+    input.first_sequence = first_sequence_[i];
+    for (int s = first_sequence_[i]; s < first_sequence_[i + 1]; ++s) {
+      input.rows.push_back(batch_->Rows(s));
+    }
+  }
+  std::vector<HeadOutput> computed = batch_->ComputeHeads(inputs);
+  outputs_.resize(items_.size());
+  auto next = computed.begin();
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (!dropped_[i]) outputs_[i] = std::move(*next++);
+  }
+}
+
+void EncoderTaskRun::Drop(int i) {
+  dropped_[i] = true;
+  if (!batch_) return;
+  for (int s = first_sequence_[i]; s < first_sequence_[i + 1]; ++s) batch_->Drop(s);
+}
+
+absl::StatusOr<Answer> EncoderTaskRun::Take(int i) {
+  if (!status_.ok()) return status_;
+  if (dropped_[i] || outputs_.empty()) return absl::CancelledError("the item was dropped");
+  return MakeAnswer(family_.facts(), tokenizer_, *items_[i], outputs_[i],
+                    batch_->Rows(first_sequence_[i]));
+}
+
+}  // namespace longview::models

@@ -1,0 +1,43 @@
+// A batch of prepared items on their way through an encoder and its heads.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/dense/scratch_keeper.h"
+#include "models/encoder/family.h"
+#include "models/encoder/item.h"
+#include "models/model.h"
+
+namespace longview::models {
+
+// Used by one executor thread. Failures of LibTorch surface in Take.
+class EncoderTaskRun final : public Run {
+ public:
+  // Borrowed arguments outlive the run; `tokenizer` may be null.
+  EncoderTaskRun(const EncoderFamily& family, const Tokenizer* tokenizer,
+                 std::span<const Item* const> items, ScratchKeeper& scratch,
+                 EncoderTimes* times = nullptr);
+
+  bool Advance() override;
+  void Drop(int i) override;
+  absl::StatusOr<Answer> Take(int i) override;
+
+ private:
+  bool RunLayer();
+  void RunHeads();
+
+  const EncoderFamily& family_;
+  const Tokenizer* const tokenizer_;
+  ScratchKeeper& scratch_;
+  EncoderTimes* const times_;
+  std::vector<const EncoderItem*> items_;
+  std::vector<int> first_sequence_;  // Of each item, among all sequences; one entry more.
+  std::vector<bool> dropped_;
+  std::unique_ptr<EncoderBatch> batch_;  // From the first Advance on.
+  std::vector<HeadOutput> outputs_;      // By item, after the last layer.
+  absl::Status status_;
+};
+
+}  // namespace longview::models

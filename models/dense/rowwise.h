@@ -44,6 +44,18 @@ struct RowKernels {
 
   // The row in the element type.
   void (*narrow)(const float* x, int64_t n, void* out);
+
+  // x += y + bias, the residual of a model without a last norm; `copy` as in residual_norm.
+  void (*residual_add)(float* x, const void* y, const float* bias, int64_t n, void* copy);
+
+  // out = LayerNorm(y + bias), y and out of the element type.
+  void (*bias_norm)(const void* y, const float* bias, const NormWeights& norm, int64_t n,
+                    void* out);
+
+  // out[i] = q . rows[i] for i < count; `rows` is of the element type, [n] each, `stride` elements
+  // apart.
+  void (*dot_rows)(const float* q, const void* rows, int64_t stride, int64_t count, int64_t n,
+                   float* out);
 };
 
 // The best set this CPU runs, for rows of `compute`.

@@ -152,12 +152,10 @@ absl::StatusOr<LsLmWeights> Loader::Load() {
   return std::move(weights_);
 }
 
-// norm(part + 0), fp32.
 std::vector<float> Normalised(const float* part, const Norm& norm, int64_t width) {
   const std::vector<float> zeros(static_cast<size_t>(width));
   std::vector<float> row(static_cast<size_t>(width));
-  ChooseRowKernels(Compute::kFp32)
-      .residual_norm(row.data(), part, zeros.data(), norm.view(), width, nullptr);
+  ChooseRowKernels(Compute::kFp32).bias_norm(part, zeros.data(), norm.view(), width, row.data());
   return row;
 }
 

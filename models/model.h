@@ -67,6 +67,9 @@ struct TensorSpec {
 // How classification scores become probabilities.
 enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
+// Payload type URL of an INVALID_ARGUMENT that means "these bytes are no picture".
+inline constexpr std::string_view kUndecodableImage = "type.longview/undecodable-image";
+
 // Facts of a loaded model, constant after load.
 struct ModelInfo {
   std::string family;        // "longformer"

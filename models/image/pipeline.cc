@@ -1,0 +1,95 @@
+#include "models/image/pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace longview::models {
+namespace {
+
+int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
+
+// By the parity of the sum of bits: halves go to the even neighbour.
+int HalfRoundedToEven(int value) {
+  const int half = value / 2;
+  return value % 2 != 0 && half % 2 != 0 ? half + 1 : half;
+}
+
+// floor(x + 0.5) of both sides, the shorter one exact, the longer one bounded.
+ImageSize DetectionSize(ImageSize given, double shortest, double longest) {
+  const double scale = shortest / std::min(given.height, given.width);
+  double height = given.height < given.width ? shortest : scale * given.height;
+  double width = given.height < given.width ? scale * given.width : shortest;
+  const double larger = std::max(height, width);
+  if (longest > 0 && larger > longest) {
+    height *= longest / larger;
+    width *= longest / larger;
+  }
+  return {static_cast<int>(height + 0.5), static_cast<int>(width + 0.5)};
+}
+
+ImageSize ClassificationSize(ImageSize given, int shortest) {
+  const int64_t shorter = std::min(given.height, given.width);
+  const int64_t longer = std::max(given.height, given.width);
+  const int target = static_cast<int>(shortest * longer / shorter);
+  return given.height < given.width ? ImageSize{shortest, target} : ImageSize{target, shortest};
+}
+
+// The value of every level of a channel.
+std::array<float, 256> Levels(const ImagePipeline& pipeline, int channel) {
+  std::array<float, 256> levels;
+  for (int v = 0; v < 256; ++v) {
+    levels[v] = static_cast<float>((v * pipeline.rescale_factor - pipeline.mean[channel]) /
+                                   pipeline.std[channel]);
+  }
+  return levels;
+}
+
+}  // namespace
+
+ImageSize ImagePipeline::ResizedSize(ImageSize given) const {
+  ImageSize size = given;
+  if (sides) {
+    size = *sides;
+  } else if (shortest_edge > 0) {
+    size = rule == Rule::kDetection ? DetectionSize(given, shortest_edge, longest_edge)
+                                    : ClassificationSize(given, shortest_edge);
+  }
+  return {std::max(1, size.height), std::max(1, size.width)};
+}
+
+ImageSize ImagePipeline::FinalSize(ImageSize given) const {
+  const ImageSize size = crop.value_or(ResizedSize(given));
+  return {RoundUp(size.height, size_divisor), RoundUp(size.width, size_divisor)};
+}
+
+PreparedImage ImagePipeline::Run(const Raster& picture) const {
+  PreparedImage out;
+  out.given = {picture.height, picture.width};
+  out.resized = ResizedSize(out.given);
+  const Raster resized = Resized(picture, out.resized.width, out.resized.height, resample);
+  const ImageSize used = crop.value_or(out.resized);
+  const int top = HalfRoundedToEven(out.resized.height - used.height);
+  const int left = HalfRoundedToEven(out.resized.width - used.width);
+  out.pixels.size = FinalSize(out.given);
+  const auto [height, width] = out.pixels.size;
+  out.pixels.values.resize(size_t{3} * height * width);
+  for (int c = 0; c < 3; ++c) {
+    const std::array<float, 256> levels = Levels(*this, c);
+    for (int y = 0; y < used.height; ++y) {
+      const uint8_t* from = resized.row(top + y) + 3 * left + c;
+      float* to = out.pixels.values.data() + (size_t{1} * c * height + y) * width;
+      for (int x = 0; x < used.width; ++x) to[x] = levels[from[3 * x]];
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<PreparedImage> ImagePipeline::Run(ImageBytes bytes,
+                                                 const DecodeLimits& limits) const {
+  absl::StatusOr<Raster> picture = DecodeImage(bytes, limits, rotate);
+  if (!picture.ok()) return picture.status();
+  return Run(*picture);
+}
+
+}  // namespace longview::models

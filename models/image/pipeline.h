@@ -1,0 +1,78 @@
+// From a picture to what a model reads: preprocessor_config.json as HuggingFace writes it, with
+// the rules of the original ViL repositories.
+//
+//   ViLImageProcessor           shorter side to size, longer floor(size * long / short), centre
+//                               crop with round-half-even offsets; EXIF rotation ignored
+//   ViLDetectionImageProcessor  shorter side to size, longer at most longest_edge, both
+//                               floor(x + 0.5); EXIF rotation applied; after normalisation zeros
+//                               at the right and the bottom up to multiples of size_divisor
+//
+// `apply_exif_orientation` (ours) overrides the rotation rule.
+// Thread-safe once read.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/image/decode.h"
+#include "models/image/raster.h"
+#include "models/image/resize.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+
+struct ImageSize {
+  int height = 0;
+  int width = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+
+// What a model reads: [3, height, width], normalised.
+struct PixelValues {
+  ImageSize size;
+  std::vector<float> values;
+};
+
+// A picture made ready, and the way back to the given one.
+struct PreparedImage {
+  PixelValues pixels;
+  ImageSize given;    // As seen, after rotation.
+  ImageSize resized;  // Before cropping or padding.
+};
+
+struct ImagePipeline {
+  enum class Rule { kClassification, kDetection };
+
+  Rule rule = Rule::kClassification;
+  bool rotate = false;  // By EXIF orientation.
+  // Either sides, or a shorter side with an optional ceiling for the longer one; none: no resize.
+  std::optional<ImageSize> sides;
+  int shortest_edge = 0;
+  int longest_edge = 0;
+  Resample resample = Resample::kBicubic;
+  std::optional<ImageSize> crop;
+  double rescale_factor = 1;
+  std::array<double, 3> mean = {0, 0, 0};
+  std::array<double, 3> std = {1, 1, 1};
+  int size_divisor = 1;
+
+  // Never below 1 pixel.
+  ImageSize ResizedSize(ImageSize given) const;
+  // What the model gets for a picture of this size.
+  ImageSize FinalSize(ImageSize given) const;
+
+  // Decodes, rotates, resizes, crops, normalises, pads.
+  absl::StatusOr<PreparedImage> Run(ImageBytes bytes, const DecodeLimits& limits) const;
+  // The same from a decoded picture that is turned already.
+  PreparedImage Run(const Raster& picture) const;
+};
+
+// Reads the parsed preprocessor_config.json. INVALID_ARGUMENT names file, key and value; keys that
+// nothing here knows are refused, as each could change every pixel.
+absl::StatusOr<ImagePipeline> ReadImagePipeline(const nlohmann::json& config,
+                                                const std::string& origin);
+
+}  // namespace longview::models

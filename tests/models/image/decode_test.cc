@@ -1,0 +1,133 @@
+#include "models/image/decode.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "models/image/orientation.h"
+#include "models/image/undecodable.h"
+#include "tests/models/image/picture_files.h"
+
+namespace longview::models {
+namespace {
+
+constexpr DecodeLimits kLimits;
+
+Checkpoint Expectations() {
+  auto file = Checkpoint::Open(GoldenPath("/images/expected.safetensors"));
+  EXPECT_TRUE(file.ok()) << file.status();
+  return *std::move(file);
+}
+
+std::vector<uint8_t> Picture(const std::string& name) {
+  return ReadBytes(GoldenPath("/images/pictures/") + name);
+}
+
+bool IsMarked(const absl::Status& status) {
+  return status.GetPayload({kUndecodableImage.data(), kUndecodableImage.size()}).has_value();
+}
+
+// Decoders of another version may differ by one level in lossy pictures.
+TEST(DecodeTest, EveryKindOfPictureIsWhatPillowMakesOfIt) {
+  const Checkpoint expected = Expectations();
+  for (const auto& path : FilesOf(GoldenPath("/images/pictures"))) {
+    SCOPED_TRACE(path.filename());
+    const std::vector<uint8_t> bytes = ReadBytes(path);
+    const auto picture = DecodeImage(bytes, kLimits, /*rotate=*/false);
+    ASSERT_TRUE(picture.ok()) << picture.status();
+    const bool lossless = path.extension() == ".png" || path.stem().string().find("loss") == 0;
+    EXPECT_LE(LargestStep(*picture, RasterOf(expected, path.stem())), lossless ? 0 : 1);
+    const std::string seen = path.stem().string() + ".seen";
+    if (expected.Find(seen) == nullptr) continue;
+    const auto turned = DecodeImage(bytes, kLimits, /*rotate=*/true);
+    ASSERT_TRUE(turned.ok()) << turned.status();
+    EXPECT_LE(LargestStep(*turned, RasterOf(expected, seen)), 1);
+  }
+}
+
+TEST(DecodeTest, HeadersSayWhatThePictureIs) {
+  const auto header = ReadImageHeader(Picture("turned6.jpg"), kLimits);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->format, ImageFormat::kJpeg);
+  EXPECT_EQ(header->width, 23);
+  EXPECT_EQ(header->height, 17);
+  EXPECT_EQ(header->orientation, 6);
+  EXPECT_EQ(ReadImageHeader(Picture("turned_png.png"), kLimits)->orientation, 6);
+  EXPECT_EQ(ReadImageHeader(Picture("turned_webp.webp"), kLimits)->orientation, 8);
+  EXPECT_EQ(ReadImageHeader(Picture("rgb.png"), kLimits)->orientation, 1);
+}
+
+TEST(DecodeTest, TheLimitIsCheckedOnTheHeader) {
+  // A PNG header that claims 60,000 x 60,000 pixels, and nothing behind it.
+  std::vector<uint8_t> bomb = Picture("rgb.png");
+  bomb.resize(33);
+  for (const int at : {16, 20}) {
+    bomb[at + 2] = 60000 >> 8;
+    bomb[at + 3] = 60000 & 255;
+  }
+  // The checksum of the header chunk is wrong: libpng warns for it only in strict readers.
+  const auto decoded = DecodeImage(bomb, kLimits, false);
+  EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
+
+  const auto small = DecodeImage(Picture("photo.jpg"), {.max_pixels = 390}, false);
+  EXPECT_EQ(small.status().message(), "image: 23 x 17 is 391 pixels, the limit is 390");
+  EXPECT_FALSE(IsMarked(small.status()));
+  EXPECT_TRUE(DecodeImage(Picture("photo.jpg"), {.max_pixels = 391}, false).ok());
+}
+
+TEST(DecodeTest, OtherBytesAreRefused) {
+  for (const std::string text : {"", "GIF89a", "\xFF\xD8", "RIFF\1\2\3\4WAVE", "%PDF-1.7"}) {
+    const auto decoded =
+        DecodeImage(std::vector<uint8_t>(text.begin(), text.end()), kLimits, false);
+    EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_TRUE(IsMarked(decoded.status())) << decoded.status();
+  }
+}
+
+TEST(DecodeTest, TruncatedPicturesAreRefused) {
+  for (const std::string name :
+       {"photo.jpg", "progressive.jpg", "rgb.png", "palette.png", "lossless.webp", "lossy.webp"}) {
+    const std::vector<uint8_t> whole = Picture(name);
+    for (size_t size = 0; size + 16 < whole.size(); size += 7) {
+      const auto decoded =
+          DecodeImage(std::vector<uint8_t>(whole.begin(), whole.begin() + size), kLimits, true);
+      EXPECT_FALSE(decoded.ok()) << name << " cut to " << size;
+    }
+  }
+}
+
+TEST(DecodeTest, DamagedPicturesGiveAPictureOrAnError) {
+  std::mt19937 random(7);
+  int refused = 0;
+  for (const auto& path : FilesOf(GoldenPath("/images/pictures"))) {
+    const std::vector<uint8_t> whole = ReadBytes(path);
+    for (int round = 0; round < 40; ++round) {
+      std::vector<uint8_t> bytes = whole;
+      for (int edits = 1 + static_cast<int>(random() % 4); edits > 0; --edits) {
+        bytes[random() % bytes.size()] = static_cast<uint8_t>(random());
+      }
+      const auto decoded = DecodeImage(bytes, {.max_pixels = 1 << 20}, true);
+      if (!decoded.ok()) {
+        ++refused;
+        EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument);
+      } else {
+        EXPECT_EQ(decoded->rgb.size(), size_t{3} * decoded->width * decoded->height);
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(OrientedTest, TurnsBackAndForth) {
+  Raster picture(3, 2);
+  for (size_t i = 0; i < picture.rgb.size(); ++i) picture.rgb[i] = static_cast<uint8_t>(i);
+  const int inverse[] = {0, 1, 2, 3, 4, 5, 8, 7, 6};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const Raster turned = Oriented(picture, orientation);
+    EXPECT_EQ(turned.width, orientation >= 5 ? 2 : 3);
+    EXPECT_EQ(LargestStep(Oriented(turned, inverse[orientation]), picture), 0) << orientation;
+  }
+}
+
+}  // namespace
+}  // namespace longview::models

@@ -11,10 +11,11 @@ OLDEST_CARGO=1.80
 # libcurl and civetweb only satisfy prometheus-cpp's CMake file; nothing links them.
 install_packages \
   build-essential ca-certificates ccache cmake git ninja-build python3 python3-venv \
-  libabsl-dev libboost1.81-dev libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libfmt-dev \
-  libgmock-dev libgrpc++-dev libgrpc-dev libgtest-dev libprotobuf-dev libprotoc-dev libre2-dev \
-  libspdlog-dev libssl-dev nlohmann-json3-dev pkg-config prometheus-cpp-dev protobuf-compiler \
-  protobuf-compiler-grpc zlib1g-dev
+  libabsl-dev libboost1.81-dev libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libexif-dev \
+  libfmt-dev libgmock-dev libgrpc++-dev libgrpc-dev libgtest-dev libpng-dev libprotobuf-dev \
+  libprotoc-dev libre2-dev libspdlog-dev libssl-dev libturbojpeg0-dev libwebp-dev \
+  nlohmann-json3-dev pkg-config prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc \
+  zlib1g-dev
 
 cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 newer() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]; }

@@ -1,9 +1,8 @@
 // JPEG by libjpeg-turbo's TurboJPEG interface.
 #include <turbojpeg.h>
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,10 +35,12 @@ absl::StatusOr<JpegHeader> ReadHeader(tjhandle handle, ImageBytes bytes) {
   return header;
 }
 
-// Of libjpeg's warnings only this one means that rows are missing.
-bool Truncated(tjhandle handle) {
-  return std::string_view(tjGetErrorStr2(handle)).find("Premature end of JPEG file") !=
-         std::string_view::npos;
+// libjpeg only warns of a file that ends too early, and only its last warning can be asked for.
+// Entropy-coded data hold no marker, so a whole file has an end marker behind its last scan.
+bool Truncated(ImageBytes bytes) {
+  constexpr uint8_t kScan[] = {0xFF, 0xDA}, kEnd[] = {0xFF, 0xD9};
+  const auto scan = std::find_end(bytes.begin(), bytes.end(), kScan, kScan + 2);
+  return std::search(scan, bytes.end(), kEnd, kEnd + 2) == bytes.end();
 }
 
 // Pillow's formula for inverted CMYK, which is how JPEG files hold it.
@@ -75,7 +76,7 @@ absl::Status DecodeJpeg(ImageBytes bytes, Raster& out) {
   if (tjDecompress2(handle.get(), bytes.data(), bytes.size(), cmyk ? inks.data() : out.rgb.data(),
                     out.width, 0, out.height, cmyk ? TJPF_CMYK : TJPF_RGB,
                     TJFLAG_LIMITSCANS) != 0 &&
-      (tjGetErrorCode(handle.get()) == TJERR_FATAL || Truncated(handle.get()))) {
+      (tjGetErrorCode(handle.get()) == TJERR_FATAL || Truncated(bytes))) {
     return Broken(handle.get());
   }
   if (cmyk) CmykToRgb(inks.data(), pixels, out.rgb.data());

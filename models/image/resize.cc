@@ -143,8 +143,14 @@ Raster Resized(const Raster& picture, int width, int height, Resample resample) 
   const Filter filter = FilterOf(resample);
   if (width == picture.width && height == picture.height) return picture;
   if (width == picture.width) return ResizedDown(picture, height, filter);
-  const Raster across = ResizedAcross(picture, width, filter);
-  return height == picture.height ? across : ResizedDown(across, height, filter);
+  if (height == picture.height) return ResizedAcross(picture, width, filter);
+  // Pillow 13 starts with the height where it shrinks by much more than the width; the order
+  // shows in the rounding between the passes.
+  const int shorter = picture.height - height, narrower = picture.width - width;
+  if (shorter > 0 && shorter > 2 * narrower) {
+    return ResizedAcross(ResizedDown(picture, height, filter), width, filter);
+  }
+  return ResizedDown(ResizedAcross(picture, width, filter), height, filter);
 }
 
 }  // namespace longview::models

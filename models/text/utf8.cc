@@ -76,4 +76,16 @@ std::string ReplaceInvalidUtf8(std::string_view bytes) {
   return text;
 }
 
+size_t IncompleteUtf8Suffix(std::string_view bytes) {
+  constexpr size_t kLongest = 3;  // Of an incomplete character.
+  for (size_t length = 1; length <= std::min(kLongest, bytes.size()); ++length) {
+    const size_t at = bytes.size() - length;
+    if (IsContinuation(bytes[at])) continue;
+    const auto [valid_length, complete] = Character(bytes, at);
+    const bool lead = Classify(static_cast<unsigned char>(bytes[at])).following >= 0;
+    return lead && !complete && valid_length == length ? length : 0;
+  }
+  return 0;
+}
+
 }  // namespace longview::models

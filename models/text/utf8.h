@@ -18,4 +18,7 @@ std::string_view CodePointSlice(std::string_view text, int64_t begin, int64_t en
 // The text with every maximal invalid part replaced by U+FFFD, as Python's errors="replace".
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 
+// Length of a character at the end whose bytes are valid so far, but not all there; 0 if none.
+size_t IncompleteUtf8Suffix(std::string_view bytes);
+
 }  // namespace longview::models

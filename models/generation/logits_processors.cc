@@ -1,0 +1,138 @@
+#include "models/generation/logits_processors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace longview::models {
+namespace {
+
+constexpr double kBanned = -std::numeric_limits<double>::infinity();
+
+void Ban(std::span<const int32_t> ids, std::span<double> scores) {
+  for (const int32_t id : ids) scores[id] = kBanned;
+}
+
+void Penalise(std::span<const int32_t> ids, double penalty, std::span<double> scores) {
+  for (const int32_t id : ids) {
+    scores[id] = scores[id] < 0 ? scores[id] * penalty : scores[id] / penalty;
+  }
+}
+
+bool EndsWith(std::span<const int32_t> ids, std::span<const int32_t> tail) {
+  return ids.size() >= tail.size() && std::equal(tail.begin(), tail.end(), ids.end() - tail.size());
+}
+
+// Bans every id that follows the last n - 1 of `ids` somewhere in `text`.
+void BanNgrams(std::span<const int32_t> text, std::span<const int32_t> ids, int n,
+               std::span<double> scores) {
+  const auto size = static_cast<size_t>(n);
+  if (ids.size() + 1 < size || text.size() < size) return;
+  const std::span<const int32_t> tail = ids.last(size - 1);
+  for (size_t i = 0; i + size <= text.size(); ++i) {
+    if (std::equal(tail.begin(), tail.end(), text.begin() + i))
+      scores[text[i + size - 1]] = kBanned;
+  }
+}
+
+std::vector<int32_t> Distinct(std::span<const int32_t> ids) {
+  std::vector<int32_t> distinct(ids.begin(), ids.end());
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  return distinct;
+}
+
+bool IsNeutral(const GenerationSettings& s) {
+  return s.sequence_bias.empty() && s.encoder_repetition_penalty == 1 &&
+         s.repetition_penalty == 1 && s.no_repeat_ngram == 0 && s.encoder_no_repeat_ngram == 0 &&
+         s.bad_words.empty() && s.min_length == 0 && s.min_new_tokens == 0 && !s.forced_bos &&
+         s.forced_eos.empty() && !s.remove_invalid && !s.decay && s.suppress.empty() &&
+         s.begin_suppress.empty();
+}
+
+}  // namespace
+
+LogitsProcessors::LogitsProcessors(const GenerationSettings& settings,
+                                   std::span<const int32_t> source)
+    : settings_(settings), neutral_(IsNeutral(settings)) {
+  if (settings.encoder_no_repeat_ngram > 0) source_.assign(source.begin(), source.end());
+  if (settings.encoder_repetition_penalty != 1) source_distinct_ = Distinct(source);
+}
+
+void LogitsProcessors::BiasSequences(std::span<const int32_t> ids, std::span<double> scores) const {
+  for (const GenerationSettings::Bias& entry : settings_.sequence_bias) {
+    const std::span<const int32_t> all = entry.ids;
+    if (!EndsWith(ids, all.first(all.size() - 1))) continue;
+    scores[all.back()] += entry.bias;
+  }
+}
+
+void LogitsProcessors::BanWords(std::span<const int32_t> ids, std::span<double> scores) const {
+  for (const std::vector<int32_t>& word : settings_.bad_words) {
+    const std::span<const int32_t> all = word;
+    if (EndsWith(ids, all.first(all.size() - 1))) scores[all.back()] = kBanned;
+  }
+}
+
+void LogitsProcessors::BanEarlyEnd(const TokenHistory& history, std::span<double> scores) const {
+  if (history.tokens() < settings_.min_length ||
+      history.tokens() - history.prompt() < settings_.min_new_tokens) {
+    Ban(settings_.eos, scores);
+  }
+}
+
+void LogitsProcessors::Force(const TokenHistory& history, std::span<double> scores) const {
+  const auto only = [&](std::span<const int32_t> ids) {
+    std::fill(scores.begin(), scores.end(), kBanned);
+    for (const int32_t id : ids) scores[id] = 0;
+  };
+  if (settings_.forced_bos && history.tokens() == 1) only({&*settings_.forced_bos, 1});
+  if (!settings_.forced_eos.empty() && history.tokens() == settings_.max_length - 1) {
+    only(settings_.forced_eos);
+  }
+}
+
+void LogitsProcessors::Decay(const TokenHistory& history, std::span<double> scores) const {
+  if (!settings_.decay) return;
+  const int late = history.tokens() - history.prompt() - settings_.decay->start;
+  if (late <= 0) return;
+  const double growth = std::pow(settings_.decay->factor, late) - 1;
+  for (const int32_t id : settings_.eos) {
+    if (!std::isfinite(scores[id])) continue;
+    scores[id] += std::abs(scores[id]) * growth;
+  }
+}
+
+void LogitsProcessors::Suppress(const TokenHistory& history, std::span<double> scores) const {
+  Ban(settings_.suppress, scores);
+  // A forced first token stands before the beginning that is meant.
+  const int begin = history.prompt() + (history.prompt() == 1 && settings_.forced_bos ? 1 : 0);
+  if (history.tokens() == begin) Ban(settings_.begin_suppress, scores);
+}
+
+void LogitsProcessors::Apply(const TokenHistory& history, std::span<double> scores) const {
+  if (neutral_) return;
+  const std::span<const int32_t> ids = history.ids();
+  BiasSequences(ids, scores);
+  if (settings_.encoder_repetition_penalty != 1) {
+    Penalise(source_distinct_, 1 / settings_.encoder_repetition_penalty, scores);
+  }
+  if (settings_.repetition_penalty != 1) {
+    Penalise(history.distinct(), settings_.repetition_penalty, scores);
+  }
+  if (settings_.no_repeat_ngram > 0) BanNgrams(ids, ids, settings_.no_repeat_ngram, scores);
+  if (settings_.encoder_no_repeat_ngram > 0) {
+    BanNgrams(source_, ids, settings_.encoder_no_repeat_ngram, scores);
+  }
+  BanWords(ids, scores);
+  BanEarlyEnd(history, scores);
+  Force(history, scores);
+  if (settings_.remove_invalid) {
+    constexpr double kMax = std::numeric_limits<float>::max();
+    for (double& score : scores) score = std::isnan(score) ? 0 : std::clamp(score, -kMax, kMax);
+  }
+  Decay(history, scores);
+  Suppress(history, scores);
+}
+
+}  // namespace longview::models

@@ -1,0 +1,47 @@
+// What changes the scores of the next token before it is chosen, in the order of HuggingFace's
+// generate (transformers 5, GenerationMixin._get_logits_processor): sequence bias, repetition
+// penalties, n-gram and word bans, minimum lengths, forced tokens, decay, suppressed tokens. What
+// only sampling has (temperature and after) is candidate_filter.h.
+//
+// Greedy search and sampling give it logits, beam search log-probabilities.
+// Scores are fp64: penalties of large logits lose the fifth digit of a probability in fp32.
+// Immutable: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/generation/settings.h"
+#include "models/generation/token_history.h"
+
+namespace longview::models {
+
+class LogitsProcessors {
+ public:
+  // `settings` is borrowed. `source`: what the encoder read; of a model without one, the prompt.
+  LogitsProcessors(const GenerationSettings& settings, std::span<const int32_t> source);
+
+  // Whether Apply leaves every history's scores alone.
+  bool neutral() const { return neutral_; }
+  // Whether Apply needs TokenHistory::distinct.
+  bool needs_distinct() const { return settings_.repetition_penalty != 1; }
+
+  // `scores`: [vocabulary], changed in place; a banned token's are -infinity.
+  void Apply(const TokenHistory& history, std::span<double> scores) const;
+
+ private:
+  void BiasSequences(std::span<const int32_t> ids, std::span<double> scores) const;
+  void BanWords(std::span<const int32_t> ids, std::span<double> scores) const;
+  void BanEarlyEnd(const TokenHistory& history, std::span<double> scores) const;
+  void Force(const TokenHistory& history, std::span<double> scores) const;
+  void Decay(const TokenHistory& history, std::span<double> scores) const;
+  void Suppress(const TokenHistory& history, std::span<double> scores) const;
+
+  const GenerationSettings& settings_;
+  std::vector<int32_t> source_;           // If n-grams of it are banned.
+  std::vector<int32_t> source_distinct_;  // If they are penalised.
+  bool neutral_;
+};
+
+}  // namespace longview::models

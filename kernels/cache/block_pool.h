@@ -74,6 +74,10 @@ class BlockPool {
 
   BlockPool(std::array<size_t, 2> part_bytes, int32_t max_blocks, CacheBudget* budget);
   void Freed(int32_t block);
+  // Is there an id whose block has no memory?
+  bool HasId() const {
+    return !released_.empty() || static_cast<int32_t>(blocks_.size()) < max_blocks_;
+  }
 
   const std::array<size_t, 2> part_bytes_;
   const int32_t max_blocks_;

@@ -1,28 +1,29 @@
 #include "kernels/cache/cache_budget.h"
 
-#include <algorithm>
+#include <vector>
 
 namespace longview::kernels {
 
-bool CacheBudget::MakeRoom(int64_t bytes) {
-  while (true) {
-    for (Member* member : members_) {
-      if (Free() >= bytes) return true;
-      member->ReleaseIdle(bytes - Free());
-    }
-    if (Free() >= bytes) return true;
-    Member* oldest = nullptr;
-    uint64_t when = kNever;
-    for (Member* member : members_) {
-      const uint64_t of_member = member->OldestEvictable();
-      if (of_member < when) {
-        when = of_member;
-        oldest = member;
-      }
-    }
-    if (oldest == nullptr) return false;
-    oldest->EvictOldest();
+bool CacheBudget::ReleaseIdle(int64_t bytes) {
+  for (Member* member : members_) {
+    if (HasRoom(bytes)) return true;
+    member->ReleaseIdle(bytes - Free());
   }
+  return HasRoom(bytes);
+}
+
+bool CacheBudget::EvictOldest() {
+  Member* oldest = nullptr;
+  uint64_t when = kNever;
+  for (Member* member : members_) {
+    const uint64_t of_member = member->OldestEvictable();
+    if (of_member >= when) continue;
+    when = of_member;
+    oldest = member;
+  }
+  if (oldest == nullptr) return false;
+  oldest->EvictOldest();
+  return true;
 }
 
 void CacheBudget::Join(Member* member) { members_.push_back(member); }

@@ -1,7 +1,8 @@
 // Memory that the caches of several models share. Each block is in one of three places: *used* by
 // a sequence, *evictable* (only kept so that a later prompt may find it), or *idle* (free, its
-// memory still held by a pool). used + evictable + idle never exceeds the capacity: who needs
-// room takes idle memory back first, then evicts what was found least recently, in any cache.
+// memory still held by a pool). Who needs room takes idle memory back first, then evicts what was
+// found least recently, in any cache. So the three never exceed the capacity, which is what
+// sequences may reserve, and the headroom, which steps in flight hold beyond that.
 //
 // Counters may be read from any thread; everything else belongs to the executor's thread.
 #pragma once
@@ -32,13 +33,17 @@ class CacheBudget {
   CacheBudget& operator=(const CacheBudget&) = delete;
 
   int64_t capacity() const { return capacity_; }
+  int64_t headroom() const { return headroom_.load(std::memory_order_relaxed); }
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
   int64_t evictable() const { return evictable_.load(std::memory_order_relaxed); }
   int64_t idle() const { return idle_.load(std::memory_order_relaxed); }
 
-  // Makes `bytes` of memory available that no counter holds. False: sequences use the rest, which
+  bool HasRoom(int64_t bytes) const { return Free() >= bytes; }
+  // Takes idle memory back from members until there is room. False: there is not enough.
+  bool ReleaseIdle(int64_t bytes);
+  // Evicts the least recently found entry of all members. False: sequences use everything, which
   // cannot happen as long as what they reserved fits into the capacity.
-  bool MakeRoom(int64_t bytes);
+  bool EvictOldest();
 
   // Order of finds; larger is later.
   uint64_t Tick() { return ++clock_; }
@@ -46,6 +51,7 @@ class CacheBudget {
   // For members. The caller keeps members alive from Join to Leave.
   void Join(Member* member);
   void Leave(Member* member);
+  void AddHeadroom(int64_t bytes) { Add(&headroom_, bytes); }
   void AddUsed(int64_t bytes) { Add(&used_, bytes); }
   void AddEvictable(int64_t bytes) { Add(&evictable_, bytes); }
   void AddIdle(int64_t bytes) { Add(&idle_, bytes); }
@@ -55,9 +61,10 @@ class CacheBudget {
   static void Add(std::atomic<int64_t>* counter, int64_t bytes) {
     counter->store(counter->load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
-  int64_t Free() const { return capacity_ - used() - evictable() - idle(); }
+  int64_t Free() const { return capacity_ + headroom() - used() - evictable() - idle(); }
 
   const int64_t capacity_;
+  std::atomic<int64_t> headroom_{0};
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> evictable_{0};
   std::atomic<int64_t> idle_{0};

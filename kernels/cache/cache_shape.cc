@@ -71,4 +71,13 @@ int64_t CacheShape::SequenceBytes(int64_t shared, int64_t longest, int sequences
   return blocks * BlockBytes() + states * StateBytes();
 }
 
+int64_t CacheShape::StepBytes(int64_t prefill_tokens, int sequences) const {
+  return (prefill_tokens / kBlockSlots + sequences + 1) * BlockBytes();
+}
+
+int64_t CacheShape::FirstSlotAt(int strip, int64_t tokens) const {
+  const int32_t keep = strips[strip].keep;
+  return keep == 0 ? 0 : std::max<int64_t>(0, Slots(strip, tokens + 1) - keep);
+}
+
 }  // namespace longview::kernels

@@ -68,6 +68,13 @@ struct CacheShape {
   // has read `longest` tokens; also the most they hold on the way there. Exact for sequences
   // of more than `shared` tokens. REQUIRES: 0 <= shared <= longest, sequences >= 1.
   int64_t SequenceBytes(int64_t shared, int64_t longest, int sequences) const;
+
+  // The most that one step holds beyond what its sequences reserved: old blocks of windows that
+  // only the prefix index shares and this step still reads, and a copy being made.
+  int64_t StepBytes(int64_t prefill_tokens, int sequences) const;
+
+  // First slot that the next query after `tokens` tokens can read.
+  int64_t FirstSlotAt(int strip, int64_t tokens) const;
 };
 
 }  // namespace longview::kernels

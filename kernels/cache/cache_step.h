@@ -21,13 +21,13 @@
 
 namespace longview::kernels {
 
-// Where one row goes: block -1: nowhere, no query will read it.
+// Where one row goes. Block -1: nowhere, no query will read it.
 struct CachePlace {
   int32_t block = -1;
   int32_t slot = 0;
 };
 
-// Blocks of several sequences, for a Source of Layout::kPaged. Sequence s (in order of Append)
+// Blocks of several sequences, for ProjectionCache::PagedSource. Sequence s (in order of Append)
 // owns blocks[offsets[s]] .. blocks[offsets[s + 1] - 1]; the first holds slots from
 // first_block[s] * 64 on.
 struct CacheTable {
@@ -75,13 +75,16 @@ class CacheStep {
     std::vector<CachePlace> places;
   };
 
-  void AddTable(const CacheSequence& sequence, int strip, CacheTable* table);
-  void AddPlaces(const CacheSequence& sequence, int strip, int64_t before, int64_t after,
-                 std::vector<CachePlace>* places);
+  bool Extend(Group group, CacheSequence* sequence, int strip, int64_t tokens);
+  int32_t TakeBlock(Group group, int strip);
+  void AddTable(const BlockList& list, CacheTable* table) const;
+  void AddPlaces(const BlockList& list, int64_t before, int64_t after,
+                 std::vector<CachePlace>* places) const;
 
   ProjectionCache* cache_;
   std::array<std::vector<Part>, 2> parts_;  // [group][strip]
   std::vector<int32_t> pinned_;  // Window blocks that prefill dropped and may still read.
+  BlockList before_;             // Scratch of Append.
   bool prefilling_ = false;
 };
 

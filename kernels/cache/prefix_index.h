@@ -63,9 +63,6 @@ class PrefixIndex {
   uint64_t OldestEvictable() const;
   void EvictOldest();
 
-  // Drops every entry that keeps this block.
-  void Forget(int strip, int32_t block);
-
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
 
  private:

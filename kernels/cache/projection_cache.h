@@ -45,6 +45,8 @@ class CacheSequence {
   // Read so far, with what was found.
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   std::span<const int32_t> ids() const { return ids_; }
+  // Its blocks of a strip: ids of the pool, not those of CacheTable.
+  const BlockList& blocks(int strip) const { return strips_[strip]; }
 
   // The same state once more. Takes no memory of the budget until one of the two appends.
   // REQUIRES: not between its Append and the end of that step.
@@ -60,6 +62,7 @@ class CacheSequence {
   friend class CacheStep;
 
   void Clear();
+  void PublishAt(int64_t point);
 
   ProjectionCache* cache_ = nullptr;
   std::vector<BlockList> strips_;
@@ -87,10 +90,19 @@ class ProjectionCache final : private CacheBudget::Member {
     int64_t evictions = 0;
   };
 
-  // `salt` stands for whatever else the keys depend on (weights, numerics): entries made under
-  // different salts never meet. Null: the address space for `budget` bytes cannot be had.
-  static std::unique_ptr<ProjectionCache> Create(const CacheShape& shape, CacheBudget* budget,
-                                                 uint64_t salt, PrefixHash hash = HashTokens);
+  struct Options {
+    // Stands for whatever else the keys depend on (weights, numerics): entries made under
+    // different salts never meet.
+    uint64_t salt = 0;
+    // The most tokens of prefill, and sequences, in one step; see CacheShape::StepBytes.
+    int64_t step_tokens = 0;
+    int step_sequences = 0;
+    PrefixHash hash = HashTokens;
+  };
+
+  // Null: the address space for the budget's bytes cannot be had. The budget outlives the cache.
+  static std::unique_ptr<ProjectionCache> Create(const CacheShape& shape, const Options& options,
+                                                 CacheBudget* budget);
   ~ProjectionCache() override;  // REQUIRES: no sequence is left.
   ProjectionCache(const ProjectionCache&) = delete;
   ProjectionCache& operator=(const ProjectionCache&) = delete;
@@ -122,8 +134,6 @@ class ProjectionCache final : private CacheBudget::Member {
   // Reads one stored row back as float; for references and tests. REQUIRES: the slot is held.
   void ReadRow(const CacheSequence& sequence, int strip, int layer, int64_t slot, int head,
                float* k, float* v) const;
-  // First slot of a strip that the sequence still holds.
-  int64_t FirstSlot(const CacheSequence& sequence, int strip) const;
 
   Stats stats() const;
 
@@ -131,7 +141,21 @@ class ProjectionCache final : private CacheBudget::Member {
   friend class CacheSequence;
   friend class CacheStep;
 
-  ProjectionCache(const CacheShape& shape, CacheBudget* budget, uint64_t salt, PrefixHash hash);
+  ProjectionCache(const CacheShape& shape, const Options& options, CacheBudget* budget);
+
+  std::byte* KeyBlock(int strip, int layer, int32_t block, int head) const {
+    return pools_[strip]->part(0, block) + layout_.KBlock(layer, head);
+  }
+  std::byte* ValueBlock(int strip, int layer, int32_t block, int head) const {
+    return pools_[strip]->part(1, block) + layout_.VBlock(layer, head);
+  }
+  BlockPool* state_pool() const { return pools_.back().get(); }
+
+  // Give `sequence` what only it writes into: its state; a block, of whose slots it has `filled`,
+  // with zeros after them. False: no memory.
+  bool OwnState(CacheSequence* sequence);
+  bool OwnBlock(int strip, int filled, int32_t* block);
+  void ClearTail(int strip, int32_t block, int from);
 
   void ReleaseIdle(int64_t bytes) override;
   uint64_t OldestEvictable() const override;
@@ -140,8 +164,13 @@ class ProjectionCache final : private CacheBudget::Member {
   CacheShape shape_;
   KvLayout layout_;
   CacheBudget* budget_;
+  const int64_t headroom_;
   std::vector<std::unique_ptr<BlockPool>> pools_;  // One per strip, then the states'.
   std::unique_ptr<PrefixIndex> index_;
+  std::atomic<int64_t> lookups_{0};
+  std::atomic<int64_t> hits_{0};
+  std::atomic<int64_t> hit_tokens_{0};
+  std::atomic<int64_t> evictions_{0};
 };
 
 }  // namespace longview::kernels

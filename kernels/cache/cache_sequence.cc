@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cache/projection_cache.h"
+
+namespace longview::kernels {
+
+CacheSequence::CacheSequence(ProjectionCache* cache)
+    : cache_(cache), strips_(cache->shape_.strips.size()) {}
+
+CacheSequence& CacheSequence::operator=(CacheSequence&& other) noexcept {
+  if (this == &other) return *this;
+  Clear();
+  cache_ = std::exchange(other.cache_, nullptr);
+  strips_ = std::move(other.strips_);
+  state_ = std::exchange(other.state_, -1);
+  ids_ = std::move(other.ids_);
+  prefilled_ = std::exchange(other.prefilled_, 0);
+  other.strips_.clear();
+  other.ids_.clear();
+  return *this;
+}
+
+void CacheSequence::Clear() {
+  for (size_t i = 0; i < strips_.size(); ++i) {
+    for (int32_t block : strips_[i].blocks) cache_->pools_[i]->DropUser(block);
+  }
+  if (state_ >= 0) cache_->state_pool()->DropUser(state_);
+  strips_.clear();
+  ids_.clear();
+  state_ = -1;
+}
+
+CacheSequence CacheSequence::Fork() const {
+  CacheSequence fork(cache_);
+  fork.strips_ = strips_;
+  fork.state_ = state_;
+  fork.ids_ = ids_;
+  fork.prefilled_ = prefilled_;
+  for (size_t i = 0; i < strips_.size(); ++i) {
+    for (int32_t block : strips_[i].blocks) cache_->pools_[i]->AddUser(block);
+  }
+  if (state_ >= 0) cache_->state_pool()->AddUser(state_);
+  return fork;
+}
+
+void CacheSequence::Publish() {
+  const int64_t granule = cache_->shape_.granule();
+  const int64_t last = tokens() / granule * granule;
+  if (last == tokens()) PublishAt(last - granule);
+  PublishAt(last);
+}
+
+void CacheSequence::PublishAt(int64_t point) {
+  if (point <= 0) return;
+  std::vector<BlockList> kept(strips_.size());
+  for (size_t i = 0; i < strips_.size(); ++i) {
+    const CacheShape& shape = cache_->shape_;
+    const int64_t first = shape.FirstSlotAt(static_cast<int>(i), point) / kBlockSlots;
+    const int64_t end = (shape.Slots(static_cast<int>(i), point) + kBlockSlots - 1) / kBlockSlots;
+    if (first < strips_[i].first) return;
+    const auto from = strips_[i].blocks.begin() - strips_[i].first;
+    kept[i] = {first, {from + first, from + end}};
+  }
+  const Made made = point <= prefilled_ ? Made::kPrefill : Made::kDecode;
+  cache_->index_->Insert(std::span(ids_).first(point), std::move(kept), made);
+}
+
+}  // namespace longview::kernels

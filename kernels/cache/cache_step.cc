@@ -1,0 +1,126 @@
+#include "kernels/cache/cache_step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/check.h"
+
+namespace longview::kernels {
+
+CacheStep::CacheStep(ProjectionCache* cache) : cache_(cache) {
+  for (std::vector<Part>& parts : parts_) parts.resize(cache->shape().strips.size());
+  End();
+}
+
+bool CacheStep::Append(Group group, CacheSequence* sequence, std::span<const int32_t> ids) {
+  KERNEL_CHECK(sequence->cache_ == cache_ && !ids.empty());
+  const int64_t before = sequence->tokens();
+  const int64_t after = before + static_cast<int64_t>(ids.size());
+  if (group == kDecode) {
+    KERNEL_CHECK(!prefilling_ && ids.size() == 1);
+  } else {
+    KERNEL_CHECK(before % kBlockSlots == 0);
+    prefilling_ = true;
+    before_ = sequence->strips_[0];
+  }
+  if (!cache_->OwnState(sequence)) return false;
+  const int strips = static_cast<int>(sequence->strips_.size());
+  for (int i = 0; i < strips; ++i) {
+    if (!Extend(group, sequence, i, after)) return false;
+  }
+  for (int i = 0; i < strips; ++i) {
+    Part& part = parts_[group][i];
+    const BlockList& list = sequence->strips_[i];
+    AddTable(group == kPrefill && i == 0 ? before_ : list, &part.table);
+    AddPlaces(list, cache_->shape().Slots(i, before), cache_->shape().Slots(i, after),
+              &part.places);
+  }
+  if (group == kPrefill && sequence->prefilled_ == before) sequence->prefilled_ = after;
+  sequence->ids_.insert(sequence->ids_.end(), ids.begin(), ids.end());
+  return true;
+}
+
+bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t tokens) {
+  const CacheShape& shape = cache_->shape();
+  const int64_t filled = shape.Slots(strip, sequence->tokens());
+  const int64_t slots = shape.Slots(strip, tokens);
+  if (slots == filled) return true;
+  BlockPool* pool = cache_->pools_[strip].get();
+  BlockList& list = sequence->strips_[strip];
+  const int64_t end = (slots + kBlockSlots - 1) / kBlockSlots;
+  const int64_t first = std::max(list.first, end - shape.Blocks(strip, tokens));
+  const int64_t dropped = std::min(first, list.end()) - list.first;
+  for (int64_t i = 0; i < dropped; ++i) {
+    const int32_t block = list.blocks[i];
+    if (group == kPrefill && strip == 0 && std::ranges::count(pinned_, block) == 0) {
+      pinned_.push_back(block);
+    } else {
+      pool->DropUser(block);
+    }
+  }
+  list.blocks.erase(list.blocks.begin(), list.blocks.begin() + dropped);
+  list.first = first;
+  const int open = static_cast<int>(filled % kBlockSlots);
+  if (open > 0 && !list.blocks.empty() && !cache_->OwnBlock(strip, open, &list.blocks.back())) {
+    return false;
+  }
+  while (list.end() < end) {
+    const int32_t block = TakeBlock(group, strip);
+    if (block < 0) return false;
+    list.blocks.push_back(block);
+    pool->set_filled(block, kBlockSlots);
+  }
+  pool->set_filled(list.blocks.back(), static_cast<int>((slots - 1) % kBlockSlots) + 1);
+  return true;
+}
+
+int32_t CacheStep::TakeBlock(Group group, int strip) {
+  BlockPool* pool = cache_->pools_[strip].get();
+  if (group == kPrefill && strip == 0) {
+    const auto own =
+        std::ranges::find_if(pinned_, [pool](int32_t block) { return pool->exclusive(block); });
+    if (own != pinned_.end()) {
+      const int32_t block = *own;
+      pinned_.erase(own);
+      return block;
+    }
+  }
+  return pool->Take();
+}
+
+void CacheStep::AddTable(const BlockList& list, CacheTable* table) const {
+  // A block holds all layers of its keys, then all of its values; a source of one layer sees the
+  // pool as if each layer were a block, and begins at its own.
+  const int32_t layers = cache_->shape().layers;
+  for (int32_t block : list.blocks) table->blocks.push_back(block * layers);
+  table->offsets.push_back(static_cast<int32_t>(table->blocks.size()));
+  table->first_block.push_back(static_cast<int32_t>(list.first));
+}
+
+void CacheStep::AddPlaces(const BlockList& list, int64_t before, int64_t after,
+                          std::vector<CachePlace>* places) const {
+  for (int64_t slot = before; slot < after; ++slot) {
+    const int64_t at = slot / kBlockSlots - list.first;
+    if (at < 0) {
+      places->push_back({-1, 0});
+    } else {
+      places->push_back({list.blocks[at], static_cast<int32_t>(slot % kBlockSlots)});
+    }
+  }
+}
+
+void CacheStep::End() {
+  for (int32_t block : pinned_) cache_->pools_[0]->DropUser(block);
+  pinned_.clear();
+  prefilling_ = false;
+  for (std::vector<Part>& parts : parts_) {
+    for (Part& part : parts) {
+      part.table.blocks.clear();
+      part.table.offsets.assign(1, 0);
+      part.table.first_block.clear();
+      part.places.clear();
+    }
+  }
+}
+
+}  // namespace longview::kernels

@@ -1,0 +1,116 @@
+#include "kernels/cache/prefix_index.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace longview::kernels {
+
+uint64_t HashTokens(uint64_t before, std::span<const int32_t> ids) {
+  const std::string_view bytes(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+  // An odd factor keeps every bit of what came before.
+  return before * 0x9E3779B97F4A7C15u + std::hash<std::string_view>()(bytes);
+}
+
+PrefixIndex::PrefixIndex(int32_t granule, uint64_t salt, PrefixHash hash,
+                         std::vector<BlockPool*> pools, CacheBudget* budget)
+    : granule_(granule), salt_(salt), hash_(hash), pools_(std::move(pools)), budget_(budget) {}
+
+PrefixIndex::~PrefixIndex() {
+  while (!entries_.empty()) Drop(entries_.begin());
+}
+
+const PrefixIndex::Entry* PrefixIndex::Find(std::span<const int32_t> prompt, int64_t limit,
+                                            Reuse reuse) const {
+  const Entry* longest = nullptr;
+  uint64_t key = salt_;
+  const int64_t end = std::min<int64_t>(limit, static_cast<int64_t>(prompt.size()));
+  for (int64_t at = granule_; at <= end; at += granule_) {
+    key = hash_(key, prompt.subspan(at - granule_, granule_));
+    const auto found = Lookup(key, prompt.first(at));
+    if (found == entries_.end()) continue;
+    if (found->made == Made::kDecode && reuse == Reuse::kPrefillMade) continue;
+    longest = &*found;
+  }
+  return longest;
+}
+
+uint64_t PrefixIndex::KeyOf(std::span<const int32_t> ids) const {
+  uint64_t key = salt_;
+  for (size_t at = 0; at < ids.size(); at += granule_) key = hash_(key, ids.subspan(at, granule_));
+  return key;
+}
+
+PrefixIndex::Entries::const_iterator PrefixIndex::Lookup(uint64_t key,
+                                                         std::span<const int32_t> ids) const {
+  const auto [first, last] = by_key_.equal_range(key);
+  for (auto it = first; it != last; ++it) {
+    if (std::ranges::equal(it->second->ids, ids)) return it->second;
+  }
+  return entries_.end();
+}
+
+void PrefixIndex::Touch(const Entry* entry) {
+  const auto [first, last] = by_key_.equal_range(entry->key);
+  for (auto it = first; it != last; ++it) {
+    if (&*it->second != entry) continue;
+    it->second->found = budget_->Tick();
+    entries_.splice(entries_.end(), entries_, it->second);
+    return;
+  }
+}
+
+void PrefixIndex::Insert(std::span<const int32_t> ids, std::vector<BlockList> strips, Made made) {
+  const uint64_t key = KeyOf(ids);
+  const auto old = Lookup(key, ids);
+  if (old != entries_.end()) {
+    if (made == Made::kDecode || old->made == Made::kPrefill) {
+      Touch(&*old);
+      return;
+    }
+    Drop(old);
+  }
+  for (size_t i = 0; i < strips.size(); ++i) {
+    for (int32_t block : strips[i].blocks) pools_[i]->AddKeeper(block);
+  }
+  entries_.push_back({{ids.begin(), ids.end()}, std::move(strips), made, budget_->Tick(), key});
+  by_key_.emplace(key, std::prev(entries_.end()));
+}
+
+PrefixIndex::Entries::const_iterator PrefixIndex::Oldest() const {
+  return std::ranges::find_if(entries_, [this](const Entry& entry) {
+    for (size_t i = 0; i < entry.strips.size(); ++i) {
+      for (int32_t block : entry.strips[i].blocks) {
+        if (pools_[i]->users(block) == 0) return true;
+      }
+    }
+    return false;
+  });
+}
+
+uint64_t PrefixIndex::OldestEvictable() const {
+  const auto oldest = Oldest();
+  return oldest == entries_.end() ? CacheBudget::kNever : oldest->found;
+}
+
+void PrefixIndex::EvictOldest() {
+  const auto oldest = Oldest();
+  if (oldest != entries_.end()) Drop(oldest);
+}
+
+void PrefixIndex::Drop(Entries::const_iterator entry) {
+  for (size_t i = 0; i < entry->strips.size(); ++i) {
+    for (int32_t block : entry->strips[i].blocks) pools_[i]->DropKeeper(block);
+  }
+  const auto [first, last] = by_key_.equal_range(entry->key);
+  for (auto it = first; it != last; ++it) {
+    if (it->second != entry) continue;
+    by_key_.erase(it);
+    break;
+  }
+  entries_.erase(entry);
+}
+
+}  // namespace longview::kernels

@@ -26,6 +26,12 @@ bool CacheBudget::EvictOldest() {
   return true;
 }
 
+void CacheBudget::AddHeadroom(int64_t bytes) {
+  Add(&headroom_, bytes);
+  while (!ReleaseIdle(0) && EvictOldest()) {
+  }
+}
+
 void CacheBudget::Join(Member* member) { members_.push_back(member); }
 
 void CacheBudget::Leave(Member* member) { std::erase(members_, member); }

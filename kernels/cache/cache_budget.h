@@ -51,7 +51,8 @@ class CacheBudget {
   // For members. The caller keeps members alive from Join to Leave.
   void Join(Member* member);
   void Leave(Member* member);
-  void AddHeadroom(int64_t bytes) { Add(&headroom_, bytes); }
+  // Less headroom evicts what no longer fits.
+  void AddHeadroom(int64_t bytes);
   void AddUsed(int64_t bytes) { Add(&used_, bytes); }
   void AddEvictable(int64_t bytes) { Add(&evictable_, bytes); }
   void AddIdle(int64_t bytes) { Add(&idle_, bytes); }

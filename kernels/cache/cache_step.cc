@@ -44,9 +44,14 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   const CacheShape& shape = cache_->shape();
   const int64_t filled = shape.Slots(strip, sequence->tokens());
   const int64_t slots = shape.Slots(strip, tokens);
-  if (slots == filled) return true;
   BlockPool* pool = cache_->pools_[strip].get();
   BlockList& list = sequence->strips_[strip];
+  const int open = static_cast<int>(filled % kBlockSlots);
+  if (slots == filled) {
+    // Attention multiplies slots after the end by zero, so they must be this sequence's own.
+    const bool foreign = open > 0 && pool->filled(list.blocks.back()) > open;
+    return !foreign || cache_->OwnBlock(strip, open, &list.blocks.back());
+  }
   const int64_t end = (slots + kBlockSlots - 1) / kBlockSlots;
   const int64_t first = std::max(list.first, end - shape.Blocks(strip, tokens));
   const int64_t dropped = std::min(first, list.end()) - list.first;
@@ -60,7 +65,6 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   }
   list.blocks.erase(list.blocks.begin(), list.blocks.begin() + dropped);
   list.first = first;
-  const int open = static_cast<int>(filled % kBlockSlots);
   if (open > 0 && !list.blocks.empty() && !cache_->OwnBlock(strip, open, &list.blocks.back())) {
     return false;
   }

@@ -57,6 +57,8 @@ ProjectionCache::ProjectionCache(const CacheShape& shape, const Options& options
 }
 
 ProjectionCache::~ProjectionCache() {
+  index_.reset();
+  pools_.clear();
   budget_->Leave(this);
   budget_->AddHeadroom(-headroom_);
 }
@@ -202,7 +204,10 @@ bool ProjectionCache::OwnBlock(int strip, int filled, int32_t* block) {
     *block = own;
   }
   // Slots after a prefix are another sequence's.
-  if (pool->filled(*block) > filled) ClearTail(strip, *block, filled);
+  if (pool->filled(*block) > filled) {
+    ClearTail(strip, *block, filled);
+    pool->set_filled(*block, filled);
+  }
   return true;
 }
 

@@ -1,0 +1,106 @@
+// A cache of a small shape with sequences that read, fork and publish.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/kernels/cache/content.h"
+
+namespace longview::kernels::testing {
+
+inline CacheShape SmallShape(int window, int segment, int rank, DType dtype = DType::kFloat32) {
+  CacheShape shape;
+  shape.layers = 2;
+  shape.kv_heads = 2;
+  shape.Dk = 16;
+  shape.Dv = 8;
+  shape.dtype = dtype;
+  shape.strips = {WindowStrip(window)};
+  if (rank > 0) shape.strips.push_back(PageStrip(segment, rank));
+  shape.pool_columns = 2 * rank;
+  shape.pool_widths = {16, 8};
+  return shape;
+}
+
+class Driver {
+ public:
+  Driver(const CacheShape& shape, CacheBudget* budget, ProjectionCache::Options options = {})
+      : budget_(budget) {
+    if (options.step_tokens == 0) options.step_tokens = 256;
+    if (options.step_sequences == 0) options.step_sequences = 2;
+    cache_ = ProjectionCache::Create(shape, options, budget);
+    writer_ = std::make_unique<Writer>(cache_.get());
+  }
+
+  ProjectionCache* cache() { return cache_.get(); }
+  const CacheShape& shape() const { return cache_->shape(); }
+  const CacheBudget& budget() const { return *budget_; }
+
+  CacheSequence New() { return CacheSequence(cache_.get()); }
+
+  // Appends to several sequences in one step.
+  struct Feed {
+    CacheSequence* sequence;
+    std::vector<int32_t> ids;
+    CacheStep::Group group;
+  };
+  [[nodiscard]] bool Step(const std::vector<Feed>& feeds) {
+    CacheStep step(cache_.get());
+    for (const CacheStep::Group group : {CacheStep::kDecode, CacheStep::kPrefill}) {
+      for (const Feed& feed : feeds) {
+        if (feed.group != group) continue;
+        before_[group].push_back(feed.sequence->tokens());
+        sequences_[group].push_back(feed.sequence);
+        if (!step.Append(group, feed.sequence, feed.ids)) {
+          Forget();
+          return false;
+        }
+      }
+    }
+    for (const CacheStep::Group group : {CacheStep::kPrefill, CacheStep::kDecode}) {
+      writer_->Write(step, group, sequences_[group], before_[group]);
+    }
+    Forget();
+    return true;
+  }
+
+  void Decode(CacheSequence* sequence, std::span<const int32_t> ids) {
+    for (int32_t id : ids) ASSERT_TRUE(Step({{sequence, {id}, CacheStep::kDecode}}));
+  }
+  // From a multiple of 64 tokens, in chunks.
+  void Prefill(CacheSequence* sequence, std::span<const int32_t> ids, int chunk = 256) {
+    for (size_t at = 0; at < ids.size(); at += chunk) {
+      const auto part = ids.subspan(at, std::min<size_t>(chunk, ids.size() - at));
+      ASSERT_TRUE(Step({{sequence, {part.begin(), part.end()}, CacheStep::kPrefill}}));
+    }
+  }
+
+  void Check(const CacheSequence& sequence, bool found = false) const {
+    writer_->Check(sequence, found);
+  }
+
+ private:
+  void Forget() {
+    for (int group = 0; group < 2; ++group) {
+      before_[group].clear();
+      sequences_[group].clear();
+    }
+  }
+
+  CacheBudget* budget_;
+  std::unique_ptr<ProjectionCache> cache_;
+  std::unique_ptr<Writer> writer_;
+  std::vector<int64_t> before_[2];
+  std::vector<const CacheSequence*> sequences_[2];
+};
+
+// Ids that differ at every place and between seeds.
+inline std::vector<int32_t> Text(int tokens, int seed = 0) {
+  std::vector<int32_t> ids(tokens);
+  for (int i = 0; i < tokens; ++i) ids[i] = static_cast<int32_t>(Mix(seed * 1000003 + i) % 50000);
+  return ids;
+}
+
+}  // namespace longview::kernels::testing

@@ -3,10 +3,13 @@
 // Thread-safe after construction (prometheus-cpp's own locks). Private to server/metrics.
 #pragma once
 
+#include <vector>
+
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
+#include "prometheus/metric_family.h"
 #include "prometheus/registry.h"
 
 namespace longview::server {
@@ -21,6 +24,11 @@ const prometheus::Histogram::BucketBoundaries& RatioBuckets();
 // Borrows the registry it registers with.
 struct Families {
   explicit Families(prometheus::Registry& registry);
+
+  prometheus::Registry& registry;
+  // Name, help and type of every family, without series: what a scrape shows of a family that has
+  // none so far.
+  std::vector<prometheus::MetricFamily> headers;
 
   using Histograms = prometheus::Family<prometheus::Histogram>;
   using Gauges = prometheus::Family<prometheus::Gauge>;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "prometheus/text_serializer.h"
 #include "server/metrics/families.h"
@@ -231,7 +232,14 @@ std::string Metrics::Serialize() const {
   impl_->RefreshGauges();
   std::ostringstream out;
   const prometheus::TextSerializer serializer;
-  serializer.Serialize(out, impl_->registry.Collect());
+  // Families without series are left out by the library; dashboards look for their names.
+  std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
+  absl::flat_hash_set<std::string> seen;
+  for (const prometheus::MetricFamily& family : families) seen.insert(family.name);
+  for (const prometheus::MetricFamily& header : impl_->families.headers) {
+    if (!seen.contains(header.name)) families.push_back(header);
+  }
+  serializer.Serialize(out, families);
   serializer.Serialize(out, impl_->process.Collect());
   return std::move(out).str();
 }

@@ -30,6 +30,35 @@ double Value(const std::string& text, const std::string& series) {
   return std::atof(text.c_str() + at + series.size() + 2);
 }
 
+// Before any model is loaded: the names of the API page with help and type.
+TEST_F(MetricsTest, EveryFamilyIsDescribedFromTheStart) {
+  const std::string text = "\n" + metrics_.Serialize();
+  const auto expect = [&](const char* type, const std::vector<const char*>& names) {
+    for (const char* name : names) {
+      EXPECT_THAT(text, HasSubstr("\n# HELP longview_" + std::string(name) + " "));
+      EXPECT_THAT(text, HasSubstr("\n# TYPE longview_" + std::string(name) + " " + type + "\n"));
+    }
+  };
+  expect("histogram",
+         {"request_duration_seconds", "queue_duration_seconds", "compute_duration_seconds",
+          "batch_tokens", "batch_items", "time_to_first_token_seconds",
+          "inter_token_latency_seconds", "predicted_vs_actual_ratio"});
+  expect("gauge", {"queued_requests", "running_requests", "queued_work_seconds",
+                   "generation_cache_bytes", "generation_cache_usage_ratio", "model_memory_bytes",
+                   "model_load_seconds", "model_ready", "padding_ratio", "build_info"});
+  expect("counter", {"tokens_total", "images_total", "pixels_total", "rejected_total",
+                     "cancelled_total", "wasted_tokens_total"});
+}
+
+TEST_F(MetricsTest, EveryFamilyHasOneDescriptionAfterLoad) {
+  metrics_.ModelLoaded(kModel, 1000, 2.5);
+  const std::string text = metrics_.Serialize();
+  const std::string help = "# HELP longview_queued_requests ";
+  const size_t at = text.find(help);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(text.find(help, at + 1), std::string::npos);
+}
+
 TEST_F(MetricsTest, EveryFamilyOfAModelExistsAtZeroFromLoad) {
   metrics_.ModelLoaded(kModel, 1000, 2.5);
   const std::string text = metrics_.Serialize();
@@ -168,13 +197,17 @@ TEST_F(MetricsTest, ThreadsMayCountWhileOthersScrape) {
 
 #ifdef LONGVIEW_PROMTOOL
 TEST_F(MetricsTest, PassesPromtool) {
+  const auto check = [&] {
+    FILE* promtool = popen(LONGVIEW_PROMTOOL " check metrics", "w");
+    ASSERT_NE(promtool, nullptr);
+    const std::string text = metrics_.Serialize();
+    ASSERT_EQ(fwrite(text.data(), 1, text.size(), promtool), text.size());
+    EXPECT_EQ(pclose(promtool), 0) << text;
+  };
+  check();
   metrics_.ModelLoaded(kModel, 1000, 1);
   metrics_.RequestDone(kModel, "http", "/v1/classify", absl::StatusCode::kOk, 0.01);
-  FILE* promtool = popen(LONGVIEW_PROMTOOL " check metrics", "w");
-  ASSERT_NE(promtool, nullptr);
-  const std::string text = metrics_.Serialize();
-  ASSERT_EQ(fwrite(text.data(), 1, text.size(), promtool), text.size());
-  EXPECT_EQ(pclose(promtool), 0) << text;
+  check();
 }
 #endif
 

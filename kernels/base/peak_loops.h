@@ -1,4 +1,5 @@
-// Register-only multiply-add loops, one file and instruction set each; peak_rate.h times them.
+// Register-only multiply-add loops, compiled for their instruction set only; peak_rate.h
+// times them.
 //
 // Each does `steps` rounds of independent multiply-adds, enough to hide their latency, and
 // returns the operations done. REQUIRES: the CPU has the instruction set.

@@ -73,12 +73,7 @@ class Planner {
   int32_t ChunkSlot(int32_t m, int32_t n) const { return chunk_slot_[m * map_.chunk_cols() + n]; }
 
   TileRowsOf RowsAt(int32_t row, int32_t rows) const {
-    TileRowsOf tile;
-    tile.row0 = image_->row0 + row;
-    tile.rows = rows;
-    tile.seq = seq_;
-    tile.heads = pattern_.heads;
-    return tile;
+    return {.row0 = image_->row0 + row, .rows = rows, .seq = seq_, .heads = pattern_.heads};
   }
 
   void AddGlobalTiles() {
@@ -231,7 +226,7 @@ class Planner {
 }  // namespace
 
 ChunkGridPlan PlanChunkGrid(const ChunkPattern& pattern, std::span<const ChunkImage> batch) {
-  KERNEL_CHECK(pattern.chunk >= 1 && pattern.globals >= 0);
+  KERNEL_CHECK(pattern.globals >= 0);
   KERNEL_CHECK(pattern.rule != ChunkRule::kExact || !pattern.own_chunk_only);
   Planner planner(pattern);
   for (size_t s = 0; s < batch.size(); ++s) planner.AddImage(batch[s], static_cast<int32_t>(s));

@@ -9,12 +9,16 @@
 #include <map>
 #include <vector>
 
+#include "kernels/base/check.h"
+
 namespace longview::kernels {
 
 class ChunkMap {
  public:
   // REQUIRES: rows, cols, side >= 1.
-  ChunkMap(int32_t rows, int32_t cols, int32_t side) : rows_(rows), cols_(cols), side_(side) {}
+  ChunkMap(int32_t rows, int32_t cols, int32_t side) : rows_(rows), cols_(cols), side_(side) {
+    KERNEL_CHECK(rows >= 1 && cols >= 1 && side >= 1);
+  }
 
   int32_t rows() const { return rows_; }
   int32_t cols() const { return cols_; }

@@ -17,12 +17,7 @@ struct Grids {
 };
 
 TileRowsOf RowsAt(const MapPattern& pattern, int32_t row, int32_t rows, int32_t seq) {
-  TileRowsOf tile;
-  tile.row0 = row;
-  tile.rows = rows;
-  tile.seq = seq;
-  tile.heads = pattern.heads;
-  return tile;
+  return {.row0 = row, .rows = rows, .seq = seq, .heads = pattern.heads};
 }
 
 void AddGlobalTiles(const MapPattern& pattern, const Grids& grids, int32_t row0, int32_t seq,

@@ -1,8 +1,9 @@
 // Unfinished softmax sums of one query row and head: any part of a key list may be computed
 // anywhere and merged.
 //
-// m is the largest score so far times log2(e) (-inf: no key seen), l the sum of
-// 2^(score - m), o[Dv] the sum of 2^(score - m) * value, not divided by l. All float.
+// Scores are in base 2: s = score * log2(e), so that weights are powers of two. m is the largest
+// s so far (-inf: no key seen), l the sum of 2^(s - m), o[Dv] the sum of 2^(s - m) * value, not
+// divided by l. All float.
 //
 // Plain functions on memory of the caller: thread-compatible.
 #pragma once

@@ -101,12 +101,10 @@ class Planner {
 
   // Rows at .. at + rows - 1 counted from the first group's first token.
   void AddTile(std::span<const Group> groups, int32_t at, int32_t rows) {
-    TileRowsOf tile;
-    tile.row0 = image_->row0 + pattern_.class_tokens + groups[0].first + at;
-    tile.rows = rows;
-    tile.seq = seq_;
-    tile.heads = pattern_.heads;
-    builder_.BeginTile(tile);
+    builder_.BeginTile({.row0 = image_->row0 + pattern_.class_tokens + groups[0].first + at,
+                        .rows = rows,
+                        .seq = seq_,
+                        .heads = pattern_.heads});
     builder_.AddAllKeys(kClass, class_grid_, 0, pattern_.class_tokens);
     builder_.AddAllKeys(kProjected, projected_grid_, 0, image_->projected);
     std::vector<Interval> seen(rows, Interval{0, 0});

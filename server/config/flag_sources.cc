@@ -130,6 +130,8 @@ absl::Status ApplyEnvironment(char** environment, std::vector<std::string>& warn
     const std::string value(text.substr(equals + 1));
     absl::CommandLineFlag* const flag =
         FindFlag(absl::AsciiStrToLower(variable.substr(kEnvironmentPrefix.size())));
+    // No flag of this program: one warning. That holds for LONGVIEW_SERVER too, which the command
+    // line reads: whoever sets it here may expect something that will not happen.
     if (flag == nullptr || value.starts_with("tcp://")) {
       absl::StrAppend(&ignored, ignored.empty() ? "" : ", ", variable);
       continue;

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
-#include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
@@ -20,7 +20,7 @@ fs::path Golden(const std::string& name) {
   return fs::path(root ? root : LONGVIEW_GOLDEN_DIR) / "longformer" / name;
 }
 
-class InspectTest : public testing::Test {
+class InspectTest : public ::testing::Test {
  protected:
   void Copy(const std::string& golden) {
     for (const auto& entry : fs::directory_iterator(Golden(golden))) {
@@ -50,7 +50,7 @@ class InspectTest : public testing::Test {
     return inspection;
   }
 
-  TempDirectory directory_;
+  testing::TempDirectory directory_;
 };
 
 TEST_F(InspectTest, EveryServedGoldenIsServable) {

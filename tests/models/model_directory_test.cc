@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
@@ -18,7 +18,7 @@ fs::path Golden(const std::string& name) {
   return fs::path(root ? root : LONGVIEW_GOLDEN_DIR) / "longformer" / name;
 }
 
-class ModelDirectoryTest : public testing::Test {
+class ModelDirectoryTest : public ::testing::Test {
  protected:
   // A writable copy of a golden model.
   void Copy(const std::string& golden) {
@@ -36,7 +36,7 @@ class ModelDirectoryTest : public testing::Test {
     EXPECT_NE(opened.status().message().find(part), std::string::npos) << opened.status();
   }
 
-  TempDirectory directory_;
+  testing::TempDirectory directory_;
 };
 
 TEST_F(ModelDirectoryTest, OpensWhatHuggingFaceWrote) {

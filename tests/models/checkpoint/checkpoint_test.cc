@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "models/checkpoint/convert.h"
 #include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
@@ -89,7 +90,7 @@ TEST(Checkpoint, ReleasedPagesReadBack) {
 }
 
 TEST(Checkpoint, MisalignedTensorsAreReadable) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   const float values[2] = {1.5f, -2.25f};
   std::string data = "x";
   data.append(reinterpret_cast<const char*>(values), sizeof values);
@@ -128,7 +129,7 @@ TEST(Checkpoint, WidensEveryFloat16) {
 }
 
 TEST(Checkpoint, TheSingleFileWinsOverAnIndex) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   directory.Write("model.safetensors", Tiny("single", 1));
   directory.Write("model.safetensors.index.json", "broken");
   const auto checkpoint = Checkpoint::Open(directory.path());
@@ -137,7 +138,7 @@ TEST(Checkpoint, TheSingleFileWinsOverAnIndex) {
 }
 
 TEST(CheckpointErrors, DirectoriesWithoutWeights) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   ExpectError(directory.path(), Code::kNotFound, "no weights");
   ExpectError(directory.Path("absent"), Code::kNotFound, "No such file");
   directory.Write("training_args.bin", "x");
@@ -148,7 +149,7 @@ TEST(CheckpointErrors, DirectoriesWithoutWeights) {
 }
 
 TEST(CheckpointErrors, FilesThatAreNotWeights) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   ExpectError(directory.Write("model.safetensors", ""), Code::kInvalidArgument, "is empty");
   ExpectError(directory.Write("model.safetensors",
                               "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
@@ -162,7 +163,7 @@ TEST(CheckpointErrors, FilesThatAreNotWeights) {
 }
 
 TEST(CheckpointErrors, BrokenIndexes) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   directory.Write("s1.safetensors", Tiny("a", 1));
   directory.Write("s2.safetensors", Tiny("b", 2));
   directory.Write("s3.safetensors", Tiny("a", 3));
@@ -208,7 +209,7 @@ TEST(CheckpointErrors, BrokenIndexes) {
 }
 
 TEST(CheckpointErrors, AShardWithATensorTheIndexDoesNotList) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   directory.Write("s.safetensors",
                   SafetensorsBytes(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                                    R"("b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",

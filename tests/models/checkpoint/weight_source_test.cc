@@ -5,13 +5,14 @@
 
 #include "gtest/gtest.h"
 #include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
 
 using Code = absl::StatusCode;
 
-class WeightSourceTest : public testing::Test {
+class WeightSourceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const float data[7] = {1, 2, 3, 1, 2, 3, 9};
@@ -38,7 +39,7 @@ class WeightSourceTest : public testing::Test {
     EXPECT_NE(result.status().message().find(part), std::string::npos) << result.status();
   }
 
-  TempDirectory directory_;
+  testing::TempDirectory directory_;
   std::optional<Checkpoint> checkpoint_;
   std::optional<WeightSource> source_;
 };

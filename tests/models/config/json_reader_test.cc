@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
@@ -41,7 +41,7 @@ TEST(ParseJson, BrokenTextIsRefusedWithAReason) {
 }
 
 TEST(ReadJsonFile, SaysWhatTheFileIs) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   EXPECT_EQ(ReadJsonFile(directory.Path("absent")).status().code(), absl::StatusCode::kNotFound);
   const auto message = [&](const std::string& text, size_t limit) {
     return std::string(ReadJsonFile(directory.Write("f.json", text), limit).status().message());
@@ -54,7 +54,7 @@ TEST(ReadJsonFile, SaysWhatTheFileIs) {
             std::string::npos);
 }
 
-class JsonReaderTest : public testing::Test {
+class JsonReaderTest : public ::testing::Test {
  protected:
   JsonReader Reader() const { return JsonReader(value_, "config.json"); }
 

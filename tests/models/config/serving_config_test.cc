@@ -3,12 +3,12 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/models/checkpoint/safetensors_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
 
-class ServingConfigTest : public testing::Test {
+class ServingConfigTest : public ::testing::Test {
  protected:
   absl::StatusOr<ServingConfig> Serving(const std::string& text) {
     directory_.Write("longview.json", text);
@@ -18,7 +18,7 @@ class ServingConfigTest : public testing::Test {
     return ReadEmbeddingConfig(directory_.path(), serving);
   }
 
-  TempDirectory directory_;
+  testing::TempDirectory directory_;
 };
 
 TEST_F(ServingConfigTest, NoFileMeansDefaults) {

@@ -2,6 +2,7 @@
 
 #include "models/checkpoint/convert.h"
 #include "models/config/json_reader.h"
+#include "tests/models/checkpoint/safetensors_file.h"
 
 namespace longview::models {
 

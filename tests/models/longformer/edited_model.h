@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
-#include "tests/models/checkpoint/safetensors_file.h"
 #include "tests/models/longformer/golden_case.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 
@@ -31,7 +31,7 @@ class EditedModel {
   const std::string& directory() const { return directory_.path(); }
 
  private:
-  TempDirectory directory_;
+  testing::TempDirectory directory_;
 };
 
 }  // namespace longview::models

@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 #include "models/text/tokenizer.h"
-#include "tests/models/checkpoint/safetensors_file.h"
 #include "tests/models/text/golden_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
@@ -27,7 +27,7 @@ json ReadModelJson(const std::string& golden, const char* file) {
   return json::parse(ReadText(TokenizerGolden(golden) / "model" / file));
 }
 
-class TokenizerDirectory : public testing::Test {
+class TokenizerDirectory : public ::testing::Test {
  protected:
   void Copy(const std::string& golden, std::initializer_list<const char*> files) {
     for (const char* file : files) {
@@ -71,7 +71,7 @@ class TokenizerDirectory : public testing::Test {
     directory_.Write("tokenizer.json", document.dump());
   }
 
-  TempDirectory directory_;
+  testing::TempDirectory directory_;
 };
 
 TEST_F(TokenizerDirectory, WithoutTokenizerIsNotFound) {
@@ -196,10 +196,10 @@ struct BrokenCase {
 
 void PrintTo(const BrokenCase& broken, std::ostream* out) { *out << broken.name; }
 
-class BrokenTokenizerJson : public testing::TestWithParam<BrokenCase> {};
+class BrokenTokenizerJson : public ::testing::TestWithParam<BrokenCase> {};
 
 TEST_P(BrokenTokenizerJson, IsRefusedByName) {
-  const TempDirectory directory;
+  const testing::TempDirectory directory;
   json document = ReadModelJson("roberta_bpe", "tokenizer.json");
   GetParam().edit(document);
   directory.Write("tokenizer.json", document.dump());
@@ -287,7 +287,7 @@ const BrokenCase kBroken[] = {
      "\"content\""},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, BrokenTokenizerJson, testing::ValuesIn(kBroken),
+INSTANTIATE_TEST_SUITE_P(All, BrokenTokenizerJson, ::testing::ValuesIn(kBroken),
                          [](const auto& info) { return info.param.name; });
 
 TEST_F(TokenizerDirectory, BrokenFilesAreNamed) {

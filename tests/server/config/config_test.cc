@@ -80,12 +80,14 @@ TEST_F(ConfigTest, PositionalPathsAreLikeTheFlag) {
 
 TEST_F(ConfigTest, KubernetesServiceVariablesAreIgnoredWithOneWarning) {
   const auto config =
-      Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080", "LONGVIEW_SERVICE_HOST=10.0.0.1"});
+      Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080", "LONGVIEW_SERVICE_HOST=10.0.0.1",
+                   "LONGVIEW_SERVER=localhost:9000"});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->http_port, 8080);
   ASSERT_EQ(config->warnings.size(), 1u);
   EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_HTTP_PORT"));
   EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_SERVICE_HOST"));
+  EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_SERVER"));
 }
 
 TEST_F(ConfigTest, ModelControlFollowsTheHost) {

@@ -56,9 +56,6 @@ class DecoderStep {
   virtual absl::Status status() const { return absl::OkStatus(); }
   // After the last layer: [1 or tokens, vocabulary], fp32. Valid until the step is destroyed.
   virtual std::span<const float> Logits(int feed) const = 0;
-  // Not OK: the step failed, Advance returned false early, and its sequences are good for nothing
-  // but destruction.
-  virtual absl::Status status() const { return absl::OkStatus(); }
 };
 
 // Bytes and seconds in closed form. Thread-safe.

@@ -80,7 +80,8 @@ void Resolver::ReadLengths() {
     wanted = Check(name, options_.max_new_tokens, 0, 0, kMax);
   } else if (max_length > 0) {
     name = "max_length";
-    wanted = max_length - context_.prompt;
+    // A model's own default means nothing to a prompt that is longer.
+    if (asked_length_ || max_length > context_.prompt) wanted = max_length - context_.prompt;
     if (wanted <= 0) {
       Refuse(name, absl::StrCat(max_length, " leaves nothing to generate after a prompt of ",
                                 context_.prompt, " tokens"));

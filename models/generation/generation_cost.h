@@ -1,0 +1,28 @@
+// Costs of requests in closed form, from those of tokens.
+// Thread-safe: pure functions of a thread-safe object.
+#pragma once
+
+#include "models/generation/decoder.h"
+#include "models/generation/generation_item.h"
+#include "models/model.h"
+
+namespace longview::models {
+
+// Reading `prompt` tokens of which the first `read` are there already, then `new_tokens` for each
+// of `sequences`.
+struct GenerationSize {
+  int read = 0;
+  int prompt = 0;
+  int new_tokens = 0;
+  int sequences = 1;
+};
+
+double GenerationSeconds(const DecoderCosts& costs, const GenerationSize& size);
+
+// What an item reserves beside its document: a continuation of one shares the document's memory,
+// a piece of one is what the document grows by.
+double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item, int granule);
+
+Cost GenerationCost(const DecoderCosts& costs, const GenerationItem& item, int granule, int vocab);
+
+}  // namespace longview::models

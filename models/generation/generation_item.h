@@ -1,0 +1,34 @@
+// A prepared request of a generator: the prompt as tokens, and how to go on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/generation/generator_document.h"
+#include "models/generation/settings.h"
+#include "models/model.h"
+
+namespace longview::models {
+
+// Immutable once Prepare returned it.
+struct GenerationItem final : Item {
+  GenerationSettings settings;
+  std::vector<int32_t> prompt;  // Behind the document's tokens.
+  std::string prompt_text;      // As echo shows it.
+
+  std::shared_ptr<GeneratorDocument> document;  // Null: the prompt is all there is.
+  int document_tokens = 0;                      // When the request was prepared.
+  bool extend = false;                          // The prompt becomes part of the document.
+
+  bool wants_logits = false;  // The tensor of the prompt's logits.
+
+  // Whether the prompt's tokens get log-probabilities.
+  bool scores_prompt() const { return settings.echo && settings.logprobs.has_value(); }
+
+  void SetCost(const Cost& cost) { cost_ = cost; }
+  void SetUsage(const ItemUsage& usage) { usage_ = usage; }
+};
+
+}  // namespace longview::models

@@ -1,0 +1,149 @@
+#include "models/generation/generator_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/generation/document_reading.h"
+#include "models/generation/generation_cost.h"
+#include "models/generation/generator_run.h"
+#include "models/generation/prompt.h"
+#include "models/generation/text_generation.h"
+
+namespace longview::models {
+namespace {
+
+// What Begin gives: generators have no answers in one pass.
+class RefusedRun final : public Run {
+ public:
+  bool Advance() override { return false; }
+  void Drop(int) override {}
+  absl::StatusOr<Answer> Take(int) override {
+    return absl::UnimplementedError("the model generates; it has no answers in one pass");
+  }
+};
+
+class GeneratorModel final : public Model {
+ public:
+  explicit GeneratorModel(GeneratorParts parts)
+      : parts_(std::move(parts)),
+        front_{parts_.codec.get(), &parts_.traits, parts_.decoder->vocab_size(),
+               parts_.decoder->max_tokens()} {}
+
+  absl::Status Complete();
+
+  const ModelInfo& info() const override { return parts_.info; }
+  absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override;
+  absl::StatusOr<Cost> EstimateTokens(int tokens) const override;
+  std::unique_ptr<Run> Begin(std::span<const Item* const>) const override {
+    return std::make_unique<RefusedRun>();
+  }
+  absl::Status WarmUp() override { return parts_.decoder->WarmUp(); }
+
+  absl::StatusOr<std::unique_ptr<Generation>> Start(const Item& item) override;
+  std::unique_ptr<Run> BeginStep(std::span<const StepGrant> grants) override {
+    return std::make_unique<GeneratorRun>(*parts_.decoder, grants);
+  }
+  double StepSeconds() const override { return parts_.decoder->costs().StepSeconds(); }
+  absl::StatusOr<std::shared_ptr<Document>> NewDocument() override {
+    return std::make_shared<GeneratorDocument>(*parts_.decoder);
+  }
+  CacheUse cache() const override { return parts_.decoder->cache(); }
+
+ private:
+  int granule() const { return parts_.decoder->prefill_granule(); }
+
+  GeneratorParts parts_;
+  const GeneratorFrontEnd front_;
+};
+
+absl::Status GeneratorModel::Complete() {
+  const GeneratorTraits& traits = parts_.traits;
+  const absl::StatusOr<GenerationSettings> settings =
+      ResolveSettings({}, traits.defaults, ContextOf(front_, 1));
+  if (!settings.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("the model's generation settings: ",
+                                                   std::string(settings.status().message())));
+  }
+  ModelInfo& info = parts_.info;
+  DescribeGenerator(front_.vocab, front_.max_tokens, granule(), front_.codec != nullptr, info);
+  info.sequences = settings->sequences;
+  info.pad_token = traits.pad.value_or(settings->eos.empty() ? 0 : settings->eos.front());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& request) const {
+  if (request.task != Task::kTextGeneration) {
+    return absl::UnimplementedError(absl::StrCat(parts_.info.architecture, " does not do ",
+                                                 std::string(TaskName(request.task)),
+                                                 "; it does text-generation"));
+  }
+  absl::StatusOr<std::unique_ptr<GenerationItem>> item = PrepareGeneration(front_, request);
+  if (!item.ok()) return item.status();
+  (*item)->SetCost(GenerationCost(parts_.decoder->costs(), **item, granule(), front_.vocab));
+  return std::unique_ptr<Item>(*std::move(item));
+}
+
+absl::StatusOr<Cost> GeneratorModel::EstimateTokens(int tokens) const {
+  if (tokens < 1 || tokens > front_.max_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_tokens: ", tokens, " is not in [1, ", front_.max_tokens, "]"));
+  }
+  Request request;
+  request.task = Task::kTextGeneration;
+  request.tokens.emplace().ids.resize(static_cast<size_t>(tokens));
+  const absl::StatusOr<std::unique_ptr<Item>> item = Prepare(request);
+  if (!item.ok()) return item.status();
+  return (*item)->cost();
+}
+
+absl::StatusOr<std::unique_ptr<Generation>> GeneratorModel::Start(const Item& base) {
+  const auto& item = static_cast<const GenerationItem&>(base);
+  if (item.document == nullptr) {
+    const bool scores = item.scores_prompt() || item.wants_logits;
+    const std::span<const int32_t> known = scores ? std::span<const int32_t>() : item.prompt;
+    return std::make_unique<TextGeneration>(item, parts_.decoder->Open(known), *parts_.decoder,
+                                            parts_.codec.get());
+  }
+  if (item.document->sequence() == nullptr) {
+    return absl::FailedPreconditionError(
+        "document: a piece of it was not read to its end; open it again");
+  }
+  if (item.document->tokens() != item.document_tokens) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("document: was read into while the request waited; it had ",
+                     item.document_tokens, " tokens and has ", item.document->tokens()));
+  }
+  if (item.extend) return std::make_unique<DocumentReading>(item, *parts_.decoder);
+  return std::make_unique<TextGeneration>(item, item.document->sequence()->Fork(), *parts_.decoder,
+                                          parts_.codec.get());
+}
+
+}  // namespace
+
+void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+                       ModelInfo& info) {
+  info.task = Task::kTextGeneration;
+  info.tasks = {Task::kTextGeneration};
+  info.max_tokens = max_tokens;
+  info.prefill_granule = prefill_granule;
+  info.has_tokenizer = has_tokenizer;
+  info.inputs.clear();
+  if (has_tokenizer) info.inputs.push_back({"text", TensorType::kBytes, {-1}});
+  info.inputs.push_back({"input_ids", TensorType::kInt64, {-1, -1}});
+  info.inputs.push_back({"attention_mask", TensorType::kInt64, {-1, -1}});
+  info.outputs.clear();
+  if (has_tokenizer) info.outputs.push_back({"text", TensorType::kBytes, {-1}});
+  info.outputs.push_back({"token_ids", TensorType::kInt64, {-1, -1}});
+  info.outputs.push_back({"num_tokens", TensorType::kInt64, {-1}});
+  info.outputs.push_back({"token_logprobs", TensorType::kFp32, {1, -1}});
+  info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}, false});
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeGeneratorModel(GeneratorParts parts) {
+  auto model = std::make_unique<GeneratorModel>(std::move(parts));
+  if (absl::Status status = model->Complete(); !status.ok()) return status;
+  return model;
+}
+
+}  // namespace longview::models

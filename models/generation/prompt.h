@@ -1,0 +1,31 @@
+// From a request to a prompt and settings: everything a client can get wrong is found here.
+// Thread-safe: pure functions.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/generation/decoder.h"
+#include "models/generation/generation_item.h"
+#include "models/generation/generator_model.h"
+#include "models/model.h"
+#include "models/text/text_codec.h"
+
+namespace longview::models {
+
+// What requests are prepared with. Borrowed, immutable.
+struct GeneratorFrontEnd {
+  const TextCodec* codec = nullptr;  // Null: token ids only.
+  const GeneratorTraits* traits = nullptr;
+  int vocab = 0;
+  int max_tokens = 0;  // Of document, prompt and what is generated.
+};
+
+// The item without its cost. INVALID_ARGUMENT "field: value, limit".
+absl::StatusOr<std::unique_ptr<GenerationItem>> PrepareGeneration(const GeneratorFrontEnd& front,
+                                                                  const Request& request);
+
+// What the limits of a prompt of `prompt` tokens (document included) are.
+SettingsContext ContextOf(const GeneratorFrontEnd& front, int prompt);
+
+}  // namespace longview::models

@@ -1,0 +1,58 @@
+#include "models/generation/prompt_scores.h"
+
+#include <limits>
+#include <utility>
+
+#include "models/generation/log_probabilities.h"
+
+namespace longview::models {
+
+PromptScores::PromptScores(const GenerationItem& item, const TextCodec* codec, int vocab)
+    : item_(item), codec_(codec), vocab_(vocab) {
+  if (!item.scores_prompt() || item.document_tokens > 0) return;
+  // Nothing came before the first token.
+  const int32_t first = item.prompt[0];
+  logprobs_.push_back({first, std::numeric_limits<float>::quiet_NaN(),
+                       codec == nullptr ? std::string() : codec->Bytes(first)});
+  top_.emplace_back();
+}
+
+void PromptScores::Add(int position, std::span<const float> rows) {
+  const auto vocab = static_cast<size_t>(vocab_);
+  for (size_t offset = 0; offset < rows.size(); offset += vocab, ++position) {
+    const std::span<const float> row = rows.subspan(offset, vocab);
+    const int in_prompt = position - item_.document_tokens;
+    if (item_.wants_logits && in_prompt >= 0) {
+      const auto bytes = std::as_bytes(row);
+      logits_.insert(logits_.end(), bytes.begin(), bytes.end());
+    }
+    const int next = in_prompt + 1;
+    if (!item_.scores_prompt() || next < 0 || next >= static_cast<int>(item_.prompt.size())) {
+      continue;
+    }
+    TokenReport report =
+        ReportToken(row, item_.prompt[static_cast<size_t>(next)], *item_.settings.logprobs, codec_);
+    logprobs_.push_back(std::move(report.own));
+    top_.push_back(std::move(report.top));
+  }
+}
+
+Piece PromptScores::TakePiece() {
+  Piece piece;
+  piece.echo = true;
+  piece.text = item_.prompt_text;
+  piece.token_ids = item_.prompt;
+  piece.logprobs = std::move(logprobs_);
+  piece.top = std::move(top_);
+  return piece;
+}
+
+HostTensor PromptScores::TakeLogits() {
+  HostTensor tensor;
+  tensor.name = "logits";
+  tensor.shape = {static_cast<int64_t>(item_.prompt.size()), vocab_};
+  tensor.data = std::move(logits_);
+  return tensor;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,39 @@
+// What the logits along a prompt say about the prompt itself: its log-probabilities, and the logits
+// as a tensor. Belongs to the executor's thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "models/generation/generation_item.h"
+#include "models/model.h"
+#include "models/text/text_codec.h"
+
+namespace longview::models {
+
+class PromptScores {
+ public:
+  // All borrowed; `codec` may be null.
+  PromptScores(const GenerationItem& item, const TextCodec* codec, int vocab);
+
+  bool wanted() const { return item_.scores_prompt() || item_.wants_logits; }
+
+  // The rows [tokens, vocabulary] of the text's tokens from `position` on; document tokens count.
+  // Every position of the prompt, and the one before it, is added once, in order.
+  void Add(int position, std::span<const float> rows);
+
+  // The prompt as a piece; with log-probabilities once all rows were added.
+  Piece TakePiece();
+  // "logits" [T, vocabulary], of the prompt's T tokens.
+  HostTensor TakeLogits();
+
+ private:
+  const GenerationItem& item_;
+  const TextCodec* const codec_;
+  const int vocab_;
+  std::vector<TokenLogprob> logprobs_;
+  std::vector<std::vector<TokenLogprob>> top_;
+  std::vector<std::byte> logits_;
+};
+
+}  // namespace longview::models

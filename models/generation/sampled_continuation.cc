@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <utility>
+
+#include "models/generation/continuation.h"
+#include "models/generation/log_probabilities.h"
+#include "models/generation/sampler.h"
+#include "models/generation/streamed_text.h"
+#include "models/generation/token_history.h"
+
+namespace longview::models {
+namespace {
+
+bool Contains(const std::vector<int32_t>& ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+struct Sample {
+  Sample(TokenHistory ids, const std::vector<std::string>& stops)
+      : history(std::move(ids)), text(stops) {}
+
+  std::unique_ptr<DecoderSequence> sequence;  // Null once it is finished.
+  TokenHistory history;
+  StreamedText text;
+  Piece whole;
+  size_t taken_text = 0, taken_ids = 0;  // Of `whole`, by pieces.
+  int32_t next = 0;                      // To be read.
+
+  bool finished() const { return !whole.finish_reason.empty(); }
+};
+
+class SampledContinuation final : public Continuation {
+ public:
+  SampledContinuation(const ContinuationContext& context, std::vector<int32_t> prompt)
+      : context_(context), settings_(*context.settings), sampler_(settings_, *context.processors) {
+    // Without processors nobody looks at the prompt.
+    if (context.processors->neutral()) prompt.clear();
+    const TokenHistory history(std::move(prompt), context.vocab,
+                               context.processors->needs_distinct());
+    samples_.reserve(static_cast<size_t>(settings_.sequences));
+    for (int i = 0; i < settings_.sequences; ++i) {
+      samples_.emplace_back(history, settings_.stop).whole.index = i;
+    }
+  }
+
+  absl::Status Begin(std::unique_ptr<DecoderSequence> sequence,
+                     std::span<const float> logits) override;
+  bool done() const override { return sequences() == 0; }
+  int sequences() const override { return running_; }
+  int steps() const override { return steps_; }
+  void AddFeeds(std::vector<DecoderFeed>& feeds) const override;
+  absl::Status Absorb(const DecoderStep& step, int first) override;
+  void TakePieces(std::vector<Piece>& pieces) override;
+  std::vector<Piece> TakeSequences() override;
+  int generated_tokens() const override {
+    int tokens = 0;
+    for (const Sample& sample : samples_)
+      tokens += sample.history.tokens() - sample.history.prompt();
+    return tokens;
+  }
+
+ private:
+  absl::Status Next(Sample& sample, std::span<const float> logits);
+
+  const ContinuationContext context_;
+  const GenerationSettings& settings_;
+  Sampler sampler_;
+  std::vector<Sample> samples_;
+  int running_ = 0;
+  int steps_ = 0;
+};
+
+absl::Status SampledContinuation::Next(Sample& sample, std::span<const float> logits) {
+  const absl::StatusOr<int32_t> chosen =
+      sampler_.Choose(logits, sample.history, sample.whole.index);
+  if (!chosen.ok()) return chosen.status();
+  const int32_t id = *chosen;
+  sample.next = id;
+  sample.history.Append(id);
+  sample.whole.token_ids.push_back(id);
+  if (settings_.logprobs) {
+    TokenReport report = ReportToken(logits, id, *settings_.logprobs, context_.codec);
+    sample.whole.logprobs.push_back(std::move(report.own));
+    sample.whole.top.push_back(std::move(report.top));
+  }
+  if (Contains(settings_.eos, id) || Contains(settings_.stop_ids, id)) {
+    sample.whole.finish_reason = "stop";
+  } else if (context_.codec != nullptr && sample.text.Append(context_.codec->Bytes(id))) {
+    sample.whole.finish_reason = "stop";
+  } else if (sample.history.tokens() - sample.history.prompt() >= settings_.max_new_tokens) {
+    sample.whole.finish_reason = "length";
+  }
+  if (sample.finished()) {
+    sample.text.Finish(sample.whole.text);
+    sample.sequence.reset();
+    --running_;
+  } else {
+    sample.text.Release(sample.whole.text);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampledContinuation::Begin(std::unique_ptr<DecoderSequence> sequence,
+                                        std::span<const float> logits) {
+  for (size_t i = 1; i < samples_.size(); ++i) samples_[i].sequence = sequence->Fork();
+  samples_[0].sequence = std::move(sequence);
+  running_ = static_cast<int>(samples_.size());
+  ++steps_;
+  for (Sample& sample : samples_) {
+    if (absl::Status status = Next(sample, logits); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void SampledContinuation::AddFeeds(std::vector<DecoderFeed>& feeds) const {
+  for (const Sample& sample : samples_) {
+    if (sample.finished()) continue;
+    feeds.push_back(
+        {sample.sequence.get(), {&sample.next, 1}, DecoderPhase::kDecode, WantedLogits::kLast});
+  }
+}
+
+absl::Status SampledContinuation::Absorb(const DecoderStep& step, int first) {
+  ++steps_;
+  for (Sample& sample : samples_) {
+    if (sample.finished()) continue;
+    if (absl::Status status = Next(sample, step.Logits(first++)); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void SampledContinuation::TakePieces(std::vector<Piece>& pieces) {
+  for (Sample& sample : samples_) {
+    const Piece& whole = sample.whole;
+    if (sample.taken_ids == whole.token_ids.size() && sample.taken_text == whole.text.size()) {
+      continue;
+    }
+    Piece& piece = pieces.emplace_back();
+    piece.index = whole.index;
+    piece.text = whole.text.substr(sample.taken_text);
+    const auto since = static_cast<ptrdiff_t>(sample.taken_ids);
+    piece.token_ids.assign(whole.token_ids.begin() + since, whole.token_ids.end());
+    if (settings_.logprobs) {
+      piece.logprobs.assign(whole.logprobs.begin() + since, whole.logprobs.end());
+      piece.top.assign(whole.top.begin() + since, whole.top.end());
+    }
+    piece.finish_reason = whole.finish_reason;
+    sample.taken_text = whole.text.size();
+    sample.taken_ids = whole.token_ids.size();
+  }
+}
+
+std::vector<Piece> SampledContinuation::TakeSequences() {
+  std::vector<Piece> sequences;
+  for (Sample& sample : samples_) sequences.push_back(std::move(sample.whole));
+  return sequences;
+}
+
+}  // namespace
+
+std::unique_ptr<Continuation> ContinueBySampling(const ContinuationContext& context,
+                                                 std::vector<int32_t> prompt) {
+  return std::make_unique<SampledContinuation>(context, std::move(prompt));
+}
+
+}  // namespace longview::models

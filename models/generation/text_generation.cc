@@ -1,0 +1,117 @@
+#include "models/generation/text_generation.h"
+
+#include <utility>
+
+namespace longview::models {
+namespace {
+
+std::vector<int32_t> Context(const GenerationItem& item) {
+  std::vector<int32_t> tokens;
+  if (item.document != nullptr) {
+    tokens.assign(item.document->ids().begin(), item.document->ids().end());
+  }
+  tokens.insert(tokens.end(), item.prompt.begin(), item.prompt.end());
+  return tokens;
+}
+
+}  // namespace
+
+TextGeneration::TextGeneration(const GenerationItem& item,
+                               std::unique_ptr<DecoderSequence> sequence, const Decoder& decoder,
+                               const TextCodec* codec)
+    : item_(item),
+      decoder_(decoder),
+      context_tokens_(Context(item)),
+      processors_(item.settings, context_tokens_),
+      scores_(item, codec, decoder.vocab_size()),
+      sequence_(std::move(sequence)),
+      read_(sequence_->tokens()),
+      cached_(read_) {
+  if (item.settings.max_new_tokens > 0) {
+    const ContinuationContext context = {&item.settings, &processors_, codec, decoder.vocab_size()};
+    continuation_ = item.settings.beams > 1 ? ContinueByBeams(context, context_tokens_)
+                                            : ContinueBySampling(context, context_tokens_);
+  }
+  if (item.settings.echo && !item.scores_prompt()) prompt_ = scores_.TakePiece();
+}
+
+Generation::Need TextGeneration::need() const {
+  const DecoderCosts& costs = decoder_.costs();
+  Need need;
+  need.prefill = unread();
+  need.prefill_seconds = costs.PrefillSeconds(read_);
+  if (continuation_ == nullptr) return need;
+  need.sequences = need.prefill > 0 ? std::max(item_.settings.sequences, item_.settings.beams)
+                                    : continuation_->sequences();
+  const int64_t position = static_cast<int64_t>(context_tokens_.size()) + continuation_->steps();
+  need.decode_seconds = need.sequences * costs.DecodeSeconds(position);
+  return need;
+}
+
+bool TextGeneration::done() const {
+  if (!status_.ok()) return true;
+  return unread() == 0 && (continuation_ == nullptr || continuation_->done());
+}
+
+// Scores come from the logits of every token from the one before the prompt on.
+WantedLogits TextGeneration::WantedOf(int prefill) const {
+  if (scores_.wanted()) return WantedLogits::kAll;
+  return continuation_ != nullptr && prefill == unread() ? WantedLogits::kLast
+                                                         : WantedLogits::kNone;
+}
+
+void TextGeneration::AddFeeds(int prefill, std::vector<DecoderFeed>& feeds) {
+  granted_ = prefill;
+  if (prefill == 0) return continuation_->AddFeeds(feeds);
+  feeds.push_back(
+      {sequence_.get(),
+       std::span(context_tokens_).subspan(static_cast<size_t>(read_), static_cast<size_t>(prefill)),
+       DecoderPhase::kPrefill, WantedOf(prefill)});
+}
+
+void TextGeneration::Absorb(const DecoderStep& step, int first) {
+  if (granted_ > 0) return AbsorbPrefill(step, first);
+  status_ = continuation_->Absorb(step, first);
+}
+
+void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
+  const WantedLogits wanted = WantedOf(granted_);
+  if (wanted == WantedLogits::kAll) scores_.Add(read_, step.Logits(feed));
+  read_ += granted_;
+  if (unread() > 0) return;
+  sequence_->Publish();
+  if (item_.scores_prompt()) prompt_ = scores_.TakePiece();
+  if (continuation_ == nullptr) {
+    sequence_.reset();
+    return;
+  }
+  const auto vocab = static_cast<size_t>(decoder_.vocab_size());
+  status_ = continuation_->Begin(std::move(sequence_), step.Logits(feed).last(vocab));
+}
+
+void TextGeneration::Fail(const absl::Status& status) { status_ = status; }
+
+std::vector<Piece> TextGeneration::TakePieces() {
+  std::vector<Piece> pieces;
+  if (!status_.ok() || taken_) return pieces;
+  if (prompt_ && !std::exchange(prompt_taken_, true)) pieces.push_back(*prompt_);
+  if (continuation_ != nullptr) continuation_->TakePieces(pieces);
+  return pieces;
+}
+
+absl::StatusOr<Answer> TextGeneration::Take() {
+  if (!status_.ok()) return status_;
+  taken_ = true;
+  Answer answer;
+  answer.usage = item_.usage();
+  answer.usage.cached_tokens = cached_;
+  if (item_.wants_logits) answer.tensors.push_back(scores_.TakeLogits());
+  answer.prompt = std::move(prompt_);
+  if (continuation_ != nullptr) {
+    answer.usage.output_tokens = continuation_->generated_tokens();
+    answer.sequences = continuation_->TakeSequences();
+  }
+  return answer;
+}
+
+}  // namespace longview::models

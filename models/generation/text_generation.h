@@ -1,0 +1,53 @@
+// A generating request at work: reads its prompt, then goes on with samples or beams.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "models/generation/continuation.h"
+#include "models/generation/generation_item.h"
+#include "models/generation/logits_processors.h"
+#include "models/generation/prompt_scores.h"
+#include "models/generation/step_member.h"
+
+namespace longview::models {
+
+class TextGeneration final : public StepMember {
+ public:
+  // `sequence` has read a beginning of document and prompt, but not all of it, and none of the
+  // prompt if the item scores it. Everything else is borrowed; `codec` may be null.
+  TextGeneration(const GenerationItem& item, std::unique_ptr<DecoderSequence> sequence,
+                 const Decoder& decoder, const TextCodec* codec);
+
+  Need need() const override;
+  bool done() const override;
+  std::vector<Piece> TakePieces() override;
+  absl::StatusOr<Answer> Take() override;
+
+  void AddFeeds(int prefill, std::vector<DecoderFeed>& feeds) override;
+  void Absorb(const DecoderStep& step, int first) override;
+  void Fail(const absl::Status& status) override;
+
+ private:
+  int unread() const { return static_cast<int>(context_tokens_.size()) - read_; }
+  WantedLogits WantedOf(int prefill) const;
+  void AbsorbPrefill(const DecoderStep& step, int feed);
+
+  const GenerationItem& item_;
+  const Decoder& decoder_;
+  std::vector<int32_t> context_tokens_;  // Of document and prompt.
+  const LogitsProcessors processors_;
+  PromptScores scores_;
+  std::unique_ptr<DecoderSequence> sequence_;   // Until the prompt is read.
+  std::unique_ptr<Continuation> continuation_;  // Null: nothing is to be generated.
+  int read_ = 0;
+  int granted_ = 0;  // Of the step at hand.
+  const int cached_;
+  std::optional<Piece> prompt_;
+  bool prompt_taken_ = false;
+  bool taken_ = false;
+  absl::Status status_;
+};
+
+}  // namespace longview::models

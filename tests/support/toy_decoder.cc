@@ -1,0 +1,214 @@
+#include "tests/support/toy_decoder.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "models/generation/sampler.h"
+
+namespace longview::testing {
+
+using models::DecoderFeed;
+using models::DecoderPhase;
+using models::WantedLogits;
+
+namespace {
+
+void Require(bool condition, const char* rule) {
+  if (condition) return;
+  std::fprintf(stderr, "toy decoder: %s\n", rule);
+  std::abort();
+}
+
+uint64_t Mix(uint64_t state) {
+  state = (state ^ state >> 31) * 0x9E3779B97F4A7C15;
+  return state ^ state >> 29;
+}
+
+class ToyCosts final : public models::DecoderCosts {
+ public:
+  double StateBytes(int64_t shared, int64_t longest, int sequences) const override {
+    return 10.0 * (shared + (longest - shared) * sequences) + 100.0 * sequences;
+  }
+  double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override {
+    return 7.0 * prefill_tokens + 3.0 * sequences;
+  }
+  double PrefillSeconds(int64_t t) const override { return 1e-6 * (100 + t); }
+  double DecodeSeconds(int64_t t) const override { return 2e-6 * (100 + t); }
+  double StepSeconds() const override { return 1e-4; }
+};
+
+}  // namespace
+
+class ToySequence final : public models::DecoderSequence {
+ public:
+  ToySequence(ToyDecoder& decoder, std::vector<int32_t> tokens)
+      : decoder_(decoder), tokens_(std::move(tokens)) {
+    ++decoder_.counts()->sequences;
+  }
+  ~ToySequence() override { --decoder_.counts()->sequences; }
+
+  int tokens() const override {
+    Require(!broken_, "a sequence of an unfinished step was used");
+    return static_cast<int>(tokens_.size());
+  }
+
+  std::unique_ptr<models::DecoderSequence> Fork() const override {
+    Require(!broken_, "a sequence of an unfinished step was forked");
+    ++decoder_.counts()->forks;
+    return std::make_unique<ToySequence>(decoder_, tokens_);
+  }
+
+  void Publish() override {
+    const auto granule = static_cast<size_t>(decoder_.options_.granule);
+    std::vector<int32_t> beginning = tokens_;
+    for (beginning.resize(beginning.size() / granule * granule); !beginning.empty();
+         beginning.resize(beginning.size() - granule)) {
+      decoder_.published_.insert(beginning);
+    }
+  }
+
+  // From a step's begin to its end.
+  void set_broken(bool broken) { broken_ = broken; }
+  bool broken() const { return broken_; }
+
+  std::vector<float> Read(const DecoderFeed& feed) {
+    const bool prefill = feed.phase == DecoderPhase::kPrefill;
+    Require(!feed.tokens.empty(), "an empty feed");
+    Require(prefill || feed.tokens.size() == 1, "decoding more than one token");
+    Require(!prefill || tokens_.size() % decoder_.options_.granule == 0,
+            "prefill does not begin with a granule");
+    Require(tokens_.size() + feed.tokens.size() <= static_cast<size_t>(decoder_.max_tokens()),
+            "more tokens than the limit");
+    (prefill ? decoder_.counts()->prefilled : decoder_.counts()->decoded) += feed.tokens.size();
+    std::vector<float> rows;
+    for (size_t i = 0; i < feed.tokens.size(); ++i) {
+      tokens_.push_back(feed.tokens[i]);
+      const bool last = i + 1 == feed.tokens.size();
+      if (feed.wanted == WantedLogits::kAll || (feed.wanted == WantedLogits::kLast && last)) {
+        const std::vector<float> row = ToyLogits(tokens_);
+        rows.insert(rows.end(), row.begin(), row.end());
+      }
+    }
+    return rows;
+  }
+
+ private:
+  ToyDecoder& decoder_;
+  std::vector<int32_t> tokens_;
+  bool broken_ = false;
+};
+
+namespace {
+
+class ToyStep final : public models::DecoderStep {
+ public:
+  ToyStep(std::span<const DecoderFeed> feeds, ToyCounts& counts)
+      : feeds_(feeds.begin(), feeds.end()), rows_(feeds.size()), dropped_(feeds.size()) {
+    ++counts.steps;
+    fails_ = counts.fail.exchange(false);
+    std::set<const models::DecoderSequence*> distinct;
+    for (const DecoderFeed& feed : feeds_) {
+      Require(distinct.insert(feed.sequence).second, "one sequence twice in a step");
+      Require(!Of(feed).broken(), "a sequence of an unfinished step was fed");
+      Of(feed).set_broken(true);
+    }
+  }
+
+  bool Advance() override {
+    if (fails_) {
+      status_ = absl::ResourceExhaustedError("toy decoder: told to fail");
+      return false;
+    }
+    if (++layer_ < 3) return true;
+    for (size_t f = 0; f < feeds_.size(); ++f) {
+      if (dropped_[f]) continue;
+      Of(feeds_[f]).set_broken(false);
+      rows_[f] = Of(feeds_[f]).Read(feeds_[f]);
+    }
+    return false;
+  }
+  void Drop(int feed) override { dropped_[static_cast<size_t>(feed)] = true; }
+  std::span<const float> Logits(int feed) const override {
+    const std::vector<float>& rows = rows_[static_cast<size_t>(feed)];
+    Require(!rows.empty(), "logits that were not wanted");
+    return rows;
+  }
+  absl::Status status() const override { return status_; }
+
+ private:
+  static ToySequence& Of(const DecoderFeed& feed) {
+    return static_cast<ToySequence&>(*feed.sequence);
+  }
+
+  std::vector<DecoderFeed> feeds_;
+  std::vector<std::vector<float>> rows_;
+  std::vector<bool> dropped_;
+  bool fails_ = false;
+  int layer_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace
+
+std::vector<float> ToyLogits(std::span<const int32_t> tokens) {
+  uint64_t state = 1;
+  for (const int32_t id : tokens.last(std::min<size_t>(3, tokens.size()))) {
+    state = Mix(state + static_cast<uint64_t>(id) + 1);
+  }
+  std::vector<float> logits(kToyVocab);
+  for (int id = 0; id < kToyVocab; ++id) {
+    state = Mix(state + static_cast<uint64_t>(id) + 7);
+    const float noise = static_cast<float>(state % 4001) / 1000.0F;
+    const bool letter = (id >= 'a' && id <= 'z') || id == ' ';
+    logits[static_cast<size_t>(id)] = noise + (letter ? 2.0F : id == kToyEnd ? 0.5F : -4.0F);
+  }
+  return logits;
+}
+
+absl::StatusOr<std::vector<int32_t>> ToyCodec::Encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == 0xff) return absl::InvalidArgumentError("byte 0xff is not text");
+    ids.push_back(byte);
+  }
+  return ids;
+}
+
+std::string ToyCodec::Bytes(int32_t id) const {
+  return id >= 0 && id < 256 ? std::string(1, static_cast<char>(id)) : std::string();
+}
+
+ToyDecoder::ToyDecoder(const ToyOptions& options)
+    : options_(options), costs_(std::make_unique<ToyCosts>()) {}
+
+std::unique_ptr<models::DecoderSequence> ToyDecoder::Open(std::span<const int32_t> prompt) {
+  std::vector<int32_t> found;
+  const auto granule = static_cast<size_t>(options_.granule);
+  for (size_t size = granule; size < prompt.size(); size += granule) {
+    std::vector<int32_t> beginning(prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(size));
+    if (published_.count(beginning) == 0) break;
+    found = std::move(beginning);
+  }
+  return std::make_unique<ToySequence>(*this, std::move(found));
+}
+
+std::unique_ptr<models::DecoderStep> ToyDecoder::Begin(std::span<const DecoderFeed> feeds) {
+  return std::make_unique<ToyStep>(feeds, *counts_);
+}
+
+std::vector<int32_t> ToyDecoder::Greedy(std::vector<int32_t> prompt, int tokens) {
+  std::vector<int32_t> generated;
+  while (static_cast<int>(generated.size()) < tokens) {
+    const std::vector<float> logits = ToyLogits(prompt);
+    const int32_t id = models::Best(std::span<const float>(logits));
+    generated.push_back(id);
+    prompt.push_back(id);
+    if (id == kToyEnd) break;
+  }
+  return generated;
+}
+
+}  // namespace longview::testing

@@ -20,14 +20,26 @@ struct EngineCall {
   ModelHandle model;
   CallInfo info;
   absl::Time submitted;
+  bool generates = false;  // In steps; else in a batch.
 
   CallStage stage = CallStage::kPreparing;
-  Reply<Completed> done;  // Null once answered.
+  Reply<Completed> done;                     // Null once answered.
+  std::unique_ptr<GenerationEvents> events;  // Of a generating call; null once answered.
+  int64_t read_tokens = 0;                   // Of its prompt,
+  int64_t sampled_tokens = 0;                // and sampled, so far.
 
   // Of the stage's owner.
   models::Request request;  // Until prepared.
   std::unique_ptr<models::Item> item;
   double prepare_seconds = 0;
+
+  // Of the device's thread, while it generates.
+  std::unique_ptr<models::Generation> generation;
+  std::shared_ptr<models::Document> document;  // That it reads into; null = it answers with text.
+  absl::Time started;
+  absl::Time last_tokens = absl::InfinitePast();
+  double compute_seconds = 0;  // Of the steps it had part in.
+  size_t most_items = 0;       // In one of these.
 
   absl::Time arrival() const {
     return info.arrival == absl::InfinitePast() ? submitted : info.arrival;

@@ -16,7 +16,8 @@ struct EngineImpl::Device {
               [this, &engine](std::span<const Departure> d) { engine.Depart(*this, d); }),
         executor(
             queue, [&engine](const Batch& batch) { return engine.Start(batch); },
-            [this, &engine](BatchResult result) { engine.Finish(*this, std::move(result)); }) {}
+            [this, &engine](BatchResult result) { engine.Finish(*this, std::move(result)); },
+            [this, &engine](StepResult result) { engine.Step(*this, std::move(result)); }) {}
 
   const std::string name;
   DeviceQueue queue;
@@ -28,13 +29,29 @@ inline ModelLabels LabelsOf(const ServedModel& model) { return {model.name, mode
 // What a request holds on to while it waits to be prepared.
 size_t RequestBytes(const models::Request& request);
 
-inline Ticket TicketOf(CallId id, uint32_t model, const CallInfo& info, const models::Cost& cost) {
-  return {.id = id,
-          .model = model,
-          .client = info.client,
-          .seconds = cost.seconds,
-          .bytes = cost.state_bytes + cost.workspace_bytes,
-          .deadline = info.deadline};
+// A model that generates may have other tasks too: the scheduler knows its steps by another id.
+constexpr ModelId kStepsOf = ModelId{1} << 31;
+
+bool Generates(const models::ModelInfo& info, models::Task task);
+
+// `generates` as above says of the request.
+inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, const CallInfo& info,
+                       const models::Cost& cost) {
+  Ticket ticket;
+  ticket.id = id;
+  ticket.model = model.id;
+  ticket.client = info.client;
+  ticket.seconds = cost.seconds;
+  ticket.deadline = info.deadline;
+  if (generates) {
+    ticket.model |= kStepsOf;
+    ticket.bytes = cost.state_bytes;
+    ticket.granule = model.model->info().prefill_granule;
+    ticket.step_seconds = model.model->StepSeconds();
+  } else {
+    ticket.bytes = cost.state_bytes + cost.workspace_bytes;
+  }
+  return ticket;
 }
 
 }  // namespace longview::server

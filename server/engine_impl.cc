@@ -23,6 +23,23 @@ size_t AnswerBytes(const absl::StatusOr<Completed>& answer) {
   return bytes;
 }
 
+RejectReason ReasonOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kQueueFull:
+      return RejectReason::kQueue;
+    case Verdict::kTooLarge:
+    case Verdict::kMemoryFull:
+      return RejectReason::kMemory;
+    default:
+      return RejectReason::kDeadline;
+  }
+}
+
+// What was computed for a running call.
+int64_t SpentTokens(const EngineCall& call) {
+  return call.generates ? call.read_tokens + call.sampled_tokens : call.item->usage().input_tokens;
+}
+
 }  // namespace
 
 EngineImpl::EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics)
@@ -68,26 +85,41 @@ EngineImpl::CallPtr EngineImpl::Free(CallId id) {
   return call;
 }
 
-void EngineImpl::ReplyLater(Reply<Completed> done, absl::Status status) {
-  replies_.Add(
-      [done = std::move(done), status = std::move(status)]() mutable { done(std::move(status)); });
+EngineImpl::Ending EngineImpl::TakeEnding(EngineCall& call) {
+  return {std::exchange(call.done, nullptr), std::move(call.events)};
+}
+
+void EngineImpl::EndLater(Ending ending, absl::StatusOr<Completed> result) {
+  replies_.Add([ending = std::move(ending), result = std::move(result)]() mutable {
+    ending.done(std::move(result));
+  });
+}
+
+void EngineImpl::End(Ending ending, absl::StatusOr<Completed> result) {
+  if (ending.events != nullptr) return EndLater(std::move(ending), std::move(result));
+  ending.done(std::move(result));
 }
 
 CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& info,
                           Reply<Completed> done) {
-  const ModelLabels labels = LabelsOf(*model);
-  Device& device = DeviceOf(*model);
-  const size_t bytes = RequestBytes(request);
   auto call = std::make_unique<EngineCall>();
   call->info = info;
-  call->submitted = clock_.Now();
-  call->request = std::move(request);
-  const uint32_t model_id = model->id;
   call->model = std::move(model);
+  call->done = std::move(done);
+  call->generates = Generates(call->model->model->info(), request.task);
+  return Accept(std::move(call), std::move(request));
+}
+
+CallId EngineImpl::Accept(CallPtr call, Request request) {
+  Device& device = DeviceOf(*call->model);
+  const size_t bytes = RequestBytes(request);
+  call->submitted = clock_.Now();
+  if (request.extend_document) call->document = request.document;
+  call->request = std::move(request);
 
   const auto refuse = [&](RejectReason reason, absl::Status status) {
-    metrics_.Rejected(labels, reason);
-    ReplyLater(std::move(done), std::move(status));
+    metrics_.Rejected(LabelsOf(*call->model), reason);
+    EndLater(TakeEnding(*call), std::move(status));
     return CallId{0};
   };
   std::unique_lock lock(mutex_);
@@ -97,32 +129,20 @@ CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& in
   }
   const CallId id = call->id = ++last_id_;
   const bool added = pool_.Add({.id = id,
-                                .deadline = info.deadline,
+                                .deadline = call->info.deadline,
                                 .bytes = bytes,
                                 .run = [this, id](PreprocessPool::Turn t) { Prepare(id, t); }});
   if (!added) {
     lock.unlock();
     return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
   }
-  call->done = std::move(done);
-  calls_.emplace(id, std::move(call));
-  ModelUse& use = models_.try_emplace(model_id, ModelUse{labels, &device}).first->second;
+  const ModelId model = call->model->id;
+  ModelUse& use =
+      models_.try_emplace(model, ModelUse{LabelsOf(*call->model), &device}).first->second;
   ++use.calls;
-  device.queue.Expect(id, model_id, info.deadline);
+  device.queue.Expect(id, model, call->info.deadline);
+  calls_.emplace(id, std::move(call));
   return id;
-}
-
-// No family this engine runs generates: refused here until continuous steps are scheduled.
-CallId EngineImpl::Generate(ModelHandle, models::Request, const CallInfo&, GenerationEvents,
-                            Reply<Completed> done) {
-  ReplyLater(std::move(done), absl::UnimplementedError("the model does not generate"));
-  return 0;
-}
-
-void EngineImpl::NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) {
-  replies_.Add([model = std::move(model), done = std::move(done)]() mutable {
-    done(model->model->NewDocument());
-  });
 }
 
 void EngineImpl::Prepare(CallId id, PreprocessPool::Turn turn) {
@@ -134,7 +154,7 @@ void EngineImpl::Prepare(CallId id, PreprocessPool::Turn turn) {
       DeviceOf(*call->model).queue.Cancel(id);
       const CallPtr freed = Free(id);
       lock.unlock();
-      if (freed->done) ReplyLater(std::move(freed->done), DrainingError());
+      if (freed->done) EndLater(TakeEnding(*freed), DrainingError());
       return;
     }
   }
@@ -162,17 +182,18 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status) {
     std::optional<RejectReason> rejected;
     if (status.ok() && call.done != nullptr) {
       const Admission admission =
-          queue.Admit(TicketOf(id, call.model->id, call.info, call.item->cost()));
+          queue.Admit(TicketOf(id, *call.model, call.generates, call.info, call.item->cost()));
       if (admission.verdict == Verdict::kAdmitted) {
         call.stage = CallStage::kQueued;
+        if (call.events != nullptr && call.events->on_admitted != nullptr) {
+          replies_.Add([events = call.events.get()] { events->on_admitted(); });
+        }
         // Those another thread has already answered are freed here all the same.
         for (const TicketId other : admission.displaced) displaced.push_back(Free(other));
         retry = absl::Seconds(std::max(0.1, admission.wait_seconds));
       } else {
         status = RefusalError(admission);
-        rejected = admission.verdict == Verdict::kQueueFull  ? RejectReason::kQueue
-                   : admission.verdict == Verdict::kTooLarge ? RejectReason::kMemory
-                                                             : RejectReason::kDeadline;
+        rejected = ReasonOf(admission.verdict);
       }
     } else {
       queue.Cancel(id);
@@ -180,11 +201,11 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status) {
     if (call.stage == CallStage::kPreparing) freed = Free(id);
     if (rejected) metrics_.Rejected(labels, *rejected);
   }
-  if (freed && freed->done) freed->done(std::move(status));
+  if (freed && freed->done) End(TakeEnding(*freed), std::move(status));
   for (CallPtr& other : displaced) {
     if (other == nullptr || other->done == nullptr) continue;
     metrics_.Rejected(LabelsOf(*other->model), RejectReason::kQueue);
-    other->done(DisplacedError(retry));
+    End(TakeEnding(*other), DisplacedError(retry));
   }
 }
 
@@ -262,32 +283,31 @@ void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<C
 }
 
 void EngineImpl::Cancel(CallId id) {
-  Reply<Completed> done;
   CallPtr freed;
   std::lock_guard lock(mutex_);
   EngineCall* call = Find(id);
   if (call == nullptr || call->done == nullptr) return;
-  done = std::exchange(call->done, nullptr);
+  Ending ending = TakeEnding(*call);
   const ModelLabels labels = LabelsOf(*call->model);
   const CancelOutcome outcome = DeviceOf(*call->model).queue.Cancel(id);
   const bool running = outcome == CancelOutcome::kRunning;
   metrics_.Cancelled(labels, running ? CancelStage::kRunning : CancelStage::kQueued);
-  if (running) metrics_.WastedTokens(labels, "cancelled", call->item->usage().input_tokens);
+  if (running) metrics_.WastedTokens(labels, "cancelled", SpentTokens(*call));
   const bool ours =
       call->stage == CallStage::kPreparing ? pool_.Remove(id) : outcome == CancelOutcome::kRemoved;
   if (ours) freed = Free(id);
-  ReplyLater(std::move(done), CancelledError());
+  EndLater(std::move(ending), CancelledError());
 }
 
 void EngineImpl::Depart(Device& device, std::span<const Departure> departures) {
   for (const Departure& departure : departures) {
-    Reply<Completed> done;
+    Ending ending;
     CallPtr freed;
     {
       std::lock_guard lock(mutex_);
       EngineCall* call = Find(departure.id);
       if (call == nullptr) continue;
-      done = std::exchange(call->done, nullptr);
+      ending = TakeEnding(*call);
       const ModelLabels labels = LabelsOf(*call->model);
       if (call->stage == CallStage::kPreparing) {
         if (pool_.Remove(departure.id)) freed = Free(departure.id);
@@ -297,13 +317,16 @@ void EngineImpl::Depart(Device& device, std::span<const Departure> departures) {
           freed = Free(departure.id);
         }
       }
-      if (done != nullptr && departure.was_running) {
-        metrics_.WastedTokens(labels, "deadline", call->item->usage().input_tokens);
-      } else if (done != nullptr) {
-        metrics_.Rejected(labels, RejectReason::kDeadline);
+      if (ending && departure.was_running) {
+        metrics_.WastedTokens(labels, "deadline", SpentTokens(*call));
+      } else if (ending) {
+        metrics_.Rejected(labels,
+                          departure.memory ? RejectReason::kMemory : RejectReason::kDeadline);
       }
     }
-    if (done != nullptr) done(DeadlineError(departure.was_running));
+    if (!ending) continue;
+    End(std::move(ending),
+        departure.memory ? MemoryHeldError() : DeadlineError(departure.was_running));
   }
 }
 
@@ -314,14 +337,14 @@ size_t EngineImpl::calls() const {
 
 void EngineImpl::Shutdown() {
   std::lock_guard one_at_a_time(shutdown_mutex_);
-  std::vector<Reply<Completed>> replies;
+  std::vector<Ending> endings;
   std::vector<CallPtr> freed;
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
     std::vector<CallId> waiting;
     for (const auto& [id, call] : calls_) {
-      if (call->done != nullptr) replies.push_back(std::exchange(call->done, nullptr));
+      if (call->done != nullptr) endings.push_back(TakeEnding(*call));
       const CancelOutcome outcome = DeviceOf(*call->model).queue.Cancel(id);
       if (call->stage == CallStage::kQueued && outcome == CancelOutcome::kRemoved) {
         waiting.push_back(id);
@@ -329,7 +352,7 @@ void EngineImpl::Shutdown() {
     }
     for (const CallId id : waiting) freed.push_back(Free(id));
   }
-  for (Reply<Completed>& done : replies) done(DrainingError());
+  for (Ending& ending : endings) End(std::move(ending), DrainingError());
   pool_.Stop();
   for (const auto& device : devices_) device->executor.Stop();
 }

@@ -78,8 +78,19 @@ class EngineImpl : public Engine {
   Device& DeviceOf(const ServedModel& model) const;
   Device& DeviceNamed(std::string_view name) const;
 
-  // Answers later, on the reply thread.
-  void ReplyLater(Reply<Completed> done, absl::Status status);
+  // How a call ends: whoever takes it answers, once.
+  struct Ending {
+    Reply<Completed> done;
+    std::unique_ptr<GenerationEvents> events;  // Kept until `done` has run.
+    explicit operator bool() const { return done != nullptr; }
+  };
+  static Ending TakeEnding(EngineCall& call);  // Under mutex_.
+  // Answers on the reply thread.
+  void EndLater(Ending ending, absl::StatusOr<Completed> result);
+  // Answers here, unless the call generates: its answer comes after its pieces.
+  void End(Ending ending, absl::StatusOr<Completed> result);
+
+  CallId Accept(std::unique_ptr<EngineCall> call, models::Request request);
 
   // The steps of a call.
   void Prepare(CallId id, PreprocessPool::Turn turn);
@@ -87,14 +98,18 @@ class EngineImpl : public Engine {
   std::vector<EngineCall*> Start(const Batch& batch);
   void Finish(Device& device, BatchResult result);
   void RecordBatch(const BatchResult& result);
+  void Step(Device& device, StepResult result);
+  void RecordStep(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Depart(Device& device, std::span<const Departure> departures);
   void Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
               bool inline_allowed);
+  std::shared_ptr<models::Document> Accounted(Device& device, ModelHandle model,
+                                              std::shared_ptr<models::Document> document);
 
   CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Estimated Judged(const ServedModel& model, const models::Cost& cost,
+  Estimated Judged(const ServedModel& model, bool generates, const models::Cost& cost,
                    const models::ItemUsage& usage) const;
   SchedulerGauges GaugesOf(const ModelLabels& labels) const;
 

@@ -30,6 +30,11 @@ size_t RequestBytes(const models::Request& request) {
   return bytes;
 }
 
+bool Generates(const models::ModelInfo& info, models::Task task) {
+  return info.prefill_granule > 0 &&
+         (task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration);
+}
+
 void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
                           Reply<Estimated> done) {
   if (!request) {
@@ -38,7 +43,7 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
       if (!cost.ok()) return done(RefusalOrInternal(cost.status()));
       models::ItemUsage usage;
       usage.input_tokens = tokens;
-      done(Judged(*model, *cost, usage));
+      done(Judged(*model, /*generates=*/false, *cost, usage));
     });
     return;
   }
@@ -58,17 +63,18 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
                    if (turn == PreprocessPool::Turn::kStopped) return (*reply)(DrainingError());
                    const auto item = Guarded([&] { return model->model->Prepare(request); });
                    if (!item.ok()) return (*reply)(RefusalOrInternal(item.status()));
-                   (*reply)(Judged(*model, (*item)->cost(), (*item)->usage()));
+                   const bool generates = Generates(model->model->info(), request.task);
+                   (*reply)(Judged(*model, generates, (*item)->cost(), (*item)->usage()));
                  }});
   if (added) return;
   replies_.Add(
       [reply, bytes, limit = pool_.max_bytes()] { (*reply)(PoolFullError(bytes, limit)); });
 }
 
-Estimated EngineImpl::Judged(const ServedModel& model, const models::Cost& cost,
+Estimated EngineImpl::Judged(const ServedModel& model, bool generates, const models::Cost& cost,
                              const models::ItemUsage& usage) const {
   const DeviceQueue& queue = DeviceOf(model).queue;
-  const Admission admission = queue.Judge(TicketOf(0, model.id, CallInfo(), cost));
+  const Admission admission = queue.Judge(TicketOf(0, model, generates, CallInfo(), cost));
   Estimated estimated;
   estimated.cost = cost;
   estimated.usage = usage;
@@ -98,13 +104,18 @@ absl::Status EngineImpl::RunOnDevice(std::string_view device,
 
 SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {
   SchedulerGauges sum;
+  sum.inter_token_ceiling_seconds = options_.scheduler.inter_token_seconds;
   std::lock_guard lock(mutex_);
   for (const auto& [id, use] : models_) {
     if (use.labels.model != labels.model || use.labels.version != labels.version) continue;
-    const QueueGauges gauges = use.device->queue.GaugesOf(id);
-    sum.queued_requests += static_cast<double>(gauges.queued_requests);
-    sum.running_requests += static_cast<double>(gauges.running_requests);
-    sum.queued_work_seconds += gauges.queued_seconds;
+    sum.inter_token_ceiling_seconds =
+        std::max(sum.inter_token_ceiling_seconds, use.device->queue.InterTokenCeiling());
+    for (const ModelId part : {id, id | kStepsOf}) {
+      const QueueGauges gauges = use.device->queue.GaugesOf(part);
+      sum.queued_requests += static_cast<double>(gauges.queued_requests);
+      sum.running_requests += static_cast<double>(gauges.running_requests);
+      sum.queued_work_seconds += gauges.queued_seconds;
+    }
   }
   return sum;
 }

@@ -15,10 +15,13 @@ absl::Status Stopped() { return absl::UnavailableError("the server is shutting d
 
 }  // namespace
 
-Executor::Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish)
+Executor::Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish,
+                   StepRunner::OnStepped on_stepped)
     : queue_(queue),
       on_start_(std::move(on_start)),
       on_finish_(std::move(on_finish)),
+      steps_(
+          queue, [this](const Batch& turn) { return on_start_(turn); }, std::move(on_stepped)),
       thread_([this] { Loop(); }) {}
 
 Executor::~Executor() { Stop(); }
@@ -30,10 +33,24 @@ void Executor::Stop() {
 
 void Executor::Loop() {
   while (!queue_.stopped()) {
-    if (const std::optional<Batch> batch = queue_.NextBatch()) RunBatch(*batch);
+    if (const std::optional<Batch> turn = queue_.NextBatch()) {
+      if (turn->kind == TurnKind::kBatch) {
+        RunBatch(*turn);
+      } else {
+        steps_.Run(*turn);
+      }
+    }
+    RunPosted();
     RunExclusives();
   }
-  std::lock_guard lock(mutex_);
+  steps_.EndAll();
+  RunPosted();
+  std::unique_lock lock(mutex_);
+  while (!posted_.empty()) {
+    lock.unlock();
+    RunPosted();
+    lock.lock();
+  }
   ended_ = true;
   for (Exclusive* exclusive : exclusives_) exclusive->result = Stopped();
   exclusives_.clear();
@@ -50,6 +67,27 @@ absl::Status Executor::RunExclusive(absl::AnyInvocable<absl::Status()> task) {
   lock.lock();
   exclusive_changed_.wait(lock, [&] { return exclusive.result.has_value(); });
   return *exclusive.result;
+}
+
+void Executor::Post(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!ended_) {
+      posted_.push_back(std::move(task));
+      task = nullptr;
+    }
+  }
+  if (task != nullptr) return task();
+  queue_.Wake();
+}
+
+void Executor::RunPosted() {
+  std::vector<Task> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(posted_);
+  }
+  for (Task& task : tasks) task();
 }
 
 bool Executor::exclusive() const {
@@ -70,6 +108,17 @@ void Executor::RunExclusives() {
   }
 }
 
+double Executor::LetOthersThrough(double layer_seconds) {
+  const absl::Time start = absl::Now();
+  RunPosted();
+  while (!queue_.stopped()) {
+    const std::optional<Batch> turn = queue_.Interrupt(layer_seconds);
+    if (!turn) break;
+    steps_.Run(*turn);
+  }
+  return SecondsSince(start);
+}
+
 bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted) {
   for (bool more = true; more;) {
     const DeviceQueue::Drops drops = queue_.TakeDrops();
@@ -82,7 +131,9 @@ bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool
       ++result.dropped;
     }
     if (!drops.wanted || queue_.stopped()) return false;
+    const absl::Time start = absl::Now();
     more = run.Advance();
+    if (more) result.interrupted_seconds += LetOthersThrough(SecondsSince(start));
   }
   return true;
 }
@@ -100,7 +151,7 @@ void Executor::RunBatch(const Batch& batch) {
   const absl::Status status = Guarded([&] {
     const std::unique_ptr<models::Run> run = result.calls.front()->model->model->Begin(items);
     const bool completed = RunLayers(*run, result, wanted);
-    result.forward_seconds = SecondsSince(result.started);
+    result.forward_seconds = SecondsSince(result.started) - result.interrupted_seconds;
     const absl::Time taking = absl::Now();
     for (size_t i = 0; completed && i < items.size(); ++i) {
       if (!wanted[i]) continue;

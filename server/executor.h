@@ -1,9 +1,10 @@
-// One device's thread: takes batches from the device's queue, runs them layer by layer, and
+// One device's thread: takes turns from the device's queue, runs them layer by layer, and
 // splits the results.
 //
-// Between two layers it drops items nobody waits for, and stops if nobody is left. Everything
-// that belongs to the device's thread but is not a request (a model's warm-up) goes through
-// RunExclusive, between two batches.
+// Between two layers of a batch it drops items nobody waits for, stops if nobody is left, and lets
+// steps of generating calls through (StepRunner) while the batch waits. Everything that belongs to
+// the device's thread but is not a request goes through RunExclusive, between two turns, if it
+// takes long (a model's warm-up), else through Post.
 // Thread-safe. The queue and the functions given outlive it.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "server/engine_call.h"
 #include "server/scheduler/device_queue.h"
+#include "server/step_runner.h"
 
 namespace longview::server {
 
@@ -31,18 +33,20 @@ struct BatchResult {
   double predicted_seconds = 0;
   double forward_seconds = 0;
   double take_seconds = 0;
+  double interrupted_seconds = 0;  // Of steps that went between its layers.
   int dropped = 0;
 };
 
 class Executor {
  public:
   // Marks the tickets' calls as running and hands them over, in the same order.
-  using OnStart = absl::AnyInvocable<std::vector<EngineCall*>(const Batch&)>;
+  using OnStart = StepRunner::OnStart;
   // Takes the calls back; the device is free for the next batch, and the caller is the
   // device's thread.
   using OnFinish = absl::AnyInvocable<void(BatchResult)>;
 
-  Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish);
+  Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish,
+           StepRunner::OnStepped on_stepped);
   // Stops at the next layer; batches not started are left in the queue.
   ~Executor();
   void Stop();
@@ -53,6 +57,11 @@ class Executor {
   // Whether such a task is running or waiting.
   bool exclusive() const;
 
+  // Runs a short task on the device's thread, soon, and does not wait for it; on the caller's if
+  // the executor has stopped.
+  using Task = absl::AnyInvocable<void()>;
+  void Post(Task task);
+
  private:
   struct Exclusive {
     absl::AnyInvocable<absl::Status()> task;
@@ -61,16 +70,21 @@ class Executor {
 
   void Loop();
   void RunExclusives();
+  void RunPosted();
   void RunBatch(const Batch& batch);
   // Runs the layers; false if it ended early because nobody waits any more.
   bool RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted);
+  // What goes before the next layer of a batch; returns the seconds it took.
+  double LetOthersThrough(double layer_seconds);
 
   DeviceQueue& queue_;
   OnStart on_start_;
   OnFinish on_finish_;
-  mutable std::mutex mutex_;  // Guards the list of exclusive tasks; none runs under it.
+  StepRunner steps_;
+  mutable std::mutex mutex_;  // Guards the lists of tasks; none runs under it.
   std::condition_variable exclusive_changed_;
   std::deque<Exclusive*> exclusives_ ABSL_GUARDED_BY(mutex_);  // Owned by waiting callers.
+  std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

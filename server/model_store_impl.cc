@@ -46,9 +46,12 @@ ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction loa
       metrics_(metrics),
       log_(log),
       reaper_(std::make_unique<TaskThread>()),
-      loader_(std::make_unique<TaskThread>()) {}
+      loader_(std::make_unique<TaskThread>()) {
+  metrics_.SetCacheGauges([this](const ModelLabels& labels) { return CacheOf(labels); });
+}
 
 ModelStoreImpl::~ModelStoreImpl() {
+  metrics_.SetCacheGauges({});
   stopping_ = true;
   loader_.reset();
   Entries entries;
@@ -62,6 +65,13 @@ ModelStoreImpl::~ModelStoreImpl() {
     live_changed_.wait(lock, [this] { return live_ == 0; });
   }
   reaper_.reset();
+}
+
+std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) const {
+  const absl::StatusOr<ModelHandle> handle = Find(labels.model, labels.version);
+  if (!handle.ok() || (*handle)->model->info().prefill_granule == 0) return std::nullopt;
+  const models::CacheUse use = (*handle)->model->cache();
+  return CacheGauges{.used = use.used, .capacity = use.capacity};
 }
 
 absl::Status ModelStoreImpl::Discover() {

@@ -69,6 +69,8 @@ class ModelStoreImpl : public ModelStore {
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
 
+  std::optional<CacheGauges> CacheOf(const ModelLabels& labels) const;
+
   // Brings the entries up to date with the disk; on an error they stay as they are.
   absl::Status Rescan() const;
   // On the loader's thread.

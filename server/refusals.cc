@@ -9,7 +9,7 @@ namespace longview::server {
 namespace {
 
 constexpr absl::Duration kShortRetry = absl::Milliseconds(100);
-constexpr absl::Duration kDrainRetry = absl::Seconds(1);
+constexpr absl::Duration kLongRetry = absl::Seconds(1);
 
 }  // namespace
 
@@ -25,9 +25,15 @@ absl::Status RefusalError(const Admission& admission) {
     case Verdict::kTooLarge:
       return MakeError(absl::StatusCode::kInvalidArgument,
                        absl::StrFormat("the request needs %.0f bytes of memory while it runs; "
-                                       "the device has %.0f",
+                                       "the device has %.0f (cache_bytes)",
                                        need, limit),
                        {"EXCEEDS_MEMORY", std::nullopt, ""});
+    case Verdict::kMemoryFull:
+      return MakeError(absl::StatusCode::kResourceExhausted,
+                       absl::StrFormat("the request needs %.0f bytes of memory while it runs; "
+                                       "open documents leave %.0f (cache_bytes)",
+                                       need, limit),
+                       {"MEMORY_FULL", admission.retry_after, ""});
     default:
       return MakeError(absl::StatusCode::kDeadlineExceeded,
                        absl::StrFormat("the deadline cannot be met: it needs %.3g s, %.3g s of "
@@ -50,6 +56,12 @@ absl::Status DeadlineError(bool was_running) {
                    {"DEADLINE_EXCEEDED", std::nullopt, ""});
 }
 
+absl::Status MemoryHeldError() {
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "documents that were opened while the request waited hold the memory it needs",
+                   {"MEMORY_FULL", kLongRetry, ""});
+}
+
 absl::Status CancelledError() {
   return MakeError(absl::StatusCode::kCancelled, "the client cancelled the call",
                    {"CANCELLED", std::nullopt, ""});
@@ -57,7 +69,7 @@ absl::Status CancelledError() {
 
 absl::Status DrainingError() {
   return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
-                   {"SHUTTING_DOWN", kDrainRetry, ""});
+                   {"SHUTTING_DOWN", kLongRetry, ""});
 }
 
 absl::Status PoolFullError(size_t bytes, size_t limit) {

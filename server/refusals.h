@@ -15,6 +15,9 @@ absl::Status DisplacedError(absl::Duration retry_after);
 // The deadline passed, or came out of reach while the request waited.
 absl::Status DeadlineError(bool was_running);
 
+// It waited for memory that documents hold.
+absl::Status MemoryHeldError();
+
 absl::Status CancelledError();
 absl::Status DrainingError();
 

@@ -59,13 +59,15 @@ class Session {
                            {"commit", kCommit},
                            {"threads", int64_t{config_.threads}},
                            {"backend", models::DescribeBackend()}});
-    const models::LoadOptions options{.dtype = config_.dtype, .device = "cpu"};
+    const models::LoadOptions options{.dtype = config_.dtype,
+                                      .device = "cpu",
+                                      .cache_bytes = static_cast<double>(config_.cache_bytes)};
     Server server(config_, log_, [options](const std::string& directory) {
       return models::LoadModel(directory, options);
     });
     const absl::Status started = server.Start([this](absl::Status warm) {
-      events_.Post({warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed,
-                    std::string(warm.message())});
+      events_.Post(
+          {warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed, std::string(warm.message())});
     });
     if (!started.ok()) return Fail(kFailed, std::string(started.message()));
     return Serve(server);

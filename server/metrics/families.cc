@@ -91,6 +91,9 @@ Families::Families(Registry& r)
       cache_bytes(Gauge(*this, "generation_cache_bytes", "Bytes of generation state in use.")),
       cache_usage(Gauge(*this, "generation_cache_usage_ratio",
                         "Generation state in use over the room there is, 0 to 1.")),
+      inter_token_ceiling(Gauge(*this, "inter_token_ceiling_seconds",
+                                "Longest time between neighbouring tokens that steps are planned "
+                                "for; compare inter_token_latency_seconds.")),
       model_memory(Gauge(*this, "model_memory_bytes", "Resident bytes of a model's weights.")),
       model_load(Gauge(*this, "model_load_seconds", "How long the last load and warm-up took.")),
       model_ready(Gauge(*this, "model_ready", "1 if the model answers requests, else 0.")),

@@ -48,6 +48,7 @@ struct Families {
   Gauges& queued_work;
   Gauges& cache_bytes;
   Gauges& cache_usage;
+  Gauges& inter_token_ceiling;
   Gauges& model_memory;
   Gauges& model_load;
   Gauges& model_ready;

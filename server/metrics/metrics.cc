@@ -1,5 +1,6 @@
 #include "server/metrics/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 #include <tuple>
@@ -41,6 +42,8 @@ struct Series {
       : queue(f.queue_duration.Add(Of(model), SecondsBuckets())),
         batch_tokens(f.batch_tokens.Add(Of(model), TokensBuckets())),
         batch_items(f.batch_items.Add(Of(model), ItemsBuckets())),
+        first_token(f.time_to_first_token.Add(Of(model), SecondsBuckets())),
+        inter_token(f.inter_token_latency.Add(Of(model), SecondsBuckets())),
         ratio(f.predicted_vs_actual.Add(Of(model), RatioBuckets())) {
     for (size_t i = 0; i < kPhases.size(); ++i) {
       compute[i] = &f.compute_duration.Add(With(model, "phase", kPhases[i]), SecondsBuckets());
@@ -48,18 +51,19 @@ struct Series {
     for (size_t i = 0; i < kStages.size(); ++i) {
       cancelled[i] = &f.cancelled.Add(With(model, "stage", kStages[i]));
     }
-    for (const char* kind : kTokenKinds) f.tokens.Add(With(model, "kind", kind));
+    for (size_t i = 0; i < kTokenKinds.size(); ++i) {
+      tokens[i] = &f.tokens.Add(With(model, "kind", kTokenKinds[i]));
+    }
     for (const char* reason : kWasteReasons) f.wasted_tokens.Add(With(model, "reason", reason));
     for (size_t i = 0; i < kRejectReasons.size(); ++i) {
       if (static_cast<RejectReason>(i) == RejectReason::kAuth) continue;
       f.rejected.Add(With(model, "reason", kRejectReasons[i]));
     }
-    f.time_to_first_token.Add(Of(model), SecondsBuckets());
-    f.inter_token_latency.Add(Of(model), SecondsBuckets());
     f.images.Add(Of(model));
     f.pixels.Add(Of(model));
-    for (Families::Gauges* gauge : {&f.queued_requests, &f.running_requests, &f.queued_work,
-                                    &f.cache_bytes, &f.cache_usage, &f.padding}) {
+    for (Families::Gauges* gauge :
+         {&f.queued_requests, &f.running_requests, &f.queued_work, &f.cache_bytes, &f.cache_usage,
+          &f.inter_token_ceiling, &f.padding}) {
       gauge->Add(Of(model));
     }
   }
@@ -67,9 +71,12 @@ struct Series {
   prometheus::Histogram& queue;
   prometheus::Histogram& batch_tokens;
   prometheus::Histogram& batch_items;
+  prometheus::Histogram& first_token;
+  prometheus::Histogram& inter_token;
   prometheus::Histogram& ratio;
   std::array<prometheus::Histogram*, kPhases.size()> compute;
   std::array<prometheus::Counter*, kStages.size()> cancelled;
+  std::array<prometheus::Counter*, kTokenKinds.size()> tokens;
 };
 
 using Key = std::pair<std::string, std::string>;
@@ -126,18 +133,25 @@ class Metrics::Impl {
   // here while it holds them.
   void RefreshGauges() {
     std::function<SchedulerGauges(const ModelLabels&)> read;
+    std::function<std::optional<CacheGauges>(const ModelLabels&)> read_caches;
     std::vector<ModelLabels> loaded;
     {
       absl::ReaderMutexLock lock(&mutex);
       read = read_gauges;
+      read_caches = read_cache_gauges;
       for (const auto& [key, series] : models) loaded.push_back({key.first, key.second});
     }
-    if (!read) return;
     for (const ModelLabels& model : loaded) {
-      const SchedulerGauges now = read(model);
+      const SchedulerGauges now = read ? read(model) : SchedulerGauges{};
       families.queued_requests.Add(Of(model)).Set(now.queued_requests);
       families.running_requests.Add(Of(model)).Set(now.running_requests);
       families.queued_work.Add(Of(model)).Set(now.queued_work_seconds);
+      const std::optional<CacheGauges> cache = read_caches ? read_caches(model) : std::nullopt;
+      if (!cache) continue;
+      families.cache_bytes.Add(Of(model)).Set(cache->used);
+      families.cache_usage.Add(Of(model)).Set(cache->capacity > 0 ? cache->used / cache->capacity
+                                                                  : 0);
+      families.inter_token_ceiling.Add(Of(model)).Set(now.inter_token_ceiling_seconds);
     }
   }
 
@@ -149,6 +163,8 @@ class Metrics::Impl {
   absl::flat_hash_map<Key, std::unique_ptr<Series>> models ABSL_GUARDED_BY(mutex);
   absl::flat_hash_map<RequestKey, prometheus::Histogram*> requests ABSL_GUARDED_BY(mutex);
   std::function<SchedulerGauges(const ModelLabels&)> read_gauges ABSL_GUARDED_BY(mutex);
+  std::function<std::optional<CacheGauges>(const ModelLabels&)> read_cache_gauges
+      ABSL_GUARDED_BY(mutex);
 };
 
 Metrics::Metrics(std::string version, std::string commit, std::string device)
@@ -181,6 +197,11 @@ void Metrics::SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels
   impl_->read_gauges = std::move(read);
 }
 
+void Metrics::SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read) {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->read_cache_gauges = std::move(read);
+}
+
 void Metrics::RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,
                           absl::StatusCode code, double seconds) {
   impl_->RequestHistogram(model, api, method, code).Observe(seconds);
@@ -205,9 +226,31 @@ void Metrics::Batch(const ModelLabels& model, int items, int64_t tokens, double 
   if (actual_seconds > 0) series->ratio.Observe(predicted_seconds / actual_seconds);
 }
 
+void Metrics::Stepped(const ModelLabels& model, const StepNumbers& step) {
+  Series* series = impl_->Find(model);
+  if (!series) return;
+  series->batch_items.Observe(step.items);
+  series->batch_tokens.Observe(static_cast<double>(step.tokens));
+  if (step.predicted_seconds > 0 && step.seconds > 0) {
+    series->ratio.Observe(step.predicted_seconds / step.seconds);
+  }
+  if (step.prefill_seconds > 0) {
+    series->compute[static_cast<size_t>(Phase::kPrefill)]->Observe(step.prefill_seconds);
+  }
+  if (step.decode_seconds > 0) {
+    series->compute[static_cast<size_t>(Phase::kDecode)]->Observe(step.decode_seconds);
+  }
+  for (const double seconds : step.first_tokens) series->first_token.Observe(seconds);
+  for (const double seconds : step.gaps) series->inter_token.Observe(seconds);
+  if (step.generated > 0) Tokens(model, "generated", step.generated);
+}
+
 void Metrics::Tokens(const ModelLabels& model, std::string_view kind, int64_t tokens) {
-  impl_->families.tokens.Add(With(impl_->Known(model), "kind", kind))
-      .Increment(static_cast<double>(tokens));
+  Series* series = impl_->Find(model);
+  const auto known = std::find(kTokenKinds.begin(), kTokenKinds.end(), kind);
+  if (!series || known == kTokenKinds.end()) return;
+  series->tokens[static_cast<size_t>(known - kTokenKinds.begin())]->Increment(
+      static_cast<double>(tokens));
 }
 
 void Metrics::Rejected(const ModelLabels& model, RejectReason reason) {

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -31,6 +33,26 @@ struct SchedulerGauges {
   double queued_requests = 0;
   double running_requests = 0;
   double queued_work_seconds = 0;
+  double inter_token_ceiling_seconds = 0;  // Of generators: what steps are planned for.
+};
+
+// Memory for generation state of a model, bytes; read at scrape time.
+struct CacheGauges {
+  double used = 0;
+  double capacity = 0;
+};
+
+// A step of a generating model, as one sample.
+struct StepNumbers {
+  int items = 0;
+  int64_t tokens = 0;     // Read and sampled.
+  int64_t generated = 0;  // Of these, sampled.
+  double seconds = 0;
+  double predicted_seconds = 0;  // 0 = does not count (calls were dropped on the way).
+  double prefill_seconds = 0;    // Parts of `seconds`.
+  double decode_seconds = 0;
+  std::vector<double> first_tokens;  // Seconds since the arrival of calls that got their first.
+  std::vector<double> gaps;          // Of all other sequences, since their token before.
 };
 
 class Metrics {
@@ -44,6 +66,8 @@ class Metrics {
   void ModelUnloaded(const ModelLabels& model);
   // Replaces the reader; an empty one detaches it (before its owner dies).
   void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
+  // The same for generation state; nothing for models that do not generate.
+  void SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read);
 
   // `api` and `method` are static strings, as in CallInfo.
   void RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,
@@ -52,6 +76,7 @@ class Metrics {
   void Computed(const ModelLabels& model, Phase phase, double seconds);
   void Batch(const ModelLabels& model, int items, int64_t tokens, double predicted_seconds,
              double actual_seconds);
+  void Stepped(const ModelLabels& model, const StepNumbers& step);
   // `kind` is prompt, cached or generated.
   void Tokens(const ModelLabels& model, std::string_view kind, int64_t tokens);
   void Rejected(const ModelLabels& model, RejectReason reason);

@@ -57,19 +57,26 @@ void DeviceQueue::TimerLoop() {
   }
 }
 
+void DeviceQueue::NotifyChanged(std::unique_lock<std::mutex>& lock) {
+  // A notification under the lock would wake a thread only to wait for it.
+  const bool work = idle_ && !scheduler_.running() && scheduler_.HasWork();
+  if (work) idle_ = false;
+  const bool timer = scheduler_.NextExpiry() < timer_at_;
+  lock.unlock();
+  if (work) work_changed_.notify_one();
+  if (timer) timer_changed_.notify_one();
+}
+
 void DeviceQueue::Expect(TicketId id, ModelId model, absl::Time deadline) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   scheduler_.Expect(id, model, deadline);
-  if (scheduler_.NextExpiry() < timer_at_) timer_changed_.notify_one();
+  NotifyChanged(lock);
 }
 
 Admission DeviceQueue::Admit(const Ticket& ticket) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Admission admission = scheduler_.Admit(ticket);
-  if (admission.verdict == Verdict::kAdmitted) {
-    if (!scheduler_.running()) work_changed_.notify_one();
-    if (scheduler_.NextExpiry() < timer_at_) timer_changed_.notify_one();
-  }
+  NotifyChanged(lock);
   return admission;
 }
 
@@ -79,8 +86,10 @@ Admission DeviceQueue::Judge(const Ticket& ticket) const {
 }
 
 CancelOutcome DeviceQueue::Cancel(TicketId id) {
-  std::lock_guard lock(mutex_);
-  return scheduler_.Cancel(id);
+  std::unique_lock lock(mutex_);
+  const CancelOutcome outcome = scheduler_.Cancel(id);
+  NotifyChanged(lock);
+  return outcome;
 }
 
 std::optional<Batch> DeviceQueue::NextBatch() {
@@ -90,11 +99,18 @@ std::optional<Batch> DeviceQueue::NextBatch() {
     if (std::exchange(wake_, false) || stopped_) return std::nullopt;
     if (std::optional<Batch> batch = scheduler_.NextBatch()) {
       // The batch may have made others late.
-      if (scheduler_.NextExpiry() < timer_at_) timer_changed_.notify_one();
+      NotifyChanged(lock);
       return batch;
     }
+    idle_ = true;
     work_changed_.wait(lock);
+    idle_ = false;
   }
+}
+
+std::optional<Batch> DeviceQueue::Interrupt(double layer_seconds) {
+  std::lock_guard lock(mutex_);
+  return scheduler_.Interrupt(layer_seconds);
 }
 
 DeviceQueue::Drops DeviceQueue::TakeDrops() {
@@ -107,14 +123,27 @@ void DeviceQueue::Finish() {
   scheduler_.Finish();
 }
 
+void DeviceQueue::Finish(std::span<const StepOutcome> outcomes) {
+  std::unique_lock lock(mutex_);
+  scheduler_.Finish(outcomes);
+  NotifyChanged(lock);
+}
+
+void DeviceQueue::Hold(uint64_t key, double bytes) {
+  std::unique_lock lock(mutex_);
+  scheduler_.Hold(key, bytes);
+  NotifyChanged(lock);
+}
+
 bool DeviceQueue::HasWork() const {
   std::lock_guard lock(mutex_);
-  return wake_ || stopped_ || scheduler_.waiting();
+  return wake_ || stopped_ || scheduler_.HasWork();
 }
 
 void DeviceQueue::Wake() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   wake_ = true;
+  lock.unlock();
   work_changed_.notify_all();
 }
 
@@ -137,6 +166,11 @@ absl::Duration DeviceQueue::Stalled() const {
 double DeviceQueue::WorkSeconds() const {
   std::lock_guard lock(mutex_);
   return scheduler_.WorkSeconds();
+}
+
+double DeviceQueue::InterTokenCeiling() const {
+  std::lock_guard lock(mutex_);
+  return scheduler_.InterTokenCeiling();
 }
 
 QueueGauges DeviceQueue::GaugesOf(ModelId model) const {

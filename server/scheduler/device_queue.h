@@ -1,7 +1,7 @@
 // The scheduler of one device with a lock around it, a blocking NextBatch for the device's
 // thread, and a timer thread that takes out expired tickets within milliseconds.
 //
-// Thread-safe. NextBatch, TakeDrops and Finish belong to one thread, the executor's.
+// Thread-safe. NextBatch, Between, TakeDrops and Finish belong to one thread, the executor's.
 #pragma once
 
 #include <condition_variable>
@@ -42,7 +42,11 @@ class DeviceQueue {
     bool wanted;  // Whether anybody waits for the rest.
   };
   Drops TakeDrops();
+  // Scheduler::Interrupt: a turn that goes before the next layer of the running batch.
+  std::optional<Batch> Interrupt(double layer_seconds);
   void Finish();
+  void Finish(std::span<const StepOutcome> outcomes);
+  void Hold(uint64_t key, double bytes);
   // Whether NextBatch would return at once.
   bool HasWork() const;
 
@@ -54,6 +58,7 @@ class DeviceQueue {
 
   absl::Duration Stalled() const;
   double WorkSeconds() const;
+  double InterTokenCeiling() const;
   QueueGauges GaugesOf(ModelId model) const;
   QueueGauges Gauges() const;
   size_t remembered() const;
@@ -62,6 +67,8 @@ class DeviceQueue {
   void TimerLoop();
   // Takes out who is expired and reports them with the lock released.
   void ExpireAndReport(std::unique_lock<std::mutex>& lock);
+  // Releases the lock, then wakes whoever has something to do that it does not know of.
+  void NotifyChanged(std::unique_lock<std::mutex>& lock);
 
   const Clock& clock_;
   OnDepartures on_departures_;
@@ -72,6 +79,7 @@ class DeviceQueue {
   std::condition_variable timer_changed_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // NextBatch waits for work.
   bool wake_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

@@ -9,6 +9,7 @@ namespace {
 // The index finds tickets strictly before a time; a timer set to their time must fire after.
 constexpr absl::Duration kTick = absl::Microseconds(1);
 constexpr absl::Duration kMinRetry = absl::Milliseconds(10);
+constexpr absl::Duration kMemoryRetry = absl::Seconds(1);
 
 absl::Duration RetryAfter(double seconds) { return std::max(kMinRetry, absl::Seconds(seconds)); }
 
@@ -18,6 +19,7 @@ Scheduler::Scheduler(const SchedulerOptions& options, const Clock& clock)
     : options_(options),
       clock_(clock),
       line_(options.slack_seconds, options.patience),
+      roster_(options.inter_token_seconds),
       last_progress_(clock.Now()) {}
 
 absl::Time Scheduler::LatestStart(absl::Time deadline, double seconds) {
@@ -53,15 +55,24 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   if (limit > 0 && ticket.bytes > limit) {
     return {Verdict::kTooLarge, 0, std::nullopt, ticket.bytes, limit, {}};
   }
+  if (limit > 0 && ticket.generates() && ticket.bytes > limit - held_) {
+    return {Verdict::kMemoryFull, 0, kMemoryRetry, ticket.bytes, limit - held_, {}};
+  }
 
-  const double until_free = absl::ToDoubleSeconds(EarliestStart(now) - now);
+  const double until_end = absl::ToDoubleSeconds(EarliestStart(now) - now);
+  const double until_free = ticket.generates() ? 0 : until_end;
   const double queued = line_.seconds() - freed;
-  result.wait_seconds = until_free + queued;
+  const double beside = roster_.LeftSeconds() + until_end - until_free;
+  const auto wait_for = [&](double ahead) {
+    // It shares the device with what it does not wait for: at most half of the time is theirs.
+    return ahead + std::min(beside, ahead + ticket.seconds);
+  };
+  result.wait_seconds = wait_for(until_free + queued);
   if (ticket.deadline != absl::InfiniteFuture()) {
     const double available = absl::ToDoubleSeconds(ticket.deadline - now);
     // The order of turns matters only where not all waiting work fits before the deadline.
     const bool roomy = result.wait_seconds + ticket.seconds <= available;
-    if (!roomy) result.wait_seconds = until_free + line_.WorkAhead(ticket, now);
+    if (!roomy) result.wait_seconds = wait_for(until_free + line_.WorkAhead(ticket, now));
     const double need = result.wait_seconds + ticket.seconds;
     if (!roomy && need > available) {
       std::optional<absl::Duration> retry;
@@ -101,22 +112,24 @@ Admission Scheduler::Admit(const Ticket& ticket) {
   for (const TicketId id : result.displaced) RemoveWaiting(id);
 
   const absl::Time now = clock_.Now();
-  if (line_.empty() && !batch_) last_progress_ = now;
+  if (!HasWork() && !running()) last_progress_ = now;
   line_.Add(ticket, now);
-  entries_.emplace(ticket.id,
-                   Entry{Stage::kWaiting, ticket.model, ticket.deadline, ticket.seconds});
+  entries_.emplace(ticket.id, Entry{Stage::kWaiting, ticket.model, ticket.deadline, ticket.seconds,
+                                    ticket.bytes, ticket.generates()});
   if (ticket.deadline != absl::InfiniteFuture()) {
-    latest_starts_.insert({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
+    StartsOf(ticket).insert({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
   }
+  if (ticket.generates()) joins_changed_ = true;
   Count(ticket.model, Stage::kWaiting, ticket.seconds, +1);
   return result;
 }
 
 void Scheduler::RemoveWaiting(TicketId id) {
   const Ticket ticket = line_.Remove(id);
-  latest_starts_.erase({LatestStart(ticket.deadline, ticket.seconds), id});
+  StartsOf(ticket).erase({LatestStart(ticket.deadline, ticket.seconds), id});
   Count(ticket.model, Stage::kWaiting, ticket.seconds, -1);
   entries_.erase(id);
+  joins_changed_ = true;
 }
 
 CancelOutcome Scheduler::Cancel(TicketId id) {
@@ -135,8 +148,12 @@ CancelOutcome Scheduler::Cancel(TicketId id) {
     case Stage::kRunning:
       deadlines_.erase({entry.deadline, id});
       entry.stage = Stage::kDropped;
-      drops_.push_back(id);
-      --running_wanted_;
+      if (entry.generates) {
+        (entry.in_turn ? step_drops_ : leaving_).push_back(id);
+      } else {
+        drops_.push_back(id);
+        --running_wanted_;
+      }
       return CancelOutcome::kRunning;
     case Stage::kDropped:
       break;
@@ -157,6 +174,12 @@ std::vector<Departure> Scheduler::Expire() {
     RemoveWaiting(id);
     departures.push_back({id, false});
   }
+  while (!latest_joins_.empty() && latest_joins_.begin()->first < now) {
+    const TicketId id = latest_joins_.begin()->second;
+    RemoveWaiting(id);
+    departures.push_back({id, false});
+  }
+  for (const TicketId id : std::exchange(starving_, {})) departures.push_back({id, false, true});
   return departures;
 }
 
@@ -168,29 +191,25 @@ absl::Time Scheduler::NextExpiry() const {
     const absl::Time now = clock_.Now();
     next = std::min(next, latest < EarliestStart(now) ? now : latest + kTick);
   }
+  if (!latest_joins_.empty()) next = std::min(next, latest_joins_.begin()->first + kTick);
+  if (!starving_.empty()) next = clock_.Now();
   return next;
 }
 
 void Scheduler::Start(const Ticket& ticket) {
   Entry& entry = entries_.at(ticket.id);
   entry.stage = Stage::kRunning;
-  latest_starts_.erase({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
+  StartsOf(ticket).erase({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
   if (ticket.deadline != absl::InfiniteFuture()) deadlines_.insert({ticket.deadline, ticket.id});
   Count(ticket.model, Stage::kWaiting, ticket.seconds, -1);
   Count(ticket.model, Stage::kRunning, 0, +1);
-  batch_->tickets.push_back(ticket.id);
-  batch_->seconds += ticket.seconds;
-  ++running_wanted_;
 }
 
-std::optional<Batch> Scheduler::NextBatch() {
-  if (batch_) return std::nullopt;
-  const Ticket* first = line_.Next();
-  if (first == nullptr) return std::nullopt;
-
+Batch Scheduler::StartBatch(ModelId model) {
   const absl::Time now = clock_.Now();
-  const ModelId model = first->model;
-  batch_ = Batch{model, {}, 0};
+  batch_.emplace().model = model;
+  // Steps that go between its layers take as long as it does, at most.
+  const double stretch = roster_.empty() ? 1 : 2;
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
   line_.Serve(model, [&](const Ticket& ticket) {
@@ -200,7 +219,7 @@ std::optional<Batch> Scheduler::NextBatch() {
         return WaitingLine::Reply::kStop;
       }
       const double seconds = batch_->seconds + ticket.seconds;
-      const absl::Time end = now + absl::Seconds(seconds);
+      const absl::Time end = now + absl::Seconds(stretch * seconds);
       const bool in_time = end <= std::min(soonest, ticket.deadline);
       const bool fits = options_.memory_bytes <= 0 || bytes + ticket.bytes <= options_.memory_bytes;
       if (seconds > options_.batch_seconds || !in_time || !fits) {
@@ -210,14 +229,21 @@ std::optional<Batch> Scheduler::NextBatch() {
     bytes += ticket.bytes;
     soonest = std::min(soonest, ticket.deadline);
     Start(ticket);
+    batch_->tickets.push_back(ticket.id);
+    batch_->seconds += ticket.seconds;
+    ++running_wanted_;
     return WaitingLine::Reply::kTake;
   });
+  batch_start_ = last_progress_ = now;
   batch_end_ = now + absl::Seconds(batch_->seconds);
-  last_progress_ = now;
-  return batch_;
+  batch_soonest_ = soonest;
+  interrupted_ = longest_layer_ = 0;
+  return *batch_;
 }
 
-std::vector<TicketId> Scheduler::TakeDrops() { return std::exchange(drops_, {}); }
+std::vector<TicketId> Scheduler::TakeDrops() {
+  return std::exchange(step_ ? step_drops_ : drops_, {});
+}
 
 void Scheduler::Finish() {
   for (const TicketId id : batch_->tickets) {
@@ -227,6 +253,11 @@ void Scheduler::Finish() {
     Count(entry.model, entry.stage, 0, -1);
     entries_.erase(it);
   }
+  if (longest_layer_ > 0) {
+    const double whole = std::max(batch_->seconds, longest_layer_);
+    const double share = longest_layer_ / whole;
+    layer_share_ = std::max(share, 0.9 * layer_share_ + 0.1 * share);
+  }
   batch_.reset();
   drops_.clear();
   running_wanted_ = 0;
@@ -234,13 +265,13 @@ void Scheduler::Finish() {
 }
 
 absl::Duration Scheduler::Stalled() const {
-  if (batch_ || line_.empty()) return absl::ZeroDuration();
+  if (running() || !HasWork()) return absl::ZeroDuration();
   return clock_.Now() - last_progress_;
 }
 
 double Scheduler::WorkSeconds() const {
   const absl::Time now = clock_.Now();
-  return line_.seconds() + absl::ToDoubleSeconds(EarliestStart(now) - now);
+  return line_.seconds() + roster_.LeftSeconds() + absl::ToDoubleSeconds(EarliestStart(now) - now);
 }
 
 QueueGauges Scheduler::GaugesOf(ModelId model) const {
@@ -259,8 +290,9 @@ QueueGauges Scheduler::Gauges() const {
 }
 
 size_t Scheduler::remembered() const {
-  return entries_.size() + gauges_.size() + latest_starts_.size() + deadlines_.size() +
-         drops_.size() + line_.size() + line_.remembered();
+  return entries_.size() + gauges_.size() + latest_starts_.size() + latest_joins_.size() +
+         deadlines_.size() + drops_.size() + step_drops_.size() + leaving_.size() +
+         starving_.size() + holds_.size() + roster_.size() + line_.size() + line_.remembered();
 }
 
 }  // namespace longview::server

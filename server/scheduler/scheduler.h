@@ -17,12 +17,22 @@
 //   waiting for the others. A ticket larger than the budget runs alone.
 // * Running tickets that are cancelled or expire are reported by TakeDrops between layers.
 //
-// Continuous generation needs no second scheduler. A turn is then one step: NextBatch grants
-// each running sequence of the model its next token first, and gives what is left of the
-// budget to prefill in whole segments, in the order of WaitingLine::Serve; a grant is a ticket
-// with a number of tokens beside Batch::tickets. A ticket whose work goes on stays running
-// over Finish (which then takes the ids that are done), keeps its bytes, and is charged per
-// step what the step cost, so fairness, deadlines, drops and memory mean the same as here.
+// A generating ticket goes on over many turns:
+//
+//   Admit -> a roster starts it -> steps -> done
+//
+// * It is started when its bytes fit beside those reserved; the bytes stay reserved until it is
+//   over. One that has waited for `patience` is not overtaken by smaller ones. Bytes held for
+//   documents (Hold) leave less for all; a ticket that finds no room beside them alone is refused,
+//   or leaves the queue, instead of waiting for what may never come.
+// * A step takes every sequence's next token and as much of prompts as leaves no token late
+//   (roster.h). Whoever had part in it is charged for what it took, so that clients and models
+//   share the device whether they generate or not: the model that had least goes first.
+// * A running batch is interrupted between layers (Interrupt): for a step of next tokens that
+//   would be late after one more layer, and for full steps until these had as much time as the
+//   batch, unless a deadline in the batch would be missed.
+// * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
+//   next roster.
 //
 // Not thread-safe; DeviceQueue is the shell that is.
 #pragma once
@@ -30,10 +40,12 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "server/scheduler/clock.h"
+#include "server/scheduler/roster.h"
 #include "server/scheduler/ticket.h"
 #include "server/scheduler/waiting_line.h"
 
@@ -49,6 +61,11 @@ struct SchedulerOptions {
   // How far a client or a model may get ahead of others for the sake of deadlines.
   double slack_seconds = 0.1;
   absl::Duration patience = absl::Seconds(10);  // See waiting_line.h.
+  // The longest time between two tokens of a sequence that steps are planned for; longer only
+  // where the machine is too slow for it (Roster::Ceiling), or a layer of another model is.
+  double inter_token_seconds = 0.1;
+  // Generating tickets at a time, over all models.
+  int max_generating = 256;
 };
 
 class Scheduler {
@@ -76,20 +93,39 @@ class Scheduler {
   // When Expire has something to do next, unless something else happens before.
   absl::Time NextExpiry() const;
 
-  // Nothing if nothing waits or a batch runs. REQUIRES: Expire was called just before, so that
-  // all that waits can be done in time.
+  // Nothing if there is nothing to do or a turn runs. REQUIRES: Expire was called just before, so
+  // that all that waits can be done in time.
   std::optional<Batch> NextBatch();
 
-  // Running tickets nobody waits for any more, each reported once.
+  // A step or roster that goes before the next layer of the running batch, whose last layer took
+  // `layer_seconds`. REQUIRES: a batch runs and no other turn.
+  std::optional<Batch> Interrupt(double layer_seconds);
+
+  // Tickets of the turn that runs (the inner one) nobody waits for any more, each reported once.
   std::vector<TicketId> TakeDrops();
   // Whether anybody waits for the running batch.
   bool Wanted() const { return running_wanted_ > 0; }
 
-  // The running batch is over. REQUIRES: one runs.
+  // The running batch is over. REQUIRES: one runs, and nothing interrupts it.
   void Finish();
 
-  bool running() const { return batch_.has_value(); }
+  // The running step or roster is over: what became of each of its tickets, and of a roster's
+  // leaving ones (done).
+  void Finish(std::span<const StepOutcome> outcomes);
+
+  // Sets the bytes that something holds beyond any ticket; 0 = nothing any more.
+  void Hold(uint64_t key, double bytes);
+
+  bool running() const { return batch_.has_value() || step_.has_value(); }
   bool waiting() const { return !line_.empty(); }
+  // Whether NextBatch would find something if no turn ran.
+  bool HasWork() const { return waiting() || !roster_.empty() || !leaving_.empty(); }
+
+  // Seconds between tokens that steps are planned for at present.
+  double InterTokenCeiling() const { return roster_.Ceiling(); }
+  // Bytes of generation state that started tickets reserve, and that are held.
+  double reserved_bytes() const { return reserved_; }
+  double held_bytes() const { return held_; }
 
   // For how long work has waited for a device that did nothing; 0 if it does not.
   absl::Duration Stalled() const;
@@ -109,6 +145,9 @@ class Scheduler {
     ModelId model;
     absl::Time deadline;
     double seconds = 0;
+    double bytes = 0;
+    bool generates = false;
+    bool in_turn = false;  // Generating: in the step or roster that runs.
   };
   using TimeIndex = std::set<std::pair<absl::Time, TicketId>>;
 
@@ -116,8 +155,23 @@ class Scheduler {
   absl::Time EarliestStart(absl::Time now) const;
   static absl::Time LatestStart(absl::Time deadline, double seconds);
   Admission JudgeWithRoom(const Ticket& ticket, double freed) const;
+  TimeIndex& StartsOf(const Ticket& ticket) {
+    return ticket.generates() ? latest_joins_ : latest_starts_;
+  }
   void RemoveWaiting(TicketId id);
   void Start(const Ticket& ticket);
+  Batch StartBatch(ModelId model);
+
+  // The turns of generating tickets; scheduler_steps.cc.
+  bool Fits(const Ticket& ticket) const;
+  std::optional<Batch> NextRoster();
+  std::optional<Batch> PlanStep();
+  std::optional<Batch> BeginStep();
+  Batch FullStep(ModelId model);
+  std::optional<ModelId> ModelWithLeast() const;
+  Batch Begin(Batch turn);
+  void EndGenerating(TicketId id);
+  void ReportStarving();
   void Count(ModelId model, Stage stage, double seconds, int sign);
 
   const SchedulerOptions options_;
@@ -125,13 +179,32 @@ class Scheduler {
   WaitingLine line_;
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;
-  TimeIndex latest_starts_;  // Of waiting tickets.
+  TimeIndex latest_starts_;  // Of waiting tickets that do not generate,
+  TimeIndex latest_joins_;   // and of those that do.
   TimeIndex deadlines_;      // Of expected and running ones.
 
   std::optional<Batch> batch_;  // Running.
-  absl::Time batch_end_;        // Predicted.
+  absl::Time batch_start_;
+  absl::Time batch_end_;      // Predicted.
+  absl::Time batch_soonest_;  // Deadline of its members.
+  double interrupted_ = 0;    // Seconds of turns that went between its layers.
   int running_wanted_ = 0;
-  std::vector<TicketId> drops_;
+  std::vector<TicketId> drops_;  // Of the batch.
+
+  Roster roster_;
+  std::optional<Batch> step_;  // Running: a step or roster, alone or within the batch.
+  absl::Time step_start_;
+  std::vector<TicketId> step_drops_;
+  absl::flat_hash_map<TicketId, Ticket> joining_;  // Being started by the roster that runs.
+  std::vector<TicketId> leaving_;                  // Started, dropped, in no turn.
+  std::vector<TicketId> starving_;  // Left the queue for want of memory; not reported yet.
+  bool joins_changed_ = false;      // Something could have made room for who waits.
+  double reserved_ = 0;
+  double held_ = 0;
+  std::map<uint64_t, double> holds_;
+  // Of a batch, what its longest layer takes; learnt from the batches before.
+  double layer_share_ = 0.1;
+  double longest_layer_ = 0;  // Of the running batch.
   absl::Time last_progress_;
 };
 

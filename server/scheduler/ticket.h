@@ -22,13 +22,36 @@ struct Ticket {
   double bytes = 0;    // Reserved from the start of its batch to the end of its work.
   absl::Time deadline = absl::InfiniteFuture();
   double weight = 1;  // The client's share relative to others.
+
+  // Generating: it goes on over many steps of its model. Facts of that model:
+  int granule = 0;          // Tokens of a prompt are granted in multiples of this; 0 = one batch.
+  double step_seconds = 0;  // Predicted, of a step beyond what its grants add up to.
+  bool generates() const { return granule > 0; }
+};
+
+// What the next step of a generating ticket takes.
+struct StepNeed {
+  int prefill = 0;             // Tokens to read before the next one can be sampled.
+  double prefill_seconds = 0;  // Predicted, per token read.
+  double decode_seconds = 0;   // Predicted, of a token for each of its sequences.
+};
+
+// What became of a ticket in a step, or when it was started.
+struct StepOutcome {
+  TicketId id = 0;
+  bool done = false;  // It is over: finished, failed, or dropped.
+  StepNeed need;      // Unless done.
+  // What it read into: a hold (Scheduler::Hold) that is `hold_bytes` from here on; 0 = none.
+  uint64_t hold = 0;
+  double hold_bytes = 0;
 };
 
 enum class Verdict {
   kAdmitted,
-  kQueueFull,  // Repeat later.
-  kTooLate,    // The deadline cannot be met.
-  kTooLarge,   // `bytes` is more than the device has.
+  kQueueFull,   // Repeat later.
+  kTooLate,     // The deadline cannot be met.
+  kTooLarge,    // `bytes` is more than the device has.
+  kMemoryFull,  // `bytes` is more than open documents leave. Repeat later.
 };
 
 struct Admission {
@@ -43,23 +66,32 @@ struct Admission {
   std::vector<TicketId> displaced;
 };
 
-// A ticket that left because of its deadline.
+// A ticket that left because of its deadline, or because it can have its memory no more.
 struct Departure {
   TicketId id = 0;
   bool was_running = false;
+  bool memory = false;  // Held for documents since it was admitted.
 };
 
-// Work for the device: tickets of one model, in the order they were chosen.
+// A turn of the device: a batch that is computed once; a step of the generating tickets of one
+// model; or a change of who generates, which computes nothing.
+enum class TurnKind { kBatch, kStep, kRoster };
+
 struct Batch {
-  ModelId model = 0;
-  std::vector<TicketId> tickets;
-  double seconds = 0;  // Predicted.
+  ModelId model = 0;              // Of a batch or step.
+  std::vector<TicketId> tickets;  // In the order they were chosen; of a roster: to be started.
+  double seconds = 0;             // Predicted.
+  TurnKind kind = TurnKind::kBatch;
+  // Of a step, beside `tickets`: tokens of its prompt, or 0: the next token of its sequences.
+  std::vector<int> prefill;
+  // Of a roster: generating tickets nobody waits for, to be ended.
+  std::vector<TicketId> leaving;
 };
 
 enum class CancelOutcome {
   kUnknown,  // Never seen, or already gone.
   kRemoved,  // It was waiting; it has left.
-  kRunning,  // It is in the running batch; TakeDrops tells the executor.
+  kRunning,  // It has started; TakeDrops or a roster's `leaving` tells the executor.
 };
 
 struct QueueGauges {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 namespace longview::server {
@@ -21,35 +22,47 @@ void WaitingLine::Add(const Ticket& ticket, absl::Time now) {
   client.seconds += ticket.seconds;
   client.weight = ticket.weight;
   seconds_ += ticket.seconds;
+  generating_ += ticket.generates();
 }
 
-Ticket WaitingLine::Take(TicketId id, bool served) {
+Ticket WaitingLine::TakeFromLine(TicketId id) {
   auto node = entries_.extract(id);
   Ticket ticket = std::move(node.mapped().ticket);
-  if (served) {
-    client_shares_.Charge(ticket.client, ticket.seconds / ticket.weight);
-    model_shares_.Charge(ticket.model, ticket.seconds);
-  }
-
-  const auto it = clients_.find(ticket.client);
-  Client& client = it->second;
+  Client& client = clients_.find(ticket.client)->second;
   Order& line = client.lines.at(ticket.model);
   line.erase({node.mapped().urgency, id});
   if (line.empty()) client.lines.erase(ticket.model);
   client.seconds -= ticket.seconds;
   seconds_ -= ticket.seconds;
-  if (--client.count == 0) {
+  generating_ -= ticket.generates();
+  // What rounding left of the sum must not outlive the tickets.
+  if (entries_.empty()) seconds_ = 0;
+  return ticket;
+}
+
+Ticket WaitingLine::Take(TicketId id, bool served) {
+  Ticket ticket = TakeFromLine(id);
+  if (served) Charge(ticket, ticket.seconds);
+  Leave(ticket);
+  return ticket;
+}
+
+void WaitingLine::Charge(const Ticket& ticket, double seconds) {
+  client_shares_.Charge(ticket.client, seconds / ticket.weight);
+  model_shares_.Charge(ticket.model, seconds);
+}
+
+void WaitingLine::Leave(const Ticket& ticket) {
+  const auto client = clients_.find(ticket.client);
+  if (--client->second.count == 0) {
     client_shares_.Sleep(ticket.client);
-    clients_.erase(it);
+    clients_.erase(client);
   }
   const auto model = model_counts_.find(ticket.model);
   if (--model->second == 0) {
     model_shares_.Sleep(ticket.model);
     model_counts_.erase(model);
   }
-  // What rounding left of the sum must not outlive the tickets.
-  if (entries_.empty()) seconds_ = 0;
-  return ticket;
 }
 
 template <typename Visit>
@@ -61,9 +74,15 @@ void WaitingLine::ForEachInWindow(Visit visit) const {
 }
 
 const Ticket* WaitingLine::Next() const {
+  if (entries_.size() == generating_) return nullptr;
+  // All tickets of a model generate, or none.
+  const auto generates = [this](const Order& line) {
+    return entries_.at(line.begin()->second).ticket.generates();
+  };
   double lowest = std::numeric_limits<double>::infinity();
   ForEachInWindow([&](const std::string&, const Client& client) {
     for (const auto& [model, line] : client.lines) {
+      if (generates(line)) continue;
       lowest = std::min(lowest, model_shares_.TimeOf(model));
     }
   });
@@ -71,7 +90,7 @@ const Ticket* WaitingLine::Next() const {
   bool found = false;
   ForEachInWindow([&](const std::string&, const Client& client) {
     for (const auto& [model, line] : client.lines) {
-      if (model_shares_.TimeOf(model) > lowest + slack_) continue;
+      if (generates(line) || model_shares_.TimeOf(model) > lowest + slack_) continue;
       if (!found || *line.begin() < best) best = *line.begin();
       found = true;
     }
@@ -106,6 +125,30 @@ void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> a
     Take(head.id, /*served=*/true);
     const auto client = clients_.find(head.client);
     if (client != clients_.end()) push_head(head.client, client->second);
+  }
+}
+
+void WaitingLine::Offer(absl::FunctionRef<Reply(const Ticket&)> ask) {
+  if (generating_ == 0) return;
+  using Head = std::tuple<double, absl::Time, TicketId>;  // Lead of the client, urgency.
+  std::set<Head> heads;
+  const auto push_head = [&](const std::string& name, const Client& client, ModelId model) {
+    const auto line = client.lines.find(model);
+    if (line == client.lines.end()) return;
+    const auto& [urgency, id] = *line->second.begin();
+    if (entries_.at(id).ticket.generates()) heads.emplace(Lead(name), urgency, id);
+  };
+  for (const auto& [name, client] : clients_) {
+    for (const auto& [model, line] : client.lines) push_head(name, client, model);
+  }
+  while (!heads.empty()) {
+    const TicketId id = std::get<TicketId>(*heads.begin());
+    heads.erase(heads.begin());
+    const Reply reply = ask(entries_.at(id).ticket);
+    if (reply == Reply::kStop) return;
+    if (reply == Reply::kPass) continue;
+    const Ticket ticket = TakeFromLine(id);
+    push_head(ticket.client, clients_.at(ticket.client), ticket.model);
   }
 }
 

@@ -1,4 +1,5 @@
-// The tickets that wait for one device, and whose turn it is.
+// The tickets that wait for one device, and whose turn it is; also how much everybody had, those
+// included whose work goes on after they left the line.
 //
 // A pick goes from coarse to fine. Clients whose virtual time (see fair_shares.h) is within
 // `slack` seconds of the lowest may be served; of the models these clients wait for, those
@@ -10,6 +11,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -35,7 +37,8 @@ class WaitingLine {
   // Takes a ticket out without charging it. REQUIRES: waiting.
   Ticket Remove(TicketId id) { return Take(id, /*served=*/false); }
 
-  // Whose turn it is; null if nothing waits. Valid until the next change.
+  // Whose turn it is of those that do not generate; null if none waits. Valid until the next
+  // change.
   const Ticket* Next() const;
 
   // Offers tickets of `model` in the order of their turns. Those that `ask` takes leave and are
@@ -43,7 +46,24 @@ class WaitingLine {
   enum class Reply { kTake, kPass, kStop };
   void Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask);
 
+  // Offers generating tickets, of all models and clients: first what Serve would offer, then of
+  // the clients that had more. Those it takes leave the line for work that goes on: they are not
+  // charged, and their client and model keep their place among those that want work.
+  void Offer(absl::FunctionRef<Reply(const Ticket&)> ask);
+  // A step's share of such a ticket's work.
+  void Charge(const Ticket& ticket, double seconds);
+  // Its work is over.
+  void Leave(const Ticket& ticket);
+
+  double ModelTime(ModelId model) const { return model_shares_.TimeOf(model); }
+  // How far the client is ahead of those it may be served with; 0 if it is one of them.
+  double Lead(const std::string& client) const {
+    return std::max(0.0, client_shares_.TimeOf(client) - client_shares_.floor() - slack_);
+  }
+
   const Ticket* Find(TicketId id) const;
+  // REQUIRES: waiting.
+  absl::Time Urgency(TicketId id) const { return entries_.at(id).urgency; }
 
   // Work that would be served before a ticket like this if nothing else came: what its own
   // client has waiting in front of it, and of other clients what is more urgent, as far as
@@ -73,9 +93,10 @@ class WaitingLine {
     std::map<ModelId, Order> lines;  // None empty.
     double seconds = 0;
     double weight = 1;
-    size_t count = 0;
+    size_t count = 0;  // Waiting, or out of the line with work that goes on.
   };
 
+  Ticket TakeFromLine(TicketId id);
   Ticket Take(TicketId id, bool served);
   absl::Time Urgency(const Ticket& ticket, absl::Time now) const;
   double WorkAheadOf(const Client& client, absl::Time urgency) const;
@@ -86,11 +107,12 @@ class WaitingLine {
   const double slack_;
   const absl::Duration patience_;
   absl::flat_hash_map<TicketId, Entry> entries_;
-  std::map<std::string, Client> clients_;  // Those with something waiting.
+  std::map<std::string, Client> clients_;  // Those that want work.
   std::map<ModelId, size_t> model_counts_;
   FairShares<std::string> client_shares_;
   FairShares<ModelId> model_shares_;
   double seconds_ = 0;
+  size_t generating_ = 0;  // Of entries_.
 };
 
 }  // namespace longview::server

@@ -125,7 +125,8 @@ std::optional<Batch> NaiveScheduler::NextBatch() {
   if (batch_end_) return std::nullopt;
   const std::optional<ModelId> model = ChooseModel();
   if (!model) return std::nullopt;
-  Batch batch{*model, {}, 0};
+  Batch batch;
+  batch.model = *model;
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
   std::set<std::string> open = ClientsInWindow();

@@ -101,6 +101,8 @@ class Duel {
       case Verdict::kTooLarge:
         EXPECT_GT(ticket.bytes, options_.memory_bytes);
         break;
+      case Verdict::kMemoryFull:
+        FAIL() << "nothing is held for documents";
       case Verdict::kTooLate:
         // Never refused if even the whole queue in front of it left time enough.
         EXPECT_GT(clock_.Now() + absl::Seconds(real_.WorkSeconds() + ticket.seconds),

@@ -1,0 +1,149 @@
+// Calls that generate: what their steps bring, and the documents they read.
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/engine_device.h"
+#include "server/engine_impl.h"
+#include "server/refusals.h"
+#include "server/surprise.h"
+
+namespace longview::server {
+
+using models::Document;
+
+CallId EngineImpl::Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                            GenerationEvents events, Reply<Completed> done) {
+  auto call = std::make_unique<EngineCall>();
+  call->info = info;
+  call->model = std::move(model);
+  call->done = std::move(done);
+  call->events = std::make_unique<GenerationEvents>(std::move(events));
+  call->generates = Generates(call->model->model->info(), request.task);
+  if (!call->generates) {
+    EndLater(TakeEnding(*call), absl::UnimplementedError("the model does not generate"));
+    return 0;
+  }
+  return Accept(std::move(call), std::move(request));
+}
+
+void EngineImpl::RecordStep(const StepResult& result) {
+  const ModelLabels labels = LabelsOf(*result.shares.front().call->model);
+  if (result.kind == TurnKind::kRoster) {
+    for (const StepShare& share : result.shares) {
+      const EngineCall& call = *share.call;
+      if (share.over && !share.answer) continue;
+      const double waited = absl::ToDoubleSeconds(call.started - call.submitted);
+      if (call.generation) {
+        metrics_.Queued(LabelsOf(*call.model), std::max(0.0, waited - call.prepare_seconds));
+      }
+    }
+    return;
+  }
+  StepNumbers numbers;
+  const absl::Time now = result.started + absl::Seconds(result.seconds);
+  for (const StepShare& share : result.shares) {
+    EngineCall& call = *share.call;
+    numbers.tokens += share.prefill > 0 ? share.prefill : share.sequences;
+    call.read_tokens += share.prefill;
+    call.compute_seconds += result.seconds;
+    call.most_items = std::max(call.most_items, result.shares.size());
+    if (share.sequences == 0 || call.document != nullptr) continue;
+    if (share.answer && share.answer->ok() && (*share.answer)->usage.output_tokens == 0) continue;
+    call.sampled_tokens += share.sequences;
+    numbers.generated += share.sequences;
+    if (call.last_tokens == absl::InfinitePast()) {
+      numbers.first_tokens.push_back(absl::ToDoubleSeconds(now - call.arrival()));
+    } else {
+      const double gap = absl::ToDoubleSeconds(now - call.last_tokens);
+      numbers.gaps.insert(numbers.gaps.end(), static_cast<size_t>(share.sequences), gap);
+    }
+    call.last_tokens = now;
+  }
+  numbers.items = static_cast<int>(result.shares.size());
+  const double predicted = result.prefill_seconds + result.decode_seconds;
+  if (predicted > 0) {
+    numbers.predicted_seconds = predicted + result.shares.front().call->model->model->StepSeconds();
+    numbers.prefill_seconds = result.seconds * result.prefill_seconds / predicted;
+    numbers.decode_seconds = result.seconds * result.decode_seconds / predicted;
+  }
+  numbers.seconds = result.seconds;
+  metrics_.Stepped(labels, numbers);
+}
+
+void EngineImpl::Step(Device&, StepResult result) {
+  struct Pieces {
+    GenerationEvents* events;
+    std::vector<models::Piece> pieces;
+  };
+  std::vector<Pieces> news;
+  std::vector<std::pair<Ending, absl::StatusOr<Completed>>> endings;
+  std::vector<CallPtr> freed;
+  std::lock_guard lock(mutex_);
+  RecordStep(result);
+  const absl::Time now = clock_.Now();
+  for (StepShare& share : result.shares) {
+    EngineCall& call = *share.call;
+    if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr &&
+        call.events->on_pieces != nullptr) {
+      news.push_back({call.events.get(), std::move(share.pieces)});
+    }
+    if (!share.over) continue;
+    if (call.done != nullptr && share.answer) {
+      const ModelLabels labels = LabelsOf(*call.model);
+      absl::StatusOr<Completed> completed = Completed();
+      if (share.answer->ok()) {
+        const models::ItemUsage& usage = (*share.answer)->usage;
+        metrics_.Tokens(labels, "prompt", usage.input_tokens);
+        metrics_.Tokens(labels, "cached", usage.cached_tokens);
+        const double waited = absl::ToDoubleSeconds(call.started - call.submitted);
+        completed = Completed{.answer = **std::move(share.answer),
+                              .queue_seconds = std::max(0.0, waited - call.prepare_seconds),
+                              .compute_seconds = call.compute_seconds,
+                              .total_seconds = absl::ToDoubleSeconds(now - call.arrival()),
+                              .batch_items = static_cast<int>(call.most_items),
+                              .state_bytes = share.state_bytes};
+      } else {
+        completed = share.answer->status();
+        metrics_.WastedTokens(labels, "error", call.read_tokens + call.sampled_tokens);
+      }
+      endings.emplace_back(TakeEnding(call), std::move(completed));
+    }
+    freed.push_back(Free(call.id));
+  }
+  if (news.empty() && endings.empty()) return;
+  // Under the lock, so that nothing of a call comes after its answer: a cancellation, say.
+  replies_.Add([news = std::move(news), endings = std::move(endings)]() mutable {
+    for (Pieces& some : news) some.events->on_pieces(std::move(some.pieces));
+    for (auto& [ending, completed] : endings) ending.done(std::move(completed));
+  });
+}
+
+std::shared_ptr<Document> EngineImpl::Accounted(Device& device, ModelHandle model,
+                                                std::shared_ptr<Document> document) {
+  Document* const raw = document.get();
+  return {raw, [&device, model = std::move(model),
+                document = std::move(document)](Document* key) mutable {
+            device.executor.Post(
+                [&device, key, model = std::move(model), document = std::move(document)]() mutable {
+                  document.reset();
+                  device.queue.Hold(reinterpret_cast<uintptr_t>(key), 0);
+                });
+          }};
+}
+
+void EngineImpl::NewDocument(ModelHandle model, Reply<std::shared_ptr<Document>> done) {
+  Device& device = DeviceOf(*model);
+  device.executor.Post([this, &device, model = std::move(model), done = std::move(done)]() mutable {
+    absl::StatusOr<std::shared_ptr<Document>> made =
+        Guarded([&] { return model->model->NewDocument(); });
+    if (made.ok()) {
+      made = Accounted(device, std::move(model), *std::move(made));
+    } else {
+      made = RefusalOrInternal(made.status());
+    }
+    replies_.Add(
+        [made = std::move(made), done = std::move(done)]() mutable { done(std::move(made)); });
+  });
+}
+
+}  // namespace longview::server

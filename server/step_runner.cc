@@ -1,0 +1,164 @@
+#include "server/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/refusals.h"
+#include "server/surprise.h"
+
+namespace longview::server {
+namespace {
+
+StepOutcome OutcomeOf(const StepShare& share) {
+  StepOutcome outcome;
+  outcome.id = share.call->id;
+  outcome.done = share.over;
+  if (share.call->document != nullptr && share.over) {
+    outcome.hold = reinterpret_cast<uintptr_t>(share.call->document.get());
+    outcome.hold_bytes = share.state_bytes;
+  }
+  if (share.over) return outcome;
+  const models::Generation::Need need = share.call->generation->need();
+  outcome.need = {need.prefill, need.prefill_seconds, need.decode_seconds};
+  return outcome;
+}
+
+}  // namespace
+
+void StepRunner::Run(const Batch& turn) {
+  StepResult result;
+  result.kind = turn.kind;
+  result.started = absl::Now();
+  if (turn.kind == TurnKind::kRoster) {
+    RunRoster(turn, result);
+  } else {
+    RunStep(turn, result);
+  }
+  result.seconds = absl::ToDoubleSeconds(absl::Now() - result.started);
+  std::vector<StepOutcome> outcomes;
+  outcomes.reserve(result.shares.size());
+  for (const StepShare& share : result.shares) outcomes.push_back(OutcomeOf(share));
+  queue_.Finish(outcomes);
+  on_stepped_(std::move(result));
+}
+
+void StepRunner::EndAll() {
+  StepResult result;
+  result.kind = TurnKind::kRoster;
+  result.started = absl::Now();
+  std::vector<EngineCall*> calls;
+  for (const auto& [id, call] : live_) calls.push_back(call);
+  for (EngineCall* call : calls) {
+    StepShare& share = result.shares.emplace_back();
+    share.call = call;
+    share.answer = DrainingError();
+    End(share);
+  }
+  if (!result.shares.empty()) on_stepped_(std::move(result));
+}
+
+void StepRunner::End(StepShare& share) {
+  share.over = true;
+  share.call->generation.reset();
+  if (share.call->document != nullptr) share.state_bytes = share.call->document->state_bytes();
+  live_.erase(share.call->id);
+}
+
+void StepRunner::Collect(StepShare& share) {
+  models::Generation& generation = *share.call->generation;
+  const absl::Status status = Guarded([&] {
+    share.pieces = generation.TakePieces();
+    if (!generation.done()) return absl::OkStatus();
+    absl::StatusOr<models::Answer> answer = generation.Take();
+    if (!answer.ok()) answer = RefusalOrInternal(answer.status());
+    share.answer = std::move(answer);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) share.answer = status;
+  if (share.answer) End(share);
+}
+
+StepShare StepRunner::StartCall(EngineCall& call) {
+  StepShare share;
+  share.call = &call;
+  live_.emplace(call.id, &call);
+  auto started = Guarded([&] { return call.model->model->Start(*call.item); });
+  if (!started.ok()) {
+    share.answer = RefusalOrInternal(started.status());
+    End(share);
+    return share;
+  }
+  call.generation = *std::move(started);
+  call.started = absl::Now();
+  if (call.generation->done()) Collect(share);
+  return share;
+}
+
+void StepRunner::RunRoster(const Batch& turn, StepResult& result) {
+  for (const TicketId id : turn.leaving) {
+    StepShare& share = result.shares.emplace_back();
+    share.call = live_.at(id);
+    End(share);
+  }
+  for (EngineCall* call : on_start_(turn)) result.shares.push_back(StartCall(*call));
+}
+
+bool StepRunner::RunLayers(models::Run& run, const Batch& turn, std::vector<bool>& wanted) {
+  size_t left = wanted.size();
+  for (bool more = true; more;) {
+    for (const TicketId id : queue_.TakeDrops().tickets) {
+      const auto i = static_cast<size_t>(std::find(turn.tickets.begin(), turn.tickets.end(), id) -
+                                         turn.tickets.begin());
+      run.Drop(static_cast<int>(i));
+      wanted[i] = false;
+      --left;
+    }
+    if (left == 0 || queue_.stopped()) return false;
+    more = run.Advance();
+  }
+  return true;
+}
+
+void StepRunner::RunStep(const Batch& turn, StepResult& result) {
+  std::vector<models::StepGrant> grants;
+  models::Model* model = nullptr;
+  for (size_t i = 0; i < turn.tickets.size(); ++i) {
+    EngineCall* call = live_.at(turn.tickets[i]);
+    const models::Generation::Need need = call->generation->need();
+    StepShare& share = result.shares.emplace_back();
+    share.call = call;
+    share.prefill = turn.prefill[i];
+    share.sequences = share.prefill > 0 ? 0 : need.sequences;
+    if (share.prefill > 0) {
+      result.prefill_seconds += share.prefill * need.prefill_seconds;
+      // The last of a prompt brings the first tokens.
+      if (share.prefill == need.prefill) share.sequences = need.sequences;
+    } else {
+      result.decode_seconds += need.decode_seconds;
+    }
+    grants.push_back({call->generation.get(), share.prefill});
+    model = call->model->model.get();
+  }
+  std::vector<bool> wanted(grants.size(), true);
+  bool completed = false;
+  const absl::Status status = Guarded([&] {
+    const std::unique_ptr<models::Run> run = model->BeginStep(grants);
+    completed = RunLayers(*run, turn, wanted);
+    return absl::OkStatus();
+  });
+  for (size_t i = 0; i < grants.size(); ++i) {
+    StepShare& share = result.shares[i];
+    if (wanted[i] && completed && status.ok()) {
+      Collect(share);
+      continue;
+    }
+    share.prefill = share.sequences = 0;
+    result.prefill_seconds = result.decode_seconds = 0;
+    if (wanted[i] && !status.ok()) share.answer = RefusalOrInternal(status);
+    if (wanted[i] && status.ok()) share.answer = DrainingError();  // The queue was stopped.
+    End(share);
+  }
+}
+
+}  // namespace longview::server

@@ -1,0 +1,133 @@
+"""Trains the language model on crops of the training documents.
+
+    python train.py --work DIR [--until STEP] [--cooldown STEPS] [--seed 1] [--threads 1]
+
+Reads DIR/code-lm/train.npz, writes DIR/code-lm/checkpoint.pt every few minutes and goes on from
+it when started again, with the same batches as without the interruption. The learning rate stays
+at its peak after the warm-up, so training may stop anywhere; --cooldown takes the checkpoint
+through STEPS more with a rate that falls to zero, into DIR/code-lm/cooled.pt, which export.py
+reads. SIGTERM ends it after saving. The checkpoint itself stays as it is: training may go on from it, and be cooled again.
+"""
+import argparse
+import dataclasses
+import os
+import pathlib
+import signal
+import time
+
+import torch
+import torch.nn.functional as F
+
+import documents
+import model as architecture
+
+# First step, documents a step, bytes of each: the far memory grows with the texts.
+STAGES = [(0, 4, 512), (1200, 2, 2048), (1700, 2, 4096)]
+MATRIX_RATE, OTHER_RATE, WARMUP = 5e-3, 5e-3, 60
+DECAY, CLIP = 0.01, 1.0
+SAVE_SECONDS = 120
+
+
+def optimizers_of(model):
+    """Muon for the matrices of the layers, AdamW for the embedding, the tables and the vectors."""
+    matrices, others = [], []
+    for name, parameter in model.named_parameters():
+        own = ("proj_", "fc1.weight", "fc2.weight")
+        (matrices if parameter.dim() == 2 and any(o in name for o in own) else others).append(parameter)
+    return [torch.optim.Muon(matrices, lr=MATRIX_RATE, weight_decay=DECAY,
+                             adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(others, lr=OTHER_RATE, betas=(0.9, 0.98), weight_decay=0.0)]
+
+
+def shape(step):
+    return next(stage[1:] for stage in reversed(STAGES) if stage[0] <= step)
+
+
+class Run:
+    """Model, optimizers and the step they are at, on disk as well."""
+
+    def __init__(self, config, seed):
+        torch.manual_seed(seed)
+        self.seed, self.step, self.cooled = seed, 0, 0
+        self.model = architecture.TransformerLS(config).initialize()
+        self.optimizers = optimizers_of(self.model)
+
+    def save(self, path):
+        partial = path.with_suffix(".tmp")
+        torch.save({"model": self.model.state_dict(), "config": dataclasses.asdict(self.model.config),
+                    "optimizers": [o.state_dict() for o in self.optimizers],
+                    "seed": self.seed, "step": self.step, "cooled": self.cooled}, partial)
+        os.replace(partial, path)
+
+    def restore(self, path):
+        saved = torch.load(path)
+        self.model.load_state_dict(saved["model"])
+        for optimizer, state in zip(self.optimizers, saved["optimizers"]):
+            optimizer.load_state_dict(state)
+        self.seed, self.step, self.cooled = saved["seed"], saved["step"], saved["cooled"]
+
+    def advance(self, corpus, share):
+        """One step at `share` of the peak rates; the mean loss of its bytes in bits."""
+        size, length = shape(self.step)
+        ids = torch.from_numpy(corpus.batch(self.seed, self.step, size, length))
+        logits = self.model(ids[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        for optimizer, rate in zip(self.optimizers, (MATRIX_RATE, OTHER_RATE)):
+            for group in optimizer.param_groups:
+                group["lr"] = rate * share
+            optimizer.step()
+            optimizer.zero_grad()
+        self.step += 1
+        return loss.item() / 0.6931
+
+
+def train(run, corpus, path, until, cooldown):
+    started = saved = time.time()
+    losses, seen, stop = [], 0, []
+    signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
+    while not stop and (run.cooled < cooldown if cooldown else run.step < until):
+        share = min(1.0, (run.step + 1) / WARMUP)
+        if cooldown:
+            share *= 1 - run.cooled / cooldown
+            run.cooled += 1
+        seen += shape(run.step)[0] * shape(run.step)[1]
+        losses.append(run.advance(corpus, share))
+        if run.step % 50 == 0:
+            rate = seen / (time.time() - started)
+            print(f"step {run.step}, {shape(run.step - 1)}: {sum(losses) / len(losses):.3f} bits per byte, "
+                  f"{time.time() - started:.0f} s, {time.process_time():.0f} s of CPU, {rate:.0f} bytes/s", flush=True)
+            losses = []
+        if time.time() - saved > SAVE_SECONDS:
+            run.save(path)
+            saved = time.time()
+    run.save(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--until", type=int, default=1 << 40)
+    parser.add_argument("--cooldown", type=int, default=0)
+    parser.add_argument("--compile", action="store_true", help="torch.compile: minutes once, then faster")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    folder = options.work / "code-lm"
+    run = Run(architecture.Config(), options.seed)
+    checkpoint, cooled = folder / "checkpoint.pt", folder / "cooled.pt"
+    path = cooled if options.cooldown else checkpoint
+    if path.exists():
+        run.restore(path)
+    elif checkpoint.exists():
+        run.restore(checkpoint)
+    if options.compile:
+        for layer in run.model.layers:
+            layer.compile(dynamic=False)
+    train(run, documents.Corpus(folder / "train.npz"), path, options.until, options.cooldown)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,8 @@ Reads DIR/code-lm/train.npz, writes DIR/code-lm/checkpoint.pt every few minutes 
 it when started again, with the same batches as without the interruption. The learning rate stays
 at its peak after the warm-up, so training may stop anywhere; --cooldown takes the checkpoint
 through STEPS more with a rate that falls to zero, into DIR/code-lm/cooled.pt, which export.py
-reads. SIGTERM ends it after saving. The checkpoint itself stays as it is: training may go on from it, and be cooled again.
+reads. The checkpoint itself stays as it is: training may go on from it, and be cooled again.
+SIGTERM ends a run after saving.
 """
 import argparse
 import dataclasses
@@ -85,19 +86,17 @@ class Run:
 
 def train(run, corpus, path, until, cooldown):
     started = saved = time.time()
-    losses, seen, stop = [], 0, []
+    losses, stop = [], []
     signal.signal(signal.SIGTERM, lambda *_: stop.append(True))
     while not stop and (run.cooled < cooldown if cooldown else run.step < until):
         share = min(1.0, (run.step + 1) / WARMUP)
         if cooldown:
             share *= 1 - run.cooled / cooldown
             run.cooled += 1
-        seen += shape(run.step)[0] * shape(run.step)[1]
         losses.append(run.advance(corpus, share))
         if run.step % 50 == 0:
-            rate = seen / (time.time() - started)
             print(f"step {run.step}, {shape(run.step - 1)}: {sum(losses) / len(losses):.3f} bits per byte, "
-                  f"{time.time() - started:.0f} s, {time.process_time():.0f} s of CPU, {rate:.0f} bytes/s", flush=True)
+                  f"{time.time() - started:.0f} s, {time.process_time():.0f} s of CPU", flush=True)
             losses = []
         if time.time() - saved > SAVE_SECONDS:
             run.save(path)

@@ -11,6 +11,9 @@ namespace {
 
 constexpr uint64_t kAllKeys = ~uint64_t{0};
 
+// Tiles of no more rows draw blocks into cache ahead of use.
+constexpr int kFewRows = 8;
+
 // Bits [lo, hi) of a word; empty when hi <= lo. Bounds outside 0 .. 64 are clipped.
 uint64_t BitRange(int64_t lo, int64_t hi) {
   lo = std::clamp<int64_t>(lo, 0, 64);
@@ -130,8 +133,12 @@ class TileWalk {
       if (view == View::kNone) continue;
       work.k = source.K(tile_.seq, b, kv_head);
       work.v = source.V(tile_.seq, b, kv_head);
-      if (last && b + 1 == end && (b + 1) * kBlockSlots < job_.plan->sources[span.source].slots) {
-        // Windows slide: the next tile of the head reads the block behind this one's last.
+      const bool within = b + 1 < end && tile_.rows <= kFewRows;
+      const bool behind =
+          last && b + 1 == end && (b + 1) * kBlockSlots < job_.plan->sources[span.source].slots;
+      // Few rows do little with a block: memory sets their pace. And windows slide: the next tile
+      // of the head reads the block behind this one's last.
+      if (within || behind) {
         work.next_k = source.K(tile_.seq, b + 1, kv_head);
         work.next_v = source.V(tile_.seq, b + 1, kv_head);
       }

@@ -16,8 +16,9 @@ bool CacheStep::Append(Group group, CacheSequence* sequence, std::span<const int
   KERNEL_CHECK(sequence->cache_ == cache_ && !ids.empty());
   const int64_t before = sequence->tokens();
   const int64_t after = before + static_cast<int64_t>(ids.size());
-  if (group == kDecode) {
-    KERNEL_CHECK(!prefilling_ && ids.size() == 1);
+  if (group != kPrefill) {
+    KERNEL_CHECK(!prefilling_ && before / kBlockSlots == (after - 1) / kBlockSlots);
+    KERNEL_CHECK(group == kResume || ids.size() == 1);
   } else {
     KERNEL_CHECK(before % kBlockSlots == 0);
     prefilling_ = true;
@@ -35,7 +36,7 @@ bool CacheStep::Append(Group group, CacheSequence* sequence, std::span<const int
     AddPlaces(list, cache_->shape().Slots(i, before), cache_->shape().Slots(i, after),
               &part.places);
   }
-  if (group == kPrefill && sequence->prefilled_ == before) sequence->prefilled_ = after;
+  if (group != kDecode && sequence->prefilled_ == before) sequence->prefilled_ = after;
   sequence->ids_.insert(sequence->ids_.end(), ids.begin(), ids.end());
   return true;
 }

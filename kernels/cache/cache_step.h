@@ -38,8 +38,9 @@ struct CacheTable {
 
 class CacheStep {
  public:
-  // Prefill and decode are separate calls of a model, with separate rows.
-  enum Group : int { kPrefill = 0, kDecode = 1 };
+  // Separate calls of a model, with separate rows. kResume is prefill that begins inside a block and
+  // ends there or at its border; it goes the way of kDecode.
+  enum Group : int { kPrefill = 0, kDecode = 1, kResume = 2 };
 
   explicit CacheStep(ProjectionCache* cache);
   ~CacheStep() { End(); }
@@ -50,12 +51,12 @@ class CacheStep {
   // what falls out of reach. sequence->tokens() counts them at once.
   //
   // False: no memory, which cannot happen to who reserved SequenceBytes; the sequence must be
-  // destroyed. REQUIRES: in one step every decode Append comes before any prefill Append, and a
-  // sequence occurs once. kDecode: one id. kPrefill: sequence->tokens() is a multiple of
-  // kBlockSlots.
+  // destroyed. REQUIRES: in one step every kPrefill Append comes after all others, and a
+  // sequence occurs once. kDecode: one id. kResume: all ids belong into the window's open block.
+  // kPrefill: sequence->tokens() is a multiple of kBlockSlots.
   bool Append(Group group, CacheSequence* sequence, std::span<const int32_t> ids);
 
-  // What attention reads: kDecode: the strip with this step's rows; kPrefill: the window without
+  // What attention reads: kDecode, kResume: the strip with this step's rows; kPrefill: the window without
   // and all other strips with them.
   const CacheTable& table(Group group, int strip) const { return parts_[group][strip].table; }
 
@@ -82,7 +83,7 @@ class CacheStep {
                  std::vector<CachePlace>* places) const;
 
   ProjectionCache* cache_;
-  std::array<std::vector<Part>, 2> parts_;  // [group][strip]
+  std::array<std::vector<Part>, 3> parts_;  // [group][strip]
   std::vector<int32_t> pinned_;  // Window blocks that prefill dropped and may still read.
   BlockList before_;             // Scratch of Append.
   bool prefilling_ = false;

@@ -120,7 +120,8 @@ void ProjectionCache::Write(int strip, int layer, std::span<const CachePlace> pl
   const auto* v = static_cast<const std::byte*>(rows.v);
   const auto size = static_cast<int64_t>(SizeOf(rows.dtype));
   // A unit of work is one head of a run of places in one block: who clears a block is who writes
-  // into it.
+  // into it. The number of threads is asked for once: inside the region it may read as another.
+  const int threads = pool.threads();
   RunOnThreads(pool, [&](int thread) {
     int64_t unit = 0;
     for (size_t begin = 0, end = 0; begin < places.size(); begin = end) {
@@ -128,7 +129,7 @@ void ProjectionCache::Write(int strip, int layer, std::span<const CachePlace> pl
       while (end < places.size() && places[end].block == block) ++end;
       if (block < 0) continue;
       for (int head = 0; head < layout_.kv_heads(); ++head) {
-        if (unit++ % pool.threads() != thread) continue;
+        if (unit++ % threads != thread) continue;
         std::byte* to_k = KeyBlock(strip, layer, block, head);
         std::byte* to_v = ValueBlock(strip, layer, block, head);
         if (places[begin].slot == 0 && end - begin < kBlockSlots) {

@@ -39,6 +39,7 @@ std::vector<double> As(const TensorView& tensor) {
 std::vector<double> Doubles(const TensorView& tensor) {
   if (tensor.dtype == DType::kF64) return As<double>(tensor);
   if (tensor.dtype == DType::kF32) return As<float>(tensor);
+  if (tensor.dtype == DType::kI64) return As<int64_t>(tensor);
   std::fprintf(stderr, "golden case: %s has an unexpected type\n", tensor.name.c_str());
   std::abort();
 }
@@ -77,8 +78,11 @@ std::vector<int64_t> GoldenCase::Integers(const std::string& name) const {
 }
 
 std::vector<double> GoldenCase::Expected(const std::string& name) const {
-  const TensorView* tensor = expected_->Find(name + ".f64");
-  if (tensor == nullptr) tensor = expected_->Find(name);
+  return ExpectedExactly(Expects(name + ".f64") ? name + ".f64" : name);
+}
+
+std::vector<double> GoldenCase::ExpectedExactly(const std::string& name) const {
+  const TensorView* tensor = expected_->Find(name);
   if (tensor == nullptr) {
     std::fprintf(stderr, "golden case: nothing expected for %s\n", name.c_str());
     std::abort();

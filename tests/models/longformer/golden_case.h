@@ -27,6 +27,8 @@ class GoldenCase {
   std::vector<int64_t> Integers(const std::string& name) const;
   // The double-precision run where the case has one, else the fp32 one.
   std::vector<double> Expected(const std::string& name) const;
+  // The tensor of exactly this name.
+  std::vector<double> ExpectedExactly(const std::string& name) const;
   bool Expects(const std::string& name) const { return expected_->Find(name) != nullptr; }
 
   // input_ids.N with its masks; items counts N.

@@ -1,0 +1,66 @@
+#include "models/transformer_ls/cost.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace longview::models {
+
+double LinearWork(const LsLmConfig& config) {
+  const double width = config.width;
+  return config.layers * (width * (4 * width + config.columns()) + 2 * width * config.intermediate);
+}
+
+double AttentionWork(const LsLmConfig& config, int64_t t) {
+  return 3.0 * config.layers * config.width * static_cast<double>(VisibleKeys(config, t));
+}
+
+double RowWork(const LsLmConfig& config) {
+  return config.layers * (8.0 * config.width + config.intermediate + config.columns());
+}
+
+double LsCosts::StateBytes(int64_t shared, int64_t longest, int sequences) const {
+  return static_cast<double>(shape_.SequenceBytes(shared, longest, sequences));
+}
+
+// At the end of the longest text, where a step reads most.
+double LsCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
+  std::vector<LsRun> runs;
+  const std::vector<int32_t> ids(static_cast<size_t>(std::max<int64_t>(prefill_tokens, 1)));
+  if (prefill_tokens > 0) {
+    LsRun& run = runs.emplace_back();
+    run.ids = std::span(ids).first(static_cast<size_t>(prefill_tokens));
+    run.start = std::max<int64_t>(0, max_tokens_ - prefill_tokens) / kernels::kBlockSlots *
+                kernels::kBlockSlots;
+    run.wanted = 1;
+  }
+  for (int i = 0; i < sequences; ++i) {
+    LsRun& run = runs.emplace_back();
+    run.group = kernels::CacheStep::kDecode;
+    run.ids = std::span(ids).first(1);
+    run.start = max_tokens_ - 1;
+    run.wanted = 1;
+  }
+  const LsPassLayout layout = LsPass::LayOut(context_, std::move(runs));
+  // Two results of one panel are alive at a time: the expanded one and what follows it.
+  const LsLmConfig& config = *context_.config;
+  const int64_t widest =
+      std::max(3 * config.width + config.columns(), config.intermediate + config.width);
+  const int64_t panels =
+      kPanelRows * std::max<int64_t>(widest, config.vocab) * ElementBytes(context_.compute);
+  const double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
+  return static_cast<double>(LsPass::ScratchBytes(context_, layout)) + static_cast<double>(panels) +
+         logits;
+}
+
+double LsCosts::PrefillSeconds(int64_t t) const {
+  const LsLmConfig& config = *context_.config;
+  return LinearWork(config) * rates_.linear_seconds +
+         AttentionWork(config, t) * rates_.prefill_attention + RowWork(config) * rates_.row_seconds;
+}
+
+double LsCosts::DecodeSeconds(int64_t t) const {
+  const LsLmConfig& config = *context_.config;
+  return AttentionWork(config, t) * rates_.decode_attention + RowWork(config) * rates_.row_seconds;
+}
+
+}  // namespace longview::models

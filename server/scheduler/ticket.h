@@ -39,8 +39,8 @@ struct StepNeed {
 // What became of a ticket in a step, or when it was started.
 struct StepOutcome {
   TicketId id = 0;
-  bool done = false;  // It is over: finished, failed, or dropped.
-  StepNeed need;      // Unless done.
+  bool done = false;   // It is over: finished, failed, or dropped.
+  StepNeed need = {};  // Unless done.
   // What it read into: a hold (Scheduler::Hold) that is `hold_bytes` from here on; 0 = none.
   uint64_t hold = 0;
   double hold_bytes = 0;

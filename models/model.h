@@ -215,7 +215,9 @@ struct Answer {
 // What an item costs. Bytes are exact, seconds a calibrated prediction.
 struct Cost {
   double seconds = 0;
-  double state_bytes = 0;      // Held from admission to the end (generation).
+  // Held from admission to the end (generation). Continuing a document: beside what the document
+  // holds itself; reading into one: what it grows by.
+  double state_bytes = 0;
   double workspace_bytes = 0;  // Scratch while it runs alone.
 };
 
@@ -253,8 +255,9 @@ class Generation {
 
   // What its next step would do, and what that would cost beside others.
   struct Need {
-    int prefill = 0;             // Tokens to read before the next token can be sampled.
-    int sequences = 0;           // That take one token each in a step without prefill.
+    int prefill = 0;  // Tokens to read before the next token can be sampled.
+    // That take one token each: in the next step, or once the prompt is read.
+    int sequences = 0;
     double prefill_seconds = 0;  // Predicted, per token read.
     double decode_seconds = 0;   // Predicted, of one token for each sequence.
   };
@@ -299,7 +302,9 @@ class Model {
   // ---- Generators (prefill_granule > 0); others refuse with UNIMPLEMENTED. ----
 
   // A generation for an admitted item, whose state bytes are the caller's to reserve until it is
-  // destroyed. Finds what the cache already holds of the prompt. On the executor's thread.
+  // destroyed. Finds what the cache already holds of the prompt. It may be done at once (a short
+  // piece of a document). On the executor's thread. FAILED_PRECONDITION if the item's document
+  // was read into since Prepare, or a piece of it was not read to its end.
   // REQUIRES: the item is this model's and outlives the generation.
   virtual absl::StatusOr<std::unique_ptr<Generation>> Start(const Item& item);
 

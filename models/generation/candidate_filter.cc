@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "models/generation/row_math.h"
+
 namespace longview::models {
 namespace {
 
@@ -23,21 +25,56 @@ double Entropy(const std::vector<Candidate>& kept, double total) {
 
 }  // namespace
 
-void CandidateFilter::Load(std::span<const double> scores) {
-  constexpr double kBanned = -std::numeric_limits<double>::infinity();
+bool CandidateFilter::neutral() const {
+  return settings_.top_k == 0 && settings_.top_p >= 1 && settings_.min_p <= 0 &&
+         settings_.typical_p >= 1 && settings_.epsilon_cutoff <= 0 && settings_.eta_cutoff <= 0;
+}
+
+// Drops what is below the best `count`; scores equal to the last of them stay.
+void CandidateFilter::TrimTo(size_t count) {
+  if (count >= kept_.size()) return;
+  const auto last = kept_.begin() + static_cast<ptrdiff_t>(count - 1);
+  std::nth_element(kept_.begin(), last, kept_.end(), Better);
+  const double threshold = last->score;
+  std::erase_if(kept_, [=](const Candidate& c) { return c.score < threshold; });
+}
+
+// The scores that are not banned, with top-k those among the k best. Returns false if one is
+// broken.
+bool CandidateFilter::Load(std::span<const double> scores) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const size_t limit = settings_.top_k > 0
+                           ? std::max(static_cast<size_t>(settings_.top_k), min_keep_)
+                           : scores.size();
+  size_t trim_at = 2 * limit;
+  double least = -kInfinity;
   kept_.clear();
   for (size_t id = 0; id < scores.size(); ++id) {
-    if (scores[id] == kBanned) continue;
-    kept_.push_back({scores[id] / settings_.temperature, 0, static_cast<int32_t>(id)});
+    const double score = scores[id];
+    if (!(score < kInfinity)) return false;
+    if (score < least || score == -kInfinity) continue;
+    kept_.push_back({score, 0, static_cast<int32_t>(id)});
+    if (kept_.size() < trim_at) continue;
+    TrimTo(limit);
+    least = std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
+              return a.score < b.score;
+            })->score;
+    trim_at = kept_.size() + limit;
   }
-  const auto broken = [](const Candidate& c) { return !std::isfinite(c.score); };
-  if (std::any_of(kept_.begin(), kept_.end(), broken)) kept_.clear();
+  TrimTo(limit);
+  for (Candidate& candidate : kept_) candidate.score /= settings_.temperature;
+  return true;
 }
 
 void CandidateFilter::Weigh() {
   double best = -std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : kept_) best = std::max(best, candidate.score);
-  for (Candidate& candidate : kept_) candidate.weight = std::exp(candidate.score - best);
+  exponents_.resize(kept_.size());
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    exponents_[i] = static_cast<float>(kept_[i].score - best);
+  }
+  Exponentials(exponents_, exponents_);
+  for (size_t i = 0; i < kept_.size(); ++i) kept_[i].weight = exponents_[i];
 }
 
 double CandidateFilter::TotalWeight() const {
@@ -54,20 +91,17 @@ void CandidateFilter::SortBest(size_t count) {
   std::sort(kept_.begin(), kept_.begin() + count, Better);
 }
 
-void CandidateFilter::KeepTopK() {
-  if (settings_.top_k == 0) return;
-  const size_t k = std::max(static_cast<size_t>(settings_.top_k), min_keep_);
-  if (k >= kept_.size()) return;
-  std::nth_element(kept_.begin(), kept_.begin() + (k - 1), kept_.end(), Better);
-  const double threshold = kept_[k - 1].score;
-  std::erase_if(kept_, [=](const Candidate& c) { return c.score < threshold; });
-}
-
 // A token goes if those above it already have the mass; few are above the cut, so the best are
 // sorted in growing parts.
 void CandidateFilter::KeepTopP() {
   if (settings_.top_p >= 1) return;
-  const double wanted = settings_.top_p * TotalWeight();
+  const double total = TotalWeight();
+  const double wanted = settings_.top_p * total;
+  if (min_keep_ == 1) {
+    // All of these together have less than the mass that goes.
+    const double negligible = (1 - settings_.top_p) * total / (2.0 * kept_.size());
+    std::erase_if(kept_, [=](const Candidate& c) { return c.weight < negligible; });
+  }
   for (size_t sorted = 64;; sorted *= 8) {
     SortBest(sorted);
     double above = 0;
@@ -128,10 +162,9 @@ void CandidateFilter::KeepAbove(double cutoff, bool by_entropy) {
 }
 
 std::span<const Candidate> CandidateFilter::Keep(std::span<const double> scores) {
-  Load(scores);
-  KeepTopK();
-  Weigh();
+  if (!Load(scores)) kept_.clear();
   if (kept_.empty()) return kept_;
+  Weigh();
   KeepTopP();
   KeepMinP();
   KeepTypical();

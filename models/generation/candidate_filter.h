@@ -26,15 +26,18 @@ class CandidateFilter {
   CandidateFilter(const GenerationSettings& settings, int min_keep)
       : settings_(settings), min_keep_(static_cast<size_t>(min_keep)) {}
 
+  // Whether it keeps every token.
+  bool neutral() const;
+
   // Those left, in an order that depends on the scores alone; empty if every score is -infinity
   // or one is NaN or +infinity. Valid until the next call.
   std::span<const Candidate> Keep(std::span<const double> scores);
 
  private:
-  void Load(std::span<const double> scores);
+  bool Load(std::span<const double> scores);
+  void TrimTo(size_t count);
   void Weigh();
   void SortBest(size_t count);
-  void KeepTopK();
   void KeepTopP();
   void KeepMinP();
   void KeepTypical();
@@ -45,6 +48,7 @@ class CandidateFilter {
   const size_t min_keep_;
   std::vector<Candidate> kept_;
   std::vector<Candidate> by_distance_;
+  std::vector<float> exponents_;
 };
 
 }  // namespace longview::models

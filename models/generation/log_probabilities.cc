@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+
+#include "models/generation/row_math.h"
 
 namespace longview::models {
 
@@ -18,10 +19,8 @@ struct Norm {
 };
 
 Norm NormOf(std::span<const float> logits) {
-  const float largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(double{logit} - largest);
-  return {largest, std::log(sum)};
+  const float largest = FindPeak(logits).value;
+  return {largest, std::log(SumOfExponentials(logits, largest))};
 }
 
 }  // namespace
@@ -45,13 +44,17 @@ TokenReport ReportToken(std::span<const float> logits, int32_t id, int count,
   TokenReport report;
   report.own = entry(id);
   if (count == 0) return report;
-  std::vector<int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto end = order.begin() + std::min<size_t>(count, order.size());
-  std::partial_sort(order.begin(), end, order.end(), [&](int32_t a, int32_t b) {
+  const auto better = [&](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
-  for (auto token = order.begin(); token != end; ++token) report.top.push_back(entry(*token));
+  };
+  std::vector<int32_t> best;
+  for (int32_t token = 0; token < static_cast<int32_t>(logits.size()); ++token) {
+    const bool full = static_cast<int>(best.size()) == count;
+    if (full && !(logits[token] > logits[best.back()])) continue;
+    if (full) best.pop_back();
+    best.insert(std::upper_bound(best.begin(), best.end(), token, better), token);
+  }
+  for (const int32_t token : best) report.top.push_back(entry(token));
   return report;
 }
 

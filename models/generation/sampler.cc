@@ -1,46 +1,69 @@
 #include "models/generation/sampler.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "models/generation/counter_random.h"
+#include "models/generation/row_math.h"
 
 namespace longview::models {
 
 absl::StatusOr<int32_t> Sampler::Choose(std::span<const float> logits, const TokenHistory& history,
                                         int sample) {
-  const auto not_a_number = [](auto score) { return std::isnan(score); };
-  if (!settings_.remove_invalid && std::any_of(logits.begin(), logits.end(), not_a_number)) {
+  const RowPeak peak = FindPeak(logits);
+  if (!settings_.remove_invalid && !peak.valid) {
     return absl::InternalError("the model's logits are not numbers");
   }
-  if (!settings_.sample && processors_.neutral()) return Best(logits);
+  if (!settings_.sample && processors_.neutral()) return peak.id;
   scores_.assign(logits.begin(), logits.end());
   processors_.Apply(history, scores_);
-  const int32_t best = Best(std::span<const double>(scores_));
-  // With every token banned greedy search takes the first, as HuggingFace does.
-  if (!settings_.sample) return best;
-  if (scores_[best] == -std::numeric_limits<double>::infinity()) {
+  // The first of equal ones; with every token banned greedy search takes the first of all, as
+  // HuggingFace does.
+  const auto best = std::max_element(scores_.begin(), scores_.end());
+  if (!settings_.sample) return static_cast<int32_t>(best - scores_.begin());
+  if (*best == -std::numeric_limits<double>::infinity()) {
     return absl::InvalidArgumentError("the options leave no token to generate");
   }
-  return Draw(sample, history.tokens() - history.prompt());
+  if (!(*best < std::numeric_limits<double>::infinity())) {
+    return absl::InternalError("the model's logits are not finite");
+  }
+  const double uniform = Uniform(settings_.seed, static_cast<uint32_t>(sample),
+                                 static_cast<uint32_t>(history.tokens() - history.prompt()));
+  return filter_.neutral() ? DrawFromAll(*best, uniform) : Draw(filter_.Keep(scores_), uniform);
 }
 
-absl::StatusOr<int32_t> Sampler::Draw(int sample, int step) {
-  const std::span<const Candidate> kept = filter_.Keep(scores_);
-  if (kept.empty()) return absl::InternalError("the model's logits are not finite");
+int32_t Sampler::Draw(std::span<const Candidate> kept, double uniform) const {
   double total = 0;
   for (const Candidate& candidate : kept) total += candidate.weight;
-  double left =
-      total * Uniform(settings_.seed, static_cast<uint32_t>(sample), static_cast<uint32_t>(step));
+  double left = total * uniform;
+  int32_t last = kept[0].id;  // Of those that can be drawn: rounding may leave it a rest.
   for (const Candidate& candidate : kept) {
+    if (candidate.weight <= 0) continue;
+    last = candidate.id;
     left -= candidate.weight;
-    if (left < 0) return candidate.id;
+    if (left < 0) break;
   }
-  // Rounding left a rest: it belongs to the last that could be drawn.
-  const auto last = std::find_if(kept.rbegin(), kept.rend(),
-                                 [](const Candidate& candidate) { return candidate.weight > 0; });
-  return last->id;
+  return last;
+}
+
+int32_t Sampler::DrawFromAll(double best, double uniform) {
+  const double factor = 1 / settings_.temperature;
+  weights_.resize(scores_.size());
+  for (size_t id = 0; id < scores_.size(); ++id) {
+    weights_[id] = static_cast<float>((scores_[id] - best) * factor);
+  }
+  Exponentials(weights_, weights_);
+  double total = 0;
+  for (const float weight : weights_) total += weight;
+  double left = total * uniform;
+  size_t last = 0;
+  for (size_t id = 0; id < weights_.size(); ++id) {
+    if (weights_[id] <= 0) continue;
+    last = id;
+    left -= weights_[id];
+    if (left < 0) break;
+  }
+  return static_cast<int32_t>(last);
 }
 
 }  // namespace longview::models

@@ -1,4 +1,4 @@
-// Chooses the next token of one sequence from its scores.
+// Chooses the next token of one sequence from its logits.
 // Not thread-safe: keeps its buffer between calls.
 #pragma once
 
@@ -14,16 +14,6 @@
 
 namespace longview::models {
 
-// The highest score; the lowest id among equal ones. REQUIRES: not empty.
-template <typename Score>
-int32_t Best(std::span<const Score> scores) {
-  size_t best = 0;
-  for (size_t id = 1; id < scores.size(); ++id) {
-    if (scores[id] > scores[best]) best = id;
-  }
-  return static_cast<int32_t>(best);
-}
-
 class Sampler {
  public:
   // Both are borrowed.
@@ -38,12 +28,14 @@ class Sampler {
                                  int sample);
 
  private:
-  absl::StatusOr<int32_t> Draw(int sample, int step);
+  int32_t Draw(std::span<const Candidate> kept, double uniform) const;
+  int32_t DrawFromAll(double best, double uniform);
 
   const GenerationSettings& settings_;
   const LogitsProcessors& processors_;
   CandidateFilter filter_;
   std::vector<double> scores_;
+  std::vector<float> weights_;
 };
 
 }  // namespace longview::models

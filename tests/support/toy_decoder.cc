@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "models/generation/sampler.h"
+#include "models/generation/row_math.h"
 
 namespace longview::testing {
 
@@ -203,7 +203,7 @@ std::vector<int32_t> ToyDecoder::Greedy(std::vector<int32_t> prompt, int tokens)
   std::vector<int32_t> generated;
   while (static_cast<int>(generated.size()) < tokens) {
     const std::vector<float> logits = ToyLogits(prompt);
-    const int32_t id = models::Best(std::span<const float>(logits));
+    const int32_t id = models::FindPeak(logits).id;
     generated.push_back(id);
     prompt.push_back(id);
     if (id == kToyEnd) break;

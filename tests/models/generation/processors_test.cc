@@ -1,13 +1,17 @@
 // Single processors and filters, on the vectors of the LED specification and by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "models/generation/candidate_filter.h"
 #include "models/generation/counter_random.h"
 #include "models/generation/logits_processors.h"
+#include "models/generation/row_math.h"
 #include "models/generation/sampler.h"
 
 namespace longview::models {
@@ -237,6 +241,77 @@ TEST(Sampler, SaysWhenNothingIsLeft) {
   EXPECT_EQ(sampler.Choose(logits, history, 0).status().code(), absl::StatusCode::kInvalidArgument);
   const std::vector<float> broken = {std::nanf(""), 2};
   EXPECT_EQ(sampler.Choose(broken, history, 0).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(RowMath, PeakIsTheFirstLargest) {
+  std::minstd_rand random(3);
+  for (const size_t size : {1, 2, 15, 16, 17, 100, 257}) {
+    std::vector<float> row(size);
+    for (float& x : row) x = static_cast<float>(random() % 50) - 25;
+    const auto want = std::max_element(row.begin(), row.end());
+    const RowPeak peak = FindPeak(row);
+    EXPECT_EQ(peak.id, want - row.begin());
+    EXPECT_EQ(peak.value, *want);
+    EXPECT_TRUE(peak.valid);
+    row[random() % size] = std::nanf("");
+    EXPECT_FALSE(FindPeak(row).valid);
+  }
+}
+
+TEST(RowMath, ExponentialsAreExact) {
+  std::vector<float> x, out(40000);
+  for (int i = 0; i < 40000; ++i) x.push_back(-87.0F + 0.0022F * static_cast<float>(i));
+  Exponentials(x, out);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_NEAR(out[i] / std::exp(double{x[i]}), 1, 3e-7) << x[i];
+  }
+  const std::vector<float> low = {-88, -std::numeric_limits<float>::infinity()};
+  Exponentials(low, std::span(out).first(2));
+  EXPECT_EQ(out[0], 0);
+  EXPECT_EQ(out[1], 0);
+  double sum = 0;
+  const std::vector<float> row = {1, 3, -2, 0.5, 2};
+  for (const float value : row) sum += std::exp(double{value} - 3);
+  EXPECT_NEAR(SumOfExponentials(row, 3), sum, 1e-6);
+}
+
+TEST(Filter, TopKOfManyIsThatOfASort) {
+  std::minstd_rand random(5);
+  GenerationSettings settings;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<double> scores(3000);
+    for (double& score : scores) score = static_cast<double>(random() % 700);
+    settings.top_k = 1 + static_cast<int>(random() % 200);
+    std::vector<double> sorted = scores;
+    std::sort(sorted.rbegin(), sorted.rend());
+    const double threshold = sorted[static_cast<size_t>(settings.top_k) - 1];
+    std::vector<int32_t> want;
+    for (size_t id = 0; id < scores.size(); ++id) {
+      if (scores[id] >= threshold) want.push_back(static_cast<int32_t>(id));
+    }
+    EXPECT_EQ(Kept(settings, scores), want);
+  }
+}
+
+TEST(Filter, TopPOfManyIsThatOfASort) {
+  std::minstd_rand random(6);
+  std::normal_distribution<double> normal(0, 3);
+  GenerationSettings settings;
+  for (const double top_p : {0.2, 0.7, 0.95, 0.999}) {
+    std::vector<double> scores(5000);
+    for (double& score : scores) score = normal(random);
+    settings.top_p = top_p;
+    std::vector<int32_t> order(scores.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return scores[a] > scores[b]; });
+    double total = 0, above = 0;
+    for (const double score : scores) total += std::exp(score);
+    size_t kept = 0;
+    for (; kept < order.size() && above < top_p * total; ++kept) {
+      above += std::exp(scores[static_cast<size_t>(order[kept])]);
+    }
+    EXPECT_NEAR(static_cast<double>(Kept(settings, scores).size()), static_cast<double>(kept), 1);
+  }
 }
 
 // Known answers of the reference implementation (Random123, kat_vectors).

@@ -37,8 +37,8 @@ def encode(source, target):
             offsets.append(offsets[-1] + len(header) + len(body))
             members.append(index)
     names = [f"{package} {language}" for package, language in sorted(groups)]
-    numpy.savez(target, data=numpy.frombuffer(b"".join(data), numpy.uint8), offsets=offsets,
-                headers=headers, groups=members, names=names)
+    numpy.savez_compressed(target, data=numpy.frombuffer(b"".join(data), numpy.uint8), offsets=offsets,
+                           headers=headers, groups=members, names=names)
     print(f"{target}: {len(members)} files, {len(groups)} groups, {offsets[-1] / 1e6:.1f} MB")
 
 

@@ -40,7 +40,7 @@ def model_bits(model, data, far):
 def trained_on(work, saved):
     """The bytes of all batches up to the checkpoint's step, in order."""
     corpus = documents.Corpus(work / "code-lm" / "train.npz")
-    rows = [corpus.batch(saved["seed"], step, *train.shape(step)).ravel()
+    rows = [corpus.batch(saved["seed"], step, *train.shape(step, saved["widen"])).ravel()
             for step in range(saved["step"])]
     ids = numpy.concatenate(rows)
     return ids[ids < 256].astype(numpy.uint8)
@@ -91,7 +91,7 @@ def main():
     results = {"code-lm": far.mean(), "code-lm, window only": near.mean(), **compressors(texts)}
     cooled = options.work / "code-lm" / "cooled.pt"
     if cooled.exists():
-        saved = torch.load(cooled)
+        saved = torch.load(cooled, map_location="cpu")
         data = trained_on(options.work, saved)
         print(f"trained on {len(data) / 1e6:.2f} MB in {saved['step']} steps")
         for order in NGRAM_ORDERS:

@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, default=ZOO)
     options = parser.parse_args()
-    saved = torch.load(options.work / "code-lm" / "cooled.pt")
+    saved = torch.load(options.work / "code-lm" / "cooled.pt", map_location="cpu")
     model = architecture.TransformerLS(architecture.Config(**saved["config"]))
     model.load_state_dict(saved["model"])
     tensors = {"decoder.model." + name: tensor.half().contiguous()

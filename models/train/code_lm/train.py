@@ -1,16 +1,20 @@
 """Trains the language model on crops of the training documents.
 
     python train.py --work DIR [--until STEP] [--cooldown STEPS] [--seed 1] [--threads 1]
+                    [--compile] [--device cpu] [--config JSON] [--widen 1]
 
 Reads DIR/code-lm/train.npz, writes DIR/code-lm/checkpoint.pt every few minutes and goes on from
 it when started again, with the same batches as without the interruption. The learning rate stays
 at its peak after the warm-up, so training may stop anywhere; --cooldown takes the checkpoint
 through STEPS more with a rate that falls to zero, into DIR/code-lm/cooled.pt, which export.py
 reads. The checkpoint itself stays as it is: training may go on from it, and be cooled again.
-SIGTERM ends a run after saving.
+SIGTERM ends a run after saving. --config changes the sizes of model.Config and --widen multiplies
+the documents of a step, for a GPU; a checkpoint knows both, and they count for a new one only.
 """
 import argparse
 import dataclasses
+import json
+import math
 import os
 import pathlib
 import signal
@@ -23,7 +27,7 @@ import documents
 import model as architecture
 
 # First step, documents a step, bytes of each: the far memory grows with the texts.
-STAGES = [(0, 4, 512), (1200, 2, 2048), (1700, 2, 4096)]
+STAGES = [(0, 4, 512), (1200, 2, 4096)]
 MATRIX_RATE, OTHER_RATE, WARMUP = 5e-3, 5e-3, 60
 DECAY, CLIP = 0.01, 1.0
 SAVE_SECONDS = 120
@@ -40,37 +44,43 @@ def optimizers_of(model):
             torch.optim.AdamW(others, lr=OTHER_RATE, betas=(0.9, 0.98), weight_decay=0.0)]
 
 
-def shape(step):
-    return next(stage[1:] for stage in reversed(STAGES) if stage[0] <= step)
+def shape(step, widen):
+    """Documents and bytes of each."""
+    size, length = next(stage[1:] for stage in reversed(STAGES) if stage[0] <= step)
+    return size * widen, length
 
 
 class Run:
     """Model, optimizers and the step they are at, on disk as well."""
 
-    def __init__(self, config, seed):
+    def __init__(self, config, seed, widen, device):
         torch.manual_seed(seed)
-        self.seed, self.step, self.cooled = seed, 0, 0
-        self.model = architecture.TransformerLS(config).initialize()
+        self.seed, self.widen, self.step, self.cooled = seed, widen, 0, 0
+        self.device = device
+        self.model = architecture.TransformerLS(config).initialize().to(device)
         self.optimizers = optimizers_of(self.model)
+
+    @classmethod
+    def restored(cls, path, device):
+        saved = torch.load(path, map_location=device)
+        run = cls(architecture.Config(**saved["config"]), saved["seed"], saved["widen"], device)
+        run.model.load_state_dict(saved["model"])
+        for optimizer, state in zip(run.optimizers, saved["optimizers"]):
+            optimizer.load_state_dict(state)
+        run.step, run.cooled = saved["step"], saved["cooled"]
+        return run
 
     def save(self, path):
         partial = path.with_suffix(".tmp")
         torch.save({"model": self.model.state_dict(), "config": dataclasses.asdict(self.model.config),
-                    "optimizers": [o.state_dict() for o in self.optimizers],
-                    "seed": self.seed, "step": self.step, "cooled": self.cooled}, partial)
+                    "optimizers": [o.state_dict() for o in self.optimizers], "seed": self.seed,
+                    "widen": self.widen, "step": self.step, "cooled": self.cooled}, partial)
         os.replace(partial, path)
-
-    def restore(self, path):
-        saved = torch.load(path)
-        self.model.load_state_dict(saved["model"])
-        for optimizer, state in zip(self.optimizers, saved["optimizers"]):
-            optimizer.load_state_dict(state)
-        self.seed, self.step, self.cooled = saved["seed"], saved["step"], saved["cooled"]
 
     def advance(self, corpus, share):
         """One step at `share` of the peak rates; the mean loss of its bytes in bits."""
-        size, length = shape(self.step)
-        ids = torch.from_numpy(corpus.batch(self.seed, self.step, size, length))
+        rows = corpus.batch(self.seed, self.step, *shape(self.step, self.widen))
+        ids = torch.from_numpy(rows).to(self.device)
         logits = self.model(ids[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         loss.backward()
@@ -81,7 +91,7 @@ class Run:
             optimizer.step()
             optimizer.zero_grad()
         self.step += 1
-        return loss.item() / 0.6931
+        return loss.item() / math.log(2)
 
 
 def train(run, corpus, path, until, cooldown):
@@ -95,8 +105,8 @@ def train(run, corpus, path, until, cooldown):
             run.cooled += 1
         losses.append(run.advance(corpus, share))
         if run.step % 50 == 0:
-            print(f"step {run.step}, {shape(run.step - 1)}: {sum(losses) / len(losses):.3f} bits per byte, "
-                  f"{time.time() - started:.0f} s, {time.process_time():.0f} s of CPU", flush=True)
+            print(f"step {run.step}, {shape(run.step - 1, run.widen)}: "
+                  f"{sum(losses) / len(losses):.3f} bits per byte, {time.time() - started:.0f} s, {time.process_time():.0f} s of CPU", flush=True)
             losses = []
         if time.time() - saved > SAVE_SECONDS:
             run.save(path)
@@ -112,16 +122,20 @@ def main():
     parser.add_argument("--compile", action="store_true", help="torch.compile: minutes once, then faster")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--config", type=json.loads, default={})
+    parser.add_argument("--widen", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    torch.backends.cuda.matmul.allow_tf32 = True
     folder = options.work / "code-lm"
-    run = Run(architecture.Config(), options.seed)
     checkpoint, cooled = folder / "checkpoint.pt", folder / "cooled.pt"
     path = cooled if options.cooldown else checkpoint
-    if path.exists():
-        run.restore(path)
-    elif checkpoint.exists():
-        run.restore(checkpoint)
+    found = [file for file in (path, checkpoint) if file.exists()]
+    if found:
+        run = Run.restored(found[0], options.device)
+    else:
+        run = Run(architecture.Config(**options.config), options.seed, options.widen, options.device)
     if options.compile:
         for layer in run.model.layers:
             layer.compile(dynamic=False)

@@ -3,7 +3,11 @@
 #include <utility>
 
 #include "server/api/context.h"
+#include "server/api/document_upload.h"
+#include "server/api/generate.h"
+#include "server/api/generation_call.h"
 #include "server/api/infer.h"
+#include "server/api/infer_stream.h"
 #include "server/api/metadata.h"
 #include "server/api/model_service.h"
 #include "server/api/repository.h"
@@ -18,10 +22,16 @@ class Api::Impl {
   ApiContext context;
 };
 
-Api::Api(ModelStore& store, Engine& engine, Lifecycle& lifecycle, Metrics& metrics, Log& log,
-         ApiOptions options)
-    : impl_(new Impl{ApiContext{
-          store, engine, lifecycle, {store, metrics, log}, metrics, {}, std::move(options)}}) {}
+Api::Api(ModelStore& store, Engine& engine, Documents& documents, Lifecycle& lifecycle,
+         Metrics& metrics, Log& log, ApiOptions options)
+    : impl_(new Impl{ApiContext{store,
+                                engine,
+                                documents,
+                                lifecycle,
+                                {store, metrics, log},
+                                metrics,
+                                {},
+                                std::move(options)}}) {}
 
 Api::~Api() = default;
 
@@ -73,6 +83,29 @@ Api::Pending Api::Estimate(const CallInfo& info, const longview::v1::EstimateReq
                            Reply<longview::v1::EstimateResponse> reply) {
   RunEstimate(impl_->context, info, request, std::move(reply));
   return nullptr;
+}
+
+std::unique_ptr<GenerateStream> Api::Generate(const CallInfo& info,
+                                              const longview::v1::GenerateRequest& request,
+                                              absl::AnyInvocable<void()> on_ready) {
+  return StartGenerate(impl_->context, info, request, std::move(on_ready));
+}
+
+std::shared_ptr<DocumentUpload> Api::OpenDocument(const CallInfo& info) {
+  return std::make_shared<DocumentUpload>(impl_->context, info);
+}
+
+absl::StatusOr<longview::v1::Document> Api::CloseDocument(
+    const CallInfo& info, const longview::v1::CloseDocumentRequest& request) {
+  return longview::server::CloseDocument(impl_->context, info, request);
+}
+
+absl::StatusOr<ModelHandle> Api::FindGenerator(std::string_view name) {
+  return longview::server::FindGenerator(impl_->context, name, "");
+}
+
+Api::Pending Api::RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink) {
+  return StartGeneration(impl_->context, info, std::move(job), std::move(sink));
 }
 
 absl::Status Api::RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
@@ -184,6 +217,12 @@ void Api::RepositoryModelUnload(const inference::RepositoryModelUnloadRequest& r
 Api::Pending Api::Infer(const CallInfo& info, const inference::ModelInferRequest& request,
                         Reply<inference::ModelInferResponse> reply) {
   return RunInfer(impl_->context, info, request, std::move(reply));
+}
+
+std::unique_ptr<InferStream> Api::StreamInfer(const CallInfo& info,
+                                              const inference::ModelInferRequest& request,
+                                              absl::AnyInvocable<void()> on_ready) {
+  return StartInferStream(impl_->context, info, request, std::move(on_ready));
 }
 
 }  // namespace longview::server

@@ -17,7 +17,9 @@
 #include "longview/v1/models.pb.h"
 #include "longview/v1/text.pb.h"
 #include "longview/v1/vision.pb.h"
+#include "server/api/answer_stream.h"
 #include "server/call.h"
+#include "server/documents.h"
 #include "server/engine.h"
 #include "server/lifecycle.h"
 #include "server/log/log.h"
@@ -25,6 +27,9 @@
 #include "server/model_store.h"
 
 namespace longview::server {
+
+using GenerateStream = AnswerStream<longview::v1::GenerateResponse>;
+using InferStream = AnswerStream<inference::ModelStreamInferResponse>;
 
 // Limits and switches the API enforces.
 struct ApiOptions {
@@ -38,11 +43,15 @@ struct ApiOptions {
 // Thread-safe; Cancel may come at any time, also before the call has submitted anything.
 class PendingCall;
 
+class DocumentUpload;  // server/api/document_upload.h
+struct GenerationJob;  // server/api/generation_call.h
+struct GenerationSink;
+
 // Thread-safe. Borrowed collaborators outlive it.
 class Api {
  public:
-  Api(ModelStore& store, Engine& engine, Lifecycle& lifecycle, Metrics& metrics, Log& log,
-      ApiOptions options);
+  Api(ModelStore& store, Engine& engine, Documents& documents, Lifecycle& lifecycle,
+      Metrics& metrics, Log& log, ApiOptions options);
   ~Api();
 
   // One metric sample and one log line. Returns the status to answer with: the given one, but
@@ -67,8 +76,22 @@ class Api {
   Pending Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
                    Reply<longview::v1::EstimateResponse> reply);
 
-  // Generation, documents and images: no family this server loads has these tasks, so the
-  // answer is NOT_FOUND for an unknown model, else UNIMPLEMENTED naming what the model does.
+  // Streams. `on_ready` as in PieceFlow; it may run inside the call. Whoever drops the stream
+  // before its end cancels it first.
+  std::unique_ptr<GenerateStream> Generate(const CallInfo& info,
+                                           const longview::v1::GenerateRequest& request,
+                                           absl::AnyInvocable<void()> on_ready);
+  std::shared_ptr<DocumentUpload> OpenDocument(const CallInfo& info);
+  absl::StatusOr<longview::v1::Document> CloseDocument(
+      const CallInfo& info, const longview::v1::CloseDocumentRequest& request);
+
+  // ---- Generation for APIs whose messages are no protobuf (OpenAI's). ----
+  // The generator of that name; "" = the only one. UNIMPLEMENTED if the model does not generate.
+  absl::StatusOr<ModelHandle> FindGenerator(std::string_view name);
+  Pending RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink);
+
+  // Images: no family this server loads has these tasks, so the answer is NOT_FOUND for an
+  // unknown model, else UNIMPLEMENTED naming what the model does.
   absl::Status RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
                           models::Task task);
 
@@ -100,6 +123,10 @@ class Api {
   // (binary_data and its kin) are the transport's and unknown here.
   Pending Infer(const CallInfo& info, const inference::ModelInferRequest& request,
                 Reply<inference::ModelInferResponse> reply);
+  // One request of ModelStreamInfer; on_ready as above.
+  std::unique_ptr<InferStream> StreamInfer(const CallInfo& info,
+                                           const inference::ModelInferRequest& request,
+                                           absl::AnyInvocable<void()> on_ready);
 
   const ApiOptions& options() const;
   ModelStore& store() const;

@@ -56,6 +56,10 @@ bool HasTask(const models::ModelInfo& info, models::Task task) {
          std::find(info.tasks.begin(), info.tasks.end(), task) != info.tasks.end();
 }
 
+bool Generates(models::Task task) {
+  return task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration;
+}
+
 models::Task ClassificationTask(const models::ModelInfo& info, bool has_pair) {
   const bool pairs = HasTask(info, models::Task::kTextPairClassification);
   const bool single = HasTask(info, models::Task::kTextClassification);
@@ -88,6 +92,17 @@ absl::Status WithParam(const absl::Status& status) {
   }
   detail.param = message.substr(0, end);
   return MakeError(status.code(), message, detail);
+}
+
+absl::Status Renamed(const absl::Status& status, FieldNames names) {
+  const std::string message(status.message());
+  for (const auto& [from, to] : names) {
+    if (!message.starts_with(from) || message.substr(from.size(), 1) != ":") continue;
+    ErrorDetail detail = GetErrorDetail(status);
+    if (detail.param == from) detail.param = to;
+    return MakeError(status.code(), std::string(to).append(message.substr(from.size())), detail);
+  }
+  return status;
 }
 
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status) {

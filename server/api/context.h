@@ -1,14 +1,17 @@
 // What the files of server/api share: the collaborators of one Api object.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "server/api/api.h"
 #include "server/api/call_recorder.h"
 #include "server/api/pending_call.h"
 #include "server/api/statistics.h"
+#include "server/documents.h"
 
 namespace longview::server {
 
@@ -16,6 +19,7 @@ namespace longview::server {
 struct ApiContext {
   ModelStore& store;
   Engine& engine;
+  Documents& documents;
   Lifecycle& lifecycle;
   CallRecorder recorder;
   Metrics& metrics;
@@ -35,6 +39,9 @@ absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_vi
 
 bool HasTask(const models::ModelInfo& info, models::Task task);
 
+// Whether the task's answers are generated.
+bool Generates(models::Task task);
+
 // How a classifier is asked: as one of pairs if it is one and a second text is there.
 models::Task ClassificationTask(const models::ModelInfo& info, bool has_pair);
 
@@ -47,6 +54,11 @@ absl::Status CheckAnswerSize(const ApiContext& context, size_t bytes);
 // The model's refusals begin with the field they are about, "top_k: ...". Makes that field
 // the detail's param if no other is there.
 absl::Status WithParam(const absl::Status& status);
+
+// `status` with another name for the field its message begins with, where `names` (from, to) has
+// one.
+using FieldNames = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+absl::Status Renamed(const absl::Status& status, FieldNames names);
 
 // `status` with `prefix` in front of its message; reason, delay and field stay.
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status);

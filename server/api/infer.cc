@@ -1,17 +1,12 @@
 #include "server/api/infer.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/api/infer_outputs.h"
-#include "server/api/infer_parameters.h"
-#include "server/api/tensor_encode.h"
-#include "server/errors.h"
+#include "server/api/generation_call.h"
 
 namespace longview::server {
 namespace {
@@ -19,61 +14,23 @@ namespace {
 using inference::ModelInferRequest;
 using inference::ModelInferResponse;
 
-// A request checked and ready to run.
-struct Prepared {
-  ModelHandle model;
-  std::vector<models::Request> items;
-  OutputPlan plan;
-  std::optional<absl::Duration> timeout;
-};
-
-absl::Status PrepareItems(const ApiContext& context, const ModelInferRequest& request,
-                          Prepared& out) {
-  const models::ModelInfo& info = out.model->model->info();
-  const auto inputs = ReadInputs(request, info);
-  if (!inputs.ok()) return inputs.status();
-  const auto parameters = ReadParameters(request.parameters(), info.task);
-  if (!parameters.ok()) return parameters.status();
-  const auto shape = MeasureItems(*inputs, info, context.options.max_items);
-  if (!shape.ok()) return shape.status();
-  auto plan = PlanOutputs(request, info, *shape, parameters->pooling);
-  if (!plan.ok()) return plan.status();
-  const auto bytes = static_cast<size_t>(LeastAnswerBytes(*plan, *shape));
-  if (auto status = CheckAnswerSize(context, bytes); !status.ok()) return status;
-  auto items = BuildItems(*inputs, info, *parameters, plan->per_token);
-  if (!items.ok()) return items.status();
-  for (models::Request& item : *items) {
-    item.tensors = plan->tensors;
-    item.typed = plan->typed;
-  }
-  out.items = *std::move(items);
-  out.plan = *std::move(plan);
-  out.timeout = parameters->timeout;
-  return absl::OkStatus();
-}
-
-int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
-
-// Models call token ids by the name of the typed API; this protocol's is input_ids.
-absl::Status InTensorNames(const absl::Status& status) {
-  constexpr std::string_view kTyped = "token_ids";
-  const std::string message(status.message());
-  if (!message.starts_with(kTyped)) return status;
-  const std::string renamed = absl::StrCat("input_ids", message.substr(kTyped.size()));
-  return MakeError(status.code(), renamed, GetErrorDetail(status));
+absl::StatusOr<ModelInferResponse> JoinItems(const ApiContext& context, const InferFrame& frame,
+                                             std::vector<Completed>& completed) {
+  const CallTotals totals = TotalsOf(completed);
+  std::vector<models::Answer> answers;
+  for (Completed& item : completed) answers.push_back(std::move(item.answer));
+  auto response = BuildInferResponse(context, frame, answers);
+  if (response.ok()) AddTotals(totals, *response);
+  return response;
 }
 
 // The items of one request on their way; lives until the last has answered.
 class InferJob : public std::enable_shared_from_this<InferJob> {
  public:
-  InferJob(ApiContext& context, CallInfo info, const ModelInferRequest& request, ModelHandle model,
-           OutputPlan plan, Reply<ModelInferResponse> reply)
+  InferJob(ApiContext& context, CallInfo info, InferFrame frame, Reply<ModelInferResponse> reply)
       : context_(context),
         info_(std::move(info)),
-        request_id_(request.id()),
-        raw_(request.raw_input_contents_size() > 0),
-        model_(std::move(model)),
-        plan_(std::move(plan)),
+        frame_(std::move(frame)),
         reply_(std::move(reply)),
         pending_(std::make_shared<PendingCall>(context.engine)) {}
 
@@ -82,7 +39,7 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
     waiting_ = items.size();
     for (size_t i = 0; i < items.size(); ++i) {
       auto self = shared_from_this();
-      pending_->Submit(model_, std::move(items[i]), info_,
+      pending_->Submit(frame_.model, std::move(items[i]), info_,
                        [self = std::move(self), i](absl::StatusOr<Completed> completed) {
                          self->ItemDone(i, std::move(completed));
                        });
@@ -99,7 +56,7 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
       first_failure = !completed.ok() && !failed_;
       failed_ = failed_ || !completed.ok();
       if (completed.ok()) {
-        context_.statistics.ItemDone(model_->name, model_->version, *completed);
+        context_.statistics.ItemDone(frame_.model->name, frame_.model->version, *completed);
         done_[index] = *std::move(completed);
       }
       last = --waiting_ == 0 && !failed_;
@@ -114,23 +71,19 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
   }
 
   void Fail(size_t index, const absl::Status& status) {
-    context_.statistics.RequestFailed(model_->name, model_->version,
+    context_.statistics.RequestFailed(frame_.model->name, frame_.model->version,
                                       absl::ToDoubleSeconds(absl::Now() - info_.arrival));
-    absl::Status named = WithParam(InTensorNames(status));
-    if (done_.size() > 1) named = Prefixed(absl::StrCat("item ", index, ": "), named);
-    reply_(
-        context_.recorder.Done(info_, Labels(), named, {.items = static_cast<int>(done_.size())}));
+    reply_(context_.recorder.Done(info_, Labels(), InTensorNames(status, index, done_.size()),
+                                  {.items = static_cast<int>(done_.size())}));
   }
 
   void Answer() {
-    ModelInferResponse response;
     int64_t tokens = 0;
     for (const Completed& item : done_) tokens += item.answer.usage.input_tokens;
-    AddParameters(response);
-    absl::Status status = AddOutputs(response);
-    if (status.ok()) status = CheckAnswerSize(context_, response.ByteSizeLong());
-    status =
-        context_.recorder.Done(info_, Labels(), status, {static_cast<int>(done_.size()), tokens});
+    const auto items = static_cast<int>(done_.size());
+    auto response = JoinItems(context_, frame_, done_);
+    const absl::Status status =
+        context_.recorder.Done(info_, Labels(), response.status(), {items, tokens});
     if (status.ok()) {
       reply_(std::move(response));
     } else {
@@ -138,46 +91,11 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
     }
   }
 
-  absl::Status AddOutputs(ModelInferResponse& response) {
-    response.set_model_name(model_->name);
-    response.set_model_version(model_->version);
-    response.set_id(request_id_);
-    std::vector<models::Answer> answers;
-    for (Completed& item : done_) answers.push_back(std::move(item.answer));
-    for (const PlannedOutput& output : plan_.outputs) {
-      const auto tensor = JoinOutput(output, model_->model->info(), answers);
-      if (!tensor.ok()) return tensor.status();
-      AppendOutput(*tensor, raw_, response);
-    }
-    return absl::OkStatus();
-  }
-
-  void AddParameters(ModelInferResponse& response) const {
-    double queue = 0;
-    double compute = 0;
-    int batch_items = 0;
-    int truncated = 0;
-    for (const Completed& item : done_) {
-      queue = std::max(queue, item.queue_seconds);
-      compute = std::max(compute, item.compute_seconds);
-      batch_items = std::max(batch_items, item.batch_items);
-      truncated += item.answer.usage.truncated_tokens;
-    }
-    auto& parameters = *response.mutable_parameters();
-    parameters["queue_us"].set_int64_param(Micros(queue));
-    parameters["compute_us"].set_int64_param(Micros(compute));
-    parameters["batch_items"].set_int64_param(batch_items);
-    parameters["truncated_tokens"].set_int64_param(truncated);
-  }
-
-  ModelLabels Labels() const { return {model_->name, model_->version}; }
+  ModelLabels Labels() const { return {frame_.model->name, frame_.model->version}; }
 
   ApiContext& context_;
   const CallInfo info_;
-  const std::string request_id_;
-  const bool raw_;
-  const ModelHandle model_;
-  const OutputPlan plan_;
+  const InferFrame frame_;
   Reply<ModelInferResponse> reply_;  // Runs once: by the first failure or the last answer.
   const std::shared_ptr<PendingCall> pending_;
 
@@ -187,30 +105,66 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
   bool failed_ = false;          // Under mutex_.
 };
 
+// A generator's items: the same, but steps of others run between theirs.
+std::shared_ptr<PendingCall> Collect(ApiContext& context, const CallInfo& info,
+                                     PreparedInfer prepared, Reply<ModelInferResponse> reply) {
+  GenerationJob job{prepared.frame.model, std::move(prepared.items), &InTensorNames};
+  auto response = std::make_shared<ModelInferResponse>();
+  GenerationSink sink;
+  sink.answer = [&context, frame = std::move(prepared.frame),
+                 response](std::vector<Completed>& completed) -> absl::Status {
+    auto joined = JoinItems(context, frame, completed);
+    if (joined.ok()) *response = *std::move(joined);
+    return joined.status();
+  };
+  sink.on_end = [response, reply = std::move(reply)](const GenerationEnd& end) mutable {
+    if (!end.status.ok()) return reply(end.status);
+    reply(std::move(*response));
+  };
+  return StartGeneration(context, info, std::move(job), std::move(sink));
+}
+
 }  // namespace
+
+absl::StatusOr<PreparedInfer> FindAndPrepare(ApiContext& context, const CallInfo& info,
+                                             const ModelInferRequest& request) {
+  PreparedInfer prepared;
+  absl::StatusOr<ModelHandle> model =
+      FindModel(context, request.model_name(), request.model_version());
+  if (!model.ok()) {
+    return context.recorder.Done(info, context.recorder.Labels(request.model_name()),
+                                 model.status(), {});
+  }
+  prepared.frame.model = *std::move(model);
+  if (auto status = PrepareInfer(context, request, prepared); !status.ok()) {
+    const ModelLabels labels{prepared.frame.model->name, prepared.frame.model->version};
+    return context.recorder.Done(info, labels, status, {});
+  }
+  return prepared;
+}
+
+CallInfo WithTimeout(CallInfo info, const PreparedInfer& prepared) {
+  if (prepared.timeout) info.deadline = std::min(info.deadline, info.arrival + *prepared.timeout);
+  return info;
+}
 
 std::shared_ptr<PendingCall> RunInfer(ApiContext& context, const CallInfo& info,
                                       const ModelInferRequest& request,
                                       Reply<ModelInferResponse> reply) {
-  const auto refuse = [&](const absl::Status& status, const ModelLabels& labels) {
-    reply(context.recorder.Done(info, labels, status, {}));
+  absl::StatusOr<PreparedInfer> prepared = FindAndPrepare(context, info, request);
+  if (!prepared.ok()) {
+    reply(prepared.status());
     return std::make_shared<PendingCall>(context.engine);
-  };
-  Prepared prepared;
-  absl::StatusOr<ModelHandle> model =
-      FindModel(context, request.model_name(), request.model_version());
-  if (!model.ok()) return refuse(model.status(), context.recorder.Labels(request.model_name()));
-  prepared.model = *std::move(model);
-  if (auto status = PrepareItems(context, request, prepared); !status.ok()) {
-    return refuse(status, {prepared.model->name, prepared.model->version});
   }
-  CallInfo timed = info;
-  if (prepared.timeout) {
-    timed.deadline = std::min(timed.deadline, timed.arrival + *prepared.timeout);
+  return RunPrepared(context, WithTimeout(info, *prepared), *std::move(prepared), std::move(reply));
+}
+
+std::shared_ptr<PendingCall> RunPrepared(ApiContext& context, const CallInfo& info,
+                                         PreparedInfer prepared, Reply<ModelInferResponse> reply) {
+  if (Generates(prepared.frame.model->model->info().task)) {
+    return Collect(context, info, std::move(prepared), std::move(reply));
   }
-  auto job =
-      std::make_shared<InferJob>(context, std::move(timed), request, std::move(prepared.model),
-                                 std::move(prepared.plan), std::move(reply));
+  auto job = std::make_shared<InferJob>(context, info, std::move(prepared.frame), std::move(reply));
   return job->Start(std::move(prepared.items));
 }
 

@@ -155,7 +155,7 @@ bool IsTextEncoderTask(Task task) {
 
 absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
                                        const models::ModelInfo& info, int max_items) {
-  if (!IsTextEncoderTask(info.task)) {
+  if (!IsTextEncoderTask(info.task) && !Generates(info.task)) {
     return MakeError(absl::StatusCode::kUnimplemented,
                      absl::StrCat("the task ", std::string(models::TaskName(info.task)),
                                   " has no inference by tensors"),
@@ -195,6 +195,7 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
     item.normalize = parameters.normalize;
     item.top_k = parameters.top_k;
     item.max_answer_tokens = parameters.max_answer_tokens;
+    item.generation = parameters.generation;
   }
   const absl::Status status =
       text != nullptr ? AddTexts(inputs, items) : AddTokens(inputs, keep_padding, items);

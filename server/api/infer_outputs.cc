@@ -8,6 +8,7 @@
 #include "server/api/answer_json.h"
 #include "server/api/context.h"
 #include "server/api/scores.h"
+#include "server/api/sequence_outputs.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -22,7 +23,15 @@ absl::Status BadOutput(std::string_view name, std::string_view problem) {
   return BadField(absl::StrCat("output ", Quoted(name)), problem);
 }
 
-OutputKind KindOf(std::string_view name) {
+OutputKind KindOf(std::string_view name, Task task) {
+  if (Generates(task)) {
+    if (name == "text") return OutputKind::kText;
+    if (name == "token_ids") return OutputKind::kTokenIds;
+    if (name == "num_tokens") return OutputKind::kNumTokens;
+    if (name == "scores") return OutputKind::kScores;
+    if (name == "token_logprobs") return OutputKind::kTokenLogprobs;
+    return OutputKind::kTensor;
+  }
   if (name == "probabilities") return OutputKind::kProbabilities;
   if (name == "label") return OutputKind::kLabel;
   if (name == "entities") return OutputKind::kEntities;
@@ -33,7 +42,9 @@ OutputKind KindOf(std::string_view name) {
 
 bool IsPerToken(std::string_view name, Task task) {
   if (name == "last_hidden_state" || name == "start_logits" || name == "end_logits") return true;
-  return name == "logits" && (task == Task::kTokenClassification || task == Task::kFillMask);
+  if (name == "token_logprobs") return true;
+  return name == "logits" &&
+         (task == Task::kTokenClassification || task == Task::kFillMask || Generates(task));
 }
 
 // Why a request of this shape cannot have the output; empty if it can.
@@ -46,6 +57,12 @@ std::string Hindrance(std::string_view name, Task task, const ItemShape& shape,
   if (name == "embedding" && pooling == "none") {
     return "there is none with pooling \"none\"; name last_hidden_state";
   }
+  if (!Generates(task)) return "";
+  const OutputKind kind = KindOf(name, task);
+  const bool of_prompt = kind == OutputKind::kTokenLogprobs || name == "logits";
+  const bool of_sequences = !of_prompt && kind != OutputKind::kTensor;
+  if (of_prompt && !shape.scores) return "needs max_tokens 0: it scores the prompt";
+  if (of_sequences && shape.scores) return "there is none with max_tokens 0";
   return "";
 }
 
@@ -182,7 +199,7 @@ absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& reque
   if (!specs.ok()) return specs.status();
   OutputPlan plan;
   for (TensorSpec& spec : *specs) {
-    const OutputKind kind = KindOf(spec.name);
+    const OutputKind kind = KindOf(spec.name, info.task);
     switch (kind) {
       case OutputKind::kTensor:
         AddTensor(spec.name, plan);
@@ -223,8 +240,14 @@ absl::StatusOr<HostTensor> JoinOutput(const PlannedOutput& output, const models:
     case OutputKind::kProbabilities:
     case OutputKind::kLabel:
       return JoinScores(output, info, answers);
-    default:
+    case OutputKind::kEntities:
+    case OutputKind::kAnswer:
+    case OutputKind::kTop:
       return JoinJson(output, answers);
+    case OutputKind::kTokenLogprobs:
+      return JoinTokenLogprobs(output, answers);
+    default:
+      return JoinSequences(output, info, answers);
   }
 }
 

@@ -19,6 +19,11 @@ enum class OutputKind {
   kEntities,       // JSON from the typed answer, as the next two.
   kAnswer,
   kTop,
+  kText,  // From the generated sequences, as the next three: one row each.
+  kTokenIds,
+  kNumTokens,
+  kScores,
+  kTokenLogprobs,  // From the prompt's log-probabilities.
 };
 
 struct PlannedOutput {
@@ -34,8 +39,8 @@ struct OutputPlan {
 };
 
 // The outputs a request names, in its order; else the model's defaults that it can have
-// (entities need text, outputs per token one item; pooling "none" leaves last_hidden_state
-// for embedding). INVALID_ARGUMENT names the output.
+// (entities need text, outputs per token one item, those of a scored prompt max_tokens 0; pooling
+// "none" leaves last_hidden_state for embedding). INVALID_ARGUMENT names the output.
 absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& request,
                                        const models::ModelInfo& info, const ItemShape& shape,
                                        const std::string& pooling);
@@ -43,7 +48,8 @@ absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& reque
 // Bytes the answer surely takes, from the shapes known before it runs.
 double LeastAnswerBytes(const OutputPlan& plan, const ItemShape& shape);
 
-// One output of all items: `[n, ...]`. INTERNAL if an answer lacks a tensor.
+// One output of all items: `[n, ...]`; of generators one row per sequence. INTERNAL if an answer
+// lacks a tensor.
 absl::StatusOr<models::HostTensor> JoinOutput(const PlannedOutput& output,
                                               const models::ModelInfo& info,
                                               const std::vector<models::Answer>& answers);

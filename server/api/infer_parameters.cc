@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -136,8 +137,34 @@ absl::Status ReadTimeout(const InferParameter& value, InferParameters& out) {
   return absl::OkStatus();
 }
 
+// As JSON, for options whose kind their reader knows. Unset: not a finite number.
+std::optional<std::string> JsonText(const InferParameter& value) {
+  using nlohmann::json;
+  if (value.has_double_param()) {
+    if (!std::isfinite(value.double_param())) return std::nullopt;
+    return json(value.double_param()).dump();
+  }
+  if (!value.has_string_param()) return ValueText(value);
+  const std::string& text = value.string_param();
+  // Python writes its truth values with a capital.
+  if (text == "True" || text == "False") return absl::AsciiStrToLower(text);
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+absl::Status ReadOption(const std::string& name, const InferParameter& value,
+                        models::GenerationOptions& out) {
+  const std::optional<std::string> json = JsonText(value);
+  if (!json) return BadParameter(name, absl::StrCat(ValueText(value), " is not a finite number"));
+  const absl::Status status = models::SetOption(out, name, *json);
+  if (status.ok()) return status;
+  std::string problem(status.message());
+  if (problem.starts_with(name + ": ")) problem.erase(0, name.size() + 2);
+  return BadParameter(name, problem);
+}
+
 // The names a task knows beside those that every request may have.
 std::vector<std::string> NamesOf(Task task) {
+  if (Generates(task)) return {"truncate", "HuggingFace's generation options"};
   std::vector<std::string> names = {"global_tokens", "normalize", "pooling", "truncate"};
   if (task == Task::kTokenClassification) names.push_back("aggregation");
   if (task == Task::kQuestionAnswering) names.push_back("max_answer_tokens");
@@ -166,6 +193,7 @@ absl::Status ReadOne(std::string_view name, const InferParameter& value, InferPa
 absl::StatusOr<InferParameters> ReadParameters(const ParameterMap& parameters, Task task) {
   const std::vector<std::string> names = NamesOf(task);
   InferParameters out;
+  if (Generates(task)) out.generation.emplace();
   for (const auto& [key, value] : parameters) {
     absl::Status status;
     if (key == "timeout") {
@@ -175,6 +203,8 @@ absl::StatusOr<InferParameters> ReadParameters(const ParameterMap& parameters, T
       status = ReadFlag(key, value, ignored);
     } else if (absl::StartsWith(key, "sequence_")) {
       status = BadParameter(key, "sequences are not served; send whole documents");
+    } else if (out.generation && models::IsGenerationOption(key)) {
+      status = ReadOption(key, value, *out.generation);
     } else if (std::find(names.begin(), names.end(), key) != names.end()) {
       status = ReadOne(key, value, out);
     } else if (key != "priority") {

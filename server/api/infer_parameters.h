@@ -23,7 +23,8 @@ struct InferParameters {
   std::optional<bool> normalize;
   int top_k = 0;
   int max_answer_tokens = 0;
-  std::optional<absl::Duration> timeout;  // Set only if above 0, as in Triton.
+  std::optional<absl::Duration> timeout;                // Set only if above 0, as in Triton.
+  std::optional<models::GenerationOptions> generation;  // Generators only, and always.
 };
 
 using ParameterMap = google::protobuf::Map<std::string, inference::InferParameter>;

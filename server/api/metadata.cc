@@ -40,11 +40,6 @@ void Configure(const models::TensorSpec& spec, Proto* out) {
   out->mutable_dims()->Add(spec.shape.begin(), spec.shape.end());
 }
 
-bool Generates(const models::ModelInfo& info) {
-  return info.task == models::Task::kTextGeneration ||
-         info.task == models::Task::kText2TextGeneration;
-}
-
 }  // namespace
 
 inference::ServerMetadataResponse MakeServerMetadata(const ApiOptions& options) {
@@ -91,7 +86,7 @@ inference::ModelConfigResponse MakeModelConfig(const ServedModel& model,
   for (const auto& [name, value] : Properties(info, options)) {
     (*out.mutable_parameters())[name].set_string_value(value);
   }
-  out.mutable_model_transaction_policy()->set_decoupled(Generates(info));
+  out.mutable_model_transaction_policy()->set_decoupled(Generates(info.task));
   return response;
 }
 

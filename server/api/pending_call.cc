@@ -8,12 +8,30 @@ namespace longview::server {
 
 void PendingCall::Submit(ModelHandle model, models::Request request, const CallInfo& info,
                          Reply<Completed> done) {
+  Start(
+      [&](Reply<Completed> reply) {
+        return engine_.Submit(std::move(model), std::move(request), info, std::move(reply));
+      },
+      std::move(done));
+}
+
+void PendingCall::Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                           GenerationEvents events, Reply<Completed> done) {
+  Start(
+      [&](Reply<Completed> reply) {
+        return engine_.Generate(std::move(model), std::move(request), info, std::move(events),
+                                std::move(reply));
+      },
+      std::move(done));
+}
+
+void PendingCall::Start(absl::FunctionRef<CallId(Reply<Completed>)> submit, Reply<Completed> done) {
   if (!Add(0)) {
     done(MakeError(absl::StatusCode::kCancelled, "the client cancelled the call",
                    {.reason = "CANCELLED"}));
     return;
   }
-  const CallId id = engine_.Submit(std::move(model), std::move(request), info, std::move(done));
+  const CallId id = submit(std::move(done));
   // Cancel may have come between the two: it did not see this id.
   if (!Add(id)) engine_.Cancel(id);
 }

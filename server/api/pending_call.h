@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "server/engine.h"
 
 namespace longview::server {
@@ -17,10 +18,16 @@ class PendingCall {
   void Submit(ModelHandle model, models::Request request, const CallInfo& info,
               Reply<Completed> done);
 
+  // Engine::Generate, likewise.
+  void Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                GenerationEvents events, Reply<Completed> done);
+
   // Cancels everything submitted so far and refuses what comes later.
   void Cancel();
 
  private:
+  // Runs `submit` unless the call is cancelled; what it started is cancelled with the call.
+  void Start(absl::FunctionRef<CallId(Reply<Completed>)> submit, Reply<Completed> done);
   bool Add(CallId id);
 
   Engine& engine_;

@@ -1,5 +1,7 @@
 #include "server/api/text_handlers.h"
 
+#include "server/api/call_totals.h"
+
 namespace longview::server {
 namespace {
 

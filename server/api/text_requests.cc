@@ -144,6 +144,28 @@ Task LoneDocumentTask(const models::ModelInfo& info) {
   return needs_more && HasTask(info, Task::kEmbedding) ? Task::kEmbedding : info.task;
 }
 
+models::GenerationOptions EstimateOptions(const longview::v1::EstimateRequest& request) {
+  models::GenerationOptions options;
+  if (request.max_tokens() != 0) options.max_new_tokens = request.max_tokens();
+  if (request.n() != 0) options.num_return_sequences = request.n();
+  return options;
+}
+
+// What is to be generated counts, so a prompt of that length stands for it.
+absl::StatusOr<EstimateSubject> EstimateOfLength(const longview::v1::EstimateRequest& request,
+                                                 const models::ModelInfo& info) {
+  if (request.num_tokens() > info.max_tokens) {
+    return BadField("num_tokens", absl::StrCat(request.num_tokens(), " is over the model's limit, ",
+                                               info.max_tokens));
+  }
+  EstimateSubject subject;
+  subject.request.emplace();
+  subject.request->task = info.task;
+  subject.request->tokens.emplace().ids.assign(static_cast<size_t>(request.num_tokens()), 0);
+  subject.request->generation = EstimateOptions(request);
+  return subject;
+}
+
 }  // namespace
 
 absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRequest& request,
@@ -151,9 +173,13 @@ absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRe
   if (request.width() != 0 || request.height() != 0) {
     return BadField("width", "the model reads text; send text, token_ids or num_tokens");
   }
-  if (request.max_tokens() != 0) return BadField("max_tokens", "the model does not generate");
-  if (request.n() < 0 || request.n() > 1) {
-    return BadField("n", absl::StrCat(request.n(), "; the model does not generate"));
+  const bool generates = Generates(info.task);
+  if (!generates && request.max_tokens() != 0) {
+    return BadField("max_tokens", "the model does not generate");
+  }
+  if (request.n() < 0 || (!generates && request.n() > 1)) {
+    return BadField("n", absl::StrCat(request.n(), generates ? " is negative"
+                                                             : "; the model does not generate"));
   }
   const bool has_document = !request.text().empty() || request.token_ids_size() > 0;
   if (request.num_tokens() != 0) {
@@ -161,6 +187,7 @@ absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRe
     if (request.num_tokens() < 0) {
       return BadField("num_tokens", absl::StrCat(request.num_tokens(), " is negative"));
     }
+    if (generates) return EstimateOfLength(request, info);
     return EstimateSubject{std::nullopt, request.num_tokens()};
   }
   if (!has_document) return BadField("text", "one of text, token_ids and num_tokens is needed");
@@ -168,6 +195,7 @@ absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRe
   subject.request.emplace();
   subject.request->task = LoneDocumentTask(info);
   if (auto status = ReadDocument(request, *subject.request); !status.ok()) return status;
+  if (generates) subject.request->generation = EstimateOptions(request);
   return subject;
 }
 

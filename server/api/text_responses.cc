@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/call_totals.h"
 
 namespace longview::server {
 namespace {
@@ -49,17 +50,6 @@ std::vector<std::span<const float>> Rows(const models::Answer& answer, std::stri
 }
 
 }  // namespace
-
-longview::v1::Usage ToUsage(const models::ItemUsage& usage) {
-  longview::v1::Usage out;
-  out.set_input_tokens(usage.input_tokens);
-  out.set_output_tokens(usage.output_tokens);
-  out.set_cached_tokens(usage.cached_tokens);
-  out.set_truncated_tokens(usage.truncated_tokens);
-  out.set_width(usage.width);
-  out.set_height(usage.height);
-  return out;
-}
 
 absl::Status FillResponse(const AnswerOptions& options, Completed done,
                           longview::v1::ClassifyResponse& out) {

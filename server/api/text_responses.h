@@ -26,6 +26,4 @@ absl::Status FillResponse(const AnswerOptions& options, Completed done,
 absl::Status FillResponse(const AnswerOptions& options, Completed done,
                           longview::v1::EmbedResponse& out);
 
-longview::v1::Usage ToUsage(const models::ItemUsage& usage);
-
 }  // namespace longview::server

@@ -2,10 +2,12 @@
 
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "server/api/api.h"
 #include "server/config/build_info.h"
+#include "server/documents.h"
 #include "server/engine_impl.h"
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
@@ -37,7 +39,8 @@ class Server::Impl {
         metrics_(kVersion, kCommit, "cpu"),
         engine_(EngineOptionsOf(config), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log),
-        api_(store_, engine_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
+        documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
+        api_(store_, engine_, *documents_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
         grpc_(api_),
         http_(api_, metrics_, HttpOptions(config)) {}
 
@@ -70,6 +73,7 @@ class Server::Impl {
     std::thread http([&] { http_.Stop(deadline); });
     grpc_.Stop(deadline);
     http.join();
+    documents_.reset();  // Their state belongs to the device's thread.
     engine_.Shutdown();
   }
 
@@ -93,6 +97,8 @@ class Server::Impl {
   Metrics metrics_;
   EngineImpl engine_;
   ModelStoreImpl store_;
+  const SystemClock clock_;
+  std::optional<Documents> documents_;  // Until Stop.
   Api api_;
   GrpcServer grpc_;
   HttpServer http_;

@@ -6,35 +6,14 @@
 #include "absl/time/clock.h"
 
 namespace longview::server {
-namespace {
-
-constexpr char kFinal[] = "triton_final_response";
-
-inference::ModelStreamInferResponse ToAnswer(const std::string& id, const std::string& model,
-                                             absl::StatusOr<inference::ModelInferResponse> result) {
-  inference::ModelStreamInferResponse out;
-  inference::ModelInferResponse& response = *out.mutable_infer_response();
-  if (result.ok()) {
-    response = *std::move(result);
-  } else {
-    out.set_error_message(std::string(result.status().message()));
-    response.set_id(id);
-    response.set_model_name(model);
-  }
-  // Every model here answers once, so each answer is its request's last and the empty one
-  // that triton_enable_empty_final_response asks for is never due.
-  (*response.mutable_parameters())[kFinal].set_bool_param(true);
-  return out;
-}
-
-}  // namespace
 
 StreamInfer* StreamInfer::Start(Api& api, OpenStreams& streams, CallInfo info) {
-  auto* stream = new StreamInfer(api, streams, std::move(info));
-  streams.Add(stream);
+  auto stream = std::shared_ptr<StreamInfer>(new StreamInfer(api, streams, std::move(info)));
+  stream->self_ = stream;
+  streams.Add(stream.get());
   std::lock_guard lock(stream->mutex_);
   stream->Step();
-  return stream;
+  return stream.get();
 }
 
 StreamInfer::StreamInfer(Api& api, OpenStreams& streams, CallInfo info)
@@ -58,47 +37,63 @@ void StreamInfer::Submit() {
   }
   CallInfo info = info_;
   info.arrival = absl::Now();
-  Api::Pending pending =
-      api_.Infer(info, request_,
-                 [this, number, id = request_.id(), model = request_.model_name()](
-                     absl::StatusOr<inference::ModelInferResponse> result) {
-                   Answer(number, ToAnswer(id, model, std::move(result)));
-                 });
+  std::shared_ptr<InferStream> stream =
+      api_.StreamInfer(info, request_, [weak = weak_from_this(), number] {
+        if (const auto alive = weak.lock()) alive->Ready(number);
+      });
   bool cancel = false;
   {
     std::lock_guard lock(mutex_);
     cancel = broken_;
-    const auto found = running_.find(number);
-    if (found != running_.end()) found->second = pending;
+    running_[number] = stream;
+    ready_.push_back(number);
   }
-  // OnCancel may have come before the handle was there.
-  if (cancel) Api::Cancel(pending);
+  // OnCancel may have come before the stream was there.
+  if (cancel) stream->Cancel();
 }
 
-void StreamInfer::Answer(uint64_t number, inference::ModelStreamInferResponse response) {
+void StreamInfer::Ready(uint64_t number) {
   std::lock_guard lock(mutex_);
-  running_.erase(number);
-  if (!broken_) answers_.push_back(std::move(response));
+  ready_.push_back(number);
   Step();
+}
+
+bool StreamInfer::TakeAnswer() {
+  while (!ready_.empty()) {
+    const uint64_t number = ready_.front();
+    ready_.pop_front();
+    const auto found = running_.find(number);
+    // Submit asks again once the stream is there.
+    if (found == running_.end() || found->second == nullptr) continue;
+    auto [message, end] = found->second->Take();
+    if (end) running_.erase(found);
+    if (!message) continue;
+    if (!end) ready_.push_back(number);
+    if (broken_) continue;
+    answer_ = *std::move(message);
+    return true;
+  }
+  return false;
 }
 
 void StreamInfer::OnWriteDone(bool ok) {
   std::lock_guard lock(mutex_);
   writing_ = false;
   broken_ = broken_ || !ok;
-  answers_.pop_front();
   Step();
 }
 
 void StreamInfer::OnCancel() {
-  std::vector<Api::Pending> running;
+  std::vector<std::shared_ptr<InferStream>> running;
   {
     std::lock_guard lock(mutex_);
     broken_ = true;
-    for (const auto& [number, pending] : running_) running.push_back(pending);
+    for (const auto& [number, stream] : running_) running.push_back(stream);
     Step();
   }
-  for (const Api::Pending& pending : running) Api::Cancel(pending);
+  for (const auto& stream : running) {
+    if (stream != nullptr) stream->Cancel();
+  }
 }
 
 void StreamInfer::EndWhenIdle() {
@@ -111,17 +106,17 @@ void StreamInfer::OnDone() {
   streams_.Remove(this);
   // The thread that called Finish may still hold the lock.
   { std::lock_guard lock(mutex_); }
-  delete this;
+  self_.reset();
 }
 
 void StreamInfer::Step() {
   if (finished_) return;
-  if (!broken_ && !answers_.empty() && !writing_) {
+  if (!writing_ && TakeAnswer()) {
     writing_ = true;
-    StartWrite(&answers_.front());
+    StartWrite(&answer_);
   }
   const bool over = reads_ended_ || broken_ || ending_;
-  if (!over && !reading_ && running_.size() + answers_.size() < kMaxOpenRequests) {
+  if (!over && !reading_ && running_.size() < kMaxOpenRequests) {
     reading_ = true;
     StartRead(&request_);
   }

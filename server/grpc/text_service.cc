@@ -2,46 +2,12 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "server/errors.h"
+#include "server/grpc/answer_call.h"
 #include "server/grpc/call_context.h"
+#include "server/grpc/open_document.h"
 #include "server/grpc/unary_call.h"
 
 namespace longview::server {
-namespace {
-
-using models::Task;
-
-// A stream of answers that ends with an error at once.
-class RefusedStream : public grpc::ServerWriteReactor<longview::v1::GenerateResponse> {
- public:
-  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
-  void OnDone() override { delete this; }
-};
-
-// Reads the first message, which names the model, and refuses.
-class RefusedDocument : public grpc::ServerReadReactor<longview::v1::OpenDocumentRequest> {
- public:
-  RefusedDocument(Api& api, CallInfo info) : api_(api), info_(std::move(info)) {
-    StartRead(&first_);
-  }
-
-  void OnReadDone(bool ok) override {
-    const absl::Status status =
-        ok ? api_.RefuseTask(info_, first_.model(), first_.version(), Task::kTextGeneration)
-           : absl::InvalidArgumentError("OpenDocument: the stream has no message");
-    Finish(ToGrpcStatus(status));
-  }
-  void OnDone() override { delete this; }
-
- private:
-  Api& api_;
-  const CallInfo info_;
-  longview::v1::OpenDocumentRequest first_;
-};
-
-}  // namespace
-
 grpc::ServerUnaryReactor* TextServiceImpl::Classify(grpc::CallbackServerContext* context,
                                                     const longview::v1::ClassifyRequest* request,
                                                     longview::v1::ClassifyResponse* response) {
@@ -86,24 +52,21 @@ grpc::ServerUnaryReactor* TextServiceImpl::Embed(grpc::CallbackServerContext* co
 
 grpc::ServerWriteReactor<longview::v1::GenerateResponse>* TextServiceImpl::Generate(
     grpc::CallbackServerContext* context, const longview::v1::GenerateRequest* request) {
-  return new RefusedStream(api_.RefuseTask(ReadCallInfo(*context, "Generate"), request->model(),
-                                           request->version(), Task::kTextGeneration));
+  return AnswerCall<longview::v1::GenerateResponse>::Run([&](auto on_ready) {
+    return api_.Generate(ReadCallInfo(*context, "Generate"), *request, std::move(on_ready));
+  });
 }
 
 grpc::ServerReadReactor<longview::v1::OpenDocumentRequest>* TextServiceImpl::OpenDocument(
-    grpc::CallbackServerContext* context, longview::v1::Document*) {
-  return new RefusedDocument(api_, ReadCallInfo(*context, "OpenDocument"));
+    grpc::CallbackServerContext* context, longview::v1::Document* response) {
+  return OpenDocumentCall::Start(api_, ReadCallInfo(*context, "OpenDocument"), response);
 }
 
 grpc::ServerUnaryReactor* TextServiceImpl::CloseDocument(
     grpc::CallbackServerContext* context, const longview::v1::CloseDocumentRequest* request,
     longview::v1::Document* response) {
-  const absl::Status status =
-      MakeError(absl::StatusCode::kNotFound,
-                absl::StrCat("handle: ", Quoted(request->handle()), " is no open document"),
-                {.reason = "DOCUMENT_NOT_FOUND", .param = "handle"});
-  return AnswerNow<longview::v1::Document>(
-      *context, response, api_.Record(ReadCallInfo(*context, "CloseDocument"), "", "", status));
+  return AnswerNow(*context, response,
+                   api_.CloseDocument(ReadCallInfo(*context, "CloseDocument"), *request));
 }
 
 }  // namespace longview::server

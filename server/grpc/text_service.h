@@ -27,7 +27,6 @@ class TextServiceImpl final : public longview::v1::TextService::CallbackService 
                                   const longview::v1::EmbedRequest* request,
                                   longview::v1::EmbedResponse* response) override;
 
-  // Refused with what the model does: no family that is loaded generates.
   grpc::ServerWriteReactor<longview::v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const longview::v1::GenerateRequest* request) override;
   grpc::ServerReadReactor<longview::v1::OpenDocumentRequest>* OpenDocument(

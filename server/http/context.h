@@ -44,10 +44,11 @@ HttpHandler Immediate(
 // The groups of routes; each function adds its own.
 void AddOperations(HttpContext& context, Router& router);
 void AddConsole(HttpContext& context, Router& router);
-void AddModels(HttpContext& context, Router& router);      // /v2: metadata and repository.
-void AddInference(HttpContext& context, Router& router);   // /v2/models/{m}/infer
-void AddTyped(HttpContext& context, Router& router);       // /v1/classify and its kin.
-void AddOpenAi(HttpContext& context, Router& router);      // /v1/models, /v1/completions
-void AddEmbeddings(HttpContext& context, Router& router);  // /v1/embeddings
+void AddModels(HttpContext& context, Router& router);       // /v2: metadata and repository.
+void AddInference(HttpContext& context, Router& router);    // /v2/models/{m}/infer
+void AddTyped(HttpContext& context, Router& router);        // /v1/classify and its kin.
+void AddOpenAi(HttpContext& context, Router& router);       // /v1/models
+void AddCompletions(HttpContext& context, Router& router);  // /v1/completions
+void AddEmbeddings(HttpContext& context, Router& router);   // /v1/embeddings
 
 }  // namespace longview::server

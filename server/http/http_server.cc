@@ -23,6 +23,7 @@ Router MakeRouter(HttpContext& context) {
   AddInference(context, router);
   AddTyped(context, router);
   AddOpenAi(context, router);
+  AddCompletions(context, router);
   AddEmbeddings(context, router);
   return router;
 }

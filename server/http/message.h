@@ -1,6 +1,7 @@
 // A request and an answer of HTTP as the handlers see them: plain values, no Beast.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
+#include "server/http/body_stream.h"
 
 namespace longview::server {
 
@@ -33,12 +35,13 @@ struct HttpRequest {
   std::string_view Header(std::string_view name) const { return FindField(headers, name); }
 };
 
-// Content-Length, Connection, Date and x-request-id are the connection's.
+// Content-Length, Transfer-Encoding, Connection, Date and x-request-id are the connection's.
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   HttpFields headers;
   std::string body;
+  std::unique_ptr<BodyStream> stream;  // Instead of `body`.
 };
 
 }  // namespace longview::server

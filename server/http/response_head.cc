@@ -72,13 +72,28 @@ std::string_view ReasonPhrase(int status) {
   }
 }
 
+std::string Chunk(std::string_view data, bool last) {
+  std::string chunk;
+  chunk.reserve(data.size() + 32);
+  if (!data.empty()) {
+    absl::StrAppend(&chunk, absl::Hex(data.size()), "\r\n");
+    chunk.append(data).append("\r\n");
+  }
+  if (last) chunk.append("0\r\n\r\n");
+  return chunk;
+}
+
 std::string ResponseHead(const HttpResponse& response, const HeadOptions& options, absl::Time now) {
   std::string head = absl::StrCat("HTTP/1.1 ", response.status, " ");
   head.reserve(512);
   head.append(ReasonPhrase(response.status)).append("\r\n");
   AppendField("Date", DateText(now), &head);
   if (!response.content_type.empty()) AppendField("Content-Type", response.content_type, &head);
-  AppendField("Content-Length", std::to_string(response.body.size()), &head);
+  if (response.stream == nullptr) {
+    AppendField("Content-Length", std::to_string(response.body.size()), &head);
+  } else if (!options.http_1_0) {
+    AppendField("Transfer-Encoding", "chunked", &head);
+  }
   AppendField("x-request-id", options.request_id, &head);
   for (const auto& [name, value] : response.headers) AppendField(name, value, &head);
   if (!options.keep_alive) {

@@ -18,6 +18,10 @@ struct HeadOptions {
   std::string_view request_id;
 };
 
+// One part of a streamed body in chunked coding; `last` ends the body, with or without data.
+// Empty if there is neither.
+std::string Chunk(std::string_view data, bool last);
+
 // Status line and fields up to the empty line. Line breaks in field values become blanks.
 std::string ResponseHead(const HttpResponse& response, const HeadOptions& options, absl::Time now);
 

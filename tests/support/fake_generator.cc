@@ -81,7 +81,7 @@ FakeGenerator::FakeGenerator(GeneratorOptions options) : options_(std::move(opti
   info_.outputs = {{"text", models::TensorType::kBytes, {-1}},
                    {"token_ids", models::TensorType::kInt64, {-1, -1}},
                    {"num_tokens", models::TensorType::kInt64, {-1}},
-                   {"token_logprobs", models::TensorType::kFp32, {1, -1}, false}};
+                   {"token_logprobs", models::TensorType::kFp32, {1, -1}}};
 }
 
 absl::StatusOr<std::unique_ptr<models::Item>> FakeGenerator::Prepare(

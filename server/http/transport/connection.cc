@@ -133,10 +133,14 @@ Connection::Answered Connection::ServeOne() {
       });
   dispatch_(current_);
   co_await AwaitAnswer();
+  if (draining_) keep_alive_ = false;
+  const bool streamed = answer_ && answer_->stream != nullptr;
+  if (streamed && !gone_) co_await WriteStream(*answer_);
+  co_await StopWatch();
   if (gone_) current_->Cancel();
   current_.reset();
-  if (gone_ || !answer_) co_return false;
-  if (draining_) keep_alive_ = false;
+  if (gone_ || streamed) answer_.reset();
+  if (gone_ || streamed || !answer_) co_return streamed&& keep_alive_ && !gone_;
   co_await Write(*std::move(answer_), request_id_);
   co_return keep_alive_ && !gone_;
 }
@@ -286,22 +290,30 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser
 
 Connection::Task Connection::AwaitAnswer() {
   if (answer_ || gone_) co_return;
-  watching_ = true;
-  asio::co_spawn(
-      socket_.get_executor(), [self = shared_from_this()] { return self->Watch(); },
-      asio::detached);
+  StartWatch();
   ErrorCode error;
   while (!answer_ && !gone_) {
     wake_.expires_at(asio::steady_timer::time_point::max());
     co_await wake_.async_wait(Into(error));
   }
+}
+
+void Connection::StartWatch() {
+  if (watching_ || half_closed_) return;
+  watching_ = true;
+  asio::co_spawn(
+      socket_.get_executor(), [self = shared_from_this()] { return self->Watch(); },
+      asio::detached);
+}
+
+Connection::Task Connection::StopWatch() {
   if (!watching_) co_return;
   ErrorCode ignored;
   socket_.cancel(ignored);
   probe_.cancel();
   while (watching_) {
     wake_.expires_at(asio::steady_timer::time_point::max());
-    co_await wake_.async_wait(Into(error));
+    co_await wake_.async_wait(Into(ignored));
   }
 }
 
@@ -329,15 +341,22 @@ Connection::Task Connection::ProbeHalfClosed(ErrorCode* error) {
   *error = asio::error::operation_aborted;
   if (http_1_0_) co_return;
   ErrorCode result;
-  probe_.expires_after(absl::ToChronoMilliseconds(options_.half_close_probe));
-  co_await probe_.async_wait(Into(result));
-  if (result || answer_) co_return;
-  co_await asio::async_write(socket_, asio::buffer(kContinue), Into(result));
-  if (!result && !answer_) {
-    co_await socket_.async_wait(tcp::socket::wait_error, Into(result));
-    if (!result) result = asio::error::connection_reset;
+  if (!streaming_) {
+    probe_.expires_after(absl::ToChronoMilliseconds(options_.half_close_probe));
+    co_await probe_.async_wait(Into(result));
   }
-  if (result) *error = result;
+  if (streaming_) {
+    filler_due_ = true;
+    Wake();
+  } else if (!result && !answer_) {
+    probing_ = true;  // One write at a time.
+    co_await asio::async_write(socket_, asio::buffer(kContinue), Into(result));
+    probing_ = false;
+    Wake();
+  }
+  if (result || (answer_ && !streaming_)) co_return;
+  co_await socket_.async_wait(tcp::socket::wait_error, Into(result));
+  *error = result ? result : ErrorCode(asio::error::connection_reset);
 }
 
 Connection::Task Connection::Write(HttpResponse response, std::string_view request_id) {
@@ -352,6 +371,46 @@ Connection::Task Connection::Write(HttpResponse response, std::string_view reque
   co_await asio::async_write(socket_, parts, Into(error));
   Disarm();
   if (error) gone_ = true;
+}
+
+Connection::Task Connection::WriteStream(HttpResponse& response) {
+  if (http_1_0_) keep_alive_ = false;  // Its end is the end of the connection.
+  streaming_ = true;
+  StartWatch();
+  const auto framed = [this](std::string_view data, bool last) {
+    return http_1_0_ ? std::string(data) : Chunk(data, last);
+  };
+  response.stream->Listen([weak = weak_from_this()] {
+    const std::shared_ptr<Connection> self = weak.lock();
+    if (self) asio::post(self->socket_.get_executor(), [self] { self->Wake(); });
+  });
+  std::string data = ResponseHead(response, {keep_alive_, http_1_0_, request_id_}, absl::Now());
+  ErrorCode error;
+  while (probing_ && !gone_) {
+    wake_.expires_at(asio::steady_timer::time_point::max());
+    co_await wake_.async_wait(Into(error));
+  }
+  bool last = false;
+  while (!last && !gone_) {
+    const BodyStream::Part part = response.stream->Take();
+    last = part.last;
+    data += framed(part.data, last);
+    error = {};
+    if (data.empty() && !last && !filler_due_) {
+      wake_.expires_after(absl::ToChronoNanoseconds(options_.stream_filler));
+      co_await wake_.async_wait(Into(error));
+      filler_due_ = filler_due_ || !error;  // An error: woken before that.
+      continue;
+    }
+    if (std::exchange(filler_due_, false) && !last) data += framed(response.stream->Filler(), last);
+    Arm(options_.transfer_grace +
+        absl::Seconds(static_cast<double>(data.size()) / options_.min_rate));
+    co_await asio::async_write(socket_, asio::buffer(data), Into(error));
+    Disarm();
+    if (error) gone_ = true;
+    data.clear();
+  }
+  streaming_ = false;
 }
 
 Connection::Task Connection::Refuse(HttpResponse response) {

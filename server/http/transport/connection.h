@@ -4,7 +4,8 @@
 // Runs on one strand. While a request is being answered the socket is still read: what comes
 // is the next request (pipelining), and a client that leaves cancels its call. A client that
 // only shuts its sending side looks the same until something is written to it; an interim
-// answer (100) tells them apart, because a closed socket resets the connection.
+// answer (100) tells them apart, or, where a streamed answer is on its way, the stream's filler:
+// a closed socket resets the connection.
 #pragma once
 
 #include <chrono>
@@ -57,9 +58,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::awaitable<ErrorCode> ReadSizedBody(size_t length, std::string* body);
   boost::asio::awaitable<ErrorCode> ReadChunkedBody(Parser& parser, std::string* body);
   Task AwaitAnswer();
+  void StartWatch();
+  Task StopWatch();
   Task Watch();
   Task ProbeHalfClosed(ErrorCode* error);
   Task Write(HttpResponse response, std::string_view request_id);
+  // Head and body of a streamed answer, as it is made.
+  Task WriteStream(HttpResponse& response);
   // Answers an error of the transport itself and ends the connection.
   Task Refuse(HttpResponse response);
   Task Linger();
@@ -83,7 +88,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point timer_set_ = Clock::time_point::max();  // When timer_ fires; max = never.
   Clock::time_point deadline_ = Clock::time_point::max();   // Of the read or write under way.
   bool timed_out_ = false;
-  boost::asio::steady_timer wake_;  // Never expires: cancelling it wakes AwaitAnswer.
+  boost::asio::steady_timer
+      wake_;  // Cancelling it wakes who waits: AwaitAnswer, WriteStream, StopWatch.
   boost::asio::steady_timer probe_;
 
   std::string request_id_;
@@ -94,6 +100,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool http_1_0_ = false;
   bool idle_ = false;
   bool watching_ = false;
+  bool streaming_ = false;   // The answer's head is out, its body is being made.
+  bool probing_ = false;     // An interim answer is being written.
+  bool filler_due_ = false;  // Something has to be written to see whether anybody reads.
   bool half_closed_ = false;
   bool gone_ = false;       // Nobody reads the answer.
   bool keep_alive_ = true;  // Another request may follow.

@@ -20,6 +20,8 @@ struct TransportOptions {
   // trickling a request does not keep it alive.
   absl::Duration transfer_grace = absl::Seconds(20);
   double min_rate = 16 * 1024;  // Bytes per second.
+  // A streamed answer with nothing to say for this long sends its filler.
+  absl::Duration stream_filler = absl::Seconds(15);
   // After this long a client that has shut its sending side is asked whether it still reads.
   absl::Duration half_close_probe = absl::Milliseconds(250);
 };

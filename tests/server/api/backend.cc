@@ -15,12 +15,16 @@ using server::ModelStatus;
 
 namespace {
 
-ModelHandle MakeServed(const std::string& name, FakeOptions options) {
+ModelHandle MakeServed(const std::string& name, std::unique_ptr<models::Model> model) {
   auto served = std::make_shared<server::ServedModel>();
   served->name = name;
   served->version = std::string("1");
-  served->model = std::make_unique<FakeModel>(std::move(options));
+  served->model = std::move(model);
   return served;
+}
+
+ModelHandle MakeServed(const std::string& name, FakeOptions options) {
+  return MakeServed(name, std::make_unique<FakeModel>(std::move(options)));
 }
 
 absl::Status NotFound(std::string_view name) {
@@ -34,6 +38,12 @@ absl::Status NotFound(std::string_view name) {
 void TestStore::Add(const std::string& name, FakeOptions options) {
   std::lock_guard lock(mutex_);
   models_[name] = {name, "1", ModelState::kReady, "", MakeServed(name, std::move(options))};
+}
+
+void TestStore::AddGenerator(const std::string& name, GeneratorOptions options) {
+  std::lock_guard lock(mutex_);
+  auto model = std::make_unique<FakeGenerator>(std::move(options));
+  models_[name] = {name, "1", ModelState::kReady, "", MakeServed(name, std::move(model))};
 }
 
 void TestStore::AddUnloaded(const std::string& name, ModelState state, const std::string& reason) {
@@ -81,7 +91,7 @@ void TestStore::Load(std::string_view name, Done done) {
     if (found != models_.end()) {
       found->second.state = ModelState::kReady;
       found->second.reason.clear();
-      found->second.handle = MakeServed(std::string(name), {});
+      found->second.handle = MakeServed(std::string(name), FakeOptions());
       status = absl::OkStatus();
     }
   }
@@ -114,13 +124,44 @@ void TestEngine::Stop() {
 
 server::CallId TestEngine::Submit(ModelHandle model, models::Request request,
                                   const server::CallInfo& info, server::Reply<Completed> done) {
+  Job job;
+  job.model = std::move(model);
+  job.request = std::move(request);
+  job.deadline = info.deadline;
+  job.done = std::move(done);
+  return Add(std::move(job));
+}
+
+server::CallId TestEngine::Generate(ModelHandle model, models::Request request,
+                                    const server::CallInfo& info, server::GenerationEvents events,
+                                    server::Reply<Completed> done) {
+  Job job;
+  job.model = std::move(model);
+  job.request = std::move(request);
+  job.deadline = info.deadline;
+  job.done = std::move(done);
+  job.events = std::move(events);
+  return Add(std::move(job));
+}
+
+void TestEngine::NewDocument(ModelHandle model,
+                             server::Reply<std::shared_ptr<models::Document>> done) {
+  Job job;
+  job.task = [model = std::move(model), done = std::move(done)]() mutable {
+    done(model->model->NewDocument());
+  };
+  Add(std::move(job));
+}
+
+server::CallId TestEngine::Add(Job job) {
   std::lock_guard lock(mutex_);
-  last_request_ = request;
-  last_deadline_ = info.deadline;
-  ++num_submitted_;
-  const server::CallId id = next_id_++;
-  jobs_.push_back(std::make_unique<Job>(
-      Job{id, std::move(model), std::move(request), info.deadline, std::move(done)}));
+  if (job.task == nullptr) {
+    last_request_ = job.request;
+    last_deadline_ = job.deadline;
+    ++num_submitted_;
+  }
+  const server::CallId id = job.id = next_id_++;
+  jobs_.push_back(std::make_unique<Job>(std::move(job)));
   changed_.notify_all();
   return id;
 }
@@ -183,8 +224,50 @@ void TestEngine::Work() {
       job = std::move(jobs_.front());
       jobs_.pop_front();
     }
-    job->done(Run(*job));
+    if (job->task != nullptr) {
+      job->task();
+    } else {
+      job->done(job->events ? RunGeneration(*job) : Run(*job));
+    }
   }
+}
+
+absl::Status TestEngine::Stopped(const Job& job) {
+  std::lock_guard lock(mutex_);
+  if (refuse_) {
+    return server::MakeError(absl::StatusCode::kResourceExhausted, "the queue is full",
+                             {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(1500)});
+  }
+  if (cancelled_.contains(job.id)) return absl::CancelledError("cancelled");
+  if (absl::Now() > job.deadline) return absl::DeadlineExceededError("the deadline has passed");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Completed> TestEngine::RunGeneration(Job& job) {
+  models::Model& model = *job.model->model;
+  const auto item = model.Prepare(job.request);
+  if (!item.ok()) return item.status();
+  if (const absl::Status status = Stopped(job); !status.ok()) return status;
+  if (job.events->on_admitted != nullptr) job.events->on_admitted();
+  auto started = model.Start(**item);
+  if (!started.ok()) return started.status();
+  models::Generation& generation = **started;
+  while (!generation.done()) {
+    if (const absl::Status status = Stopped(job); !status.ok()) return status;
+    const models::StepGrant grants[] = {{&generation, generation.need().prefill}};
+    const auto run = model.BeginStep(grants);
+    while (run->Advance()) {
+    }
+    std::vector<models::Piece> pieces = generation.TakePieces();
+    if (!pieces.empty() && job.events->on_pieces != nullptr) {
+      job.events->on_pieces(std::move(pieces));
+    }
+  }
+  auto answer = generation.Take();
+  if (!answer.ok()) return answer.status();
+  Completed completed{*std::move(answer), 0.001, 0.002, 0.004, 1};
+  if (job.request.extend_document) completed.state_bytes = job.request.document->state_bytes();
+  return completed;
 }
 
 absl::StatusOr<Completed> TestEngine::Run(const Job& job) {
@@ -194,28 +277,26 @@ absl::StatusOr<Completed> TestEngine::Run(const Job& job) {
   const auto run = job.model->model->Begin(items);
   while (run->Advance()) {
   }
-  {
-    std::lock_guard lock(mutex_);
-    if (refuse_) {
-      return server::MakeError(absl::StatusCode::kResourceExhausted, "the queue is full",
-                               {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(1500)});
-    }
-    if (cancelled_.contains(job.id)) return absl::CancelledError("cancelled");
-  }
-  if (absl::Now() > job.deadline) return absl::DeadlineExceededError("the deadline has passed");
+  if (const absl::Status status = Stopped(job); !status.ok()) return status;
   auto answer = run->Take(0);
   if (!answer.ok()) return answer.status();
   return Completed{*std::move(answer), 0.001, 0.002, 0.004, 1};
 }
 
 Backend::Backend(server::ApiOptions options)
-    : metrics("1.2.3", "abc", "cpu"),
+    : documents(std::in_place, engine, store, clock, server::DocumentsOptions()),
+      metrics("1.2.3", "abc", "cpu"),
       log(server::LogFormat::kText, server::LogLevel::kError),
-      api(store, engine, lifecycle, metrics, log, std::move(options)) {
+      api(store, engine, *documents, lifecycle, metrics, log, std::move(options)) {
   FakeOptions one;
   one.control = control;
   store.Add("one", one);
   lifecycle.set_phase(server::Lifecycle::Phase::kServing);
+}
+
+Backend::~Backend() {
+  documents.reset();
+  engine.Stop();
 }
 
 server::CallInfo TestCall(std::string_view method) {

@@ -7,12 +7,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "server/api/api.h"
+#include "server/documents.h"
+#include "server/scheduler/clock.h"
+#include "tests/support/fake_generator.h"
 #include "tests/support/fake_model.h"
 
 namespace longview::testing {
@@ -22,6 +26,7 @@ class TestStore : public server::ModelStore {
  public:
   // Adds a ready model.
   void Add(const std::string& name, FakeOptions options);
+  void AddGenerator(const std::string& name, GeneratorOptions options);
   // Adds a directory that is found but not loaded; Load turns it into a fake classifier.
   void AddUnloaded(const std::string& name, server::ModelState state, const std::string& reason);
 
@@ -39,7 +44,8 @@ class TestStore : public server::ModelStore {
   std::map<std::string, server::ModelStatus> models_;  // Under mutex_.
 };
 
-// Thread-safe. Runs items one by one on its thread; FakeControl::advance holds them there.
+// Thread-safe. Runs items and whole generations one by one on its thread; FakeControl::advance and
+// GeneratorControl::advance hold them there.
 class TestEngine : public server::Engine {
  public:
   TestEngine() : worker_([this] { Work(); }) {}
@@ -51,6 +57,11 @@ class TestEngine : public server::Engine {
   server::CallId Submit(server::ModelHandle model, models::Request request,
                         const server::CallInfo& info,
                         server::Reply<server::Completed> done) override;
+  server::CallId Generate(server::ModelHandle model, models::Request request,
+                          const server::CallInfo& info, server::GenerationEvents events,
+                          server::Reply<server::Completed> done) override;
+  void NewDocument(server::ModelHandle model,
+                   server::Reply<std::shared_ptr<models::Document>> done) override;
   void Cancel(server::CallId id) override;
   void Estimate(server::ModelHandle model, std::optional<models::Request> request, int tokens,
                 server::Reply<server::Estimated> done) override;
@@ -72,10 +83,16 @@ class TestEngine : public server::Engine {
     models::Request request;
     absl::Time deadline;
     server::Reply<server::Completed> done;
+    std::optional<server::GenerationEvents> events;  // Of a generation.
+    absl::AnyInvocable<void()> task;                 // Anything else.
   };
 
+  server::CallId Add(Job job);
   void Work();
   absl::StatusOr<server::Completed> Run(const Job& job);
+  absl::StatusOr<server::Completed> RunGeneration(Job& job);
+  // Why the job ends before it is done, if it does.
+  absl::Status Stopped(const Job& job);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -95,10 +112,12 @@ class TestEngine : public server::Engine {
 struct Backend {
   explicit Backend(server::ApiOptions options = {});
   // Calls in flight answer through the api and its metrics: the engine ends first.
-  ~Backend() { engine.Stop(); }
+  ~Backend();
 
   TestStore store;
   TestEngine engine;
+  server::SystemClock clock;
+  std::optional<server::Documents> documents;  // Until the engine ends.
   server::Lifecycle lifecycle;
   server::Metrics metrics;
   server::Log log;

@@ -189,7 +189,7 @@ TEST(InferTasks, TokenIdsOnlyWithoutATokenizer) {
 
 TEST(InferTasks, TasksWithoutTensorsAreUnimplemented) {
   Backend backend;
-  backend.store.Add("m", ForTask(Task::kTextGeneration));
+  backend.store.Add("m", ForTask(Task::kObjectDetection));
   const auto response = Infer(backend, R"(model_name: "m")" + Text("abc"));
   EXPECT_EQ(response.status().code(), absl::StatusCode::kUnimplemented) << response.status();
 }

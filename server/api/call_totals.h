@@ -1,0 +1,24 @@
+// What the answered items of one call add up to, as its client is told.
+#pragma once
+
+#include <vector>
+
+#include "longview/v1/types.pb.h"
+#include "server/engine.h"
+
+namespace longview::server {
+
+struct CallTotals {
+  models::ItemUsage usage;   // Tokens summed.
+  double queue_seconds = 0;  // The longest, as the next two.
+  double compute_seconds = 0;
+  double total_seconds = 0;
+  int batch_items = 0;  // The most.
+};
+
+CallTotals TotalsOf(const std::vector<Completed>& completed);
+
+longview::v1::Usage ToUsage(const models::ItemUsage& usage);
+longview::v1::Timing ToTiming(const CallTotals& totals);
+
+}  // namespace longview::server

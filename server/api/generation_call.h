@@ -1,0 +1,49 @@
+// The generating items of one call: submitted together, their output in one flow, counted and
+// recorded as one call.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "server/api/context.h"
+#include "server/api/piece_flow.h"
+
+namespace longview::server {
+
+// What a model says of an item, in the words of the API that was called. `items`: how many there
+// are in the call.
+using ItemErrorWords = absl::Status (*)(const absl::Status& status, size_t item, size_t items);
+
+struct GenerationJob {
+  ModelHandle model;
+  std::vector<models::Request> items;  // With `generation` set, all with the same options.
+  ItemErrorWords words = nullptr;      // Null: as the model says.
+};
+
+// Who hears of a call's output. All run on the engine's threads, one after the other.
+struct GenerationSink {
+  absl::AnyInvocable<void()> on_admitted;                          // May be null.
+  absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;  // Null: the end is enough.
+  // Makes an answer of the completed items; an error becomes the call's. May be null.
+  absl::AnyInvocable<absl::Status(std::vector<Completed>&)> answer;
+  absl::AnyInvocable<void(GenerationEnd)> on_end;  // Always, and once.
+};
+
+// A sink that feeds `flow`; without pieces if they are not wanted.
+GenerationSink Into(std::shared_ptr<PieceFlow> flow, bool pieces = true);
+
+// Sequences each item of the job gives.
+int SequencesPerItem(const GenerationJob& job);
+
+// Submits all. A prompt that is only scored (max_new_tokens 0) has one sequence, empty, which ends
+// by "length". Pieces are numbered through: item x sequences + sample; an item's prompt (echo)
+// comes once for each of its sequences. Admitted when all are; the first failure ends the call
+// and cancels the others. The end may come inside this call.
+std::shared_ptr<PendingCall> StartGeneration(ApiContext& context, const CallInfo& info,
+                                             GenerationJob job, GenerationSink sink);
+
+// The generator of that name; "" = the only one. UNIMPLEMENTED if the model does not generate.
+absl::StatusOr<ModelHandle> FindGenerator(ApiContext& context, std::string_view name,
+                                          std::string_view version);
+
+}  // namespace longview::server

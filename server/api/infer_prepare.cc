@@ -1,0 +1,93 @@
+#include "server/api/infer_prepare.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/infer_items.h"
+#include "server/api/infer_parameters.h"
+#include "server/api/tensor_encode.h"
+
+namespace longview::server {
+namespace {
+
+int64_t Micros(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
+
+bool Plans(const OutputPlan& plan, OutputKind kind) {
+  return std::any_of(plan.outputs.begin(), plan.outputs.end(),
+                     [kind](const PlannedOutput& output) { return output.kind == kind; });
+}
+
+bool IsOfSequences(const PlannedOutput& output) {
+  return output.kind == OutputKind::kText || output.kind == OutputKind::kTokenIds ||
+         output.kind == OutputKind::kNumTokens || output.kind == OutputKind::kScores;
+}
+
+// What the outputs need of a generating item.
+void SetOutputs(const OutputPlan& plan, models::Request& item) {
+  item.tensors = plan.tensors;
+  item.typed = plan.typed;
+  if (!item.generation || !Plans(plan, OutputKind::kTokenLogprobs)) return;
+  item.generation->echo = true;
+  item.generation->logprobs = item.generation->logprobs.value_or(0);
+}
+
+}  // namespace
+
+absl::Status PrepareInfer(const ApiContext& context, const inference::ModelInferRequest& request,
+                          PreparedInfer& out) {
+  const models::ModelInfo& info = out.frame.model->model->info();
+  out.frame.id = request.id();
+  out.frame.raw = request.raw_input_contents_size() > 0;
+  const auto inputs = ReadInputs(request, info);
+  if (!inputs.ok()) return inputs.status();
+  const auto parameters = ReadParameters(request.parameters(), info.task);
+  if (!parameters.ok()) return parameters.status();
+  auto shape = MeasureItems(*inputs, info, context.options.max_items);
+  if (!shape.ok()) return shape.status();
+  shape->scores = parameters->generation && parameters->generation->max_new_tokens == 0;
+  auto plan = PlanOutputs(request, info, *shape, parameters->pooling);
+  if (!plan.ok()) return plan.status();
+  const auto bytes = static_cast<size_t>(LeastAnswerBytes(*plan, *shape));
+  if (auto status = CheckAnswerSize(context, bytes); !status.ok()) return status;
+  const bool keep_padding = plan->per_token && !Generates(info.task);
+  auto items = BuildItems(*inputs, info, *parameters, keep_padding);
+  if (!items.ok()) return items.status();
+  for (models::Request& item : *items) SetOutputs(*plan, item);
+  out.items = *std::move(items);
+  out.pieces = std::all_of(plan->outputs.begin(), plan->outputs.end(), IsOfSequences);
+  out.frame.plan = *std::move(plan);
+  out.timeout = parameters->timeout;
+  return absl::OkStatus();
+}
+
+absl::Status InTensorNames(const absl::Status& status, size_t item, size_t items) {
+  const absl::Status named = WithParam(Renamed(status, {{"token_ids", "input_ids"}}));
+  return items > 1 ? Prefixed(absl::StrCat("item ", item, ": "), named) : named;
+}
+
+absl::StatusOr<inference::ModelInferResponse> BuildInferResponse(
+    const ApiContext& context, const InferFrame& frame,
+    const std::vector<models::Answer>& answers) {
+  inference::ModelInferResponse response;
+  response.set_model_name(frame.model->name);
+  response.set_model_version(frame.model->version);
+  response.set_id(frame.id);
+  for (const PlannedOutput& output : frame.plan.outputs) {
+    const auto tensor = JoinOutput(output, frame.model->model->info(), answers);
+    if (!tensor.ok()) return tensor.status();
+    AppendOutput(*tensor, frame.raw, response);
+  }
+  if (auto status = CheckAnswerSize(context, response.ByteSizeLong()); !status.ok()) return status;
+  return response;
+}
+
+void AddTotals(const CallTotals& totals, inference::ModelInferResponse& response) {
+  auto& parameters = *response.mutable_parameters();
+  parameters["queue_us"].set_int64_param(Micros(totals.queue_seconds));
+  parameters["compute_us"].set_int64_param(Micros(totals.compute_seconds));
+  parameters["batch_items"].set_int64_param(totals.batch_items);
+  parameters["truncated_tokens"].set_int64_param(totals.usage.truncated_tokens);
+}
+
+}  // namespace longview::server

@@ -1,0 +1,181 @@
+#include "server/api/infer_stream.h"
+
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "server/api/generation_call.h"
+#include "server/api/infer.h"
+
+namespace longview::server {
+namespace {
+
+using inference::ModelInferResponse;
+using inference::ModelStreamInferResponse;
+using models::Piece;
+
+void SetFinal(bool final, ModelInferResponse& response) {
+  (*response.mutable_parameters())["triton_final_response"].set_bool_param(final);
+}
+
+ModelStreamInferResponse ErrorAnswer(const inference::ModelInferRequest& names,
+                                     const absl::Status& status) {
+  ModelStreamInferResponse out;
+  out.set_error_message(std::string(status.message()));
+  out.mutable_infer_response()->set_id(names.id());
+  out.mutable_infer_response()->set_model_name(names.model_name());
+  SetFinal(true, *out.mutable_infer_response());
+  return out;
+}
+
+// Of a request, what its errors repeat.
+inference::ModelInferRequest NamesOf(const inference::ModelInferRequest& request) {
+  inference::ModelInferRequest names;
+  names.set_id(request.id());
+  names.set_model_name(request.model_name());
+  return names;
+}
+
+// A request answered once.
+class OneAnswer final : public InferStream {
+ public:
+  explicit OneAnswer(const inference::ModelInferRequest& request)
+      : slot_(std::make_shared<Slot>()) {
+    slot_->names = NamesOf(request);
+  }
+
+  Reply<ModelInferResponse> Replying(absl::AnyInvocable<void()> on_ready) {
+    return [slot = slot_,
+            on_ready = std::move(on_ready)](absl::StatusOr<ModelInferResponse> response) mutable {
+      slot->Fill(std::move(response));
+      on_ready();
+    };
+  }
+  void SetPending(std::shared_ptr<PendingCall> pending) { pending_ = std::move(pending); }
+
+  Next Take() override {
+    std::lock_guard lock(slot_->mutex);
+    if (!slot_->answer) return {};
+    return {std::exchange(slot_->answer, std::nullopt), absl::OkStatus()};
+  }
+  void Cancel() override {
+    if (pending_ != nullptr) pending_->Cancel();
+  }
+
+ private:
+  struct Slot {
+    void Fill(absl::StatusOr<ModelInferResponse> response) {
+      std::lock_guard lock(mutex);
+      if (!response.ok()) {
+        answer = ErrorAnswer(names, response.status());
+        return;
+      }
+      *answer.emplace().mutable_infer_response() = *std::move(response);
+      SetFinal(true, *answer->mutable_infer_response());
+    }
+
+    inference::ModelInferRequest names;
+    std::mutex mutex;
+    std::optional<ModelStreamInferResponse> answer;  // Under mutex.
+  };
+
+  const std::shared_ptr<Slot> slot_;
+  std::shared_ptr<PendingCall> pending_;
+};
+
+// A generator's request.
+class Pieces final : public InferStream {
+ public:
+  Pieces(ApiContext& context, const inference::ModelInferRequest& request,
+         std::shared_ptr<PieceFlow> flow)
+      : context_(context), names_(NamesOf(request)), flow_(std::move(flow)) {}
+
+  void Start(const CallInfo& info, PreparedInfer prepared, bool default_outputs) {
+    frame_ = std::move(prepared.frame);
+    if (default_outputs) std::erase_if(frame_.plan.outputs, IsCount);
+    GenerationJob job{frame_.model, std::move(prepared.items), &InTensorNames};
+    pending_ = StartGeneration(context_, info, std::move(job), Into(flow_));
+  }
+
+  Next Take() override {
+    while (waiting_.empty() && !end_) {
+      PieceFlow::Output out = flow_->Take();
+      if (out.empty()) return {};
+      for (Piece& piece : out.pieces) waiting_.push_back(std::move(piece));
+      end_ = std::move(out.end);
+    }
+    Next next;
+    if (!waiting_.empty()) {
+      next.message = ToAnswer(std::move(waiting_.front()));
+      waiting_.pop_front();
+    } else if (end_->status.ok()) {
+      next.message = ToAnswer({});
+    }
+    if (!waiting_.empty() || !end_) return next;
+    if (!end_->status.ok() && next.message) return next;  // The error comes next.
+    if (!end_->status.ok()) {
+      next.message = ErrorAnswer(names_, end_->status);
+    } else {
+      AddTotals(TotalsOf(end_->completed), *next.message->mutable_infer_response());
+      SetFinal(true, *next.message->mutable_infer_response());
+    }
+    next.end = absl::OkStatus();
+    return next;
+  }
+
+  void Cancel() override {
+    if (pending_ != nullptr) pending_->Cancel();
+  }
+
+ private:
+  // Of tokens in a piece: no output of a stream unless it is named.
+  static bool IsCount(const PlannedOutput& output) { return output.kind == OutputKind::kNumTokens; }
+
+  ModelStreamInferResponse ToAnswer(Piece piece) const {
+    const int index = piece.index;
+    std::vector<models::Answer> answers(1);
+    answers.front().sequences.push_back(std::move(piece));
+    auto response = BuildInferResponse(context_, frame_, answers);
+    if (!response.ok()) return ErrorAnswer(names_, response.status());
+    ModelStreamInferResponse out;
+    *out.mutable_infer_response() = *std::move(response);
+    (*out.mutable_infer_response()->mutable_parameters())["sequence_index"].set_int64_param(index);
+    SetFinal(false, *out.mutable_infer_response());
+    return out;
+  }
+
+  ApiContext& context_;
+  const inference::ModelInferRequest names_;
+  const std::shared_ptr<PieceFlow> flow_;
+  InferFrame frame_;
+  std::shared_ptr<PendingCall> pending_;
+  std::deque<Piece> waiting_;
+  std::optional<GenerationEnd> end_;
+};
+
+}  // namespace
+
+std::unique_ptr<InferStream> StartInferStream(ApiContext& context, const CallInfo& info,
+                                              const inference::ModelInferRequest& request,
+                                              absl::AnyInvocable<void()> on_ready) {
+  absl::StatusOr<PreparedInfer> prepared = FindAndPrepare(context, info, request);
+  if (prepared.ok() && prepared->pieces) {
+    auto pieces = std::make_unique<Pieces>(context, request,
+                                           std::make_shared<PieceFlow>(std::move(on_ready)));
+    const CallInfo timed = WithTimeout(info, *prepared);
+    pieces->Start(timed, *std::move(prepared), request.outputs().empty());
+    return pieces;
+  }
+  auto one = std::make_unique<OneAnswer>(request);
+  Reply<ModelInferResponse> reply = one->Replying(std::move(on_ready));
+  if (!prepared.ok()) {
+    reply(prepared.status());
+    return one;
+  }
+  const CallInfo timed = WithTimeout(info, *prepared);
+  one->SetPending(RunPrepared(context, timed, *std::move(prepared), std::move(reply)));
+  return one;
+}
+
+}  // namespace longview::server

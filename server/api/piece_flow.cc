@@ -1,0 +1,89 @@
+#include "server/api/piece_flow.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace longview::server {
+namespace {
+
+template <typename T>
+void Append(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void Join(models::Piece& first, models::Piece second) {
+  first.text += second.text;
+  Append(first.token_ids, second.token_ids);
+  Append(first.logprobs, second.logprobs);
+  Append(first.top, second.top);
+  first.finish_reason = std::move(second.finish_reason);
+  first.score = second.score;
+}
+
+}  // namespace
+
+bool PieceFlow::Ready() const {
+  if (admitted_ || end_) return true;
+  return pieces_.size() > 1 || (!pieces_.empty() && pieces_.front().finish_reason.empty());
+}
+
+bool PieceFlow::Awaited() { return Ready() && std::exchange(awaited_, false); }
+
+void PieceFlow::Admit() {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    admitted_ = true;
+    if (!Awaited()) return;
+  }
+  on_ready_();
+}
+
+void PieceFlow::Add(std::vector<models::Piece> pieces) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    for (models::Piece& piece : pieces) {
+      const auto same = std::find_if(pieces_.begin(), pieces_.end(), [&](const auto& other) {
+        return other.index == piece.index && other.echo == piece.echo;
+      });
+      if (same == pieces_.end()) {
+        pieces_.push_back(std::move(piece));
+      } else {
+        Join(*same, std::move(piece));
+      }
+    }
+    if (!Awaited()) return;
+  }
+  on_ready_();
+}
+
+void PieceFlow::End(GenerationEnd end) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    ended_ = true;
+    if (!end.status.ok()) pieces_.clear();
+    end_ = std::move(end);
+    if (!Awaited()) return;
+  }
+  on_ready_();
+}
+
+PieceFlow::Output PieceFlow::Take() {
+  Output out;
+  std::lock_guard lock(mutex_);
+  out.admitted = std::exchange(admitted_, false);
+  out.end = std::exchange(end_, std::nullopt);
+  const bool hold = !out.end && !pieces_.empty() && !pieces_.back().finish_reason.empty();
+  out.pieces = std::exchange(pieces_, {});
+  if (hold) {
+    pieces_.push_back(std::move(out.pieces.back()));
+    out.pieces.pop_back();
+  }
+  awaited_ = out.empty();
+  return out;
+}
+
+}  // namespace longview::server

@@ -1,0 +1,62 @@
+// The output of a generating call between the engine, which never waits, and a reader that may
+// be slow: what waits is at most one piece for each sequence, whatever it has grown to.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "server/engine.h"
+
+namespace longview::server {
+
+// How a generating call ended.
+struct GenerationEnd {
+  absl::Status status;               // As the client is told.
+  std::vector<Completed> completed;  // By item; empty unless ok.
+};
+
+// Thread-safe.
+class PieceFlow {
+ public:
+  // `on_ready` says that a Take which found nothing would find something. It runs on the
+  // engine's threads, under no lock, and may come late: the reader may have taken that already.
+  explicit PieceFlow(absl::AnyInvocable<void()> on_ready) : on_ready_(std::move(on_ready)) {}
+
+  // The call is admitted: errors from here on are errors within its answer.
+  void Admit();
+
+  // Pieces of one sequence (`index`) join while they wait; the prompt's stays apart.
+  void Add(std::vector<models::Piece> pieces);
+
+  // Once; what comes later is dropped. Pieces that wait are dropped too if the call failed.
+  void End(GenerationEnd end);
+
+  struct Output {
+    bool admitted = false;
+    std::vector<models::Piece> pieces;  // In the order in which their sequences spoke first.
+    std::optional<GenerationEnd> end;   // Once, with the last pieces.
+
+    bool empty() const { return !admitted && pieces.empty() && !end; }
+  };
+  // All there is since the last call. A sequence's end stays back until something follows, so
+  // that the last piece of a call always comes with its end.
+  Output Take();
+
+ private:
+  bool Ready() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Awaited() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::AnyInvocable<void()> on_ready_;
+  std::mutex mutex_;
+  bool awaited_ ABSL_GUARDED_BY(mutex_) = true;  // The reader found nothing and waits.
+  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<models::Piece> pieces_ ABSL_GUARDED_BY(mutex_);
+  std::optional<GenerationEnd> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace longview::server

@@ -1,0 +1,30 @@
+// A body that is made while it is sent.
+#pragma once
+
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+
+namespace longview::server {
+
+// Used by one connection; `wake` runs on other threads. Destroyed before its end: nobody reads it
+// any more.
+class BodyStream {
+ public:
+  virtual ~BodyStream() = default;
+
+  // Once, before the first Take. `wake` says that a Take which found nothing would find something.
+  virtual void Listen(absl::AnyInvocable<void()> wake) = 0;
+
+  struct Part {
+    std::string data;   // Empty: nothing is ready.
+    bool last = false;  // The body ends behind it.
+  };
+  virtual Part Take() = 0;
+
+  // What is sent where nothing has been ready for long, so that proxies and clients keep waiting;
+  // it must mean nothing to the reader.
+  virtual std::string Filler() const = 0;
+};
+
+}  // namespace longview::server

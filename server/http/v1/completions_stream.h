@@ -1,0 +1,60 @@
+// The server-sent events of a streamed completion.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/api/api.h"
+#include "server/api/piece_flow.h"
+#include "server/http/body_stream.h"
+#include "server/http/exchange.h"
+#include "server/http/v1/completions_format.h"
+
+namespace longview::server {
+
+// One streamed call: answers its exchange when the call is admitted, or with an error if that
+// comes first; from then on it is the body. One `data:` line per piece, then the usage if it is
+// wanted, then [DONE]; an error is one such line too, and the end.
+//
+// Thread-safe. Kept alive by its exchange until that is answered, then by the answer's body.
+class CompletionsStream : public std::enable_shared_from_this<CompletionsStream> {
+ public:
+  static std::shared_ptr<CompletionsStream> Make(ExchangePtr exchange, CompletionNames names,
+                                                 bool include_usage);
+
+  // What the engine's output goes into, and what stops it.
+  const std::shared_ptr<PieceFlow>& flow() const { return flow_; }
+  void SetPending(Api::Pending pending);
+  void Cancel();
+
+ private:
+  class Body;
+
+  CompletionsStream(ExchangePtr exchange, CompletionNames names, bool include_usage);
+
+  // The flow has something: an answer for the exchange, or more for the body's reader.
+  void Ready();
+
+  // The body's.
+  void Listen(absl::AnyInvocable<void()> wake);
+  BodyStream::Part Take();
+  void AppendEvents(PieceFlow::Output out, BodyStream::Part* part);
+
+  const CompletionNames names_;
+  const bool include_usage_;
+  std::shared_ptr<PieceFlow> flow_;
+  std::string head_;                    // Of every event, up to its choices.
+  std::map<int, TextOffsets> offsets_;  // By choice. The body's.
+  PieceFlow::Output first_;             // Taken to answer the exchange; then the body's.
+
+  absl::Mutex mutex_;
+  ExchangePtr exchange_ ABSL_GUARDED_BY(mutex_);  // Null once it is answered.
+  absl::AnyInvocable<void()> wake_ ABSL_GUARDED_BY(mutex_);
+  Api::Pending pending_ ABSL_GUARDED_BY(mutex_);
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace longview::server

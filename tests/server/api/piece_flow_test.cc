@@ -1,0 +1,100 @@
+// The flow of pieces to a reader that may be slow.
+#include "server/api/piece_flow.h"
+
+#include <gtest/gtest.h>
+
+namespace longview::testing {
+namespace {
+
+using models::Piece;
+using server::GenerationEnd;
+using server::PieceFlow;
+
+Piece Part(int index, std::string text, std::string finish_reason = "") {
+  Piece piece;
+  piece.index = index;
+  piece.token_ids = {static_cast<int32_t>(text.size())};
+  piece.logprobs = {{7, -1.0f, text}};
+  piece.text = std::move(text);
+  piece.finish_reason = std::move(finish_reason);
+  return piece;
+}
+
+class PieceFlowTest : public ::testing::Test {
+ protected:
+  int ready = 0;
+  PieceFlow flow{[this] { ++ready; }};
+};
+
+TEST_F(PieceFlowTest, TheReaderIsToldOnceUntilItFindsNothing) {
+  EXPECT_TRUE(flow.Take().empty());
+  flow.Admit();
+  flow.Add({Part(0, "a")});
+  flow.Add({Part(0, "b")});
+  EXPECT_EQ(ready, 1);
+  const PieceFlow::Output out = flow.Take();
+  EXPECT_TRUE(out.admitted);
+  ASSERT_EQ(out.pieces.size(), 1u);
+  flow.Add({Part(0, "c")});
+  EXPECT_EQ(ready, 1);  // It has not found nothing yet: it asks again by itself.
+  EXPECT_EQ(flow.Take().pieces.size(), 1u);
+  EXPECT_TRUE(flow.Take().empty());
+  flow.Add({Part(0, "d")});
+  EXPECT_EQ(ready, 2);
+}
+
+TEST_F(PieceFlowTest, PiecesOfASequenceJoinInOrder) {
+  flow.Add({Part(0, "a"), Part(1, "x")});
+  flow.Add({Part(0, "b"), Part(2, "p")});
+  flow.Add({Part(1, "y"), Part(0, "c")});
+  const std::vector<Piece> pieces = flow.Take().pieces;
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].text, "abc");
+  EXPECT_EQ(pieces[0].token_ids.size(), 3u);
+  EXPECT_EQ(pieces[0].logprobs.size(), 3u);
+  EXPECT_EQ(pieces[0].logprobs[2].bytes, "c");
+  EXPECT_EQ(pieces[1].text, "xy");
+  EXPECT_EQ(pieces[2].text, "p");
+}
+
+TEST_F(PieceFlowTest, ThePromptStaysApart) {
+  Piece prompt = Part(0, "prompt");
+  prompt.echo = true;
+  flow.Add({prompt, Part(0, "a")});
+  const std::vector<Piece> pieces = flow.Take().pieces;
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_TRUE(pieces[0].echo);
+  EXPECT_EQ(pieces[1].text, "a");
+}
+
+TEST_F(PieceFlowTest, TheLastPieceComesWithTheEnd) {
+  flow.Add({Part(0, "a", "stop")});
+  EXPECT_EQ(ready, 0);
+  EXPECT_TRUE(flow.Take().empty());
+  flow.Add({Part(1, "b", "length")});
+  // Something follows the first: it may go.
+  EXPECT_EQ(ready, 1);
+  EXPECT_EQ(flow.Take().pieces.size(), 1u);
+  EXPECT_TRUE(flow.Take().empty());
+  flow.End({absl::OkStatus(), {}});
+  const PieceFlow::Output last = flow.Take();
+  ASSERT_EQ(last.pieces.size(), 1u);
+  EXPECT_EQ(last.pieces[0].index, 1);
+  EXPECT_TRUE(last.end.has_value());
+  EXPECT_TRUE(flow.Take().empty());
+}
+
+TEST_F(PieceFlowTest, AFailureDropsWhatWaits) {
+  flow.Add({Part(0, "a")});
+  flow.End({absl::CancelledError("gone"), {}});
+  flow.Add({Part(0, "b")});
+  flow.End({absl::OkStatus(), {}});
+  const PieceFlow::Output out = flow.Take();
+  EXPECT_TRUE(out.pieces.empty());
+  ASSERT_TRUE(out.end.has_value());
+  EXPECT_EQ(out.end->status.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(flow.Take().empty());
+}
+
+}  // namespace
+}  // namespace longview::testing

@@ -25,7 +25,8 @@ enum class GenerationDefaults {
 struct GenerationOptions {
   GenerationDefaults defaults = GenerationDefaults::kHuggingFace;
 
-  std::optional<int> max_new_tokens;  // 0 = score the prompt.
+  // 0 = score the prompt: every sequence is empty and ends with "length".
+  std::optional<int> max_new_tokens;
   std::optional<int> min_new_tokens;
   std::optional<bool> do_sample;      // Unset: true if `temperature` is given and above 0.
   std::optional<double> temperature;  // 0 = greedy.

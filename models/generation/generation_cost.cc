@@ -30,7 +30,9 @@ GenerationSize SizeOf(const GenerationItem& item, int granule) {
     return size;
   }
   size.new_tokens = item.settings.max_new_tokens;
-  size.sequences = std::max(item.settings.sequences, item.settings.beams);
+  if (size.new_tokens > 0) {
+    size.sequences = std::max(item.settings.sequences, item.settings.beams);
+  }
   return size;
 }
 

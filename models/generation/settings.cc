@@ -113,7 +113,8 @@ void Resolver::ReadSearch() {
     Refuse("num_return_sequences",
            absl::StrCat(settings_.sequences, " is more than num_beams ", settings_.beams));
   }
-  if (settings_.max_new_tokens == 0) settings_.sequences = settings_.beams = 1;
+  // Scoring searches nothing; each sequence is empty.
+  if (settings_.max_new_tokens == 0) settings_.beams = 1;
 }
 
 void Resolver::ReadSampling() {
@@ -130,7 +131,8 @@ void Resolver::ReadSampling() {
   settings_.eta_cutoff = others_.Number("eta_cutoff", 0, 0, 1);
   settings_.renormalize = others_.Bool("renormalize_logits", false);
   settings_.seed = options_.seed ? *options_.seed : std::random_device()();
-  if (settings_.sequences > 1 && settings_.beams == 1 && !settings_.sample && !open_ai) {
+  if (settings_.sequences > 1 && settings_.beams == 1 && !settings_.sample && !open_ai &&
+      settings_.max_new_tokens > 0) {
     Refuse("num_return_sequences",
            absl::StrCat(settings_.sequences,
                         " sequences of greedy search are the same one; sample, or set num_beams"));

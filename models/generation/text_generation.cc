@@ -83,6 +83,11 @@ void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
   if (item_.scores_prompt()) prompt_ = scores_.TakePiece();
   if (continuation_ == nullptr) {
     sequence_.reset();
+    for (int i = 0; i < item_.settings.sequences; ++i) {
+      Piece& piece = empty_.emplace_back();
+      piece.index = i;
+      piece.finish_reason = "length";
+    }
     return;
   }
   const auto vocab = static_cast<size_t>(decoder_.vocab_size());
@@ -96,6 +101,9 @@ std::vector<Piece> TextGeneration::TakePieces() {
   if (!status_.ok() || taken_) return pieces;
   if (prompt_ && !std::exchange(prompt_taken_, true)) pieces.push_back(*prompt_);
   if (continuation_ != nullptr) continuation_->TakePieces(pieces);
+  if (!std::exchange(empty_taken_, !empty_.empty())) {
+    pieces.insert(pieces.end(), empty_.begin(), empty_.end());
+  }
   return pieces;
 }
 
@@ -110,6 +118,8 @@ absl::StatusOr<Answer> TextGeneration::Take() {
   if (continuation_ != nullptr) {
     answer.usage.output_tokens = continuation_->generated_tokens();
     answer.sequences = continuation_->TakeSequences();
+  } else {
+    answer.sequences = std::move(empty_);
   }
   return answer;
 }

@@ -41,11 +41,12 @@ class TextGeneration final : public StepMember {
   PromptScores scores_;
   std::unique_ptr<DecoderSequence> sequence_;   // Until the prompt is read.
   std::unique_ptr<Continuation> continuation_;  // Null: nothing is to be generated.
+  std::vector<Piece> empty_;                    // The sequences then, once the prompt is read.
   int read_ = 0;
   int granted_ = 0;  // Of the step at hand.
   const int cached_;
   std::optional<Piece> prompt_;
-  bool prompt_taken_ = false;
+  bool prompt_taken_ = false, empty_taken_ = false;
   bool taken_ = false;
   absl::Status status_;
 };

@@ -230,10 +230,13 @@ TEST(Generation, ScoresThePromptWithoutGenerating) {
     GenerationOptions options = NewTokens(0);
     options.echo = true;
     options.logprobs = 1;
+    options.num_return_sequences = 2;
     Request request = TextRequest(text, options);
     request.tensors = {"logits"};
     const Answer answer = Generate(*toy.model, request, grant);
-    EXPECT_TRUE(answer.sequences.empty());
+    ASSERT_EQ(answer.sequences.size(), 2u);
+    EXPECT_EQ(answer.sequences[1].finish_reason, "length");
+    EXPECT_TRUE(answer.sequences[1].token_ids.empty());
     EXPECT_EQ(answer.usage.output_tokens, 0);
     ASSERT_TRUE(answer.prompt.has_value());
     const std::vector<TokenLogprob>& scores = answer.prompt->logprobs;
@@ -252,6 +255,21 @@ TEST(Generation, ScoresThePromptWithoutGenerating) {
       EXPECT_FLOAT_EQ(scores[t + 1].logprob, LogProbability(row, ids[t + 1]));
       EXPECT_EQ(scores[t + 1].bytes, text.substr(t + 1, 1));
     }
+  }
+}
+
+TEST(Generation, ScoringEndsWithOnePieceEach) {
+  const ToyModel toy = MakeToyModel();
+  GenerationOptions options = NewTokens(0);
+  options.num_return_sequences = 2;
+  options.echo = true;
+  Live live = StartOn(*toy.model, TextRequest("score", options));
+  ASSERT_TRUE(Finish(*toy.model, live).ok());
+  ASSERT_EQ(live.pieces.size(), 3u);
+  EXPECT_TRUE(live.pieces[0].echo);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(live.pieces[static_cast<size_t>(i) + 1].index, i);
+    EXPECT_EQ(live.pieces[static_cast<size_t>(i) + 1].finish_reason, "length");
   }
 }
 

@@ -65,8 +65,14 @@ std::string DescribeWeights(const Checkpoint& checkpoint) {
                       Millions(static_cast<double>(checkpoint.total_bytes())), " bytes");
 }
 
-std::string DescribeTokenizer(const ModelDirectory& directory) {
-  if (!directory.tokenizer) return "none: requests must bring token ids, text is refused";
+// `model` says whether a directory without tokenizer files still reads text.
+std::string DescribeTokenizer(const ModelDirectory& directory,
+                              const absl::StatusOr<ModelInfo>& model) {
+  if (!directory.tokenizer) {
+    return model.ok() && model->has_tokenizer
+               ? "as config.json says"
+               : "none: requests must bring token ids, text is refused";
+  }
   const Tokenizer& tokenizer = *directory.tokenizer;
   const int64_t limit = tokenizer.model_max_length();
   return absl::StrCat(tokenizer.vocab_size(), " tokens",
@@ -113,11 +119,11 @@ Inspection InspectDirectory(const std::string& path) {
   const bool weights = report.Step(OpenWeights(directory), "weights");
   if (weights) report.Line("weights", DescribeWeights(directory.checkpoint));
   const bool tokenizer = report.Step(OpenTokenizer(directory), "tokenizer");
-  if (tokenizer) report.Line("tokenizer", DescribeTokenizer(directory));
-  if (family.ok() && weights && tokenizer) {
-    const absl::StatusOr<ModelInfo> info = (*family)->describe(directory);
-    if (report.Step(info.status(), "model")) DescribeModel(*info, report);
-  }
+  const bool complete = family.ok() && weights && tokenizer;
+  const absl::StatusOr<ModelInfo> info =
+      complete ? (*family)->describe(directory) : absl::UnknownError("not described");
+  if (tokenizer) report.Line("tokenizer", DescribeTokenizer(directory, info));
+  if (complete && report.Step(info.status(), "model")) DescribeModel(*info, report);
   return std::move(report).Finish();
 }
 

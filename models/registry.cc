@@ -7,13 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/longformer/model.h"
+#include "models/transformer_ls/config.h"
+#include "models/transformer_ls/model.h"
 
 namespace longview::models {
 namespace {
 
 std::span<const Family> Families() {
-  static const std::array<Family, 1> kFamilies = {{
+  static const std::array<Family, 2> kFamilies = {{
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
+      {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
   }};
   return kFamilies;
 }

@@ -16,11 +16,13 @@ namespace {
 // What one step of a busy server may carry; beyond it the cache may have to evict earlier.
 constexpr int64_t kStepTokens = 4096;
 constexpr int kStepSequences = 256;
+constexpr int kWarmUpTokens = 8;  // Decoded.
 
 }  // namespace
 
-LsDecoder::LsDecoder(const LsLmConfig& config, Compute compute, int max_tokens)
-    : config_(config), max_tokens_(max_tokens) {
+LsDecoder::LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute compute,
+                     int max_tokens)
+    : config_(config), checkpoint_(std::move(checkpoint)), max_tokens_(max_tokens) {
   context_.config = &config_;
   context_.weights = &weights_;
   context_.compute = compute;
@@ -29,21 +31,19 @@ LsDecoder::LsDecoder(const LsLmConfig& config, Compute compute, int max_tokens)
 }
 
 absl::StatusOr<std::unique_ptr<LsDecoder>> LsDecoder::Create(const LsLmConfig& config,
-                                                             const Checkpoint& checkpoint,
+                                                             Checkpoint checkpoint,
                                                              const std::string& origin,
                                                              Compute compute, int max_tokens,
                                                              double cache_bytes) {
-  std::unique_ptr<LsDecoder> decoder(new LsDecoder(config, compute, max_tokens));
-  if (absl::Status status = decoder->Load(checkpoint, origin, cache_bytes); !status.ok()) {
-    return status;
-  }
+  std::unique_ptr<LsDecoder> decoder(
+      new LsDecoder(config, std::move(checkpoint), compute, max_tokens));
+  if (absl::Status status = decoder->Load(origin, cache_bytes); !status.ok()) return status;
   return decoder;
 }
 
-absl::Status LsDecoder::Load(const Checkpoint& checkpoint, const std::string& origin,
-                             double cache_bytes) {
+absl::Status LsDecoder::Load(const std::string& origin, double cache_bytes) {
   absl::StatusOr<LsLmWeights> weights =
-      LoadLsLmWeights(config_, checkpoint, origin, context_.compute);
+      LoadLsLmWeights(config_, checkpoint_, origin, context_.compute);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
   absl::Status status = GuardTorch(origin, [&] {
@@ -88,56 +88,63 @@ absl::StatusOr<double> LsDecoder::Time(std::span<const DecoderFeed> feeds) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Rates from a prompt long enough to fill panels and windows, then single tokens behind it: what
-// they take beyond attention and rows is the reading of the weights. The first run of each pays
-// for code generation.
+CacheUse LsDecoder::cache() const {
+  return {static_cast<double>(budget_->used()), static_cast<double>(budget_->evictable()),
+          static_cast<double>(budget_->capacity())};
+}
+
 absl::Status LsDecoder::WarmUp() {
   constexpr int64_t kPrompt = 512;
-  constexpr int kRuns = 2, kTokens = 8;
-  int64_t prompt = std::min<int64_t>(kPrompt, max_tokens_ - kTokens) / kernels::kBlockSlots *
+  if (!warms_up_) return absl::OkStatus();
+  int64_t prompt = std::min<int64_t>(kPrompt, max_tokens_ - kWarmUpTokens) / kernels::kBlockSlots *
                    kernels::kBlockSlots;
-  while (prompt > 0 &&
-         costs_->StateBytes(0, prompt + kTokens, 1) > static_cast<double>(budget_->capacity())) {
+  const auto capacity = static_cast<double>(budget_->capacity());
+  while (prompt > 0 && costs_->StateBytes(0, prompt + kWarmUpTokens, 1) > capacity) {
     prompt -= kernels::kBlockSlots;
   }
   if (prompt <= 0) return absl::OkStatus();
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < prompt + kTokens; ++i) {
-    ids.push_back(static_cast<int32_t>((i * 7919 + 11) % config_.vocab));
-  }
-  LsTimes* const kept = std::exchange(times_, nullptr);
-  absl::Status status;
-  for (int run = 0; run < kRuns && status.ok(); ++run) {
-    LsTimes prefill, decode;
-    LsSequence sequence{kernels::CacheSequence(cache_.get())};
-    const std::span<const int32_t> text(ids);
-    const auto time = [&](int64_t first, int64_t count, DecoderPhase phase, LsTimes& times) {
-      const DecoderFeed feed{&sequence,
-                             text.subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
-                             phase, WantedLogits::kLast};
-      times_ = &times;
-      const absl::StatusOr<double> seconds = Time({&feed, 1});
-      if (!seconds.ok()) status = seconds.status();
-      return seconds.value_or(0.0);
-    };
-    time(0, prompt, DecoderPhase::kPrefill, prefill);
-    double seconds = 0, prefill_work = 0, decode_work = 0;
-    for (int64_t t = 0; t < prompt; ++t) prefill_work += AttentionWork(config_, t);
-    for (int64_t t = prompt; t < prompt + kTokens && status.ok(); ++t) {
-      seconds += time(t, 1, DecoderPhase::kDecode, decode);
-      decode_work += AttentionWork(config_, t);
-    }
-    LsRates rates;
-    const auto rows = static_cast<double>(prompt);
-    rates.linear_seconds = prefill.linears / (rows * LinearWork(config_));
-    rates.prefill_attention = prefill.prefill_attention / prefill_work;
-    rates.row_seconds = prefill.rest / (rows * RowWork(config_));
-    rates.decode_attention = decode.decode_attention / decode_work;
-    rates.step_seconds = (seconds - decode.decode_attention) / kTokens;
-    if (status.ok()) costs_->set_rates(rates);
-  }
+  LsTimes* const kept = times_;
+  LsRates rates;
+  // The first run pays for code generation.
+  absl::Status status = Calibrate(prompt, rates);
+  if (status.ok()) status = Calibrate(prompt, rates);
+  if (status.ok()) costs_->set_rates(rates);
   times_ = kept;
   return status;
+}
+
+// Rates from a prompt long enough to fill panels and windows, then single tokens behind it: what
+// they take beyond attention is the reading of the weights.
+absl::Status LsDecoder::Calibrate(int64_t prompt, LsRates& rates) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < prompt + kWarmUpTokens; ++i) {
+    ids.push_back(static_cast<int32_t>((i * 7919 + 11) % config_.vocab));
+  }
+  const std::span<const int32_t> text(ids);
+  LsSequence sequence{kernels::CacheSequence(cache_.get())};
+  LsTimes prefill, decode;
+  DecoderFeed feed{&sequence, text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
+                   WantedLogits::kLast};
+  times_ = &prefill;
+  if (absl::Status status = Time({&feed, 1}).status(); !status.ok()) return status;
+  double seconds = 0, prefill_work = 0, decode_work = 0;
+  for (int64_t t = 0; t < prompt; ++t) prefill_work += AttentionWork(config_, t);
+  times_ = &decode;
+  feed.phase = DecoderPhase::kDecode;
+  for (int64_t t = prompt; t < prompt + kWarmUpTokens; ++t) {
+    feed.tokens = text.subspan(static_cast<size_t>(t), 1);
+    const absl::StatusOr<double> step = Time({&feed, 1});
+    if (!step.ok()) return step.status();
+    seconds += *step;
+    decode_work += AttentionWork(config_, t);
+  }
+  const auto rows = static_cast<double>(prompt);
+  rates.linear_seconds = prefill.linears / (rows * LinearWork(config_));
+  rates.prefill_attention = prefill.prefill_attention / prefill_work;
+  rates.row_seconds = prefill.rest / (rows * RowWork(config_));
+  rates.decode_attention = decode.decode_attention / decode_work;
+  rates.step_seconds = (seconds - decode.decode_attention) / kWarmUpTokens;
+  return absl::OkStatus();
 }
 
 }  // namespace longview::models

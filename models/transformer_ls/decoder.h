@@ -37,10 +37,10 @@ class LsSequence final : public DecoderSequence {
 
 class LsDecoder final : public Decoder {
  public:
-  // Errors name the tensor, or say that there is no memory for `cache_bytes` of state. `origin`
-  // begins messages; `checkpoint` outlives the decoder.
+  // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
+  // messages.
   static absl::StatusOr<std::unique_ptr<LsDecoder>> Create(const LsLmConfig& config,
-                                                           const Checkpoint& checkpoint,
+                                                           Checkpoint checkpoint,
                                                            const std::string& origin,
                                                            Compute compute, int max_tokens,
                                                            double cache_bytes);
@@ -53,8 +53,10 @@ class LsDecoder final : public Decoder {
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
 
-  // Runs a few shapes and fixes the rates of costs().
-  absl::Status WarmUp();
+  // Unless told not to (longview.json), runs a few shapes and fixes the rates of costs().
+  absl::Status WarmUp() override;
+  void set_warms_up(bool warms_up) { warms_up_ = warms_up; }
+  CacheUse cache() const override;
 
   // Steps add their seconds to it from here on; null: no more. For benchmarks.
   void set_times(LsTimes* times) { times_ = times; }
@@ -62,16 +64,19 @@ class LsDecoder final : public Decoder {
   const LsLmConfig& config() const { return config_; }
   const LsLmWeights& weights() const { return weights_; }
   const LsContext& context() const { return context_; }
-  kernels::ProjectionCache& cache() { return *cache_; }
+  kernels::ProjectionCache& projection_cache() { return *cache_; }
 
  private:
-  LsDecoder(const LsLmConfig& config, Compute compute, int max_tokens);
-  absl::Status Load(const Checkpoint& checkpoint, const std::string& origin, double cache_bytes);
+  LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute compute, int max_tokens);
+  absl::Status Load(const std::string& origin, double cache_bytes);
+  absl::Status Calibrate(int64_t prompt, LsRates& rates);
   // Seconds of one step.
   absl::StatusOr<double> Time(std::span<const DecoderFeed> feeds);
 
   const LsLmConfig config_;
+  const Checkpoint checkpoint_;
   const int max_tokens_;
+  bool warms_up_ = true;
   TorchParallelFor pool_;
   LsLmWeights weights_;
   LsContext context_;

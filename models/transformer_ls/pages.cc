@@ -43,8 +43,8 @@ class PageWriter {
   size_t count() const { return layout_.pieces.size(); }
 
   PoolState Piece(size_t i) const {
-    return kernels::CarvePoolState(buffers_.states + i * PieceStateBytes(config_), PoolColumns(config_),
-                          PoolWidths(config_));
+    return kernels::CarvePoolState(buffers_.states + i * PieceStateBytes(config_),
+                                   PoolColumns(config_), PoolWidths(config_));
   }
 
   PoolState Cached(const LsPiece& piece) const {

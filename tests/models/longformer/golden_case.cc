@@ -90,6 +90,12 @@ std::vector<double> GoldenCase::ExpectedExactly(const std::string& name) const {
   return Doubles(*tensor);
 }
 
+std::vector<std::string> GoldenCase::ExpectedNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : expected_->tensors()) names.push_back(name);
+  return names;
+}
+
 int GoldenCase::items() const {
   int count = 0;
   while (HasInput("input_ids." + std::to_string(count))) ++count;

@@ -29,6 +29,7 @@ class GoldenCase {
   std::vector<double> Expected(const std::string& name) const;
   // The tensor of exactly this name.
   std::vector<double> ExpectedExactly(const std::string& name) const;
+  std::vector<std::string> ExpectedNames() const;
   bool Expects(const std::string& name) const { return expected_->Find(name) != nullptr; }
 
   // input_ids.N with its masks; items counts N.

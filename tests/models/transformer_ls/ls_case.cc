@@ -19,11 +19,10 @@ T OrDie(absl::StatusOr<T> value) {
 }  // namespace
 
 LsCase::LsCase(const std::string& directory, const std::string& dtype, double cache_bytes,
-               int max_tokens)
-    : directory_(OrDie(OpenModelDirectory(directory))) {
-  const LsLmConfig config =
-      OrDie(ParseLsLmConfig(directory_.config, directory_.common, directory_.config_path));
-  decoder_ = OrDie(LsDecoder::Create(config, directory_.checkpoint, directory,
+               int max_tokens) {
+  ModelDirectory files = OrDie(OpenModelDirectory(directory));
+  const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
+  decoder_ = OrDie(LsDecoder::Create(config, std::move(files.checkpoint), directory,
                                      dtype == "fp32" ? Compute::kFp32 : Compute::kBf16, max_tokens,
                                      cache_bytes));
 }

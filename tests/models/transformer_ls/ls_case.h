@@ -12,7 +12,7 @@
 
 namespace longview::models {
 
-// Owns what the decoder borrows. Aborts with a message where the directory does not load.
+// Aborts with a message where the directory does not load.
 class LsCase {
  public:
   LsCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20,
@@ -36,7 +36,6 @@ class LsCase {
                                   int chunk);
 
  private:
-  ModelDirectory directory_;
   std::unique_ptr<LsDecoder> decoder_;
 };
 

@@ -1,0 +1,164 @@
+// Equal bits: however a prompt is cut, whoever shares the steps, whether a state was made afresh,
+// forked or found.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "tests/models/longformer/golden_case.h"
+#include "tests/models/transformer_ls/ls_case.h"
+
+namespace longview::models {
+namespace {
+
+// (case, dtype)
+class LsCompany : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  LsCompany()
+      : golden_(std::get<0>(GetParam()), "transformer_ls_lm"),
+        model_(golden_.directory(), std::get<1>(GetParam())) {}
+
+  std::vector<int32_t> Text(int tokens, uint32_t seed) const {
+    std::mt19937 random(seed);
+    std::vector<int32_t> ids;
+    for (int i = 0; i < tokens; ++i) {
+      ids.push_back(static_cast<int32_t>(random() % model_.config().vocab));
+    }
+    return ids;
+  }
+
+  int vocab() const { return model_.config().vocab; }
+
+  GoldenCase golden_;
+  LsCase model_;
+};
+
+TEST_P(LsCompany, PrefillCutAnywhereGivesTheSameBits) {
+  const std::vector<int32_t> text = Text(333, 1);
+  const auto whole = model_.New();
+  const std::vector<float> want = model_.Read(*whole, text);
+  const std::vector<float> next = model_.Step(*whole, Text(9, 2));
+  const int granule = model_.decoder().prefill_granule();
+  // Multiples of the granule, and any other length, which documents that grow have.
+  for (const int chunk : {granule, 2 * granule, 1, 50, 100}) {
+    const auto cut = model_.New();
+    EXPECT_EQ(model_.ReadInChunks(*cut, text, chunk), want) << "chunks of " << chunk;
+    EXPECT_EQ(model_.Step(*cut, Text(9, 2)), next) << "chunks of " << chunk;
+  }
+}
+
+TEST_P(LsCompany, AForkReadsLikeAFreshSequence) {
+  for (const int shared : {5, 64, 100, 200}) {
+    const std::vector<int32_t> text = Text(shared, 3), tail = Text(77, 4), other = Text(60, 5);
+    const auto document = model_.New();
+    model_.Read(*document, text, WantedLogits::kNone);
+    const auto fork = document->Fork(), another = document->Fork();
+    model_.Read(*another, other, WantedLogits::kNone);
+    const std::vector<float> got = model_.Read(*fork, tail);
+
+    std::vector<int32_t> both = text;
+    both.insert(both.end(), tail.begin(), tail.end());
+    const auto fresh = model_.New();
+    const std::vector<float> all = model_.Read(*fresh, both);
+    EXPECT_EQ(got, std::vector<float>(all.end() - static_cast<int64_t>(got.size()), all.end()));
+    EXPECT_EQ(model_.Step(*fork, other), model_.Step(*fresh, other)) << shared;
+  }
+}
+
+TEST_P(LsCompany, AFoundPrefixReadsLikeAFreshOne) {
+  const std::vector<int32_t> prompt = Text(300, 6), tail = Text(20, 7);
+  std::vector<float> want, next;
+  {
+    const auto first = model_.Open(prompt);
+    ASSERT_EQ(first->tokens(), 0);
+    want = model_.Read(*first, prompt);
+    first->Publish();
+    next = model_.Step(*first, tail);
+  }
+  const auto found = model_.Open(prompt);
+  const int granule = model_.decoder().prefill_granule();
+  ASSERT_EQ(found->tokens(), 299 / granule * granule);
+  const std::vector<float> got =
+      model_.Read(*found, std::span(prompt).subspan(static_cast<size_t>(found->tokens())));
+  EXPECT_EQ(got, std::vector<float>(want.end() - static_cast<int64_t>(got.size()), want.end()));
+  EXPECT_EQ(model_.Step(*found, tail), next);
+}
+
+// A sequence of a crowd: a prompt in random chunks, then greedy tokens.
+struct Member {
+  std::vector<int32_t> prompt;
+  std::unique_ptr<DecoderSequence> sequence;
+  size_t read = 0;
+  std::vector<int32_t> tokens;
+  std::vector<float> logits;  // Of every token it chose from.
+  int32_t next = 0;
+  size_t chunk = 0;
+
+  DecoderFeed Feed(std::mt19937& random, int granule) {
+    if (read < prompt.size()) {
+      chunk = std::min(prompt.size() - read, (1 + random() % 3) * static_cast<size_t>(granule));
+      return {sequence.get(), std::span(prompt).subspan(read, chunk), DecoderPhase::kPrefill,
+              WantedLogits::kLast};
+    }
+    chunk = 0;
+    next = tokens.back();
+    return {sequence.get(), {&next, 1}, DecoderPhase::kDecode, WantedLogits::kLast};
+  }
+
+  void Take(const std::vector<float>& row) {
+    read += chunk;
+    if (read < prompt.size()) return;
+    logits.insert(logits.end(), row.begin(), row.end());
+    tokens.push_back(Greedy(row));
+  }
+};
+
+TEST_P(LsCompany, AloneAndAmongOthersThatComeAndGo) {
+  constexpr size_t kTokens = 24;
+  const int granule = model_.decoder().prefill_granule();
+  std::mt19937 random(8);
+  const auto join = [&](uint32_t seed) {
+    Member member;
+    member.prompt = Text(1 + static_cast<int>(seed * 37 % 200), seed);
+    member.sequence = model_.New();
+    return member;
+  };
+  Member alone = join(100);
+  alone.prompt = Text(150, 100);
+  while (alone.tokens.size() < kTokens) {
+    const DecoderFeed feed = alone.Feed(random, granule);
+    alone.Take(RunStep(model_.decoder(), {&feed, 1})[0]);
+  }
+
+  Member watched = join(100);
+  watched.prompt = alone.prompt;
+  std::vector<Member> crowd;
+  uint32_t joined = 0;
+  while (watched.tokens.size() < kTokens) {
+    while (crowd.size() < 32 && random() % 3 != 0) crowd.push_back(join(++joined));
+    if (!crowd.empty() && random() % 2 == 0) crowd.erase(crowd.begin() + random() % crowd.size());
+    std::vector<Member*> members;
+    for (Member& member : crowd) {
+      if (random() % 4 != 0) members.push_back(&member);
+    }
+    members.insert(members.begin() + random() % (members.size() + 1), &watched);
+    std::vector<DecoderFeed> feeds;
+    for (Member* member : members) feeds.push_back(member->Feed(random, granule));
+    const auto logits = RunStep(model_.decoder(), feeds);
+    for (size_t i = 0; i < members.size(); ++i) members[i]->Take(logits[i]);
+  }
+  EXPECT_GE(joined, 20u);
+  EXPECT_EQ(watched.tokens, alone.tokens);
+  EXPECT_EQ(watched.logits, alone.logits);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, LsCompany,
+    testing::Combine(testing::Values("paper_dh32_r2_l16_w64", "paper_dh16_r1_l4_w8",
+                                     "blocks_B48_M16_w16_r2", "blocks_B32_M32_w32_l16"),
+                     testing::Values("fp32", "bf16")),
+    [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
+
+}  // namespace
+}  // namespace longview::models

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Installs, builds and runs the default test suite. Last line: "N passed, N failed".
+# Installs, builds and runs the default test suite, and says how long each part took. Last line:
+# "N passed, N failed".
 #
-#   tests/run.sh [--slow] [--sanitize]
+#   tests/run.sh [--slow] [--sanitize] [--fuzz[=SECONDS]]
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
 # --slow      also the tests marked slow (long soak, fuzz with more rounds).
 # --sanitize  also everything in C++ under AddressSanitizer and UBSan.
+# --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
 # LONGVIEW_GOLDEN=DIR runs the parity tests on other fixtures of the same shape.
 set -euo pipefail
 . "$(dirname "$0")/../deploy/lib.sh"
@@ -14,32 +16,46 @@ cd "$ROOT"
 
 slow=false
 sanitize=false
+fuzz_seconds=0
 for argument in "$@"; do
   case $argument in
     --slow) slow=true ;;
     --sanitize) sanitize=true ;;
+    --fuzz) fuzz_seconds=60 ;;
+    --fuzz=*) fuzz_seconds=${argument#--fuzz=} ;;
     *) die "unknown argument '$argument'; see the head of tests/run.sh" ;;
   esac
 done
-
-deploy/install_deps.sh
-tests/support/install_clients.sh
 
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 jobs=$(nproc)
 
-say "Building everything (release)"
+# Begins a part of the run; ends the one before.
+part=""
+begin() {
+  local now=$SECONDS
+  [ -z "$part" ] || printf '%6d s  %s\n' $((now - part_start)) "$part" >>"$results/times"
+  part=$1
+  part_start=$now
+  [ -z "$part" ] || say "$part"
+}
+
+begin "Installing what is missing"
+deploy/install_deps.sh
+tests/support/install_clients.sh
+
+begin "Building everything (release)"
 cmake --preset release -DLONGVIEW_WERROR=ON >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
 cmake --build build -j "$jobs" -- -k 0
-say "Building the scheduler under ThreadSanitizer"
+begin "Building the scheduler under ThreadSanitizer"
 cmake --preset tsan >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
 cmake --build build-tsan -j "$jobs"
 
 # Runs ctest in a build folder; failures are counted at the end, not here.
 run_ctest() {
   local build=$1 name=$2
-  say "C++ tests ($name)"
+  begin "C++ tests ($name)"
   local exclude=()
   $slow || exclude=(-LE slow)
   ctest --test-dir "$build" -j "$jobs" --output-on-failure ${exclude[@]+"${exclude[@]}"} \
@@ -48,16 +64,30 @@ run_ctest() {
 run_ctest build release
 run_ctest build-tsan tsan
 if $sanitize; then
-  say "Building everything under AddressSanitizer and UBSan"
+  begin "Building everything under AddressSanitizer and UBSan"
   cmake --preset asan >/dev/null
   cmake --build build-asan -j "$jobs"
   run_ctest build-asan asan
 fi
 
-say "Black-box and Python tests"
+if [ "$fuzz_seconds" -gt 0 ]; then
+  begin "Building the fuzz targets"
+  install_packages clang libclang-rt-14-dev
+  cmake --preset fuzz >/dev/null
+  cmake --build --preset fuzz -j "$jobs"
+  begin "Fuzzing, $fuzz_seconds s a target"
+  tests/fuzz/run.sh "$fuzz_seconds" "$results/fuzz.xml"
+fi
+
+begin "Black-box and Python tests"
 marks=()
 $slow || marks=(-m "not slow")
 PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest tests -q --durations=10 \
   ${marks[@]+"${marks[@]}"} --junitxml "$results/pytest.xml" || true
 
-python3 tests/support/summary.py "$results"/ctest-*.xml "$results/pytest.xml"
+begin ""
+say "Time of each part"
+cat "$results/times" >&2
+reports=("$results"/ctest-*.xml "$results/pytest.xml")
+[ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
+python3 tests/support/summary.py "${reports[@]}"

@@ -11,18 +11,33 @@ namespace {
 
 constexpr int kEntries = 4000;  // Of each bias table.
 
-int Pick(std::mt19937* random, std::initializer_list<int> from) {
-  const auto index = std::uniform_int_distribution<size_t>(0, from.size() - 1)(*random);
-  return *(from.begin() + index);
-}
-
 }  // namespace
 
-RandomCase::RandomCase(uint32_t seed, DType dtype) : random_(seed), dtype_(dtype) {
-  kv_group_ = Pick(&random_, {1, 1, 2, 3});
+int Choices::Draw(int lo, int hi) {
+  if (!from_bytes_) return std::uniform_int_distribution<int>(lo, hi)(random_);
+  const int64_t range = int64_t{hi} - lo + 1;
+  int64_t value = 0;
+  for (int64_t reached = 1; reached < range && !bytes_.empty(); reached *= 256) {
+    value = value * 256 + bytes_[0];
+    bytes_ = bytes_.subspan(1);
+  }
+  return static_cast<int>(lo + value % range);
+}
+
+bool Choices::Chance(double p) {
+  if (!from_bytes_) return std::bernoulli_distribution(p)(random_);
+  return Draw(0, 255) >= static_cast<int>(256 * (1 - p));
+}
+
+int RandomCase::Pick(std::initializer_list<int> from) {
+  return *(from.begin() + Draw(0, static_cast<int>(from.size()) - 1));
+}
+
+RandomCase::RandomCase(Choices choices, DType dtype) : choices_(choices), dtype_(dtype) {
+  kv_group_ = Pick({1, 1, 2, 3});
   heads_ = kv_group_ * Draw(1, 2);
-  dk_ = Pick(&random_, {1, 8, 16, 17, 32, 40, 64, 64, 100, 128});
-  dv_ = Pick(&random_, {1, 8, 16, 31, 48, 64, 64, 80, 128});
+  dk_ = Pick({1, 8, 16, 17, 32, 40, 64, 64, 100, 128});
+  dv_ = Pick({1, 8, 16, 31, 48, 64, 64, 80, 128});
   sequences_ = Draw(1, 3);
   rows_ = Draw(1, 150);
   q_ = Tensor::Random(rows_, heads_, dk_, &random_, dtype);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <deque>
+#include <initializer_list>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "kernels/span/executor.h"
@@ -11,10 +13,28 @@
 
 namespace longview::kernels::testing {
 
+// Where a case's decisions come from: a seed, or bytes that somebody chose (zeros when they end).
+// Tensor values are random in both cases.
+class Choices {
+ public:
+  explicit Choices(uint32_t seed) : random_(seed) {}
+  explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes), from_bytes_(true) {}
+
+  int Draw(int lo, int hi);  // Both inclusive.
+  bool Chance(double p);
+  std::mt19937& random() { return random_; }
+
+ private:
+  std::mt19937 random_;
+  std::span<const uint8_t> bytes_;
+  bool from_bytes_ = false;
+};
+
 // A plan and everything its call points to. Not movable: the call holds pointers.
 class RandomCase {
  public:
-  RandomCase(uint32_t seed, DType dtype);
+  RandomCase(Choices choices, DType dtype);
+  RandomCase(uint32_t seed, DType dtype) : RandomCase(Choices(seed), dtype) {}
   RandomCase(const RandomCase&) = delete;
   RandomCase& operator=(const RandomCase&) = delete;
 
@@ -36,8 +56,9 @@ class RandomCase {
     int slots = 0;                        // Slots that hold a key.
   };
 
-  int Draw(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random_); }
-  bool Chance(double p) { return std::bernoulli_distribution(p)(random_); }
+  int Draw(int lo, int hi) { return choices_.Draw(lo, hi); }
+  int Pick(std::initializer_list<int> from);
+  bool Chance(double p) { return choices_.Chance(p); }
   std::vector<float> Normals(size_t count);
 
   void AddSource();
@@ -49,7 +70,8 @@ class RandomCase {
   int32_t DrawIntervals(const Tile& tile, int keys);
   int32_t DrawBias(const Tile& tile, int keys);
 
-  std::mt19937 random_;
+  Choices choices_;
+  std::mt19937& random_ = choices_.random();
   DType dtype_;
   int rows_ = 0, heads_ = 0, kv_group_ = 0, dk_ = 0, dv_ = 0, sequences_ = 0;
   Tensor q_{0, 1, 1};

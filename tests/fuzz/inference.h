@@ -1,0 +1,13 @@
+// What both forms of an Open Inference Protocol request go through after parsing.
+#pragma once
+
+#include <cstdint>
+
+#include "inference/grpc_service.pb.h"
+
+namespace longview::fuzz {
+
+// Reads inputs, parameters and items as the server does for a model of a task that `kind` picks.
+void ReadInference(const inference::ModelInferRequest& request, uint8_t kind);
+
+}  // namespace longview::fuzz

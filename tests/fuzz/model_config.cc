@@ -1,0 +1,65 @@
+// The JSON files of a model directory. The first byte picks one: config.json, longview.json,
+// 1_Pooling/config.json, modules.json. What is accepted must be fit for use.
+#include <string>
+
+#include "models/config/common_config.h"
+#include "models/config/json_reader.h"
+#include "models/config/serving_config.h"
+#include "models/longformer/config.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/temp_directory.h"
+
+namespace longview::models {
+namespace {
+
+void ReadConfig(std::string_view text) {
+  const auto json = ParseJson(text, "config.json");
+  if (!json.ok() || !json->is_object()) return;
+  const auto common = ParseCommonConfig(JsonReader(*json, "config.json"));
+  if (!common.ok()) return;
+  FUZZ_PROMISE(!common->architecture.empty() || !common->labels.empty());
+  const auto config = ParseLongformerConfig(*json, *common, "config.json");
+  if (!config.ok()) return;
+  FUZZ_PROMISE(config->width > 0 && config->heads > 0 && config->width % config->heads == 0);
+  FUZZ_PROMISE(config->layers == static_cast<int>(config->window.size()));
+  FUZZ_PROMISE(config->layers == static_cast<int>(config->dilation.size()));
+  FUZZ_PROMISE(config->max_tokens() >= 1 && config->pad < config->vocab);
+  for (const int window : config->window) FUZZ_PROMISE(window >= 1);
+  for (const std::vector<int>& heads : config->dilation) {
+    FUZZ_PROMISE(heads.empty() || static_cast<int>(heads.size()) == config->heads);
+    for (const int dilation : heads) FUZZ_PROMISE(dilation >= 1);
+  }
+}
+
+void ReadServing(const testing::TempDirectory& directory) {
+  const auto serving = ReadServingConfig(directory.path());
+  if (!serving.ok()) return;
+  FUZZ_PROMISE(!serving->max_tokens || *serving->max_tokens >= 1);
+  FUZZ_PROMISE(!serving->labels || !serving->labels->empty());
+  FUZZ_PROMISE(!serving->score_threshold ||
+               (*serving->score_threshold >= 0 && *serving->score_threshold <= 1));
+  FUZZ_PROMISE(serving->generation.is_object());
+  const auto embedding = ReadEmbeddingConfig(directory.path(), *serving);
+  if (!embedding.ok()) return;
+  FUZZ_PROMISE(embedding->pooling == "cls" || embedding->pooling == "mean" ||
+               embedding->pooling == "pooler");
+}
+
+}  // namespace
+}  // namespace longview::models
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace longview;
+  static const testing::TempDirectory directory;
+  constexpr const char* kFiles[] = {"longview.json", "1_Pooling/config.json", "modules.json"};
+  const auto [kind, text] = fuzz::SplitKind(fuzz::AsText(data, size));
+  if (kind % 4 == 0) {
+    models::ReadConfig(text);
+    return 0;
+  }
+  const char* const file = kFiles[kind % 4 - 1];
+  directory.Write(file, text);
+  models::ReadServing(directory);
+  std::filesystem::remove(directory.Path(file));
+  return 0;
+}

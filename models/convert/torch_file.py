@@ -26,9 +26,9 @@ _ZIP_ERRORS = (
 
 
 class ZipFile:
-    """<stem>/data.pkl and <stem>/data/<key>."""
+    """<stem>/data.pkl and <stem>/data/<key>. `check` makes {name: Tensor} of the pickled object."""
 
-    def __init__(self, path):
+    def __init__(self, path, check=restricted_unpickler.check_state_dict):
         try:
             self._archive = zipfile.ZipFile(path)
         except _ZIP_ERRORS as error:
@@ -42,8 +42,7 @@ class ZipFile:
             order = self._read("byteorder")
             if order != b"little":
                 raise RefusedError(f"written on a big-endian machine ({order!r})")
-        loaded = restricted_unpickler.load(io.BytesIO(self._read("data.pkl")))
-        self.tensors = restricted_unpickler.check_state_dict(loaded)
+        self.tensors = check(restricted_unpickler.load(io.BytesIO(self._read("data.pkl"))))
 
     def read_storage(self, storage):
         return _checked(storage, self._read(f"data/{storage.key}"))

@@ -23,6 +23,12 @@ size_t AnswerBytes(const absl::StatusOr<Completed>& answer) {
   return bytes;
 }
 
+// Token ids are checked and copied, in less time than it takes to change threads.
+bool IsCheap(const Request& request) {
+  return request.tokens && !request.text && !request.text_pair && !request.question &&
+         request.choices.empty() && request.choice_tokens.empty() && request.global_tokens.empty();
+}
+
 RejectReason ReasonOf(Verdict verdict) {
   switch (verdict) {
     case Verdict::kQueueFull:
@@ -122,17 +128,19 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
     EndLater(TakeEnding(*call), std::move(status));
     return CallId{0};
   };
+  // Before anybody else knows the call, and without changing threads.
+  const bool cheap = IsCheap(call->request);
+  const absl::Status prepared = cheap ? Prepare(*call) : absl::OkStatus();
   std::unique_lock lock(mutex_);
   if (stopped_ || !lifecycle_.accepting()) {
     lock.unlock();
     return refuse(RejectReason::kDraining, DrainingError());
   }
   const CallId id = call->id = ++last_id_;
-  const bool added = pool_.Add({.id = id,
-                                .deadline = call->info.deadline,
-                                .bytes = bytes,
-                                .run = [this, id](PreprocessPool::Turn t) { Prepare(id, t); }});
-  if (!added) {
+  if (!cheap && !pool_.Add({.id = id,
+                            .deadline = call->info.deadline,
+                            .bytes = bytes,
+                            .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
     lock.unlock();
     return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
   }
@@ -140,12 +148,18 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   ModelUse& use =
       models_.try_emplace(model, ModelUse{LabelsOf(*call->model), &device}).first->second;
   ++use.calls;
-  device.queue.Expect(id, model, call->info.deadline);
-  calls_.emplace(id, std::move(call));
+  EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
+  if (!cheap) {
+    device.queue.Expect(id, model, accepted.info.deadline);
+    return id;
+  }
+  lock.unlock();
+  // Until it is admitted nobody else frees it.
+  AdmitPrepared(accepted, prepared, Where::kCaller);
   return id;
 }
 
-void EngineImpl::Prepare(CallId id, PreprocessPool::Turn turn) {
+void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
   EngineCall* call;
   {
     std::unique_lock lock(mutex_);
@@ -158,19 +172,23 @@ void EngineImpl::Prepare(CallId id, PreprocessPool::Turn turn) {
       return;
     }
   }
-  const absl::Time start = clock_.Now();
-  absl::Status status = Guarded([&]() -> absl::Status {
-    absl::StatusOr<std::unique_ptr<models::Item>> item = call->model->model->Prepare(call->request);
-    if (item.ok()) call->item = *std::move(item);
-    return item.status();
-  });
-  call->request = Request();
-  call->prepare_seconds = absl::ToDoubleSeconds(clock_.Now() - start);
-  metrics_.Computed(LabelsOf(*call->model), Phase::kPreprocess, call->prepare_seconds);
-  AdmitPrepared(*call, RefusalOrInternal(status));
+  AdmitPrepared(*call, Prepare(*call), Where::kPool);
 }
 
-void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status) {
+absl::Status EngineImpl::Prepare(EngineCall& call) {
+  const absl::Time start = clock_.Now();
+  absl::Status status = Guarded([&]() -> absl::Status {
+    absl::StatusOr<std::unique_ptr<models::Item>> item = call.model->model->Prepare(call.request);
+    if (item.ok()) call.item = *std::move(item);
+    return item.status();
+  });
+  call.request = Request();
+  call.prepare_seconds = absl::ToDoubleSeconds(clock_.Now() - start);
+  metrics_.Computed(LabelsOf(*call.model), Phase::kPreprocess, call.prepare_seconds);
+  return RefusalOrInternal(status);
+}
+
+void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
   const CallId id = call.id;
   const ModelLabels labels = LabelsOf(*call.model);
   DeviceQueue& queue = DeviceOf(*call.model).queue;
@@ -201,11 +219,15 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status) {
     if (call.stage == CallStage::kPreparing) freed = Free(id);
     if (rejected) metrics_.Rejected(labels, *rejected);
   }
-  if (freed && freed->done) End(TakeEnding(*freed), std::move(status));
+  const auto end = [this, where](EngineCall& ended, absl::Status why) {
+    if (where == Where::kCaller) return EndLater(TakeEnding(ended), std::move(why));
+    End(TakeEnding(ended), std::move(why));
+  };
+  if (freed && freed->done) end(*freed, std::move(status));
   for (CallPtr& other : displaced) {
     if (other == nullptr || other->done == nullptr) continue;
     metrics_.Rejected(LabelsOf(*other->model), RejectReason::kQueue);
-    End(TakeEnding(*other), DisplacedError(retry));
+    end(*other, DisplacedError(retry));
   }
 }
 
@@ -271,15 +293,16 @@ void EngineImpl::Finish(Device& device, BatchResult result) {
 
 void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
                         bool inline_allowed) {
-  for (auto& [done, answer] : answers) {
-    if (inline_allowed && AnswerBytes(answer) <= kInlineAnswerBytes) {
-      done(std::move(answer));
-    } else {
-      replies_.Add([done = std::move(done), answer = std::move(answer)]() mutable {
-        done(std::move(answer));
-      });
-    }
+  const auto small = [](const auto& item) {
+    return AnswerBytes(item.second) <= kInlineAnswerBytes;
+  };
+  if (inline_allowed && std::all_of(answers.begin(), answers.end(), small)) {
+    for (auto& [done, answer] : answers) done(std::move(answer));
+    return;
   }
+  replies_.Add([answers = std::move(answers)]() mutable {
+    for (auto& [done, answer] : answers) done(std::move(answer));
+  });
 }
 
 void EngineImpl::Cancel(CallId id) {

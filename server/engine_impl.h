@@ -93,8 +93,11 @@ class EngineImpl : public Engine {
   CallId Accept(std::unique_ptr<EngineCall> call, models::Request request);
 
   // The steps of a call.
-  void Prepare(CallId id, PreprocessPool::Turn turn);
-  void AdmitPrepared(EngineCall& call, absl::Status prepared);
+  // `where` says whether replies may run inside.
+  enum class Where { kCaller, kPool };
+  void PreparePooled(CallId id, PreprocessPool::Turn turn);
+  absl::Status Prepare(EngineCall& call);
+  void AdmitPrepared(EngineCall& call, absl::Status prepared, Where where);
   std::vector<EngineCall*> Start(const Batch& batch);
   void Finish(Device& device, BatchResult result);
   void RecordBatch(const BatchResult& result);

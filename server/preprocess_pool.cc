@@ -21,13 +21,14 @@ PreprocessPool::~PreprocessPool() { Stop(); }
 
 bool PreprocessPool::Add(Job job) {
   const absl::Time now = absl::Now();
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (stopped_ || (bytes_ > 0 && bytes_ + job.bytes > max_bytes_)) return false;
   const absl::Time urgency = std::min(job.deadline, now + kPatience);
   if (waiting_.empty()) last_start_ = now;
   bytes_ += job.bytes;
   urgencies_.emplace(job.id, urgency);
   waiting_.emplace(Urgency(urgency, job.id), std::move(job));
+  lock.unlock();
   changed_.notify_one();
   return true;
 }

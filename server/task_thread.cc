@@ -16,15 +16,24 @@ TaskThread::~TaskThread() {
 }
 
 void TaskThread::Add(Task task) {
-  std::lock_guard lock(mutex_);
-  tasks_.push_back(std::move(task));
-  changed_.notify_one();
+  bool wake;
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    wake = std::exchange(idle_, false);
+  }
+  // After the lock, which the thread needs first; and not at all if it is busy anyway.
+  if (wake) changed_.notify_one();
 }
 
 void TaskThread::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
+    while (!ending_ && tasks_.empty()) {
+      idle_ = true;
+      changed_.wait(lock);
+    }
+    idle_ = false;
     if (tasks_.empty()) return;
     {
       Task task = std::move(tasks_.front());

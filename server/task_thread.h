@@ -31,6 +31,7 @@ class TaskThread {
   std::mutex mutex_;  // Guards the queue only; no task runs under it.
   std::condition_variable changed_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // Waits for a task.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -3,8 +3,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -14,13 +18,37 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warning", "error"};
 
-nlohmann::json ToJson(const LogField& field) {
-  return std::visit([](const auto& value) { return nlohmann::json(value); }, field.value);
+// What JSON would write as it is: most strings of most lines.
+bool IsPlain(std::string_view value) {
+  return std::all_of(value.begin(), value.end(),
+                     [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; });
 }
 
-// Invalid UTF-8 (a file name, say) must not lose the line.
-std::string Dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+void AppendJson(std::string_view value, std::string& line) {
+  if (IsPlain(value)) {
+    line.append(1, '"').append(value).append(1, '"');
+    return;
+  }
+  // Invalid UTF-8 (a file name, say) must not lose the line.
+  const nlohmann::json json = value;
+  line += json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+template <typename Number>
+void AppendJson(Number value, std::string& line) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (!std::isfinite(value)) {
+      line += "null";
+      return;
+    }
+  }
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  line.append(digits.data(), end);
+}
+
+void AppendJson(const LogField& field, std::string& line) {
+  std::visit([&line](const auto& value) { AppendJson(value, line); }, field.value);
 }
 
 }  // namespace
@@ -67,16 +95,28 @@ void Log::Flush() { impl_->logger.flush(); }
 
 std::string Log::Format(LogFormat format, LogLevel level, std::string_view timestamp,
                         std::string_view message, Fields fields) {
+  std::string line;
+  line.reserve(256);
   if (format == LogFormat::kJson) {
-    nlohmann::ordered_json line = {
-        {"ts", timestamp}, {"level", LogLevelName(level)}, {"msg", message}};
-    for (const LogField& field : fields) line[std::string(field.name)] = ToJson(field);
-    return Dump(line);
+    line = "{\"ts\":";
+    AppendJson(timestamp, line);
+    line += ",\"level\":";
+    AppendJson(LogLevelName(level), line);
+    line += ",\"msg\":";
+    AppendJson(message, line);
+    for (const LogField& field : fields) {
+      line += ',';
+      AppendJson(field.name, line);
+      line += ':';
+      AppendJson(field, line);
+    }
+    line += '}';
+    return line;
   }
-  std::string line(timestamp);
-  line.append(" ").append(LogLevelName(level)).append(" ").append(message);
+  line.append(timestamp).append(" ").append(LogLevelName(level)).append(" ").append(message);
   for (const LogField& field : fields) {
-    line.append(" ").append(field.name).append("=").append(Dump(ToJson(field)));
+    line.append(" ").append(field.name).append("=");
+    AppendJson(field, line);
   }
   return line;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "models/parallel.h"
 #include "models/transformer_ls/cache_layout.h"
@@ -15,15 +14,15 @@ using kernels::PoolState;
 class PageWriter {
  public:
   PageWriter(const LsContext& context, int layer, const LsPassLayout& layout,
-             const LsBuffers& buffers, const kernels::CacheStep& step)
+             const LsBuffers& buffers, const kernels::CacheStep& step, PageLists& lists)
       : context_(context),
         config_(*context.config),
         layer_(layer),
         layout_(layout),
         buffers_(buffers),
         step_(step),
-        early_(config_.schedule == LsSchedule::kBlocks),
-        zeros_(static_cast<size_t>(config_.width)) {}
+        lists_(lists),
+        early_(config_.schedule == LsSchedule::kBlocks) {}
 
   void Run() {
     Load();
@@ -90,7 +89,8 @@ class PageWriter {
     call.columns_per_head = config_.rank;
     call.offsets = layout_.piece_rows;
     call.values = projected;
-    std::vector<PoolState> states;
+    std::vector<PoolState>& states = lists_.states;
+    states.clear();
     for (size_t i = 0; i < count(); ++i) states.push_back(KeyValueSums(Piece(i)));
     PoolAppend(call, states, *context_.pool);
     if (!early_) return;
@@ -109,7 +109,7 @@ class PageWriter {
 
   void NormPage(float* row) const {
     const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
-    floats.bias_norm(row, zeros_.data(), context_.weights->layers[layer_].segment_norm.view(),
+    floats.bias_norm(row, buffers_.zeros, context_.weights->layers[layer_].segment_norm.view(),
                      config_.width, row);
   }
 
@@ -139,16 +139,16 @@ class PageWriter {
   }
 
   void Close() {
-    closing_.clear();
+    lists_.closing.clear();
     for (size_t i = 0; i < count(); ++i) {
-      if (layout_.pieces[i].closes) closing_.push_back(i);
+      if (layout_.pieces[i].closes) lists_.closing.push_back(i);
     }
-    const auto total = static_cast<int64_t>(closing_.size());
+    const auto total = static_cast<int64_t>(lists_.closing.size());
     if (total == 0) return;
     const int64_t means = 2 * int64_t{config_.width} * config_.rank;
     const auto work = [&](int64_t begin, int64_t end, int thread) {
       for (int64_t s = begin; s < end; ++s) {
-        CloseOne(closing_[s], s, buffers_.means + thread * means);
+        CloseOne(lists_.closing[s], s, buffers_.means + thread * means);
       }
     };
     const int threads = context_.pool->threads();
@@ -217,16 +217,15 @@ class PageWriter {
   const LsPassLayout& layout_;
   const LsBuffers& buffers_;
   const kernels::CacheStep& step_;
+  PageLists& lists_;
   const bool early_;
-  const std::vector<float> zeros_;
-  std::vector<size_t> closing_;  // Pieces, in order.
 };
 
 }  // namespace
 
 void WritePages(const LsContext& context, int layer, const LsPassLayout& layout,
-                const LsBuffers& buffers, const kernels::CacheStep& step) {
-  PageWriter(context, layer, layout, buffers, step).Run();
+                const LsBuffers& buffers, const kernels::CacheStep& step, PageLists& lists) {
+  PageWriter(context, layer, layout, buffers, step, lists).Run();
 }
 
 }  // namespace longview::models

@@ -53,10 +53,10 @@ LsPass::LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<LsR
       layout_(LayOut(context, std::move(runs))),
       step_(context.cache),
       zero_offsets_(layout_.runs.size(), 0),
-      zeros_(static_cast<size_t>(width_)),
       scratch_(scratch, ScratchBytes(context, layout_)) {
   Carver carver(scratch_.data());
   buffers_ = CarveLsBuffers(context_, layout_, AttentionWorkspace(context_, layout_), carver);
+  std::fill_n(buffers_.zeros, width_, 0.0f);
   ClearTail(buffers_.input, context_.weights->sizes, layout_.rows);
   ClearTail(buffers_.z, context_.weights->sizes, layout_.rows);
   ClearTail(buffers_.logit_input, context_.weights->logits->linear.sizes(), layout_.wanted);
@@ -137,7 +137,7 @@ void LsPass::Enter() {
       float* x = buffers_.x + row * width_;
       std::byte* input = buffers_.input + row * row_bytes_;
       if (config_.pre_norm) {
-        kernels_.residual_norm(x, nullptr, zeros_.data(), context_.weights->layers[0].norm1.view(),
+        kernels_.residual_norm(x, nullptr, buffers_.zeros, context_.weights->layers[0].norm1.view(),
                                width_, input);
       } else if (context_.compute != Compute::kFp32) {
         kernels_.narrow(x, width_, input);
@@ -283,7 +283,7 @@ bool LsPass::Advance() {
   Project(layer);
   {
     const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    WritePages(context_, layer_, layout_, buffers_, step_);
+    WritePages(context_, layer_, layout_, buffers_, step_, page_lists_);
   }
   const bool last = layer_ + 1 == config_.layers;
   const LsGroup& fresh = layout_.groups[0];

@@ -12,6 +12,7 @@
 #include "kernels/cache/cache_step.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/transformer_ls/context.h"
+#include "models/transformer_ls/pages.h"
 #include "models/transformer_ls/pass_buffers.h"
 #include "models/transformer_ls/pass_layout.h"
 
@@ -66,11 +67,10 @@ class LsPass {
   // [group][strip]: sequence offsets for absolute slots.
   std::array<std::vector<std::vector<int32_t>>, 3> absolute_;
   std::vector<int32_t> zero_offsets_;
-  std::vector<float> zeros_;  // [d]
   ScratchLoan scratch_;
   LsBuffers buffers_;
-  size_t workspace_bytes_ = 0;
   LsCall call_;
+  PageLists page_lists_;
   int layer_ = 0;
 };
 

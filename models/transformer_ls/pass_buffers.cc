@@ -59,6 +59,7 @@ LsBuffers CarveLsBuffers(const LsContext& context, const LsPassLayout& layout, s
   const int64_t pages = layout.closed_segments() * config.rank;
   const int64_t tokens = layout.groups[2].runs;
   LsBuffers b;
+  b.zeros = carver.Take<float>(width);
   b.x = carver.Take<float>((rows + kPanelRows) * width);
   b.input = fp32 ? reinterpret_cast<std::byte*>(b.x) : take(rows + kPanelRows);
   b.qkv = take(3 * rows);
@@ -87,7 +88,7 @@ void MakeCall(const LsContext& context, int layer, const LsPassLayout& layout, c
               LsCall& result) {
   const LsLmConfig& config = *context.config;
   result.sources.clear();
-  for (const LsSource source : LsSources(config, group.group == kernels::CacheStep::kPrefill)) {
+  for (const LsSource source : group.sources) {
     if (source == LsSource::kFresh) {
       result.sources.push_back(FreshSource(context, buffers));
     } else if (step == nullptr) {

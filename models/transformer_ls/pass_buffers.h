@@ -15,6 +15,7 @@ namespace longview::models {
 // "T" is an element of the compute type, P a panel more than the rows, so that a last panel may
 // read past them. C = h * r.
 struct LsBuffers {
+  float* zeros = nullptr;       // [d]
   float* x = nullptr;           // [rows + P, d] residual stream, normalised where pre_ln.
   std::byte* input = nullptr;   // T [rows + P, d], x rounded; x itself for fp32.
   std::byte* qkv = nullptr;     // T [rows, 3d], keys and values as projected.

@@ -30,7 +30,9 @@ void PlanGroup(const LsLmConfig& config, int tile_rows, LsGroup& group, LsPassLa
     queries.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.ids.size()),
                        static_cast<int32_t>(run.start)});
   }
-  group.plan = PlanLsAttention(config, group.group == CacheStep::kPrefill, queries, tile_rows);
+  const bool fresh = group.group == CacheStep::kPrefill;
+  group.sources = LsSources(config, fresh);
+  group.plan = PlanLsAttention(config, fresh, queries, tile_rows);
   if (group.group != CacheStep::kDecode) return;
   for (const LsQueryRun& query : queries) {
     layout.window_entry.push_back(layout.window_entries);

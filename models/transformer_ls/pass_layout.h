@@ -32,6 +32,7 @@ struct LsGroup {
   kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
   int run0 = 0, runs = 0;
   int64_t row0 = 0, rows = 0;
+  std::vector<LsSource> sources;
   kernels::Plan plan;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "models/parallel.h"
 
@@ -36,10 +35,9 @@ void ScorePositions(const LsContext& context, int layer, const LsPassLayout& lay
   const RowKernels& rows = ChooseRowKernels(context.compute);
   float* const window_queries = buffers.score_queries;
   float* const segment_queries = window_queries + runs * width;
-  const std::vector<float> zeros(static_cast<size_t>(width));
   PrepareQueries(context, group, buffers, context.weights->layers[layer].distance_add.data(),
                  window_queries);
-  PrepareQueries(context, group, buffers, zeros.data(), segment_queries);
+  PrepareQueries(context, group, buffers, buffers.zeros, segment_queries);
 
   const auto score = [&](const kernels::Table& table, int64_t head, int64_t first, int64_t count,
                          const float* query, float* out) {

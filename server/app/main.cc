@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "models/model.h"
+#include "server/app/idle_threads.h"
 #include "server/app/server.h"
 #include "server/app/signals.h"
 #include "server/config/build_info.h"
@@ -113,6 +114,7 @@ class Session {
 };
 
 int Main(int argc, char** argv) {
+  LetIdleThreadsSleep(argv);
   EventQueue events;
   const absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);
   if (!config.ok()) return Fail(kMisconfigured, std::string(config.status().message()));

@@ -52,7 +52,9 @@ int32_t BlockPool::Take() {
   // Eviction may free a block of this pool, which is better than new memory.
   while (idle_.empty() && !(HasId() && budget_->HasRoom(block_bytes()))) {
     const bool released = HasId() && budget_->ReleaseIdle(block_bytes());
-    if (!released && !budget_->EvictOldest()) return -1;
+    if (released || budget_->EvictOldest()) continue;
+    if (HasId() && budget_->HasHeadroom(block_bytes())) break;
+    return -1;
   }
   int32_t block;
   if (!idle_.empty()) {

@@ -1,8 +1,9 @@
 // Memory that the caches of several models share. Each block is in one of three places: *used* by
 // a sequence, *evictable* (only kept so that a later prompt may find it), or *idle* (free, its
 // memory still held by a pool). Who needs room takes idle memory back first, then evicts what was
-// found least recently, in any cache. So the three never exceed the capacity, which is what
-// sequences may reserve, and the headroom, which steps in flight hold beyond that.
+// found least recently, in any cache: so the three stay within the capacity, which is what
+// sequences may reserve. Only where they use nearly all of it does a step in flight go beyond, by
+// the headroom at most.
 //
 // Counters may be read from any thread; everything else belongs to the executor's thread.
 #pragma once
@@ -39,6 +40,7 @@ class CacheBudget {
   int64_t idle() const { return idle_.load(std::memory_order_relaxed); }
 
   bool HasRoom(int64_t bytes) const { return Free() >= bytes; }
+  bool HasHeadroom(int64_t bytes) const { return Free() + headroom() >= bytes; }
   // Takes idle memory back from members until there is room. False: there is not enough.
   bool ReleaseIdle(int64_t bytes);
   // Evicts the least recently found entry of all members. False: sequences use everything, which
@@ -62,7 +64,7 @@ class CacheBudget {
   static void Add(std::atomic<int64_t>* counter, int64_t bytes) {
     counter->store(counter->load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
-  int64_t Free() const { return capacity_ + headroom() - used() - evictable() - idle(); }
+  int64_t Free() const { return capacity_ - used() - evictable() - idle(); }
 
   const int64_t capacity_;
   std::atomic<int64_t> headroom_{0};

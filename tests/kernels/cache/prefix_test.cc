@@ -184,7 +184,7 @@ int64_t RoomFor(const CacheShape& shape, int entries) {
 
 TEST(Eviction, LeastRecentlyFoundFirst) {
   const CacheShape shape = SmallShape(128, 16, 1);
-  CacheBudget budget(RoomFor(shape, 4) - shape.StepBytes(256, 2));
+  CacheBudget budget(RoomFor(shape, 4));
   Driver driver(shape, &budget);
   for (int seed = 0; seed < 4; ++seed) Publish(&driver, Text(650, seed));
   for (int seed = 0; seed < 4; ++seed) {
@@ -206,7 +206,7 @@ TEST(Eviction, LeastRecentlyFoundFirst) {
 
 TEST(Eviction, NeverWhatASequenceUses) {
   const CacheShape shape = SmallShape(128, 16, 1);
-  CacheBudget budget(RoomFor(shape, 2) - shape.StepBytes(256, 2));
+  CacheBudget budget(RoomFor(shape, 2));
   Driver driver(shape, &budget);
   Publish(&driver, Text(650));
   const CacheSequence user = driver.cache()->Open(Text(650), Reuse::kPrefillMade);

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/api/api.h"
 #include "server/config/build_info.h"
@@ -107,7 +108,10 @@ class Server::Impl {
 };
 
 Server::Server(const Config& config, Log& log, LoadFunction load)
-    : impl_(std::make_unique<Impl>(config, log, std::move(load))) {}
+    : impl_(std::make_unique<Impl>(config, log, std::move(load))) {
+  // Debian builds Abseil with the search for lock cycles, which every lock of gRPC would pay for.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
 Server::~Server() = default;
 
 absl::Status Server::Start(absl::AnyInvocable<void(absl::Status)> started) {

@@ -106,7 +106,10 @@ void MakeCall(const LsContext& context, int layer, const LsPassLayout& layout, c
     const bool window = source >= LsSource::kConstantWindow;
     if (window) result.sources.back().q_add = context.weights->layers[layer].window_add.data();
   }
-  if (group.group == kernels::CacheStep::kDecode) {
+  if (step == nullptr) {
+    // Tables may grow in another thread; what is measured does not depend on them.
+    result.tables.assign(2, kernels::Table());
+  } else if (group.group == kernels::CacheStep::kDecode) {
     result.tables = {ScoreTable(buffers.window_scores, layout.window_entries),
                      ScoreTable(buffers.segment_scores, layout.segment_entries)};
   } else {

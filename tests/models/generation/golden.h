@@ -33,6 +33,8 @@ class GoldenTensors {
     file_ = *std::move(file);
   }
 
+  bool Has(const std::string& name) const { return file_.Find(name) != nullptr; }
+
   template <typename T>
   std::vector<T> Values(const std::string& name) const {
     const TensorView* tensor = file_.Find(name);

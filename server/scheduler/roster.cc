@@ -11,6 +11,10 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// How fast the pace follows what steps really take, and how far.
+constexpr double kFollow = 0.2;
+constexpr double kSlowest = 10;
+
 }  // namespace
 
 void Roster::Count(Group& group, const Member& member, int sign) {
@@ -160,7 +164,7 @@ Batch Roster::PlanFull(ModelId model, absl::Time now, double share,
   // At least a granule, so that prompts go on however many share the device; but never so much
   // that a token is late.
   const double granule = group.granule * group.prefill_seconds;
-  double budget = std::max(granule, (Ceiling() - Committed()) * share);
+  double budget = std::max(granule, (Ceiling() - Committed()) * share / pace_);
   budget = std::min(budget, Spare(now, model));
   for (const auto& [client_lead, urgency, id] : order) {
     Member& member = members_.at(id);
@@ -184,6 +188,10 @@ Batch Roster::PlanFull(ModelId model, absl::Time now, double share,
 
 std::vector<double> Roster::Split(const Batch& step, double seconds) {
   const Group& group = groups_.at(step.model);
+  if (step.seconds > 0) {
+    const double pace = (1 - kFollow) * pace_ + kFollow * seconds / step.seconds;
+    pace_ = std::clamp(pace, 1.0, kSlowest);
+  }
   const double each = group.step_seconds / static_cast<double>(step.tickets.size());
   std::vector<double> parts;
   double sum = 0;

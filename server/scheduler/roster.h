@@ -5,7 +5,8 @@
 // one before it, and a step is planned against the tokens of all models. The ceiling is the
 // configured one, or twice what a step with one sequence and one granule takes where that is
 // longer. A ticket whose sequences would bring the sum of all decoding so close to the ceiling that
-// no granule fits beside them does not begin its prompt before others have left.
+// no granule fits beside them does not begin its prompt before others have left. Where steps take
+// longer than predicted (other processes want the cores), prompts are cut accordingly.
 // Not thread-safe.
 #pragma once
 
@@ -96,6 +97,7 @@ class Roster {
   absl::flat_hash_map<TicketId, Member> members_;
   size_t waiting_ = 0;
   double left_ = 0;
+  double pace_ = 1;  // Of late: seconds that steps took over those predicted; at least 1.
 };
 
 }  // namespace longview::server

@@ -143,6 +143,7 @@ class StepDevice {
   double largest_step = 0;
   double most_bytes = 0;
   double longest_batch = 0;  // With its interruptions.
+  double slowness = 1;       // What steps take over what is predicted.
 
  private:
   void Work(double seconds) { clock.Advance(seconds); }
@@ -160,7 +161,7 @@ class StepDevice {
         outcomes.push_back({.id = id, .need = calls.at(id).need});
     } else {
       ++steps;
-      Work(turn.seconds);
+      Work(turn.seconds * slowness);
       largest_step = std::max(largest_step, turn.seconds);
       EXPECT_FALSE(turn.tickets.empty());
       double seconds = 0;

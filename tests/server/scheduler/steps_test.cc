@@ -48,6 +48,19 @@ TEST(StepsTest, LongPromptNeverStallsTokens) {
   device.Drain(10000);
 }
 
+TEST(StepsTest, PromptsAreCutWhereStepsTakeLongerThanPredicted) {
+  StepDevice device(Options());
+  device.slowness = 3;
+  for (TicketId id = 1; id <= 5; ++id) device.Admit(device.MakeCall(id, "a", 16, 3000));
+  device.Admit(device.MakeCall(99, "b", 100000, 5));
+  for (int i = 0; i < 50; ++i) device.Turn();
+  device.largest_gap = 0;
+  for (int i = 0; i < 100; ++i) device.Turn();
+  EXPECT_GT(device.calls.at(99).need.prefill, 0) << "the prompt is not being read any more";
+  EXPECT_LE(device.largest_gap, 1.25 * kCeiling);
+  EXPECT_GT(device.largest_gap, 0.5 * kCeiling);
+}
+
 TEST(StepsTest, SlowMachineGetsALongerCeilingInsteadOfNone) {
   StepDevice device(Options());
   SimulatedCall slow = device.MakeCall(1, "a", 64, 20);

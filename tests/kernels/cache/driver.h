@@ -48,7 +48,8 @@ class Driver {
   };
   [[nodiscard]] bool Step(const std::vector<Feed>& feeds) {
     CacheStep step(cache_.get());
-    for (const CacheStep::Group group : {CacheStep::kDecode, CacheStep::kPrefill}) {
+    for (const CacheStep::Group group :
+         {CacheStep::kDecode, CacheStep::kResume, CacheStep::kPrefill}) {
       for (const Feed& feed : feeds) {
         if (feed.group != group) continue;
         before_[group].push_back(feed.sequence->tokens());
@@ -59,7 +60,8 @@ class Driver {
         }
       }
     }
-    for (const CacheStep::Group group : {CacheStep::kPrefill, CacheStep::kDecode}) {
+    for (const CacheStep::Group group :
+         {CacheStep::kPrefill, CacheStep::kResume, CacheStep::kDecode}) {
       writer_->Write(step, group, sequences_[group], before_[group]);
     }
     Forget();
@@ -77,23 +79,35 @@ class Driver {
     }
   }
 
+  // Prefill from anywhere: to the end of the open block first, as a question behind a document.
+  void Continue(CacheSequence* sequence, std::span<const int32_t> ids) {
+    const auto open = static_cast<size_t>(-sequence->tokens() & (kBlockSlots - 1));
+    const auto head = ids.first(std::min(open, ids.size()));
+    if (!head.empty()) {
+      ASSERT_TRUE(Step({{sequence, {head.begin(), head.end()}, CacheStep::kResume}}));
+    }
+    Prefill(sequence, ids.subspan(head.size()));
+  }
+
   void Check(const CacheSequence& sequence, bool found = false) const {
     writer_->Check(sequence, found);
   }
 
  private:
   void Forget() {
-    for (int group = 0; group < 2; ++group) {
+    for (int group = 0; group < kGroups; ++group) {
       before_[group].clear();
       sequences_[group].clear();
     }
   }
 
+  static constexpr int kGroups = 3;
+
   CacheBudget* budget_;
   std::unique_ptr<ProjectionCache> cache_;
   std::unique_ptr<Writer> writer_;
-  std::vector<int64_t> before_[2];
-  std::vector<const CacheSequence*> sequences_[2];
+  std::vector<int64_t> before_[kGroups];
+  std::vector<const CacheSequence*> sequences_[kGroups];
 };
 
 // Ids that differ at every place and between seeds.

@@ -59,6 +59,24 @@ TEST_P(Shapes, ChunksOfPrefillStoreTheSameRows) {
   }
 }
 
+TEST_P(Shapes, PrefillGoesOnInsideABlock) {
+  CacheBudget budget(kPlenty);
+  Driver driver(Shape(), &budget);
+  CacheSequence sequence = driver.New();
+  const std::vector<int32_t> text = Text(2000);
+  size_t read = 0;
+  for (const size_t part : {200, 7, 1, 48, 64, 300, 65, 1315}) {
+    driver.Continue(&sequence, std::span(text).subspan(read, part));
+    read += part;
+    driver.Check(sequence);
+    ASSERT_EQ(budget.used(), driver.shape().SequenceBytes(0, static_cast<int64_t>(read), 1));
+  }
+  // All of it was made by prefill, so a lookup that promises equal bits finds it.
+  sequence.Publish();
+  const int granule = driver.shape().granule();
+  EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), 1999 / granule * granule);
+}
+
 TEST_P(Shapes, BytesAreTheClosedFormAtEveryLength) {
   CacheBudget budget(kPlenty);
   Driver driver(Shape(), &budget);

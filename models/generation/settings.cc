@@ -12,6 +12,8 @@ namespace longview::models {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Below it a draw is the greedy choice, and scores divided by it overflow.
+constexpr double kColdest = 1e-6;
 constexpr double kLargest = std::numeric_limits<float>::max();
 
 class Resolver {
@@ -121,7 +123,7 @@ void Resolver::ReadSampling() {
   const bool open_ai = options_.defaults == GenerationDefaults::kOpenAi;
   settings_.temperature = Check("temperature", options_.temperature, 1.0, 0.0, kLargest);
   settings_.sample = options_.do_sample.value_or(open_ai && settings_.beams == 1);
-  if (settings_.temperature == 0) settings_.sample = false;
+  if (settings_.temperature < kColdest) settings_.sample = false;
   const int top_k = open_ai ? 0 : context_.default_top_k;
   settings_.top_k = Check("top_k", options_.top_k, top_k, 0, std::numeric_limits<int>::max());
   settings_.top_p = CheckPositive("top_p", options_.top_p, 1, 1);

@@ -194,6 +194,7 @@ TEST(Settings, SamplesWhereTheRequestOrTheSurfaceSaysSo) {
   EXPECT_FALSE(Resolve({}).sample);
   EXPECT_TRUE(Resolve(Options({{"temperature", "0.7"}})).sample);
   EXPECT_FALSE(Resolve(Options({{"temperature", "0"}})).sample);
+  EXPECT_FALSE(Resolve(Options({{"temperature", "1e-300"}})).sample);
   EXPECT_FALSE(Resolve(Options({{"temperature", "0.7"}, {"do_sample", "false"}})).sample);
   EXPECT_FALSE(Resolve(Options({{"do_sample", "true"}, {"temperature", "0"}})).sample);
   EXPECT_TRUE(Resolve({}, Options({{"do_sample", "true"}})).sample);

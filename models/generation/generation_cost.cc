@@ -70,9 +70,10 @@ Cost GenerationCost(const DecoderCosts& costs, const GenerationItem& item, int g
   cost.seconds = GenerationSeconds(costs, size);
   cost.state_bytes = GenerationStateBytes(costs, item, granule);
   const int part = std::min(std::max(kPrefillPart / granule, 1) * granule, size.prompt - size.read);
-  cost.workspace_bytes =
-      std::max(costs.WorkspaceBytes(part, 0),
-               size.new_tokens > 0 ? costs.WorkspaceBytes(0, size.sequences) : 0);
+  if (part > 0) cost.workspace_bytes = costs.WorkspaceBytes(part, 0);
+  if (size.new_tokens > 0) {
+    cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(0, size.sequences));
+  }
   if (item.scores_prompt() || item.wants_logits) {
     cost.workspace_bytes += sizeof(float) * static_cast<double>(item.prompt.size()) * vocab;
   }

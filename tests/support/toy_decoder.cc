@@ -32,6 +32,7 @@ class ToyCosts final : public models::DecoderCosts {
     return 10.0 * (shared + (longest - shared) * sequences) + 100.0 * sequences;
   }
   double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override {
+    Require(prefill_tokens + sequences > 0, "scratch of a step without tokens");
     return 7.0 * prefill_tokens + 3.0 * sequences;
   }
   double PrefillSeconds(int64_t t) const override { return 1e-6 * (100 + t); }

@@ -178,8 +178,9 @@ TEST(LsGenerationCases, DocumentsContinueAsIfReadAtOnce) {
       Rows(Generate(*Load("paper_dh32_r2_l16_w64"), TextRequest(text + "question", options)));
   const std::unique_ptr<Model> model = Load("paper_dh32_r2_l16_w64");
   const std::shared_ptr<Document> document = *model->NewDocument();
-  for (size_t at = 0; at < text.size(); at += 130) {
-    Request piece = TextRequest(text.substr(at, 130));
+  // Of 5 and 130 bytes in turn: some are shorter than what is read at once.
+  for (size_t at = 0, size = 5; at < text.size(); at += size, size = 135 - size) {
+    Request piece = TextRequest(text.substr(at, size));
     piece.generation.reset();
     piece.document = document;
     piece.extend_document = true;
@@ -190,6 +191,43 @@ TEST(LsGenerationCases, DocumentsContinueAsIfReadAtOnce) {
     question.document = document;
     EXPECT_EQ(Rows(Generate(*model, question)), whole);
   }
+}
+
+// Samples, beams and forks of a document that come and go: at every step the cache holds at most
+// what was reserved for those that are there.
+TEST(LsGenerationCases, NothingHoldsMoreThanItReserved) {
+  const std::unique_ptr<Model> model = Load("paper_dh32_r2_l16_w64");
+  const std::shared_ptr<Document> document = *model->NewDocument();
+  Request piece = TextRequest(std::string(333, 'd'));
+  piece.generation.reset();
+  piece.document = document;
+  piece.extend_document = true;
+  Generate(*model, piece);
+  EXPECT_GT(model->cache().used, 0);
+  EXPECT_LE(model->cache().used, document->state_bytes());
+
+  std::vector<Request> requests = Crowd(24);
+  for (size_t i = 0; i < requests.size(); i += 3) requests[i].document = document;
+  std::minstd_rand random(14);
+  std::vector<Live> running;
+  size_t next = 0;
+  double fullest = 0;
+  while (next < requests.size() || !running.empty()) {
+    while (next < requests.size() && running.size() < 6) {
+      running.push_back(StartOn(*model, requests[next++]));
+    }
+    std::vector<Live*> lives;
+    for (Live& live : running) lives.push_back(&live);
+    StepOnce(*model, lives, model->info().prefill_granule);
+    double reserved = document->state_bytes();
+    for (const Live& live : running) reserved += live.item->cost().state_bytes;
+    ASSERT_LE(model->cache().used, reserved);
+    fullest = std::max(fullest, model->cache().used / reserved);
+    std::erase_if(running,
+                  [&](const Live& live) { return live.generation->done() || random() % 40 == 0; });
+  }
+  EXPECT_GT(fullest, 0.3);
+  EXPECT_LE(model->cache().used, document->state_bytes());
 }
 
 TEST(LsGenerationCases, CancelledInMidStreamFreesItsState) {

@@ -68,6 +68,8 @@ class Documents {
   // after the other; each is tokenised on its own. `done` gets the document as it is then, or the
   // error of Engine::Generate: after one the document is closed, since a gap would go unnoticed.
   // `done` may run inside the call.
+  // REQUIRES: requests that use the document have been answered; one that waits was priced for
+  // what it held before.
   void Append(std::string_view handle, models::Request request, const CallInfo& info,
               Reply<OpenDocument> done);
 

@@ -82,7 +82,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   }
 
   const double need = queued + ticket.seconds;
-  if (line_.size() > 0 && need > options_.max_queue_seconds) {
+  if (line_.size() > 0 && need > options_.max_queue_seconds && !StartsAtOnce(ticket)) {
     const double over = need - options_.max_queue_seconds;
     return {Verdict::kQueueFull,           result.wait_seconds,
             RetryAfter(until_free + over), need,

@@ -24,7 +24,8 @@
 // * It is started when its bytes fit beside those reserved; the bytes stay reserved until it is
 //   over. One that has waited for `patience` is not overtaken by smaller ones. Bytes held for
 //   documents (Hold) leave less for all; a ticket that finds no room beside them alone is refused,
-//   or leaves the queue, instead of waiting for what may never come.
+//   or leaves the queue, instead of waiting for what may never come. The bound of the queue is
+//   for those that do not fit yet: a burst of others is shared out over the steps.
 // * A step takes every sequence's next token and as much of prompts as leaves no token late
 //   (roster.h). Whoever had part in it is charged for what it took, so that clients and models
 //   share the device whether they generate or not: the model that had least goes first.
@@ -164,6 +165,8 @@ class Scheduler {
 
   // The turns of generating tickets; scheduler_steps.cc.
   bool Fits(const Ticket& ticket) const;
+  // Whether it and all that wait to generate fit: it shares the device soon instead of waiting.
+  bool StartsAtOnce(const Ticket& ticket) const;
   std::optional<Batch> NextRoster();
   std::optional<Batch> PlanStep();
   std::optional<Batch> BeginStep();

@@ -93,6 +93,14 @@ bool Scheduler::Fits(const Ticket& ticket) const {
   return options_.memory_bytes <= 0 || reserved_ + held_ + ticket.bytes <= options_.memory_bytes;
 }
 
+bool Scheduler::StartsAtOnce(const Ticket& ticket) const {
+  if (!ticket.generates()) return false;
+  const size_t generating = roster_.size() + line_.generating();
+  if (generating >= static_cast<size_t>(options_.max_generating)) return false;
+  const double bytes = reserved_ + held_ + line_.generating_bytes() + ticket.bytes;
+  return options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
+}
+
 std::optional<Batch> Scheduler::NextRoster() {
   Batch turn;
   turn.kind = TurnKind::kRoster;

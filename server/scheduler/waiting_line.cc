@@ -22,7 +22,10 @@ void WaitingLine::Add(const Ticket& ticket, absl::Time now) {
   client.seconds += ticket.seconds;
   client.weight = ticket.weight;
   seconds_ += ticket.seconds;
-  generating_ += ticket.generates();
+  if (ticket.generates()) {
+    ++generating_;
+    generating_bytes_ += ticket.bytes;
+  }
 }
 
 Ticket WaitingLine::TakeFromLine(TicketId id) {
@@ -34,7 +37,10 @@ Ticket WaitingLine::TakeFromLine(TicketId id) {
   if (line.empty()) client.lines.erase(ticket.model);
   client.seconds -= ticket.seconds;
   seconds_ -= ticket.seconds;
-  generating_ -= ticket.generates();
+  if (ticket.generates()) {
+    --generating_;
+    generating_bytes_ = generating_ == 0 ? 0 : generating_bytes_ - ticket.bytes;
+  }
   // What rounding left of the sum must not outlive the tickets.
   if (entries_.empty()) seconds_ = 0;
   return ticket;

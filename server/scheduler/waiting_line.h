@@ -78,6 +78,9 @@ class WaitingLine {
   double seconds() const { return seconds_; }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
+  // Of those that generate: how many, and the bytes they will reserve.
+  size_t generating() const { return generating_; }
+  double generating_bytes() const { return generating_bytes_; }
 
   // Clients and models remembered; for tests of what is left behind.
   size_t remembered() const { return client_shares_.size() + model_shares_.size(); }
@@ -113,6 +116,7 @@ class WaitingLine {
   FairShares<ModelId> model_shares_;
   double seconds_ = 0;
   size_t generating_ = 0;  // Of entries_.
+  double generating_bytes_ = 0;
 };
 
 }  // namespace longview::server

@@ -102,6 +102,20 @@ TEST(StepsTest, TooLargeIsRefusedAndWhatDoesNotFitYetWaits) {
   EXPECT_EQ(device.most_bytes, 900);
 }
 
+TEST(StepsTest, QueueIsBoundedForThoseThatDoNotFit) {
+  SchedulerOptions options = Options();
+  options.memory_bytes = 10000;
+  options.max_queue_seconds = 1;
+  StepDevice device(options);
+  TicketId id = 0;
+  for (int i = 0; i < 50; ++i) {  // A burst of 10 seconds that fits.
+    EXPECT_EQ(device.Admit(device.MakeCall(++id, "a", 16, 184)), Verdict::kAdmitted);
+  }
+  EXPECT_EQ(device.Admit(device.MakeCall(++id, "a", 16, 184)), Verdict::kQueueFull);
+  device.Drain(20000);
+  EXPECT_EQ(device.most_bytes, 10000);
+}
+
 TEST(StepsTest, PatientTicketIsNotOvertakenForEver) {
   SchedulerOptions options = Options();
   options.memory_bytes = 1000;

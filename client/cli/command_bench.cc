@@ -93,9 +93,9 @@ ExitCode Measure(const CommandLine& line, Console& console, const std::vector<Re
                   done(std::move(status));
                 });
   };
-  run.samples = RunLoad(
-      PoissonArrivals(line.rate, line.duration, static_cast<int>(requests.size()), line.seed),
-      start, &run.total_seconds);
+  run.samples = RunLoad(PoissonArrivals(line.rate, line.duration, static_cast<int>(requests.size()),
+                                        line.seed.value_or(1)),
+                        start, &run.total_seconds);
   console.out << (line.json ? LoadReportJson(run) + "\n" : LoadReportText(run));
   for (const LoadSample& sample : run.samples) {
     if (sample.code != grpc::StatusCode::OK) return kSomeInputFailed;

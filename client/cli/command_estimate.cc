@@ -12,9 +12,13 @@ Outcome EstimateOne(const Client& client, const v1::EstimateRequest& request) {
   Outcome outcome;
   outcome.status = client.Estimate(request, &response);
   outcome.json = ToJson(response);
-  outcome.text = absl::StrFormat("%d tokens\t%.4f s\tqueue %.4f s\tworkspace %.1f MB%s",
+  std::string state;  // Generators hold some.
+  if (response.state_bytes() > 0) {
+    state = absl::StrFormat("\tstate %.1f MB", response.state_bytes() / 1e6);
+  }
+  outcome.text = absl::StrFormat("%d tokens\t%.4f s\tqueue %.4f s\tworkspace %.1f MB%s%s",
                                  response.usage().input_tokens(), response.seconds(),
-                                 response.queue_seconds(), response.workspace_bytes() / 1e6,
+                                 response.queue_seconds(), response.workspace_bytes() / 1e6, state,
                                  response.fits() ? "" : "\tdoes not fit: " + response.reason());
   return outcome;
 }
@@ -29,6 +33,8 @@ ExitCode RunEstimate(const CommandLine& line, Console& console) {
   if (chosen != kAllWell) return chosen;
   v1::EstimateRequest request;
   request.set_model(model.name());
+  request.set_max_tokens(line.max_tokens.value_or(0));
+  request.set_n(line.n.value_or(0));
   if (!line.tokens) {
     return RunOverInputs(line, console, [&](const std::string& text) {
       v1::EstimateRequest with_text = request;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,7 @@ std::vector<Command> Commands() {
   return {
       {"classify", "FILE|DIRECTORY|- ...", "names the class of every input"},
       {"embed", "FILE|DIRECTORY|- ...", "prints the embedding of every input"},
+      {"generate", "FILE|DIRECTORY|- ...", "continues every input; on a terminal, as it comes"},
       {"models", "", "lists the server's models; --check DIR explains a model directory"},
       {"estimate", "FILE|DIRECTORY|- ...", "predicts time and memory of a request, runs nothing"},
       {"status", "", "says whether the server is live and ready"},
@@ -85,6 +87,23 @@ Setter Seconds(double CommandLine::*field, bool zero_allowed) {
   };
 }
 
+Setter Number(std::optional<double> CommandLine::*field) {
+  return [=](CommandLine& line, std::string_view value) -> absl::Status {
+    double number;
+    if (!absl::SimpleAtod(absl::string_view(value.data(), value.size()), &number) ||
+        !std::isfinite(number)) {
+      return absl::InvalidArgumentError("must be a number");
+    }
+    line.*field = number;
+    return absl::OkStatus();
+  };
+}
+
+absl::Status AddStop(CommandLine& line, std::string_view value) {
+  line.stop.emplace_back(value);
+  return absl::OkStatus();
+}
+
 absl::Status SetLengths(CommandLine& line, std::string_view value) {
   line.lengths.clear();
   const std::vector<std::string> parts =
@@ -113,9 +132,39 @@ absl::Status SetNormalize(CommandLine& line, std::string_view value) {
   return absl::OkStatus();
 }
 
-std::vector<Flag> Flags() {
+// What the server makes of the values is the model's to say.
+std::vector<Flag> GenerationFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
-  const std::vector<std::string> reading = {"classify", "embed", "estimate", "bench"};
+  const std::vector<std::string> generate = {"generate"};
+  const std::vector<std::string> sized = {"generate", "estimate"};
+  return {
+      {"max_tokens", "N", sized, "new tokens, default the model's; 0 scores the input",
+       Int(&CommandLine::max_tokens, 0, kMany)},
+      {"n", "N", sized, "samples of each input, default 1", Int(&CommandLine::n, 1, kMany)},
+      {"temperature", "T", generate, "0 = the likeliest token", Number(&CommandLine::temperature)},
+      {"top_p", "P", generate, "sample from the likeliest tokens of this much probability",
+       Number(&CommandLine::top_p)},
+      {"repetition_penalty", "X", generate, "above 1: what was there becomes less likely",
+       Number(&CommandLine::repetition_penalty)},
+      {"stop", "TEXT", generate, "ends a sample; may be given several times", AddStop},
+      {"min_new_tokens", "N", generate, "no end before so many tokens",
+       Int(&CommandLine::min_new_tokens, 0, kMany)},
+      {"num_beams", "N", generate, "beam search", Int(&CommandLine::num_beams, 1, kMany)},
+      {"length_penalty", "X", generate, "of beam search", Number(&CommandLine::length_penalty)},
+      {"early_stopping", "", generate, "of beam search", Switch(&CommandLine::early_stopping)},
+      {"no_repeat_ngram_size", "N", generate, "no sequence of so many tokens twice",
+       Int(&CommandLine::no_repeat_ngram_size, 0, kMany)},
+      {"logprobs", "N", generate, "with --json: log-probabilities of the tokens",
+       Int(&CommandLine::logprobs, 0, kMany)},
+      {"echo", "", generate, "the input comes first", Switch(&CommandLine::echo)},
+      {"document", "HANDLE", generate, "the inputs continue this open document",
+       String(&CommandLine::document)},
+  };
+}
+
+std::vector<Flag> CommonFlags() {
+  constexpr int kMany = std::numeric_limits<int>::max();
+  const std::vector<std::string> reading = {"classify", "embed", "generate", "estimate", "bench"};
   return {
       {"server",
        "HOST:PORT",
@@ -137,7 +186,7 @@ std::vector<Flag> Flags() {
        Switch(&CommandLine::lossy)},
       {"truncate",
        "",
-       {"classify", "embed", "bench"},
+       {"classify", "embed", "generate", "bench"},
        "cut what is too long; otherwise it is an error",
        Switch(&CommandLine::truncate)},
       {"jobs",
@@ -147,8 +196,8 @@ std::vector<Flag> Flags() {
        Int(&CommandLine::jobs, 1, 1024)},
       {"top_k",
        "N",
-       {"classify"},
-       "labels per answer; 0 = all (default 1, with --json all)",
+       {"classify", "generate"},
+       "labels per answer; 0 = all (default 1, with --json all); generate: likeliest tokens",
        Int(&CommandLine::top_k, 0, kMany)},
       {"logits", "", {"classify"}, "with --json: the raw scores too", Switch(&CommandLine::logits)},
       {"pooling",
@@ -179,8 +228,8 @@ std::vector<Flag> Flags() {
        Seconds(&CommandLine::duration, false)},
       {"seed",
        "N",
-       {"bench"},
-       "of the random arrivals, default 1",
+       {"generate", "bench"},
+       "equal seeds, equal samples or arrivals",
        Int(&CommandLine::seed, 0, kMany)},
       {"lengths",
        "N,N,...",
@@ -191,6 +240,12 @@ std::vector<Flag> Flags() {
       {"help", "", {}, "this text", Switch(&CommandLine::help)},
       {"version", "", {}, "the version", Switch(&CommandLine::version)},
   };
+}
+
+std::vector<Flag> Flags() {
+  std::vector<Flag> flags = CommonFlags();
+  for (Flag& flag : GenerationFlags()) flags.push_back(std::move(flag));
+  return flags;
 }
 
 bool IsCommand(std::string_view name) {

@@ -20,7 +20,7 @@ namespace longview::client {
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {
-  std::string command;              // classify, embed, models, estimate, status, bench.
+  std::string command;              // classify, embed, generate, models, estimate, status, bench.
   std::vector<std::string> inputs;  // Paths; "-" = standard input.
   bool help = false;
   bool version = false;
@@ -38,17 +38,33 @@ struct CommandLine {
   bool lossy = false;
   bool truncate = false;
   int jobs = 4;                   // Requests under way at a time.
-  std::optional<int> top_k;       // classify; 0 = all labels.
+  std::optional<int> top_k;       // classify: 0 = all labels; generate: 0 = off.
   bool logits = false;            // classify
   std::string pooling;            // embed
   std::optional<bool> normalize;  // embed
   std::string check;              // models: a directory to explain.
   std::optional<int> tokens;      // estimate: a length instead of a text.
 
+  // generate; unset = the model's. estimate: max_tokens and n.
+  std::optional<int> max_tokens;
+  std::optional<int> min_new_tokens;
+  std::optional<double> temperature;
+  std::optional<double> top_p;
+  std::optional<double> repetition_penalty;
+  std::vector<std::string> stop;
+  std::optional<int> n;
+  std::optional<int> num_beams;
+  std::optional<double> length_penalty;
+  std::optional<int> no_repeat_ngram_size;
+  bool early_stopping = false;
+  std::optional<int> logprobs;
+  bool echo = false;
+  std::string document;     // A handle that the inputs continue.
+  std::optional<int> seed;  // Also of bench; 1 there.
+
   // bench
-  double rate = 10;      // Requests per second, on average.
-  double duration = 10;  // Seconds of arrivals.
-  int seed = 1;
+  double rate = 10;          // Requests per second, on average.
+  double duration = 10;      // Seconds of arrivals.
   std::vector<int> lengths;  // Tokens of made-up documents, instead of inputs.
   std::string task;          // classify or embed; empty = what the model does.
 };

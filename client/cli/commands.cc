@@ -22,6 +22,7 @@ int RunLongview(const std::vector<std::string>& arguments, const Environment& en
   }
   if (line->command == "classify") return RunClassify(*line, console);
   if (line->command == "embed") return RunEmbed(*line, console);
+  if (line->command == "generate") return RunGenerate(*line, console);
   if (line->command == "models") return RunModels(*line, console);
   if (line->command == "estimate") return RunEstimate(*line, console);
   if (line->command == "status") return RunStatus(*line, console);

@@ -13,6 +13,7 @@ namespace longview::client {
 
 ExitCode RunClassify(const CommandLine& line, Console& console);
 ExitCode RunEmbed(const CommandLine& line, Console& console);
+ExitCode RunGenerate(const CommandLine& line, Console& console);
 ExitCode RunModels(const CommandLine& line, Console& console);
 ExitCode RunEstimate(const CommandLine& line, Console& console);
 ExitCode RunStatus(const CommandLine& line, Console& console);

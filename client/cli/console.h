@@ -12,6 +12,7 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;  // Progress is shown on terminals only.
+  bool out_is_terminal = false;  // Text shows up as it is generated.
 };
 
 }  // namespace longview::client

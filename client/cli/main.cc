@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
     if (value == nullptr) return std::nullopt;
     return value;
   };
-  longview::client::Console console{std::cin, std::cout, std::cerr, isatty(STDERR_FILENO) != 0};
+  longview::client::Console console{std::cin, std::cout, std::cerr, isatty(STDERR_FILENO) != 0,
+                                    isatty(STDOUT_FILENO) != 0};
   return longview::client::RunLongview(std::vector<std::string>(argv + 1, argv + argc), environment,
                                        console);
 }

@@ -85,6 +85,45 @@ grpc::Status Client::Embed(const v1::EmbedRequest& request, v1::EmbedResponse* r
   return CallWithRetries([&](auto* context) { return text_->Embed(context, request, response); });
 }
 
+grpc::Status Client::Generate(const v1::GenerateRequest& request,
+                              const OnMessage& on_message) const {
+  bool any = false;
+  grpc::Status after_first;
+  const grpc::Status status = CallWithRetries([&](grpc::ClientContext* context) {
+    const auto reader = text_->Generate(context, request);
+    v1::GenerateResponse message;
+    while (reader->Read(&message)) {
+      any = true;
+      if (!on_message(message)) context->TryCancel();
+    }
+    const grpc::Status ended = reader->Finish();
+    // What has been seen cannot be taken back: such an end is final, whatever it says.
+    if (!any) return ended;
+    after_first = ended;
+    return grpc::Status::OK;
+  });
+  return any ? after_first : status;
+}
+
+grpc::Status Client::OpenDocument(const NextPart& next, v1::Document* document) const {
+  grpc::ClientContext context;
+  Prepare(context, options_.api_key, options_.timeout_seconds);
+  const auto writer = text_->OpenDocument(&context, document);
+  v1::OpenDocumentRequest part;
+  while (next(&part)) {
+    if (!writer->Write(part)) break;  // The status says why.
+    part.Clear();
+  }
+  writer->WritesDone();
+  return writer->Finish();
+}
+
+grpc::Status Client::CloseDocument(const v1::CloseDocumentRequest& request,
+                                   v1::Document* document) const {
+  return CallWithRetries(
+      [&](auto* context) { return text_->CloseDocument(context, request, document); });
+}
+
 grpc::Status Client::ListModels(v1::ListModelsResponse* response) const {
   return CallWithRetries([&](auto* context) { return models_->ListModels(context, {}, response); });
 }

@@ -47,6 +47,16 @@ class Client {
   grpc::Status FillMask(const v1::FillMaskRequest& request, v1::FillMaskResponse* response) const;
   grpc::Status Embed(const v1::EmbedRequest& request, v1::EmbedResponse* response) const;
 
+  // Streams: `on_message` gets every message as it comes and says whether to go on; if not, the
+  // call is cancelled. Repeated like the others, but only before the first message.
+  using OnMessage = std::function<bool(const v1::GenerateResponse& message)>;
+  grpc::Status Generate(const v1::GenerateRequest& request, const OnMessage& on_message) const;
+
+  // Sends what `next` fills in until it returns false. Not repeated: parts are given once.
+  using NextPart = std::function<bool(v1::OpenDocumentRequest* part)>;
+  grpc::Status OpenDocument(const NextPart& next, v1::Document* document) const;
+  grpc::Status CloseDocument(const v1::CloseDocumentRequest& request, v1::Document* document) const;
+
   grpc::Status ListModels(v1::ListModelsResponse* response) const;
   grpc::Status GetModel(const v1::GetModelRequest& request, v1::Model* response) const;
   grpc::Status LoadModel(const v1::LoadModelRequest& request, v1::Model* response) const;

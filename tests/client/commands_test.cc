@@ -137,6 +137,63 @@ TEST_F(CommandsTest, LossyReplacesAndStandardInputIsAnInput) {
   EXPECT_EQ(out_.str(), "-\tpiped 0.7500\n");
 }
 
+TEST_F(CommandsTest, GeneratePrintsTextAsItComes) {
+  server_.AddModel("lm", "text-generation", "READY");
+  const std::string path = Write("a", "once upon a time");
+  EXPECT_EQ(Run({"generate", path}), kAllWell) << err_.str();
+  EXPECT_EQ(out_.str(), "once upon a time \n");
+  EXPECT_EQ(Run({"generate", path, Write("b", "two")}), kAllWell);
+  EXPECT_NE(out_.str().find("==> " + path + " <==\nonce upon"), std::string::npos) << out_.str();
+  EXPECT_EQ(Run({"generate", "--n=2", Write("b", "two")}), kAllWell);
+  EXPECT_EQ(out_.str(), "two \n--- sample 2 ---\ntwo \n");
+}
+
+TEST_F(CommandsTest, GenerateOptionsArriveByName) {
+  server_.AddModel("lm", "text-generation", "READY");
+  EXPECT_EQ(Run({"generate", "--max_tokens=7", "--temperature", "0.5", "--top-p=0.25", "--top_k=3",
+                 "--stop=x", "--stop=y", "--seed=9", "--repetition_penalty=1.5", "--echo",
+                 "--document=h", Write("a", "x")}),
+            kAllWell)
+      << err_.str();
+  const v1::GenerateRequest request = server_.LastGenerateRequest();
+  EXPECT_EQ(request.max_tokens(), 7);
+  EXPECT_EQ(request.temperature(), 0.5f);
+  EXPECT_EQ(request.top_p(), 0.25f);
+  EXPECT_EQ(request.top_k(), 3);
+  ASSERT_EQ(request.stop_size(), 2);
+  EXPECT_EQ(request.stop(1), "y");
+  EXPECT_EQ(request.seed(), 9u);
+  EXPECT_EQ(request.repetition_penalty(), 1.5f);
+  EXPECT_TRUE(request.echo());
+  EXPECT_EQ(request.document(), "h");
+  EXPECT_FALSE(request.has_n());
+  EXPECT_EQ(Run({"generate", "--temperature=hot", Write("a", "x")}), kUsage);
+  EXPECT_EQ(Run({"classify", "--temperature=1", Write("a", "x")}), kUsage);
+}
+
+TEST_F(CommandsTest, GenerateJsonHasOneObjectPerInput) {
+  server_.AddModel("lm", "text-generation", "READY");
+  EXPECT_EQ(Run({"generate", "--json", Write("a", "one"), Write("b", "two")}), kAllWell);
+  std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1]["text"], "two");
+  EXPECT_EQ(lines[1]["finish_reason"], "");
+  EXPECT_TRUE(server_.LastGenerateRequest().collect());
+  EXPECT_EQ(Run({"generate", "--json", "--n=3", Write("a", "one")}), kAllWell);
+  lines = Lines();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["samples"].size(), 3u);
+  EXPECT_EQ(lines[0]["samples"][2]["index"], 2);
+}
+
+TEST_F(CommandsTest, AFailedInputOfGenerateIsReported) {
+  server_.AddModel("lm", "text-generation", "READY");
+  server_.FailNext({grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "stop: too many")});
+  EXPECT_EQ(Run({"generate", Write("a", "one"), Write("b", "two")}), kSomeInputFailed);
+  EXPECT_NE(err_.str().find("INVALID_ARGUMENT: stop: too many"), std::string::npos);
+  EXPECT_NE(out_.str().find("two"), std::string::npos);
+}
+
 TEST_F(CommandsTest, ProgressOnTerminalsOnly) {
   EXPECT_EQ(Run({"classify", Write("a", "x"), Write("b", "y")}, true), kAllWell);
   EXPECT_NE(err_.str().find("2 of 2"), std::string::npos);

@@ -1,7 +1,9 @@
 #include "tests/client/fake_server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
+#include <sstream>
 
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -117,6 +119,36 @@ grpc::Status FakeServer::Embed(grpc::ServerContext* context,
   response->add_embedding(static_cast<float>(request->text().size()));
   response->add_embedding(-0.5f);
   return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Generate(grpc::ServerContext* context,
+                                  const longview::v1::GenerateRequest* request,
+                                  grpc::ServerWriter<longview::v1::GenerateResponse>* writer) {
+  if (grpc::Status status = Begin(context); !status.ok()) return status;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    generate_request_ = *request;
+  }
+  longview::v1::GenerateResponse message;
+  message.set_model(request->model());
+  for (int sample = 0; sample < std::max(1, request->n()); ++sample) {
+    message.set_index(sample);
+    if (request->collect()) message.set_text(request->text());
+    std::istringstream words(request->text());
+    std::string word;
+    while (!request->collect() && words >> word) {
+      message.set_text(word + " ");
+      writer->Write(message);
+      message.set_number(message.number() + 1);
+    }
+    if (request->collect()) writer->Write(message);
+  }
+  return grpc::Status::OK;
+}
+
+longview::v1::GenerateRequest FakeServer::LastGenerateRequest() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return generate_request_;
 }
 
 grpc::Status FakeServer::ListModels(grpc::ServerContext*, const longview::v1::ListModelsRequest*,

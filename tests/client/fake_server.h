@@ -20,7 +20,8 @@ namespace longview::client {
 grpc::Status Refusal(grpc::StatusCode code, const std::string& message,
                      std::optional<double> retry_seconds);
 
-// Classify answers a label named after the first word of the text; Embed the text's length.
+// Classify answers a label named after the first word of the text; Embed the text's length;
+// Generate the words of the text, one message each, as often as samples are wanted.
 //
 // Thread-safe. Listens on a free port of the loopback interface until destroyed.
 class FakeServer : private longview::v1::TextService::Service,
@@ -38,6 +39,7 @@ class FakeServer : private longview::v1::TextService::Service,
   void AddModel(const std::string& name, const std::string& task, const std::string& state);
 
   std::vector<longview::v1::ClassifyRequest> ClassifyRequests() const;
+  longview::v1::GenerateRequest LastGenerateRequest() const;
   int TextCalls() const;
   // The authorization metadata of the last call that reached TextService; empty = none.
   std::string LastAuthorization() const;
@@ -49,6 +51,8 @@ class FakeServer : private longview::v1::TextService::Service,
                         longview::v1::ClassifyResponse* response) override;
   grpc::Status Embed(grpc::ServerContext* context, const longview::v1::EmbedRequest* request,
                      longview::v1::EmbedResponse* response) override;
+  grpc::Status Generate(grpc::ServerContext* context, const longview::v1::GenerateRequest* request,
+                        grpc::ServerWriter<longview::v1::GenerateResponse>* writer) override;
   grpc::Status ListModels(grpc::ServerContext* context,
                           const longview::v1::ListModelsRequest* request,
                           longview::v1::ListModelsResponse* response) override;
@@ -69,6 +73,7 @@ class FakeServer : private longview::v1::TextService::Service,
   mutable std::mutex mutex_;  // Guards what follows, up to server_.
   std::deque<grpc::Status> failures_;
   std::vector<longview::v1::ClassifyRequest> classify_requests_;
+  longview::v1::GenerateRequest generate_request_;
   longview::v1::ListModelsResponse models_;
   int text_calls_ = 0;
   bool ready_ = true;

@@ -46,6 +46,25 @@ class FakeServer:
                 fake.begin(request, context)
                 return text_pb2.FillMaskResponse(masks=[text_pb2.Mask(position=request.top_k)])
 
+            def Generate(self, request, context):
+                fake.begin(request, context)
+                words = request.text.split() or [request.document]
+                for number, word in enumerate(words):
+                    yield text_pb2.GenerateResponse(number=number, text=word)
+                if request.seed:
+                    context.abort(grpc.StatusCode.UNAVAILABLE, "shutting down")
+
+            def OpenDocument(self, requests, context):
+                parts = list(requests)
+                fake.begin(parts, context)
+                text = "".join(part.text for part in parts)
+                return text_pb2.Document(handle=text, model=parts[0].model,
+                                         lease_seconds=parts[0].lease_seconds)
+
+            def CloseDocument(self, request, context):
+                fake.begin(request, context)
+                return text_pb2.Document(handle=request.handle)
+
         class Models(models_pb2_grpc.ModelServiceServicer):
             def ListModels(self, request, context):
                 fake.listed += 1
@@ -199,3 +218,37 @@ def test_estimate_wants_exactly_one_of_text_and_length(client):
         client.estimate(model="code")
     with pytest.raises(ValueError):
         client.estimate("x", num_tokens=3, model="code")
+
+
+def test_generate_streams_and_options_arrive(client, server):
+    pieces = client.generate("a b c", model="lm", max_tokens=5, temperature=0.5, stop=["x"])
+    assert [piece.text for piece in pieces] == ["a", "b", "c"]
+    request = server.requests[-1]
+    assert (request.max_tokens, request.temperature, list(request.stop)) == (5, 0.5, ["x"])
+    assert not request.HasField("seed")
+    with pytest.raises(ValueError):
+        client.generate("a", model="lm", no_such_option=1)
+    with pytest.raises(ValueError):
+        client.generate()
+
+
+def test_generate_is_repeated_only_before_its_first_piece(longview, client, server):
+    server.failures = [(grpc.StatusCode.UNAVAILABLE, "loading", 0.5)]
+    assert [piece.text for piece in client.generate("a b", model="lm")] == ["a", "b"]
+    assert len(server.requests) == 2
+    seen = []
+    with pytest.raises(longview.LongviewError) as raised:
+        for piece in client.generate("a b", model="lm", seed=1):
+            seen.append(piece.text)
+    assert raised.value.code == grpc.StatusCode.UNAVAILABLE
+    assert seen == ["a", "b"] and len(server.requests) == 3
+
+
+def test_documents_are_sent_in_parts(client, server):
+    text = "word " * 40000
+    document = client.open_document(text, model="lm", lease_seconds=9)
+    assert (document.handle, document.model, document.lease_seconds) == (text, "lm", 9)
+    assert len(server.requests[-1]) > 3
+    assert client.open_document(["a", "b"], model="lm").handle == "ab"
+    assert [piece.text for piece in client.generate(document="ab")] == ["ab"]
+    assert client.close_document("ab").handle == "ab"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Union
 
 import grpc
 
@@ -16,6 +16,7 @@ from longview.v1 import models_pb2, models_pb2_grpc, text_pb2, text_pb2_grpc, ty
 Document = Union[str, Sequence[int]]
 
 _MESSAGE_BYTES = 64 << 20
+_PART_CHARACTERS = 64 << 10  # Of a text that is sent as a document.
 
 
 class LongviewError(Exception):
@@ -124,17 +125,77 @@ class Client:
         self._fill(request, document, model, task, truncate, False, global_positions)
         return self._call(self._text.Embed, request, task)
 
+    def generate(self, prompt: Optional[Document] = None, *, document: Optional[str] = None,
+                 model: Optional[str] = None, truncate: bool = False, **options: Any
+                 ) -> Iterator[text_pb2.GenerateResponse]:
+        """The pieces of text as they are generated; the last has usage and timing.
+
+        prompt may be left out after a document (the handle of open_document). options: the
+        fields of GenerateRequest: max_tokens, temperature, top_p, top_k, repetition_penalty,
+        seed, stop (a list), n, num_beams, length_penalty, no_repeat_ngram_size, min_new_tokens,
+        early_stopping, logprobs, echo, collect. Closing the iterator cancels the call.
+        """
+        task = "text-generation"
+        if prompt is None and document is None:
+            raise ValueError("give a prompt, a document or both")
+        request = text_pb2.GenerateRequest(truncate=truncate, **options)
+        if document is not None:
+            request.document = document
+            request.model = model or ""
+        else:
+            request.model = model or self._model_for(task)
+        if isinstance(prompt, str):
+            request.text = prompt
+        elif prompt is not None:
+            request.token_ids.extend(prompt)
+        return self._stream(self._text.Generate, request, task)
+
+    def open_document(self, parts: Union[str, Iterable[Document]], *,
+                      model: Optional[str] = None, lease_seconds: float = 0.0
+                      ) -> text_pb2.Document:
+        """Reads a text, or an iterable of its parts, once; `handle` of the answer then serves
+        many calls of generate until it is closed or unused for lease_seconds (0 = the server's
+        default). Not repeated: parts are given once.
+        """
+        name = model or self._model_for("text-generation")
+        if isinstance(parts, str):
+            text = parts
+            parts = (text[i:i + _PART_CHARACTERS] for i in range(0, len(text), _PART_CHARACTERS))
+
+        def requests() -> Iterator[text_pb2.OpenDocumentRequest]:
+            yield text_pb2.OpenDocumentRequest(model=name, lease_seconds=lease_seconds)
+            for part in parts:
+                if isinstance(part, str):
+                    yield text_pb2.OpenDocumentRequest(text=part)
+                else:
+                    yield text_pb2.OpenDocumentRequest(token_ids=part)
+
+        try:
+            return self._text.OpenDocument(requests(), timeout=self._timeout,
+                                           metadata=self._metadata)
+        except grpc.RpcError as error:
+            raise LongviewError(error.code(), error.details()) from error
+
+    def close_document(self, handle: str) -> text_pb2.Document:
+        """Frees a document; the answer describes it as it was."""
+        return self._repeat(self._text.CloseDocument, text_pb2.CloseDocumentRequest(handle=handle))
+
     def models(self) -> List[models_pb2.Model]:
         """The models of the server, loaded or not."""
         request = models_pb2.ListModelsRequest()
         return list(self._repeat(self._models.ListModels, request).models)
 
     def estimate(self, document: Optional[Document] = None, *, num_tokens: Optional[int] = None,
-                 model: Optional[str] = None) -> models_pb2.EstimateResponse:
-        """What a request would cost; nothing runs. Give a document or a length in tokens."""
+                 model: Optional[str] = None, max_tokens: int = 0, n: int = 0
+                 ) -> models_pb2.EstimateResponse:
+        """What a request would cost; nothing runs. Give a document or a length in tokens.
+
+        max_tokens and n: of generators, 0 = the model's.
+        """
         if (document is None) == (num_tokens is None):
             raise ValueError("give either document or num_tokens")
-        request = models_pb2.EstimateRequest(model=model or self._model_for(""))
+        request = models_pb2.EstimateRequest(model=model or self._model_for(""),
+                                             max_tokens=max_tokens, n=n)
         if num_tokens is not None:
             request.num_tokens = num_tokens
         elif isinstance(document, str):
@@ -180,6 +241,22 @@ class Client:
                 with self._lock:
                     self._only_model.pop(task, None)
             raise
+
+    def _stream(self, method: Callable[..., Any], request: Any, task: str) -> Iterator[Any]:
+        # Only a call that has said nothing yet is repeated: its first answer is awaited there.
+        def begin(request: Any, **options: Any) -> Any:
+            call = method(request, **options)
+            return call, next(call, None)
+
+        call, message = self._call(begin, request, task)
+        try:
+            while message is not None:
+                yield message
+                message = next(call, None)
+        except grpc.RpcError as error:
+            raise LongviewError(error.code(), error.details()) from error
+        finally:
+            call.cancel()
 
     def _repeat(self, method: Callable[..., Any], request: Any) -> Any:
         deadline = time.monotonic() + self._timeout if self._timeout is not None else None

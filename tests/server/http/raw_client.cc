@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 namespace longview::testing {
 
@@ -81,6 +82,36 @@ std::optional<RawResponse> RawClient::ReadFinal(bool head_only) {
   std::optional<RawResponse> response = Read(head_only);
   while (response && response->status < 200) response = Read(head_only);
   return response;
+}
+
+std::optional<std::string> RawClient::ReadChunk() {
+  size_t line_end;
+  while ((line_end = buffer_.find("\r\n")) == std::string::npos) {
+    if (!Fill()) return std::nullopt;
+  }
+  const size_t size = std::stoul(buffer_.substr(0, line_end), nullptr, 16);
+  while (buffer_.size() < line_end + 2 + size + 2) {
+    if (!Fill()) return std::nullopt;
+  }
+  const std::string chunk = buffer_.substr(line_end + 2, size);
+  buffer_.erase(0, line_end + 2 + size + 2);
+  return chunk;
+}
+
+std::optional<std::string> RawClient::ReadChunks() {
+  std::string body;
+  for (;;) {
+    const std::optional<std::string> chunk = ReadChunk();
+    if (!chunk) return std::nullopt;
+    if (chunk->empty()) return body;
+    body += *chunk;
+  }
+}
+
+std::string RawClient::ReadToEnd() {
+  while (Fill()) {
+  }
+  return std::exchange(buffer_, {});
 }
 
 bool RawClient::ClosesWithin(double seconds) {

@@ -39,6 +39,13 @@ class RawClient {
   // The next final answer; the interim ones before it are dropped.
   std::optional<RawResponse> ReadFinal(bool head_only = false);
 
+  // The next part of a chunked body; "" at its end, nullopt at the end of the connection.
+  std::optional<std::string> ReadChunk();
+  // All that is left of it.
+  std::optional<std::string> ReadChunks();
+  // What comes until the server closes.
+  std::string ReadToEnd();
+
   // Whether the server ends the connection within `seconds`, sending nothing more.
   bool ClosesWithin(double seconds);
 

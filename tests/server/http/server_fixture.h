@@ -28,6 +28,7 @@ class HttpServerTest : public ::testing::Test {
     options.transport.idle_timeout = absl::Milliseconds(600);
     options.transport.header_timeout = absl::Milliseconds(300);
     options.transport.transfer_grace = absl::Milliseconds(400);
+    options.transport.stream_filler = absl::Milliseconds(200);
     options.transport.half_close_probe = absl::Milliseconds(100);
     server_ =
         std::make_unique<server::HttpServer>(backend_.api, backend_.metrics, std::move(options));

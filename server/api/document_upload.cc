@@ -114,7 +114,6 @@ absl::StatusOr<longview::v1::Document> DocumentUpload::Finish() {
   {
     std::lock_guard lock(mutex_);
     cancelled = cancelled_;
-    if (!cancelled) handle_.clear();  // The document is the client's from here on.
   }
   if (cancelled) return Failed(Cancelled());
   const absl::Status status = context_.recorder.Done(

@@ -27,7 +27,8 @@ class DocumentUpload : public std::enable_shared_from_this<DocumentUpload> {
   // The client has sent everything.
   absl::StatusOr<longview::v1::Document> Finish();
 
-  // The client has left: what is being read stops, what was read is freed.
+  // The client has left: what is being read stops, what was read is freed. Also after Finish, if
+  // the answer did not reach the client.
   void Cancel();
 
  private:

@@ -24,7 +24,8 @@ void Join(models::Piece& first, models::Piece second) {
 }  // namespace
 
 bool PieceFlow::Ready() const {
-  if (admitted_ || end_) return true;
+  if (news_ || end_) return true;
+  if (!admitted_) return false;
   return pieces_.size() > 1 || (!pieces_.empty() && pieces_.front().finish_reason.empty());
 }
 
@@ -34,7 +35,7 @@ void PieceFlow::Admit() {
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
-    admitted_ = true;
+    admitted_ = news_ = true;
     if (!Awaited()) return;
   }
   on_ready_();
@@ -74,8 +75,12 @@ void PieceFlow::End(GenerationEnd end) {
 PieceFlow::Output PieceFlow::Take() {
   Output out;
   std::lock_guard lock(mutex_);
-  out.admitted = std::exchange(admitted_, false);
+  out.admitted = std::exchange(news_, false);
   out.end = std::exchange(end_, std::nullopt);
+  if (!admitted_ && !out.end) {
+    awaited_ = true;
+    return out;
+  }
   const bool hold = !out.end && !pieces_.empty() && !pieces_.back().finish_reason.empty();
   out.pieces = std::exchange(pieces_, {});
   if (hold) {

@@ -29,7 +29,8 @@ class PieceFlow {
   // The call is admitted: errors from here on are errors within its answer.
   void Admit();
 
-  // Pieces of one sequence (`index`) join while they wait; the prompt's stays apart.
+  // Pieces of one sequence (`index`) join while they wait; the prompt's stays apart. They wait for
+  // Admit too: of several items one may speak before another is refused.
   void Add(std::vector<models::Piece> pieces);
 
   // Once; what comes later is dropped. Pieces that wait are dropped too if the call failed.
@@ -54,6 +55,7 @@ class PieceFlow {
   std::mutex mutex_;
   bool awaited_ ABSL_GUARDED_BY(mutex_) = true;  // The reader found nothing and waits.
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool news_ ABSL_GUARDED_BY(mutex_) = false;  // That it is admitted has not been told yet.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<models::Piece> pieces_ ABSL_GUARDED_BY(mutex_);
   std::optional<GenerationEnd> end_ ABSL_GUARDED_BY(mutex_);

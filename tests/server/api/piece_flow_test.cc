@@ -43,7 +43,17 @@ TEST_F(PieceFlowTest, TheReaderIsToldOnceUntilItFindsNothing) {
   EXPECT_EQ(ready, 2);
 }
 
+TEST_F(PieceFlowTest, NothingLeavesBeforeAdmission) {
+  flow.Add({Part(0, "a")});
+  EXPECT_EQ(ready, 0);
+  EXPECT_TRUE(flow.Take().empty());
+  flow.Admit();
+  EXPECT_EQ(ready, 1);
+  EXPECT_EQ(flow.Take().pieces.size(), 1u);
+}
+
 TEST_F(PieceFlowTest, PiecesOfASequenceJoinInOrder) {
+  flow.Admit();
   flow.Add({Part(0, "a"), Part(1, "x")});
   flow.Add({Part(0, "b"), Part(2, "p")});
   flow.Add({Part(1, "y"), Part(0, "c")});
@@ -58,6 +68,7 @@ TEST_F(PieceFlowTest, PiecesOfASequenceJoinInOrder) {
 }
 
 TEST_F(PieceFlowTest, ThePromptStaysApart) {
+  flow.Admit();
   Piece prompt = Part(0, "prompt");
   prompt.echo = true;
   flow.Add({prompt, Part(0, "a")});
@@ -68,12 +79,16 @@ TEST_F(PieceFlowTest, ThePromptStaysApart) {
 }
 
 TEST_F(PieceFlowTest, TheLastPieceComesWithTheEnd) {
+  flow.Admit();
+  EXPECT_TRUE(flow.Take().admitted);
+  EXPECT_TRUE(flow.Take().empty());
+  EXPECT_EQ(ready, 1);
   flow.Add({Part(0, "a", "stop")});
-  EXPECT_EQ(ready, 0);
+  EXPECT_EQ(ready, 1);
   EXPECT_TRUE(flow.Take().empty());
   flow.Add({Part(1, "b", "length")});
   // Something follows the first: it may go.
-  EXPECT_EQ(ready, 1);
+  EXPECT_EQ(ready, 2);
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
   EXPECT_TRUE(flow.Take().empty());
   flow.End({absl::OkStatus(), {}});

@@ -79,17 +79,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     return out;
   }
 
-  // A prompt that was only scored gave no sequence; its one choice ends at once.
-  void EndScored(size_t item, Completed& completed) {
-    if (!completed.answer.sequences.empty()) return;
-    Piece end;
-    end.finish_reason = "length";
-    completed.answer.sequences.push_back(end);
-    if (sink_.on_pieces != nullptr) Pieces(item, {std::move(end)});
-  }
-
   void Done(size_t item, absl::StatusOr<Completed> completed) {
-    if (completed.ok()) EndScored(item, *completed);
     bool first_failure = false;
     bool last = false;
     {
@@ -162,7 +152,6 @@ GenerationSink Into(std::shared_ptr<PieceFlow> flow, bool pieces) {
 
 int SequencesPerItem(const GenerationJob& job) {
   const models::GenerationOptions& options = *job.items.front().generation;
-  if (options.max_new_tokens == 0) return 1;
   return std::max(1, options.num_return_sequences.value_or(job.model->model->info().sequences));
 }
 

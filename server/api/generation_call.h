@@ -35,8 +35,7 @@ GenerationSink Into(std::shared_ptr<PieceFlow> flow, bool pieces = true);
 // Sequences each item of the job gives.
 int SequencesPerItem(const GenerationJob& job);
 
-// Submits all. A prompt that is only scored (max_new_tokens 0) has one sequence, empty, which ends
-// by "length". Pieces are numbered through: item x sequences + sample; an item's prompt (echo)
+// Submits all. Pieces are numbered through: item x sequences + sample; an item's prompt (echo)
 // comes once for each of its sequences. Admitted when all are; the first failure ends the call
 // and cancels the others. The end may come inside this call.
 std::shared_ptr<PendingCall> StartGeneration(ApiContext& context, const CallInfo& info,

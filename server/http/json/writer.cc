@@ -1,5 +1,6 @@
 #include "server/http/json/writer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -28,6 +29,15 @@ void AppendFloating(T value, std::string* out) {
 
 void AppendJsonString(std::string_view text, std::string* out) {
   using nlohmann::json;
+  // The library copies and checks; streamed pieces are mostly a few plain letters.
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c < 0x7F && c != '"' && c != '\\';
+  });
+  if (plain) {
+    out->push_back('"');
+    out->append(text).push_back('"');
+    return;
+  }
   out->append(json(text).dump(-1, ' ', false, json::error_handler_t::replace));
 }
 

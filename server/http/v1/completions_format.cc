@@ -119,15 +119,16 @@ Piece Joined(const Piece* prompt, const Piece& sequence, int index) {
 }  // namespace
 
 int64_t TextOffsets::Next(std::string_view bytes) {
+  const auto end_broken = [this](char next) {
+    if (missing_ == 0 || Continues(static_cast<unsigned char>(next))) return;
+    ++characters_;
+    missing_ = 0;
+  };
+  if (!bytes.empty()) end_broken(bytes.front());
   const int64_t offset = characters_;
   for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (missing_ > 0 && Continues(byte)) {
-      if (--missing_ == 0) ++characters_;
-      continue;
-    }
-    if (missing_ > 0) ++characters_;  // One that was broken off.
-    missing_ = LengthOf(byte) - 1;
+    end_broken(c);
+    missing_ = missing_ > 0 ? missing_ - 1 : LengthOf(static_cast<unsigned char>(c)) - 1;
     if (missing_ == 0) ++characters_;
   }
   return offset;

@@ -1,6 +1,7 @@
 #include "server/api/text_handlers.h"
 
 #include "server/api/call_totals.h"
+#include "server/api/generate_requests.h"
 
 namespace longview::server {
 namespace {
@@ -36,7 +37,8 @@ void RunEstimate(ApiContext& context, const CallInfo& info,
   context.engine.Estimate(
       *std::move(model), std::move(subject->request), subject->tokens,
       [&context, info, labels, reply = std::move(reply)](absl::StatusOr<Estimated> result) mutable {
-        const absl::Status status = context.recorder.Done(info, labels, result.status(), {});
+        const absl::Status named = WithParam(InTypedNames(result.status(), 0, 1));
+        const absl::Status status = context.recorder.Done(info, labels, named, {});
         if (status.ok()) {
           reply(ToResponse(*result));
         } else {

@@ -148,6 +148,8 @@ models::GenerationOptions EstimateOptions(const longview::v1::EstimateRequest& r
   models::GenerationOptions options;
   if (request.max_tokens() != 0) options.max_new_tokens = request.max_tokens();
   if (request.n() != 0) options.num_return_sequences = request.n();
+  // Several samples of greedy search would be refused as one and the same.
+  if (request.n() > 1) options.do_sample = true;
   return options;
 }
 

@@ -53,7 +53,6 @@ TEST(CommandLine, ErrorsNameTheFlagTheValueAndTheLimit) {
 }
 
 TEST(CommandLine, UnknownThingsAreRefused) {
-  EXPECT_EQ(ErrorOf({"generate", "x"}), "unknown command generate");
   EXPECT_EQ(ErrorOf({"detect", "x"}), "unknown command detect");
   EXPECT_EQ(ErrorOf({"classify", "--colour", "x"}), "unknown flag --colour");
   EXPECT_EQ(ErrorOf({"classify", "-j", "x"}), "unknown flag -j");

@@ -17,6 +17,7 @@ CASE = GOLDEN / "transformer_ls_lm/paper_dh32_r2_l16_w64"  # Bytes as tokens, bo
 INPUTS = tensors(CASE / "inputs.safetensors")
 EXPECTED = tensors(CASE / "expected.safetensors")
 PROMPT = "The ferry left at six, before the fog"
+TOKENS = len(PROMPT) + 1  # With the bos in front.
 TEXT = "longview.v1.TextService/"
 
 
@@ -93,7 +94,7 @@ class TestOpenAi:
         whole = complete(client)
         pieces = list(complete(client, stream=True, stream_options={"include_usage": True}))
         assert pieces[-1].choices == [] and pieces[-1].usage.completion_tokens == 40
-        assert pieces[-1].usage.total_tokens == 40 + len(PROMPT)
+        assert pieces[-1].usage.total_tokens == 40 + TOKENS
         assert all(piece.usage is None for piece in pieces[:-1])
         assert "".join(piece.choices[0].text for piece in pieces[:-1]) == whole.choices[0].text
         assert [piece.choices[0].finish_reason for piece in pieces[:-1]][-1] == "length"
@@ -128,7 +129,7 @@ class TestOpenAi:
         plain = complete(client).choices[0].text
         echoed = complete(client, echo=True, logprobs=1)
         assert echoed.choices[0].text == PROMPT + plain
-        assert len(echoed.choices[0].logprobs.tokens) == len(PROMPT) + 40
+        assert len(echoed.choices[0].logprobs.tokens) == TOKENS + 40
 
     @pytest.mark.parametrize("options, param", [
         ({"prompt": "x" * 200_000}, "prompt"),
@@ -227,21 +228,21 @@ class TestTyped:
         assert [message.get("number", 0) for message in messages] == list(range(len(messages)))
         text = "".join(message.get("text", "") for message in messages)
         assert text == complete(client).choices[0].text
-        assert messages[-1]["finishReason"] == "length"
-        assert messages[-1]["usage"]["outputTokens"] == 40
+        assert messages[-1]["finish_reason"] == "length"
+        assert messages[-1]["usage"]["output_tokens"] == 40
         assert all("usage" not in message for message in messages[:-1])
 
     def test_documents(self, lm, client):
         parts = [{"model": "lm"}, {"text": PROMPT[:10]}, {"text": PROMPT[10:]}]
         document = answers(grpcurl(lm, TEXT + "OpenDocument", *parts))[0]
-        assert document["usage"]["inputTokens"] == len(PROMPT)
+        assert document["usage"]["input_tokens"] == TOKENS
         wanted = complete(client, PROMPT + " had").choices[0].text
         request = {"document": document["handle"], "text": " had", "max_tokens": 40,
                    "collect": True}
         for _ in range(2):
             assert answers(grpcurl(lm, TEXT + "Generate", request))[0]["text"] == wanted
         closed = answers(grpcurl(lm, TEXT + "CloseDocument", {"handle": document["handle"]}))[0]
-        assert closed["stateBytes"] > 0
+        assert closed["state_bytes"] > 0
         gone = grpcurl(lm, TEXT + "Generate", request)
         assert "NotFound" in gone.stderr and document["handle"][:8] in gone.stderr
 
@@ -272,7 +273,9 @@ class TestTyped:
                                                                         max_tokens=5000)
         assert long["state_bytes"] > short["state_bytes"] > 0
         assert long["seconds"] > short["seconds"]
-        assert estimate(text=PROMPT, max_tokens=10, n=4)["usage"]["input_tokens"] == len(PROMPT)
+        several = estimate(text=PROMPT, max_tokens=10, n=4)
+        assert several["usage"]["input_tokens"] == TOKENS
+        assert several["state_bytes"] > estimate(text=PROMPT, max_tokens=10)["state_bytes"]
 
 
 def test_command_line(lm, client, tmp_path):

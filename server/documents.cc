@@ -33,9 +33,9 @@ absl::Status NotOpen(std::string_view handle) {
   return NoDocument(handle, ": no such document is open; its lease may be over");
 }
 
+// A piece's usage may count what the document held before, as cached.
 void AddUsage(models::ItemUsage& sum, const models::ItemUsage& usage) {
-  sum.input_tokens += usage.input_tokens;
-  sum.cached_tokens += usage.cached_tokens;
+  sum.input_tokens += usage.input_tokens - usage.cached_tokens;
   sum.truncated_tokens += usage.truncated_tokens;
 }
 

@@ -68,6 +68,10 @@ std::string DescribeWeights(const Checkpoint& checkpoint) {
 // `model` says whether a directory without tokenizer files still reads text.
 std::string DescribeTokenizer(const ModelDirectory& directory,
                               const absl::StatusOr<ModelInfo>& model) {
+  if (directory.bytes) {
+    return absl::StrCat("bytes, ids up to ", directory.bytes->max_id, ", model_max_length ",
+                        directory.bytes->model_max_length);
+  }
   if (!directory.tokenizer) {
     return model.ok() && model->has_tokenizer
                ? "as config.json says"

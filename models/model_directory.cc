@@ -60,7 +60,12 @@ absl::Status OpenWeights(ModelDirectory& directory) {
 
 absl::Status OpenTokenizer(ModelDirectory& directory) {
   absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Load(directory.path);
-  if (absl::IsNotFound(tokenizer.status())) return absl::OkStatus();
+  if (absl::IsNotFound(tokenizer.status())) {
+    absl::StatusOr<std::optional<LraBytes>> bytes = ReadLraBytes(directory.path);
+    if (!bytes.ok()) return bytes.status();
+    directory.bytes = *std::move(bytes);
+    return absl::OkStatus();
+  }
   if (!tokenizer.ok()) return tokenizer.status();
   directory.tokenizer = *std::move(tokenizer);
   return absl::OkStatus();

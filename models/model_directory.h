@@ -10,6 +10,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/config/common_config.h"
 #include "models/config/serving_config.h"
+#include "models/text/lra_tokenizer.h"
 #include "models/text/tokenizer.h"
 #include "nlohmann/json.hpp"
 
@@ -23,7 +24,9 @@ struct ModelDirectory {
   ServingConfig serving;
   EmbeddingConfig embedding;
   Checkpoint checkpoint;
-  std::optional<Tokenizer> tokenizer;  // Unset: token ids only.
+  // At most one; neither: token ids only.
+  std::optional<Tokenizer> tokenizer;
+  std::optional<LraBytes> bytes;
 };
 
 // Errors name the file. NOT_FOUND without directory, config.json or weights;

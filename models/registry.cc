@@ -9,14 +9,16 @@
 #include "models/longformer/model.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
+#include "models/transformer_ls_text/model.h"
 
 namespace longview::models {
 namespace {
 
 std::span<const Family> Families() {
-  static const std::array<Family, 2> kFamilies = {{
+  static const std::array<Family, 3> kFamilies = {{
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
+      {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
   }};
   return kFamilies;
 }

@@ -29,7 +29,7 @@ absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory);
 
 // How a sentence embedding is made.
 struct EmbeddingConfig {
-  std::string pooling = "mean";  // cls, mean, pooler
+  std::optional<std::string> pooling;  // cls, mean, pooler; unset: the family's default.
   bool normalize = false;
 };
 

@@ -62,17 +62,25 @@ def collect(paths):
     """Returns ({name: (file, tensor)}, {removed name: kept name}) over all files."""
     tensors, ties = {}, {}
     for path in paths:
-        file = torch_file.open_file(path)
-        kept = {}
-        for name in sorted(file.tensors):
+        found, shared = collect_file(torch_file.open_file(path))
+        for name in [*found, *shared]:
             if name in tensors or name in ties:
                 raise RefusedError(f"{path.name}: tensor {name!r} is in another shard as well")
-            tensor = file.tensors[name]
-            first = kept.setdefault(tensor, name)
-            if first == name or tensor.elements == 0:
-                tensors[name] = (file, tensor)
-            else:
-                ties[name] = first
+        tensors.update(found)
+        ties.update(shared)
+    return tensors, ties
+
+
+def collect_file(file):
+    """The same for one open file."""
+    tensors, ties, kept = {}, {}, {}
+    for name in sorted(file.tensors):
+        tensor = file.tensors[name]
+        first = kept.setdefault(tensor, name)
+        if first == name or tensor.elements == 0:
+            tensors[name] = (file, tensor)
+        else:
+            ties[name] = first
     return tensors, ties
 
 

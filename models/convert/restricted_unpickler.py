@@ -164,3 +164,23 @@ def check_state_dict(value):
                 "plain state dicts are converted"
             )
     return dict(value)
+
+
+def tensors_in(value):
+    """Every Tensor inside nested dictionaries, lists and tuples."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from tensors_in(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from tensors_in(part)
+
+
+def entry(value, key):
+    """value[key], a dictionary of tensors inside what a trainer saved."""
+    if not isinstance(value, dict) or key not in value:
+        found = ", ".join(map(str, list(value)[:8])) if isinstance(value, dict) else "no dictionary"
+        raise RefusedError(f"no {key!r} in it: {found}")
+    return check_state_dict(value[key])

@@ -56,9 +56,9 @@ class ZipFile:
 
 class LegacyFile:
     """Pickles of a magic number, a protocol number, system facts, the object and the storage keys;
-    then for each key its count of elements (int64) and its bytes."""
+    then for each key its count of elements (int64) and its bytes. `check` as above."""
 
-    def __init__(self, path):
+    def __init__(self, path, check=restricted_unpickler.check_state_dict):
         self._file = open(path, "rb")
         if restricted_unpickler.load(self._file) != _LEGACY_MAGIC:
             raise RefusedError("not a file that torch.save wrote")
@@ -69,11 +69,12 @@ class LegacyFile:
         if not isinstance(system, dict) or system.get("little_endian") is not True:
             raise RefusedError("written on a big-endian machine")
         loaded = restricted_unpickler.load(self._file)
-        self.tensors = restricted_unpickler.check_state_dict(loaded)
-        self._places = self._find_storages(restricted_unpickler.load(self._file))
+        self.tensors = check(loaded)
+        # Storages of tensors that nobody selects lie in between and have to be skipped.
+        sizes = {t.storage.key: t.storage.dtype.size for t in restricted_unpickler.tensors_in(loaded)}
+        self._places = self._find_storages(restricted_unpickler.load(self._file), sizes)
 
-    def _find_storages(self, keys):
-        sizes = {t.storage.key: t.storage.dtype.size for t in self.tensors.values()}
+    def _find_storages(self, keys, sizes):
         places = {}
         for key in map(str, keys if isinstance(keys, list) else []):
             count = self._file.read(8)
@@ -101,8 +102,9 @@ def _checked(storage, data):
     return data
 
 
-def open_file(path):
-    return ZipFile(path) if zipfile.is_zipfile(path) else LegacyFile(path)
+def open_file(path, check=restricted_unpickler.check_state_dict):
+    """Opens a checkpoint; `check` makes {name: Tensor} of the object in it."""
+    return (ZipFile if zipfile.is_zipfile(path) else LegacyFile)(path, check)
 
 
 _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}

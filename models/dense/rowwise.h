@@ -48,6 +48,11 @@ struct RowKernels {
   // x += y + bias, the residual of a model without a last norm; `copy` as in residual_norm.
   void (*residual_add)(float* x, const void* y, const float* bias, int64_t n, void* copy);
 
+  // x += y + bias, then out = LayerNorm(x) in the element type: the residual of a pre-norm model
+  // and what its next linear reads. y may be null: zeros. out is not x.
+  void (*residual_prenorm)(float* x, const void* y, const float* bias, const NormWeights& norm,
+                           int64_t n, void* out);
+
   // out = LayerNorm(y + bias), y and out of the element type.
   void (*bias_norm)(const void* y, const float* bias, const NormWeights& norm, int64_t n,
                     void* out);

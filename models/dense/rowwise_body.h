@@ -188,27 +188,35 @@ inline constexpr bool kIsFloat = false;
 template <>
 inline constexpr bool kIsFloat<float> = true;
 
-// x holds the sum already, `total` its sum over the columns.
-template <typename T>
-void NormInPlace(float* x, float total, const NormWeights& norm, int64_t n, T* copy) {
+struct Moments {
+  float mean, factor;  // factor = 1 / sqrt(variance + eps)
+};
+
+// Of a row whose columns i .. are value(i) and whose sum is `total`.
+template <typename Value>
+inline Moments MomentsOf(const Value& value, float total, float eps, int64_t n) {
   const float mean = total / static_cast<float>(n);
   F squares = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const F d = Load(x + i) - mean;
-    squares += d * d;
-  }
-  if (i < n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    F d = value(i) - mean;
     // Absent columns must not count as (0 - mean)^2.
-    F d = {};
-    for (int64_t j = i; j < n; ++j) d[j - i] = x[j] - mean;
+    for (int64_t lane = n - i; lane < kLanes; ++lane) d[lane] = 0;
     squares += d * d;
   }
   const float variance = Sum(squares) / static_cast<float>(n);
-  const float factor = 1.0f / __builtin_sqrtf(variance + norm.eps);
-  for (i = 0; i < n; i += kLanes) {
-    const F v =
-        (LoadAt(x, i, n) - mean) * factor * LoadAt(norm.gamma, i, n) + LoadAt(norm.beta, i, n);
+  return {mean, 1.0f / __builtin_sqrtf(variance + eps)};
+}
+
+inline F Normed(F value, Moments m, const NormWeights& norm, int64_t i, int64_t n) {
+  return (value - m.mean) * m.factor * LoadAt(norm.gamma, i, n) + LoadAt(norm.beta, i, n);
+}
+
+// x holds the sum already, `total` its sum over the columns.
+template <typename T>
+void NormInPlace(float* x, float total, const NormWeights& norm, int64_t n, T* copy) {
+  const Moments m = MomentsOf([&](int64_t i) { return LoadAt(x, i, n); }, total, norm.eps, n);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const F v = Normed(LoadAt(x, i, n), m, norm, i, n);
     StoreAt(x, i, n, v);
     if constexpr (!kIsFloat<T>) {
       if (copy != nullptr) StoreAt(copy, i, n, v);
@@ -237,19 +245,9 @@ void BiasNorm(const void* y, const float* bias, const NormWeights& norm, int64_t
   const auto value = [&](int64_t i) { return LoadAt(row, i, n) + LoadAt(bias, i, n); };
   F total = {};
   for (int64_t i = 0; i < n; i += kLanes) total += value(i);
-  const float mean = Sum(total) / static_cast<float>(n);
-  F squares = {};
+  const Moments m = MomentsOf(value, Sum(total), norm.eps, n);
   for (int64_t i = 0; i < n; i += kLanes) {
-    F d = value(i) - mean;
-    // Absent columns must not count as (0 - mean)^2.
-    for (int64_t lane = n - i; lane < kLanes; ++lane) d[lane] = 0;
-    squares += d * d;
-  }
-  const float variance = Sum(squares) / static_cast<float>(n);
-  const float factor = 1.0f / __builtin_sqrtf(variance + norm.eps);
-  for (int64_t i = 0; i < n; i += kLanes) {
-    StoreAt(static_cast<T*>(out), i, n,
-            (value(i) - mean) * factor * LoadAt(norm.gamma, i, n) + LoadAt(norm.beta, i, n));
+    StoreAt(static_cast<T*>(out), i, n, Normed(value(i), m, norm, i, n));
   }
 }
 
@@ -262,6 +260,23 @@ void ResidualAdd(float* x, const void* y, const float* bias, int64_t n, void* co
     if constexpr (!kIsFloat<T>) {
       if (copy != nullptr) StoreAt(static_cast<T*>(copy), i, n, v);
     }
+  }
+}
+
+template <typename T>
+void ResidualPrenorm(float* x, const void* y, const float* bias, const NormWeights& norm, int64_t n,
+                     void* out) {
+  const T* row = static_cast<const T*>(y);
+  F total = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    F v = LoadAt(x, i, n) + LoadAt(bias, i, n);
+    if (row != nullptr) v += LoadAt(row, i, n);
+    StoreAt(x, i, n, v);
+    total += v;
+  }
+  const Moments m = MomentsOf([&](int64_t i) { return LoadAt(x, i, n); }, Sum(total), norm.eps, n);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    StoreAt(static_cast<T*>(out), i, n, Normed(LoadAt(x, i, n), m, norm, i, n));
   }
 }
 
@@ -372,8 +387,9 @@ void DotRows(const float* q, const void* rows, int64_t stride, int64_t count, in
 }
 
 template <typename T>
-constexpr RowKernels kRows = {BiasAct<T>, BiasCopy<T>,    BiasWiden<T>, ResidualNorm<T>, SumNorm<T>,
-                              Narrow<T>,  ResidualAdd<T>, BiasNorm<T>,  DotRows<T>};
+constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>, BiasWiden<T>,   ResidualNorm<T>,
+                              SumNorm<T>,  Narrow<T>,   ResidualAdd<T>, ResidualPrenorm<T>,
+                              BiasNorm<T>, DotRows<T>};
 
 }  // namespace
 

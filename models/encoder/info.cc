@@ -62,6 +62,8 @@ void AddOutputs(const EncoderFacts& facts, ModelInfo& info) {
       add("logits", TensorType::kFp32, {1, -1, facts.vocab}, false);
       break;
   }
+  // Two documents have no one vector.
+  if (facts.head == EncoderHead::kPairClassification) return;
   add("embedding", TensorType::kFp32, {-1, facts.width}, facts.head == EncoderHead::kNone);
   add("last_hidden_state", TensorType::kFp32, {1, -1, facts.width}, false);
 }

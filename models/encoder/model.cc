@@ -24,12 +24,25 @@ int MaxTokens(const ModelDirectory& directory, const EncoderFacts& facts) {
   if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
     limit = std::min(limit, directory.tokenizer->model_max_length());
   }
+  if (directory.bytes && directory.bytes->model_max_length > 0) {
+    limit = std::min(limit, directory.bytes->model_max_length);
+  }
   return static_cast<int>(std::min<int64_t>(limit, directory.serving.max_tokens.value_or(limit)));
 }
 
-Pooling ParsePooling(const std::string& name) {
-  if (name == "cls") return Pooling::kCls;
-  return name == "pooler" ? Pooling::kPooler : Pooling::kMean;
+Pooling DefaultPooling(const EmbeddingConfig& config, const EncoderFacts& facts) {
+  if (!config.pooling) return facts.default_pooling;
+  if (*config.pooling == "cls") return Pooling::kCls;
+  return *config.pooling == "pooler" ? Pooling::kPooler : Pooling::kMean;
+}
+
+absl::Status CheckPooling(const ModelDirectory& directory, const EncoderFacts& facts) {
+  if (DefaultPooling(directory.embedding, facts) != Pooling::kCls || facts.cls_reads) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(directory.path, ": \"pooling\": \"cls\", but a ", facts.architecture,
+                   " of this configuration has no class token; mean is possible"));
 }
 
 class EncoderModel final : public Model {
@@ -40,8 +53,9 @@ class EncoderModel final : public Model {
     const std::optional<Tokenizer>& tokenizer = directory_->tokenizer;
     front_.family = family_.get();
     front_.tokenizer = tokenizer ? &*tokenizer : nullptr;
+    front_.codec = directory_->bytes ? directory_->bytes->codec.get() : nullptr;
     front_.max_tokens = MaxTokens(*directory_, family_->facts());
-    front_.pooling = ParsePooling(directory_->embedding.pooling);
+    front_.pooling = DefaultPooling(directory_->embedding, family_->facts());
     front_.normalize = directory_->embedding.normalize;
     info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
     info_.notes = std::move(notes);
@@ -167,15 +181,17 @@ absl::Status EncoderModel::WarmUp() {
 }  // namespace
 
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
-  if (!directory.tokenizer || directory.tokenizer->max_id() < vocab) return absl::OkStatus();
+  int max_id = -1;
+  if (directory.tokenizer) max_id = directory.tokenizer->max_id();
+  if (directory.bytes) max_id = directory.bytes->max_id;
+  if (max_id < vocab) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(directory.path, ": the tokenizer has ids up to ",
-                                                 directory.tokenizer->max_id(), ", vocab_size is ",
-                                                 vocab));
+                                                 max_id, ", vocab_size is ", vocab));
 }
 
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
                           double parameters) {
-  ModelInfo info = EncoderInfo(facts, directory.tokenizer.has_value());
+  ModelInfo info = EncoderInfo(facts, directory.tokenizer || directory.bytes);
   info.max_tokens = MaxTokens(directory, facts);
   info.parameters = parameters;
   return info;
@@ -189,6 +205,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
   absl::StatusOr<std::unique_ptr<EncoderFamily>> family = build(*kept, choice->compute);
   if (!family.ok()) return family.status();
+  if (absl::Status status = CheckPooling(*kept, (*family)->facts()); !status.ok()) return status;
   return std::make_unique<EncoderModel>(std::move(kept), *std::move(family),
                                         std::move(choice->notes));
 }

@@ -23,8 +23,12 @@ constexpr int kDefaultMaskCandidates = 5;
 constexpr std::array<std::string_view, 3> kTokenTensors = {"last_hidden_state", "start_logits",
                                                            "end_logits"};
 
-std::vector<std::string_view> TensorNames(Task task) {
+std::vector<std::string_view> TensorNames(const EncoderFacts& facts, Task task) {
   switch (task) {
+    case Task::kTextPairClassification:
+      // Two documents have no one vector.
+      if (facts.pairs == PairForm::kSeparate) return {"logits"};
+      return {"logits", "embedding", "last_hidden_state"};
     case Task::kEmbedding:
       return {"embedding", "last_hidden_state"};
     case Task::kQuestionAnswering:
@@ -93,7 +97,7 @@ absl::Status Preparer::ReadOptions() {
   item_->tensors = request_.tensors;
   item_->typed = request_.typed;
   item_->top_k = request_.top_k;
-  const std::vector<std::string_view> names = TensorNames(request_.task);
+  const std::vector<std::string_view> names = TensorNames(facts_, request_.task);
   for (const std::string& name : request_.tensors) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       return BadRequest("outputs",

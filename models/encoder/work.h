@@ -2,7 +2,7 @@
 // measured at warm-up.
 #pragma once
 
-#include <chrono>
+#include "models/layers/stopwatch.h"
 
 namespace longview::models {
 
@@ -30,30 +30,6 @@ struct EncoderRates {
     return fixed_seconds + work.linear * linear_seconds + work.attention * attention_seconds +
            work.rows * row_seconds;
   }
-};
-
-// Seconds by the same parts, for calibration and benchmarks.
-struct EncoderTimes {
-  double linears = 0;
-  double attention = 0;
-  double rest = 0;
-};
-
-// Adds the seconds it lives to *sum, unless null.
-class Stopwatch {
- public:
-  explicit Stopwatch(double* sum) : sum_(sum), start_(Clock::now()) {}
-  ~Stopwatch() { Stop(); }
-  void Stop() {
-    if (sum_ != nullptr) *sum_ += std::chrono::duration<double>(Clock::now() - start_).count();
-    sum_ = nullptr;
-  }
-  Stopwatch(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double* sum_;
-  Clock::time_point start_;
 };
 
 }  // namespace longview::models

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "models/checkpoint/convert.h"
+#include "models/layers/block_tail.h"
+#include "models/layers/panels.h"
 #include "models/longformer/global_rows.h"
 #include "models/longformer/heads.h"
 #include "models/parallel.h"
@@ -175,22 +177,11 @@ void EncoderRun::ProjectLocal(const LongformerLayer& layer, const LayerPlan& pla
     }
     input = buffers_.z;
   }
-  for (int64_t row = 0; row < plan.locals;) {
-    const int panel = NextPanel(context_.weights->sizes, plan.locals - row);
-    const int64_t used = std::min<int64_t>(panel, plan.locals - row);
-    Stopwatch linear(times_ ? &times_->linears : nullptr);
-    const PanelOutput y = layer.qkv.linear.Panel(input + row * row_bytes_, panel);
-    linear.Stop();
-    const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    ParallelRanges(*context_.pool, used, 8, [&](long begin, long end) {
-      for (long i = begin; i < end; ++i) {
-        kernels_.bias_copy(static_cast<std::byte*>(y.data()) + i * 3 * row_bytes_,
-                           layer.qkv.bias.data(), 3 * width_,
-                           buffers_.qkv + (row + i) * 3 * row_bytes_);
-      }
-    });
-    row += used;
-  }
+  ForEachRow(layer.qkv, input, plan.locals, context_.weights->sizes, *context_.pool, times_,
+             [&](int64_t row, std::byte* y) {
+               kernels_.bias_copy(y, layer.qkv.bias.data(), 3 * width_,
+                                  buffers_.qkv + row * 3 * row_bytes_);
+             });
   for (size_t i = 0; i < plan.query_rows.size(); ++i) {
     if (plan.query_rows[i] < 0) continue;
     std::memcpy(buffers_.queries + static_cast<int64_t>(i) * row_bytes_,
@@ -217,48 +208,6 @@ void EncoderRun::KeepOutputs(const LayerPlan& plan) {
   }
 }
 
-// x1 = LN(z Wo + x), x = LN(act(x1 Wi) Wout + x1), panel by panel while it is in cache.
-void EncoderRun::FinishLayer(const LongformerLayer& layer, int64_t rows) {
-  double* const linears = times_ ? &times_->linears : nullptr;
-  double* const rest = times_ ? &times_->rest : nullptr;
-  const Activation activation = context_.config->activation;
-  const int64_t expanded_bytes = layer.expand.out() * ElementBytes(context_.compute);
-  const auto normalise = [&](int64_t row, int64_t used, const PanelOutput& y,
-                             const DenseLayer& dense, const Norm& norm) {
-    const Stopwatch watch(rest);
-    ParallelRanges(*context_.pool, used, 8, [&](long begin, long end) {
-      for (long i = begin; i < end; ++i) {
-        kernels_.residual_norm(
-            buffers_.x + (row + i) * width_, static_cast<std::byte*>(y.data()) + i * row_bytes_,
-            dense.bias.data(), norm.view(), width_, buffers_.input + (row + i) * row_bytes_);
-      }
-    });
-  };
-  for (int64_t row = 0; row < rows;) {
-    const int panel = NextPanel(context_.weights->sizes, rows - row);
-    const int64_t used = std::min<int64_t>(panel, rows - row);
-    const auto multiply = [&](const DenseLayer& dense, const void* input) {
-      const Stopwatch watch(linears);
-      return dense.linear.Panel(input, panel);
-    };
-    normalise(row, used, multiply(layer.out, buffers_.z + row * row_bytes_), layer.out,
-              layer.attention_norm);
-    const PanelOutput expanded = multiply(layer.expand, buffers_.input + row * row_bytes_);
-    {
-      const Stopwatch watch(rest);
-      ParallelRanges(*context_.pool, used, 8, [&](long begin, long end) {
-        for (long i = begin; i < end; ++i) {
-          kernels_.bias_act(static_cast<std::byte*>(expanded.data()) + i * expanded_bytes,
-                            layer.expand.bias.data(), layer.expand.out(), activation);
-        }
-      });
-    }
-    normalise(row, used, multiply(layer.contract, expanded.data()), layer.contract,
-              layer.output_norm);
-    row += used;
-  }
-}
-
 bool EncoderRun::Advance() {
   if (drops_pending_) LeaveDropped();
   const LongformerConfig& config = *context_.config;
@@ -275,7 +224,10 @@ bool EncoderRun::Advance() {
     AttendGlobal(context_, layer, plan, roles_, buffers_);
   }
   KeepOutputs(plan);
-  FinishLayer(layer, plan.outputs);
+  const BlockTail tail = {&layer.out,      &layer.attention_norm, &layer.expand,
+                          &layer.contract, &layer.output_norm,    config.activation};
+  RunBlockTail(tail, {buffers_.x, buffers_.input, buffers_.z, plan.outputs},
+               context_.weights->sizes, *context_.pool, times_);
   return ++layer_ < config.layers;
 }
 

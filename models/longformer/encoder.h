@@ -59,7 +59,6 @@ class EncoderRun final : public EncoderBatch {
   void ProjectLocal(const LongformerLayer& layer, const LayerPlan& plan);
   void AttendLocal(const LayerPlan& plan);
   void KeepOutputs(const LayerPlan& plan);
-  void FinishLayer(const LongformerLayer& layer, int64_t rows);
 
   const EncoderContext context_;
   const RowKernels& kernels_;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/text/compose_tokenizer.h"
+#include "models/text/lra_tokenizer.h"
 #include "models/text/tokenizer_json.h"
 #include "nlohmann/json.hpp"
 
@@ -270,6 +271,11 @@ absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const
   JsonReader config(files.config, "tokenizer_config.json");
   const std::string tokenizer_class = config.StringOr("tokenizer_class", "");
   if (!config.status().ok()) return config.status();
+  if (tokenizer_class == "LRAWordTokenizer") {
+    absl::StatusOr<json> vocab = ReadJsonFile(Join(directory, "vocab.json"), kMaxVocabularyFile);
+    if (!vocab.ok()) return vocab.status();
+    return ComposeLraWordTokenizer(*std::move(vocab), files.config);
+  }
   switch (kind) {
     case Kind::kBytePair:
       return ComposeBytePair(directory, files, tokenizer_class);

@@ -8,10 +8,7 @@ Same random weights for all; the answers are compared before a ratio is printed.
 """
 
 import argparse
-import json
-import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -20,28 +17,9 @@ import torch
 from transformers import LongformerConfig, LongformerForSequenceClassification
 
 import timing
+from pipe import Ours
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOLERANCE = {"fp32": 1e-4, "bf16": 5e-2}
-
-
-class Ours:
-    """A model_pipe process."""
-
-    def __init__(self, directory, dtype, threads):
-        self.process = subprocess.Popen(
-            [ROOT / "build/bin/model_pipe", directory, dtype, str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.facts = json.loads(self.process.stdout.readline())
-
-    def run(self, documents):
-        self.process.stdin.write(json.dumps({"documents": documents}) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def build(layers):

@@ -7,14 +7,15 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from goldens import served_models  # noqa: E402
+from goldens import ENCODERS, served_models  # noqa: E402
 from server_process import ZOO, Server  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def golden_server():
-    """Every served model of the longformer fixtures, fp32."""
-    models = [f"{name}={path}" for name, path in served_models("longformer").items()]
+    """Every served model of the encoder families' fixtures, fp32."""
+    models = [f"{name}={path}" for family in ENCODERS
+              for name, path in served_models(family).items()]
     with Server([",".join(models)], "--dtype=fp32") as server:
         yield server
 

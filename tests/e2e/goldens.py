@@ -9,15 +9,36 @@ from safetensors import safe_open
 from server_process import GOLDEN
 
 
+# Families of encoders and the fixtures of theirs that are of another kind.
+ENCODERS = {
+    "longformer": (),
+    "transformer_ls_text": (),
+}
+
+
+def encoder_cases():
+    """(family, case directory) of every encoder fixture with a model."""
+    return [(family, case) for family in ENCODERS for case in cases(family)
+            if (case / "model/config.json").exists()
+            and not case.name.startswith(ENCODERS.get(family, ()))]
+
+
+def served_name(family, case):
+    """The name under which golden_server has a case's model."""
+    return case if family == "longformer" else f"{family}.{case}"
+
+
 def served_models(family):
     """name -> model directory, for every directory a server can be pointed at."""
     models = {}
     for case in sorted((GOLDEN / family).iterdir()):
+        if case.name.startswith(ENCODERS.get(family, ())):
+            continue
         for directory in sorted(case.glob("model*")):
             weights = list(directory.glob("model*.safetensors"))
             if (directory / "config.json").exists() and weights:
                 suffix = directory.name.removeprefix("model").replace("_", "-")
-                models[f"{case.name}{suffix}"] = directory
+                models[served_name(family, f"{case.name}{suffix}")] = directory
     return models
 
 
@@ -45,6 +66,15 @@ def items(inputs, name):
 def expected(outputs, key):
     """The double-precision value where the fixture has one."""
     return outputs.get(f"{key}.f64", outputs.get(key))
+
+
+def expected_item(outputs, key, index):
+    """What item `index` should give: an entry of its own, or its row of one for all items."""
+    own = expected(outputs, f"{key}.{index}")
+    if own is not None:
+        return own
+    together = expected(outputs, key)
+    return None if together is None else together[index]
 
 
 def assert_close(actual, wanted, tolerance, what):

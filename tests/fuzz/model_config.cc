@@ -6,6 +6,7 @@
 #include "models/config/json_reader.h"
 #include "models/config/serving_config.h"
 #include "models/longformer/config.h"
+#include "models/transformer_ls_text/config.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temp_directory.h"
 
@@ -31,6 +32,19 @@ void ReadConfig(std::string_view text) {
   }
 }
 
+void ReadLsText(std::string_view text) {
+  const auto json = ParseJson(text, "config.json");
+  if (!json.ok() || !json->is_object()) return;
+  const auto common = ParseCommonConfig(JsonReader(*json, "config.json"));
+  if (!common.ok()) return;
+  const auto config = ParseLsTextConfig(*json, *common, "config.json");
+  if (!config.ok()) return;
+  FUZZ_PROMISE(config->width > 0 && config->heads > 0 && config->width % config->heads == 0);
+  FUZZ_PROMISE(config->vocab >= 2 && config->layers >= 1 && config->intermediate >= 1);
+  FUZZ_PROMISE(config->window >= 0 && config->rank >= 0);
+  FUZZ_PROMISE(config->positions > config->first_position());
+}
+
 void ReadServing(const testing::TempDirectory& directory) {
   const auto serving = ReadServingConfig(directory.path());
   if (!serving.ok()) return;
@@ -41,8 +55,8 @@ void ReadServing(const testing::TempDirectory& directory) {
   FUZZ_PROMISE(serving->generation.is_object());
   const auto embedding = ReadEmbeddingConfig(directory.path(), *serving);
   if (!embedding.ok()) return;
-  FUZZ_PROMISE(embedding->pooling == "cls" || embedding->pooling == "mean" ||
-               embedding->pooling == "pooler");
+  FUZZ_PROMISE(!embedding->pooling || embedding->pooling == "cls" ||
+               embedding->pooling == "mean" || embedding->pooling == "pooler");
 }
 
 }  // namespace
@@ -55,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto [kind, text] = fuzz::SplitKind(fuzz::AsText(data, size));
   if (kind % 4 == 0) {
     models::ReadConfig(text);
+    models::ReadLsText(text);
     return 0;
   }
   const char* const file = kFiles[kind % 4 - 1];

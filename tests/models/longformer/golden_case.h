@@ -1,4 +1,4 @@
-// A fixture of tests/golden/longformer: its model, inputs and expected outputs.
+// A fixture of tests/golden/<family>: its model, inputs and expected outputs.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,9 @@ class GoldenCase {
  public:
   explicit GoldenCase(const std::string& name, const std::string& family = "longformer");
 
+  // Every case of a family that is there, sorted.
+  static std::vector<std::string> Names(const std::string& family);
+
   const nlohmann::json& description() const { return description_; }
   std::string directory(const std::string& model = "model") const;
   std::unique_ptr<Model> Load(const std::string& dtype, const std::string& model = "model") const;
@@ -32,9 +35,11 @@ class GoldenCase {
   std::vector<std::string> ExpectedNames() const;
   bool Expects(const std::string& name) const { return expected_->Find(name) != nullptr; }
 
-  // input_ids.N with its masks; items counts N.
-  TokenInput Tokens(int item) const;
-  int items() const;
+  // <ids>.N with its masks; items counts N.
+  TokenInput Tokens(int item, const std::string& ids = "input_ids") const;
+  int items(const std::string& ids = "input_ids") const;
+  // text_bytes.N or another input of bytes.
+  std::string Bytes(const std::string& name) const;
 
  private:
   std::string root_;
@@ -45,6 +50,9 @@ class GoldenCase {
 // Prepares, runs as one batch, takes all; failures are test failures.
 std::vector<Answer> RunBatch(const Model& model, const std::vector<Request>& requests);
 Answer RunAlone(const Model& model, const Request& request);
+
+// Row `row` of a matrix of `rows` rows.
+std::vector<double> RowOf(const std::vector<double>& values, int row, int rows);
 
 // Largest absolute difference; infinity if the sizes differ.
 double LargestDifference(std::span<const float> got, const std::vector<double>& want);

@@ -4,12 +4,14 @@
 
 #include <random>
 
+#include "models/config/json_reader.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
 namespace {
 
 struct Setting {
+  const char* family;
   const char* golden;
   Task task;
   const char* tensor;
@@ -17,17 +19,17 @@ struct Setting {
 };
 
 void PrintTo(const Setting& setting, std::ostream* out) {
-  *out << setting.golden << " " << setting.dtype;
+  *out << setting.family << " " << setting.golden << " " << setting.dtype;
 }
 
 // Random documents of a task, with and without global tokens and holes.
-TokenInput RandomTokens(Task task, int max_tokens, std::mt19937& random) {
+TokenInput RandomTokens(Task task, const ModelInfo& info, int vocab, std::mt19937& random) {
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
   TokenInput tokens;
-  const int count = pick(task == Task::kQuestionAnswering ? 8 : 1, std::min(max_tokens, 300));
-  for (int i = 0; i < count; ++i) tokens.ids.push_back(pick(4, 90));
+  const int count = pick(task == Task::kQuestionAnswering ? 8 : 1, std::min(info.max_tokens, 300));
+  for (int i = 0; i < count; ++i) tokens.ids.push_back(pick(4, std::min(90, vocab - 1)));
   if (task == Task::kQuestionAnswering) {
     tokens.ids[pick(1, 5)] = 2;
     tokens.ids.back() = 2;
@@ -36,7 +38,7 @@ TokenInput RandomTokens(Task task, int max_tokens, std::mt19937& random) {
     tokens.attention_mask.assign(count, 1);
     for (int i = 1; i < count; ++i) tokens.attention_mask[i] = pick(0, 9) != 0;
   }
-  if (pick(0, 2) == 0) {
+  if (info.family == "longformer" && pick(0, 2) == 0) {
     tokens.global_mask.emplace(count, uint8_t{0});
     const int globals = pick(0, 6);
     for (int i = 0; i < globals; ++i) (*tokens.global_mask)[pick(0, count - 1)] = 1;
@@ -47,22 +49,28 @@ TokenInput RandomTokens(Task task, int max_tokens, std::mt19937& random) {
 class CompanyTest : public testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
-    model_ = GoldenCase(GetParam().golden).Load(GetParam().dtype);
+    const GoldenCase golden(GetParam().golden, GetParam().family);
+    model_ = golden.Load(GetParam().dtype);
+    vocab_ = (*ReadJsonFile(golden.directory() + "/config.json")).value("vocab_size", 0);
     if (model_->info().dtype != GetParam().dtype) {
       GTEST_SKIP() << "computes in " << model_->info().dtype;
     }
   }
 
   Request RandomRequest() {
-    Request request = TokenRequest(
-        GetParam().task, RandomTokens(GetParam().task, model_->info().max_tokens, random_),
-        {GetParam().tensor});
+    const auto tokens = [&] {
+      return RandomTokens(GetParam().task, model_->info(), vocab_, random_);
+    };
+    Request request = TokenRequest(GetParam().task, tokens(), {GetParam().tensor});
+    if (GetParam().task == Task::kTextPairClassification) request.tokens_pair = tokens();
     // Some want every row of the last layer.
-    if (random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
+    const bool pair = GetParam().task == Task::kTextPairClassification;
+    if (!pair && random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
     return request;
   }
 
   std::unique_ptr<Model> model_;
+  int vocab_ = 0;
   std::mt19937 random_{17};
 };
 
@@ -139,19 +147,28 @@ TEST_P(CompanyTest, ABatchThatEverybodyLeftEnds) {
 }
 
 constexpr Setting kSettings[] = {
-    {"classification", Task::kTextClassification, "logits", "fp32"},
-    {"classification", Task::kTextClassification, "logits", "bf16"},
-    {"dilated", Task::kTextClassification, "logits", "fp32"},
-    {"head64_window128", Task::kTextClassification, "logits", "fp32"},
-    {"head64_window128", Task::kTextClassification, "logits", "bf16"},
-    {"question_answering", Task::kQuestionAnswering, "start_logits", "fp32"},
-    {"question_answering", Task::kQuestionAnswering, "start_logits", "bf16"},
-    {"embeddings", Task::kEmbedding, "embedding", "fp32"},
-    {"masked_lm", Task::kFillMask, "logits", "bf16"},
+    {"longformer", "classification", Task::kTextClassification, "logits", "fp32"},
+    {"longformer", "classification", Task::kTextClassification, "logits", "bf16"},
+    {"longformer", "dilated", Task::kTextClassification, "logits", "fp32"},
+    {"longformer", "head64_window128", Task::kTextClassification, "logits", "fp32"},
+    {"longformer", "head64_window128", Task::kTextClassification, "logits", "bf16"},
+    {"longformer", "question_answering", Task::kQuestionAnswering, "start_logits", "fp32"},
+    {"longformer", "question_answering", Task::kQuestionAnswering, "start_logits", "bf16"},
+    {"longformer", "embeddings", Task::kEmbedding, "embedding", "fp32"},
+    {"longformer", "masked_lm", Task::kFillMask, "logits", "bf16"},
+    {"transformer_ls_text", "interior_mask", Task::kTextClassification, "logits", "fp32"},
+    {"transformer_ls_text", "interior_mask", Task::kTextClassification, "logits", "bf16"},
+    {"transformer_ls_text", "all_layers_tied_w3", Task::kTextClassification, "logits", "fp32"},
+    {"transformer_ls_text", "first_token_w4_r2", Task::kEmbedding, "embedding", "bf16"},
+    {"transformer_ls_text", "mean_length_w2_r0", Task::kTextClassification, "logits", "fp32"},
+    {"transformer_ls_text", "listops_best_w16_r2_long", Task::kTextClassification, "logits",
+     "bf16"},
+    {"transformer_ls_text", "retrieval_pair_w8_r32", Task::kTextPairClassification, "logits",
+     "fp32"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, CompanyTest, testing::ValuesIn(kSettings), [](const auto& info) {
-  return std::string(info.param.golden) + "_" + info.param.dtype;
+  return std::string(info.param.family) + "_" + info.param.golden + "_" + info.param.dtype;
 });
 
 }  // namespace

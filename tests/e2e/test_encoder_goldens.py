@@ -1,4 +1,4 @@
-"""Every fixture of the longformer family through the running server, over /v2/…/infer (HTTP,
+"""Every fixture of the encoder families through the running server, over /v2/…/infer (HTTP,
 binary tensors) and ModelInfer (gRPC): fp32 within the case's tolerance."""
 
 import json
@@ -8,7 +8,8 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
-from goldens import assert_close, case_facts, cases, expected, items, tensors
+from goldens import (assert_close, case_facts, encoder_cases, expected, expected_item, items,
+                     served_name, tensors)
 from server_process import GOLDEN
 
 # Fixture tensor -> (output, request parameters).
@@ -23,7 +24,11 @@ ITEM_OUTPUTS = {
     "mean": ("embedding", {"pooling": "mean", "normalize": False}),
     "mean_normalized": ("embedding", {"pooling": "mean", "normalize": True}),
 }
-CASES = [case for case in cases("longformer") if (case / "model/config.json").exists()]
+# Fixture tensors -> input of the protocol, for one document and for pairs encoded apart.
+DOCUMENT = {"input_ids": "input_ids", "attention_mask": "attention_mask",
+            "global_attention_mask": "global_attention_mask"}
+PAIRS = [{"input_ids_0": "input_ids", "input_ids_1": "input_ids_pair"}]
+TEXTS = [{"text_bytes": "text"}, {"text_bytes_0": "text", "text_bytes_1": "text_pair"}]
 
 
 class Client:
@@ -51,25 +56,32 @@ def client(request, golden_server):
     return Client(golden_server, request.param)
 
 
-def item_inputs(inputs, index):
+def item_inputs(inputs, index, names):
     """The tensors of item `index` with a leading item dimension."""
-    names = ("input_ids", "attention_mask", "global_attention_mask")
-    return {name: items(inputs, name)[index][None]
-            for name in names if index in items(inputs, name)}
+    return {name: items(inputs, stored)[index][None]
+            for stored, name in names.items() if index in items(inputs, stored)}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_items(client, case):
+def layout(inputs):
+    """The names by which the fixture's items are stored."""
+    return next((names for names in PAIRS if items(inputs, next(iter(names)))), DOCUMENT)
+
+
+@pytest.mark.parametrize("family, case", encoder_cases(), ids=lambda value: getattr(
+    value, "name", value))
+def test_items(client, family, case):
     inputs = tensors(case / "inputs.safetensors")
     outputs = tensors(case / "expected.safetensors")
     tolerance = case_facts(case)["tolerance"]["logits"]
+    names, model = layout(inputs), served_name(family, case.name)
     compared = 0
-    for index in items(inputs, "input_ids"):
+    for index in items(inputs, next(iter(names))):
         for key, (output, parameters) in ITEM_OUTPUTS.items():
-            wanted = expected(outputs, f"{key}.{index}")
-            if wanted is None:
+            wanted = expected_item(outputs, key, index) if "batch.input_ids" not in inputs \
+                else expected(outputs, f"{key}.{index}")
+            if wanted is None or (key == "logits" and "input_ids" in inputs):
                 continue
-            answer = client.infer(case.name, item_inputs(inputs, index), [output], parameters)
+            answer = client.infer(model, item_inputs(inputs, index, names), [output], parameters)
             assert_close(answer[output][0], wanted, tolerance, f"{case.name} {key}.{index}")
             compared += 1
     for key in ("batch", "batch_garbage", "batch_globals"):
@@ -80,13 +92,29 @@ def test_items(client, case):
         named = {"input_ids": ids, "attention_mask": inputs["batch.attention_mask"]}
         if f"{key}.global_attention_mask" in inputs:
             named["global_attention_mask"] = inputs[f"{key}.global_attention_mask"]
-        assert_close(client.infer(case.name, named, ["logits"])["logits"], wanted, tolerance, key)
+        assert_close(client.infer(model, named, ["logits"])["logits"], wanted, tolerance, key)
         compared += 1
     if "input_ids" in inputs:  # multiple choice: [1, choices, tokens]
-        answer = client.infer(case.name, {"input_ids": inputs["input_ids"]}, ["logits"])
+        answer = client.infer(model, {"input_ids": inputs["input_ids"]}, ["logits"])
         assert_close(answer["logits"], expected(outputs, "logits"), tolerance, case.name)
         compared += 1
     assert compared or "mask_logits.0" in outputs
+
+
+@pytest.mark.parametrize(
+    "family, case", [(family, case) for family, case in encoder_cases()
+                     if any(name.startswith("text_bytes")
+                            for name in tensors(case / "inputs.safetensors"))],
+    ids=lambda value: getattr(value, "name", value))
+def test_texts_of_bytes(client, family, case):
+    inputs = tensors(case / "inputs.safetensors")
+    outputs = tensors(case / "expected.safetensors")
+    names = next(names for names in TEXTS if items(inputs, next(iter(names))))
+    for index in items(inputs, next(iter(names))):
+        named = {name: np.array([items(inputs, stored)[index].tobytes()], dtype=object)
+                 for stored, name in names.items()}
+        answer = client.infer(served_name(family, case.name), named, ["logits"])
+        assert_close(answer["logits"][0], expected_item(outputs, "logits", index), 1e-4, index)
 
 
 FORMS = ["checkpoint_forms", "checkpoint_forms-alias-decoder", "checkpoint_forms-sharded",

@@ -1,0 +1,52 @@
+#include "models/layers/block_tail.h"
+
+#include <algorithm>
+
+#include "models/parallel.h"
+
+namespace longview::models {
+
+void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
+                  const kernels::ParallelFor& pool, EncoderTimes* times) {
+  const Compute compute = tail.out->linear.compute();
+  const RowKernels& kernels = ChooseRowKernels(compute);
+  const auto add =
+      tail.norms == NormPlace::kPost ? kernels.residual_norm : kernels.residual_prenorm;
+  const int64_t width = tail.out->out();
+  const int64_t row_bytes = width * ElementBytes(compute);
+  const int64_t expanded_bytes = tail.expand->out() * ElementBytes(compute);
+  const auto each = [&](int64_t used, auto&& body) {
+    const Stopwatch watch(times ? &times->rest : nullptr);
+    ParallelRanges(pool, used, 8, [&](long begin, long end) {
+      for (long i = begin; i < end; ++i) body(i);
+    });
+  };
+  for (int64_t row = 0; row < rows.rows;) {
+    const int panel = NextPanel(sizes, rows.rows - row);
+    const int64_t used = std::min<int64_t>(panel, rows.rows - row);
+    const auto multiply = [&](const DenseLayer& dense, const void* input) {
+      const Stopwatch watch(times ? &times->linears : nullptr);
+      return dense.linear.Panel(input, panel);
+    };
+    const auto residual = [&](const PanelOutput& y, const DenseLayer& dense, const Norm& norm) {
+      each(used, [&](long i) {
+        add(rows.x + (row + i) * width, static_cast<std::byte*>(y.data()) + i * row_bytes,
+            dense.bias.data(), norm.view(), width, rows.input + (row + i) * row_bytes);
+      });
+    };
+    residual(multiply(*tail.out, rows.z + row * row_bytes), *tail.out, *tail.after_attention);
+    const PanelOutput expanded = multiply(*tail.expand, rows.input + row * row_bytes);
+    each(used, [&](long i) {
+      kernels.bias_act(static_cast<std::byte*>(expanded.data()) + i * expanded_bytes,
+                       tail.expand->bias.data(), tail.expand->out(), tail.activation);
+    });
+    residual(multiply(*tail.contract, expanded.data()), *tail.contract, *tail.after_layer);
+    row += used;
+  }
+}
+
+size_t TailPanelBytes(int64_t width, int64_t expanded, Compute compute) {
+  return static_cast<size_t>(kPanelRows * (width + expanded) * ElementBytes(compute));
+}
+
+}  // namespace longview::models

@@ -1,0 +1,26 @@
+"""Longview's models in a process of their own, for benchmarks that compare."""
+
+import json
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Ours:
+    """A model_pipe process."""
+
+    def __init__(self, directory, dtype, threads):
+        self.process = subprocess.Popen(
+            [ROOT / "build/bin/model_pipe", directory, dtype, str(threads)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.facts = json.loads(self.process.stdout.readline())
+
+    def run(self, documents):
+        self.process.stdin.write(json.dumps({"documents": documents}) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()

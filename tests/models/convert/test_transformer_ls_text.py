@@ -1,0 +1,106 @@
+"""Checkpoints of the Long Range Arena trainer become model directories: the fixtures, packed as the
+trainer saves them, give their own directories back; anything else is refused by name."""
+
+import json
+import math
+import os
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "models/convert"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import torch_pickles as pickles  # noqa: E402
+import transformer_ls_text  # noqa: E402
+from test_pickle_to_safetensors import read_safetensors  # noqa: E402
+
+GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
+FAMILY = GOLDEN / "transformer_ls_text"
+CASES = sorted(path.name for path in FAMILY.iterdir())
+
+
+def strides(shape):
+    return [math.prod(shape[i + 1:]) for i in range(len(shape))]
+
+
+def checkpoint(path, tensors, key="model_state_dict", container="zip"):
+    """What torch.save({key: state_dict}) writes."""
+    entries, storages, counts = {}, {}, {}
+    for index, (name, (dtype, shape, data)) in enumerate(sorted(tensors.items())):
+        assert dtype == "F32"
+        stored = pickles.storage("FloatStorage", str(index), len(data) // 4,
+                                 b"N" if container == "legacy" else b"")
+        entries[name] = pickles.tensor(stored, 0, shape, strides(shape))
+        storages[str(index)] = data
+        counts[str(index)] = (len(data) // 4, data)
+    body = pickles.dictionary({key: pickles.dictionary(entries)})
+    content = (pickles.zip_file(body, storages) if container == "zip"
+               else pickles.legacy_file(body, counts))
+    path.write_bytes(content)
+    return path
+
+
+def fixture(case):
+    model = FAMILY / case / "model"
+    tensors, _ = read_safetensors(model / "model.safetensors")
+    return tensors, json.loads((model / "config.json").read_text())
+
+
+def arguments(path, out, config, *more):
+    return [str(path), str(out), "--heads", str(config["heads"]), "--window",
+            str(config["window"]), "--cls-mode", config["cls_mode"], "--layers",
+            str(config["layers"]), *more]
+
+
+@pytest.mark.parametrize("container", ["zip", "legacy"])
+@pytest.mark.parametrize("case", CASES)
+def test_fixtures_come_back(case, container, tmp_path):
+    tensors, config = fixture(case)
+    path = checkpoint(tmp_path / "lra_output.model", tensors, container=container)
+    assert transformer_ls_text.main(arguments(path, tmp_path / "out", config)) == 0
+    found, _ = read_safetensors(tmp_path / "out/model.safetensors")
+    assert found == tensors
+    written = json.loads((tmp_path / "out/config.json").read_text())
+    for key in ("model_type", "architectures", "vocab_size", "d", "heads", "layers", "ff",
+                "max_seq_len", "window", "rank", "cls_mode", "tied_weights", "num_labels"):
+        assert written[key] == config[key], key
+
+
+def test_the_tokenizer_of_a_task(tmp_path):
+    tensors, config = fixture("listops_w8_r32")
+    path = checkpoint(tmp_path / "m", tensors)
+    vocabulary = FAMILY / "listops_w8_r32/model/vocab.json"
+    options = arguments(path, tmp_path / "out", config, "--task", "listops")
+    assert transformer_ls_text.main(options) == 1
+    assert transformer_ls_text.main([*options, "--vocabulary", str(vocabulary)]) == 0
+    assert (tmp_path / "out/vocab.json").read_bytes() == vocabulary.read_bytes()
+    written = json.loads((tmp_path / "out/tokenizer_config.json").read_text())
+    assert written["tokenizer_class"] == "LRAWordTokenizer"
+    assert written["model_max_length"] == 256
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda t: t.pop("model.norm.bias"), "model.norm.bias"),
+    (lambda t: t.update({"model.transformer_0.mha.conv.weight": ("F32", [1], b"\0" * 4)}),
+     "mha.conv.weight"),
+    (lambda t: t.update({"model.norm.bias": ("F32", [2], b"\0" * 8)}), "model.norm.bias"),
+    (lambda t: t.pop("model.cls_embed"), "cls_embed"),
+    (lambda t: t.pop("seq_classifer.mlpblock.0.weight"), "seq_classifer.mlpblock.0.weight"),
+])
+def test_what_does_not_fit_is_refused_by_name(change, message, tmp_path, capsys):
+    tensors, config = fixture("interior_mask")
+    change(tensors)
+    path = checkpoint(tmp_path / "m", tensors)
+    assert transformer_ls_text.main(arguments(path, tmp_path / "out", config)) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_checkpoints_are_refused(tmp_path, capsys):
+    tensors, config = fixture("interior_mask")
+    path = checkpoint(tmp_path / "m", tensors, key="model")
+    assert transformer_ls_text.main(arguments(path, tmp_path / "out", config)) == 1
+    assert "model_state_dict" in capsys.readouterr().err

@@ -1,9 +1,9 @@
 """Bits per byte on source text of packages that training never saw.
 
-    python evaluate.py --work DIR [--model MODEL_DIRECTORY] [--length 8192] [--per_group 1] [--limit N]
+    python evaluate.py --work DIR [--model MODEL_DIRECTORY] [--length 8192] [--per_group 1] [--every N]
 
-A text is `length` bytes of one package and language from where a file begins; --limit takes the
-first N. Prints the model's figures with and without its far memory, by language and by position,
+A text is `length` bytes of one package and language from where a file begins; --every takes
+one of N. Prints the model's figures with and without its far memory, by language and by position,
 beside gzip and xz (each text by itself, containers' headers included) and an n-gram model counted
 on the very bytes that the model was trained on. The last line compares the stored fp16 weights
 with the fp32 ones of DIR/code-lm/cooled.pt, if they are there.
@@ -75,11 +75,11 @@ def main():
     parser.add_argument("--model", type=pathlib.Path, default=ZOO)
     parser.add_argument("--length", type=int, default=8192)
     parser.add_argument("--per_group", type=int, default=1)
-    parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--every", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(1)
     corpus = documents.Corpus(options.work / "code-lm" / "test.npz")
-    held_out = list(corpus.held_out(options.length, options.per_group))[:options.limit]
+    held_out = list(corpus.held_out(options.length, options.per_group))[::options.every]
     names = numpy.array([name.split(" ")[-1] for name, _ in held_out])
     texts = [text for _, text in held_out]
     packages = len({name.rsplit(" ", 1)[0] for name, _ in held_out})

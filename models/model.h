@@ -107,6 +107,13 @@ struct TokenInput {
   std::optional<std::vector<uint8_t>> global_mask;  // 0/1; unset = the task's default.
 };
 
+// An image as a model reads it: [3, height, width], normalised.
+struct PixelInput {
+  int height = 0;
+  int width = 0;
+  std::vector<float> values;
+};
+
 // A text read once, whose state later requests continue. Opaque outside of its model; it must
 // not outlive the model. Only the executor's thread changes it.
 class Document {
@@ -135,6 +142,10 @@ struct Request {
   bool truncate = false;
   std::optional<std::vector<int32_t>> global_positions;  // Token positions.
   std::vector<std::string> global_tokens;  // Every occurrence of these becomes global.
+
+  // Images: encoded bytes (JPEG, PNG, WebP), or pixels as the model reads them (exactly one).
+  std::optional<std::string> image;
+  std::optional<PixelInput> pixel_values;
 
   std::string aggregation;  // "" = simple.
   std::string pooling;      // "" = the model's.
@@ -327,6 +338,7 @@ struct LoadOptions {
   std::string dtype = "auto";  // auto, fp32, bf16, fp16
   std::string device = "cpu";
   double cache_bytes = 0;  // Generation state this model may hold; 0 = no generation.
+  int64_t max_image_pixels = int64_t{1} << 26;  // Of an encoded image, by its header.
 };
 
 // Reads a model directory. Errors name the file, the tensor or key, and what was expected.

@@ -10,15 +10,18 @@
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls_text/model.h"
+#include "models/vil/model.h"
 
 namespace longview::models {
 namespace {
 
 std::span<const Family> Families() {
-  static const std::array<Family, 3> kFamilies = {{
+  static constexpr std::array<std::string_view, 1> kVil = {"ViLForImageClassification"};
+  static const std::array<Family, 4> kFamilies = {{
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
       {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
+      {"vil", kVil, DescribeVil, LoadVil},
   }};
   return kFamilies;
 }

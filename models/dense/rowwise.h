@@ -57,6 +57,9 @@ struct RowKernels {
   void (*bias_norm)(const void* y, const float* bias, const NormWeights& norm, int64_t n,
                     void* out);
 
+  // out = LayerNorm(x) in the element type; x stays.
+  void (*norm)(const float* x, const NormWeights& norm, int64_t n, void* out);
+
   // out[i] = q . rows[i] for i < count; `rows` is of the element type, [n] each, `stride` elements
   // apart.
   void (*dot_rows)(const float* q, const void* rows, int64_t stride, int64_t count, int64_t n,

@@ -238,17 +238,28 @@ void ResidualNorm(float* x, const void* y, const float* bias, const NormWeights&
   NormInPlace(x, Sum(total), norm, n, static_cast<T*>(copy));
 }
 
-// Three passes over the row instead of scratch for it.
-template <typename T>
-void BiasNorm(const void* y, const float* bias, const NormWeights& norm, int64_t n, void* out) {
-  const T* row = static_cast<const T*>(y);
-  const auto value = [&](int64_t i) { return LoadAt(row, i, n) + LoadAt(bias, i, n); };
+// out = LayerNorm of value(i), which gives 16 columns from i on. Three passes over the row instead
+// of scratch for it.
+template <typename T, typename Value>
+void NormTo(const Value& value, const NormWeights& norm, int64_t n, T* out) {
   F total = {};
   for (int64_t i = 0; i < n; i += kLanes) total += value(i);
   const Moments m = MomentsOf(value, Sum(total), norm.eps, n);
   for (int64_t i = 0; i < n; i += kLanes) {
-    StoreAt(static_cast<T*>(out), i, n, Normed(value(i), m, norm, i, n));
+    StoreAt(out, i, n, Normed(value(i), m, norm, i, n));
   }
+}
+
+template <typename T>
+void BiasNorm(const void* y, const float* bias, const NormWeights& norm, int64_t n, void* out) {
+  const T* row = static_cast<const T*>(y);
+  NormTo([&](int64_t i) { return LoadAt(row, i, n) + LoadAt(bias, i, n); }, norm, n,
+         static_cast<T*>(out));
+}
+
+template <typename T>
+void PlainNorm(const float* x, const NormWeights& norm, int64_t n, void* out) {
+  NormTo([&](int64_t i) { return LoadAt(x, i, n); }, norm, n, static_cast<T*>(out));
 }
 
 template <typename T>
@@ -387,9 +398,9 @@ void DotRows(const float* q, const void* rows, int64_t stride, int64_t count, in
 }
 
 template <typename T>
-constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>, BiasWiden<T>,   ResidualNorm<T>,
-                              SumNorm<T>,  Narrow<T>,   ResidualAdd<T>, ResidualPrenorm<T>,
-                              BiasNorm<T>, DotRows<T>};
+constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>,  BiasWiden<T>,   ResidualNorm<T>,
+                              SumNorm<T>,  Narrow<T>,    ResidualAdd<T>, ResidualPrenorm<T>,
+                              BiasNorm<T>, PlainNorm<T>, DotRows<T>};
 
 }  // namespace
 

@@ -1,0 +1,146 @@
+#include "models/vil/buffers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace longview::models {
+namespace {
+
+std::byte* Column(std::byte* data, int64_t elements, Compute compute) {
+  return data == nullptr ? nullptr : data + elements * ElementBytes(compute);
+}
+
+kernels::Table Added(const std::vector<float>& values, int heads) {
+  kernels::Table table;
+  table.data = values.data();
+  table.entries = static_cast<int32_t>(values.size()) / heads;
+  table.head_stride = table.entries;
+  return table;
+}
+
+}  // namespace
+
+VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePlan& plan, int block,
+                 const VilBuffers& buffers, bool separate_globals) {
+  const VilStage& stage = context.config->stages[stage_index];
+  const int64_t d = stage.width;
+  call_.dtype = context.dtype();
+  const bool alone = separate_globals || stage.attention == VilAttention::kReduction;
+  call_.q = separate_globals ? buffers.global_q : buffers.qkv;
+  call_.q_row_stride = alone ? d : 3 * d;
+  call_.out = buffers.z;
+  call_.out_row_stride = d;
+  call_.q_head_stride = call_.out_head_stride = stage.head_dim();
+  call_.Dk = call_.Dv = stage.head_dim();
+  call_.H = stage.heads;
+  call_.scale = 1.0f / std::sqrt(static_cast<float>(stage.head_dim()));
+  sources_.resize((separate_globals ? plan.globals : plan.attention).sources.size());
+  SetSources(context, stage, buffers, separate_globals);
+  call_.sources = sources_;
+  if (block < 0 || !stage.relative_bias()) return;
+  const VilBias& bias = context.weights->stages[stage_index].blocks[block].bias;
+  tables_.push_back(Added(plan.tables.empty() ? bias.local : plan.tables[block], stage.heads));
+  tables_.push_back(Added(bias.mixed, stage.heads));
+  tables_.push_back(Added(bias.global, stage.heads));
+  call_.tables = tables_;
+}
+
+void VilCall::SetSources(const VilContext& context, const VilStage& stage,
+                         const VilBuffers& buffers, bool separate_globals) {
+  const int64_t d = stage.width;
+  kernels::Source tokens;
+  tokens.dtype = context.dtype();
+  tokens.k_head_stride = tokens.v_head_stride = stage.head_dim();
+  if (ProjectedKeys(stage, {stage.features, stage.features}) > 0) {
+    tokens.dtype = kernels::DType::kFloat32;
+    tokens.k = buffers.keys;
+    tokens.v = buffers.keys == nullptr ? nullptr : buffers.keys + d;
+    tokens.k_row_stride = tokens.v_row_stride = 2 * d;
+  } else if (separate_globals) {
+    tokens.k = buffers.global_kv;
+    tokens.v = Column(buffers.global_kv, d, context.compute);
+    tokens.k_row_stride = tokens.v_row_stride = 2 * d;
+  } else {
+    tokens.k = Column(buffers.qkv, d, context.compute);
+    tokens.v = Column(buffers.qkv, 2 * d, context.compute);
+    tokens.k_row_stride = tokens.v_row_stride = 3 * d;
+  }
+  std::fill(sources_.begin(), sources_.end(), tokens);
+  // The cyclic rule's third source: padding, whose keys and values are zero.
+  if (sources_.size() < 3) return;
+  zeros_.resize(d);
+  kernels::Source& padding = sources_[2];
+  padding.k = padding.v = zeros_.data();
+  padding.dtype = kernels::DType::kFloat32;
+  padding.k_row_stride = padding.v_row_stride = 0;
+}
+
+kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilStage& stage,
+                                         const VilStagePlan& plan, const VilBuffers& buffers) {
+  const int64_t d = stage.width;
+  kernels::PerformerCall call;
+  call.q = buffers.qkv;
+  call.k = Column(buffers.qkv, d, context.compute);
+  call.v = Column(buffers.qkv, 2 * d, context.compute);
+  call.out = buffers.z;
+  call.dtype = context.dtype();
+  call.row_stride = 3 * d;
+  call.out_row_stride = d;
+  call.heads = stage.heads;
+  call.width = stage.head_dim();
+  call.features = stage.features;
+  call.offsets = plan.offsets;
+  return call;
+}
+
+VilBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
+                           Carver& carver) {
+  const VilConfig& config = *context.config;
+  const int threads = context.pool->threads();
+  int64_t residual[2] = {}, widest = 0, normed = 0, qkv = 0, z = 0, globals = 0, keys = 0;
+  size_t workspace = 0;
+  const VilBuffers none;
+  for (size_t s = 0; s < plans.size(); ++s) {
+    const VilStage& stage = config.stages[s];
+    const VilStagePlan& plan = plans[s];
+    const int64_t d = stage.width;
+    const int64_t c = s == 0 ? config.channels : config.stages[s - 1].width;
+    const bool reduces = stage.attention == VilAttention::kReduction;
+    residual[s % 2] = std::max(residual[s % 2], plan.rows * d);
+    widest = std::max({widest, d, c * stage.patch * stage.patch,
+                       reduces ? d * stage.features * stage.features : 0});
+    if (reduces) normed = std::max(normed, (plan.rows + kPanelRows) * d);
+    qkv = std::max(qkv, plan.rows * 3 * d);
+    z = std::max(z, (plan.rows + kPanelRows) * d);
+    keys = std::max(keys, plan.keys * 2 * d);
+    if (!plan.globals.items.empty()) globals = std::max(globals, plan.rows * d);
+    if (stage.attention == VilAttention::kPerformer) {
+      const auto bytes = MeasurePerformer(MakePerformerCall(context, stage, plan, none));
+      workspace = std::max(workspace, bytes.total(threads));
+    }
+    for (const bool separate : {false, true}) {
+      const kernels::Plan& attention = separate ? plan.globals : plan.attention;
+      if (attention.items.empty()) continue;
+      const VilCall call(context, s, plan, -1, none, separate);
+      workspace = std::max(workspace, Measure(attention, call.call(), context.isa).total(threads));
+    }
+  }
+  const int64_t element = ElementBytes(context.compute);
+  const auto take = [&](int64_t count) {
+    return carver.TakeBytes(static_cast<size_t>(count * element));
+  };
+  VilBuffers b;
+  b.x[0] = carver.Take<float>(residual[0]);
+  b.x[1] = carver.Take<float>(residual[1]);
+  b.panel = take(kPanelRows * widest);
+  b.normed = take(normed);
+  b.qkv = take(qkv);
+  b.z = take(z);
+  b.global_q = take(globals);
+  b.global_kv = take(2 * globals);
+  b.keys = carver.Take<float>(keys);
+  b.workspace = carver.TakeBytes(workspace);
+  return b;
+}
+
+}  // namespace longview::models

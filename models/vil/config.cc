@@ -1,0 +1,159 @@
+#include "models/vil/config.h"
+
+#include <initializer_list>
+
+#include "absl/strings/str_cat.h"
+#include "models/config/json_reader.h"
+#include "models/vil/arch_string.h"
+
+namespace longview::models {
+namespace {
+
+constexpr int kMostHeadDim = 128;  // kernels::kMaxHeadDim
+
+absl::Status Refuse(size_t stage, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("arch: stage ", stage + 1, ": ", what));
+}
+
+absl::Status CheckRange(size_t stage, char key, int value, int low, int high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return Refuse(stage,
+                absl::StrCat(std::string(1, key), value, " is not in [", low, ", ", high, "]"));
+}
+
+absl::StatusOr<VilStage> ReadStage(const ArchStage& arch, size_t index, VilAttention attention) {
+  struct Range {
+    char key;
+    int VilStage::*field;
+    int low, high;
+  };
+  constexpr Range kRanges[] = {
+      {'h', &VilStage::heads, 1, 1024},  {'d', &VilStage::width, 1, 8192},
+      {'n', &VilStage::blocks, 1, 1024}, {'g', &VilStage::globals, 0, 4096},
+      {'p', &VilStage::patch, 1, 64},    {'f', &VilStage::features, 1, 65536}};
+  VilStage stage;
+  for (const Range& range : kRanges) {
+    stage.*range.field = ArchValue(arch, range.key, stage.*range.field);
+    if (absl::Status status =
+            CheckRange(index, range.key, stage.*range.field, range.low, range.high);
+        !status.ok()) {
+      return status;
+    }
+  }
+  stage.absolute = ArchValue(arch, 'a', 1) != 0;
+  stage.attention = attention;
+  if (stage.width % stage.heads != 0) {
+    return Refuse(index, absl::StrCat("d", stage.width, " is not a multiple of h", stage.heads));
+  }
+  if (stage.head_dim() > kMostHeadDim) {
+    return Refuse(index, absl::StrCat("heads of ", stage.head_dim(), " channels, the limit is ",
+                                      kMostHeadDim));
+  }
+  if (stage.absolute && stage.width % 2 != 0) {
+    return Refuse(index, absl::StrCat("d", stage.width, " must be even with absolute positions"));
+  }
+  return stage;
+}
+
+VilAttention ParseAttention(const std::string& type) {
+  if (type == "full") return VilAttention::kFull;
+  if (type == "linformer") return VilAttention::kLinformer;
+  if (type == "srformer") return VilAttention::kReduction;
+  return type == "performer" ? VilAttention::kPerformer : VilAttention::kChunks;
+}
+
+// The first stage with s0 turns itself and all that follow to full attention.
+absl::Status ReadStages(const std::vector<ArchStage>& arch, VilAttention efficient,
+                        VilConfig& config) {
+  for (size_t i = 0; i < arch.size(); ++i) {
+    if (ArchValue(arch[i], 's', 1) == 0) efficient = VilAttention::kFull;
+    absl::StatusOr<VilStage> stage = ReadStage(arch[i], i, efficient);
+    if (!stage.ok()) return stage.status();
+    if (config.only_global && stage->attention == VilAttention::kChunks && stage->globals == 0) {
+      return Refuse(i, "only_global needs global tokens");
+    }
+    config.stages.push_back(*stage);
+  }
+  return absl::OkStatus();
+}
+
+void ReadImageSize(JsonReader& reader, VilConfig& config) {
+  constexpr int kMostPixels = 1 << 16;
+  const nlohmann::json* size = reader.Find("image_size");
+  if (size != nullptr && size->is_array()) {
+    const std::vector<int64_t> sides = reader.IntList("image_size", 1, kMostPixels);
+    if (sides.size() != 2) {
+      reader.Refuse("image_size", "a number or [height, width]");
+      return;
+    }
+    config.image = {static_cast<int>(sides[0]), static_cast<int>(sides[1])};
+    return;
+  }
+  const int side = static_cast<int>(reader.Int("image_size", 1, kMostPixels));
+  config.image = {side, side};
+}
+
+}  // namespace
+
+int VilConfig::stride(size_t stage) const {
+  int pixels = 1;
+  for (size_t i = 0; i <= stage; ++i) pixels *= stages[i].patch;
+  return pixels;
+}
+
+absl::StatusOr<std::vector<ImageSize>> VilMaps(const VilConfig& config, ImageSize image) {
+  std::vector<ImageSize> maps;
+  for (size_t i = 0; i < config.stages.size(); ++i) {
+    const int patch = config.stages[i].patch;
+    const ImageSize map = {image.height / patch, image.width / patch};
+    if (map.height < 1 || map.width < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", i + 1, ": a map of ", image.height, " x ", image.width,
+                       " is smaller than its patches of ", patch, " x ", patch));
+    }
+    maps.push_back(image = map);
+  }
+  return maps;
+}
+
+absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& json, const CommonConfig& common,
+                                         const std::string& origin) {
+  JsonReader reader(json, origin);
+  VilConfig config;
+  config.architecture = common.architecture;
+  config.labels = common.labels;
+  config.problem_type = common.problem_type;
+  const std::string arch = reader.String("arch");
+  ReadImageSize(reader, config);
+  config.channels = static_cast<int>(reader.IntOr("num_channels", 3, 3, 3));
+  config.norm_embed = reader.BoolOr("norm_embed", true);
+  config.average_pool = reader.BoolOr("avg_pool", false);
+  const std::string type = reader.ChoiceOr(
+      "attn_type", "longformerhand",
+      {"full", "longformerhand", "longformerauto", "linformer", "srformer", "performer"});
+  config.share_w = reader.BoolOr("share_w", true);
+  config.share_kv = reader.BoolOr("share_kv", true);
+  config.only_global = reader.BoolOr("only_global", false);
+  config.exactness = static_cast<int>(reader.IntOr("sw_exact", 0, -1, 1));
+  config.own_chunk_only = reader.IntOr("mode", 0, -1, 1 << 20) < 0;
+  config.eps = static_cast<float>(reader.NumberOr("ln_eps", 1e-6));
+  if (!(config.eps > 0)) reader.Refuse("ln_eps", "a number above 0");
+  if (config.own_chunk_only && config.exactness == 1) {
+    reader.Refuse("mode", "0 or more with sw_exact 1");
+  }
+  if (!reader.status().ok()) return reader.status();
+  const auto with_origin = [&](const absl::Status& status) {
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": ", status.message()));
+  };
+  const absl::StatusOr<std::vector<ArchStage>> stages = ParseArchString(arch);
+  if (!stages.ok()) return with_origin(stages.status());
+  if (absl::Status status = ReadStages(*stages, ParseAttention(type), config); !status.ok()) {
+    return with_origin(status);
+  }
+  const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, config.image);
+  if (!maps.ok()) return with_origin(maps.status());
+  for (size_t i = 0; i < maps->size(); ++i) config.stages[i].map = (*maps)[i];
+  return config;
+}
+
+}  // namespace longview::models

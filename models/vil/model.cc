@@ -1,0 +1,145 @@
+#include "models/vil/model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/base/cpu_features.h"
+#include "models/parallel.h"
+#include "models/vil/batch.h"
+#include "models/vision/model.h"
+
+namespace longview::models {
+namespace {
+
+absl::StatusOr<VilConfig> ReadConfig(const ModelDirectory& directory) {
+  return ParseVilConfig(directory.config, directory.common, directory.config_path);
+}
+
+VisionFacts FactsOf(const VilConfig& config) {
+  VisionFacts facts;
+  facts.family = "vil";
+  facts.architecture = config.architecture;
+  facts.width = config.feature_width();
+  for (size_t s = 0; s < config.stages.size(); ++s) facts.strides.push_back(config.stride(s));
+  facts.labels = config.labels;
+  facts.problem_type = config.problem_type;
+  return facts;
+}
+
+// Query-key products of an image's tokens in one stage, in channels of one head times heads.
+double Products(const VilConfig& config, const VilStage& stage, ImageSize map) {
+  const double local = static_cast<double>(map.height) * map.width, g = stage.globals;
+  const double all = local + g;
+  switch (stage.attention) {
+    case VilAttention::kFull:
+      return all * all;
+    case VilAttention::kChunks: {
+      if (config.only_global) return local * g + g * all;
+      const auto along = [&](int n) {
+        double sum = 0;
+        const int w = stage.features;
+        for (int begin = 0; begin < n; begin += w) {
+          const int from = std::max(0, begin - w), to = std::min(n, begin + 2 * w);
+          sum += static_cast<double>(std::min(w, n - begin)) * (to - from);
+        }
+        return sum;
+      };
+      return along(map.height) * along(map.width) + local * g + g * all;
+    }
+    case VilAttention::kPerformer:
+      return 2 * all * stage.features;
+    default:
+      return all * static_cast<double>(ProjectedKeys(stage, map));
+  }
+}
+
+class Vil final : public VisionFamily {
+ public:
+  Vil(VilConfig config, VilWeights weights, Compute compute)
+      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
+    context_ = {&config_, &weights_, compute,
+                compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa(),
+                &pool_};
+  }
+
+  const VisionFacts& facts() const override { return facts_; }
+  Compute compute() const override { return context_.compute; }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+  ImageSize typical_size() const override { return config_.image; }
+
+  absl::Status CheckSize(ImageSize size) const override {
+    const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config_, size);
+    if (!maps.ok()) return maps.status();
+    for (size_t s = 0; s < maps->size(); ++s) {
+      if (!config_.stages[s].fixed_map() || (*maps)[s] == config_.stages[s].map) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "pixels of ", size.height, " x ", size.width, ": the positions of stage ", s + 1,
+          " fit images of ", config_.image.height, " x ", config_.image.width, " only"));
+    }
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchKeeper& scratch,
+                                     EncoderTimes* times) const override {
+    return std::make_unique<VilBatch>(context_, inputs, scratch, times);
+  }
+
+  size_t WorkspaceBytes(std::span<const ImageSize> sizes) const override {
+    return VilBatch::ScratchBytes(context_, sizes);
+  }
+
+  EncoderWork WorkOf(ImageSize size) const override {
+    EncoderWork work;
+    const std::vector<ImageSize> maps = *VilMaps(config_, size);
+    double channels = config_.channels;
+    for (size_t s = 0; s < maps.size(); ++s) {
+      const VilStage& stage = config_.stages[s];
+      const double d = stage.width;
+      const double local = static_cast<double>(maps[s].height) * maps[s].width;
+      const double all = local + stage.globals;
+      work.linear += local * d * channels * stage.patch * stage.patch;
+      work.linear += stage.blocks * 12 * all * d * d;
+      work.attention += stage.blocks * 2 * d * Products(config_, stage, maps[s]);
+      work.rows += stage.blocks * 16 * all * d;
+      channels = d;
+    }
+    work.linear += static_cast<double>(config_.labels.size()) * config_.feature_width();
+    return work;
+  }
+
+ private:
+  const VilConfig config_;
+  const VilWeights weights_;
+  const VisionFacts facts_;
+  const TorchParallelFor pool_;
+  VilContext context_;
+};
+
+absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
+                                                    Compute compute) {
+  absl::StatusOr<VilConfig> config = ReadConfig(directory);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<VilWeights> weights =
+      LoadVilWeights(*config, directory.checkpoint, directory.path, compute);
+  if (!weights.ok()) return weights.status();
+  return std::make_unique<Vil>(*std::move(config), *std::move(weights), compute);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory) {
+  const absl::StatusOr<VilConfig> config = ReadConfig(directory);
+  if (!config.ok()) return config.status();
+  const absl::StatusOr<double> parameters =
+      CheckVilWeights(*config, directory.checkpoint, directory.path);
+  if (!parameters.ok()) return parameters.status();
+  return DescribeVision(directory, FactsOf(*config), *parameters);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadVil(ModelDirectory directory,
+                                               const LoadOptions& options) {
+  return LoadVisionModel(std::move(directory), options, Build);
+}
+
+}  // namespace longview::models

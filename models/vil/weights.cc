@@ -1,0 +1,237 @@
+#include "models/vil/weights.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace longview::models {
+namespace {
+
+// [rows, columns] to [columns, rows].
+std::vector<float> Transposed(const std::vector<float>& in, int64_t rows, int64_t columns) {
+  std::vector<float> out(in.size());
+  for (int64_t r = 0; r < rows && !in.empty(); ++r) {
+    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = in[r * columns + c];
+  }
+  return out;
+}
+
+class Loader {
+ public:
+  Loader(const VilConfig& config, const Checkpoint& checkpoint, const std::string& origin,
+         std::optional<Compute> compute)
+      : config_(config), load_(checkpoint, origin, compute) {}
+
+  absl::StatusOr<VilWeights> Load();
+
+ private:
+  std::vector<float> Tensor(const std::string& name, const std::vector<int64_t>& shape) {
+    return load_.Copy(load_.Get(prefix_ + name, shape));
+  }
+  // A tensor that the file may hold a second time.
+  void Same(const std::string& name, const std::string& copy, const std::vector<int64_t>& shape) {
+    const std::array<std::string, 2> names = {prefix_ + name, prefix_ + copy};
+    const auto found = load_.source().GetTied(names, shape);
+    if (!found.ok()) load_.Fail(found.status());
+  }
+
+  void Patch(size_t index, VilStageWeights& out);
+  void Positions(const std::string& name, const VilStage& stage, VilStageWeights& out);
+  void Block(const std::string& attention, const std::string& mlp, const VilStage& stage,
+             VilStageWeights& out);
+  VilBias Bias(const std::string& name, const VilStage& stage);
+  void GlobalProjections(const std::string& name, int64_t d, VilBlock& block);
+  void Extras(const std::string& name, const VilStage& stage, VilBlock& block);
+
+  const VilConfig& config_;
+  WeightLoader load_;
+  std::string prefix_;
+  VilWeights weights_;
+};
+
+void Loader::Patch(size_t index, VilStageWeights& out) {
+  const VilStage& stage = config_.stages[index];
+  const std::string name = absl::StrCat("layer", index + 1, ".0.");
+  const int64_t d = stage.width, p = stage.patch;
+  const int64_t c = index == 0 ? config_.channels : config_.stages[index - 1].width;
+  std::vector<float> weight = Tensor(name + "proj.weight", {d, c, p, p});
+  if (index > 0) {
+    std::vector<float> moved;
+    moved.reserve(weight.size());
+    const int64_t patch = c * p * p;
+    for (size_t row = 0; row < weight.size(); row += patch) {
+      const std::vector<float> one(weight.begin() + row, weight.begin() + row + patch);
+      const std::vector<float> turned = Transposed(one, c, p * p);
+      moved.insert(moved.end(), turned.begin(), turned.end());
+    }
+    weight = std::move(moved);
+  }
+  std::vector<float> bias = Tensor(name + "proj.bias", {d});
+  out.patch = load_.Pack(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
+  if (config_.norm_embed) {
+    out.patch_norm = load_.LayerNorm(prefix_ + name + "norm_embed", d, config_.eps);
+  }
+  if (stage.globals > 0) out.class_tokens = Tensor(name + "cls_token", {1, stage.globals, d});
+  if (stage.absolute) Positions(name, stage, out);
+}
+
+void Loader::Positions(const std::string& name, const VilStage& stage, VilStageWeights& out) {
+  const int64_t half = stage.width / 2;
+  out.row_positions = Tensor(name + "x_pos_embed", {1, stage.map.height, half});
+  out.column_positions = Tensor(name + "y_pos_embed", {1, stage.map.width, half});
+  if (stage.globals > 0) {
+    out.class_positions = Tensor(name + "cls_pos_embed", {1, stage.globals, stage.width});
+  } else {
+    load_.source().Ignore(prefix_ + name + "cls_pos_embed");
+  }
+}
+
+VilBias Loader::Bias(const std::string& name, const VilStage& stage) {
+  const int64_t heads = stage.heads, g = stage.globals;
+  const int64_t w = stage.features;
+  const int64_t entries = stage.attention == VilAttention::kChunks
+                              ? (4 * w - 1) * (4 * w - 1)
+                              : (2 * stage.map.height - 1) * (2 * stage.map.width - 1);
+  VilBias bias;
+  bias.local = Transposed(Tensor(name + "local_relative_position_bias_table", {entries, heads}),
+                          entries, heads);
+  if (g == 0) return bias;
+  // [2, heads, g] to [heads, 2, g].
+  const std::vector<float> mixed = Tensor(name + "g2l_relative_position_bias", {2, heads, g});
+  for (int64_t h = 0; h < heads && !mixed.empty(); ++h) {
+    for (int64_t side = 0; side < 2; ++side) {
+      const auto from = mixed.begin() + (side * heads + h) * g;
+      bias.mixed.insert(bias.mixed.end(), from, from + g);
+    }
+  }
+  bias.global = Tensor(name + "g2g_relative_position_bias", {heads, g, g});
+  return bias;
+}
+
+// Shared projections are stored twice; a writer may have dropped the copies.
+void Loader::GlobalProjections(const std::string& name, int64_t d, VilBlock& block) {
+  if (!config_.share_w) {
+    block.global_query = load_.Dense(prefix_ + name + "query_global", d, d);
+    block.global_key_value = load_.Dense(prefix_ + name + "kv_global", 2 * d, d);
+    block.global_out = load_.Dense(prefix_ + name + "proj_global", d, d);
+    return;
+  }
+  for (const auto& [part, out] : {std::pair{"query", d}, {"kv", 2 * d}, {"proj", d}}) {
+    const std::string local = name + part;
+    Same(local + ".weight", local + "_global.weight", {out, d});
+    Same(local + ".bias", local + "_global.bias", {out});
+  }
+}
+
+void Loader::Extras(const std::string& name, const VilStage& stage, VilBlock& block) {
+  const int64_t d = stage.width, f = stage.features;
+  switch (stage.attention) {
+    case VilAttention::kLinformer: {
+      const int64_t n = stage.globals + int64_t{stage.map.height} * stage.map.width;
+      block.project_keys = Tensor(name + "proj_k", {n, f});
+      if (config_.share_kv) {
+        Same(name + "proj_k", name + "proj_v", {n, f});
+      } else {
+        block.project_values = Tensor(name + "proj_v", {n, f});
+      }
+      return;
+    }
+    case VilAttention::kReduction: {
+      const std::vector<float> weight = Tensor(name + "proj_sr.weight", {d, d, f, f});
+      std::vector<float> moved;
+      for (int64_t row = 0; row < d && !weight.empty(); ++row) {
+        const auto from = weight.begin() + row * d * f * f;
+        const std::vector<float> turned = Transposed({from, from + d * f * f}, d, f * f);
+        moved.insert(moved.end(), turned.begin(), turned.end());
+      }
+      block.reduce =
+          load_.Pack(prefix_ + name + "proj_sr", moved, std::vector<float>(d), d, f * f * d);
+      block.key_value = load_.Dense(prefix_ + name + "kv", 2 * d, d);
+      return;
+    }
+    case VilAttention::kPerformer:
+      block.features = Tensor(name + "fast_attention.projection_matrix", {f, stage.head_dim()});
+      return;
+    default:
+      return;
+  }
+}
+
+void Loader::Block(const std::string& attention, const std::string& mlp, const VilStage& stage,
+                   VilStageWeights& out) {
+  const int64_t d = stage.width;
+  const std::string attn = attention + "attn.";
+  const bool joined =
+      stage.attention == VilAttention::kFull || stage.attention == VilAttention::kPerformer;
+  VilBlock block;
+  block.attention_norm = load_.LayerNorm(prefix_ + attention + "norm", d, config_.eps);
+  const std::string attn_prefix = prefix_ + attn;
+  if (joined) {
+    block.qkv = load_.Dense(attn_prefix + "qkv", 3 * d, d);
+  } else if (stage.attention == VilAttention::kReduction) {
+    block.qkv = load_.Dense(attn_prefix + "query", d, d);
+  } else {
+    block.qkv = load_.Stack(attn_prefix, {{"query", d}, {"kv", 2 * d}}, d);
+  }
+  block.out = load_.Dense(attn_prefix + "proj", d, d);
+  if (stage.attention == VilAttention::kChunks && stage.globals > 0) {
+    GlobalProjections(attn, d, block);
+  }
+  if (stage.relative_bias()) block.bias = Bias(attn, stage);
+  Extras(attn, stage, block);
+  block.mlp_norm = load_.LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
+  block.expand = load_.Dense(prefix_ + mlp + "mlp.fc1", 4 * d, d);
+  block.contract = load_.Dense(prefix_ + mlp + "mlp.fc2", d, 4 * d);
+  if (load_.ok() && load_.reads()) {
+    for (const auto* dense : {&block.qkv, &block.out, &block.expand, &block.contract}) {
+      NarrowSizes(**dense, out.sizes);
+    }
+  }
+  out.blocks.push_back(std::move(block));
+}
+
+absl::StatusOr<VilWeights> Loader::Load() {
+  constexpr std::array<std::string_view, 2> kPrefixes = {"", "module."};
+  const absl::StatusOr<std::string> prefix =
+      load_.source().FindPrefix(kPrefixes, "layer1.0.proj.weight");
+  if (!prefix.ok()) return prefix.status();
+  prefix_ = *prefix;
+  load_.source().Ignore("*relative_position_index");
+  load_.source().Ignore(prefix_ + "calls_since_last_redraw");
+  for (size_t s = 0; s < config_.stages.size() && load_.ok(); ++s) {
+    VilStageWeights stage;
+    stage.sizes = {true, true, true};
+    Patch(s, stage);
+    for (int k = 0; k < config_.stages[s].blocks && load_.ok(); ++k) {
+      Block(absl::StrCat("layer", s + 1, ".", 2 * k + 1, "."),
+            absl::StrCat("layer", s + 1, ".", 2 * k + 2, "."), config_.stages[s], stage);
+    }
+    weights_.stages.push_back(std::move(stage));
+  }
+  const int64_t d = config_.feature_width();
+  weights_.norm = load_.LayerNorm(prefix_ + "norm", d, config_.eps);
+  if (!config_.labels.empty()) {
+    weights_.head = load_.Dense(prefix_ + "head", static_cast<int64_t>(config_.labels.size()), d);
+  }
+  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  weights_.parameters = load_.parameters();
+  weights_.memory_bytes = load_.memory_bytes();
+  return std::move(weights_);
+}
+
+}  // namespace
+
+absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const Checkpoint& checkpoint,
+                                          const std::string& origin, Compute compute) {
+  return Loader(config, checkpoint, origin, compute).Load();
+}
+
+absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const Checkpoint& checkpoint,
+                                       const std::string& origin) {
+  absl::StatusOr<VilWeights> weights = Loader(config, checkpoint, origin, std::nullopt).Load();
+  if (!weights.ok()) return weights.status();
+  return weights->parameters;
+}
+
+}  // namespace longview::models

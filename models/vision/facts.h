@@ -1,0 +1,20 @@
+// What a family of image models tells the part that all share. Plain data, constant after load.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+
+namespace longview::models {
+
+struct VisionFacts {
+  std::string family;               // "vil"
+  std::string architecture;         // architectures[0] of config.json.
+  int width = 0;                    // Of the feature vector that enters the head.
+  std::vector<int> strides;         // Pixels per side of a token, by stage.
+  std::vector<std::string> labels;  // Empty: no head.
+  ProblemType problem_type = ProblemType::kSingleLabel;
+};
+
+}  // namespace longview::models

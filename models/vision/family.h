@@ -1,0 +1,78 @@
+// What a family of image models brings to the shared part: which sizes it takes, what they cost,
+// a batch that runs block by block, and its head.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "models/dense/compute.h"
+#include "models/dense/scratch_keeper.h"
+#include "models/encoder/work.h"
+#include "models/image/pipeline.h"
+#include "models/vision/facts.h"
+
+namespace longview::models {
+
+// A stage's output: [channels, size.height, size.width], fp32.
+struct FeatureMap {
+  int channels = 0;
+  ImageSize size;
+  std::vector<float> values;
+};
+
+// What one image asks of a batch.
+struct VisionInput {
+  const PixelValues* pixels = nullptr;
+  // Stages whose output is wanted, by index.
+  std::vector<int> stages;
+};
+
+// Images on their way through the blocks. One thread uses it; it computes on all. All but Drop may
+// throw what LibTorch and the allocator throw.
+class VisionBatch {
+ public:
+  virtual ~VisionBatch() = default;
+
+  // Runs the next block; returns whether blocks are left.
+  virtual bool Advance() = 0;
+  // Image i is not wanted any more.
+  virtual void Drop(int i) = 0;
+
+  // After the last block, for images that were not dropped. A result's bits do not depend on the
+  // other images.
+  virtual std::vector<float> Embedding(int i) const = 0;  // [width]
+  virtual std::vector<float> Logits(int i) const = 0;     // [labels]
+  // Of the stages asked for, in that order. Once.
+  virtual std::vector<FeatureMap> TakeMaps(int i) = 0;
+};
+
+// A loaded family. Thread-safe but for Begin, which belongs to the executor's thread.
+class VisionFamily {
+ public:
+  virtual ~VisionFamily() = default;
+
+  virtual const VisionFacts& facts() const = 0;
+  virtual Compute compute() const = 0;
+  virtual double parameters() const = 0;
+  virtual double memory_bytes() const = 0;
+  // The size a plain request of the model has, for warm-up.
+  virtual ImageSize typical_size() const = 0;
+
+  // INVALID_ARGUMENT if the weights do not fit pixels of this size.
+  virtual absl::Status CheckSize(ImageSize size) const = 0;
+
+  // REQUIRES: inputs, scratch and this outlive the batch; sizes passed CheckSize. `times` is added
+  // to, unless null.
+  virtual std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs,
+                                             ScratchKeeper& scratch, EncoderTimes* times) const = 0;
+
+  // Exact bytes that a batch of these sizes uses beside weights and results.
+  virtual size_t WorkspaceBytes(std::span<const ImageSize> sizes) const = 0;
+
+  virtual EncoderWork WorkOf(ImageSize size) const = 0;
+};
+
+}  // namespace longview::models

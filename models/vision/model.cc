@@ -1,0 +1,162 @@
+#include "models/vision/model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/config/json_reader.h"
+#include "models/dense/compute_choice.h"
+#include "models/vision/prepare.h"
+#include "models/vision/run.h"
+
+namespace longview::models {
+namespace {
+
+// Unset without the file.
+absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& directory) {
+  const std::string path = directory.path + "/preprocessor_config.json";
+  const absl::StatusOr<nlohmann::json> config = ReadJsonFile(path);
+  if (absl::IsNotFound(config.status())) return std::nullopt;
+  if (!config.ok()) return config.status();
+  absl::StatusOr<ImagePipeline> pipeline = ReadImagePipeline(*config, path);
+  if (!pipeline.ok()) return pipeline.status();
+  return *std::move(pipeline);
+}
+
+void AddTensors(const VisionFacts& facts, bool takes_images, ModelInfo& info) {
+  if (takes_images) info.inputs.push_back({"image", TensorType::kBytes, {-1}});
+  info.inputs.push_back({"pixel_values", TensorType::kFp32, {-1, 3, -1, -1}});
+  const auto labels = static_cast<int64_t>(facts.labels.size());
+  const auto add = [&](std::string name, TensorType type, std::vector<int64_t> shape,
+                       bool by_default) {
+    info.outputs.push_back({std::move(name), type, std::move(shape), by_default});
+  };
+  if (labels > 0) {
+    add("logits", TensorType::kFp32, {-1, labels}, true);
+    if (facts.problem_type != ProblemType::kRegression) {
+      add("probabilities", TensorType::kFp32, {-1, labels}, true);
+      add("label", TensorType::kBytes, {-1}, true);
+    }
+  }
+  add("embedding", TensorType::kFp32, {-1, facts.width}, false);
+  for (const int stride : facts.strides) {
+    add(absl::StrCat("features.", stride), TensorType::kFp32, {1, -1, -1, -1}, labels == 0);
+  }
+}
+
+class VisionModel final : public Model {
+ public:
+  VisionModel(std::unique_ptr<ModelDirectory> directory, std::unique_ptr<VisionFamily> family,
+              ModelInfo info, std::optional<ImagePipeline> pipeline, int64_t max_pixels)
+      : directory_(std::move(directory)), family_(std::move(family)), info_(std::move(info)) {
+    front_ = {family_.get(), std::move(pipeline), {max_pixels}};
+    info_.dtype = family_->compute() == Compute::kFp32 ? "fp32" : "bf16";
+    info_.memory_bytes = family_->memory_bytes();
+    info_.max_pixels = max_pixels;
+  }
+
+  const ModelInfo& info() const override { return info_; }
+
+  absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
+    absl::StatusOr<std::unique_ptr<ImageItem>> item = PrepareImageItem(front_, request);
+    if (!item.ok()) return item.status();
+    (*item)->SetCost(CostOf((*item)->pixels.size));
+    return std::unique_ptr<Item>(*std::move(item));
+  }
+
+  absl::StatusOr<Cost> EstimateTokens(int) const override {
+    return absl::InvalidArgumentError("num_tokens: an image model is asked by width and height");
+  }
+
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
+    return std::make_unique<VisionRun>(*family_, items, scratch_);
+  }
+
+  absl::Status WarmUp() override;
+
+ private:
+  Cost CostOf(ImageSize size) const {
+    Cost cost;
+    cost.seconds = rates_.Seconds(family_->WorkOf(size));
+    cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes({&size, 1}));
+    return cost;
+  }
+
+  const std::unique_ptr<const ModelDirectory> directory_;
+  const std::unique_ptr<const VisionFamily> family_;
+  ModelInfo info_;
+  VisionFrontEnd front_;
+  EncoderRates rates_;
+  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
+};
+
+// The first run pays for code generation; rates are those of the last.
+absl::Status VisionModel::WarmUp() {
+  if (!directory_->serving.warmup) return absl::OkStatus();
+  const ImageSize size = family_->typical_size();
+  ImageItem item;
+  item.task = Task::kImageFeatures;
+  item.pixels = {size, std::vector<float>(size_t{3} * size.height * size.width, 0.5f)};
+  const EncoderWork work = family_->WorkOf(size);
+  constexpr int kRuns = 2;
+  for (int i = 0; i < kRuns; ++i) {
+    EncoderTimes times;
+    const Item* const items[] = {&item};
+    const auto start = std::chrono::steady_clock::now();
+    VisionRun run(*family_, items, scratch_, &times);
+    while (run.Advance()) {
+    }
+    if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    rates_.linear_seconds = times.linears / work.linear;
+    rates_.attention_seconds = times.attention / std::max(work.attention, 1.0);
+    rates_.row_seconds = times.rest / work.rows;
+    rates_.fixed_seconds = 0;
+    rates_.fixed_seconds = std::max(5e-5, seconds - rates_.Seconds(work));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const VisionFacts& facts,
+                                         double parameters) {
+  const auto pipeline = ReadPipeline(directory);
+  if (!pipeline.ok()) return pipeline.status();
+  ModelInfo info;
+  info.family = facts.family;
+  info.architecture = facts.architecture;
+  if (!facts.labels.empty()) info.tasks.push_back(Task::kImageClassification);
+  info.tasks.push_back(Task::kImageFeatures);
+  info.task = info.tasks.front();
+  info.labels = facts.labels;
+  info.problem_type = facts.problem_type;
+  info.embedding_width = facts.width;
+  info.device = "cpu";
+  info.parameters = parameters;
+  AddTensors(facts, pipeline->has_value(), info);
+  return info;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
+                                                       const LoadOptions& options,
+                                                       BuildVision build) {
+  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  auto pipeline = ReadPipeline(*kept);
+  if (!pipeline.ok()) return pipeline.status();
+  absl::StatusOr<std::unique_ptr<VisionFamily>> family = build(*kept, choice->compute);
+  if (!family.ok()) return family.status();
+  absl::StatusOr<ModelInfo> info =
+      DescribeVision(*kept, (*family)->facts(), (*family)->parameters());
+  if (!info.ok()) return info.status();
+  info->notes = std::move(choice->notes);
+  return std::make_unique<VisionModel>(std::move(kept), *std::move(family), *std::move(info),
+                                       *std::move(pipeline), options.max_image_pixels);
+}
+
+}  // namespace longview::models

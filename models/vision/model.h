@@ -1,0 +1,28 @@
+// An image model as a Model: what all families share between model.h and their blocks.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+#include "models/vision/facts.h"
+#include "models/vision/family.h"
+
+namespace longview::models {
+
+// Loads a family's configuration and weights. The directory outlives what is returned.
+using BuildVision = absl::StatusOr<std::unique_ptr<VisionFamily>> (*)(
+    const ModelDirectory& directory, Compute compute);
+
+// Chooses the compute type, reads preprocessor_config.json, builds the family, makes it a model.
+absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
+                                                       const LoadOptions& options,
+                                                       BuildVision build);
+
+// What the model would be, for registry.h's `describe`. Errors are those of
+// preprocessor_config.json.
+absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const VisionFacts& facts,
+                                         double parameters);
+
+}  // namespace longview::models

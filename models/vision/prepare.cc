@@ -1,0 +1,117 @@
+#include "models/vision/prepare.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace longview::models {
+namespace {
+
+absl::Status BadImage(std::string_view problem) {
+  return absl::InvalidArgumentError(std::string(problem));
+}
+
+absl::Status CheckTask(const VisionFacts& facts, Task task) {
+  const bool served =
+      task == Task::kImageFeatures || (task == Task::kImageClassification && !facts.labels.empty());
+  if (served) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(facts.architecture, " does no ", std::string(TaskName(task))));
+}
+
+absl::Status CheckText(const Request& request) {
+  if (request.text || request.tokens || request.text_pair || request.question) {
+    return BadImage("text: an image model reads image or pixel_values");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckValues(const PixelInput& pixels) {
+  if (pixels.height < 1 || pixels.width < 1 ||
+      pixels.values.size() != size_t{3} * pixels.height * pixels.width) {
+    return BadImage(absl::StrCat("pixel_values: ", pixels.values.size(), " values are not 3 x ",
+                                 pixels.height, " x ", pixels.width));
+  }
+  for (size_t i = 0; i < pixels.values.size(); ++i) {
+    if (std::isfinite(pixels.values[i])) continue;
+    return BadImage(
+        absl::StrCat("pixel_values[", i, "]: ", pixels.values[i], " is not a finite number"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillPixels(const VisionFrontEnd& front, const Request& request, ImageItem& item) {
+  if (request.image.has_value() == request.pixel_values.has_value()) {
+    return BadImage("image: give either image or pixel_values");
+  }
+  if (request.pixel_values) {
+    const PixelInput& pixels = *request.pixel_values;
+    if (absl::Status status = CheckValues(pixels); !status.ok()) return status;
+    item.given = {pixels.height, pixels.width};
+    item.pixels = {item.given, pixels.values};
+    return absl::OkStatus();
+  }
+  if (!front.pipeline) {
+    return BadImage(
+        "image: the model directory has no preprocessor_config.json; send pixel_values");
+  }
+  const ImageBytes bytes(reinterpret_cast<const uint8_t*>(request.image->data()),
+                         request.image->size());
+  absl::StatusOr<PreparedImage> prepared = front.pipeline->Run(bytes, front.limits);
+  if (!prepared.ok()) return prepared.status();
+  item.pixels = std::move(prepared->pixels);
+  item.given = prepared->given;
+  return absl::OkStatus();
+}
+
+absl::Status FillTensors(const VisionFacts& facts, const Request& request, ImageItem& item) {
+  for (const std::string& name : request.tensors) {
+    const std::optional<int> stage = StageOfTensor(facts, name);
+    const bool logits = name == "logits" && item.task == Task::kImageClassification;
+    if (!stage && !logits && name != "embedding") {
+      return BadImage(absl::StrCat("tensors: \"", name.substr(0, 64), "\" is not an output of ",
+                                   std::string(TaskName(item.task))));
+    }
+    if (stage) item.stages.push_back(*stage);
+  }
+  std::sort(item.stages.begin(), item.stages.end());
+  item.stages.erase(std::unique(item.stages.begin(), item.stages.end()), item.stages.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor) {
+  constexpr std::string_view kPrefix = "features.";
+  if (!tensor.starts_with(kPrefix)) return std::nullopt;
+  int stride = 0;
+  if (!absl::SimpleAtoi(std::string(tensor.substr(kPrefix.size())), &stride)) return std::nullopt;
+  const auto found = std::find(facts.strides.begin(), facts.strides.end(), stride);
+  if (found == facts.strides.end()) return std::nullopt;
+  return static_cast<int>(found - facts.strides.begin());
+}
+
+absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,
+                                                            const Request& request) {
+  const VisionFacts& facts = front.family->facts();
+  if (absl::Status status = CheckTask(facts, request.task); !status.ok()) return status;
+  if (absl::Status status = CheckText(request); !status.ok()) return status;
+  auto item = std::make_unique<ImageItem>();
+  item->task = request.task;
+  item->typed = request.typed;
+  item->top_k = request.top_k;
+  item->tensors = request.tensors;
+  if (absl::Status status = FillTensors(facts, request, *item); !status.ok()) return status;
+  if (absl::Status status = FillPixels(front, request, *item); !status.ok()) return status;
+  if (absl::Status status = front.family->CheckSize(item->pixels.size); !status.ok()) return status;
+  ItemUsage usage;
+  usage.width = item->given.width;
+  usage.height = item->given.height;
+  item->SetUsage(usage);
+  return item;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,30 @@
+// From a request to pixels: which field holds the image, decoding, the model's pipeline, sizes.
+// Every mistake a client can make is found here.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "models/image/pipeline.h"
+#include "models/model.h"
+#include "models/vision/family.h"
+#include "models/vision/item.h"
+
+namespace longview::models {
+
+// What requests are prepared with. Borrowed, immutable.
+struct VisionFrontEnd {
+  const VisionFamily* family = nullptr;
+  std::optional<ImagePipeline> pipeline;  // Unset: pixel values only.
+  DecodeLimits limits;
+};
+
+// "features.<stride>" to the stage's index.
+std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor);
+
+// The item without its cost. Thread-safe.
+absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,
+                                                            const Request& request);
+
+}  // namespace longview::models

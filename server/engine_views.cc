@@ -25,6 +25,8 @@ size_t RequestBytes(const models::Request& request) {
   for (const auto& tokens : {&request.tokens, &request.tokens_pair}) {
     if (*tokens) bytes += TokenBytes(**tokens);
   }
+  if (request.image) bytes += request.image->size();
+  if (request.pixel_values) bytes += request.pixel_values->values.size() * sizeof(float);
   for (const std::string& choice : request.choices) bytes += choice.size();
   for (const models::TokenInput& choice : request.choice_tokens) bytes += TokenBytes(choice);
   return bytes;

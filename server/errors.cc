@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "models/model.h"
 
 namespace longview::server {
 namespace {
@@ -62,6 +63,10 @@ absl::Status MakeError(absl::StatusCode code, std::string message, const ErrorDe
 
 ErrorDetail GetErrorDetail(const absl::Status& status) {
   if (const auto payload = status.GetPayload(kPayloadUrl)) return Decode(std::string(*payload));
+  const std::string_view undecodable = models::kUndecodableImage;
+  if (status.GetPayload({undecodable.data(), undecodable.size()})) {
+    return ErrorDetail{"UNDECODABLE_IMAGE", std::nullopt, ""};
+  }
   return ErrorDetail{absl::StatusCodeToString(status.code()), std::nullopt, ""};
 }
 

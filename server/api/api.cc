@@ -79,6 +79,19 @@ Api::Pending Api::Embed(const CallInfo& info, const longview::v1::EmbedRequest& 
   return RunTextCall(impl_->context, info, Task::kEmbedding, request, {}, std::move(reply));
 }
 
+Api::Pending Api::ClassifyImage(const CallInfo& info,
+                                const longview::v1::ClassifyImageRequest& request,
+                                Reply<longview::v1::ClassifyResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kImageClassification, request,
+                     {request.top_k(), request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::ExtractFeatures(const CallInfo& info,
+                                  const longview::v1::ExtractFeaturesRequest& request,
+                                  Reply<longview::v1::ExtractFeaturesResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kImageFeatures, request, {}, std::move(reply));
+}
+
 Api::Pending Api::Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
                            Reply<longview::v1::EstimateResponse> reply) {
   RunEstimate(impl_->context, info, request, std::move(reply));

@@ -73,6 +73,10 @@ class Api {
                    Reply<longview::v1::FillMaskResponse> reply);
   Pending Embed(const CallInfo& info, const longview::v1::EmbedRequest& request,
                 Reply<longview::v1::EmbedResponse> reply);
+  Pending ClassifyImage(const CallInfo& info, const longview::v1::ClassifyImageRequest& request,
+                        Reply<longview::v1::ClassifyResponse> reply);
+  Pending ExtractFeatures(const CallInfo& info, const longview::v1::ExtractFeaturesRequest& request,
+                          Reply<longview::v1::ExtractFeaturesResponse> reply);
   Pending Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
                    Reply<longview::v1::EstimateResponse> reply);
 
@@ -90,7 +94,7 @@ class Api {
   absl::StatusOr<ModelHandle> FindGenerator(std::string_view name);
   Pending RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink);
 
-  // Images: no family this server loads has these tasks, so the answer is NOT_FOUND for an
+  // Detection: no family this server loads has the task, so the answer is NOT_FOUND for an
   // unknown model, else UNIMPLEMENTED naming what the model does.
   absl::Status RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
                           models::Task task);

@@ -87,6 +87,31 @@ absl::StatusOr<ItemShape> MeasureTokens(const std::vector<InputTensor>& inputs, 
   return ItemShape{ids.shape[0], false, ids.shape.back()};
 }
 
+absl::StatusOr<ItemShape> MeasureImages(const std::vector<InputTensor>& inputs, int max_items) {
+  const InputTensor* image = Find(inputs, "image");
+  const InputTensor* pixels = Find(inputs, "pixel_values");
+  if ((image == nullptr) == (pixels == nullptr)) {
+    return BadInput("image", image == nullptr
+                                 ? "image or pixel_values is needed and neither was given"
+                                 : "given together with pixel_values; send one");
+  }
+  const InputTensor& given = image != nullptr ? *image : *pixels;
+  int64_t items = given.shape[0];
+  if (image != nullptr) {
+    const absl::StatusOr<int64_t> count = CountStrings(*image);
+    if (!count.ok()) return count.status();
+    items = *count;
+  } else if (given.shape.size() != 4 || given.shape[1] != 3) {
+    return BadInput(given.name,
+                    absl::StrCat("shape is ", ShapeText(given.shape), ", must be [n,3,H,W]"));
+  }
+  if (items > max_items) {
+    return BadInput(given.name, absl::StrCat("has ", items, " items, the limit is ", max_items,
+                                             " (max_items)"));
+  }
+  return ItemShape{items, false, 0};
+}
+
 absl::Status CheckItemCount(const ItemShape& shape, Task task, int max_items) {
   const bool single = task == Task::kQuestionAnswering || task == Task::kMultipleChoice;
   const int64_t limit = single ? 1 : max_items;
@@ -145,6 +170,32 @@ absl::Status AddTokens(const std::vector<InputTensor>& inputs, bool keep_padding
   return absl::OkStatus();
 }
 
+absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Request>& items) {
+  if (Find(inputs, "image") != nullptr) {
+    const auto images = ReadOptional(inputs, "image");
+    if (!images.ok()) return images.status();
+    for (size_t i = 0; i < items.size(); ++i) items[i].image.emplace((*images)[i]);
+    return absl::OkStatus();
+  }
+  const InputTensor& pixels = *Find(inputs, "pixel_values");
+  const std::vector<float> values = ReadFloats(pixels);
+  const auto size = static_cast<ptrdiff_t>(values.size() / items.size());
+  auto from = values.begin();
+  for (Request& item : items) {
+    models::PixelInput& input = item.pixel_values.emplace();
+    // What int32 does not hold is over the message limit.
+    input.height = static_cast<int>(pixels.shape[2]);
+    input.width = static_cast<int>(pixels.shape[3]);
+    input.values.assign(from, from + size);
+    from += size;
+  }
+  return absl::OkStatus();
+}
+
+bool IsImageTask(Task task) {
+  return task == Task::kImageClassification || task == Task::kImageFeatures;
+}
+
 bool IsTextEncoderTask(Task task) {
   return task == Task::kTextClassification || task == Task::kTextPairClassification ||
          task == Task::kMultipleChoice || task == Task::kTokenClassification ||
@@ -155,6 +206,7 @@ bool IsTextEncoderTask(Task task) {
 
 absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
                                        const models::ModelInfo& info, int max_items) {
+  if (IsImageTask(info.task)) return MeasureImages(inputs, max_items);
   if (!IsTextEncoderTask(info.task) && !Generates(info.task)) {
     return MakeError(absl::StatusCode::kUnimplemented,
                      absl::StrCat("the task ", std::string(models::TaskName(info.task)),
@@ -177,7 +229,10 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
                                                 const InferParameters& parameters,
                                                 bool keep_padding) {
   const InputTensor* text = Find(inputs, "text");
-  const InputTensor* document = text != nullptr ? text : Find(inputs, "input_ids");
+  const InputTensor* document = text;
+  for (const std::string_view name : {"input_ids", "image", "pixel_values"}) {
+    if (document == nullptr) document = Find(inputs, name);
+  }
   if (text == nullptr && !parameters.global_tokens.empty()) {
     return BadField("parameter \"global_tokens\"",
                     "goes with text; with input_ids send global_attention_mask");
@@ -197,8 +252,9 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
     item.max_answer_tokens = parameters.max_answer_tokens;
     item.generation = parameters.generation;
   }
-  const absl::Status status =
-      text != nullptr ? AddTexts(inputs, items) : AddTokens(inputs, keep_padding, items);
+  const absl::Status status = IsImageTask(info.task) ? AddImages(inputs, items)
+                              : text != nullptr      ? AddTexts(inputs, items)
+                                                     : AddTokens(inputs, keep_padding, items);
   if (!status.ok()) return status;
   return items;
 }

@@ -237,6 +237,17 @@ absl::StatusOr<std::vector<int32_t>> ReadIntegers(const InputTensor& input) {
   return out;
 }
 
+std::vector<float> ReadFloats(const InputTensor& input) {
+  std::vector<float> out(input.count);
+  if (input.is_raw) {
+    std::memcpy(out.data(), input.raw.data(), out.size() * sizeof(float));
+  } else {
+    std::copy(input.contents->fp32_contents().begin(), input.contents->fp32_contents().end(),
+              out.begin());
+  }
+  return out;
+}
+
 absl::StatusOr<std::vector<std::string_view>> ReadStrings(const InputTensor& input) {
   std::vector<std::string_view> out;
   if (!input.is_raw) {

@@ -34,6 +34,9 @@ absl::StatusOr<std::vector<InputTensor>> ReadInputs(const inference::ModelInferR
 // REQUIRES: INT64 or INT32. Values that int32 cannot hold are INVALID_ARGUMENT.
 absl::StatusOr<std::vector<int32_t>> ReadIntegers(const InputTensor& input);
 
+// REQUIRES: FP32.
+std::vector<float> ReadFloats(const InputTensor& input);
+
 // REQUIRES: BYTES. Views into the request.
 absl::StatusOr<std::vector<std::string_view>> ReadStrings(const InputTensor& input);
 

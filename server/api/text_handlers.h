@@ -1,4 +1,4 @@
-// The typed text calls: one item in, one message out.
+// The typed calls on one document or image: one item in, one message out.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "server/api/context.h"
 #include "server/api/text_requests.h"
 #include "server/api/text_responses.h"
+#include "server/api/vision_calls.h"
 
 namespace longview::server {
 

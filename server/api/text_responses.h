@@ -3,6 +3,7 @@
 
 #include "longview/v1/models.pb.h"
 #include "longview/v1/text.pb.h"
+#include "server/api/call_totals.h"
 #include "server/engine.h"
 
 namespace longview::server {
@@ -12,6 +13,17 @@ struct AnswerOptions {
   int top_k = 0;  // 0 = all.
   bool return_logits = false;
 };
+
+// Usage and timing.
+template <typename Proto>
+void FillShared(const Completed& done, Proto& out) {
+  *out.mutable_usage() = ToUsage(done.answer.usage);
+  auto& timing = *out.mutable_timing();
+  timing.set_queue_seconds(done.queue_seconds);
+  timing.set_compute_seconds(done.compute_seconds);
+  timing.set_total_seconds(done.total_seconds);
+  timing.set_batch_items(done.batch_items);
+}
 
 // Fill everything but model and version. INTERNAL if the model left out a tensor that it was
 // asked for.

@@ -60,9 +60,11 @@ class Session {
                            {"commit", kCommit},
                            {"threads", int64_t{config_.threads}},
                            {"backend", models::DescribeBackend()}});
-    const models::LoadOptions options{.dtype = config_.dtype,
-                                      .device = "cpu",
-                                      .cache_bytes = static_cast<double>(config_.cache_bytes)};
+    const models::LoadOptions options{
+        .dtype = config_.dtype,
+        .device = "cpu",
+        .cache_bytes = static_cast<double>(config_.cache_bytes),
+        .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
     Server server(config_, log_, [options](const std::string& directory) {
       return models::LoadModel(directory, options);
     });

@@ -1,5 +1,7 @@
 #include "server/grpc/vision_service.h"
 
+#include <utility>
+
 #include "server/grpc/call_context.h"
 #include "server/grpc/unary_call.h"
 
@@ -10,10 +12,9 @@ using models::Task;
 grpc::ServerUnaryReactor* VisionServiceImpl::ClassifyImage(
     grpc::CallbackServerContext* context, const longview::v1::ClassifyImageRequest* request,
     longview::v1::ClassifyResponse* response) {
-  return AnswerNow<longview::v1::ClassifyResponse>(
-      *context, response,
-      api_.RefuseTask(ReadCallInfo(*context, "ClassifyImage"), request->model(), request->version(),
-                      Task::kImageClassification));
+  return UnaryCall<longview::v1::ClassifyResponse>::Run(response, [&](auto reply) {
+    return api_.ClassifyImage(ReadCallInfo(*context, "ClassifyImage"), *request, std::move(reply));
+  });
 }
 
 grpc::ServerUnaryReactor* VisionServiceImpl::DetectObjects(
@@ -28,10 +29,10 @@ grpc::ServerUnaryReactor* VisionServiceImpl::DetectObjects(
 grpc::ServerUnaryReactor* VisionServiceImpl::ExtractFeatures(
     grpc::CallbackServerContext* context, const longview::v1::ExtractFeaturesRequest* request,
     longview::v1::ExtractFeaturesResponse* response) {
-  return AnswerNow<longview::v1::ExtractFeaturesResponse>(
-      *context, response,
-      api_.RefuseTask(ReadCallInfo(*context, "ExtractFeatures"), request->model(),
-                      request->version(), Task::kImageFeatures));
+  return UnaryCall<longview::v1::ExtractFeaturesResponse>::Run(response, [&](auto reply) {
+    return api_.ExtractFeatures(ReadCallInfo(*context, "ExtractFeatures"), *request,
+                                std::move(reply));
+  });
 }
 
 }  // namespace longview::server

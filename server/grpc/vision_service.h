@@ -1,5 +1,5 @@
-// longview.v1.VisionService: refused with what the named model does, because no family that
-// is loaded reads images.
+// longview.v1.VisionService over the Api. DetectObjects is refused with what the named model does:
+// no family that is served detects.
 #pragma once
 
 #include "longview/v1/vision.grpc.pb.h"

@@ -44,16 +44,14 @@ void Run(HttpContext& context, const ExchangePtr& exchange, const TypedBody& bod
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }
 
-// Tasks of images: the request is checked, then refused for the model's lack of the task.
-template <typename Request>
-void RunImage(HttpContext& context, const ExchangePtr& exchange, const TypedBody& body,
-              models::Task task) {
-  Request request;
+// No family that is served detects: the request is checked, then refused with what the model does.
+void RefuseDetection(HttpContext& context, const ExchangePtr& exchange, const TypedBody& body) {
+  v1::DetectObjectsRequest request;
   if (absl::Status status = body.Fill(&request); !status.ok()) {
     return Refuse(context, exchange, status);
   }
-  exchange->Fail(
-      context.api.RefuseTask(exchange->info(), request.model(), request.version(), task));
+  exchange->Fail(context.api.RefuseTask(exchange->info(), request.model(), request.version(),
+                                        models::Task::kObjectDetection));
 }
 
 // A route whose body is parsed first.
@@ -76,22 +74,13 @@ void AddCall(HttpContext& context, Router& router, std::string_view path,
                });
 }
 
-template <typename Request>
-void AddImageCall(HttpContext& context, Router& router, std::string_view path, models::Task task) {
-  AddBodyRoute(context, router, path,
-               [&context, task](const ExchangePtr& exchange, const TypedBody& body) {
-                 RunImage<Request>(context, exchange, body, task);
-               });
-}
-
 }  // namespace
 
 void AddTyped(HttpContext& context, Router& router) {
   AddBodyRoute(context, router, "/v1/classify",
                [&context](const ExchangePtr& exchange, const TypedBody& body) {
                  if (body.Has("image")) {
-                   return RunImage<v1::ClassifyImageRequest>(context, exchange, body,
-                                                             models::Task::kImageClassification);
+                   return Run(context, exchange, body, &Api::ClassifyImage);
                  }
                  Run(context, exchange, body, &Api::Classify);
                });
@@ -99,10 +88,11 @@ void AddTyped(HttpContext& context, Router& router) {
   AddCall(context, router, "/v1/answer", &Api::AnswerQuestion);
   AddCall(context, router, "/v1/fill-mask", &Api::FillMask);
   AddCall(context, router, "/v1/estimate", &Api::Estimate);
-  AddImageCall<v1::DetectObjectsRequest>(context, router, "/v1/detect",
-                                         models::Task::kObjectDetection);
-  AddImageCall<v1::ExtractFeaturesRequest>(context, router, "/v1/features",
-                                           models::Task::kImageFeatures);
+  AddBodyRoute(context, router, "/v1/detect",
+               [&context](const ExchangePtr& exchange, const TypedBody& body) {
+                 RefuseDetection(context, exchange, body);
+               });
+  AddCall(context, router, "/v1/features", &Api::ExtractFeatures);
 }
 
 }  // namespace longview::server

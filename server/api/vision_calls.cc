@@ -1,0 +1,70 @@
+#include "server/api/vision_calls.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/api/context.h"
+
+namespace longview::server {
+namespace {
+
+constexpr std::string_view kFeatures = "features.";
+
+absl::StatusOr<models::Request> ReadImage(const std::string& image, models::Task task) {
+  if (image.empty()) return BadField("image", "is needed and was not given");
+  models::Request out;
+  out.task = task;
+  out.image = image;
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyImageRequest& request,
+                                               const models::ModelInfo&) {
+  if (request.top_k() < 0) return BadField("top_k", absl::StrCat(request.top_k(), " is negative"));
+  auto out = ReadImage(request.image(), models::Task::kImageClassification);
+  if (!out.ok()) return out;
+  out->top_k = request.top_k();
+  if (request.return_logits()) out->tensors.push_back("logits");
+  return out;
+}
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ExtractFeaturesRequest& request,
+                                               const models::ModelInfo& info) {
+  auto out = ReadImage(request.image(), models::Task::kImageFeatures);
+  if (!out.ok()) return out;
+  out->typed = false;
+  for (const int stride : request.strides()) {
+    out->tensors.push_back(absl::StrCat(std::string(kFeatures), stride));
+  }
+  if (!out->tensors.empty()) return out;
+  for (const models::TensorSpec& spec : info.outputs) {
+    if (spec.name.starts_with(kFeatures)) out->tensors.push_back(spec.name);
+  }
+  return out;
+}
+
+absl::Status FillResponse(const AnswerOptions&, Completed done,
+                          longview::v1::ExtractFeaturesResponse& out) {
+  for (const models::HostTensor& tensor : done.answer.tensors) {
+    auto* map = out.add_features();
+    int stride = 0;
+    if (!absl::SimpleAtoi(tensor.name.substr(kFeatures.size()), &stride) ||
+        tensor.shape.size() != 3) {
+      return absl::InternalError("the model gave a map of another form");
+    }
+    map->set_stride(stride);
+    map->set_channels(static_cast<int>(tensor.shape[0]));
+    map->set_height(static_cast<int>(tensor.shape[1]));
+    map->set_width(static_cast<int>(tensor.shape[2]));
+    const auto values = tensor.floats();
+    map->mutable_values()->Add(values.begin(), values.end());
+  }
+  FillShared(done, out);
+  return absl::OkStatus();
+}
+
+}  // namespace longview::server

@@ -1,0 +1,121 @@
+"""Image classifiers through every transport: fixtures, typed calls, broken pictures."""
+
+import base64
+import json
+import subprocess
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton_grpc
+import tritonclient.http as triton_http
+from goldens import cases, served_models, tensors
+from server_process import GOLDEN, Server
+
+TOLERANCE = 1e-4
+PICTURES = GOLDEN / "vil/pictures_48"
+
+
+@pytest.fixture(scope="module")
+def server():
+    models = [f"{name}={directory}" for name, directory in served_models("vil").items()]
+    with Server(models, "--dtype=fp32") as running:
+        yield running
+
+
+def post(server, path, body, headers=None):
+    request = urllib.request.Request(f"http://{server.http}{path}", body, headers or {})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def pictures(case):
+    return sorted((case / "images").iterdir())
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_fixtures_by_pixel_values(server, transport):
+    client = {"grpc": lambda: triton_grpc.InferenceServerClient(server.grpc),
+              "http": lambda: triton_http.InferenceServerClient(server.http)}[transport]()
+    module = triton_grpc if transport == "grpc" else triton_http
+    for case in cases("vil"):
+        inputs = tensors(case / "inputs.safetensors")
+        if "pixel_values" not in inputs:
+            continue
+        pixels = inputs["pixel_values"]
+        tensor = module.InferInput("pixel_values", list(pixels.shape), "FP32")
+        tensor.set_data_from_numpy(pixels)
+        result = client.infer(case.name, [tensor])
+        expected = tensors(case / "expected.safetensors")
+        want = expected.get("logits.f64", expected["logits"])
+        assert np.abs(result.as_numpy("logits") - want).max() <= TOLERANCE, case.name
+        assert result.as_numpy("probabilities").sum() == pytest.approx(len(pixels), abs=1e-4)
+
+
+def test_pictures_in_every_form_give_one_answer(server):
+    case = PICTURES
+    want = tensors(case / "expected.safetensors")["logits.f64"]
+    for i, path in enumerate(pictures(case)):
+        data = path.read_bytes()
+        kind = "image/png" if path.suffix == ".png" else "image/jpeg"
+        status, bare = post(server, f"/v1/classify?model={case.name}&return_logits=true", data,
+                            {"Content-Type": kind})
+        assert status == 200, bare
+        # Another decoder than the fixture's may differ by a level in lossy pictures.
+        tolerance = TOLERANCE if path.suffix == ".png" else 0.02
+        assert np.abs(np.array(bare["logits"]) - want[i]).max() <= tolerance, path.name
+        assert bare["usage"]["width"] > 0 and bare["usage"]["height"] > 0
+        body = {"model": case.name, "image": base64.b64encode(data).decode(), "return_logits": True}
+        assert post(server, "/v1/classify", json.dumps(body).encode())[1]["logits"] == bare["logits"]
+        infer = {"inputs": [{"name": "image", "datatype": "BYTES", "shape": [1],
+                             "data": [body["image"]]}]}
+        answer = post(server, f"/v2/models/{case.name}/infer", json.dumps(infer).encode())[1]
+        logits = next(o for o in answer["outputs"] if o["name"] == "logits")["data"]
+        assert np.array_equal(np.float32(logits), np.float32(bare["logits"]))
+
+
+def test_feature_maps(server):
+    case = PICTURES
+    data = pictures(case)[0].read_bytes()
+    body = {"model": case.name, "image": base64.b64encode(data).decode(), "strides": [4, 32]}
+    status, answer = post(server, "/v1/features", json.dumps(body).encode())
+    assert status == 200, answer
+    assert [m["stride"] for m in answer["features"]] == [4, 32]
+    for feature in answer["features"]:
+        side = 48 // feature["stride"]
+        assert (feature["height"], feature["width"]) == (side, side)
+        assert len(feature["values"]) == feature["channels"] * side * side
+
+
+def test_bad_pictures_are_named_and_others_go_on(server):
+    case = PICTURES
+    good = pictures(case)[0].read_bytes()
+    url = f"/v1/classify?model={case.name}"
+    kind = {"Content-Type": "image/png"}
+    before = post(server, url, good, kind)[1]["labels"]
+    for broken in (b"GIF89a", good[:40], good[:-30], good[:33] + b"\0" * 500):
+        status, answer = post(server, url, broken, kind)
+        assert status == 422, answer
+        assert answer["error"]["param"] == "image" and "image" in answer["error"]["message"]
+    status, answer = post(server, url, b"", kind)
+    assert status == 400, answer
+    assert post(server, url, good, kind)[1]["labels"] == before
+
+
+def test_typed_grpc(server):
+    def call(request):
+        return subprocess.run(
+            ["grpcurl", "-plaintext", "-d", json.dumps(request), server.grpc,
+             "longview.v1.VisionService/ClassifyImage"], capture_output=True, text=True, timeout=60)
+
+    image = base64.b64encode(pictures(PICTURES)[0].read_bytes()).decode()
+    answer = call({"model": PICTURES.name, "image": image, "top_k": 2})
+    assert answer.returncode == 0, answer.stderr
+    labels = json.loads(answer.stdout)["labels"]
+    assert len(labels) == 2 and labels[0]["score"] >= labels[1]["score"]
+    refused = call({"model": PICTURES.name})
+    assert "InvalidArgument" in refused.stderr and "image" in refused.stderr

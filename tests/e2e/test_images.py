@@ -15,6 +15,7 @@ from server_process import GOLDEN, Server
 
 TOLERANCE = 1e-4
 PICTURES = GOLDEN / "vil/pictures_48"
+MODEL = "vil.pictures_48"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def post(server, path, body, headers=None):
         return error.code, json.load(error)
 
 
-def pictures(case):
+def pictures(PICTURES):
     return sorted((case / "images").iterdir())
 
 
@@ -49,7 +50,7 @@ def test_fixtures_by_pixel_values(server, transport):
         pixels = inputs["pixel_values"]
         tensor = module.InferInput("pixel_values", list(pixels.shape), "FP32")
         tensor.set_data_from_numpy(pixels)
-        result = client.infer(case.name, [tensor])
+        result = client.infer(f"vil.{case.name}", [tensor])
         expected = tensors(case / "expected.safetensors")
         want = expected.get("logits.f64", expected["logits"])
         assert np.abs(result.as_numpy("logits") - want).max() <= TOLERANCE, case.name
@@ -57,31 +58,29 @@ def test_fixtures_by_pixel_values(server, transport):
 
 
 def test_pictures_in_every_form_give_one_answer(server):
-    case = PICTURES
-    want = tensors(case / "expected.safetensors")["logits.f64"]
-    for i, path in enumerate(pictures(case)):
+    want = tensors(PICTURES / "expected.safetensors")["logits.f64"]
+    for i, path in enumerate(pictures(PICTURES)):
         data = path.read_bytes()
         kind = "image/png" if path.suffix == ".png" else "image/jpeg"
-        status, bare = post(server, f"/v1/classify?model={case.name}&return_logits=true", data,
+        status, bare = post(server, f"/v1/classify?model={MODEL}&return_logits=true", data,
                             {"Content-Type": kind})
         assert status == 200, bare
         # Another decoder than the fixture's may differ by a level in lossy pictures.
         tolerance = TOLERANCE if path.suffix == ".png" else 0.02
         assert np.abs(np.array(bare["logits"]) - want[i]).max() <= tolerance, path.name
         assert bare["usage"]["width"] > 0 and bare["usage"]["height"] > 0
-        body = {"model": case.name, "image": base64.b64encode(data).decode(), "return_logits": True}
+        body = {"model": MODEL, "image": base64.b64encode(data).decode(), "return_logits": True}
         assert post(server, "/v1/classify", json.dumps(body).encode())[1]["logits"] == bare["logits"]
         infer = {"inputs": [{"name": "image", "datatype": "BYTES", "shape": [1],
                              "data": [body["image"]]}]}
-        answer = post(server, f"/v2/models/{case.name}/infer", json.dumps(infer).encode())[1]
+        answer = post(server, f"/v2/models/{MODEL}/infer", json.dumps(infer).encode())[1]
         logits = next(o for o in answer["outputs"] if o["name"] == "logits")["data"]
         assert np.array_equal(np.float32(logits), np.float32(bare["logits"]))
 
 
 def test_feature_maps(server):
-    case = PICTURES
-    data = pictures(case)[0].read_bytes()
-    body = {"model": case.name, "image": base64.b64encode(data).decode(), "strides": [4, 32]}
+    data = pictures(PICTURES)[0].read_bytes()
+    body = {"model": MODEL, "image": base64.b64encode(data).decode(), "strides": [4, 32]}
     status, answer = post(server, "/v1/features", json.dumps(body).encode())
     assert status == 200, answer
     assert [m["stride"] for m in answer["features"]] == [4, 32]
@@ -92,9 +91,8 @@ def test_feature_maps(server):
 
 
 def test_bad_pictures_are_named_and_others_go_on(server):
-    case = PICTURES
-    good = pictures(case)[0].read_bytes()
-    url = f"/v1/classify?model={case.name}"
+    good = pictures(PICTURES)[0].read_bytes()
+    url = f"/v1/classify?model={MODEL}"
     kind = {"Content-Type": "image/png"}
     before = post(server, url, good, kind)[1]["labels"]
     for broken in (b"GIF89a", good[:40], good[:-30], good[:33] + b"\0" * 500):
@@ -113,9 +111,9 @@ def test_typed_grpc(server):
              "longview.v1.VisionService/ClassifyImage"], capture_output=True, text=True, timeout=60)
 
     image = base64.b64encode(pictures(PICTURES)[0].read_bytes()).decode()
-    answer = call({"model": PICTURES.name, "image": image, "top_k": 2})
+    answer = call({"model": MODEL, "image": image, "top_k": 2})
     assert answer.returncode == 0, answer.stderr
     labels = json.loads(answer.stdout)["labels"]
     assert len(labels) == 2 and labels[0]["score"] >= labels[1]["score"]
-    refused = call({"model": PICTURES.name})
+    refused = call({"model": MODEL})
     assert "InvalidArgument" in refused.stderr and "image" in refused.stderr

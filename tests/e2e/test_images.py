@@ -34,7 +34,7 @@ def post(server, path, body, headers=None):
         return error.code, json.load(error)
 
 
-def pictures(PICTURES):
+def pictures(case):
     return sorted((case / "images").iterdir())
 
 

@@ -7,6 +7,7 @@
 #include "models/checkpoint/convert.h"
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
+#include "models/layers/span_rows.h"
 #include "models/longformer/global_rows.h"
 #include "models/longformer/heads.h"
 #include "models/parallel.h"

@@ -4,13 +4,10 @@
 #include <cmath>
 
 #include "kernels/pool/segment_pool.h"
+#include "models/layers/span_rows.h"
 
 namespace longview::models {
 namespace {
-
-std::byte* Column(std::byte* data, int64_t elements, Compute compute) {
-  return data == nullptr ? nullptr : data + elements * ElementBytes(compute);
-}
 
 kernels::Call HeadsCall(const EncoderContext& context) {
   const LongformerConfig& config = *context.config;
@@ -24,29 +21,19 @@ kernels::Call HeadsCall(const EncoderContext& context) {
   return call;
 }
 
-kernels::Source RowsSource(const EncoderContext& context, std::byte* k, std::byte* v,
-                           int64_t row_stride) {
-  kernels::Source source;
-  source.k = k;
-  source.v = v;
-  source.dtype = SpanType(context.compute);
-  source.k_row_stride = source.v_row_stride = row_stride;
-  source.k_head_stride = source.v_head_stride = context.config->head_dim();
-  return source;
+kernels::Source HeadsSource(const EncoderContext& context, std::byte* k, std::byte* v,
+                            int64_t row_stride) {
+  return RowsSource(k, v, context.compute, row_stride, context.config->head_dim());
 }
 
 }  // namespace
-
-kernels::DType SpanType(Compute compute) {
-  return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-}
 
 kernels::Call BandCall(const EncoderContext& context, const LayerPlan& plan,
                        const EncoderBuffers& buffers, std::vector<kernels::Source>& sources) {
   const int64_t width = context.config->width;
   sources.assign(plan.band.sources.size(),
-                 RowsSource(context, Column(buffers.qkv, width, context.compute),
-                            Column(buffers.qkv, 2 * width, context.compute), 3 * width));
+                 HeadsSource(context, Column(buffers.qkv, width, context.compute),
+                             Column(buffers.qkv, 2 * width, context.compute), 3 * width));
   kernels::Call call = HeadsCall(context);
   call.q = plan.whole ? buffers.qkv : buffers.queries;
   if (plan.whole) call.q_row_stride = 3 * width;
@@ -58,8 +45,8 @@ kernels::Call BandCall(const EncoderContext& context, const LayerPlan& plan,
 kernels::Call GlobalCall(const EncoderContext& context, const EncoderBuffers& buffers,
                          std::vector<kernels::Source>& sources) {
   const int64_t width = context.config->width;
-  sources.assign(1, RowsSource(context, buffers.global_keys,
-                               Column(buffers.global_keys, width, context.compute), 2 * width));
+  sources.assign(1, HeadsSource(context, buffers.global_keys,
+                                Column(buffers.global_keys, width, context.compute), 2 * width));
   kernels::Call call = HeadsCall(context);
   call.q = buffers.global_queries;
   call.out = buffers.global_out;

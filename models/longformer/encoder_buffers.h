@@ -60,8 +60,6 @@ struct EncoderSizes {
 EncoderBuffers CarveBuffers(const EncoderContext& context, const EncoderSizes& sizes,
                             Carver& carver);
 
-kernels::DType SpanType(Compute compute);
-
 // Calls over the buffers. `sources` is storage for the call's list.
 kernels::Call BandCall(const EncoderContext& context, const LayerPlan& plan,
                        const EncoderBuffers& buffers, std::vector<kernels::Source>& sources);

@@ -1,12 +1,12 @@
 #include "models/transformer_ls/pass.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "models/checkpoint/convert.h"
+#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 #include "models/transformer_ls/cache_layout.h"
 #include "models/transformer_ls/pages.h"
@@ -18,21 +18,6 @@ namespace {
 using kernels::CacheStep;
 
 constexpr int64_t kRowGrain = 8;
-
-// Adds the seconds it lives to *sum, unless null.
-class Stopwatch {
- public:
-  explicit Stopwatch(double* sum) : sum_(sum), start_(Clock::now()) {}
-  ~Stopwatch() {
-    if (sum_ != nullptr) *sum_ += std::chrono::duration<double>(Clock::now() - start_).count();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double* const sum_;
-  const Clock::time_point start_;
-};
 
 size_t CarvedBytes(const LsContext& context, const LsPassLayout& layout, size_t workspace) {
   Carver measure(nullptr);

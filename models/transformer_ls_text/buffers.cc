@@ -3,33 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/layers/span_rows.h"
+
 namespace longview::models {
 namespace {
 
-kernels::DType SpanType(Compute compute) {
-  return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-}
-
-std::byte* Column(std::byte* data, int64_t elements, Compute compute) {
-  return data == nullptr ? nullptr : data + elements * ElementBytes(compute);
-}
-
-kernels::Source RowsSource(const LsTextContext& context, std::byte* k, std::byte* v,
-                           int64_t row_stride) {
-  kernels::Source source;
-  source.k = k;
-  source.v = v;
-  source.dtype = SpanType(context.compute);
-  source.k_row_stride = source.v_row_stride = row_stride;
-  source.k_head_stride = source.v_head_stride = context.config->head_dim();
-  return source;
+kernels::Source HeadsSource(const LsTextContext& context, std::byte* k, std::byte* v,
+                            int64_t row_stride) {
+  return RowsSource(k, v, context.compute, row_stride, context.config->head_dim());
 }
 
 // Keys and values of tokens and class rows.
 kernels::Source QkvSource(const LsTextContext& context, const LsTextBuffers& buffers) {
   const int64_t width = context.config->width;
-  return RowsSource(context, Column(buffers.qkv, width, context.compute),
-                    Column(buffers.qkv, 2 * width, context.compute), 3 * width);
+  return HeadsSource(context, Column(buffers.qkv, width, context.compute),
+                     Column(buffers.qkv, 2 * width, context.compute), 3 * width);
 }
 
 kernels::Call HeadsCall(const LsTextContext& context, const LsTextBuffers& buffers) {
@@ -52,8 +40,8 @@ kernels::Call HeadsCall(const LsTextContext& context, const LsTextBuffers& buffe
 kernels::Call LsTokenCall(const LsTextContext& context, const LsTextBuffers& buffers,
                           std::vector<kernels::Source>& sources) {
   const int64_t width = context.config->width;
-  sources = {RowsSource(context, buffers.projected,
-                        Column(buffers.projected, width, context.compute), 2 * width),
+  sources = {HeadsSource(context, buffers.projected,
+                         Column(buffers.projected, width, context.compute), 2 * width),
              QkvSource(context, buffers)};
   kernels::Call call = HeadsCall(context, buffers);
   call.sources = sources;
@@ -63,7 +51,7 @@ kernels::Call LsTokenCall(const LsTextContext& context, const LsTextBuffers& buf
 kernels::Call LsClassCall(const LsTextContext& context, const LsTextBuffers& buffers,
                           std::vector<kernels::Source>& sources) {
   sources = {QkvSource(context, buffers),
-             RowsSource(context, buffers.z, buffers.z, context.config->width)};
+             HeadsSource(context, buffers.z, buffers.z, context.config->width)};
   kernels::Call call = HeadsCall(context, buffers);
   call.sources = sources;
   return call;

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/layers/span_rows.h"
+
 namespace longview::models {
 namespace {
-
-std::byte* Column(std::byte* data, int64_t elements, Compute compute) {
-  return data == nullptr ? nullptr : data + elements * ElementBytes(compute);
-}
 
 kernels::Table Added(const std::vector<float>& values, int heads) {
   kernels::Table table;
@@ -24,7 +22,7 @@ VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePl
                  const VilBuffers& buffers, bool separate_globals) {
   const VilStage& stage = context.config->stages[stage_index];
   const int64_t d = stage.width;
-  call_.dtype = context.dtype();
+  call_.dtype = SpanType(context.compute);
   const bool alone = separate_globals || stage.attention == VilAttention::kReduction;
   call_.q = separate_globals ? buffers.global_q : buffers.qkv;
   call_.q_row_stride = alone ? d : 3 * d;
@@ -49,7 +47,7 @@ void VilCall::SetSources(const VilContext& context, const VilStage& stage,
                          const VilBuffers& buffers, bool separate_globals) {
   const int64_t d = stage.width;
   kernels::Source tokens;
-  tokens.dtype = context.dtype();
+  tokens.dtype = SpanType(context.compute);
   tokens.k_head_stride = tokens.v_head_stride = stage.head_dim();
   if (ProjectedKeys(stage, {stage.features, stage.features}) > 0) {
     tokens.dtype = kernels::DType::kFloat32;
@@ -83,7 +81,7 @@ kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilSta
   call.k = Column(buffers.qkv, d, context.compute);
   call.v = Column(buffers.qkv, 2 * d, context.compute);
   call.out = buffers.z;
-  call.dtype = context.dtype();
+  call.dtype = SpanType(context.compute);
   call.row_stride = 3 * d;
   call.out_row_stride = d;
   call.heads = stage.heads;

@@ -24,10 +24,6 @@ struct VilContext {
   Compute compute = Compute::kFp32;
   kernels::Isa isa = kernels::Isa::kScalar;
   const kernels::ParallelFor* pool = nullptr;
-
-  kernels::DType dtype() const {
-    return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-  }
 };
 
 // "T" is an element of the compute type.

@@ -123,7 +123,14 @@ class Document {
   virtual double state_bytes() const = 0;  // Held, the closed form of tokens().
 };
 
-// What a client asks of a text model: one item. Fields a task does not use stay empty; a
+// A picture cut into overlapping squares, each detected in as a picture of its own. Pixels of the
+// picture as seen.
+struct TileGrid {
+  int size = 0;     // Of a side.
+  int overlap = 0;  // Of neighbouring squares, at least; below `size`.
+};
+
+// What a client asks of a model: one item. Fields a task does not use stay empty; a
 // field that is set but means nothing to the model is an error of Prepare.
 struct Request {
   Task task = Task::kTextClassification;
@@ -146,6 +153,12 @@ struct Request {
   // Images: encoded bytes (JPEG, PNG, WebP), or pixels as the model reads them (exactly one).
   std::optional<std::string> image;
   std::optional<PixelInput> pixel_values;
+
+  // Detection. Unset or 0: the model's own.
+  std::optional<float> score_threshold;  // Detections score above it; in [0, 1].
+  int max_detections = 0;
+  bool masks = false;  // Whether Detection::mask_runs are wanted.
+  std::optional<TileGrid> tiles;
 
   std::string aggregation;  // "" = simple.
   std::string pooling;      // "" = the model's.
@@ -197,6 +210,16 @@ struct MaskFill {
   std::vector<Candidate> candidates;
 };
 
+// One found object. The box is in pixels of the picture as seen, x0 < x1, y0 < y1.
+struct Detection {
+  int id = 0;
+  std::string name;
+  float score = 0;
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  // Of the whole picture, column after column: pixels outside the object, then inside, in turn.
+  std::vector<uint32_t> mask_runs;
+};
+
 struct ItemUsage {
   int input_tokens = 0;
   int output_tokens = 0;
@@ -215,6 +238,7 @@ struct Answer {
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;
+  std::vector<Detection> detections;  // Best first.
   // Generation: every sequence whole, best first where beams were searched; the prompt apart.
   std::vector<Piece> sequences;
   std::optional<Piece> prompt;  // With GenerationOptions::echo.

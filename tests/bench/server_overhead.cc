@@ -6,6 +6,9 @@
 // client's. Prints: p50/p99 with one call outstanding beside the direct call into the model,
 // requests per second and server CPU per request with 32 outstanding, and p50/p99 under
 // Poisson arrivals at half of that rate. Every answer is compared with the model's own.
+//
+// The same calls go first to a bare gRPC service in a child of its own, which parses, hashes and
+// answers in its handler: what gRPC, protobuf and the machine's wake-ups cost without Longview.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -56,8 +59,8 @@ std::vector<int32_t> Ids() {
 
 // The child: serves until SIGTERM; writes its gRPC port to `pipe`.
 [[noreturn]] void ServeForever(int pipe) {
-  const auto folder = std::filesystem::temp_directory_path() /
-                      ("longview_overhead_" + std::to_string(getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("longview_overhead_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "nothing");
   std::ofstream(folder / "nothing/config.json") << "{}";
   Config config;
@@ -85,6 +88,34 @@ std::vector<int32_t> Ids() {
   _exit(0);
 }
 
+// The least a gRPC server can do for the same call: everything inside the handler.
+class BareService : public v1::TextService::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
+                                     const v1::ClassifyRequest* request,
+                                     v1::ClassifyResponse* response) override {
+    const std::vector<int32_t> ids(request->token_ids().begin(), request->token_ids().end());
+    v1::Label* const label = response->add_labels();
+    label->set_name("nothing");
+    label->set_score(testing::FakeLogits(ids, 1)[0]);
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
+[[noreturn]] void ServeBare(int pipe) {
+  BareService service;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  if (write(pipe, &port, sizeof(port)) != sizeof(port)) _exit(1);
+  pause();
+  _exit(0);
+}
+
 // CPU seconds a process has used.
 double CpuSeconds(pid_t pid) {
   clockid_t clock;
@@ -104,8 +135,8 @@ struct Latencies {
 class Client {
  public:
   Client(int port)
-      : stub_(v1::TextService::NewStub(grpc::CreateChannel(
-            "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()))) {
+      : stub_(v1::TextService::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                                           grpc::InsecureChannelCredentials()))) {
     const std::vector<int32_t> ids = Ids();
     request_.set_model("nothing");
     request_.mutable_token_ids()->Assign(ids.begin(), ids.end());
@@ -212,46 +243,88 @@ Latencies MeasureOpen(Client& client, double rate, double seconds) {
   return latencies;
 }
 
-void Measure(int port, pid_t server, double seconds) {
-  Client client(port);
+struct Figures {
+  double one_seconds;  // p50, one call outstanding.
+  double one_cpu;      // Server's CPU seconds per request, one outstanding.
+  double rate;         // Requests per second, 32 outstanding.
+  double busy_cpu;     // Server's CPU seconds per request, 32 outstanding.
+};
+
+Figures MeasureServer(Client& client, pid_t server, double seconds) {
+  Figures figures;
   for (int i = 0; i < 200; ++i) client.CallOnce();
-  Latencies direct = MeasureDirect(2000);
   Latencies one;
   const double cpu_one = CpuSeconds(server);
   const auto end = SteadyClock::now() + std::chrono::duration<double>(seconds);
   while (SteadyClock::now() < end) one.seconds.push_back(client.CallOnce());
-  const double cpu_each = (CpuSeconds(server) - cpu_one) / static_cast<double>(one.seconds.size());
-  std::printf("direct call            p50 %7.1f us\n", direct.At(0.5) * 1e6);
-  std::printf("one outstanding        p50 %7.1f us  p99 %7.1f us  added p50 %.1f us (goal 150)\n",
-              one.At(0.5) * 1e6, one.At(0.99) * 1e6, (one.At(0.5) - direct.At(0.5)) * 1e6);
-  std::printf("                       server CPU %.1f us per request\n", cpu_each * 1e6);
+  figures.one_cpu = (CpuSeconds(server) - cpu_one) / static_cast<double>(one.seconds.size());
+  figures.one_seconds = one.At(0.5);
+  std::printf("  one outstanding   p50 %7.1f us  p99 %7.1f us  server CPU %.1f us per request\n",
+              one.At(0.5) * 1e6, one.At(0.99) * 1e6, figures.one_cpu * 1e6);
 
   const double cpu_before = CpuSeconds(server);
   const auto start = SteadyClock::now();
   const int64_t answered = MeasureClosed(client, 32, seconds);
-  const double rate = static_cast<double>(answered) / Seconds(SteadyClock::now() - start);
-  const double cpu = (CpuSeconds(server) - cpu_before) / static_cast<double>(answered);
-  std::printf("32 outstanding         %.0f requests/s  server CPU %.1f us per request (goal 60)\n",
-              rate, cpu * 1e6);
+  figures.rate = static_cast<double>(answered) / Seconds(SteadyClock::now() - start);
+  figures.busy_cpu = (CpuSeconds(server) - cpu_before) / static_cast<double>(answered);
+  std::printf("  32 outstanding    %.0f requests/s  server CPU %.1f us per request\n", figures.rate,
+              figures.busy_cpu * 1e6);
 
-  Latencies open = MeasureOpen(client, rate / 2, seconds);
-  std::printf("Poisson %6.0f/s       p50 %7.1f us  p99 %7.1f us\n", rate / 2, open.At(0.5) * 1e6,
-              open.At(0.99) * 1e6);
+  Latencies open = MeasureOpen(client, figures.rate / 2, seconds);
+  std::printf("  Poisson %6.0f/s  p50 %7.1f us  p99 %7.1f us\n", figures.rate / 2,
+              open.At(0.5) * 1e6, open.At(0.99) * 1e6);
+  return figures;
+}
+
+// Starts `serve` in a child, measures it, ends it.
+Figures MeasureChild(const char* name, void (*serve)(int pipe), double seconds) {
+  int ends[2];
+  if (pipe(ends) != 0) std::exit(1);
+  const pid_t child = fork();
+  if (child == 0) serve(ends[1]);
+  int port = 0;
+  if (read(ends[0], &port, sizeof(port)) != sizeof(port)) std::exit(1);
+  std::printf("%s\n", name);
+  Figures figures;
+  {
+    Client client(port);
+    figures = MeasureServer(client, child, seconds);
+  }
+  kill(child, SIGTERM);
+  waitpid(child, nullptr, 0);
+  return figures;
 }
 
 }  // namespace
 }  // namespace longview::server
 
+// gRPC is not used after a fork in the parent that used it before: each measurement runs in a
+// process of its own, and hands its figures over a pipe.
+longview::server::Figures InOwnProcess(const char* name, void (*serve)(int), double seconds) {
+  using longview::server::Figures;
+  int ends[2];
+  if (pipe(ends) != 0) std::exit(1);
+  std::fflush(stdout);
+  if (fork() == 0) {
+    const Figures figures = longview::server::MeasureChild(name, serve, seconds);
+    std::fflush(stdout);
+    _exit(write(ends[1], &figures, sizeof(figures)) == sizeof(figures) ? 0 : 1);
+  }
+  Figures figures;
+  if (read(ends[0], &figures, sizeof(figures)) != sizeof(figures)) std::exit(1);
+  wait(nullptr);
+  return figures;
+}
+
 int main(int argc, char** argv) {
   using namespace longview::server;
   const double seconds = argc > 1 ? std::atof(argv[1]) : 3;
-  int ends[2];
-  if (pipe(ends) != 0) return 1;
-  const pid_t server = fork();
-  if (server == 0) ServeForever(ends[1]);
-  int port = 0;
-  if (read(ends[0], &port, sizeof(port)) != sizeof(port)) return 1;
-  Measure(port, server, seconds);
-  kill(server, SIGTERM);
-  waitpid(server, nullptr, 0);
+  const Figures bare = InOwnProcess("bare gRPC", ServeBare, seconds);
+  const Figures ours = InOwnProcess("Longview", ServeForever, seconds);
+  const double direct = MeasureDirect(2000).At(0.5);
+  std::printf("direct call         p50 %7.1f us\n", direct * 1e6);
+  std::printf("added to the direct call: bare gRPC %.1f us, Longview %.1f us (goal 150)\n",
+              (bare.one_seconds - direct) * 1e6, (ours.one_seconds - direct) * 1e6);
+  std::printf("server CPU at 32:         bare gRPC %.1f us, Longview %.1f us (goal 60)\n",
+              bare.busy_cpu * 1e6, ours.busy_cpu * 1e6);
 }

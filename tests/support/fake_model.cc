@@ -97,8 +97,12 @@ void AppendBytes(std::string_view text, std::vector<int32_t>& ids) {
 }
 
 void AppendIds(const models::TokenInput& tokens, std::vector<int32_t>& ids) {
+  if (tokens.attention_mask.empty()) {
+    ids.insert(ids.end(), tokens.ids.begin(), tokens.ids.end());
+    return;
+  }
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
-    if (tokens.attention_mask.empty() || tokens.attention_mask[i]) ids.push_back(tokens.ids[i]);
+    if (tokens.attention_mask[i]) ids.push_back(tokens.ids[i]);
   }
 }
 
@@ -124,11 +128,11 @@ absl::StatusOr<std::vector<int32_t>> FakeModel::Tokens(const models::Request& re
   if (has_text && !options_.has_tokenizer) {
     return absl::InvalidArgumentError("text: the model has no tokenizer; send token ids");
   }
-  for (const auto& text : {request.question, request.text, request.text_pair}) {
-    if (text) AppendBytes(*text, ids);
+  for (const auto* text : {&request.question, &request.text, &request.text_pair}) {
+    if (*text) AppendBytes(**text, ids);
   }
-  for (const auto& tokens : {request.tokens, request.tokens_pair}) {
-    if (tokens) AppendIds(*tokens, ids);
+  for (const auto* tokens : {&request.tokens, &request.tokens_pair}) {
+    if (*tokens) AppendIds(**tokens, ids);
   }
   for (const std::string& choice : request.choices) AppendBytes(choice, ids);
   for (const models::TokenInput& choice : request.choice_tokens) AppendIds(choice, ids);
@@ -165,7 +169,7 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
       return absl::InvalidArgumentError(absl::StrCat("outputs: unknown name ", name));
     }
   }
-  const std::string text = request.text.value_or("");
+  const std::string_view text = request.text ? std::string_view(*request.text) : "";
   if (text.find(options_.fail_prepare) != std::string::npos) {
     return absl::InvalidArgumentError("text: fake failure of Prepare");
   }

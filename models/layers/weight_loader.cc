@@ -79,6 +79,22 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
   return Pack(prefix + parts[0].name, weight, std::move(bias), total, in);
 }
 
+std::optional<DenseLayer> WeightLoader::Taps(const std::string& name, int64_t out, int64_t in,
+                                             int64_t kernel, bool flat) {
+  const int64_t taps = kernel * kernel;
+  const std::vector<int64_t> shape =
+      flat ? std::vector<int64_t>{out, in * taps} : std::vector<int64_t>{out, in, kernel, kernel};
+  const std::vector<float> stored = Copy(Get(name + ".weight", shape));
+  std::vector<float> bias = Vector(name + ".bias", out);
+  std::vector<float> moved(stored.size());
+  for (size_t row = 0; row < stored.size(); row += in * taps) {
+    for (int64_t c = 0; c < in; ++c) {
+      for (int64_t t = 0; t < taps; ++t) moved[row + t * in + c] = stored[row + c * taps + t];
+    }
+  }
+  return Pack(name, moved, std::move(bias), out, in * taps);
+}
+
 void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes) {
   sizes.small = sizes.small && layer.linear.sizes().small;
   sizes.medium = sizes.medium && layer.linear.sizes().medium;

@@ -83,6 +83,11 @@ class WeightLoader {
   std::optional<DenseLayer> Pack(const std::string& name, std::span<const float> weight,
                                  std::vector<float> bias, int64_t out, int64_t in);
 
+  // A convolution name.weight [out, in, kernel, kernel] (or stored flat, [out, in * kernel *
+  // kernel]) with name.bias [out], its columns reordered to (row, column, channel).
+  std::optional<DenseLayer> Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel,
+                                 bool flat = false);
+
   // Bytes that stay resident beyond what the getters count themselves.
   void CountBytes(double bytes) { memory_bytes_ += bytes; }
   void Fail(absl::Status status) {

@@ -219,7 +219,7 @@ bool VilBatch::Advance() {
   KeepMaps();
   block_ = 0;
   if (++stage_ < config.stages.size()) return true;
-  ReadFeatures();
+  if (!config.backbone) ReadFeatures();
   return false;
 }
 

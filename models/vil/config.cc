@@ -77,7 +77,8 @@ absl::Status ReadStages(const std::vector<ArchStage>& arch, VilAttention efficie
   return absl::OkStatus();
 }
 
-void ReadImageSize(JsonReader& reader, VilConfig& config) {
+// A detector's is the longest side of its training images.
+void ReadImageSize(JsonReader& reader, bool detector, VilConfig& config) {
   constexpr int kMostPixels = 1 << 16;
   const nlohmann::json* size = reader.Find("image_size");
   if (size != nullptr && size->is_array()) {
@@ -89,8 +90,16 @@ void ReadImageSize(JsonReader& reader, VilConfig& config) {
     config.image = {static_cast<int>(sides[0]), static_cast<int>(sides[1])};
     return;
   }
-  const int side = static_cast<int>(reader.Int("image_size", 1, kMostPixels));
-  config.image = {side, side};
+  const int64_t side = detector ? reader.IntOr("image_size", 1333, 1, kMostPixels)
+                                : reader.Int("image_size", 1, kMostPixels);
+  config.image = {static_cast<int>(side), static_cast<int>(side)};
+}
+
+void RoundUpImage(VilConfig& config) {
+  const int stride = config.stride(config.stages.size() - 1);
+  for (int* side : {&config.image.height, &config.image.width}) {
+    *side = (*side + stride - 1) / stride * stride;
+  }
 }
 
 }  // namespace
@@ -116,15 +125,18 @@ absl::StatusOr<std::vector<ImageSize>> VilMaps(const VilConfig& config, ImageSiz
   return maps;
 }
 
-absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& json, const CommonConfig& common,
-                                         const std::string& origin) {
+namespace {
+
+absl::StatusOr<VilConfig> Parse(const nlohmann::json& json, const CommonConfig& common,
+                                const std::string& origin, bool backbone) {
   JsonReader reader(json, origin);
   VilConfig config;
   config.architecture = common.architecture;
-  config.labels = common.labels;
+  config.backbone = backbone;
+  if (!backbone) config.labels = common.labels;
   config.problem_type = common.problem_type;
   const std::string arch = reader.String("arch");
-  ReadImageSize(reader, config);
+  ReadImageSize(reader, backbone, config);
   config.channels = static_cast<int>(reader.IntOr("num_channels", 3, 3, 3));
   config.norm_embed = reader.BoolOr("norm_embed", true);
   config.average_pool = reader.BoolOr("avg_pool", false);
@@ -150,10 +162,24 @@ absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& json, const Commo
   if (absl::Status status = ReadStages(*stages, ParseAttention(type), config); !status.ok()) {
     return with_origin(status);
   }
+  if (backbone) RoundUpImage(config);
   const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, config.image);
   if (!maps.ok()) return with_origin(maps.status());
   for (size_t i = 0; i < maps->size(); ++i) config.stages[i].map = (*maps)[i];
   return config;
+}
+
+}  // namespace
+
+absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& json, const CommonConfig& common,
+                                         const std::string& origin) {
+  return Parse(json, common, origin, false);
+}
+
+absl::StatusOr<VilConfig> ParseVilBackboneConfig(const nlohmann::json& json,
+                                                 const CommonConfig& common,
+                                                 const std::string& origin) {
+  return Parse(json, common, origin, true);
 }
 
 }  // namespace longview::models

@@ -58,6 +58,9 @@ struct VilConfig {
   float eps = 1e-6f;
   std::vector<std::string> labels;
   ProblemType problem_type = ProblemType::kSingleLabel;
+  // Only the stage maps are wanted: neither last norm nor head, and maps smaller than the positions
+  // take the first of them.
+  bool backbone = false;
 
   int feature_width() const { return stages.back().width; }
   // Whether the class is read from the first global token; else from the mean over all tokens.
@@ -68,6 +71,12 @@ struct VilConfig {
 // INVALID_ARGUMENT names the key, the value and what is allowed.
 absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& config, const CommonConfig& common,
                                          const std::string& origin);
+
+// The same for a detector's backbone: `image_size` is the longest side, rounded up to a multiple of
+// the total stride; labels belong to the detector.
+absl::StatusOr<VilConfig> ParseVilBackboneConfig(const nlohmann::json& config,
+                                                 const CommonConfig& common,
+                                                 const std::string& origin);
 
 // The map sizes of an image through the stages; INVALID_ARGUMENT if one is empty.
 absl::StatusOr<std::vector<ImageSize>> VilMaps(const VilConfig& config, ImageSize image);

@@ -11,8 +11,9 @@
 namespace longview::models {
 namespace {
 
-absl::StatusOr<VilConfig> ReadConfig(const ModelDirectory& directory) {
-  return ParseVilConfig(directory.config, directory.common, directory.config_path);
+absl::StatusOr<VilConfig> ReadConfig(const ModelDirectory& directory, bool backbone) {
+  return (backbone ? ParseVilBackboneConfig : ParseVilConfig)(directory.config, directory.common,
+                                                              directory.config_path);
 }
 
 VisionFacts FactsOf(const VilConfig& config) {
@@ -72,10 +73,11 @@ class Vil final : public VisionFamily {
     const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config_, size);
     if (!maps.ok()) return maps.status();
     for (size_t s = 0; s < maps->size(); ++s) {
-      if (!config_.stages[s].fixed_map() || (*maps)[s] == config_.stages[s].map) continue;
+      if (Fits(config_.stages[s], (*maps)[s])) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          "pixels of ", size.height, " x ", size.width, ": the positions of stage ", s + 1,
-          " fit images of ", config_.image.height, " x ", config_.image.width, " only"));
+          "pixels of ", size.height, " x ", size.width, ": the positions of stage ", s + 1, " fit ",
+          config_.backbone ? "images up to " : "images of ", config_.image.height, " x ",
+          config_.image.width, config_.backbone ? "" : " only"));
     }
     return absl::OkStatus();
   }
@@ -109,6 +111,15 @@ class Vil final : public VisionFamily {
   }
 
  private:
+  bool Fits(const VilStage& stage, ImageSize map) const {
+    if (!stage.fixed_map() || map == stage.map) return true;
+    const bool absolute_only = stage.attention == VilAttention::kChunks ||
+                               stage.attention == VilAttention::kReduction ||
+                               stage.attention == VilAttention::kPerformer;
+    return config_.backbone && absolute_only && map.height <= stage.map.height &&
+           map.width <= stage.map.width;
+  }
+
   const VilConfig config_;
   const VilWeights weights_;
   const VisionFacts facts_;
@@ -116,23 +127,48 @@ class Vil final : public VisionFamily {
   VilContext context_;
 };
 
-absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
-                                                    Compute compute) {
-  absl::StatusOr<VilConfig> config = ReadConfig(directory);
+absl::StatusOr<std::unique_ptr<VisionFamily>> BuildAt(const ModelDirectory& directory,
+                                                      const BackbonePlace* place, Compute compute) {
+  absl::StatusOr<VilConfig> config = ReadConfig(directory, place != nullptr);
   if (!config.ok()) return config.status();
   absl::StatusOr<VilWeights> weights =
-      LoadVilWeights(*config, directory.checkpoint, directory.path, compute);
+      LoadVilWeights(*config, place, directory.checkpoint, directory.path, compute);
   if (!weights.ok()) return weights.status();
   return std::make_unique<Vil>(*std::move(config), *std::move(weights), compute);
 }
 
-}  // namespace
+absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
+                                                    Compute compute) {
+  return BuildAt(directory, nullptr, compute);
+}
 
-absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory) {
-  const absl::StatusOr<VilConfig> config = ReadConfig(directory);
+absl::StatusOr<BackboneFacts> DescribeBackbone(const ModelDirectory& directory,
+                                               const BackbonePlace& place) {
+  const absl::StatusOr<VilConfig> config = ReadConfig(directory, true);
   if (!config.ok()) return config.status();
   const absl::StatusOr<double> parameters =
-      CheckVilWeights(*config, directory.checkpoint, directory.path);
+      CheckVilWeights(*config, &place, directory.checkpoint, directory.path);
+  if (!parameters.ok()) return parameters.status();
+  BackboneFacts facts{FactsOf(*config), {}, *parameters};
+  for (const VilStage& stage : config->stages) facts.channels.push_back(stage.width);
+  return facts;
+}
+
+absl::StatusOr<std::unique_ptr<VisionFamily>> BuildBackbone(const ModelDirectory& directory,
+                                                            const BackbonePlace& place,
+                                                            Compute compute) {
+  return BuildAt(directory, &place, compute);
+}
+
+}  // namespace
+
+BackboneBuilder VilBackbone() { return {"vil", DescribeBackbone, BuildBackbone}; }
+
+absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory) {
+  const absl::StatusOr<VilConfig> config = ReadConfig(directory, false);
+  if (!config.ok()) return config.status();
+  const absl::StatusOr<double> parameters =
+      CheckVilWeights(*config, nullptr, directory.checkpoint, directory.path);
   if (!parameters.ok()) return parameters.status();
   return DescribeVision(directory, FactsOf(*config), *parameters);
 }

@@ -19,9 +19,9 @@ std::vector<float> Transposed(const std::vector<float>& in, int64_t rows, int64_
 
 class Loader {
  public:
-  Loader(const VilConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), load_(checkpoint, origin, compute) {}
+  Loader(const VilConfig& config, const BackbonePlace* place, const Checkpoint& checkpoint,
+         const std::string& origin, std::optional<Compute> compute)
+      : config_(config), place_(place), load_(checkpoint, origin, compute) {}
 
   absl::StatusOr<VilWeights> Load();
 
@@ -44,7 +44,11 @@ class Loader {
   void GlobalProjections(const std::string& name, int64_t d, VilBlock& block);
   void Extras(const std::string& name, const VilStage& stage, VilBlock& block);
 
+  absl::Status FindPrefix();
+  void Head();
+
   const VilConfig& config_;
+  const BackbonePlace* const place_;
   WeightLoader load_;
   std::string prefix_;
   VilWeights weights_;
@@ -191,12 +195,36 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
   out.blocks.push_back(std::move(block));
 }
 
-absl::StatusOr<VilWeights> Loader::Load() {
+absl::Status Loader::FindPrefix() {
+  if (place_ != nullptr) {
+    prefix_ = place_->prefix;
+    for (const std::string& pattern : place_->others) load_.source().Ignore(pattern);
+    return absl::OkStatus();
+  }
   constexpr std::array<std::string_view, 2> kPrefixes = {"", "module."};
   const absl::StatusOr<std::string> prefix =
       load_.source().FindPrefix(kPrefixes, "layer1.0.proj.weight");
   if (!prefix.ok()) return prefix.status();
   prefix_ = *prefix;
+  return absl::OkStatus();
+}
+
+// In a detector both are what the classifier left.
+void Loader::Head() {
+  if (config_.backbone) {
+    load_.source().Ignore(prefix_ + "norm.*");
+    load_.source().Ignore(prefix_ + "head.*");
+    return;
+  }
+  const int64_t d = config_.feature_width();
+  weights_.norm = load_.LayerNorm(prefix_ + "norm", d, config_.eps);
+  if (!config_.labels.empty()) {
+    weights_.head = load_.Dense(prefix_ + "head", static_cast<int64_t>(config_.labels.size()), d);
+  }
+}
+
+absl::StatusOr<VilWeights> Loader::Load() {
+  if (absl::Status status = FindPrefix(); !status.ok()) return status;
   load_.source().Ignore("*relative_position_index");
   load_.source().Ignore(prefix_ + "calls_since_last_redraw");
   for (size_t s = 0; s < config_.stages.size() && load_.ok(); ++s) {
@@ -209,11 +237,7 @@ absl::StatusOr<VilWeights> Loader::Load() {
     }
     weights_.stages.push_back(std::move(stage));
   }
-  const int64_t d = config_.feature_width();
-  weights_.norm = load_.LayerNorm(prefix_ + "norm", d, config_.eps);
-  if (!config_.labels.empty()) {
-    weights_.head = load_.Dense(prefix_ + "head", static_cast<int64_t>(config_.labels.size()), d);
-  }
+  Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
@@ -222,14 +246,16 @@ absl::StatusOr<VilWeights> Loader::Load() {
 
 }  // namespace
 
-absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, Compute compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
+                                          const Checkpoint& checkpoint, const std::string& origin,
+                                          Compute compute) {
+  return Loader(config, place, checkpoint, origin, compute).Load();
 }
 
-absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const Checkpoint& checkpoint,
-                                       const std::string& origin) {
-  absl::StatusOr<VilWeights> weights = Loader(config, checkpoint, origin, std::nullopt).Load();
+absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const BackbonePlace* place,
+                                       const Checkpoint& checkpoint, const std::string& origin) {
+  absl::StatusOr<VilWeights> weights =
+      Loader(config, place, checkpoint, origin, std::nullopt).Load();
   if (!weights.ok()) return weights.status();
   return weights->parameters;
 }

@@ -10,6 +10,7 @@
 #include "models/dense/layer.h"
 #include "models/layers/weight_loader.h"
 #include "models/vil/config.h"
+#include "models/vision/backbone.h"
 
 namespace longview::models {
 
@@ -58,12 +59,14 @@ struct VilWeights {
   double memory_bytes = 0;
 };
 
-// REQUIRES: `checkpoint` outlives the call. Errors name the tensor.
-absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, Compute compute);
+// `place`: where a backbone's tensors lie (config.backbone), else null. REQUIRES: `checkpoint`
+// outlives the call. Errors name the tensor.
+absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
+                                          const Checkpoint& checkpoint, const std::string& origin,
+                                          Compute compute);
 
 // The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const Checkpoint& checkpoint,
-                                       const std::string& origin);
+absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const BackbonePlace* place,
+                                       const Checkpoint& checkpoint, const std::string& origin);
 
 }  // namespace longview::models

@@ -17,11 +17,13 @@ namespace {
 
 std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kVil = {"ViLForImageClassification"};
-  static const std::array<Family, 4> kFamilies = {{
+  static constexpr std::array<std::string_view, 1> kVilLs = {"ViLLSForImageClassification"};
+  static const std::array<Family, 5> kFamilies = {{
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
       {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
       {"vil", kVil, DescribeVil, LoadVil},
+      {"vil_ls", kVilLs, DescribeVilLs, LoadVilLs},
   }};
   return kFamilies;
 }

@@ -31,7 +31,8 @@ struct Neighbour {
 
 class Planner {
  public:
-  explicit Planner(const ChunkPattern& pattern) : pattern_(pattern) {
+  explicit Planner(const ChunkPattern& pattern)
+      : pattern_(pattern), tables_(pattern.list_bias_rows) {
     builder_.AddSource(0, pattern.heads);
     builder_.AddSource(0, pattern.heads);
     if (pattern.rule == ChunkRule::kCyclic) {
@@ -54,7 +55,7 @@ class Planner {
     }
   }
 
-  ChunkGridPlan Finish() { return {builder_.Finish(), tables_.entries()}; }
+  ChunkGridPlan Finish() { return {builder_.Finish(), tables_.Entries()}; }
 
  private:
   // Every chunk starts on a block border of its own, so that its spans are whole blocks.
@@ -79,8 +80,8 @@ class Planner {
   void AddGlobalTiles() {
     const int32_t g = pattern_.globals;
     for (int32_t at = 0; at < g; at += pattern_.tile_rows) {
-      const Bias among{kAdded, 2, at * g, g, 1, 0, 1};
-      const Bias to_local{kAdded, 1, at, 1, 1, 0, 0};
+      const Bias among{kAdded, 1, at * g, g, 1, 0, 1};
+      const Bias to_local{kAdded, 0, at, 1, 1, 0, 0};
       builder_.BeginTile(RowsAt(at, std::min(pattern_.tile_rows, g - at)));
       builder_.AddAllKeys(kGlobals, global_grid_, 0, g, pattern_.bias ? &among : nullptr);
       for (int32_t m = 0; m < map_.chunk_rows(); ++m) {
@@ -102,8 +103,8 @@ class Planner {
     for (const Neighbour& neighbour : neighbours) {
       pitch += static_cast<int32_t>(neighbour.places.size());
     }
-    const int32_t table = pattern_.bias ? tables_.Add(BiasIndex(m, n, neighbours)) : 0;
-    const Bias to_global{kAdded, 1, pattern_.globals, 0, 1, 0, 1};
+    const int32_t table = pattern_.bias ? PlaceBias(m, n, neighbours, count * pitch) : 0;
+    const Bias to_global{kAdded, 0, pattern_.globals, 0, 1, 0, 1};
     const bool biased_globals = pattern_.bias && !pattern_.only_global;
     // A chunk up to the largest tile stays whole: a second tile would walk the same keys again.
     const int32_t step = count <= kMaxTileRows ? count : pattern_.tile_rows;
@@ -114,7 +115,8 @@ class Planner {
                           biased_globals ? &to_global : nullptr);
       int32_t key = 0;
       for (const Neighbour& neighbour : neighbours) {
-        const Bias bias{kAdded, 0, table + at * pitch + key - neighbour.key0, pitch, 1, 0, 1};
+        const Bias bias{
+            kAdded, 2 + image_->table, table + at * pitch + key - neighbour.key0, pitch, 1, 0, 1};
         AddNeighbour(neighbour, n, at, rows, pattern_.bias ? &bias : nullptr);
         key += static_cast<int32_t>(neighbour.places.size());
       }
@@ -196,6 +198,17 @@ class Planner {
     if (!zeros.places.empty()) neighbours->push_back(std::move(zeros));
   }
 
+  int32_t PlaceBias(int32_t m, int32_t n, const std::vector<Neighbour>& neighbours, int32_t size) {
+    std::vector<int32_t> signature = {map_.Height(m), map_.Width(n)};
+    for (const Neighbour& neighbour : neighbours) {
+      const Place first = neighbour.places.front(), last = neighbour.places.back();
+      signature.insert(signature.end(), {neighbour.source, first.x, first.y, last.x, last.y});
+    }
+    return tables_.Of(image_->table).Add(std::move(signature), size, [&] {
+      return BiasIndex(m, n, neighbours);
+    });
+  }
+
   std::vector<int32_t> BiasIndex(int32_t m, int32_t n,
                                  const std::vector<Neighbour>& neighbours) const {
     const int32_t w = pattern_.chunk;
@@ -214,7 +227,7 @@ class Planner {
 
   const ChunkPattern& pattern_;
   PlanBuilder builder_;
-  BiasTables tables_;
+  BatchBiasTables tables_;
   const ChunkImage* image_ = nullptr;
   int32_t seq_ = 0;
   ChunkMap map_{1, 1, 1};

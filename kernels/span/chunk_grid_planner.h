@@ -6,8 +6,8 @@
 // [globals | local tokens in ChunkMap order]; q, k, v and out share them.
 //
 // Sources: 0 globals, 1 local tokens, and for the cyclic rule 2: a tensor whose row 0 is zero.
-// Tables (all Added): 0 [H, entries] with entry e = local table row bias_rows[e]; 1 [H, 2 g]:
-// g2l[0] then g2l[1]; 2 [H, g * g]: g2g.
+// Tables (all Added): 0 [H, 2 g]: g2l[0] then g2l[1]; 1 [H, g * g]: g2g; 2 + t, the expanded table
+// t of ChunkImage::table, [H, entries]: entry e = local table row bias_rows[t][e].
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ struct ChunkPattern {
   bool own_chunk_only = false;  // MODE -1.
   bool only_global = false;     // Local tokens see the globals only, without bias.
   bool bias = false;
+  bool list_bias_rows = true;  // False: bias_rows stay empty, for tables expanded before.
   // Which rows the call computes: with shared projections both in one call.
   bool local_rows = true;
   bool global_rows = true;
@@ -42,12 +43,14 @@ struct ChunkImage {
   int32_t row0 = 0;
   int32_t rows = 1;  // Of the feature map.
   int32_t cols = 1;
+  int32_t table = 0;  // Numbered without gaps as images come. Images of one size may share theirs.
 };
 
 struct ChunkGridPlan {
   Plan plan;
-  // (dx + 2w - 1) * (4w - 1) + dy + 2w - 1 for query minus key (dx, dy), per entry.
-  std::vector<int32_t> bias_rows;
+  // (dx + 2w - 1) * (4w - 1) + dy + 2w - 1 for query minus key (dx, dy), per table and entry. What
+  // a table holds is a function of its images' sizes.
+  std::vector<std::vector<int32_t>> bias_rows;
 };
 
 ChunkGridPlan PlanChunkGrid(const ChunkPattern& pattern, std::span<const ChunkImage> batch);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/check.h"
@@ -42,19 +43,58 @@ class ChunkMap {
   int32_t rows_, cols_, side_;
 };
 
-// Collects expanded bias tables: equal tables are stored once.
+// Lays out expanded bias tables: one block of entries per pattern of queries and keys, in the order
+// of first appearance. Where a pattern's block lies depends on the patterns alone, so tables
+// expanded once serve every later plan of the same maps.
 class BiasTables {
  public:
-  // First entry of a table that holds `index` (which row of the learned table each query-key
-  // pair reads).
-  int32_t Add(std::vector<int32_t> index);
+  // `list` = false: only places, for plans whose expanded tables exist.
+  explicit BiasTables(bool list) : list_(list) {}
+
+  // First entry of the pattern's block. `signature` tells patterns apart; index() gives which row
+  // of the learned table each of its `size` query-key pairs reads.
+  template <typename Index>
+  int32_t Add(std::vector<int32_t> signature, int32_t size, Index&& index) {
+    const auto [at, added] = first_.try_emplace(std::move(signature), size_);
+    if (!added) return at->second;
+    size_ += size;
+    if (!list_) return at->second;
+    const std::vector<int32_t> rows = index();
+    KERNEL_CHECK(rows.size() == static_cast<size_t>(size));
+    entries_.insert(entries_.end(), rows.begin(), rows.end());
+    return at->second;
+  }
 
   // Entry -> row of the learned table. An Added table is [heads, entries] of it.
   const std::vector<int32_t>& entries() const { return entries_; }
 
  private:
+  bool list_;
   std::map<std::vector<int32_t>, int32_t> first_;
+  int32_t size_ = 0;
   std::vector<int32_t> entries_;
+};
+
+// The tables of a batch: images with equal `table` share one.
+class BatchBiasTables {
+ public:
+  explicit BatchBiasTables(bool list) : list_(list) {}
+
+  BiasTables& Of(int32_t table) {
+    KERNEL_CHECK(table >= 0 && table <= static_cast<int32_t>(tables_.size()));
+    if (table == static_cast<int32_t>(tables_.size())) tables_.emplace_back(list_);
+    return tables_[table];
+  }
+  // By table: BiasTables::entries.
+  std::vector<std::vector<int32_t>> Entries() const {
+    std::vector<std::vector<int32_t>> entries;
+    for (const BiasTables& table : tables_) entries.push_back(table.entries());
+    return entries;
+  }
+
+ private:
+  bool list_;
+  std::vector<BiasTables> tables_;
 };
 
 }  // namespace longview::kernels

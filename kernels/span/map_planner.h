@@ -1,17 +1,21 @@
-// Full attention over a feature map with a relative position table indexed by the 2-D offset
-// (full stages of Vision Longformer and ViL-LS): never an [N, N] bias matrix.
+// Full attention over feature maps with a relative position table indexed by the 2-D offset (full
+// stages of Vision Longformer and ViL-LS): never an [N, N] bias matrix.
 //
-// Rows of an image: [globals | map tokens, row-major]; q, k, v and out share them. One span
-// per row of the key map, and a query tile stays inside one row, so the table is read by
-// strides.
+// Rows of an image: [globals | map tokens, row-major]; q, k, v and out share them. The bias of two
+// tokens depends on how far apart they lie. On small maps a tile is several whole map rows and
+// reads a table expanded by their distance from the key row, so that keys run in whole blocks; on
+// large maps, where a map row fills a block, a tile stays inside one row and one span per row of
+// the key map reads the learned table.
 //
-// Sources: 0 globals, 1 map tokens. Tables (all Added, with `bias`): 0 the learned table
-// [H, (2 rows - 1) * (2 cols - 1)] of the one map size; 1 [H, 2 g]: g2l[0] then g2l[1]; 2
-// [H, g * g]: g2g.
+// Sources: 0 globals, 1 map tokens. Tables (all Added, with `bias`): 0 [H, 2 g]: g2l[0] then
+// g2l[1]; 1 [H, g * g]: g2g; 2 + t, table t of MapImage::table: [H, entries], entry e = row
+// bias_rows[t][e] of the learned table for maps of that size, whose row of query minus key
+// (dx, dy) is (dx + rows - 1) * (2 cols - 1) + dy + cols - 1.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/span/plan.h"
 
@@ -20,13 +24,23 @@ namespace longview::kernels {
 struct MapPattern {
   int32_t heads = 1;
   int32_t globals = 0;
-  int32_t rows = 1;
-  int32_t cols = 1;
   bool bias = true;
+  bool list_bias_rows = true;  // False: bias_rows stay empty, for tables expanded before.
   int32_t tile_rows = 48;
 };
 
-// One image per entry of `row0`: the row of its first token.
-Plan PlanMap(const MapPattern& pattern, std::span<const int32_t> row0);
+struct MapImage {
+  int32_t row0 = 0;  // Of its first token.
+  int32_t rows = 1;  // Of the feature map.
+  int32_t cols = 1;
+  int32_t table = 0;  // Numbered without gaps as images come; equal tables need equal sizes.
+};
+
+struct MapPlan {
+  Plan plan;
+  std::vector<std::vector<int32_t>> bias_rows;
+};
+
+MapPlan PlanMap(const MapPattern& pattern, std::span<const MapImage> batch);
 
 }  // namespace longview::kernels

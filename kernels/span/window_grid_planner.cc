@@ -26,7 +26,8 @@ struct Group {
 
 class Planner {
  public:
-  explicit Planner(const WindowGridPattern& pattern) : pattern_(pattern) {
+  explicit Planner(const WindowGridPattern& pattern)
+      : pattern_(pattern), tables_(pattern.list_bias_rows) {
     for (int i = 0; i < 3; ++i) builder_.AddSource(0, pattern.heads);
   }
 
@@ -46,7 +47,7 @@ class Planner {
     AddTiles();
   }
 
-  WindowGridPlan Finish() { return {builder_.Finish(), tables_.entries()}; }
+  WindowGridPlan Finish() { return {builder_.Finish(), tables_.Entries()}; }
 
  private:
   Group LayOutGroup(int32_t m, int32_t n) {
@@ -116,13 +117,21 @@ class Planner {
       if (!pattern_.bias) continue;
       // Entry of tile row i and key j of this group's own table.
       const int32_t row_of_tile = at + groups[0].first - group.first;
-      const int32_t base = tables_.Add(BiasIndex(group)) + row_of_tile * group.keys - group.key0;
-      const Bias bias{kAdded, 0, base, group.keys, 1, 0, 1};
+      const int32_t base = PlaceBias(group) + row_of_tile * group.keys - group.key0;
+      const Bias bias{kAdded, image_->table, base, group.keys, 1, 0, 1};
       builder_.AddKeys(kWindows, grid_, seen, &bias);
       std::fill(seen.begin(), seen.end(), Interval{0, 0});
     }
     if (!pattern_.bias) builder_.AddKeys(kWindows, grid_, seen);
     builder_.EndTile();
+  }
+
+  int32_t PlaceBias(const Group& group) {
+    const int32_t x = group.m * pattern_.window, y = group.n * pattern_.window;
+    return tables_.Of(image_->table)
+        .Add({group.rows, map_.Width(group.n), group.x0 - x, group.x1 - x, group.y0 - y,
+              group.y1 - y},
+             group.rows * group.keys, [&] { return BiasIndex(group); });
   }
 
   std::vector<int32_t> BiasIndex(const Group& group) const {
@@ -145,7 +154,7 @@ class Planner {
 
   const WindowGridPattern& pattern_;
   PlanBuilder builder_;
-  BiasTables tables_;
+  BatchBiasTables tables_;
   const WindowImage* image_ = nullptr;
   int32_t seq_ = 0;
   ChunkMap map_{1, 1, 1};

@@ -8,7 +8,8 @@
 //
 // Sources: 0 class tokens, 1 projected keys, 2 local tokens: every group's window is gathered
 // into a run of its own, so a neighbourhood of three chunks is one run of keys.
-// Table 0 (Added, with `bias`): [H, entries], entry e = learned table row bias_rows[e].
+// Table t (Added, with `bias`) of WindowImage::table: [H, entries], entry e = learned table row
+// bias_rows[t][e].
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct WindowGridPattern {
   // ViL-LS: row u * (w + 2 * (w / 2)) + v of the learned table, whose multiplier aliases
   // different offsets; for w = 1 row 0 for every key.
   bool bias = false;
+  bool list_bias_rows = true;  // False: bias_rows stay empty, for tables expanded before.
   int32_t tile_rows = 48;
 };
 
@@ -36,11 +38,13 @@ struct WindowImage {
   int32_t cols = 1;
   int32_t projected_row0 = 0;
   int32_t projected = 0;
+  int32_t table = 0;  // Numbered without gaps as images come. Images of one size may share theirs.
 };
 
 struct WindowGridPlan {
   Plan plan;
-  std::vector<int32_t> bias_rows;
+  // By table; what one holds is a function of its images' sizes.
+  std::vector<std::vector<int32_t>> bias_rows;
 };
 
 WindowGridPlan PlanWindowGrid(const WindowGridPattern& pattern, std::span<const WindowImage> batch);

@@ -8,11 +8,12 @@ namespace longview::models {
 
 void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
                   const kernels::ParallelFor& pool, EncoderTimes* times) {
-  const Compute compute = tail.out->linear.compute();
+  const Compute compute = tail.expand->linear.compute();
   const RowKernels& kernels = ChooseRowKernels(compute);
   const auto add =
       tail.norms == NormPlace::kPost ? kernels.residual_norm : kernels.residual_prenorm;
-  const int64_t width = tail.out->out();
+  const int64_t width = tail.contract->out();
+  const std::vector<float> no_bias(tail.out == nullptr ? width : 0);
   const int64_t row_bytes = width * ElementBytes(compute);
   const int64_t expanded_bytes = tail.expand->out() * ElementBytes(compute);
   const auto each = [&](int64_t used, auto&& body) {
@@ -28,19 +29,30 @@ void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
       const Stopwatch watch(times ? &times->linears : nullptr);
       return dense.linear.Panel(input, panel);
     };
-    const auto residual = [&](const PanelOutput& y, const DenseLayer& dense, const Norm& norm) {
+    const auto residual = [&](const void* y, const float* bias, const Norm* norm) {
       each(used, [&](long i) {
-        add(rows.x + (row + i) * width, static_cast<std::byte*>(y.data()) + i * row_bytes,
-            dense.bias.data(), norm.view(), width, rows.input + (row + i) * row_bytes);
+        float* x = rows.x + (row + i) * width;
+        const std::byte* added = static_cast<const std::byte*>(y) + i * row_bytes;
+        if (norm == nullptr) {
+          kernels.residual_add(x, added, bias, width, nullptr);
+        } else {
+          add(x, added, bias, norm->view(), width, rows.input + (row + i) * row_bytes);
+        }
       });
     };
-    residual(multiply(*tail.out, rows.z + row * row_bytes), *tail.out, *tail.after_attention);
+    if (tail.out == nullptr) {
+      residual(rows.z + row * row_bytes, no_bias.data(), tail.after_attention);
+    } else {
+      const PanelOutput y = multiply(*tail.out, rows.z + row * row_bytes);
+      residual(y.data(), tail.out->bias.data(), tail.after_attention);
+    }
     const PanelOutput expanded = multiply(*tail.expand, rows.input + row * row_bytes);
     each(used, [&](long i) {
       kernels.bias_act(static_cast<std::byte*>(expanded.data()) + i * expanded_bytes,
                        tail.expand->bias.data(), tail.expand->out(), tail.activation);
     });
-    residual(multiply(*tail.contract, expanded.data()), *tail.contract, *tail.after_layer);
+    const PanelOutput y = multiply(*tail.contract, expanded.data());
+    residual(y.data(), tail.contract->bias.data(), tail.after_layer);
     row += used;
   }
 }

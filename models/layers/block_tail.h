@@ -3,7 +3,8 @@
 //   post-norm:  x = LN_a(x + out(z));   x = LN_b(x + contract(act(expand(x))));   input = x
 //   pre-norm:   x = x + out(z);         x = x + contract(act(expand(LN_a(x))));   input = LN_b(x)
 //
-// In a pre-norm model LN_b belongs to whatever reads `input` next: the next layer's attention.
+// In a pre-norm model LN_b belongs to whatever reads `input` next: the next layer's attention;
+// without it the layer ends with x.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +20,17 @@ namespace longview::models {
 enum class NormPlace { kPost, kPre };
 
 struct BlockTail {
-  const DenseLayer* out = nullptr;
+  const DenseLayer* out = nullptr;        // Null: z itself is added.
   const Norm* after_attention = nullptr;  // LN_a
   const DenseLayer* expand = nullptr;
   const DenseLayer* contract = nullptr;
-  const Norm* after_layer = nullptr;  // LN_b
+  const Norm* after_layer = nullptr;  // LN_b; pre-norm: null leaves `input` as it is.
   Activation activation = Activation::kGelu;
   NormPlace norms = NormPlace::kPost;
 };
 
-// Rows of the batch. z and input are of the compute type and readable a panel past the end.
+// Rows of the batch. z and input are of the compute type and readable a panel past the end; input
+// may be z.
 struct TailRows {
   float* x = nullptr;          // [rows, H] residual stream.
   std::byte* input = nullptr;  // [rows, H]; post-norm fp32: x itself.

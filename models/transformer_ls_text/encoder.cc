@@ -4,6 +4,7 @@
 
 #include "models/checkpoint/convert.h"
 #include "models/layers/block_tail.h"
+#include "models/layers/landmark_row.h"
 #include "models/layers/panels.h"
 #include "models/parallel.h"
 #include "models/transformer_ls_text/heads.h"
@@ -176,7 +177,6 @@ void LsTextBatch::PlaceLandmark(const LsTextLayer& layer, const LsTextPlan& plan
                                 float* scratch) {
   const int64_t sequence = row / plan.landmarks;
   const int64_t landmark = row % plan.landmarks - (plan.has_class ? 1 : 0);
-  const int64_t head_dim = config_.head_dim();
   for (int part = 0; part < 2; ++part) {
     if (landmark < 0) {
       const std::byte* own =
@@ -184,11 +184,8 @@ void LsTextBatch::PlaceLandmark(const LsTextLayer& layer, const LsTextPlan& plan
       kernels_.bias_widen(own, zeros_.data(), width_, scratch);
     } else {
       const float* pooled = part == 0 ? buffers_.pooled_keys : buffers_.pooled_values;
-      for (int64_t head = 0; head < config_.heads; ++head) {
-        const int64_t column = sequence * config_.columns() + head * config_.rank + landmark;
-        std::memcpy(scratch + head * head_dim, pooled + column * head_dim,
-                    static_cast<size_t>(head_dim) * sizeof(float));
-      }
+      JoinLandmark(pooled, {config_.heads, config_.rank, config_.head_dim()}, sequence, landmark,
+                   scratch);
     }
     kernels_.residual_prenorm(scratch, nullptr, zeros_.data(), layer.landmark_norm.view(), width_,
                               buffers_.projected + (2 * row + part) * row_bytes_);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "models/parallel.h"
+#include "models/layers/map_rows.h"
 #include "models/vil/block.h"
 
 namespace longview::models {
@@ -20,7 +20,7 @@ VilBatch::VilBatch(const VilContext& context, std::span<const VisionInput> input
       maps_(inputs.size()) {}
 
 std::vector<VilStagePlan> VilBatch::MakePlans(const VilContext& context,
-                                              std::span<const ImageSize> sizes, bool expand) {
+                                              std::span<const ImageSize> sizes, bool measure) {
   const VilConfig& config = *context.config;
   std::vector<std::vector<ImageSize>> maps(config.stages.size());
   for (const ImageSize size : sizes) {
@@ -29,14 +29,13 @@ std::vector<VilStagePlan> VilBatch::MakePlans(const VilContext& context,
   }
   std::vector<VilStagePlan> plans;
   for (size_t s = 0; s < maps.size(); ++s) {
-    plans.push_back(PlanVilStage(config, config.stages[s], context.weights->stages[s], maps[s],
-                                 context.isa, expand));
+    plans.push_back(PlanVilStage(context, s, maps[s], measure));
   }
   return plans;
 }
 
 size_t VilBatch::ScratchBytes(const VilContext& context, std::span<const ImageSize> sizes) {
-  const std::vector<VilStagePlan> plans = MakePlans(context, sizes, false);
+  const std::vector<VilStagePlan> plans = MakePlans(context, sizes, true);
   Carver carver(nullptr);
   CarveVilBuffers(context, plans, carver);
   return carver.used();
@@ -52,7 +51,7 @@ void VilBatch::Start() {
     sizes.push_back(inputs_[i].pixels->size);
   }
   if (members_.empty()) return;
-  plans_ = MakePlans(context_, sizes, true);
+  plans_ = MakePlans(context_, sizes, false);
   Carver measure(nullptr);
   CarveVilBuffers(context_, plans_, measure);
   loan_ = std::make_unique<ScratchLoan>(scratch_, measure.used());
@@ -61,7 +60,8 @@ void VilBatch::Start() {
 }
 
 // The patch of a token, in the order of the weight's columns.
-void VilBatch::GatherPatch(int image, int position, std::byte* to) const {
+void VilBatch::GatherPatch(Place place, std::byte* to) const {
+  const auto [image, position] = place;
   const VilStage& stage = context_.config->stages[stage_];
   const ImageSize map = plans_[stage_].images[image].map;
   const int p = stage.patch;
@@ -100,16 +100,12 @@ void VilBatch::EmbedGlobals(const VilTokens& image) {
   }
 }
 
-// Token `index` counts the local tokens of the batch, image after image.
-void VilBatch::PlaceRow(int64_t index, const void* y) const {
+void VilBatch::PlaceRow(Place place, const void* y) const {
   const VilStage& stage = context_.config->stages[stage_];
   const VilStageWeights& weights = context_.weights->stages[stage_];
-  const VilTokens* image = plans_[stage_].images.data();
-  for (; index >= static_cast<int64_t>(image->place.size()); ++image) {
-    index -= static_cast<int64_t>(image->place.size());
-  }
+  const VilTokens& image = plans_[stage_].images[place.image];
   const int64_t d = stage.width;
-  float* x = buffers_.x[stage_ % 2] + (image->row0 + image->place[index]) * d;
+  float* x = buffers_.x[stage_ % 2] + (image.row0 + image.place[place.position]) * d;
   if (context_.config->norm_embed) {
     std::fill_n(x, d, 0.0f);
     kernels_.residual_norm(x, y, weights.patch->bias.data(), weights.patch_norm.view(), d, nullptr);
@@ -118,8 +114,9 @@ void VilBatch::PlaceRow(int64_t index, const void* y) const {
   }
   if (!stage.absolute) return;
   const int64_t half = d / 2;
-  const float* row = weights.row_positions.data() + index / image->map.width * half;
-  const float* column = weights.column_positions.data() + index % image->map.width * half;
+  const VilMapWeights& map = *plans_[stage_].maps[image.size];
+  const float* row = map.row_positions.data() + place.position / image.map.width * half;
+  const float* column = map.column_positions.data() + place.position % image.map.width * half;
   for (int64_t i = 0; i < half; ++i) {
     x[i] += row[i];
     x[half + i] += column[i];
@@ -128,39 +125,30 @@ void VilBatch::PlaceRow(int64_t index, const void* y) const {
 
 void VilBatch::Embed() {
   const VilStagePlan& plan = plans_[stage_];
+  const VilStage& stage = context_.config->stages[stage_];
   const DenseLayer& patch = *context_.weights->stages[stage_].patch;
-  const int64_t in_bytes = patch.in() * ElementBytes(context_.compute);
-  const int64_t out_bytes = patch.out() * ElementBytes(context_.compute);
-  std::vector<int64_t> first = {0};
+  std::vector<int64_t> first = {0};  // Local token of an image, counted over the batch.
   for (const VilTokens& image : plan.images) {
     EmbedGlobals(image);
     first.push_back(first.back() + static_cast<int64_t>(image.place.size()));
   }
-  for (int64_t row = 0; row < first.back();) {
-    const int panel = NextPanel(patch.linear.sizes(), first.back() - row);
-    const int64_t used = std::min<int64_t>(panel, first.back() - row);
-    {
-      const Stopwatch watch(times_ ? &times_->rest : nullptr);
-      ParallelRanges(*context_.pool, used, 8, [&](long begin, long end) {
-        for (long i = begin; i < end; ++i) {
-          const auto next = std::upper_bound(first.begin(), first.end(), row + i);
-          const auto image = static_cast<int>(next - first.begin()) - 1;
-          GatherPatch(image, static_cast<int>(row + i - first[image]),
-                      buffers_.panel + i * in_bytes);
-        }
+  const auto place = [&](int64_t token) {
+    const auto next = std::upper_bound(first.begin(), first.end(), token);
+    const auto image = static_cast<int>(next - first.begin()) - 1;
+    return Place{image, static_cast<int>(token - first[image])};
+  };
+  const int64_t out_bytes = patch.out() * ElementBytes(context_.compute);
+  const PanelContext panels{context_.pool, buffers_.panel, times_};
+  ForEachGatheredPanel(
+      patch, patch.linear.sizes(), plan.local_rows(stage), panels,
+      [&](int64_t token, std::byte* to) { GatherPatch(place(token), to); },
+      [&](int64_t token, int64_t count, int, const std::byte* y) {
+        panels.Each(count, [&](long i) { PlaceRow(place(token + i), y + i * out_bytes); });
       });
-    }
-    Stopwatch linear(times_ ? &times_->linears : nullptr);
-    const PanelOutput y = patch.linear.Panel(buffers_.panel, panel);
-    linear.Stop();
-    const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    ParallelRanges(*context_.pool, used, 8, [&](long begin, long end) {
-      for (long i = begin; i < end; ++i) {
-        PlaceRow(row + i, static_cast<const std::byte*>(y.data()) + i * out_bytes);
-      }
-    });
-    row += used;
-  }
+  // Last panels read past the rows: what stands there must not slow arithmetic down.
+  const int64_t row_bytes = stage.width * ElementBytes(context_.compute);
+  std::memset(buffers_.rows + plan.rows * row_bytes, 0,
+              static_cast<size_t>(kPanelRows * row_bytes));
 }
 
 // The wanted stage's local tokens as [channels, rows, columns].

@@ -1,4 +1,4 @@
-// A batch of images on its way through the stages of a Vision Longformer.
+// A batch of images on its way through the stages of a Vision Longformer or ViL-LS.
 #pragma once
 
 #include <memory>
@@ -27,13 +27,18 @@ class VilBatch final : public VisionBatch {
 
  private:
   static std::vector<VilStagePlan> MakePlans(const VilContext& context,
-                                             std::span<const ImageSize> sizes, bool expand);
+                                             std::span<const ImageSize> sizes, bool measure);
 
   void Start();
   void Embed();
   void EmbedGlobals(const VilTokens& image);
-  void GatherPatch(int image, int position, std::byte* to) const;
-  void PlaceRow(int64_t index, const void* y) const;
+  // A local token: its image and its row-major place there.
+  struct Place {
+    int image = 0;
+    int position = 0;
+  };
+  void GatherPatch(Place place, std::byte* to) const;
+  void PlaceRow(Place place, const void* y) const;
   void KeepMaps();
   void ReadFeatures();
 

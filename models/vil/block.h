@@ -7,12 +7,14 @@
 
 namespace longview::models {
 
-// Updates buffers.x[stage % 2]. Throws what LibTorch throws. `times` may be null.
+// Updates buffers.x[stage % 2], block after block of the stage. Throws what LibTorch throws.
+// `times` may be null.
 void RunVilBlock(const VilContext& context, size_t stage, int block, const VilStagePlan& plan,
                  const VilBuffers& buffers, EncoderTimes* times);
 
 // Keys and values of the attentions that project them first (Linformer, spatial reduction), into
-// buffers.keys. REQUIRES: buffers.qkv (Linformer) or buffers.normed (reduction) of the block.
+// buffers.keys. REQUIRES: buffers.qkv (Linformer) or LN(x) in buffers.rows (reduction) of the
+// block.
 void ProjectByPositions(const VilContext& context, const VilStage& stage, const VilBlock& block,
                         const VilStagePlan& plan, const VilBuffers& buffers);
 void ProjectByReduction(const VilContext& context, const VilStage& stage, const VilBlock& block,

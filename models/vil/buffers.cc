@@ -16,7 +16,35 @@ kernels::Table Added(const std::vector<float>& values, int heads) {
   return table;
 }
 
+// Bytes of workspace that a stage's attention takes.
+size_t WorkspaceOf(const VilContext& context, size_t index, const VilStagePlan& plan) {
+  const VilStage& stage = context.config->stages[index];
+  const int threads = context.pool->threads();
+  const VilBuffers none;
+  if (stage.attention == VilAttention::kPerformer) {
+    return MeasurePerformer(MakePerformerCall(context, stage, plan, none)).total(threads);
+  }
+  if (stage.attention == VilAttention::kLongShort) {
+    return LongShortWorkspace(LongShortOf(stage), plan.long_short, context.device());
+  }
+  size_t bytes = 0;
+  for (const bool separate : {false, true}) {
+    const kernels::Plan& attention = separate ? plan.globals : plan.attention;
+    if (attention.items.empty()) continue;
+    const VilCall call(context, index, plan, -1, none, separate);
+    bytes = std::max(bytes, Measure(attention, call.call(), context.isa).total(threads));
+  }
+  return bytes;
+}
+
 }  // namespace
+
+std::vector<kernels::Table> LocalTables(const VilStagePlan& plan, int heads, int block) {
+  std::vector<kernels::Table> tables;
+  for (const VilMapCache::Entry& map : plan.maps)
+    tables.push_back(Added(map->tables[block], heads));
+  return tables;
+}
 
 VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePlan& plan, int block,
                  const VilBuffers& buffers, bool separate_globals) {
@@ -26,7 +54,7 @@ VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePl
   const bool alone = separate_globals || stage.attention == VilAttention::kReduction;
   call_.q = separate_globals ? buffers.global_q : buffers.qkv;
   call_.q_row_stride = alone ? d : 3 * d;
-  call_.out = buffers.z;
+  call_.out = buffers.rows;
   call_.out_row_stride = d;
   call_.q_head_stride = call_.out_head_stride = stage.head_dim();
   call_.Dk = call_.Dv = stage.head_dim();
@@ -37,9 +65,11 @@ VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePl
   call_.sources = sources_;
   if (block < 0 || !stage.relative_bias()) return;
   const VilBias& bias = context.weights->stages[stage_index].blocks[block].bias;
-  tables_.push_back(Added(plan.tables.empty() ? bias.local : plan.tables[block], stage.heads));
   tables_.push_back(Added(bias.mixed, stage.heads));
   tables_.push_back(Added(bias.global, stage.heads));
+  for (const kernels::Table& table : LocalTables(plan, stage.heads, block)) {
+    tables_.push_back(table);
+  }
   call_.tables = tables_;
 }
 
@@ -80,7 +110,7 @@ kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilSta
   call.q = buffers.qkv;
   call.k = Column(buffers.qkv, d, context.compute);
   call.v = Column(buffers.qkv, 2 * d, context.compute);
-  call.out = buffers.z;
+  call.out = buffers.rows;
   call.dtype = SpanType(context.compute);
   call.row_stride = 3 * d;
   call.out_row_stride = d;
@@ -94,34 +124,24 @@ kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilSta
 VilBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
                            Carver& carver) {
   const VilConfig& config = *context.config;
-  const int threads = context.pool->threads();
-  int64_t residual[2] = {}, widest = 0, normed = 0, qkv = 0, z = 0, globals = 0, keys = 0;
-  size_t workspace = 0;
-  const VilBuffers none;
+  int64_t residual[2] = {}, patch = 0, rows = 0, qkv = 0, globals = 0, keys = 0, scores = 0;
+  size_t workspace = 0, long_short = 0;
   for (size_t s = 0; s < plans.size(); ++s) {
     const VilStage& stage = config.stages[s];
     const VilStagePlan& plan = plans[s];
     const int64_t d = stage.width;
     const int64_t c = s == 0 ? config.channels : config.stages[s - 1].width;
-    const bool reduces = stage.attention == VilAttention::kReduction;
     residual[s % 2] = std::max(residual[s % 2], plan.rows * d);
-    widest = std::max({widest, d, c * stage.patch * stage.patch,
-                       reduces ? d * stage.features * stage.features : 0});
-    if (reduces) normed = std::max(normed, (plan.rows + kPanelRows) * d);
+    patch = std::max(patch, c * stage.patch * stage.patch);
+    rows = std::max(rows, (plan.rows + kPanelRows) * d);
     qkv = std::max(qkv, plan.rows * 3 * d);
-    z = std::max(z, (plan.rows + kPanelRows) * d);
     keys = std::max(keys, plan.keys * 2 * d);
     if (!plan.globals.items.empty()) globals = std::max(globals, plan.rows * d);
-    if (stage.attention == VilAttention::kPerformer) {
-      const auto bytes = MeasurePerformer(MakePerformerCall(context, stage, plan, none));
-      workspace = std::max(workspace, bytes.total(threads));
-    }
-    for (const bool separate : {false, true}) {
-      const kernels::Plan& attention = separate ? plan.globals : plan.attention;
-      if (attention.items.empty()) continue;
-      const VilCall call(context, s, plan, -1, none, separate);
-      workspace = std::max(workspace, Measure(attention, call.call(), context.isa).total(threads));
-    }
+    workspace = std::max(workspace, WorkspaceOf(context, s, plan));
+    if (stage.attention != VilAttention::kLongShort) continue;
+    scores = std::max(scores, plan.rows * LongShortOf(stage).columns());
+    long_short =
+        std::max(long_short, LongShortBytes(LongShortOf(stage), plan.long_short, context.device()));
   }
   const int64_t element = ElementBytes(context.compute);
   const auto take = [&](int64_t count) {
@@ -130,13 +150,14 @@ VilBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePl
   VilBuffers b;
   b.x[0] = carver.Take<float>(residual[0]);
   b.x[1] = carver.Take<float>(residual[1]);
-  b.panel = take(kPanelRows * widest);
-  b.normed = take(normed);
+  b.panel = take(kPanelRows * patch);
+  b.rows = take(rows);
   b.qkv = take(qkv);
-  b.z = take(z);
   b.global_q = take(globals);
   b.global_kv = take(2 * globals);
   b.keys = carver.Take<float>(keys);
+  b.scores = carver.Take<float>(scores);
+  b.long_short = carver.TakeBytes(long_short);
   b.workspace = carver.TakeBytes(workspace);
   return b;
 }

@@ -6,36 +6,26 @@
 #include <span>
 #include <vector>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/pool/performer.h"
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
-#include "models/vil/config.h"
+#include "models/long_short/map_attention.h"
+#include "models/vil/context.h"
 #include "models/vil/stage_plan.h"
-#include "models/vil/weights.h"
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
-struct VilContext {
-  const VilConfig* config = nullptr;
-  const VilWeights* weights = nullptr;
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-};
-
 // "T" is an element of the compute type.
 struct VilBuffers {
-  float* x[2] = {};                // [rows, d] residual stream; stages take turns.
-  std::byte* panel = nullptr;      // T [panel, widest input of a linear]
-  std::byte* normed = nullptr;     // T [rows + panel, d], spatial reduction only.
-  std::byte* qkv = nullptr;        // T [rows, 3d]
-  std::byte* z = nullptr;          // T [rows + panel, d] attention's output.
-  std::byte* global_q = nullptr;   // T [rows, d], separate global projections only.
-  std::byte* global_kv = nullptr;  // T [rows, 2d]
-  float* keys = nullptr;           // [projected keys, 2d]: keys, then values, of a row.
+  float* x[2] = {};                 // [rows, d] residual stream; stages take turns.
+  std::byte* panel = nullptr;       // T [panel, widest patch].
+  std::byte* rows = nullptr;        // T [rows + panel, d] LN(x); then attention's output.
+  std::byte* qkv = nullptr;         // T [rows, 3d]
+  std::byte* global_q = nullptr;    // T [rows, d], separate global projections only.
+  std::byte* global_kv = nullptr;   // T [rows, 2d]
+  float* keys = nullptr;            // [projected keys, 2d]: keys, then values, of a row.
+  float* scores = nullptr;          // [rows, h r], long-short attention only.
+  std::byte* long_short = nullptr;  // LongShortBytes.
   std::byte* workspace = nullptr;
 };
 
@@ -58,6 +48,9 @@ class VilCall {
   std::vector<kernels::Table> tables_;
   std::vector<float> zeros_;
 };
+
+// Biases between local tokens in block `block`, one table per map size of the batch.
+std::vector<kernels::Table> LocalTables(const VilStagePlan& plan, int heads, int block);
 
 // Performer's attention of a stage.
 kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilStage& stage,

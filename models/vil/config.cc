@@ -1,6 +1,6 @@
 #include "models/vil/config.h"
 
-#include <initializer_list>
+#include <climits>
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
@@ -21,16 +21,31 @@ absl::Status CheckRange(size_t stage, char key, int value, int low, int high) {
                 absl::StrCat(std::string(1, key), value, " is not in [", low, ", ", high, "]"));
 }
 
+// What the published long-short attention takes.
+absl::Status CheckLongShort(size_t index, const VilStage& stage) {
+  if (stage.globals > 1) {
+    return Refuse(index, absl::StrCat("g", stage.globals, ": long-short attention takes 0 or 1"));
+  }
+  if (stage.features > 0 || (stage.absolute && stage.ranks > 0)) return absl::OkStatus();
+  return Refuse(index, "f0 (no window) needs landmarks (r) and absolute positions (a1)");
+}
+
 absl::StatusOr<VilStage> ReadStage(const ArchStage& arch, size_t index, VilAttention attention) {
   struct Range {
     char key;
     int VilStage::*field;
     int low, high;
   };
-  constexpr Range kRanges[] = {
-      {'h', &VilStage::heads, 1, 1024},  {'d', &VilStage::width, 1, 8192},
-      {'n', &VilStage::blocks, 1, 1024}, {'g', &VilStage::globals, 0, 4096},
-      {'p', &VilStage::patch, 1, 64},    {'f', &VilStage::features, 1, 65536}};
+  const bool long_short = attention == VilAttention::kLongShort;
+  const bool reads_features = attention != VilAttention::kFull && !long_short;
+  const Range kRanges[] = {
+      {'h', &VilStage::heads, 1, 1024},
+      {'d', &VilStage::width, 1, 8192},
+      {'n', &VilStage::blocks, 1, 1024},
+      {'g', &VilStage::globals, 0, 4096},
+      {'p', &VilStage::patch, 1, 64},
+      {'f', &VilStage::features, reads_features ? 1 : 0, 65536},
+      {'r', &VilStage::ranks, long_short ? 0 : INT_MIN, long_short ? 4096 : INT_MAX}};
   VilStage stage;
   for (const Range& range : kRanges) {
     stage.*range.field = ArchValue(arch, range.key, stage.*range.field);
@@ -42,6 +57,9 @@ absl::StatusOr<VilStage> ReadStage(const ArchStage& arch, size_t index, VilAtten
   }
   stage.absolute = ArchValue(arch, 'a', 1) != 0;
   stage.attention = attention;
+  if (long_short) {
+    if (absl::Status status = CheckLongShort(index, stage); !status.ok()) return status;
+  }
   if (stage.width % stage.heads != 0) {
     return Refuse(index, absl::StrCat("d", stage.width, " is not a multiple of h", stage.heads));
   }
@@ -102,12 +120,75 @@ void RoundUpImage(VilConfig& config) {
   }
 }
 
+// Keys of both families. Returns the architecture string.
+std::string ReadShared(JsonReader& reader, const CommonConfig& common, VilConfig& config) {
+  config.architecture = common.architecture;
+  if (!config.backbone) config.labels = common.labels;
+  config.problem_type = common.problem_type;
+  const std::string arch = reader.String("arch");
+  ReadImageSize(reader, config.backbone, config);
+  config.channels = static_cast<int>(reader.IntOr("num_channels", 3, 3, 3));
+  config.norm_embed = reader.BoolOr("norm_embed", true);
+  config.average_pool = reader.BoolOr("avg_pool", false);
+  // A detector's images have any size, and there is no published ViL-LS that reads positions else.
+  config.any_size = reader.BoolOr("any_size", config.backbone && config.family == "vil_ls");
+  config.eps = static_cast<float>(reader.NumberOr("ln_eps", 1e-6));
+  if (!(config.eps > 0)) reader.Refuse("ln_eps", "a number above 0");
+  return arch;
+}
+
+// The stages of `arch`, with the maps of config.image.
+absl::Status FillStages(const std::string& arch, VilAttention efficient, double mlp_ratio,
+                        VilConfig& config) {
+  const absl::StatusOr<std::vector<ArchStage>> stages = ParseArchString(arch);
+  if (!stages.ok()) return stages.status();
+  if (absl::Status status = ReadStages(*stages, efficient, config); !status.ok()) return status;
+  if (config.backbone) RoundUpImage(config);
+  const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, config.image);
+  if (!maps.ok()) return maps.status();
+  for (size_t i = 0; i < maps->size(); ++i) {
+    config.stages[i].map = (*maps)[i];
+    config.stages[i].hidden = static_cast<int>(config.stages[i].width * mlp_ratio);
+  }
+  return absl::OkStatus();
+}
+
+// Without any_size the published code runs whole windows of square maps only.
+absl::Status CheckWindows(const VilConfig& config) {
+  for (size_t i = 0; i < config.stages.size() && !config.any_size; ++i) {
+    const VilStage& stage = config.stages[i];
+    if (stage.attention != VilAttention::kLongShort || stage.features == 0) continue;
+    if (stage.map.height == stage.map.width && stage.map.height % stage.features == 0) continue;
+    return Refuse(i, absl::StrCat("a map of ", stage.map.height, " x ", stage.map.width,
+                                  " is not a square of whole windows f", stage.features,
+                                  "; \"any_size\": true serves it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WithOrigin(const std::string& origin, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat(origin, ": ", status.message()));
+}
+
 }  // namespace
 
 int VilConfig::stride(size_t stage) const {
   int pixels = 1;
   for (size_t i = 0; i <= stage; ++i) pixels *= stages[i].patch;
   return pixels;
+}
+
+bool VilConfig::Fits(size_t index, ImageSize map) const {
+  const VilStage& stage = stages[index];
+  if (map == stage.map) return true;
+  if (any_size) return stage.attention != VilAttention::kLinformer;
+  if (family != "vil") return false;
+  if (!stage.fixed_map()) return true;
+  const bool absolute_only =
+      stage.attention != VilAttention::kFull && stage.attention != VilAttention::kLinformer;
+  return backbone && absolute_only && map.height <= stage.map.height &&
+         map.width <= stage.map.width;
 }
 
 absl::StatusOr<std::vector<ImageSize>> VilMaps(const VilConfig& config, ImageSize image) {
@@ -125,21 +206,13 @@ absl::StatusOr<std::vector<ImageSize>> VilMaps(const VilConfig& config, ImageSiz
   return maps;
 }
 
-namespace {
-
-absl::StatusOr<VilConfig> Parse(const nlohmann::json& json, const CommonConfig& common,
-                                const std::string& origin, bool backbone) {
+absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& json, const CommonConfig& common,
+                                         const std::string& origin, bool backbone) {
   JsonReader reader(json, origin);
   VilConfig config;
-  config.architecture = common.architecture;
   config.backbone = backbone;
-  if (!backbone) config.labels = common.labels;
-  config.problem_type = common.problem_type;
-  const std::string arch = reader.String("arch");
-  ReadImageSize(reader, backbone, config);
-  config.channels = static_cast<int>(reader.IntOr("num_channels", 3, 3, 3));
-  config.norm_embed = reader.BoolOr("norm_embed", true);
-  config.average_pool = reader.BoolOr("avg_pool", false);
+  config.family = "vil";
+  const std::string arch = ReadShared(reader, common, config);
   const std::string type = reader.ChoiceOr(
       "attn_type", "longformerhand",
       {"full", "longformerhand", "longformerauto", "linformer", "srformer", "performer"});
@@ -148,38 +221,32 @@ absl::StatusOr<VilConfig> Parse(const nlohmann::json& json, const CommonConfig& 
   config.only_global = reader.BoolOr("only_global", false);
   config.exactness = static_cast<int>(reader.IntOr("sw_exact", 0, -1, 1));
   config.own_chunk_only = reader.IntOr("mode", 0, -1, 1 << 20) < 0;
-  config.eps = static_cast<float>(reader.NumberOr("ln_eps", 1e-6));
-  if (!(config.eps > 0)) reader.Refuse("ln_eps", "a number above 0");
   if (config.own_chunk_only && config.exactness == 1) {
     reader.Refuse("mode", "0 or more with sw_exact 1");
   }
   if (!reader.status().ok()) return reader.status();
-  const auto with_origin = [&](const absl::Status& status) {
-    return absl::InvalidArgumentError(absl::StrCat(origin, ": ", status.message()));
-  };
-  const absl::StatusOr<std::vector<ArchStage>> stages = ParseArchString(arch);
-  if (!stages.ok()) return with_origin(stages.status());
-  if (absl::Status status = ReadStages(*stages, ParseAttention(type), config); !status.ok()) {
-    return with_origin(status);
-  }
-  if (backbone) RoundUpImage(config);
-  const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, config.image);
-  if (!maps.ok()) return with_origin(maps.status());
-  for (size_t i = 0; i < maps->size(); ++i) config.stages[i].map = (*maps)[i];
+  constexpr double kMlpRatio = 4;
+  absl::Status status = FillStages(arch, ParseAttention(type), kMlpRatio, config);
+  if (!status.ok()) return WithOrigin(origin, status);
   return config;
 }
 
-}  // namespace
-
-absl::StatusOr<VilConfig> ParseVilConfig(const nlohmann::json& json, const CommonConfig& common,
-                                         const std::string& origin) {
-  return Parse(json, common, origin, false);
-}
-
-absl::StatusOr<VilConfig> ParseVilBackboneConfig(const nlohmann::json& json,
-                                                 const CommonConfig& common,
-                                                 const std::string& origin) {
-  return Parse(json, common, origin, true);
+absl::StatusOr<VilConfig> ParseVilLsConfig(const nlohmann::json& json, const CommonConfig& common,
+                                           const std::string& origin, bool backbone) {
+  JsonReader reader(json, origin);
+  VilConfig config;
+  config.backbone = backbone;
+  config.family = "vil_ls";
+  const std::string arch = ReadShared(reader, common, config);
+  config.dual_eps = static_cast<float>(reader.NumberOr("dual_ln_eps", 1e-5));
+  if (!(config.dual_eps > 0)) reader.Refuse("dual_ln_eps", "a number above 0");
+  const double mlp_ratio = reader.NumberOr("mlp_ratio", 4);
+  if (!(mlp_ratio >= 1 && mlp_ratio <= 64)) reader.Refuse("mlp_ratio", "in [1, 64]");
+  if (!reader.status().ok()) return reader.status();
+  absl::Status status = FillStages(arch, VilAttention::kLongShort, mlp_ratio, config);
+  if (status.ok()) status = CheckWindows(config);
+  if (!status.ok()) return WithOrigin(origin, status);
+  return config;
 }
 
 }  // namespace longview::models

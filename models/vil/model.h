@@ -1,4 +1,4 @@
-// Vision Longformer as a Model.
+// Vision Longformer and ViL-LS as Models.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,16 @@
 
 namespace longview::models {
 
-// The two functions of registry.h.
+// The functions of registry.h.
 absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory);
+absl::StatusOr<ModelInfo> DescribeVilLs(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadVil(ModelDirectory directory,
                                                const LoadOptions& options);
+absl::StatusOr<std::unique_ptr<Model>> LoadVilLs(ModelDirectory directory,
+                                                 const LoadOptions& options);
 
-// As a detector's backbone: "vil".
+// As a detector's backbone: "vil", "vil_ls".
 BackboneBuilder VilBackbone();
+BackboneBuilder VilLsBackbone();
 
 }  // namespace longview::models

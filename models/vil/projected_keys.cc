@@ -84,8 +84,7 @@ void ProjectByReduction(const VilContext& context, const VilStage& stage, const 
       for (int64_t k = 0; k < f * f; ++k) {
         const int64_t y = i / columns * f + k / f, x = i % columns * f + k % f;
         const int64_t row = image.row0 + image.place[y * image.map.width + x];
-        for (int64_t c = 0; c < d; ++c)
-          *to++ = Element(buffers.normed, row * d + c, context.compute);
+        for (int64_t c = 0; c < d; ++c) *to++ = Element(buffers.rows, row * d + c, context.compute);
       }
     }
     std::vector<float> reduced(rows * columns * d);
@@ -94,7 +93,7 @@ void ProjectByReduction(const VilContext& context, const VilStage& stage, const 
     ApplyToRows(*block.reduce, inputs, Activation::kNone, *context.pool, reduced.data());
     InstanceNorm(reduced.data(), rows * columns, d);
     const std::vector<float> globals =
-        Gather(buffers.normed, image.row0, g, d, 0, d, context.compute);
+        Gather(buffers.rows, image.row0, g, d, 0, d, context.compute);
     inputs.clear();
     for (int64_t i = 0; i < g; ++i) inputs.push_back(globals.data() + i * d);
     for (int64_t i = 0; i < rows * columns; ++i) inputs.push_back(reduced.data() + i * d);

@@ -1,9 +1,11 @@
 #include "models/vil/weights.h"
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/vil/stored_bias.h"
 
 namespace longview::models {
 namespace {
@@ -21,7 +23,11 @@ class Loader {
  public:
   Loader(const VilConfig& config, const BackbonePlace* place, const Checkpoint& checkpoint,
          const std::string& origin, std::optional<Compute> compute)
-      : config_(config), place_(place), load_(checkpoint, origin, compute) {}
+      : config_(config),
+        place_(place),
+        checkpoint_(checkpoint),
+        origin_(origin),
+        load_(checkpoint, origin, compute) {}
 
   absl::StatusOr<VilWeights> Load();
 
@@ -41,6 +47,8 @@ class Loader {
   void Block(const std::string& attention, const std::string& mlp, const VilStage& stage,
              VilStageWeights& out);
   VilBias Bias(const std::string& name, const VilStage& stage);
+  void Projections(const std::string& name, const VilStage& stage, VilBlock& block);
+  void CheckIndex(const std::string& name, const VilStage& stage);
   void GlobalProjections(const std::string& name, int64_t d, VilBlock& block);
   void Extras(const std::string& name, const VilStage& stage, VilBlock& block);
 
@@ -49,6 +57,8 @@ class Loader {
 
   const VilConfig& config_;
   const BackbonePlace* const place_;
+  const Checkpoint& checkpoint_;
+  const std::string origin_;
   WeightLoader load_;
   std::string prefix_;
   VilWeights weights_;
@@ -87,20 +97,18 @@ void Loader::Positions(const std::string& name, const VilStage& stage, VilStageW
   if (stage.globals > 0) {
     out.class_positions = Tensor(name + "cls_pos_embed", {1, stage.globals, stage.width});
   } else {
-    load_.source().Ignore(prefix_ + name + "cls_pos_embed");
+    load_.source().Ignore(prefix_ + name + "cls_pos_embed");  // [1, 0, d]
   }
 }
 
 VilBias Loader::Bias(const std::string& name, const VilStage& stage) {
   const int64_t heads = stage.heads, g = stage.globals;
-  const int64_t w = stage.features;
-  const int64_t entries = stage.attention == VilAttention::kChunks
-                              ? (4 * w - 1) * (4 * w - 1)
-                              : (2 * stage.map.height - 1) * (2 * stage.map.width - 1);
+  const int64_t entries = StoredBias(stage).entries;
   VilBias bias;
   bias.local = Transposed(Tensor(name + "local_relative_position_bias_table", {entries, heads}),
                           entries, heads);
-  if (g == 0) return bias;
+  CheckIndex(name + "relative_position_index", stage);
+  if (g == 0 || stage.attention == VilAttention::kLongShort) return bias;
   // [2, heads, g] to [heads, 2, g].
   const std::vector<float> mixed = Tensor(name + "g2l_relative_position_bias", {2, heads, g});
   for (int64_t h = 0; h < heads && !mixed.empty(); ++h) {
@@ -111,6 +119,61 @@ VilBias Loader::Bias(const std::string& name, const VilStage& stage) {
   }
   bias.global = Tensor(name + "g2g_relative_position_bias", {heads, g, g});
   return bias;
+}
+
+// The index is derived; a stored one that differs belongs to another model.
+void Loader::CheckIndex(const std::string& name, const VilStage& stage) {
+  const std::string full = prefix_ + name;
+  load_.source().Ignore(full);
+  const TensorView* stored = checkpoint_.Find(full);
+  if (stored == nullptr || !load_.ok()) return;
+  const StoredBiasIndex index = StoredBias(stage);
+  const std::vector<int64_t> shape = {index.queries, index.keys};
+  if (stored->dtype != DType::kI64 || stored->shape != shape) {
+    load_.Fail(absl::InvalidArgumentError(absl::StrCat(origin_, ": tensor \"", full,
+                                                       "\" has shape ", ShapeText(stored->shape),
+                                                       ", expected int64 ", ShapeText(shape))));
+    return;
+  }
+  if (!load_.reads()) return;
+  for (int64_t i = 0; i < stored->elements(); ++i) {
+    int64_t found;
+    std::memcpy(&found, stored->data + i * sizeof found, sizeof found);
+    const int64_t wanted = index.At(i / index.keys, i % index.keys);
+    if (found == wanted) continue;
+    load_.Fail(absl::InvalidArgumentError(
+        absl::StrCat(origin_, ": tensor \"", full, "\"[", i / index.keys, ", ", i % index.keys,
+                     "] is ", found, ", by its formula ", wanted)));
+    return;
+  }
+  checkpoint_.Release(*stored);
+}
+
+// What attention reads of a token, in one product.
+void Loader::Projections(const std::string& name, const VilStage& stage, VilBlock& block) {
+  const int64_t d = stage.width;
+  switch (stage.attention) {
+    case VilAttention::kFull:
+    case VilAttention::kPerformer:
+      block.qkv = load_.Dense(name + "qkv", 3 * d, d);
+      return;
+    case VilAttention::kReduction:
+      block.qkv = load_.Dense(name + "query", d, d);
+      return;
+    case VilAttention::kChunks:
+    case VilAttention::kLinformer:
+      block.qkv = load_.Stack(name, {{"query", d}, {"kv", 2 * d}}, d);
+      return;
+    case VilAttention::kLongShort: {
+      std::vector<WeightLoader::Part> parts = {{"qkv", 3 * d}};
+      const int64_t columns = int64_t{stage.heads} * stage.ranks;
+      if (columns > 0) parts.push_back({"to_dynamic_projection", columns});
+      block.qkv = load_.Stack(name, parts, d);
+      block.token_norm = load_.LayerNorm(name + "dual_ln_full", d, config_.dual_eps);
+      block.landmark_norm = load_.LayerNorm(name + "dual_ln_dp", d, config_.dual_eps);
+      return;
+    }
+  }
 }
 
 // Shared projections are stored twice; a writer may have dropped the copies.
@@ -166,18 +229,10 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
                    VilStageWeights& out) {
   const int64_t d = stage.width;
   const std::string attn = attention + "attn.";
-  const bool joined =
-      stage.attention == VilAttention::kFull || stage.attention == VilAttention::kPerformer;
   VilBlock block;
   block.attention_norm = load_.LayerNorm(prefix_ + attention + "norm", d, config_.eps);
   const std::string attn_prefix = prefix_ + attn;
-  if (joined) {
-    block.qkv = load_.Dense(attn_prefix + "qkv", 3 * d, d);
-  } else if (stage.attention == VilAttention::kReduction) {
-    block.qkv = load_.Dense(attn_prefix + "query", d, d);
-  } else {
-    block.qkv = load_.Stack(attn_prefix, {{"query", d}, {"kv", 2 * d}}, d);
-  }
+  Projections(attn_prefix, stage, block);
   block.out = load_.Dense(attn_prefix + "proj", d, d);
   if (stage.attention == VilAttention::kChunks && stage.globals > 0) {
     GlobalProjections(attn, d, block);
@@ -185,11 +240,12 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
   if (stage.relative_bias()) block.bias = Bias(attn, stage);
   Extras(attn, stage, block);
   block.mlp_norm = load_.LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
-  block.expand = load_.Dense(prefix_ + mlp + "mlp.fc1", 4 * d, d);
-  block.contract = load_.Dense(prefix_ + mlp + "mlp.fc2", d, 4 * d);
+  block.expand = load_.Dense(prefix_ + mlp + "mlp.fc1", stage.hidden, d);
+  block.contract = load_.Dense(prefix_ + mlp + "mlp.fc2", d, stage.hidden);
   if (load_.ok() && load_.reads()) {
-    for (const auto* dense : {&block.qkv, &block.out, &block.expand, &block.contract}) {
-      NarrowSizes(**dense, out.sizes);
+    for (const auto* dense : {&block.qkv, &block.out, &block.expand, &block.contract,
+                              &block.global_query, &block.global_key_value, &block.global_out}) {
+      if (dense->has_value()) NarrowSizes(**dense, out.sizes);
     }
   }
   out.blocks.push_back(std::move(block));
@@ -225,7 +281,6 @@ void Loader::Head() {
 
 absl::StatusOr<VilWeights> Loader::Load() {
   if (absl::Status status = FindPrefix(); !status.ok()) return status;
-  load_.source().Ignore("*relative_position_index");
   load_.source().Ignore(prefix_ + "calls_since_last_redraw");
   for (size_t s = 0; s < config_.stages.size() && load_.ok(); ++s) {
     VilStageWeights stage;

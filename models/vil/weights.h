@@ -1,4 +1,5 @@
-// The weights of a Vision Longformer, packed for this machine, named as in the original repository.
+// The weights of a Vision Longformer or a ViL-LS, packed for this machine, named as in the original
+// repositories.
 #pragma once
 
 #include <optional>
@@ -23,7 +24,9 @@ struct VilBias {
 
 struct VilBlock {
   Norm attention_norm;
-  std::optional<DenseLayer> qkv;  // [3d, d]; spatial reduction: the query alone, [d, d].
+  // [3d, d]; spatial reduction: the query alone, [d, d]; long-short attention: the scores of its
+  // projection behind, [3d + h r, d].
+  std::optional<DenseLayer> qkv;
   std::optional<DenseLayer> out;
   // Global tokens' own projections, where they do not share.
   std::optional<DenseLayer> global_query, global_key_value, global_out;
@@ -32,10 +35,11 @@ struct VilBlock {
   // Spatial reduction: a convolution as [d, f * f * d], columns (row, column, channel), no bias;
   // and [2d, d] for what it leaves.
   std::optional<DenseLayer> reduce, key_value;
-  std::vector<float> features;  // Performer: [f, d / heads].
+  std::vector<float> features;     // Performer: [f, d / heads].
+  Norm token_norm, landmark_norm;  // Long-short attention: of keys and values, all heads together.
   Norm mlp_norm;
-  std::optional<DenseLayer> expand;    // [4d, d]
-  std::optional<DenseLayer> contract;  // [d, 4d]
+  std::optional<DenseLayer> expand;    // [hidden, d]
+  std::optional<DenseLayer> contract;  // [d, hidden]
 };
 
 struct VilStageWeights {

@@ -40,7 +40,9 @@ void AddTensors(const VisionFacts& facts, bool takes_images, ModelInfo& info) {
     }
   }
   add("embedding", TensorType::kFp32, {-1, facts.width}, false);
-  for (const int stride : facts.strides) {
+  for (size_t s = 0; s < facts.strides.size(); ++s) {
+    const int stride = facts.strides[s];
+    if (s + 1 < facts.strides.size() && facts.strides[s + 1] == stride) continue;
     add(absl::StrCat("features.", stride), TensorType::kFp32, {1, -1, -1, -1}, labels == 0);
   }
 }

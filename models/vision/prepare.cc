@@ -89,9 +89,9 @@ std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tens
   if (!tensor.starts_with(kPrefix)) return std::nullopt;
   int stride = 0;
   if (!absl::SimpleAtoi(std::string(tensor.substr(kPrefix.size())), &stride)) return std::nullopt;
-  const auto found = std::find(facts.strides.begin(), facts.strides.end(), stride);
-  if (found == facts.strides.end()) return std::nullopt;
-  return static_cast<int>(found - facts.strides.begin());
+  const auto found = std::find(facts.strides.rbegin(), facts.strides.rend(), stride);
+  if (found == facts.strides.rend()) return std::nullopt;
+  return static_cast<int>(facts.strides.rend() - found) - 1;
 }
 
 absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,

@@ -20,7 +20,7 @@ struct VisionFrontEnd {
   DecodeLimits limits;
 };
 
-// "features.<stride>" to the stage's index.
+// "features.<stride>" to the stage's index; of stages with equal strides the last.
 std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor);
 
 // The item without its cost. Thread-safe.

@@ -10,17 +10,19 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
-from goldens import cases, served_models, tensors
+from goldens import cases, items, served_models, tensors
 from server_process import GOLDEN, Server
 
 TOLERANCE = 1e-4
+FAMILIES = ("vil", "vil_ls")
 PICTURES = GOLDEN / "vil/pictures_48"
 MODEL = "vil.pictures_48"
 
 
 @pytest.fixture(scope="module")
 def server():
-    models = [f"{name}={directory}" for name, directory in served_models("vil").items()]
+    models = [f"{name}={directory}" for family in FAMILIES
+              for name, directory in served_models(family).items()]
     with Server(models, "--dtype=fp32") as running:
         yield running
 
@@ -38,23 +40,43 @@ def pictures(case):
     return sorted((case / "images").iterdir())
 
 
+def batches(case):
+    """(pixel values, logits wanted): one batch, or images of different sizes one by one."""
+    inputs, expected = (tensors(case / f"{name}.safetensors") for name in ("inputs", "expected"))
+    want = expected.get("logits.f64", expected["logits"])
+    if "pixel_values" in inputs:
+        yield inputs["pixel_values"], want
+    for i, pixels in items(inputs, "pixel_values").items():
+        yield pixels[np.newaxis], want[i:i + 1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("transport", ["grpc", "http"])
-def test_fixtures_by_pixel_values(server, transport):
+def test_fixtures_by_pixel_values(server, transport, family):
     client = {"grpc": lambda: triton_grpc.InferenceServerClient(server.grpc),
               "http": lambda: triton_http.InferenceServerClient(server.http)}[transport]()
     module = triton_grpc if transport == "grpc" else triton_http
-    for case in cases("vil"):
-        inputs = tensors(case / "inputs.safetensors")
-        if "pixel_values" not in inputs:
-            continue
-        pixels = inputs["pixel_values"]
+    for case, (pixels, want) in ((case, batch) for case in cases(family) for batch in batches(case)):
         tensor = module.InferInput("pixel_values", list(pixels.shape), "FP32")
         tensor.set_data_from_numpy(pixels)
-        result = client.infer(f"vil.{case.name}", [tensor])
-        expected = tensors(case / "expected.safetensors")
-        want = expected.get("logits.f64", expected["logits"])
+        result = client.infer(f"{family}.{case.name}", [tensor])
         assert np.abs(result.as_numpy("logits") - want).max() <= TOLERANCE, case.name
         assert result.as_numpy("probabilities").sum() == pytest.approx(len(pixels), abs=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fixtures_by_pictures(server, family):
+    for case in cases(family):
+        if not (case / "images").exists():
+            continue
+        want = tensors(case / "expected.safetensors")["logits.f64"]
+        for i, path in enumerate(pictures(case)):
+            url = f"/v1/classify?model={family}.{case.name}&return_logits=true"
+            kind = "image/png" if path.suffix == ".png" else "image/jpeg"
+            status, answer = post(server, url, path.read_bytes(), {"Content-Type": kind})
+            assert status == 200, answer
+            tolerance = TOLERANCE if path.suffix == ".png" else 0.02
+            assert np.abs(np.array(answer["logits"]) - want[i]).max() <= tolerance, path.name
 
 
 def test_pictures_in_every_form_give_one_answer(server):

@@ -107,14 +107,14 @@ struct Stage {
   }
 
   void ExpandTable() {
-    const std::vector<int32_t> entries = PlanChunkGrid(pattern, batch).bias_rows;
+    const std::vector<int32_t> entries = PlanChunkGrid(pattern, batch).bias_rows[0];
     expanded = Tensor(pattern.heads, 1, static_cast<int>(entries.size()));
     for (size_t i = 0; i < entries.size(); ++i) {
       for (int h = 0; h < pattern.heads; ++h) {
         expanded.SetAt(h, 0, i, local_table.At(h, 0, entries[i]));
       }
     }
-    problem.tables = {AddedTable(expanded), AddedTable(g2l), AddedTable(g2g)};
+    problem.tables = {AddedTable(g2l), AddedTable(g2g), AddedTable(expanded)};
   }
 
   double Bias(const Tensor& table, int entry, int h) const {

@@ -49,7 +49,7 @@ struct Stage {
     const int half = w / 2;
     const int rows = w == 1 ? 1 : 2 * (w + half - 1) * (2 * half + w + 1) + 1;
     learned = Tensor::Random(pattern.heads, 1, rows, &random);
-    const std::vector<int32_t> entries = PlanWindowGrid(pattern, batch).bias_rows;
+    const std::vector<int32_t> entries = PlanWindowGrid(pattern, batch).bias_rows[0];
     expanded = Tensor(pattern.heads, 1, static_cast<int>(entries.size()));
     for (size_t i = 0; i < entries.size(); ++i) {
       ASSERT_LT(entries[i], rows);

@@ -1,0 +1,246 @@
+#include "tests/models/vision/image_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "models/config/json_reader.h"
+#include "tests/models/image/picture_files.h"
+#include "tests/support/temp_directory.h"
+
+namespace longview::models {
+namespace {
+
+std::string FamilyFolder(const std::string& family) {
+  const char* root = std::getenv("LONGVIEW_GOLDEN");
+  return std::string(root != nullptr ? root : LONGVIEW_GOLDEN_DIR) + "/" + family;
+}
+
+Request PixelRequest(const TensorView& tensor, const std::vector<double>& values, int64_t first) {
+  Request request;
+  PixelInput& input = request.pixel_values.emplace();
+  const size_t axes = tensor.shape.size();
+  input.height = static_cast<int>(tensor.shape[axes - 2]);
+  input.width = static_cast<int>(tensor.shape[axes - 1]);
+  const int64_t size = int64_t{3} * input.height * input.width;
+  input.values.assign(values.begin() + first * size, values.begin() + (first + 1) * size);
+  return request;
+}
+
+}  // namespace
+
+std::vector<double> ValuesOf(const Checkpoint& file, const std::string& name) {
+  const TensorView* tensor = file.Find(name);
+  std::vector<double> values;
+  if (tensor == nullptr) return values;
+  for (int64_t i = 0; i < tensor->elements(); ++i) {
+    double wide;
+    float narrow;
+    if (tensor->dtype == DType::kF64) {
+      std::memcpy(&wide, tensor->data + i * sizeof wide, sizeof wide);
+    } else {
+      std::memcpy(&narrow, tensor->data + i * sizeof narrow, sizeof narrow);
+      wide = narrow;
+    }
+    values.push_back(wide);
+  }
+  return values;
+}
+
+ImageCase::ImageCase(const std::string& family, const std::string& name)
+    : folder(FamilyFolder(family) + "/" + name) {
+  inputs = *Checkpoint::Open(folder + "/inputs.safetensors");
+  expected = *Checkpoint::Open(folder + "/expected.safetensors");
+  description = *ReadJsonFile(folder + "/case.json");
+}
+
+std::unique_ptr<Model> ImageCase::Load(const std::string& dtype) const {
+  auto model = LoadModel(folder + "/model", {.dtype = dtype});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : nullptr;
+}
+
+std::unique_ptr<Model> ImageCase::LoadWith(const nlohmann::json& changes,
+                                           const std::string& directory) const {
+  const testing::TempDirectory copy;
+  const std::filesystem::path from = folder + "/" + directory;
+  std::filesystem::copy_file(from / "model.safetensors", copy.path() + "/model.safetensors");
+  nlohmann::json config = *ReadJsonFile((from / "config.json").string());
+  config.update(changes);
+  copy.Write("config.json", config.dump());
+  auto model = LoadModel(copy.path(), {.dtype = "fp32"});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : nullptr;
+}
+
+std::vector<Request> ImageCase::Requests() const {
+  std::vector<Request> requests;
+  if (const TensorView* stacked = inputs.Find("pixel_values")) {
+    const std::vector<double> values = ValuesOf(inputs, "pixel_values");
+    for (int64_t i = 0; i < stacked->shape[0]; ++i) {
+      requests.push_back(PixelRequest(*stacked, values, i));
+    }
+  }
+  for (int i = 0;; ++i) {
+    const std::string name = absl::StrCat("pixel_values.", i);
+    const TensorView* one = inputs.Find(name);
+    if (one == nullptr) break;
+    requests.push_back(PixelRequest(*one, ValuesOf(inputs, name), 0));
+  }
+  if (requests.empty()) {
+    for (const auto& path : FilesOf(folder + "/images")) {
+      const std::vector<uint8_t> bytes = ReadBytes(path);
+      requests.emplace_back().image.emplace(bytes.begin(), bytes.end());
+    }
+  }
+  for (Request& request : requests) {
+    request.task = Task::kImageClassification;
+    request.tensors = {"logits", "embedding"};
+  }
+  return requests;
+}
+
+double ImageCase::Allowed(size_t item) const {
+  constexpr double kOtherDecoder = 0.02;  // A level more or less in some pixels.
+  if (std::filesystem::exists(folder + "/images") &&
+      FilesOf(folder + "/images")[item].extension() == ".jpg") {
+    return kOtherDecoder;
+  }
+  return description["tolerance"]["logits"].get<double>();
+}
+
+int ImageCase::Stages() const {
+  int stages = 0;
+  while (!Hidden(stages + 1, 0).empty()) ++stages;
+  return stages;
+}
+
+std::vector<double> ImageCase::Hidden(int stage, size_t item) const {
+  const std::string name = absl::StrCat("hidden.stage", stage);
+  const TensorView* stacked = expected.Find(name);
+  std::vector<double> values = ValuesOf(expected, name);
+  if (stacked == nullptr) return ValuesOf(expected, absl::StrCat(name, ".", item));
+  const auto images = stacked->shape.size() == 3 ? static_cast<size_t>(stacked->shape[0]) : 1;
+  if (item >= images) return {};
+  const size_t size = values.size() / images;
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(item * size);
+  return {begin, begin + static_cast<std::ptrdiff_t>(size)};
+}
+
+std::vector<std::string> ImageCases(const std::string& family) {
+  std::vector<std::string> names;
+  for (const auto& path : FilesOf(FamilyFolder(family))) names.push_back(path.filename());
+  return names;
+}
+
+std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests) {
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> batch;
+  for (const Request& request : requests) {
+    auto item = model.Prepare(request);
+    EXPECT_TRUE(item.ok()) << item.status();
+    if (!item.ok()) return {};
+    items.push_back(*std::move(item));
+    batch.push_back(items.back().get());
+  }
+  const std::unique_ptr<Run> run = model.Begin(batch);
+  while (run->Advance()) {
+  }
+  std::vector<Answer> answers;
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto answer = run->Take(static_cast<int>(i));
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    answers.push_back(answer.ok() ? *std::move(answer) : Answer());
+  }
+  return answers;
+}
+
+double Distance(const Answer& answer, const std::string& name, const std::vector<double>& want,
+                size_t item) {
+  const HostTensor* tensor = answer.Find(name);
+  if (tensor == nullptr) return INFINITY;
+  const auto got = tensor->floats();
+  if (want.size() < (item + 1) * got.size()) return INFINITY;
+  double largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    largest = std::max(largest, std::abs(got[i] - want[item * got.size() + i]));
+  }
+  return largest;
+}
+
+void ExpectFixtureWithinTolerance(const ImageCase& golden) {
+  const std::unique_ptr<Model> model = golden.Load("fp32");
+  ASSERT_NE(model, nullptr);
+  const std::vector<double> logits = ValuesOf(golden.expected, "logits.f64");
+  const std::vector<double> features = ValuesOf(golden.expected, "features");
+  const std::vector<Answer> answers = RunTogether(*model, golden.Requests());
+  ASSERT_FALSE(answers.empty());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_LE(Distance(answers[i], "logits", logits, i), golden.Allowed(i)) << i;
+    EXPECT_LE(Distance(answers[i], "embedding", features, i), golden.Allowed(i)) << i;
+    EXPECT_EQ(answers[i].labels.size(), answers[i].Find("logits")->floats().size());
+  }
+}
+
+void ExpectSameBitsAloneAndTogether(const ImageCase& golden) {
+  const std::vector<Request> requests = golden.Requests();
+  for (const std::string dtype : {"fp32", "bf16"}) {
+    const std::unique_ptr<Model> model = golden.Load(dtype);
+    ASSERT_NE(model, nullptr);
+    std::vector<Request> company = requests;
+    company.insert(company.end(), requests.rbegin(), requests.rend());
+    const std::vector<Answer> together = RunTogether(*model, company);
+    ASSERT_EQ(together.size(), company.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const std::vector<Answer> alone = RunTogether(*model, {requests[i]});
+      ASSERT_EQ(alone.size(), 1u);
+      EXPECT_EQ(together[i].Find("logits")->data, alone[0].Find("logits")->data) << dtype << i;
+      EXPECT_EQ(together[i].Find("embedding")->data, alone[0].Find("embedding")->data);
+    }
+  }
+}
+
+void ExpectStageMaps(const ImageCase& golden) {
+  const std::unique_ptr<Model> model = golden.Load("fp32");
+  ASSERT_NE(model, nullptr);
+  std::vector<std::string> names;
+  for (const TensorSpec& output : model->info().outputs) {
+    if (output.name.starts_with("features.")) names.push_back(output.name);
+  }
+  ASSERT_FALSE(names.empty());
+  std::vector<Request> requests = golden.Requests();
+  for (Request& request : requests) {
+    request.task = Task::kImageFeatures;
+    request.tensors = names;
+  }
+  const std::vector<Answer> answers = RunTogether(*model, requests);
+  const bool one_map_a_stage = static_cast<int>(names.size()) == golden.Stages();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    for (size_t n = 0; n < names.size(); ++n) {
+      // A stride that several stages share is the last one's: only the coarsest is sure to be it.
+      if (!one_map_a_stage && n + 1 < names.size()) continue;
+      const int stage = one_map_a_stage ? static_cast<int>(n) + 1 : golden.Stages();
+      const std::vector<double> hidden = golden.Hidden(stage, i);
+      if (hidden.empty()) continue;
+      const HostTensor* map = answers[i].Find(names[n]);
+      ASSERT_NE(map, nullptr) << names[n];
+      const int64_t channels = map->shape[0], places = map->shape[1] * map->shape[2];
+      const auto globals = static_cast<int64_t>(hidden.size()) / channels - places;
+      ASSERT_GE(globals, 0);
+      double largest = 0;
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t p = 0; p < places; ++p) {
+          largest = std::max(largest, std::abs(map->floats()[c * places + p] -
+                                               hidden[(globals + p) * channels + c]));
+        }
+      }
+      EXPECT_LE(largest, std::max(2e-4, 4 * golden.Allowed(i))) << names[n] << " of image " << i;
+    }
+  }
+}
+
+}  // namespace longview::models

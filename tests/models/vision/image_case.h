@@ -1,0 +1,61 @@
+// Fixtures of image classifiers: a model, pictures or pixel values, and what the original code
+// makes of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/checkpoint/checkpoint.h"
+#include "models/model.h"
+#include "nlohmann/json.hpp"
+
+namespace longview::models {
+
+class ImageCase {
+ public:
+  // tests/golden/<family>/<name>
+  ImageCase(const std::string& family, const std::string& name);
+
+  // Null, with a failure, if the model does not load.
+  std::unique_ptr<Model> Load(const std::string& dtype) const;
+  // The model's directory, or another one of the fixture, with keys of config.json replaced.
+  std::unique_ptr<Model> LoadWith(const nlohmann::json& changes,
+                                  const std::string& directory = "model") const;
+
+  // One per image, classification with logits and embedding.
+  std::vector<Request> Requests() const;
+  // Per request, how far answers may be away: `tolerance`, or what another JPEG decoder makes.
+  double Allowed(size_t item) const;
+  // Stages of which the fixture holds outputs.
+  int Stages() const;
+  // Row-major, tokens by channels; of item 0 where the fixture holds that one only.
+  std::vector<double> Hidden(int stage, size_t item) const;
+
+  std::string folder;
+  Checkpoint inputs, expected;
+  nlohmann::json description;
+};
+
+// Names of a family's fixtures.
+std::vector<std::string> ImageCases(const std::string& family);
+
+// As doubles; empty if there is no such tensor.
+std::vector<double> ValuesOf(const Checkpoint& file, const std::string& name);
+
+// All requests as one batch.
+std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests);
+
+// Largest difference of a tensor of the answer from entry `item` of a stacked expectation.
+double Distance(const Answer& answer, const std::string& name, const std::vector<double>& want,
+                size_t item);
+
+// The promises that hold for every fixture of every family.
+void ExpectFixtureWithinTolerance(const ImageCase& golden);
+void ExpectSameBitsAloneAndTogether(const ImageCase& golden);
+// features.<stride> of every stage whose stride no later stage shares.
+void ExpectStageMaps(const ImageCase& golden);
+
+}  // namespace longview::models

@@ -86,7 +86,8 @@ struct ModelInfo {
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
-  // Generators: a grant of prefill is a multiple of this many tokens, or all that is left.
+  // Generators: a grant of prefill is a multiple of this many tokens, or all that is left. Of
+  // encoder-decoder models it is a share of the encoder's work on the document.
   int prefill_granule = 0;  // 0 = not a generator.
   int sequences = 1;        // Answered where a request does not say how many.
   int32_t pad_token = 0;    // Fills rows of token_ids: pad, else the end's, else 0.
@@ -168,6 +169,8 @@ struct Request {
 
   // Text generation: a prompt as above (or none after a document), and how to go on.
   std::optional<GenerationOptions> generation;
+  // Encoder-decoder models, whose prompt is what the encoder reads: the start of the output.
+  std::optional<TokenInput> decoder_tokens;
   // The prompt continues a fork of this document; or, with `extend_document`, it is read into
   // the document itself and nothing is generated.
   std::shared_ptr<Document> document;

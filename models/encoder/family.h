@@ -9,14 +9,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "models/dense/compute.h"
 #include "models/dense/scratch_keeper.h"
-#include "models/encoder/facts.h"
 #include "models/encoder/item.h"
+#include "models/encoder/rules.h"
 #include "models/encoder/sequence.h"
 #include "models/encoder/work.h"
 
@@ -57,23 +55,13 @@ class EncoderBatch {
 };
 
 // A loaded encoder. Thread-safe but for Begin, which belongs to the executor's thread.
-class EncoderFamily {
+class EncoderFamily : public SequenceRules {
  public:
   using Sequences = std::span<const EncoderSequence* const>;
 
-  virtual ~EncoderFamily() = default;
-
-  virtual const EncoderFacts& facts() const = 0;
   virtual Compute compute() const = 0;
   virtual double parameters() const = 0;
   virtual double memory_bytes() const = 0;
-
-  // Fills sequence.positions. `field` names the sequence in messages.
-  virtual absl::Status Place(const std::string& field, EncoderSequence& sequence) const = 0;
-
-  // With facts().global_attention: marks what the task makes global if the request does not say.
-  virtual absl::Status MarkDefaultGlobals(const std::string& field, Task task,
-                                          EncoderSequence& sequence) const;
 
   // The batch. REQUIRES: sequences, scratch and this outlive it. `times` is added to, unless null.
   virtual std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,

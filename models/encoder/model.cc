@@ -51,7 +51,7 @@ class EncoderModel final : public Model {
                std::vector<std::string> notes)
       : directory_(std::move(directory)), family_(std::move(family)) {
     const std::optional<Tokenizer>& tokenizer = directory_->tokenizer;
-    front_.family = family_.get();
+    front_.rules = family_.get();
     front_.tokenizer = tokenizer ? &*tokenizer : nullptr;
     front_.codec = directory_->bytes ? directory_->bytes->codec.get() : nullptr;
     front_.max_tokens = MaxTokens(*directory_, family_->facts());

@@ -46,6 +46,7 @@ class Preparer {
       : front_(front), facts_(front.facts()), request_(request) {}
 
   absl::StatusOr<std::unique_ptr<EncoderItem>> Prepare();
+  absl::StatusOr<EncoderSequence> PrepareOne(bool all_rows, ItemUsage& usage);
 
  private:
   absl::Status ReadOptions();
@@ -184,7 +185,7 @@ absl::Status Preparer::AddGlobals(const SequenceDraft& draft, EncoderSequence& s
     for (int t = 0; t < sequence.tokens(); ++t) {
       if ((*draft.tokens.global_mask)[t] != 0) mark(t);
     }
-  } else if (auto status = front_.family->MarkDefaultGlobals(draft.field, request_.task, sequence);
+  } else if (auto status = front_.rules->MarkDefaultGlobals(draft.field, request_.task, sequence);
              !status.ok()) {
     return status;
   }
@@ -305,7 +306,7 @@ absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
   if (!tokens.token_type_ids.empty()) {
     sequence.types.assign(tokens.token_type_ids.begin(), tokens.token_type_ids.begin() + end);
   }
-  if (auto status = front_.family->Place(draft.field, sequence); !status.ok()) return status;
+  if (auto status = front_.rules->Place(draft.field, sequence); !status.ok()) return status;
   if (auto status = AddGlobals(draft, sequence); !status.ok()) return status;
   if (auto status = FindMasks(draft, sequence); !status.ok()) return status;
   FindContext(draft, sequence);
@@ -339,7 +340,26 @@ absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
   return std::move(item_);
 }
 
+absl::StatusOr<EncoderSequence> Preparer::PrepareOne(bool all_rows, ItemUsage& usage) {
+  item_->task = request_.task;
+  if (all_rows) item_->tensors = {"last_hidden_state"};
+  item_->typed = false;
+  absl::StatusOr<std::vector<SequenceDraft>> drafts = DraftSequences(front_, request_);
+  if (!drafts.ok()) return drafts.status();
+  absl::StatusOr<EncoderSequence> sequence = Finish(drafts->front());
+  if (!sequence.ok()) return sequence;
+  usage.input_tokens += sequence->tokens();
+  usage.truncated_tokens += drafts->front().truncated;
+  return sequence;
+}
+
 }  // namespace
+
+absl::StatusOr<EncoderSequence> PrepareDocument(const EncoderFrontEnd& front,
+                                                const Request& request, bool all_rows,
+                                                ItemUsage& usage) {
+  return Preparer(front, request).PrepareOne(all_rows, usage);
+}
 
 absl::StatusOr<std::unique_ptr<EncoderItem>> PrepareEncoderItem(const EncoderFrontEnd& front,
                                                                 const Request& request) {

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "models/encoder/facts.h"
-#include "models/encoder/family.h"
 #include "models/encoder/item.h"
+#include "models/encoder/rules.h"
 #include "models/model.h"
 #include "models/text/text_codec.h"
 #include "models/text/tokenizer.h"
@@ -16,7 +16,7 @@ namespace longview::models {
 
 // What requests are prepared with. Borrowed, immutable.
 struct EncoderFrontEnd {
-  const EncoderFamily* family = nullptr;
+  const SequenceRules* rules = nullptr;
   // At most one; both null: token ids only. A codec's tokens have neither templates nor offsets.
   const Tokenizer* tokenizer = nullptr;
   const TextCodec* codec = nullptr;
@@ -24,11 +24,18 @@ struct EncoderFrontEnd {
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
 
-  const EncoderFacts& facts() const { return family->facts(); }
+  const EncoderFacts& facts() const { return rules->facts(); }
 };
 
 // The item without its cost. Thread-safe.
 absl::StatusOr<std::unique_ptr<EncoderItem>> PrepareEncoderItem(const EncoderFrontEnd& front,
                                                                 const Request& request);
+
+// The document of an encoder-decoder: one sequence, of `request`'s text or token ids, with the
+// task's default globals. `all_rows`: every last hidden state is wanted, else none. Adds to usage's
+// input and truncated tokens. Thread-safe.
+absl::StatusOr<EncoderSequence> PrepareDocument(const EncoderFrontEnd& front,
+                                                const Request& request, bool all_rows,
+                                                ItemUsage& usage);
 
 }  // namespace longview::models

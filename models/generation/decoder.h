@@ -14,6 +14,8 @@
 
 namespace longview::models {
 
+class EncoderStage;  // encoder_stage.h
+
 // The state of one sequence. Destroying it gives its memory back.
 class DecoderSequence {
  public:
@@ -27,6 +29,11 @@ class DecoderSequence {
   // What was read up to here is a whole prompt or document: keep what a later request with the
   // same beginning needs, as long as there is room.
   virtual void Publish() = 0;
+
+  // With an encoder: tokens of its document that are still to be read, before any of its own; and
+  // the document's last hidden states [tokens, width], fp32, once it is read, if they were wanted.
+  virtual int unencoded() const { return 0; }
+  virtual std::span<const float> encoder_states() const { return {}; }
 };
 
 // Prefill and decode agree within rounding, not in bits (panel sizes differ).
@@ -37,9 +44,12 @@ enum class WantedLogits { kNone, kLast, kAll };
 // Tokens for one sequence to read in a step.
 struct DecoderFeed {
   DecoderSequence* sequence = nullptr;
-  std::span<const int32_t> tokens;  // At least one; kDecode: exactly one.
+  std::span<const int32_t> tokens;  // At least one, unless `encode` is; kDecode: exactly one.
   DecoderPhase phase = DecoderPhase::kPrefill;
   WantedLogits wanted = WantedLogits::kLast;
+  // Tokens of the sequence's document to read before: at most unencoded(), all of it if there are
+  // `tokens` too.
+  int encode = 0;
 };
 
 // A step in flight.
@@ -79,7 +89,8 @@ class Decoder {
 
   virtual int vocab_size() const = 0;
   virtual int max_tokens() const = 0;
-  // A prefill feed is a multiple of this many tokens, or the last of its prompt.
+  // A prefill feed is a multiple of this many tokens, or the last of its prompt. With an encoder:
+  // what it reads of a document is.
   virtual int prefill_granule() const = 0;
   virtual const DecoderCosts& costs() const = 0;
 
@@ -89,6 +100,9 @@ class Decoder {
 
   // REQUIRES: sequences differ, are this decoder's and outlive the step.
   virtual std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) = 0;
+
+  // A decoder with an encoder opens sequences there, over a document; Open is not used. Null: none.
+  virtual EncoderStage* encoder() { return nullptr; }
 
   // Runs a few steps and fixes the constants of costs(). Once, before anything else.
   virtual absl::Status WarmUp() { return absl::OkStatus(); }

@@ -64,13 +64,24 @@ double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& ite
   return std::clamp(together - document, 0.0, alone);
 }
 
-Cost GenerationCost(const DecoderCosts& costs, const GenerationItem& item, int granule, int vocab) {
+Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
+                    const GenerationItem& item, int granule, int vocab) {
   const GenerationSize size = SizeOf(item, granule);
   Cost cost;
   cost.seconds = GenerationSeconds(costs, size);
   cost.state_bytes = GenerationStateBytes(costs, item, granule);
-  const int part = std::min(std::max(kPrefillPart / granule, 1) * granule, size.prompt - size.read);
-  if (part > 0) cost.workspace_bytes = costs.WorkspaceBytes(part, 0);
+  int part = std::min(std::max(kPrefillPart / granule, 1) * granule, size.prompt - size.read);
+  if (encoder != nullptr) {
+    const int tokens = item.source->tokens();
+    part = size.prompt;  // The start of an output is read at once.
+    cost.seconds += encoder->EncodeSeconds(*item.source) +
+                    encoder->AttendSeconds(tokens) * size.new_tokens * size.sequences;
+    cost.state_bytes += encoder->DocumentBytes(*item.source);
+    cost.workspace_bytes = encoder->WorkspaceBytes(*item.source);
+  }
+  if (part > 0) {
+    cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(part, 0));
+  }
   if (size.new_tokens > 0) {
     cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(0, size.sequences));
   }

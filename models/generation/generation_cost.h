@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/generation/decoder.h"
+#include "models/generation/encoder_stage.h"
 #include "models/generation/generation_item.h"
 #include "models/model.h"
 
@@ -19,10 +20,12 @@ struct GenerationSize {
 
 double GenerationSeconds(const DecoderCosts& costs, const GenerationSize& size);
 
-// What an item reserves beside its document: a continuation of one shares the document's memory,
-// a piece of one is what the document grows by.
+// What an item of a decoder without an encoder reserves beside its document: a continuation of one
+// shares the document's memory, a piece of one is what the document grows by.
 double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item, int granule);
 
-Cost GenerationCost(const DecoderCosts& costs, const GenerationItem& item, int granule, int vocab);
+// `encoder` is set if the item has a source, and is null otherwise.
+Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
+                    const GenerationItem& item, int granule, int vocab);
 
 }  // namespace longview::models

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "models/encoder/sequence.h"
 #include "models/generation/generator_document.h"
 #include "models/generation/settings.h"
 #include "models/model.h"
@@ -15,14 +17,17 @@ namespace longview::models {
 // Immutable once Prepare returned it.
 struct GenerationItem final : Item {
   GenerationSettings settings;
-  std::vector<int32_t> prompt;  // Behind the document's tokens.
+  std::vector<int32_t> prompt;  // Behind the document's tokens; with an encoder, of the output.
   std::string prompt_text;      // As echo shows it.
 
   std::shared_ptr<GeneratorDocument> document;  // Null: the prompt is all there is.
   int document_tokens = 0;                      // When the request was prepared.
   bool extend = false;                          // The prompt becomes part of the document.
 
-  bool wants_logits = false;  // The tensor of the prompt's logits.
+  std::optional<EncoderSequence> source;  // What the encoder reads; unset: there is none.
+
+  std::vector<std::string> tensors;  // Names wanted, in order.
+  bool wants_logits = false;         // The tensor of the prompt's logits.
 
   // Whether the prompt's tokens get log-probabilities.
   bool scores_prompt() const { return settings.echo && settings.logprobs.has_value(); }

@@ -5,9 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/generation/document_reading.h"
+#include "models/generation/encoder_stage.h"
 #include "models/generation/generation_cost.h"
 #include "models/generation/generator_run.h"
 #include "models/generation/prompt.h"
+#include "models/generation/source_prompt.h"
 #include "models/generation/text_generation.h"
 
 namespace longview::models {
@@ -23,12 +25,24 @@ class RefusedRun final : public Run {
   }
 };
 
+EncoderFrontEnd DocumentsOf(const GeneratorParts& parts) {
+  EncoderFrontEnd front;
+  const EncoderStage* encoder = parts.decoder->encoder();
+  if (encoder == nullptr) return front;
+  front.rules = &encoder->rules();
+  front.tokenizer = parts.tokenizer;
+  front.codec = parts.tokenizer == nullptr ? parts.codec.get() : nullptr;
+  front.max_tokens = encoder->max_tokens();
+  return front;
+}
+
 class GeneratorModel final : public Model {
  public:
   explicit GeneratorModel(GeneratorParts parts)
       : parts_(std::move(parts)),
+        documents_(DocumentsOf(parts_)),
         front_{parts_.codec.get(), &parts_.traits, parts_.decoder->vocab_size(),
-               parts_.decoder->max_tokens()} {}
+               parts_.decoder->max_tokens(), encodes() ? &documents_ : nullptr} {}
 
   absl::Status Complete();
 
@@ -46,14 +60,22 @@ class GeneratorModel final : public Model {
   }
   double StepSeconds() const override { return parts_.decoder->costs().StepSeconds(); }
   absl::StatusOr<std::shared_ptr<Document>> NewDocument() override {
+    if (encodes()) {
+      return absl::UnimplementedError(
+          absl::StrCat(parts_.info.architecture, " reads a document with every request"));
+    }
     return std::make_shared<GeneratorDocument>(*parts_.decoder);
   }
   CacheUse cache() const override { return parts_.decoder->cache(); }
 
  private:
   int granule() const { return parts_.decoder->prefill_granule(); }
+  bool encodes() const { return parts_.decoder->encoder() != nullptr; }
+  Task task() const { return encodes() ? Task::kText2TextGeneration : Task::kTextGeneration; }
+  void Describe();
 
   GeneratorParts parts_;
+  const EncoderFrontEnd documents_;
   const GeneratorFrontEnd front_;
 };
 
@@ -66,31 +88,45 @@ absl::Status GeneratorModel::Complete() {
                                                    std::string(settings.status().message())));
   }
   ModelInfo& info = parts_.info;
-  DescribeGenerator(front_.vocab, front_.max_tokens, granule(), front_.codec != nullptr, info);
+  Describe();
   info.sequences = settings->sequences;
   info.pad_token = traits.pad.value_or(settings->eos.empty() ? 0 : settings->eos.front());
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& request) const {
-  if (request.task != Task::kTextGeneration) {
-    return absl::UnimplementedError(absl::StrCat(parts_.info.architecture, " does not do ",
-                                                 std::string(TaskName(request.task)),
-                                                 "; it does text-generation"));
+void GeneratorModel::Describe() {
+  const bool text = front_.codec != nullptr;
+  if (encodes()) {
+    const EncoderStage& encoder = *parts_.decoder->encoder();
+    DescribeEncoderDecoder(front_.vocab, encoder.max_tokens(), granule(), text,
+                           encoder.rules().facts().global_attention, encoder.width(), parts_.info);
+  } else {
+    DescribeGenerator(front_.vocab, front_.max_tokens, granule(), text, parts_.info);
   }
-  absl::StatusOr<std::unique_ptr<GenerationItem>> item = PrepareGeneration(front_, request);
+}
+
+absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& request) const {
+  if (request.task != task()) {
+    return absl::UnimplementedError(absl::StrCat(parts_.info.architecture, " does not do ",
+                                                 std::string(TaskName(request.task)), "; it does ",
+                                                 std::string(TaskName(task()))));
+  }
+  absl::StatusOr<std::unique_ptr<GenerationItem>> item =
+      encodes() ? PrepareSourced(front_, request) : PrepareGeneration(front_, request);
   if (!item.ok()) return item.status();
-  (*item)->SetCost(GenerationCost(parts_.decoder->costs(), **item, granule(), front_.vocab));
+  (*item)->SetCost(GenerationCost(parts_.decoder->costs(), parts_.decoder->encoder(), **item,
+                                  granule(), front_.vocab));
   return std::unique_ptr<Item>(*std::move(item));
 }
 
 absl::StatusOr<Cost> GeneratorModel::EstimateTokens(int tokens) const {
-  if (tokens < 1 || tokens > front_.max_tokens) {
+  const int most = parts_.info.max_tokens;
+  if (tokens < 1 || tokens > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("num_tokens: ", tokens, " is not in [1, ", front_.max_tokens, "]"));
+        absl::StrCat("num_tokens: ", tokens, " is not in [1, ", most, "]"));
   }
   Request request;
-  request.task = Task::kTextGeneration;
+  request.task = task();
   request.tokens.emplace().ids.resize(static_cast<size_t>(tokens));
   const absl::StatusOr<std::unique_ptr<Item>> item = Prepare(request);
   if (!item.ok()) return item.status();
@@ -99,6 +135,10 @@ absl::StatusOr<Cost> GeneratorModel::EstimateTokens(int tokens) const {
 
 absl::StatusOr<std::unique_ptr<Generation>> GeneratorModel::Start(const Item& base) {
   const auto& item = static_cast<const GenerationItem&>(base);
+  if (item.source) {
+    return std::make_unique<TextGeneration>(item, parts_.decoder->encoder()->Open(*item.source),
+                                            *parts_.decoder, parts_.codec.get());
+  }
   if (item.document == nullptr) {
     const bool scores = item.scores_prompt() || item.wants_logits;
     const std::span<const int32_t> known = scores ? std::span<const int32_t>() : item.prompt;
@@ -138,6 +178,23 @@ void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_
   info.outputs.push_back({"num_tokens", TensorType::kInt64, {-1}});
   info.outputs.push_back({"token_logprobs", TensorType::kFp32, {1, -1}});
   info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}, false});
+}
+
+void DescribeEncoderDecoder(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+                            bool global_attention, int width, ModelInfo& info) {
+  DescribeGenerator(vocab, max_tokens, prefill_granule, has_tokenizer, info);
+  info.task = Task::kText2TextGeneration;
+  info.tasks = {Task::kText2TextGeneration};
+  if (global_attention) {
+    info.inputs.push_back({"global_attention_mask", TensorType::kInt64, {-1, -1}});
+  }
+  info.inputs.push_back({"decoder_input_ids", TensorType::kInt64, {1, -1}});
+  std::erase_if(info.outputs, [](const TensorSpec& output) {
+    return output.name == "token_logprobs" || output.name == "logits";
+  });
+  info.outputs.push_back({"scores", TensorType::kFp32, {-1}, false});
+  info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}, false});
+  info.outputs.push_back({"encoder_last_hidden_state", TensorType::kFp32, {1, -1, width}, false});
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeGeneratorModel(GeneratorParts parts) {

@@ -2,6 +2,9 @@
 // what its configuration says; prompts, options, sampling, beams, stopping, text and costs are
 // here.
 //
+// A decoder with an encoder makes a text2text-generation model: a request's text or ids are the
+// document the encoder reads, what is generated is the output alone.
+//
 // Generators are driven by Start and BeginStep. Begin, the way of models that answer in one pass,
 // gives a run whose every item is UNIMPLEMENTED.
 //
@@ -18,6 +21,7 @@
 #include "models/generation/decoder.h"
 #include "models/model.h"
 #include "models/text/text_codec.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 
@@ -28,6 +32,9 @@ struct GeneratorTraits {
   // Put in front of every text (not of token ids) that does not continue a document. Unset: an
   // empty prompt is refused.
   std::optional<int32_t> bos;
+  // With an encoder: what every output begins with; part of it, but never shown. Tokens of a
+  // request's own follow (HuggingFace: decoder_start_token_id, decoder_input_ids).
+  std::vector<int32_t> decoder_start;
   std::vector<int32_t> eos;    // Where `defaults` say nothing: config.json's.
   std::optional<int32_t> pad;  // Fills shorter rows of token ids; unset = the first eos, else 0.
   int default_top_k = 0;       // Of sampling with GenerationDefaults::kHuggingFace.
@@ -39,6 +46,9 @@ struct GeneratorParts {
   ModelInfo info;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<TextCodec> codec;  // Null: token ids only.
+  // Of documents that an encoder reads, with templates and truncation; borrowed, outlives the
+  // model's parts with the decoder or the codec. Null: the codec encodes them.
+  const Tokenizer* tokenizer = nullptr;
   GeneratorTraits traits;
 };
 
@@ -46,6 +56,9 @@ struct GeneratorParts {
 // as it is.
 void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                        ModelInfo& info);
+// The same of one with an encoder; `max_tokens` of a document.
+void DescribeEncoderDecoder(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+                            bool global_attention, int width, ModelInfo& info);
 
 // INVALID_ARGUMENT if the model's own defaults have a bad value.
 absl::StatusOr<std::unique_ptr<Model>> MakeGeneratorModel(GeneratorParts parts);

@@ -64,6 +64,7 @@ absl::Status PromptReader::CheckFields() {
       {"pooling", !request_.pooling.empty()},
       {"normalize", request_.normalize.has_value()},
       {"max_answer_tokens", request_.max_answer_tokens != 0},
+      {"decoder_input_ids", request_.decoder_tokens.has_value()},
   };
   for (const auto& [name, set] : given) {
     if (set) return BadField(name, nothing);
@@ -208,6 +209,7 @@ absl::Status PromptReader::ReadOutputs() {
       return BadField("outputs", "\"logits\" needs max_tokens 0: they are the prompt's");
     }
     item_->wants_logits = true;
+    item_->tensors.push_back(name);
   }
   if (!item_->settings.echo) return absl::OkStatus();
   if (request_.text && truncated_ == 0) {
@@ -226,7 +228,7 @@ SettingsContext ContextOf(const GeneratorFrontEnd& front, int prompt) {
   return {.vocab = front.vocab,
           .prompt = prompt,
           .room = front.max_tokens - prompt,
-          .default_new_tokens = kDefaultNewTokens,
+          .default_new_tokens = front.documents != nullptr ? front.max_tokens : kDefaultNewTokens,
           .default_top_k = front.traits->default_top_k,
           .eos = &front.traits->eos};
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "models/encoder/prepare.h"
 #include "models/generation/decoder.h"
 #include "models/generation/generation_item.h"
 #include "models/generation/generator_model.h"
@@ -19,9 +20,12 @@ struct GeneratorFrontEnd {
   const GeneratorTraits* traits = nullptr;
   int vocab = 0;
   int max_tokens = 0;  // Of document, prompt and what is generated.
+  // With an encoder: what documents are prepared with; max_tokens is the output's, start included.
+  const EncoderFrontEnd* documents = nullptr;
 };
 
-// The item without its cost. INVALID_ARGUMENT "field: value, limit".
+// The item without its cost, of a generator without an encoder. INVALID_ARGUMENT "field: value,
+// limit".
 absl::StatusOr<std::unique_ptr<GenerationItem>> PrepareGeneration(const GeneratorFrontEnd& front,
                                                                   const Request& request);
 

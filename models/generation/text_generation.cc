@@ -1,6 +1,9 @@
 #include "models/generation/text_generation.h"
 
+#include <cstring>
 #include <utility>
+
+#include "models/generation/encoder_stage.h"
 
 namespace longview::models {
 namespace {
@@ -14,15 +17,22 @@ std::vector<int32_t> Context(const GenerationItem& item) {
   return tokens;
 }
 
+// What "encoder" means to processors: of a model without one, the prompt.
+std::span<const int32_t> SourceOf(const GenerationItem& item, std::span<const int32_t> context) {
+  return item.source ? std::span<const int32_t>(item.source->ids) : context;
+}
+
 }  // namespace
 
 TextGeneration::TextGeneration(const GenerationItem& item,
-                               std::unique_ptr<DecoderSequence> sequence, const Decoder& decoder,
+                               std::unique_ptr<DecoderSequence> sequence, Decoder& decoder,
                                const TextCodec* codec)
     : item_(item),
       decoder_(decoder),
       context_tokens_(Context(item)),
-      processors_(item.settings, context_tokens_),
+      encode_seconds_(
+          item.source ? decoder.encoder()->EncodeSeconds(*item.source) / item.source->tokens() : 0),
+      processors_(item.settings, SourceOf(item, context_tokens_)),
       scores_(item, codec, decoder.vocab_size()),
       sequence_(std::move(sequence)),
       read_(sequence_->tokens()),
@@ -35,16 +45,27 @@ TextGeneration::TextGeneration(const GenerationItem& item,
   if (item.settings.echo && !item.scores_prompt()) prompt_ = scores_.TakePiece();
 }
 
+int TextGeneration::left_to_grant() const {
+  if (!item_.source) return unread();
+  return unread() > 0 ? sequence_->unencoded() : 0;
+}
+
+double TextGeneration::PrefillSeconds() const {
+  return item_.source ? encode_seconds_ : decoder_.costs().PrefillSeconds(read_);
+}
+
 Generation::Need TextGeneration::need() const {
   const DecoderCosts& costs = decoder_.costs();
   Need need;
-  need.prefill = unread();
-  need.prefill_seconds = costs.PrefillSeconds(read_);
+  need.prefill = left_to_grant();
+  need.prefill_seconds = PrefillSeconds();
   if (continuation_ == nullptr) return need;
   need.sequences = need.prefill > 0 ? std::max(item_.settings.sequences, item_.settings.beams)
                                     : continuation_->sequences();
   const int64_t position = static_cast<int64_t>(context_tokens_.size()) + continuation_->steps();
-  need.decode_seconds = need.sequences * costs.DecodeSeconds(position);
+  double each = costs.DecodeSeconds(position);
+  if (item_.source) each += decoder_.encoder()->AttendSeconds(item_.source->tokens());
+  need.decode_seconds = need.sequences * each;
   return need;
 }
 
@@ -63,10 +84,14 @@ WantedLogits TextGeneration::WantedOf(int prefill) const {
 void TextGeneration::AddFeeds(int prefill, std::vector<DecoderFeed>& feeds) {
   granted_ = prefill;
   if (prefill == 0) return continuation_->AddFeeds(feeds);
-  feeds.push_back(
-      {sequence_.get(),
-       std::span(context_tokens_).subspan(static_cast<size_t>(read_), static_cast<size_t>(prefill)),
-       DecoderPhase::kPrefill, WantedOf(prefill)});
+  fed_ = prefill;
+  if (item_.source) fed_ = prefill == left_to_grant() ? unread() : 0;
+  DecoderFeed& feed = feeds.emplace_back();
+  feed.sequence = sequence_.get();
+  feed.tokens =
+      std::span(context_tokens_).subspan(static_cast<size_t>(read_), static_cast<size_t>(fed_));
+  feed.wanted = fed_ > 0 ? WantedOf(fed_) : WantedLogits::kNone;
+  if (item_.source) feed.encode = prefill;
 }
 
 void TextGeneration::Absorb(const DecoderStep& step, int first) {
@@ -75,10 +100,11 @@ void TextGeneration::Absorb(const DecoderStep& step, int first) {
 }
 
 void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
-  const WantedLogits wanted = WantedOf(granted_);
-  if (wanted == WantedLogits::kAll) scores_.Add(read_, step.Logits(feed));
-  read_ += granted_;
+  if (fed_ > 0 && WantedOf(fed_) == WantedLogits::kAll) scores_.Add(read_, step.Logits(feed));
+  read_ += fed_;
   if (unread() > 0) return;
+  const std::span<const float> states = sequence_->encoder_states();
+  states_.assign(states.begin(), states.end());
   sequence_->Publish();
   if (item_.scores_prompt()) prompt_ = scores_.TakePiece();
   if (continuation_ == nullptr) {
@@ -107,13 +133,24 @@ std::vector<Piece> TextGeneration::TakePieces() {
   return pieces;
 }
 
+HostTensor TextGeneration::TakeStates() {
+  HostTensor tensor;
+  tensor.name = "encoder_last_hidden_state";
+  tensor.shape = {item_.source->tokens(), decoder_.encoder()->width()};
+  tensor.data.resize(states_.size() * sizeof(float));
+  std::memcpy(tensor.data.data(), states_.data(), tensor.data.size());
+  return tensor;
+}
+
 absl::StatusOr<Answer> TextGeneration::Take() {
   if (!status_.ok()) return status_;
   taken_ = true;
   Answer answer;
   answer.usage = item_.usage();
   answer.usage.cached_tokens = cached_;
-  if (item_.wants_logits) answer.tensors.push_back(scores_.TakeLogits());
+  for (const std::string& name : item_.tensors) {
+    answer.tensors.push_back(name == "logits" ? scores_.TakeLogits() : TakeStates());
+  }
   answer.prompt = std::move(prompt_);
   if (continuation_ != nullptr) {
     answer.usage.output_tokens = continuation_->generated_tokens();

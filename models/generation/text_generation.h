@@ -16,9 +16,10 @@ namespace longview::models {
 class TextGeneration final : public StepMember {
  public:
   // `sequence` has read a beginning of document and prompt, but not all of it, and none of the
-  // prompt if the item scores it. Everything else is borrowed; `codec` may be null.
+  // prompt if the item scores it; with a source, nothing at all. Everything else is borrowed;
+  // `codec` may be null.
   TextGeneration(const GenerationItem& item, std::unique_ptr<DecoderSequence> sequence,
-                 const Decoder& decoder, const TextCodec* codec);
+                 Decoder& decoder, const TextCodec* codec);
 
   Need need() const override;
   bool done() const override;
@@ -31,20 +32,29 @@ class TextGeneration final : public StepMember {
 
  private:
   int unread() const { return static_cast<int>(context_tokens_.size()) - read_; }
+  // What the scheduler grants: tokens of the prompt; with a source, of that. The start of the
+  // output is read with the source's last.
+  int left_to_grant() const;
+  double PrefillSeconds() const;
   WantedLogits WantedOf(int prefill) const;
   void AbsorbPrefill(const DecoderStep& step, int feed);
+  HostTensor TakeStates();
 
   const GenerationItem& item_;
-  const Decoder& decoder_;
+  Decoder& decoder_;
   std::vector<int32_t> context_tokens_;  // Of document and prompt.
+  const double encode_seconds_;          // Per token of the source.
   const LogitsProcessors processors_;
   PromptScores scores_;
   std::unique_ptr<DecoderSequence> sequence_;   // Until the prompt is read.
   std::unique_ptr<Continuation> continuation_;  // Null: nothing is to be generated.
   std::vector<Piece> empty_;                    // The sequences then, once the prompt is read.
   int read_ = 0;
-  int granted_ = 0;  // Of the step at hand.
+  // Of the step at hand.
+  int granted_ = 0;
+  int fed_ = 0;  // Tokens of the prompt.
   const int cached_;
+  std::vector<float> states_;  // Of the encoder, if wanted.
   std::optional<Piece> prompt_;
   bool prompt_taken_ = false, empty_taken_ = false;
   bool taken_ = false;

@@ -42,10 +42,26 @@ class ToyCosts final : public models::DecoderCosts {
 
 }  // namespace
 
+// What forks share.
+struct ToySource {
+  ToySource(models::EncoderSequence read, ToyCounts& alive)
+      : document(std::move(read)), unencoded(document.tokens()), counts(alive) {
+    ++counts.documents;
+    for (const int32_t t : document.wanted) states.push_back(static_cast<float>(document.ids[t]));
+  }
+  ~ToySource() { --counts.documents; }
+
+  const models::EncoderSequence document;
+  int unencoded;
+  std::vector<float> states;  // [tokens, 1], if wanted: the ids.
+  ToyCounts& counts;
+};
+
 class ToySequence final : public models::DecoderSequence {
  public:
-  ToySequence(ToyDecoder& decoder, std::vector<int32_t> tokens)
-      : decoder_(decoder), tokens_(std::move(tokens)) {
+  ToySequence(ToyDecoder& decoder, std::vector<int32_t> tokens,
+              std::shared_ptr<ToySource> source = nullptr)
+      : decoder_(decoder), tokens_(std::move(tokens)), source_(std::move(source)) {
     ++decoder_.counts()->sequences;
   }
   ~ToySequence() override { --decoder_.counts()->sequences; }
@@ -58,7 +74,7 @@ class ToySequence final : public models::DecoderSequence {
   std::unique_ptr<models::DecoderSequence> Fork() const override {
     Require(!broken_, "a sequence of an unfinished step was forked");
     ++decoder_.counts()->forks;
-    return std::make_unique<ToySequence>(decoder_, tokens_);
+    return std::make_unique<ToySequence>(decoder_, tokens_, source_);
   }
 
   void Publish() override {
@@ -70,13 +86,28 @@ class ToySequence final : public models::DecoderSequence {
     }
   }
 
+  int unencoded() const override { return source_ == nullptr ? 0 : source_->unencoded; }
+  std::span<const float> encoder_states() const override {
+    if (source_ == nullptr) return {};
+    return source_->states;
+  }
+
   // From a step's begin to its end.
   void set_broken(bool broken) { broken_ = broken; }
   bool broken() const { return broken_; }
 
   std::vector<float> Read(const DecoderFeed& feed) {
     const bool prefill = feed.phase == DecoderPhase::kPrefill;
-    Require(!feed.tokens.empty(), "an empty feed");
+    Require(!feed.tokens.empty() || feed.encode > 0, "an empty feed");
+    Require(feed.encode >= 0 && feed.encode <= unencoded(), "more than the document has left");
+    Require(feed.encode % decoder_.options_.granule == 0 || feed.encode == unencoded(),
+            "a document read in other than granules");
+    if (feed.encode > 0) {
+      source_->unencoded -= feed.encode;
+      decoder_.counts()->encoded += feed.encode;
+      if (feed.tokens.empty()) return {};
+    }
+    Require(unencoded() == 0, "tokens before the document was read");
     Require(prefill || feed.tokens.size() == 1, "decoding more than one token");
     Require(!prefill || tokens_.size() % decoder_.options_.granule == 0,
             "prefill does not begin with a granule");
@@ -84,11 +115,15 @@ class ToySequence final : public models::DecoderSequence {
             "more tokens than the limit");
     (prefill ? decoder_.counts()->prefilled : decoder_.counts()->decoded) += feed.tokens.size();
     std::vector<float> rows;
+    std::vector<int32_t> seen;
+    if (source_ != nullptr) seen = source_->document.ids;
+    seen.insert(seen.end(), tokens_.begin(), tokens_.end());
     for (size_t i = 0; i < feed.tokens.size(); ++i) {
       tokens_.push_back(feed.tokens[i]);
+      seen.push_back(feed.tokens[i]);
       const bool last = i + 1 == feed.tokens.size();
       if (feed.wanted == WantedLogits::kAll || (feed.wanted == WantedLogits::kLast && last)) {
-        const std::vector<float> row = ToyLogits(tokens_);
+        const std::vector<float> row = ToyLogits(seen);
         rows.insert(rows.end(), row.begin(), row.end());
       }
     }
@@ -98,8 +133,59 @@ class ToySequence final : public models::DecoderSequence {
  private:
   ToyDecoder& decoder_;
   std::vector<int32_t> tokens_;
+  const std::shared_ptr<ToySource> source_;
   bool broken_ = false;
 };
+
+namespace {
+
+// Documents are bytes as they come, with global tokens that mean nothing.
+class ToyEncoder final : public models::EncoderStage, public models::SequenceRules {
+ public:
+  explicit ToyEncoder(ToyDecoder& decoder, const ToyOptions& options)
+      : decoder_(decoder), max_tokens_(options.source_tokens) {
+    facts_.architecture = "ToyForConditionalGeneration";
+    facts_.vocab = kToyVocab;
+    facts_.width = 1;
+    facts_.max_tokens = max_tokens_;
+    facts_.global_attention = true;
+    facts_.head_reads = models::RowsRead::kNone;
+  }
+
+  const models::EncoderFacts& facts() const override { return facts_; }
+  absl::Status Place(const std::string&, models::EncoderSequence&) const override {
+    return absl::OkStatus();
+  }
+  const models::SequenceRules& rules() const override { return *this; }
+  int max_tokens() const override { return max_tokens_; }
+  int width() const override { return 1; }
+  std::unique_ptr<models::DecoderSequence> Open(const models::EncoderSequence& document) override {
+    return std::make_unique<ToySequence>(decoder_, std::vector<int32_t>(),
+                                         std::make_shared<ToySource>(document, *decoder_.counts()));
+  }
+  double DocumentBytes(const models::EncoderSequence& document) const override {
+    return 1000.0 * document.tokens();
+  }
+  double WorkspaceBytes(const models::EncoderSequence& document) const override {
+    return 50.0 * document.tokens();
+  }
+  double EncodeSeconds(const models::EncoderSequence& document) const override {
+    return 1e-5 * document.tokens();
+  }
+  double AttendSeconds(int64_t tokens) const override { return 1e-7 * tokens; }
+
+ private:
+  ToyDecoder& decoder_;
+  const int max_tokens_;
+  models::EncoderFacts facts_;
+};
+
+std::unique_ptr<models::EncoderStage> MakeEncoder(ToyDecoder& decoder, const ToyOptions& options) {
+  if (options.source_tokens == 0) return nullptr;
+  return std::make_unique<ToyEncoder>(decoder, options);
+}
+
+}  // namespace
 
 namespace {
 
@@ -183,7 +269,9 @@ std::string ToyCodec::Bytes(int32_t id) const {
 }
 
 ToyDecoder::ToyDecoder(const ToyOptions& options)
-    : options_(options), costs_(std::make_unique<ToyCosts>()) {}
+    : options_(options),
+      costs_(std::make_unique<ToyCosts>()),
+      encoder_(MakeEncoder(*this, options)) {}
 
 std::unique_ptr<models::DecoderSequence> ToyDecoder::Open(std::span<const int32_t> prompt) {
   std::vector<int32_t> found;

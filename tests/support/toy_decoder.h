@@ -2,6 +2,8 @@
 // tokens, so every sequence can be computed by hand, and its sequences keep the rules of decoder.h
 // with checks instead of memory.
 //
+// With an encoder the document stands in front of everything a sequence reads.
+//
 // A token is a byte; id 256 ends. Not thread-safe.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "models/generation/decoder.h"
+#include "models/generation/encoder_stage.h"
 #include "models/text/text_codec.h"
 
 namespace longview::testing {
@@ -34,6 +37,7 @@ class ToyCodec final : public models::TextCodec {
 struct ToyOptions {
   int max_tokens = 1000;
   int granule = 8;
+  int source_tokens = 0;  // Of a document; 0: no encoder.
 };
 
 // What a test sees of a decoder.
@@ -42,6 +46,8 @@ struct ToyCounts {
   std::atomic<int> forks{0};
   std::atomic<int64_t> prefilled{0};  // Tokens read, each time.
   std::atomic<int64_t> decoded{0};
+  std::atomic<int64_t> encoded{0};  // Tokens of documents.
+  std::atomic<int> documents{0};    // Alive.
   std::atomic<int> steps{0};
   std::atomic<bool> fail{false};  // The next step fails.
 };
@@ -56,6 +62,7 @@ class ToyDecoder final : public models::Decoder {
   const models::DecoderCosts& costs() const override { return *costs_; }
   std::unique_ptr<models::DecoderSequence> Open(std::span<const int32_t> prompt) override;
   std::unique_ptr<models::DecoderStep> Begin(std::span<const models::DecoderFeed> feeds) override;
+  models::EncoderStage* encoder() override { return encoder_.get(); }
 
   const std::shared_ptr<ToyCounts>& counts() const { return counts_; }
 
@@ -67,6 +74,7 @@ class ToyDecoder final : public models::Decoder {
 
   const ToyOptions options_;
   const std::unique_ptr<models::DecoderCosts> costs_;
+  const std::unique_ptr<models::EncoderStage> encoder_;
   const std::shared_ptr<ToyCounts> counts_ = std::make_shared<ToyCounts>();
   std::set<std::vector<int32_t>> published_;  // Beginnings of whole granules.
 };

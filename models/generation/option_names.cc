@@ -1,6 +1,8 @@
 // SetOption of generation.h: every option a client may name, and what its value must look like.
 #include <array>
+
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
 #include <utility>

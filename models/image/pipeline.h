@@ -20,7 +20,7 @@
 #include "models/image/decode.h"
 #include "models/image/raster.h"
 #include "models/image/resize.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

@@ -1,6 +1,8 @@
 // Reading preprocessor_config.json.
 #include <algorithm>
+
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 

@@ -13,7 +13,7 @@
 #include "models/dense/rowwise.h"
 #include "models/encoder/facts.h"
 #include "models/model.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

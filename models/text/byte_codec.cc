@@ -1,6 +1,7 @@
 #include "models/text/byte_codec.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/status/status.h"

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/text/text_codec.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "models/text/tokenizer_directory.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

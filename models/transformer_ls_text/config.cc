@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/span/plan.h"

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "models/config/common_config.h"
 #include "models/encoder/facts.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

@@ -1,6 +1,7 @@
 #include "models/vil/config.h"
 
 #include <climits>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"

@@ -16,7 +16,7 @@
 #include "models/config/common_config.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

@@ -1,0 +1,76 @@
+"""The server under Poisson arrivals beside the same model called in a loop.
+
+  python tests/bench/open_loop.py [--model models/zoo/code-language] [--seconds 20]
+
+Offline: documents one after the other and in batches of 4 in one process (build/bin/model_pipe);
+the better rate counts. Open loop: `longview bench`, arrivals at 0.5, 0.8 and 1.1 times that rate,
+random documents of the same lengths. Prints requests answered per second against the offline rate
+(goal 0.95 at 1.1) and p50 / p99 from the intended start. Client and server share the machine.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import timing
+from pipe import ROOT, Ours
+
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+from server_process import CLIENT, Server  # noqa: E402
+
+LENGTHS = (512, 1024, 2048, 3072, 4096)
+
+
+def offline_rate(arguments):
+    """Requests per second without a server."""
+    generator = random.Random(5)
+    documents = [[generator.randrange(5, 260) for _ in range(n)] for n in LENGTHS]
+    pipe = Ours(arguments.model, "auto", 2)
+    best = 0
+    for size in (1, 4):
+        pipe.run(documents[:size])
+        count = seconds = 0
+        end = time.perf_counter() + arguments.seconds / 2
+        while time.perf_counter() < end:
+            batch = [documents[(count + i) % len(documents)] for i in range(size)]
+            seconds += pipe.run(batch)["seconds"]
+            count += size
+        print(f"offline, {size} at a time: {count / seconds:.2f} requests/s")
+        best = max(best, count / seconds)
+    pipe.close()
+    return best
+
+
+def open_loop(server, arguments, rate):
+    done = subprocess.run(
+        [CLIENT, "bench", f"--server={server.grpc}", f"--rate={rate}", "--json", "--task=classify",
+         f"--duration={arguments.seconds}", "--lengths=" + ",".join(map(str, LENGTHS))],
+        capture_output=True, text=True)
+    report = json.loads(done.stdout)
+    answered = report["statusCodeDistribution"].get("OK", 0)
+    at = {entry["percentage"]: entry["latency"] / 1e6 for entry in report["latencyDistribution"]}
+    return answered / (report["total"] / 1e9), at, report["count"] - answered
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=pathlib.Path, default=ROOT / "models/zoo/code-language")
+    parser.add_argument("--seconds", type=float, default=20)
+    arguments = parser.parse_args()
+    print(timing.machine())
+    print("quiet machine" if timing.wait_for_quiet() else "OTHER LOAD: do not quote these figures")
+    offline = offline_rate(arguments)
+    with Server([arguments.model], "--max_queue_seconds=60") as server:
+        for share in (0.5, 0.8, 1.1):
+            rate, at, refused = open_loop(server, arguments, share * offline)
+            print(f"arrivals at {share:.1f}: {rate:.2f} requests/s, {rate / offline:.3f} of offline, "
+                  f"p50 {at[50]:.1f} ms, p99 {at[99]:.1f} ms, {refused} not answered")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/detection/model.h"
 #include "models/longformer/model.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
@@ -18,7 +19,9 @@ namespace {
 std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kVil = {"ViLForImageClassification"};
   static constexpr std::array<std::string_view, 1> kVilLs = {"ViLLSForImageClassification"};
-  static const std::array<Family, 5> kFamilies = {{
+  static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
+  static const std::array<Family, 6> kFamilies = {{
+      {"detection", kDetectors, DescribeDetector, LoadDetector},
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
       {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},

@@ -63,26 +63,33 @@ ImageSize ImagePipeline::FinalSize(ImageSize given) const {
   return {RoundUp(size.height, size_divisor), RoundUp(size.width, size_divisor)};
 }
 
-PreparedImage ImagePipeline::Run(const Raster& picture) const {
-  PreparedImage out;
-  out.given = {picture.height, picture.width};
-  out.resized = ResizedSize(out.given);
-  const Raster resized = Resized(picture, out.resized.width, out.resized.height, resample);
-  const ImageSize used = crop.value_or(out.resized);
-  const int top = HalfRoundedToEven(out.resized.height - used.height);
-  const int left = HalfRoundedToEven(out.resized.width - used.width);
-  out.pixels.size = FinalSize(out.given);
-  const auto [height, width] = out.pixels.size;
-  out.pixels.values.resize(size_t{3} * height * width);
+Raster ImagePipeline::Resize(const Raster& picture) const {
+  const ImageSize size = ResizedSize({picture.height, picture.width});
+  return Resized(picture, size.width, size.height, resample);
+}
+
+PixelValues ImagePipeline::Normalize(const Raster& resized) const {
+  PixelValues out;
+  const ImageSize used = crop.value_or(ImageSize{resized.height, resized.width});
+  const int top = HalfRoundedToEven(resized.height - used.height);
+  const int left = HalfRoundedToEven(resized.width - used.width);
+  out.size = {RoundUp(used.height, size_divisor), RoundUp(used.width, size_divisor)};
+  const auto [height, width] = out.size;
+  out.values.resize(size_t{3} * height * width);
   for (int c = 0; c < 3; ++c) {
     const std::array<float, 256> levels = Levels(*this, c);
     for (int y = 0; y < used.height; ++y) {
       const uint8_t* from = resized.row(top + y) + 3 * left + c;
-      float* to = out.pixels.values.data() + (size_t{1} * c * height + y) * width;
+      float* to = out.values.data() + (size_t{1} * c * height + y) * width;
       for (int x = 0; x < used.width; ++x) to[x] = levels[from[3 * x]];
     }
   }
   return out;
+}
+
+PreparedImage ImagePipeline::Run(const Raster& picture) const {
+  const Raster resized = Resize(picture);
+  return {Normalize(resized), {picture.height, picture.width}, {resized.height, resized.width}};
 }
 
 absl::StatusOr<PreparedImage> ImagePipeline::Run(ImageBytes bytes,

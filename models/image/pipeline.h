@@ -68,6 +68,9 @@ struct ImagePipeline {
   absl::StatusOr<PreparedImage> Run(ImageBytes bytes, const DecodeLimits& limits) const;
   // The same from a decoded picture that is turned already.
   PreparedImage Run(const Raster& picture) const;
+  // The two halves of it.
+  Raster Resize(const Raster& picture) const;
+  PixelValues Normalize(const Raster& resized) const;
 };
 
 // Reads the parsed preprocessor_config.json. INVALID_ARGUMENT names file, key and value; keys that

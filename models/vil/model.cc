@@ -21,7 +21,10 @@ VisionFacts FactsOf(const VilConfig& config) {
   facts.family = config.family;
   facts.architecture = config.architecture;
   facts.width = config.feature_width();
-  for (size_t s = 0; s < config.stages.size(); ++s) facts.strides.push_back(config.stride(s));
+  for (size_t s = 0; s < config.stages.size(); ++s) {
+    facts.strides.push_back(config.stride(s));
+    facts.channels.push_back(config.stages[s].width);
+  }
   facts.labels = config.labels;
   facts.problem_type = config.problem_type;
   return facts;
@@ -178,9 +181,7 @@ absl::StatusOr<BackboneFacts> DescribeBackbone(const ModelDirectory& directory,
   const absl::StatusOr<double> parameters =
       CheckVilWeights(*config, &place, directory.checkpoint, directory.path);
   if (!parameters.ok()) return parameters.status();
-  BackboneFacts facts{FactsOf(*config), {}, *parameters};
-  for (const VilStage& stage : config->stages) facts.channels.push_back(stage.width);
-  return facts;
+  return BackboneFacts{FactsOf(*config), *parameters};
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ struct BackbonePlace {
 // What a backbone would be, from configuration, names and shapes.
 struct BackboneFacts {
   VisionFacts facts;
-  std::vector<int> channels;  // By stage.
   double parameters = 0;
 };
 

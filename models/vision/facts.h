@@ -13,6 +13,7 @@ struct VisionFacts {
   std::string architecture;         // architectures[0] of config.json.
   int width = 0;                    // Of the feature vector that enters the head.
   std::vector<int> strides;         // Pixels per side of a token, by stage.
+  std::vector<int> channels;        // Of a map, by stage; empty where it cannot be a backbone.
   std::vector<std::string> labels;  // Empty: no head.
   ProblemType problem_type = ProblemType::kSingleLabel;
 };

@@ -11,9 +11,7 @@
 #include "models/vision/run.h"
 
 namespace longview::models {
-namespace {
 
-// Unset without the file.
 absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& directory) {
   const std::string path = directory.path + "/preprocessor_config.json";
   const absl::StatusOr<nlohmann::json> config = ReadJsonFile(path);
@@ -23,6 +21,8 @@ absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& 
   if (!pipeline.ok()) return pipeline.status();
   return *std::move(pipeline);
 }
+
+namespace {
 
 void AddTensors(const VisionFacts& facts, bool takes_images, ModelInfo& info) {
   if (takes_images) info.inputs.push_back({"image", TensorType::kBytes, {-1}});

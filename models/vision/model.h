@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
+#include "models/image/pipeline.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 #include "models/vision/facts.h"
@@ -14,6 +16,9 @@ namespace longview::models {
 // Loads a family's configuration and weights. The directory outlives what is returned.
 using BuildVision = absl::StatusOr<std::unique_ptr<VisionFamily>> (*)(
     const ModelDirectory& directory, Compute compute);
+
+// preprocessor_config.json; unset without the file.
+absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& directory);
 
 // Chooses the compute type, reads preprocessor_config.json, builds the family, makes it a model.
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,

@@ -22,34 +22,10 @@ absl::Status CheckTask(const VisionFacts& facts, Task task) {
       absl::StrCat(facts.architecture, " does no ", std::string(TaskName(task))));
 }
 
-absl::Status CheckText(const Request& request) {
-  if (request.text || request.tokens || request.text_pair || request.question) {
-    return BadImage("text: an image model reads image or pixel_values");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckValues(const PixelInput& pixels) {
-  if (pixels.height < 1 || pixels.width < 1 ||
-      pixels.values.size() != size_t{3} * pixels.height * pixels.width) {
-    return BadImage(absl::StrCat("pixel_values: ", pixels.values.size(), " values are not 3 x ",
-                                 pixels.height, " x ", pixels.width));
-  }
-  for (size_t i = 0; i < pixels.values.size(); ++i) {
-    if (std::isfinite(pixels.values[i])) continue;
-    return BadImage(
-        absl::StrCat("pixel_values[", i, "]: ", pixels.values[i], " is not a finite number"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status FillPixels(const VisionFrontEnd& front, const Request& request, ImageItem& item) {
-  if (request.image.has_value() == request.pixel_values.has_value()) {
-    return BadImage("image: give either image or pixel_values");
-  }
   if (request.pixel_values) {
     const PixelInput& pixels = *request.pixel_values;
-    if (absl::Status status = CheckValues(pixels); !status.ok()) return status;
+    if (absl::Status status = CheckPixelValues(pixels); !status.ok()) return status;
     item.given = {pixels.height, pixels.width};
     item.pixels = {item.given, pixels.values};
     return absl::OkStatus();
@@ -84,6 +60,30 @@ absl::Status FillTensors(const VisionFacts& facts, const Request& request, Image
 
 }  // namespace
 
+absl::Status CheckImageRequest(const Request& request) {
+  if (request.text || request.tokens || request.text_pair || request.question) {
+    return BadImage("text: an image model reads image or pixel_values");
+  }
+  if (request.image.has_value() == request.pixel_values.has_value()) {
+    return BadImage("image: give either image or pixel_values");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPixelValues(const PixelInput& pixels) {
+  if (pixels.height < 1 || pixels.width < 1 ||
+      pixels.values.size() != size_t{3} * pixels.height * pixels.width) {
+    return BadImage(absl::StrCat("pixel_values: ", pixels.values.size(), " values are not 3 x ",
+                                 pixels.height, " x ", pixels.width));
+  }
+  for (size_t i = 0; i < pixels.values.size(); ++i) {
+    if (std::isfinite(pixels.values[i])) continue;
+    return BadImage(
+        absl::StrCat("pixel_values[", i, "]: ", pixels.values[i], " is not a finite number"));
+  }
+  return absl::OkStatus();
+}
+
 std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor) {
   constexpr std::string_view kPrefix = "features.";
   if (!tensor.starts_with(kPrefix)) return std::nullopt;
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd
                                                             const Request& request) {
   const VisionFacts& facts = front.family->facts();
   if (absl::Status status = CheckTask(facts, request.task); !status.ok()) return status;
-  if (absl::Status status = CheckText(request); !status.ok()) return status;
+  if (absl::Status status = CheckImageRequest(request); !status.ok()) return status;
   auto item = std::make_unique<ImageItem>();
   item->task = request.task;
   item->typed = request.typed;

@@ -23,6 +23,10 @@ struct VisionFrontEnd {
 // "features.<stride>" to the stage's index; of stages with equal strides the last.
 std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor);
 
+// The checks that image models of every task share. INVALID_ARGUMENT names the field.
+absl::Status CheckImageRequest(const Request& request);   // An image or pixels, no text.
+absl::Status CheckPixelValues(const PixelInput& pixels);  // [3, H, W] of finite numbers.
+
 // The item without its cost. Thread-safe.
 absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,
                                                             const Request& request);

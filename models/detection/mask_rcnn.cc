@@ -1,0 +1,167 @@
+#include "models/detection/mask_rcnn.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/dense/scratch.h"
+#include "models/detection/proposals.h"
+#include "models/detection/pyramid.h"
+#include "models/detection/regions.h"
+
+namespace longview::models {
+namespace {
+
+struct Buffers {
+  PyramidBuffers pyramid;
+  std::byte* panel = nullptr;  // T [kPanelRows, widest gathered input]
+  float* anchors = nullptr;    // [rows, 5 A]: objectness and deltas.
+  float* regions = nullptr;    // [proposals, 5 K + 1]: logits and deltas.
+  MaskBuffers masks;
+};
+
+Buffers Carve(const DetectorConfig& config, const PyramidLayout& layout, Compute compute,
+              bool masks, Carver& carver) {
+  const MaskRcnnConfig& settings = config.mask_rcnn;
+  const int64_t element = ElementBytes(compute), width = config.width;
+  const int64_t widest_mask = std::max<int64_t>(width, settings.mask_width);
+  const auto take = [&](int64_t count) {
+    return carver.TakeBytes(static_cast<size_t>(count * element));
+  };
+  Buffers b;
+  const MapRows& last = layout.levels[layout.fused - 1];
+  b.pyramid.levels = take(layout.rows * width);
+  b.pyramid.fused = take((last.row0 + last.rows()) * width);
+  b.panel = take(kPanelRows * std::max<int64_t>({9 * width, 9 * widest_mask,
+                                                 width * settings.box_bins * settings.box_bins}));
+  b.anchors = carver.Take<float>(layout.rows * 5 * config.anchors(0));
+  b.regions = carver.Take<float>(int64_t{settings.proposals} * (5 * config.classes() + 1));
+  for (std::byte*& map : b.masks.maps) {
+    map = take(masks ? int64_t{kMaskGroup} * settings.mask_bins * settings.mask_bins * widest_mask
+                     : 0);
+  }
+  return b;
+}
+
+class Run final : public HeadRun {
+ public:
+  Run(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context,
+      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, EncoderTimes* times)
+      : config_(config),
+        weights_(weights.mask_rcnn),
+        input_(input),
+        layout_(std::move(layout)),
+        buffers_(buffers),
+        panels_{context.pool, buffers.panel, times},
+        pyramid_(config, weights.pyramid, layout_, input.maps, buffers.pyramid, panels_),
+        reader_(config, layout_, buffers.pyramid.levels, context.compute) {}
+
+  bool Advance() override;
+  std::vector<FoundBox> Take() override { return std::move(found_); }
+
+ private:
+  enum class Step { kPyramid, kAnchors, kRegions, kMasks };
+
+  void Regions();
+
+  const DetectorConfig& config_;
+  const MaskRcnnWeights& weights_;
+  const HeadInput input_;
+  const PyramidLayout layout_;
+  const Buffers buffers_;
+  const PanelContext panels_;
+  PyramidRun pyramid_;
+  const RegionReader reader_;
+  Step step_ = Step::kPyramid;
+  std::vector<ScoredBox> proposals_;
+  std::vector<FoundBox> found_;
+  size_t masked_ = 0;  // Detections that have their masks.
+};
+
+bool Run::Advance() {
+  switch (step_) {
+    case Step::kPyramid:
+      if (!pyramid_.Advance()) step_ = Step::kAnchors;
+      return true;
+    case Step::kAnchors: {
+      ScoreAnchors(weights_, layout_, buffers_.pyramid.levels, panels_, buffers_.anchors);
+      const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+      proposals_ = ChooseProposals(config_, layout_, buffers_.anchors, input_.size);
+      step_ = Step::kRegions;
+      return true;
+    }
+    case Step::kRegions:
+      Regions();
+      step_ = Step::kMasks;
+      return input_.masks && !found_.empty();
+    case Step::kMasks: {
+      const size_t count = std::min<size_t>(kMaskGroup, found_.size() - masked_);
+      FillMasks(config_.mask_rcnn, weights_, reader_, buffers_.masks, panels_,
+                std::span(found_).subspan(masked_, count));
+      masked_ += count;
+      return masked_ < found_.size();
+    }
+  }
+  return false;
+}
+
+void Run::Regions() {
+  ScoreRegions(weights_, reader_, config_.mask_rcnn.box_bins, proposals_, panels_,
+               buffers_.regions);
+  const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+  for (const ScoredBox& kept : ChooseDetections(config_, proposals_, buffers_.regions, input_)) {
+    found_.push_back({kept.box, kept.score, kept.group, {}});
+  }
+}
+
+class Head final : public DetectorHead {
+ public:
+  Head(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context)
+      : config_(config), weights_(weights), context_(context) {}
+
+  size_t ScratchBytes(ImageSize padded, int, bool masks) const override {
+    Carver carver(nullptr);
+    Carve(config_, LayOutPyramid(config_, padded), context_.compute, masks, carver);
+    return carver.used();
+  }
+
+  std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
+                                 EncoderTimes* times) const override {
+    PyramidLayout layout = LayOutPyramid(config_, input.padded);
+    Carver carver(scratch);
+    const Buffers buffers = Carve(config_, layout, context_.compute, input.masks, carver);
+    return std::make_unique<Run>(config_, weights_, context_, input, std::move(layout), buffers,
+                                 times);
+  }
+
+  // As many proposals and detections as there can be.
+  EncoderWork WorkOf(ImageSize padded, int detections, bool masks) const override {
+    const MaskRcnnConfig& settings = config_.mask_rcnn;
+    const PyramidLayout layout = LayOutPyramid(config_, padded);
+    const MaskRcnnWeights& head = weights_.mask_rcnn;
+    EncoderWork work = PyramidWork(config_, weights_.pyramid, layout);
+    work += LinearWork(head.proposal_conv->layer, layout.rows);
+    work += LinearWork(*head.proposals, layout.rows);
+    for (const DenseLayer& layer : head.box_layers) work += LinearWork(layer, settings.proposals);
+    work += LinearWork(*head.box_outputs, settings.proposals);
+    if (!masks) return work;
+    const int64_t rows = int64_t{detections} * settings.mask_bins * settings.mask_bins;
+    for (const Convolution& conv : head.mask_convs) work += LinearWork(conv.layer, rows);
+    work += LinearWork(*head.mask_up, rows);
+    return work;
+  }
+
+ private:
+  const DetectorConfig& config_;
+  const DetectorWeights& weights_;
+  const HeadContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<DetectorHead> MakeMaskRcnnHead(const DetectorConfig& config,
+                                               const DetectorWeights& weights,
+                                               const HeadContext& context) {
+  return std::make_unique<Head>(config, weights, context);
+}
+
+}  // namespace longview::models

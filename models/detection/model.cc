@@ -1,0 +1,245 @@
+#include "models/detection/model.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/config/json_reader.h"
+#include "models/dense/compute_choice.h"
+#include "models/detection/config.h"
+#include "models/detection/mask_rcnn.h"
+#include "models/detection/prepare.h"
+#include "models/detection/retinanet.h"
+#include "models/detection/run.h"
+#include "models/detection/weights.h"
+#include "models/parallel.h"
+#include "models/vil/model.h"
+#include "models/vision/backbone.h"
+#include "models/vision/model.h"
+
+namespace longview::models {
+namespace {
+
+// The backbones there are, by the "backbone" key, else by model_type.
+absl::StatusOr<BackboneBuilder> FindBackbone(const ModelDirectory& directory) {
+  const std::array<BackboneBuilder, 2> known = {VilBackbone(), VilLsBackbone()};
+  JsonReader reader(directory.config, directory.config_path);
+  const std::string name = reader.StringOr("backbone", directory.common.model_type);
+  if (!reader.status().ok()) return reader.status();
+  std::string names;
+  for (const BackboneBuilder& builder : known) {
+    if (builder.name == name) return builder;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(builder.name));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(directory.config_path, ": \"backbone\": \"",
+                                                 name.substr(0, 64),
+                                                 "\" is not served; served are ", names));
+}
+
+absl::StatusOr<DetectorConfig> ReadConfig(const ModelDirectory& directory,
+                                          const VisionFacts& backbone) {
+  JsonReader reader(directory.config, directory.config_path);
+  if (!reader.Has("num_labels") && !reader.Has("id2label")) {
+    reader.Refuse("num_labels", "the number of classes");
+    return reader.status();
+  }
+  return ParseDetectorConfig(directory.config, directory.common, directory.serving, backbone,
+                             directory.config_path);
+}
+
+// The pipeline with what detection needs of it: no cropping, sides that every map divides.
+absl::StatusOr<std::optional<ImagePipeline>> ReadDetectorPipeline(const ModelDirectory& directory,
+                                                                  int divisor) {
+  absl::StatusOr<std::optional<ImagePipeline>> pipeline = ReadPipeline(directory);
+  if (!pipeline.ok() || !pipeline->has_value()) return pipeline;
+  const std::string file = directory.path + "/preprocessor_config.json: ";
+  if ((*pipeline)->crop) {
+    return absl::InvalidArgumentError(file + "do_center_crop: a detector sees whole pictures");
+  }
+  if ((*pipeline)->size_divisor % divisor != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, "size_divisor: ", (*pipeline)->size_divisor, " is not a multiple of ",
+                     divisor, ", the stride of the coarsest map"));
+  }
+  return pipeline;
+}
+
+std::vector<int> ChannelsOf(const DetectorConfig& config, const std::vector<int>& by_stage) {
+  std::vector<int> channels;
+  for (const int stage : config.stages) channels.push_back(by_stage[stage]);
+  return channels;
+}
+
+void AddTensors(const DetectorConfig& config, const VisionFacts& backbone, bool takes_images,
+                ModelInfo& info) {
+  if (takes_images) info.inputs.push_back({"image", TensorType::kBytes, {1}});
+  info.inputs.push_back({"pixel_values", TensorType::kFp32, {1, 3, -1, -1}});
+  info.outputs.push_back({"boxes", TensorType::kFp32, {-1, 4}});
+  info.outputs.push_back({"scores", TensorType::kFp32, {-1}});
+  info.outputs.push_back({"labels", TensorType::kInt64, {-1}});
+  info.outputs.push_back({"label_names", TensorType::kBytes, {-1}});
+  if (config.has_masks()) info.outputs.push_back({"masks", TensorType::kBytes, {-1}, false});
+  for (const int stride : backbone.strides) {
+    info.outputs.push_back(
+        {absl::StrCat("features.", stride), TensorType::kFp32, {1, -1, -1, -1}, false});
+  }
+}
+
+ModelInfo MakeInfo(const DetectorConfig& config, const VisionFacts& backbone, bool takes_images,
+                   double parameters) {
+  ModelInfo info;
+  info.family = backbone.family;
+  info.architecture = config.architecture;
+  info.task = Task::kObjectDetection;
+  info.tasks = {Task::kObjectDetection, Task::kImageFeatures};
+  info.labels = config.labels;
+  info.device = "cpu";
+  info.parameters = parameters;
+  AddTensors(config, backbone, takes_images, info);
+  return info;
+}
+
+class DetectorModel final : public Model {
+ public:
+  DetectorModel(std::unique_ptr<ModelDirectory> directory, std::unique_ptr<VisionFamily> backbone,
+                DetectorConfig config, DetectorWeights weights, int64_t max_pixels,
+                std::optional<ImagePipeline> pipeline)
+      : directory_(std::move(directory)),
+        backbone_(std::move(backbone)),
+        config_(std::move(config)),
+        weights_(std::move(weights)) {
+    const HeadContext context = {backbone_->compute(), &pool_};
+    head_ = config_.kind == DetectorConfig::Kind::kRetinaNet
+                ? MakeRetinaNetHead(config_, weights_, context)
+                : MakeMaskRcnnHead(config_, weights_, context);
+    front_ = {backbone_.get(), &config_, std::move(pipeline), config_.strides.back(), {max_pixels}};
+    parts_ = {backbone_.get(), head_.get(), &config_,
+              front_.pipeline ? &*front_.pipeline : nullptr};
+    info_ = MakeInfo(config_, backbone_->facts(), front_.pipeline.has_value(),
+                     backbone_->parameters() + weights_.parameters);
+    info_.dtype = backbone_->compute() == Compute::kFp32 ? "fp32" : "bf16";
+    info_.memory_bytes = backbone_->memory_bytes() + weights_.memory_bytes;
+    info_.max_pixels = max_pixels;
+  }
+
+  const ModelInfo& info() const override { return info_; }
+  void AddNotes(std::vector<std::string> notes) { info_.notes = std::move(notes); }
+
+  absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
+    absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
+    if (!item.ok()) return item.status();
+    Cost cost;
+    cost.seconds = rates_.Seconds(DetectionWork(parts_, **item));
+    cost.workspace_bytes = DetectionBytes(parts_, **item);
+    (*item)->SetCost(cost);
+    return std::unique_ptr<Item>(*std::move(item));
+  }
+
+  absl::StatusOr<Cost> EstimateTokens(int) const override {
+    return absl::InvalidArgumentError("num_tokens: an image model is asked by width and height");
+  }
+
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
+    return std::make_unique<DetectionRun>(parts_, items, scratch_);
+  }
+
+  absl::Status WarmUp() override;
+
+ private:
+  const std::unique_ptr<const ModelDirectory> directory_;
+  const std::unique_ptr<const VisionFamily> backbone_;
+  const DetectorConfig config_;
+  const DetectorWeights weights_;
+  const TorchParallelFor pool_;
+  std::unique_ptr<DetectorHead> head_;
+  DetectionFrontEnd front_;
+  DetectorParts parts_;
+  ModelInfo info_;
+  EncoderRates rates_;
+  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
+};
+
+// The first run pays for code generation; rates are those of the last. A picture of half the usual
+// side has the rates of a whole one.
+absl::Status DetectorModel::WarmUp() {
+  if (!directory_->serving.warmup) return absl::OkStatus();
+  constexpr int kSide = 384;
+  const ImageSize usual = backbone_->typical_size();
+  Request request;
+  request.task = Task::kObjectDetection;
+  PixelInput& pixels = request.pixel_values.emplace();
+  pixels.height = std::min(kSide, usual.height);
+  pixels.width = std::min(kSide, usual.width);
+  pixels.values.assign(size_t{3} * pixels.height * pixels.width, 0.5f);
+  const absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
+  if (!item.ok()) return item.status();
+  const EncoderWork work = DetectionWork(parts_, **item);
+  constexpr int kRuns = 2;
+  for (int i = 0; i < kRuns; ++i) {
+    DetectionTimes times;
+    const Item* const items[] = {item->get()};
+    const auto start = std::chrono::steady_clock::now();
+    DetectionRun run(parts_, items, scratch_, &times);
+    while (run.Advance()) {
+    }
+    if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    rates_.linear_seconds = times.parts.linears / work.linear;
+    rates_.attention_seconds = times.parts.attention / std::max(work.attention, 1.0);
+    rates_.row_seconds = times.parts.rest / work.rows;
+    rates_.fixed_seconds = 0;
+    rates_.fixed_seconds = std::max(5e-5, seconds - rates_.Seconds(work));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
+  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
+  if (!builder.ok()) return builder.status();
+  const absl::StatusOr<BackboneFacts> backbone =
+      builder->describe(directory, DetectorBackbonePlace());
+  if (!backbone.ok()) return backbone.status();
+  const absl::StatusOr<DetectorConfig> config = ReadConfig(directory, backbone->facts);
+  if (!config.ok()) return config.status();
+  const auto pipeline = ReadDetectorPipeline(directory, config->strides.back());
+  if (!pipeline.ok()) return pipeline.status();
+  const absl::StatusOr<double> parameters = CheckDetectorWeights(
+      *config, ChannelsOf(*config, backbone->facts.channels), directory.checkpoint, directory.path);
+  if (!parameters.ok()) return parameters.status();
+  return MakeInfo(*config, backbone->facts, pipeline->has_value(),
+                  backbone->parameters + *parameters);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
+                                                    const LoadOptions& options) {
+  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(*kept);
+  if (!builder.ok()) return builder.status();
+  absl::StatusOr<std::unique_ptr<VisionFamily>> backbone =
+      builder->build(*kept, DetectorBackbonePlace(), choice->compute);
+  if (!backbone.ok()) return backbone.status();
+  absl::StatusOr<DetectorConfig> config = ReadConfig(*kept, (*backbone)->facts());
+  if (!config.ok()) return config.status();
+  auto pipeline = ReadDetectorPipeline(*kept, config->strides.back());
+  if (!pipeline.ok()) return pipeline.status();
+  absl::StatusOr<DetectorWeights> weights =
+      LoadDetectorWeights(*config, ChannelsOf(*config, (*backbone)->facts().channels),
+                          kept->checkpoint, kept->path, choice->compute);
+  if (!weights.ok()) return weights.status();
+  auto model = std::make_unique<DetectorModel>(std::move(kept), *std::move(backbone),
+                                               *std::move(config), *std::move(weights),
+                                               options.max_image_pixels, *std::move(pipeline));
+  model->AddNotes(std::move(choice->notes));
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+}  // namespace longview::models

@@ -1,0 +1,147 @@
+#include "models/detection/prepare.h"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/vision/prepare.h"
+
+namespace longview::models {
+namespace {
+
+absl::Status CheckTask(const DetectorConfig& config, Task task) {
+  if (task == Task::kObjectDetection || task == Task::kImageFeatures) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(config.architecture, " does no ", std::string(TaskName(task))));
+}
+
+absl::Status FillSettings(const DetectorConfig& config, const Request& request,
+                          DetectionItem& item) {
+  item.score_threshold = request.score_threshold.value_or(config.score_threshold);
+  if (!(item.score_threshold >= 0 && item.score_threshold <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("score_threshold: ", item.score_threshold, " is not in [0, 1]"));
+  }
+  item.detections = request.max_detections == 0 ? config.detections : request.max_detections;
+  if (request.max_detections != 0 && (item.detections < 1 || item.detections > kMostDetections)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_detections: ", item.detections, " is not in [1, ", kMostDetections, "]"));
+  }
+  item.masks = request.masks;
+  if (item.masks && !config.has_masks()) {
+    return absl::InvalidArgumentError("masks: the model finds boxes only");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillTensors(const VisionFacts& facts, const Request& request, DetectionItem& item) {
+  for (const std::string& name : request.tensors) {
+    const std::optional<int> stage = StageOfTensor(facts, name);
+    if (!stage) {
+      return absl::InvalidArgumentError(absl::StrCat("tensors: \"", name.substr(0, 64),
+                                                     "\" is not an output of ",
+                                                     std::string(TaskName(request.task))));
+    }
+    item.stages.push_back(*stage);
+  }
+  std::sort(item.stages.begin(), item.stages.end());
+  item.stages.erase(std::unique(item.stages.begin(), item.stages.end()), item.stages.end());
+  if (!item.tensors.empty() && request.tiles) {
+    return absl::InvalidArgumentError("tile: maps of a picture in tiles are not answered");
+  }
+  return absl::OkStatus();
+}
+
+int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
+
+// Zeros, which are the mean colour, at the right and the bottom.
+DetectionPiece PieceOf(const PixelInput& pixels, int divisor) {
+  DetectionPiece piece;
+  piece.size = {pixels.height, pixels.width};
+  piece.tile.size = piece.size;
+  piece.padded = {RoundUp(pixels.height, divisor), RoundUp(pixels.width, divisor)};
+  piece.values.size = piece.padded;
+  piece.values.values.resize(size_t{3} * piece.padded.height * piece.padded.width);
+  for (int row = 0; row < 3 * pixels.height; ++row) {
+    const int channel = row / pixels.height, y = row % pixels.height;
+    const int64_t to = (int64_t{channel} * piece.padded.height + y) * piece.padded.width;
+    std::memcpy(piece.values.values.data() + to, pixels.values.data() + int64_t{row} * pixels.width,
+                sizeof(float) * pixels.width);
+  }
+  return piece;
+}
+
+Raster Part(const Raster& picture, const Tile& tile) {
+  Raster part(tile.size.width, tile.size.height);
+  for (int y = 0; y < tile.size.height; ++y) {
+    std::memcpy(part.row(y), picture.row(tile.y + y) + size_t{3} * tile.x,
+                size_t{3} * tile.size.width);
+  }
+  return part;
+}
+
+absl::Status FillFromPicture(const DetectionFrontEnd& front, const Request& request,
+                             DetectionItem& item) {
+  if (!front.pipeline) {
+    return absl::InvalidArgumentError(
+        "image: the model directory has no preprocessor_config.json; send pixel_values");
+  }
+  const ImageBytes bytes(reinterpret_cast<const uint8_t*>(request.image->data()),
+                         request.image->size());
+  const absl::StatusOr<Raster> picture = DecodeImage(bytes, front.limits, front.pipeline->rotate);
+  if (!picture.ok()) return picture.status();
+  item.given = {picture->height, picture->width};
+  std::vector<Tile> tiles = {{0, 0, item.given}};
+  if (request.tiles) {
+    absl::StatusOr<std::vector<Tile>> plan = PlanTiles(item.given, *request.tiles);
+    if (!plan.ok()) return plan.status();
+    tiles = *std::move(plan);
+  }
+  for (const Tile& tile : tiles) {
+    DetectionPiece& piece = item.pieces.emplace_back();
+    piece.tile = tile;
+    piece.resized = front.pipeline->Resize(tiles.size() == 1 ? *picture : Part(*picture, tile));
+    piece.size = {piece.resized.height, piece.resized.width};
+    piece.padded = front.pipeline->FinalSize(tile.size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillPieces(const DetectionFrontEnd& front, const Request& request,
+                        DetectionItem& item) {
+  if (request.image) return FillFromPicture(front, request, item);
+  const PixelInput& pixels = *request.pixel_values;
+  if (request.tiles) return absl::InvalidArgumentError("tile: goes with image, not pixel_values");
+  if (absl::Status status = CheckPixelValues(pixels); !status.ok()) return status;
+  item.given = {pixels.height, pixels.width};
+  item.pieces.push_back(PieceOf(pixels, front.divisor));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DetectionItem>> PrepareDetection(const DetectionFrontEnd& front,
+                                                                const Request& request) {
+  const DetectorConfig& config = *front.config;
+  if (absl::Status status = CheckTask(config, request.task); !status.ok()) return status;
+  if (absl::Status status = CheckImageRequest(request); !status.ok()) return status;
+  auto item = std::make_unique<DetectionItem>();
+  item->tensors = request.tensors;
+  item->detects = request.task == Task::kObjectDetection && request.typed;
+  if (absl::Status status = FillSettings(config, request, *item); !status.ok()) return status;
+  if (absl::Status status = FillTensors(front.backbone->facts(), request, *item); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = FillPieces(front, request, *item); !status.ok()) return status;
+  for (const DetectionPiece& piece : item->pieces) {
+    if (absl::Status status = front.backbone->CheckSize(piece.padded); !status.ok()) return status;
+  }
+  ItemUsage usage;
+  usage.width = item->given.width;
+  usage.height = item->given.height;
+  item->SetUsage(usage);
+  return item;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,238 @@
+#include "models/detection/retinanet.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "models/dense/scratch.h"
+#include "models/detection/anchors.h"
+#include "models/detection/candidates.h"
+#include "models/detection/pyramid.h"
+
+namespace longview::models {
+namespace {
+
+struct Buffers {
+  PyramidBuffers pyramid;
+  std::byte* panel = nullptr;  // T [kPanelRows, widest gathered input]
+  std::byte* tower[2] = {};    // T [rows, width]; the first doubles as the pyramid's m.
+  float* deltas = nullptr;     // [rows, 4 A]
+  float* scores = nullptr;     // [kPanelRows, A K], logits of a panel.
+};
+
+Buffers Carve(const DetectorConfig& config, const PyramidLayout& layout, int top_channels,
+              Compute compute, Carver& carver) {
+  const int64_t element = ElementBytes(compute), width = config.width;
+  const int64_t anchors = config.anchors(0);
+  const auto take = [&](int64_t count) {
+    return carver.TakeBytes(static_cast<size_t>(count * element));
+  };
+  Buffers b;
+  b.pyramid.levels = take(layout.rows * width);
+  b.tower[0] = b.pyramid.fused = take(layout.rows * width);
+  b.tower[1] = take(layout.rows * width);
+  b.pyramid.top = take(layout.levels[layout.fused - 1].rows() * top_channels);
+  b.panel = take(kPanelRows * 9 * std::max<int64_t>(width, top_channels));
+  b.deltas = carver.Take<float>(layout.rows * 4 * anchors);
+  b.scores = carver.Take<float>(kPanelRows * anchors * config.classes());
+  return b;
+}
+
+// Logits above it have a sigmoid above `threshold`, but for rounding: a little lower.
+float LogitFloor(float threshold) {
+  if (threshold <= 0) return -std::numeric_limits<float>::infinity();
+  if (threshold >= 1) return std::numeric_limits<float>::infinity();
+  return static_cast<float>(std::log(threshold / (1.0 - threshold)) - 1e-3);
+}
+
+float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+class Run final : public HeadRun {
+ public:
+  Run(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context,
+      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, EncoderTimes* times)
+      : config_(config),
+        weights_(weights.retinanet),
+        kernels_(ChooseRowKernels(context.compute)),
+        row_bytes_(config.width * ElementBytes(context.compute)),
+        input_(input),
+        layout_(std::move(layout)),
+        buffers_(buffers),
+        panels_{context.pool, buffers.panel, times},
+        pyramid_(config, weights.pyramid, layout_, input.maps, buffers.pyramid, panels_) {}
+
+  bool Advance() override;
+  std::vector<FoundBox> Take() override { return std::move(found_); }
+
+ private:
+  // Convolution `i` of a tower, between the two buffers; the first reads the pyramid.
+  void Tower(const std::vector<Convolution>& tower, int i);
+  const std::byte* TowerEnd() const { return buffers_.tower[(config_.retinanet.convs - 1) % 2]; }
+  void Deltas();
+  void Scores();
+  void Choose();
+
+  const DetectorConfig& config_;
+  const RetinaNetWeights& weights_;
+  const RowKernels& kernels_;
+  const int64_t row_bytes_;
+  const HeadInput input_;
+  const PyramidLayout layout_;
+  const Buffers buffers_;
+  const PanelContext panels_;
+  PyramidRun pyramid_;
+  bool pyramid_done_ = false;
+  int step_ = 0;
+  std::vector<TopLogits> best_;  // By level.
+  std::vector<FoundBox> found_;
+};
+
+bool Run::Advance() {
+  if (!pyramid_done_) {
+    pyramid_done_ = !pyramid_.Advance();
+    return true;
+  }
+  const int convs = config_.retinanet.convs, step = step_++;
+  if (step < convs) {
+    Tower(weights_.box_tower, step);
+  } else if (step == convs) {
+    Deltas();
+  } else if (step <= 2 * convs) {
+    Tower(weights_.class_tower, step - convs - 1);
+  } else {
+    Scores();
+    Choose();
+  }
+  return step <= 2 * convs;
+}
+
+void Run::Tower(const std::vector<Convolution>& tower, int i) {
+  const Convolution& conv = tower[i];
+  const std::byte* from = i == 0 ? buffers_.pyramid.levels : buffers_.tower[(i - 1) % 2];
+  std::byte* to = buffers_.tower[i % 2];
+  const std::vector<float> zeros(config_.width);
+  Convolve(conv, from, layout_.levels, layout_.levels, panels_, [&](int64_t row, std::byte* y) {
+    kernels_.bias_act(y, conv.layer.bias.data(), config_.width, Activation::kRelu);
+    kernels_.bias_copy(y, zeros.data(), config_.width, to + row * row_bytes_);
+  });
+}
+
+void Run::Deltas() {
+  const Convolution& conv = *weights_.boxes;
+  Convolve(conv, TowerEnd(), layout_.levels, layout_.levels, panels_,
+           [&](int64_t row, const std::byte* y) {
+             const int64_t out = conv.layer.out();
+             kernels_.bias_widen(y, conv.layer.bias.data(), out, buffers_.deltas + row * out);
+           });
+}
+
+// A panel's logits, then the candidates among them, in the order of rows.
+void Run::Scores() {
+  const Convolution& conv = *weights_.classes;
+  const int64_t out = conv.layer.out();
+  const int64_t out_bytes = out * ElementBytes(conv.layer.linear.compute());
+  const size_t limit = static_cast<size_t>(config_.retinanet.candidates);
+  best_.assign(layout_.levels.size(), TopLogits(limit, LogitFloor(input_.score_threshold)));
+  size_t level = 0;
+  const auto gather = [&](int64_t row, std::byte* to) {
+    size_t m = 0;
+    for (; row >= layout_.levels[m].rows(); ++m) row -= layout_.levels[m].rows();
+    const MapRows& map = layout_.levels[m];
+    GatherTaps(conv, TowerEnd(), map, static_cast<int>(row / map.width),
+               static_cast<int>(row % map.width), to);
+  };
+  const auto use = [&](int64_t first, int64_t count, int, const std::byte* y) {
+    panels_.Each(count, [&](long i) {
+      kernels_.bias_widen(y + i * out_bytes, conv.layer.bias.data(), out,
+                          buffers_.scores + i * out);
+    });
+    const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+    for (int64_t i = 0; i < count; ++i) {
+      while (first + i >= layout_.levels[level].row0 + layout_.levels[level].rows()) ++level;
+      const int64_t row = first + i - layout_.levels[level].row0;
+      best_[level].Offer(buffers_.scores + i * out, out, row * out);
+    }
+  };
+  ForEachGatheredPanel(conv.layer, conv.layer.linear.sizes(), layout_.rows, panels_, gather, use);
+}
+
+// Boxes are not clipped before suppression.
+void Run::Choose() {
+  const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+  const int classes = config_.classes();
+  std::vector<ScoredBox> candidates;
+  for (size_t level = 0; level < layout_.levels.size(); ++level) {
+    const MapRows& map = layout_.levels[level];
+    const AnchorGrid grid(CellAnchors(config_.anchor_sizes[level], config_.anchor_ratios[level]),
+                          config_.stride(level), config_.anchor_offset);
+    for (const TopLogits::Entry& entry : best_[level].Take()) {
+      const float score = Sigmoid(entry.logit);
+      if (!(score > input_.score_threshold)) continue;
+      const int64_t anchor_index = entry.index / classes;
+      const int64_t row = anchor_index / grid.count();
+      const int anchor = static_cast<int>(anchor_index % grid.count());
+      const float* deltas = buffers_.deltas + (map.row0 * grid.count() + anchor_index) * 4;
+      const Box reference =
+          grid.At(static_cast<int>(row / map.width), static_cast<int>(row % map.width), anchor);
+      const Box box = DecodeBox(reference, deltas, config_.retinanet.weights);
+      if (!IsFinite(box)) continue;
+      candidates.push_back({box, score, static_cast<int>(entry.index % classes), 0});
+    }
+  }
+  for (const ScoredBox& kept :
+       KeepBest(std::move(candidates), config_.overlap, static_cast<size_t>(input_.detections))) {
+    found_.push_back({kept.box, kept.score, kept.group, {}});
+  }
+}
+
+class Head final : public DetectorHead {
+ public:
+  Head(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context)
+      : config_(config), weights_(weights), context_(context) {}
+
+  size_t ScratchBytes(ImageSize padded, int, bool) const override {
+    Carver carver(nullptr);
+    Carve(config_, LayOutPyramid(config_, padded), TopChannels(), context_.compute, carver);
+    return carver.used();
+  }
+
+  std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
+                                 EncoderTimes* times) const override {
+    PyramidLayout layout = LayOutPyramid(config_, input.padded);
+    Carver carver(scratch);
+    const Buffers buffers = Carve(config_, layout, TopChannels(), context_.compute, carver);
+    return std::make_unique<Run>(config_, weights_, context_, input, std::move(layout), buffers,
+                                 times);
+  }
+
+  EncoderWork WorkOf(ImageSize padded, int, bool) const override {
+    const PyramidLayout layout = LayOutPyramid(config_, padded);
+    EncoderWork work = PyramidWork(config_, weights_.pyramid, layout);
+    const RetinaNetWeights& head = weights_.retinanet;
+    for (const auto* tower : {&head.class_tower, &head.box_tower}) {
+      for (const Convolution& conv : *tower) work += LinearWork(conv.layer, layout.rows);
+    }
+    work += LinearWork(head.classes->layer, layout.rows);
+    work += LinearWork(head.boxes->layer, layout.rows);
+    return work;
+  }
+
+ private:
+  int TopChannels() const { return static_cast<int>(weights_.pyramid.further[0].channels()); }
+
+  const DetectorConfig& config_;
+  const DetectorWeights& weights_;
+  const HeadContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<DetectorHead> MakeRetinaNetHead(const DetectorConfig& config,
+                                                const DetectorWeights& weights,
+                                                const HeadContext& context) {
+  return std::make_unique<Head>(config, weights, context);
+}
+
+}  // namespace longview::models

@@ -1,0 +1,86 @@
+// Prepared pictures on their way through a detector, one after the other: a picture fills every
+// panel by itself, so sharing a pass would win nothing, and its answer depends on nobody else.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "models/dense/scratch_keeper.h"
+#include "models/detection/config.h"
+#include "models/detection/head.h"
+#include "models/detection/item.h"
+#include "models/image/pipeline.h"
+#include "models/model.h"
+#include "models/vision/family.h"
+
+namespace longview::models {
+
+// What every run of one model shares. Borrowed, immutable.
+struct DetectorParts {
+  const VisionFamily* backbone = nullptr;
+  const DetectorHead* head = nullptr;
+  const DetectorConfig* config = nullptr;
+  const ImagePipeline* pipeline = nullptr;  // Null: pixel values only.
+};
+
+// Seconds by part, for benchmarks; `parts` are of the backbone and the head.
+struct DetectionTimes {
+  EncoderTimes parts;
+  double prepare = 0;   // Normalising.
+  double backbone = 0;  // With its maps.
+  double head = 0;      // Pyramid, towers, regions, masks, choosing among candidates.
+  double finish = 0;    // Back to the given picture: clipping, tiles, masks as runs.
+};
+
+// Used by one executor thread. Failures of LibTorch surface in Take.
+class DetectionRun final : public Run {
+ public:
+  // Borrowed arguments outlive the run; `times` may be null.
+  DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
+               ScratchKeeper& scratch, DetectionTimes* times = nullptr);
+
+  bool Advance() override;
+  void Drop(int i) override { dropped_[i] = true; }
+  absl::StatusOr<Answer> Take(int i) override;
+
+ private:
+  const DetectionItem& item() const { return *items_[current_]; }
+  const DetectionPiece& piece() const { return item().pieces[piece_]; }
+  bool Step();
+  void BeginPiece();
+  void EndBackbone();
+  void BeginHead();
+  void EndPiece();
+  void EndItem();
+  void KeepTensors();
+
+  const DetectorParts parts_;
+  ScratchKeeper& scratch_;
+  DetectionTimes* const times_;
+  std::vector<const DetectionItem*> items_;
+  std::vector<bool> dropped_;
+  std::vector<Answer> answers_;
+  absl::Status status_;
+
+  // Where the work stands.
+  size_t current_ = 0;
+  size_t piece_ = 0;
+  PixelValues values_;
+  std::unique_ptr<VisionBatch> batch_;
+  std::vector<int> stages_;       // Whose maps the batch gives.
+  std::vector<FeatureMap> maps_;  // In that order.
+  std::unique_ptr<ScratchLoan> loan_;
+  std::unique_ptr<HeadRun> head_;
+  std::vector<FeatureMap> head_maps_;
+  std::vector<TileDetection> found_;  // Of all pieces so far.
+};
+
+// Exact bytes that one item uses at its largest piece: pixels, maps, scratch.
+double DetectionBytes(const DetectorParts& parts, const DetectionItem& item);
+
+// What the item costs.
+EncoderWork DetectionWork(const DetectorParts& parts, const DetectionItem& item);
+
+}  // namespace longview::models

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "nlohmann/json.hpp"
 
 namespace longview::models {
 namespace {

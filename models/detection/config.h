@@ -11,7 +11,7 @@
 #include "models/config/common_config.h"
 #include "models/config/serving_config.h"
 #include "models/vision/facts.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 

@@ -45,13 +45,14 @@ Buffers Carve(const DetectorConfig& config, const PyramidLayout& layout, Compute
 class Run final : public HeadRun {
  public:
   Run(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context,
-      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, EncoderTimes* times)
+      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, HeadTimes* times)
       : config_(config),
         weights_(weights.mask_rcnn),
         input_(input),
         layout_(std::move(layout)),
         buffers_(buffers),
-        panels_{context.pool, buffers.panel, times},
+        panels_{context.pool, buffers.panel, times ? &times->parts : nullptr},
+        choosing_(times ? &times->choose : nullptr),
         pyramid_(config, weights.pyramid, layout_, input.maps, buffers.pyramid, panels_),
         reader_(config, layout_, buffers.pyramid.levels, context.compute) {}
 
@@ -69,6 +70,7 @@ class Run final : public HeadRun {
   const PyramidLayout layout_;
   const Buffers buffers_;
   const PanelContext panels_;
+  double* const choosing_;  // Seconds, or null.
   PyramidRun pyramid_;
   const RegionReader reader_;
   Step step_ = Step::kPyramid;
@@ -84,7 +86,7 @@ bool Run::Advance() {
       return true;
     case Step::kAnchors: {
       ScoreAnchors(weights_, layout_, buffers_.pyramid.levels, panels_, buffers_.anchors);
-      const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+      const Stopwatch watch(choosing_);
       proposals_ = ChooseProposals(config_, layout_, buffers_.anchors, input_.size);
       step_ = Step::kRegions;
       return true;
@@ -107,7 +109,7 @@ bool Run::Advance() {
 void Run::Regions() {
   ScoreRegions(weights_, reader_, config_.mask_rcnn.box_bins, proposals_, panels_,
                buffers_.regions);
-  const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+  const Stopwatch watch(choosing_);
   for (const ScoredBox& kept : ChooseDetections(config_, proposals_, buffers_.regions, input_)) {
     found_.push_back({kept.box, kept.score, kept.group, {}});
   }
@@ -125,7 +127,7 @@ class Head final : public DetectorHead {
   }
 
   std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
-                                 EncoderTimes* times) const override {
+                                 HeadTimes* times) const override {
     PyramidLayout layout = LayOutPyramid(config_, input.padded);
     Carver carver(scratch);
     const Buffers buffers = Carve(config_, layout, context_.compute, input.masks, carver);

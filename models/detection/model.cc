@@ -143,7 +143,10 @@ class DetectorModel final : public Model {
   }
 
   std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
-    return std::make_unique<DetectionRun>(parts_, items, scratch_);
+    return BeginTimed(items, nullptr);
+  }
+  std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, DetectionTimes* times) const {
+    return std::make_unique<DetectionRun>(parts_, items, scratch_, times);
   }
 
   absl::Status WarmUp() override;
@@ -188,9 +191,9 @@ absl::Status DetectorModel::WarmUp() {
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    rates_.linear_seconds = times.parts.linears / work.linear;
-    rates_.attention_seconds = times.parts.attention / std::max(work.attention, 1.0);
-    rates_.row_seconds = times.parts.rest / work.rows;
+    rates_.linear_seconds = times.work.parts.linears / work.linear;
+    rates_.attention_seconds = times.work.parts.attention / std::max(work.attention, 1.0);
+    rates_.row_seconds = times.work.parts.rest / work.rows;
     rates_.fixed_seconds = 0;
     rates_.fixed_seconds = std::max(5e-5, seconds - rates_.Seconds(work));
   }
@@ -198,6 +201,11 @@ absl::Status DetectorModel::WarmUp() {
 }
 
 }  // namespace
+
+std::unique_ptr<Run> BeginTimedDetection(const Model& model, std::span<const Item* const> items,
+                                         DetectionTimes& times) {
+  return static_cast<const DetectorModel&>(model).BeginTimed(items, &times);
+}
 
 absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
   const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);

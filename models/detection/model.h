@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "absl/status/statusor.h"
+#include "models/detection/run.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 
@@ -13,5 +15,9 @@ namespace longview::models {
 absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
                                                     const LoadOptions& options);
+
+// Model::Begin for benchmarks: adds to `times`. REQUIRES: LoadDetector made the model.
+std::unique_ptr<Run> BeginTimedDetection(const Model& model, std::span<const Item* const> items,
+                                         DetectionTimes& times);
 
 }  // namespace longview::models

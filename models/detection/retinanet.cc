@@ -52,7 +52,7 @@ float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 class Run final : public HeadRun {
  public:
   Run(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context,
-      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, EncoderTimes* times)
+      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, HeadTimes* times)
       : config_(config),
         weights_(weights.retinanet),
         kernels_(ChooseRowKernels(context.compute)),
@@ -60,7 +60,8 @@ class Run final : public HeadRun {
         input_(input),
         layout_(std::move(layout)),
         buffers_(buffers),
-        panels_{context.pool, buffers.panel, times},
+        panels_{context.pool, buffers.panel, times ? &times->parts : nullptr},
+        choosing_(times ? &times->choose : nullptr),
         pyramid_(config, weights.pyramid, layout_, input.maps, buffers.pyramid, panels_) {}
 
   bool Advance() override;
@@ -82,6 +83,7 @@ class Run final : public HeadRun {
   const PyramidLayout layout_;
   const Buffers buffers_;
   const PanelContext panels_;
+  double* const choosing_;  // Seconds, or null.
   PyramidRun pyramid_;
   bool pyramid_done_ = false;
   int step_ = 0;
@@ -148,7 +150,7 @@ void Run::Scores() {
       kernels_.bias_widen(y + i * out_bytes, conv.layer.bias.data(), out,
                           buffers_.scores + i * out);
     });
-    const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+    const Stopwatch watch(choosing_);
     for (int64_t i = 0; i < count; ++i) {
       while (first + i >= layout_.levels[level].row0 + layout_.levels[level].rows()) ++level;
       const int64_t row = first + i - layout_.levels[level].row0;
@@ -160,7 +162,7 @@ void Run::Scores() {
 
 // Boxes are not clipped before suppression.
 void Run::Choose() {
-  const Stopwatch watch(panels_.times ? &panels_.times->rest : nullptr);
+  const Stopwatch watch(choosing_);
   const int classes = config_.classes();
   std::vector<ScoredBox> candidates;
   for (size_t level = 0; level < layout_.levels.size(); ++level) {
@@ -199,7 +201,7 @@ class Head final : public DetectorHead {
   }
 
   std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
-                                 EncoderTimes* times) const override {
+                                 HeadTimes* times) const override {
     PyramidLayout layout = LayOutPyramid(config_, input.padded);
     Carver carver(scratch);
     const Buffers buffers = Carve(config_, layout, TopChannels(), context_.compute, carver);

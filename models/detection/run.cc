@@ -103,7 +103,7 @@ void DetectionRun::BeginPiece() {
     pixels = &values_;
   }
   const VisionInput input = {pixels, stages_};
-  batch_ = parts_.backbone->Begin({&input, 1}, scratch_, times_ ? &times_->parts : nullptr);
+  batch_ = parts_.backbone->Begin({&input, 1}, scratch_, times_ ? &times_->work.parts : nullptr);
 }
 
 void DetectionRun::EndBackbone() {
@@ -137,7 +137,7 @@ void DetectionRun::BeginHead() {
   input.masks = item().masks;
   loan_ = std::make_unique<ScratchLoan>(
       scratch_, parts_.head->ScratchBytes(input.padded, input.detections, input.masks));
-  head_ = parts_.head->Begin(input, loan_->data(), times_ ? &times_->parts : nullptr);
+  head_ = parts_.head->Begin(input, loan_->data(), times_ ? &times_->work : nullptr);
 }
 
 void DetectionRun::EndPiece() {

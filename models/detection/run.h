@@ -25,9 +25,9 @@ struct DetectorParts {
   const ImagePipeline* pipeline = nullptr;  // Null: pixel values only.
 };
 
-// Seconds by part, for benchmarks; `parts` are of the backbone and the head.
+// Seconds by part, for benchmarks; `work` is of the backbone and the head.
 struct DetectionTimes {
-  EncoderTimes parts;
+  HeadTimes work;
   double prepare = 0;   // Normalising.
   double backbone = 0;  // With its maps.
   double head = 0;      // Pyramid, towers, regions, masks, choosing among candidates.

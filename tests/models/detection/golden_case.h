@@ -11,6 +11,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/config/json_reader.h"
 #include "models/model.h"
+#include "nlohmann/json.hpp"
 #include "tests/models/image/picture_files.h"
 
 namespace longview::models {

@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/detection/model.h"
+#include "models/led/model.h"
 #include "models/longformer/model.h"
+#include "models/longformer_lm/model.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls_text/model.h"
@@ -17,12 +19,16 @@ namespace longview::models {
 namespace {
 
 std::span<const Family> Families() {
+  static constexpr std::array<std::string_view, 1> kLed = {"LEDForConditionalGeneration"};
+  static constexpr std::array<std::string_view, 1> kLongformerLm = {"LongformerForCausalLM"};
   static constexpr std::array<std::string_view, 1> kVil = {"ViLForImageClassification"};
   static constexpr std::array<std::string_view, 1> kVilLs = {"ViLLSForImageClassification"};
   static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
-  static const std::array<Family, 6> kFamilies = {{
+  static const std::array<Family, 8> kFamilies = {{
       {"detection", kDetectors, DescribeDetector, LoadDetector},
+      {"led", kLed, DescribeLed, LoadLed},
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
+      {"longformer_lm", kLongformerLm, DescribeLongformerLm, LoadLongformerLm},
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
       {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
       {"vil", kVil, DescribeVil, LoadVil},

@@ -32,7 +32,7 @@ bool CacheStep::Append(Group group, CacheSequence* sequence, std::span<const int
   for (int i = 0; i < strips; ++i) {
     Part& part = parts_[group][i];
     const BlockList& list = sequence->strips_[i];
-    AddTable(group == kPrefill && i == 0 ? before_ : list, &part.table);
+    cache_->AddList(group == kPrefill && i == 0 ? before_ : list, &part.table);
     AddPlaces(list, cache_->shape().Slots(i, before), cache_->shape().Slots(i, after),
               &part.places);
   }
@@ -91,15 +91,6 @@ int32_t CacheStep::TakeBlock(Group group, int strip) {
     }
   }
   return pool->Take();
-}
-
-void CacheStep::AddTable(const BlockList& list, CacheTable* table) const {
-  // A block holds all layers of its keys, then all of its values; a source of one layer sees the
-  // pool as if each layer were a block, and begins at its own.
-  const int32_t layers = cache_->shape().layers;
-  for (int32_t block : list.blocks) table->blocks.push_back(block * layers);
-  table->offsets.push_back(static_cast<int32_t>(table->blocks.size()));
-  table->first_block.push_back(static_cast<int32_t>(list.first));
 }
 
 void CacheStep::AddPlaces(const BlockList& list, int64_t before, int64_t after,

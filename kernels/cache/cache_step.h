@@ -32,7 +32,7 @@ struct CachePlace {
 // first_block[s] * 64 on.
 struct CacheTable {
   std::vector<int32_t> blocks;
-  std::vector<int32_t> offsets;
+  std::vector<int32_t> offsets = {0};
   std::vector<int32_t> first_block;
 };
 
@@ -78,7 +78,6 @@ class CacheStep {
 
   bool Extend(Group group, CacheSequence* sequence, int strip, int64_t tokens);
   int32_t TakeBlock(Group group, int strip);
-  void AddTable(const BlockList& list, CacheTable* table) const;
   void AddPlaces(const BlockList& list, int64_t before, int64_t after,
                  std::vector<CachePlace>* places) const;
 

@@ -102,6 +102,19 @@ CacheSequence ProjectionCache::Open(std::span<const int32_t> prompt, Reuse reuse
   return sequence;
 }
 
+void ProjectionCache::AddList(const BlockList& list, CacheTable* table) const {
+  // A block holds all layers of its keys, then all of its values; a source of one layer sees the
+  // pool as if each layer were a block, and begins at its own.
+  for (int32_t block : list.blocks) table->blocks.push_back(block * shape_.layers);
+  table->offsets.push_back(static_cast<int32_t>(table->blocks.size()));
+  table->first_block.push_back(static_cast<int32_t>(list.first));
+}
+
+void ProjectionCache::AddTable(const CacheSequence& sequence, int strip, CacheTable* table) const {
+  KERNEL_CHECK(sequence.cache_ == this);
+  AddList(sequence.strips_[strip], table);
+}
+
 Source ProjectionCache::PagedSource(int strip, int layer, const CacheTable& table) const {
   Source source;
   source.k = pools_[strip]->area(0) + layout_.KBlock(layer, 0);

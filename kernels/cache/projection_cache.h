@@ -118,6 +118,9 @@ class ProjectionCache final : private CacheBudget::Member {
   // Tokens Open would find. Changes nothing.
   int64_t Find(std::span<const int32_t> prompt, Reuse reuse) const;
 
+  // Adds a sequence's blocks to a table outside of any step: for attention to what it has read.
+  void AddTable(const CacheSequence& sequence, int strip, CacheTable* table) const;
+
   // Keys and values of a strip in one layer, as blocks of `table` (borrowed).
   Source PagedSource(int strip, int layer, const CacheTable& table) const;
 
@@ -140,6 +143,8 @@ class ProjectionCache final : private CacheBudget::Member {
  private:
   friend class CacheSequence;
   friend class CacheStep;
+
+  void AddList(const BlockList& list, CacheTable* table) const;
 
   ProjectionCache(const CacheShape& shape, const Options& options, CacheBudget* budget);
 

@@ -162,7 +162,8 @@ Plan PlanBand(const BandPattern& pattern, std::span<const BandSequence> batch) {
     KERNEL_CHECK(sequence.tokens >= 1);
     KERNEL_CHECK(sequence.roles.empty() ||
                  sequence.roles.size() == static_cast<size_t>(sequence.tokens));
-    const std::vector<int32_t> globals = GlobalPositions(sequence);
+    const std::vector<int32_t> globals =
+        sequence.globals != nullptr ? *sequence.globals : GlobalPositions(sequence);
     const int32_t global_grid = builder.NewGrid(0);
     for (const int32_t position : globals) builder.AddRows(0, sequence.row0 + position, 1, 1);
     for (const HeadRun& heads : head_runs) {

@@ -17,19 +17,6 @@ namespace {
 // Tokens of a model without a position table, if nothing else limits them.
 constexpr int64_t kMostTokens = 131072;
 
-// What the position table holds, lowered by the tokenizer's limit and longview.json.
-int MaxTokens(const ModelDirectory& directory, const EncoderFacts& facts) {
-  int64_t limit = facts.max_tokens;
-  if (limit == 0) limit = directory.serving.max_tokens.value_or(kMostTokens);
-  if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
-    limit = std::min(limit, directory.tokenizer->model_max_length());
-  }
-  if (directory.bytes && directory.bytes->model_max_length > 0) {
-    limit = std::min(limit, directory.bytes->model_max_length);
-  }
-  return static_cast<int>(std::min<int64_t>(limit, directory.serving.max_tokens.value_or(limit)));
-}
-
 Pooling DefaultPooling(const EmbeddingConfig& config, const EncoderFacts& facts) {
   if (!config.pooling) return facts.default_pooling;
   if (*config.pooling == "cls") return Pooling::kCls;
@@ -54,7 +41,7 @@ class EncoderModel final : public Model {
     front_.rules = family_.get();
     front_.tokenizer = tokenizer ? &*tokenizer : nullptr;
     front_.codec = directory_->bytes ? directory_->bytes->codec.get() : nullptr;
-    front_.max_tokens = MaxTokens(*directory_, family_->facts());
+    front_.max_tokens = MostTokens(*directory_, family_->facts());
     front_.pooling = DefaultPooling(directory_->embedding, family_->facts());
     front_.normalize = directory_->embedding.normalize;
     info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
@@ -180,6 +167,18 @@ absl::Status EncoderModel::WarmUp() {
 
 }  // namespace
 
+int MostTokens(const ModelDirectory& directory, const EncoderFacts& facts) {
+  int64_t limit = facts.max_tokens;
+  if (limit == 0) limit = directory.serving.max_tokens.value_or(kMostTokens);
+  if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
+    limit = std::min(limit, directory.tokenizer->model_max_length());
+  }
+  if (directory.bytes && directory.bytes->model_max_length > 0) {
+    limit = std::min(limit, directory.bytes->model_max_length);
+  }
+  return static_cast<int>(std::min<int64_t>(limit, directory.serving.max_tokens.value_or(limit)));
+}
+
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
   int max_id = -1;
   if (directory.tokenizer) max_id = directory.tokenizer->max_id();
@@ -192,7 +191,7 @@ absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
                           double parameters) {
   ModelInfo info = EncoderInfo(facts, directory.tokenizer || directory.bytes);
-  info.max_tokens = MaxTokens(directory, facts);
+  info.max_tokens = MostTokens(directory, facts);
   info.parameters = parameters;
   return info;
 }

@@ -25,6 +25,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
                           double parameters);
 
+// The longest sequence: what the position table holds, lowered by the tokenizer's limit and
+// longview.json.
+int MostTokens(const ModelDirectory& directory, const EncoderFacts& facts);
+
 // INVALID_ARGUMENT if the tokenizer has ids that the vocabulary lacks.
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab);
 

@@ -193,7 +193,7 @@ void DescribeEncoderDecoder(int vocab, int max_tokens, int prefill_granule, bool
     return output.name == "token_logprobs" || output.name == "logits";
   });
   info.outputs.push_back({"scores", TensorType::kFp32, {-1}, false});
-  info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}, false});
+  info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}});
   info.outputs.push_back({"encoder_last_hidden_state", TensorType::kFp32, {1, -1, width}, false});
 }
 

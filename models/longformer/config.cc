@@ -63,26 +63,6 @@ void RefuseAllenai(JsonReader& reader) {
   }
 }
 
-void ReadWindows(JsonReader& reader, LongformerConfig& config) {
-  constexpr std::string_view kKey = "attention_window";
-  constexpr int64_t kLargest = 1 << 24;
-  std::vector<int64_t> windows;
-  const json* value = reader.Find(kKey);
-  if (value != nullptr && value->is_array()) {
-    windows = reader.IntList(kKey, 1, kLargest);
-    if (reader.status().ok() && static_cast<int>(windows.size()) != config.layers) {
-      reader.Refuse(
-          kKey, absl::StrCat("one window or a list of ", config.layers, " (num_hidden_layers)"));
-    }
-  } else {
-    windows.assign(config.layers, reader.IntOr(kKey, 512, 1, kLargest));
-  }
-  for (const int64_t window : windows) {
-    if (window % 2 != 0) reader.Refuse(kKey, "even windows");
-    config.window.push_back(static_cast<int>(window / 2));
-  }
-}
-
 void ReadDilation(JsonReader& reader, LongformerConfig& config) {
   constexpr std::string_view kKey = "attention_dilation";
   config.dilation.assign(config.layers, {});
@@ -144,6 +124,30 @@ void ReadSizes(JsonReader& reader, LongformerConfig& config) {
 
 }  // namespace
 
+Activation ReadActivation(JsonReader& reader, std::string_view key) {
+  return ReadNamed(reader, key, reader.StringOr(key, "gelu"), kActivations);
+}
+
+void ReadWindows(JsonReader& reader, std::string_view layers_key, LongformerConfig& config) {
+  constexpr std::string_view kKey = "attention_window";
+  constexpr int64_t kLargest = 1 << 24;
+  std::vector<int64_t> windows;
+  const json* value = reader.Find(kKey);
+  if (value != nullptr && value->is_array()) {
+    windows = reader.IntList(kKey, 1, kLargest);
+    if (reader.status().ok() && static_cast<int>(windows.size()) != config.layers) {
+      reader.Refuse(kKey, absl::StrCat("one window or a list of ", config.layers, " (",
+                                       std::string(layers_key), ")"));
+    }
+  } else {
+    windows.assign(config.layers, reader.IntOr(kKey, 512, 1, kLargest));
+  }
+  for (const int64_t window : windows) {
+    if (window % 2 != 0) reader.Refuse(kKey, "even windows");
+    config.window.push_back(static_cast<int>(window / 2));
+  }
+}
+
 absl::StatusOr<LongformerConfig> ParseLongformerConfig(const json& value,
                                                        const CommonConfig& common,
                                                        const std::string& origin) {
@@ -155,10 +159,9 @@ absl::StatusOr<LongformerConfig> ParseLongformerConfig(const json& value,
   config.head = ReadNamed(reader, "architectures", config.architecture, kArchitectures);
   ReadSizes(reader, config);
   if (!reader.status().ok()) return reader.status();
-  ReadWindows(reader, config);
+  ReadWindows(reader, "num_hidden_layers", config);
   ReadDilation(reader, config);
-  const std::string activation = reader.StringOr("hidden_act", "gelu");
-  config.activation = ReadNamed(reader, "hidden_act", activation, kActivations);
+  config.activation = ReadActivation(reader, "hidden_act");
   if (reader.Has("position_embedding_type")) {
     reader.Choice("position_embedding_type", {"absolute"});
   }

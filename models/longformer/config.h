@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/config/common_config.h"
+#include "models/config/json_reader.h"
 #include "models/dense/rowwise.h"
 #include "models/encoder/facts.h"
 #include "models/model.h"
@@ -47,6 +48,13 @@ struct LongformerConfig {
 absl::StatusOr<LongformerConfig> ParseLongformerConfig(const nlohmann::json& json,
                                                        const CommonConfig& common,
                                                        const std::string& origin);
+
+// Keys that other families with this attention share. Problems are the reader's status.
+// An activation by HuggingFace's names; gelu if the key is absent.
+Activation ReadActivation(JsonReader& reader, std::string_view key);
+// attention_window, one for all or one per layer: two-sided in the file, one-sided in the config.
+// REQUIRES: config.layers, which `layers_key` says.
+void ReadWindows(JsonReader& reader, std::string_view layers_key, LongformerConfig& config);
 
 // HuggingFace's task classes.
 std::span<const std::string_view> LongformerArchitectures();

@@ -55,6 +55,23 @@ class GlobalAttention {
     }
   }
 
+  void ProjectKeys() {
+    const DenseLayer& keys = layer_.key_value_global;
+    for (const GlobalGroup& group : plan_.unfolded_groups) {
+      std::byte* out = buffers_.global_keys + group.key_row0 * 2 * row_bytes_;
+      ForEachPanel(keys.linear, buffers_.input + group.row0 * row_bytes_, group.tokens,
+                   [&](int64_t first, int64_t count, void* y) {
+                     ParallelRanges(*context_.pool, count, 8, [&](long begin, long end) {
+                       for (long i = begin; i < end; ++i) {
+                         rows_.bias_copy(static_cast<std::byte*>(y) + i * 2 * row_bytes_,
+                                         keys.bias.data(), 2 * width_,
+                                         out + (first + i) * 2 * row_bytes_);
+                       }
+                     });
+                   });
+    }
+  }
+
  private:
   // query_global of the given rows: fp32 into `floats`, or the compute type into global_queries
   // if it is null.
@@ -145,23 +162,6 @@ class GlobalAttention {
     });
   }
 
-  void ProjectKeys() {
-    const DenseLayer& keys = layer_.key_value_global;
-    for (const GlobalGroup& group : plan_.unfolded_groups) {
-      std::byte* out = buffers_.global_keys + group.key_row0 * 2 * row_bytes_;
-      ForEachPanel(keys.linear, buffers_.input + group.row0 * row_bytes_, group.tokens,
-                   [&](int64_t first, int64_t count, void* y) {
-                     ParallelRanges(*context_.pool, count, 8, [&](long begin, long end) {
-                       for (long i = begin; i < end; ++i) {
-                         rows_.bias_copy(static_cast<std::byte*>(y) + i * 2 * row_bytes_,
-                                         keys.bias.data(), 2 * width_,
-                                         out + (first + i) * 2 * row_bytes_);
-                       }
-                     });
-                   });
-    }
-  }
-
   const EncoderContext& context_;
   const LongformerLayer& layer_;
   const LayerPlan& plan_;
@@ -173,6 +173,11 @@ class GlobalAttention {
 };
 
 }  // namespace
+
+void ProjectGlobalKeys(const EncoderContext& context, const LongformerLayer& layer,
+                       const LayerPlan& plan, const EncoderBuffers& buffers) {
+  GlobalAttention(context, layer, plan, {}, buffers).ProjectKeys();
+}
 
 void AttendGlobal(const EncoderContext& context, const LongformerLayer& layer,
                   const LayerPlan& plan, std::span<const uint8_t> roles,

@@ -21,4 +21,10 @@ void AttendGlobal(const EncoderContext& context, const LongformerLayer& layer,
                   const LayerPlan& plan, std::span<const uint8_t> roles,
                   const EncoderBuffers& buffers);
 
+// The keys and values that unfolded global rows see, of the rows of the plan's unfolded groups:
+// AttendGlobal does this first; who reads a document in pieces does it piece by piece, and gives
+// AttendGlobal plans without those groups.
+void ProjectGlobalKeys(const EncoderContext& context, const LongformerLayer& layer,
+                       const LayerPlan& plan, const EncoderBuffers& buffers);
+
 }  // namespace longview::models

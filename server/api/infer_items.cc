@@ -39,6 +39,7 @@ absl::Status CheckCount(const InputTensor& input, int64_t wanted, std::string_vi
 constexpr std::string_view kTokenInputs[] = {"attention_mask", "token_type_ids",
                                              "global_attention_mask", "input_ids_pair"};
 constexpr std::string_view kTextInputs[] = {"text_pair", "question", "choices"};
+constexpr std::string_view kDecoderInput = "decoder_input_ids";
 
 absl::StatusOr<ItemShape> MeasureText(const std::vector<InputTensor>& inputs, Task task) {
   for (const std::string_view name : kTokenInputs) {
@@ -74,6 +75,7 @@ absl::StatusOr<ItemShape> MeasureTokens(const std::vector<InputTensor>& inputs, 
                                            rank == 3 ? "[1,c,T]" : "[n,T]"));
   }
   for (const InputTensor& input : inputs) {
+    if (input.name == kDecoderInput) continue;
     if (input.name == "input_ids_pair") {
       if (input.shape.size() == 2 && input.shape[0] == ids.shape[0]) continue;
       return BadInput(input.name, absl::StrCat("shape is ", ShapeText(input.shape),
@@ -110,6 +112,21 @@ absl::StatusOr<ItemShape> MeasureImages(const std::vector<InputTensor>& inputs, 
                                              " (max_items)"));
   }
   return ItemShape{items, false, 0};
+}
+
+// The start of the output of encoder-decoder models, [1,D], for one document.
+absl::Status MeasureDecoder(const std::vector<InputTensor>& inputs, ItemShape& shape) {
+  const InputTensor* ids = Find(inputs, kDecoderInput);
+  if (ids == nullptr) return absl::OkStatus();
+  if (ids->shape.size() != 2 || ids->shape[0] != 1) {
+    return BadInput(kDecoderInput,
+                    absl::StrCat("shape is ", ShapeText(ids->shape), ", must be [1,D]"));
+  }
+  if (shape.items != 1) {
+    return BadInput(kDecoderInput, absl::StrCat("goes with one document; n is ", shape.items));
+  }
+  shape.decoder_tokens = ids->shape[1];
+  return absl::OkStatus();
 }
 
 absl::Status CheckItemCount(const ItemShape& shape, Task task, int max_items) {
@@ -221,6 +238,7 @@ absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
       text ? MeasureText(inputs, info.task) : MeasureTokens(inputs, info.task);
   if (!shape.ok()) return shape;
   if (auto status = CheckItemCount(*shape, info.task, max_items); !status.ok()) return status;
+  if (auto status = MeasureDecoder(inputs, *shape); !status.ok()) return status;
   return shape;
 }
 
@@ -256,6 +274,11 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
                               : text != nullptr      ? AddTexts(inputs, items)
                                                      : AddTokens(inputs, keep_padding, items);
   if (!status.ok()) return status;
+  if (const InputTensor* start = Find(inputs, kDecoderInput)) {
+    absl::StatusOr<std::vector<int32_t>> ids = ReadIntegers(*start);
+    if (!ids.ok()) return ids.status();
+    items.front().decoder_tokens.emplace().ids = *std::move(ids);
+  }
   return items;
 }
 

@@ -12,10 +12,11 @@ namespace longview::server {
 
 // What is known of a request before its items are built.
 struct ItemShape {
-  int64_t items = 0;       // n
-  bool from_text = false;  // text, not token ids
-  int64_t tokens = 0;      // T of input_ids; 0 with text
-  bool scores = false;     // Generators: the prompt is scored, nothing is generated.
+  int64_t items = 0;           // n
+  bool from_text = false;      // text, not token ids
+  int64_t tokens = 0;          // T of input_ids; 0 with text
+  bool scores = false;         // Generators: the prompt is scored, nothing is generated.
+  int64_t decoder_tokens = 0;  // D of decoder_input_ids.
 };
 
 // Checks which inputs the task needs together and that they agree in n and T.

@@ -42,7 +42,7 @@ OutputKind KindOf(std::string_view name, Task task) {
 
 bool IsPerToken(std::string_view name, Task task) {
   if (name == "last_hidden_state" || name == "start_logits" || name == "end_logits") return true;
-  if (name == "token_logprobs") return true;
+  if (name == "token_logprobs" || name == "encoder_last_hidden_state") return true;
   return name == "logits" &&
          (task == Task::kTokenClassification || task == Task::kFillMask || Generates(task));
 }
@@ -62,6 +62,9 @@ std::string Hindrance(std::string_view name, Task task, const ItemShape& shape,
   const bool of_prompt = kind == OutputKind::kTokenLogprobs || name == "logits";
   const bool of_sequences = !of_prompt && kind != OutputKind::kTensor;
   if (of_prompt && !shape.scores) return "needs max_tokens 0: it scores the prompt";
+  if (of_prompt && task == Task::kText2TextGeneration && shape.decoder_tokens == 0) {
+    return "needs decoder_input_ids: it is of them";
+  }
   if (of_sequences && shape.scores) return "there is none with max_tokens 0";
   return "";
 }
@@ -224,7 +227,9 @@ double LeastAnswerBytes(const OutputPlan& plan, const ItemShape& shape) {
     double elements = static_cast<double>(shape.items);
     for (size_t i = 1; i < output.spec.shape.size(); ++i) {
       const int64_t extent = output.spec.shape[i];
-      const int64_t known = extent > 0 ? extent : plan.per_token && i == 1 ? shape.tokens : 1;
+      const bool of_output = shape.decoder_tokens > 0 && output.spec.name == "logits";
+      const int64_t tokens = of_output ? shape.decoder_tokens : shape.tokens;
+      const int64_t known = extent > 0 ? extent : plan.per_token && i == 1 ? tokens : 1;
       elements *= static_cast<double>(std::max<int64_t>(known, 1));
     }
     total += elements * sizeof(float);

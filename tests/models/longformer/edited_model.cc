@@ -14,7 +14,7 @@ EditedModel::EditedModel(const GoldenCase& golden)
   }
 }
 
-absl::StatusOr<std::unique_ptr<Model>> EditedModel::Load(const std::string& dtype) const {
+const std::string& EditedModel::Write() const {
   nlohmann::json header = nlohmann::json::object();
   std::string data;
   for (const auto& [name, tensor] : tensors) {
@@ -26,7 +26,11 @@ absl::StatusOr<std::unique_ptr<Model>> EditedModel::Load(const std::string& dtyp
   }
   directory_.Write("config.json", config.dump());
   directory_.Write("model.safetensors", SafetensorsBytes(header.dump(), data));
-  return LoadModel(directory_.path(), {.dtype = dtype, .device = "cpu"});
+  return directory_.path();
+}
+
+absl::StatusOr<std::unique_ptr<Model>> EditedModel::Load(const std::string& dtype) const {
+  return LoadModel(Write(), {.dtype = dtype, .device = "cpu"});
 }
 
 }  // namespace longview::models

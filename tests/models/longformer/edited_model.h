@@ -26,7 +26,9 @@ class EditedModel {
   nlohmann::json config;
   std::map<std::string, EditedTensor> tensors;
 
-  // Writes the directory and loads it.
+  // Writes the directory; its path.
+  const std::string& Write() const;
+  // And loads it.
   absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& dtype = "fp32") const;
   const std::string& directory() const { return directory_.path(); }
 

@@ -1,0 +1,208 @@
+#include "models/led/decoder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/led/document.h"
+#include "models/led/sequence.h"
+#include "models/led/step.h"
+#include "models/longformer/cost.h"
+#include "models/torch_guard.h"
+
+namespace longview::models {
+namespace {
+
+// What one step of a busy server may carry; beyond it the cache may have to evict earlier.
+constexpr int64_t kStepTokens = 4096;
+constexpr int kStepSequences = 256;
+constexpr int kWarmUpTokens = 8;  // Decoded.
+
+}  // namespace
+
+LedDecoder::LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute,
+                       const Limits& limits)
+    : config_(std::move(config)),
+      checkpoint_(std::move(checkpoint)),
+      limits_(limits),
+      rules_(config_) {
+  const kernels::Isa isa =
+      compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
+  context_.config = &config_;
+  context_.weights = &weights_;
+  context_.encoder = {&config_.encoder, &weights_.encoder, compute, isa, &pool_};
+  context_.decoder.config = &config_.decoder;
+  context_.decoder.weights = &weights_.decoder;
+  context_.decoder.compute = compute;
+  context_.decoder.isa = isa;
+  context_.decoder.pool = &pool_;
+}
+
+absl::StatusOr<std::unique_ptr<LedDecoder>> LedDecoder::Create(LedConfig config,
+                                                               Checkpoint checkpoint,
+                                                               const std::string& origin,
+                                                               Compute compute,
+                                                               const Limits& limits) {
+  std::unique_ptr<LedDecoder> decoder(
+      new LedDecoder(std::move(config), std::move(checkpoint), compute, limits));
+  if (absl::Status status = decoder->Load(origin, limits.cache_bytes); !status.ok()) return status;
+  return decoder;
+}
+
+absl::Status LedDecoder::Load(const std::string& origin, double cache_bytes) {
+  StackContext& stack = context_.decoder;
+  absl::StatusOr<LedWeights> weights = LoadLedWeights(config_, checkpoint_, origin, stack.compute);
+  if (!weights.ok()) return weights.status();
+  weights_ = *std::move(weights);
+  tables_ = std::make_unique<DistanceTables>(config_.decoder);
+  stack.tables = tables_.get();
+  budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
+  context_.budget = budget_.get();
+  kernels::ProjectionCache::Options options;
+  // Documents are never forked, nor published.
+  documents_ = kernels::ProjectionCache::Create(
+      DocumentCacheShape(config_.decoder, stack.block_type()), options, budget_.get());
+  options.step_tokens = kStepTokens;
+  options.step_sequences = kStepSequences;
+  cache_ = kernels::ProjectionCache::Create(StackCacheShape(config_.decoder, stack.block_type()),
+                                            options, budget_.get());
+  if (cache_ == nullptr || documents_ == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        origin, ": cannot reserve ", static_cast<int64_t>(cache_bytes), " bytes of addresses"));
+  }
+  stack.cache = cache_.get();
+  stack.documents = documents_.get();
+  costs_ = std::make_unique<StackCosts>(stack, config_.max_output, limits_.document);
+  return absl::OkStatus();
+}
+
+std::unique_ptr<DecoderSequence> LedDecoder::Open(std::span<const int32_t>) { return nullptr; }
+
+std::unique_ptr<DecoderSequence> LedDecoder::Stage::Open(const EncoderSequence& document) {
+  return std::make_unique<LedSequence>(
+      kernels::CacheSequence(decoder_.cache_.get()),
+      std::make_shared<LedDocument>(decoder_.context_, document, decoder_.scratch_,
+                                    decoder_.times_));
+}
+
+double LedDecoder::Stage::DocumentBytes(const EncoderSequence& document) const {
+  return LedDocument::Bytes(decoder_.context_, document);
+}
+
+double LedDecoder::Stage::WorkspaceBytes(const EncoderSequence& document) const {
+  return static_cast<double>(LedDocument::WorkspaceBytes(decoder_.context_, document));
+}
+
+double LedDecoder::Stage::EncodeSeconds(const EncoderSequence& document) const {
+  return decoder_.encoder_rates_.Seconds(decoder_.WorkOf(document));
+}
+
+double LedDecoder::Stage::AttendSeconds(int64_t tokens) const {
+  return decoder_.costs_->AttendSeconds(tokens);
+}
+
+std::unique_ptr<DecoderStep> LedDecoder::Begin(std::span<const DecoderFeed> feeds) {
+  return std::make_unique<LedStep>(context_, scratch_, feeds, times_);
+}
+
+CacheUse LedDecoder::cache() const {
+  return {static_cast<double>(budget_->used()), static_cast<double>(budget_->evictable()),
+          static_cast<double>(budget_->capacity())};
+}
+
+// Every row of the last layer is read; then each decoder layer makes keys and values of it.
+EncoderWork LedDecoder::WorkOf(const EncoderSequence& document) const {
+  EncoderSequence all;
+  all.ids = document.ids;
+  all.roles = document.roles;
+  all.wanted.resize(document.ids.size());
+  std::iota(all.wanted.begin(), all.wanted.end(), 0);
+  EncoderWork work = models::WorkOf(config_.encoder, all);
+  const double n = document.tokens(), width = config_.decoder.width;
+  work.linear += 2 * n * width * width * config_.decoder.layers();
+  work.rows += 2 * n * width * config_.decoder.layers();
+  return work;
+}
+
+absl::StatusOr<double> LedDecoder::Time(const DecoderFeed& feed) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<DecoderStep> step = Begin({&feed, 1});
+  while (step->Advance()) {
+  }
+  if (absl::Status status = step->status(); !status.ok()) return status;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+absl::Status LedDecoder::WarmUp() {
+  constexpr int kDocument = 512;
+  if (!warms_up_) return absl::OkStatus();
+  int tokens = std::min(kDocument, limits_.document);
+  const auto needed = [&] {
+    EncoderSequence document;
+    document.ids.resize(static_cast<size_t>(tokens));
+    document.roles.assign(document.ids.size(), kernels::kLocalToken);
+    return stage_.DocumentBytes(document) + costs_->StateBytes(0, kWarmUpTokens + 1, 1);
+  };
+  while (tokens > 0 && needed() > static_cast<double>(budget_->capacity())) tokens /= 2;
+  if (tokens == 0 || config_.max_output <= kWarmUpTokens) return absl::OkStatus();
+  EncoderRates encoder;
+  StackRates decoder;
+  // The first run pays for code generation.
+  absl::Status status = Calibrate(tokens, encoder, decoder);
+  if (status.ok()) status = Calibrate(tokens, encoder, decoder);
+  times_ = nullptr;
+  if (!status.ok()) return status;
+  encoder_rates_ = encoder;
+  costs_->set_rates(decoder);
+  return absl::OkStatus();
+}
+
+// Rates of the encoder from a document long enough to fill panels, of decoding from single tokens
+// behind it: what they take beyond attention is the reading of the weights. The start of an output
+// is short; what reading it takes is the encoder's.
+absl::Status LedDecoder::Calibrate(int tokens, EncoderRates& encoder, StackRates& decoder) {
+  EncoderSequence document;
+  for (int i = 0; i < tokens; ++i) {
+    document.ids.push_back(static_cast<int32_t>((int64_t{i} * 7919 + 11) % config_.decoder.vocab));
+    document.positions.push_back(i);
+  }
+  document.roles.assign(document.ids.size(), kernels::kLocalToken);
+  EncoderTimes reading, decoding;
+  times_ = &reading;
+  const std::unique_ptr<DecoderSequence> sequence = stage_.Open(document);
+  DecoderFeed feed;
+  feed.sequence = sequence.get();
+  feed.encode = tokens;
+  feed.wanted = WantedLogits::kNone;
+  if (absl::Status status = Time(feed).status(); !status.ok()) return status;
+  const EncoderWork work = WorkOf(document);
+  encoder.fixed_seconds = 0;
+  encoder.linear_seconds = reading.linears / work.linear;
+  encoder.attention_seconds = reading.attention / std::max(work.attention, 1.0);
+  encoder.row_seconds = reading.rest / work.rows;
+  times_ = &decoding;
+  feed.encode = 0;
+  double seconds = 0, attention = 0;
+  for (int t = 0; t <= kWarmUpTokens; ++t) {
+    feed.tokens = std::span(&config_.decoder_start, 1);
+    feed.phase = t == 0 ? DecoderPhase::kPrefill : DecoderPhase::kDecode;
+    feed.wanted = WantedLogits::kLast;
+    if (t == 1) decoding = EncoderTimes();
+    const absl::StatusOr<double> step = Time(feed);
+    if (!step.ok()) return step.status();
+    if (t == 0) continue;
+    seconds += *step;
+    attention +=
+        StackAttentionWork(config_.decoder, t) + StackDocumentWork(config_.decoder, tokens);
+  }
+  decoder.linear_seconds = encoder.linear_seconds;
+  decoder.prefill_attention = encoder.attention_seconds;
+  decoder.row_seconds = encoder.row_seconds;
+  decoder.decode_attention = decoding.attention / attention;
+  decoder.step_seconds = (seconds - decoding.attention) / kWarmUpTokens;
+  return absl::OkStatus();
+}
+
+}  // namespace longview::models

@@ -1,0 +1,91 @@
+// LED as a Decoder with an encoder: documents, sequences over them, steps that read both.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "kernels/cache/cache_budget.h"
+#include "kernels/cache/projection_cache.h"
+#include "models/dense/scratch_keeper.h"
+#include "models/encoder/work.h"
+#include "models/generation/encoder_stage.h"
+#include "models/led/context.h"
+#include "models/led/rules.h"
+#include "models/parallel.h"
+#include "models/stack/cost.h"
+
+namespace longview::models {
+
+class LedDecoder final : public Decoder {
+ public:
+  struct Limits {
+    int document = 0;  // Tokens.
+    double cache_bytes = 0;
+  };
+  // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
+  // messages.
+  static absl::StatusOr<std::unique_ptr<LedDecoder>> Create(LedConfig config, Checkpoint checkpoint,
+                                                            const std::string& origin,
+                                                            Compute compute, const Limits& limits);
+
+  int vocab_size() const override { return config_.decoder.vocab; }
+  // The last token generated is never read.
+  int max_tokens() const override { return config_.max_output + 1; }
+  int prefill_granule() const override { return kGranule; }
+  const DecoderCosts& costs() const override { return *costs_; }
+  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
+  EncoderStage* encoder() override { return &stage_; }
+  std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
+  absl::Status WarmUp() override;
+  CacheUse cache() const override;
+
+  void set_warms_up(bool warms_up) { warms_up_ = warms_up; }
+  const LedWeights& weights() const { return weights_; }
+
+  // A document's tokens are granted in multiples of so many: a fraction of a second's work.
+  static constexpr int kGranule = 16;
+
+ private:
+  LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute, const Limits& limits);
+  absl::Status Load(const std::string& origin, double cache_bytes);
+
+  class Stage final : public EncoderStage {
+   public:
+    explicit Stage(LedDecoder& decoder) : decoder_(decoder) {}
+    const SequenceRules& rules() const override { return decoder_.rules_; }
+    int max_tokens() const override { return decoder_.limits_.document; }
+    int width() const override { return decoder_.config_.decoder.width; }
+    std::unique_ptr<DecoderSequence> Open(const EncoderSequence& document) override;
+    double DocumentBytes(const EncoderSequence& document) const override;
+    double WorkspaceBytes(const EncoderSequence& document) const override;
+    double EncodeSeconds(const EncoderSequence& document) const override;
+    double AttendSeconds(int64_t tokens) const override;
+
+   private:
+    LedDecoder& decoder_;
+  };
+
+  EncoderWork WorkOf(const EncoderSequence& document) const;
+  absl::Status Calibrate(int tokens, EncoderRates& encoder, StackRates& decoder);
+  absl::StatusOr<double> Time(const DecoderFeed& feed);
+
+  const LedConfig config_;
+  const Checkpoint checkpoint_;
+  const Limits limits_;
+  const LedRules rules_;
+  bool warms_up_ = true;
+  TorchParallelFor pool_;
+  LedWeights weights_;
+  LedContext context_;
+  std::unique_ptr<DistanceTables> tables_;
+  std::unique_ptr<kernels::CacheBudget> budget_;
+  std::unique_ptr<kernels::ProjectionCache> cache_, documents_;
+  std::unique_ptr<StackCosts> costs_;
+  EncoderRates encoder_rates_;
+  ScratchKeeper scratch_;
+  EncoderTimes* times_ = nullptr;  // While WarmUp measures.
+  Stage stage_{*this};
+};
+
+}  // namespace longview::models

@@ -1,0 +1,180 @@
+#include "models/led/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/layers/weight_loader.h"
+
+namespace longview::models {
+namespace {
+
+// The layout of a checkpoint, as HuggingFace's LEDForConditionalGeneration stores it.
+class Loader {
+ public:
+  Loader(const LedConfig& config, const Checkpoint& checkpoint, const std::string& origin,
+         std::optional<Compute> compute)
+      : config_(config),
+        checkpoint_(checkpoint),
+        load_(checkpoint, origin, compute),
+        width_(config.decoder.width) {}
+
+  absl::StatusOr<LedWeights> Load();
+
+ private:
+  Norm LayerNorm(const std::string& name) {
+    return load_.LayerNorm(name, width_, config_.encoder.norm_eps);
+  }
+  const TensorView* Words(const std::string& side);
+  void Embeddings();
+  void EncoderLayer(int index);
+  void DecoderLayer(int index);
+  void Logits();
+
+  const LedConfig& config_;
+  const Checkpoint& checkpoint_;
+  WeightLoader load_;
+  const int64_t width_;
+  std::string prefix_;
+  const TensorView* tied_ = nullptr;
+  LedWeights weights_;
+};
+
+// Untied models have a table per side, older files one for both.
+const TensorView* Loader::Words(const std::string& side) {
+  if (config_.tied) return tied_;
+  const std::string own = prefix_ + side + ".embed_tokens.weight";
+  const std::string shared = prefix_ + "shared.weight";
+  return load_.Get(load_.source().Has(own) ? own : shared, {config_.decoder.vocab, width_});
+}
+
+void Loader::Embeddings() {
+  if (config_.tied) {
+    const std::array<std::string, 4> names = {
+        prefix_ + "shared.weight", prefix_ + "encoder.embed_tokens.weight",
+        prefix_ + "decoder.embed_tokens.weight", "lm_head.weight"};
+    tied_ = load_.GetTied(names, {config_.decoder.vocab, width_});
+  } else {
+    load_.source().Ignore(prefix_ + "shared.weight");
+  }
+  weights_.encoder.words = Words("encoder");
+  weights_.decoder.words = Words("decoder");
+  const auto count = [&](const TensorView* words) {
+    if (words != nullptr) load_.CountBytes(static_cast<double>(words->bytes));
+  };
+  count(weights_.encoder.words);
+  if (weights_.decoder.words != weights_.encoder.words) count(weights_.decoder.words);
+  weights_.encoder.positions =
+      load_.Table(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_});
+  weights_.decoder.positions =
+      load_.Table(prefix_ + "decoder.embed_positions.weight", {config_.max_output, width_});
+  weights_.encoder.types.assign(static_cast<size_t>(width_), 0.0f);
+  weights_.decoder.type = weights_.encoder.types;
+  weights_.encoder.embedding_norm = LayerNorm(prefix_ + "encoder.layernorm_embedding");
+  weights_.decoder.embedding_norm = LayerNorm(prefix_ + "decoder.layernorm_embedding");
+}
+
+void Loader::EncoderLayer(int index) {
+  const std::string layer = absl::StrCat(prefix_, "encoder.layers.", index, ".");
+  const std::string self = layer + "self_attn.longformer_self_attn.";
+  const int64_t inner = config_.encoder.intermediate;
+  auto qkv = load_.Stack(self, {{"query", width_}, {"key", width_}, {"value", width_}}, width_);
+  auto out = load_.Dense(layer + "self_attn.output", width_, width_);
+  Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+  auto expand = load_.Dense(layer + "fc1", inner, width_);
+  auto contract = load_.Dense(layer + "fc2", width_, inner);
+  Norm output_norm = LayerNorm(layer + "final_layer_norm");
+  auto query_global = load_.Dense(self + "query_global", width_, width_);
+  auto key_value_global =
+      load_.Stack(self, {{"key_global", width_}, {"value_global", width_}}, width_);
+  if (!load_.ok() || !load_.reads()) return;
+  for (const auto* dense : {&qkv, &out, &expand, &contract}) {
+    NarrowSizes(**dense, weights_.encoder.sizes);
+  }
+  FloatMatrix key_global(*checkpoint_.Find(self + "key_global.weight"));
+  FloatMatrix value_global(*checkpoint_.Find(self + "value_global.weight"));
+  load_.CountBytes(2 * 4.0 * static_cast<double>(width_ * width_));
+  weights_.encoder.layers.push_back(
+      {*std::move(qkv), *std::move(out), std::move(attention_norm), *std::move(expand),
+       *std::move(contract), std::move(output_norm), *std::move(query_global),
+       *std::move(key_value_global), std::move(key_global), std::move(value_global)});
+}
+
+void Loader::DecoderLayer(int index) {
+  const std::string layer = absl::StrCat(prefix_, "decoder.layers.", index, ".");
+  const std::string self = layer + "self_attn.", cross = layer + "encoder_attn.";
+  const int64_t inner = config_.decoder.intermediate;
+  auto qkv =
+      load_.Stack(self, {{"q_proj", width_}, {"k_proj", width_}, {"v_proj", width_}}, width_);
+  auto out = load_.Dense(self + "out_proj", width_, width_);
+  Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+  auto query = load_.Dense(cross + "q_proj", width_, width_);
+  auto document = load_.Stack(cross, {{"k_proj", width_}, {"v_proj", width_}}, width_);
+  auto cross_out = load_.Dense(cross + "out_proj", width_, width_);
+  Norm cross_norm = LayerNorm(layer + "encoder_attn_layer_norm");
+  auto expand = load_.Dense(layer + "fc1", inner, width_);
+  auto contract = load_.Dense(layer + "fc2", width_, inner);
+  Norm output_norm = LayerNorm(layer + "final_layer_norm");
+  if (!load_.ok() || !load_.reads()) return;
+  for (const auto* dense : {&qkv, &out, &query, &cross_out, &expand, &contract}) {
+    NarrowSizes(**dense, weights_.decoder.sizes);
+  }
+  weights_.document.push_back(*std::move(document));
+  weights_.decoder.layers.push_back(
+      {*std::move(qkv), *std::move(out), std::move(attention_norm),
+       StackLayer::Cross{*std::move(query), *std::move(cross_out), std::move(cross_norm)},
+       *std::move(expand), *std::move(contract), std::move(output_norm)});
+}
+
+// A vocabulary that was made larger may have left final_logits_bias shorter; it may be absent too.
+void Loader::Logits() {
+  const int64_t vocab = config_.decoder.vocab;
+  const TensorView* weight = tied_;
+  if (!config_.tied) weight = load_.Get("lm_head.weight", {vocab, width_});
+  std::vector<float> bias;
+  const std::string name = "final_logits_bias";
+  if (const TensorView* stored = checkpoint_.Find(name); stored != nullptr) {
+    const int64_t size = stored->shape.size() == 2 ? std::min(stored->shape[1], vocab) : vocab;
+    bias = load_.Copy(load_.Get(name, {1, size}));
+  }
+  bias.resize(static_cast<size_t>(vocab));
+  if (!load_.ok() || !load_.reads()) return;
+  weights_.decoder.logits =
+      load_.Pack("lm_head", load_.Copy(weight), std::move(bias), vocab, width_);
+}
+
+absl::StatusOr<LedWeights> Loader::Load() {
+  constexpr std::array<std::string_view, 2> kPrefixes = {"led.", ""};
+  absl::StatusOr<std::string> prefix =
+      load_.source().FindPrefix(kPrefixes, "encoder.embed_positions.weight");
+  if (!prefix.ok()) return prefix.status();
+  prefix_ = *prefix;
+  weights_.encoder.sizes = {true, true, true};
+  Embeddings();
+  for (int i = 0; i < config_.encoder.layers && load_.ok(); ++i) EncoderLayer(i);
+  for (int i = 0; i < config_.decoder.layers() && load_.ok(); ++i) DecoderLayer(i);
+  if (load_.ok()) Logits();
+  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  weights_.parameters = load_.parameters();
+  weights_.memory_bytes = load_.memory_bytes();
+  return std::move(weights_);
+}
+
+}  // namespace
+
+absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
+                                          const std::string& origin, Compute compute) {
+  return Loader(config, checkpoint, origin, compute).Load();
+}
+
+absl::StatusOr<double> CheckLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
+                                       const std::string& origin) {
+  absl::StatusOr<LedWeights> weights = Loader(config, checkpoint, origin, std::nullopt).Load();
+  if (!weights.ok()) return weights.status();
+  return weights->parameters;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,101 @@
+#include "models/stack/cost.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "models/stack/pass.h"
+
+namespace longview::models {
+namespace {
+
+kernels::CacheShape KeysShape(const StackConfig& config, kernels::DType blocks, int keep) {
+  kernels::CacheShape shape;
+  shape.layers = config.layers();
+  shape.kv_heads = config.heads;
+  shape.Dk = shape.Dv = config.head_dim();
+  shape.dtype = blocks;
+  shape.strips = {kernels::WindowStrip(keep)};
+  return shape;
+}
+
+}  // namespace
+
+kernels::CacheShape StackCacheShape(const StackConfig& config, kernels::DType blocks) {
+  return KeysShape(config, blocks, config.longest_span());
+}
+
+kernels::CacheShape DocumentCacheShape(const StackConfig& config, kernels::DType blocks) {
+  return KeysShape(config, blocks, 0);
+}
+
+double StackLinearWork(const StackConfig& config) {
+  const double width = config.width;
+  const double squares = config.encoder ? 6 : 4;
+  return config.layers() * (squares * width * width + 2 * width * config.intermediate);
+}
+
+double StackAttentionWork(const StackConfig& config, int64_t t) {
+  double keys = 0;
+  for (const StackWindow& window : config.windows) {
+    const int64_t span = window.span() == 0 ? t + 1 : std::min<int64_t>(t + 1, window.span());
+    keys += static_cast<double>(span);
+  }
+  return 2.0 * config.width * keys;
+}
+
+double StackDocumentWork(const StackConfig& config, int64_t keys) {
+  return 2.0 * config.width * config.layers() * static_cast<double>(keys);
+}
+
+double StackRowWork(const StackConfig& config) {
+  return config.layers() * (8.0 * config.width + config.intermediate);
+}
+
+double StackCosts::StateBytes(int64_t shared, int64_t longest, int sequences) const {
+  return static_cast<double>(shape_.SequenceBytes(shared, longest, sequences));
+}
+
+// At the end of the longest text, where a step reads most.
+double StackCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
+  std::vector<StackRun> runs;
+  const StackDocument document = {nullptr, most_keys_};
+  const std::vector<int32_t> ids(static_cast<size_t>(std::max<int64_t>(prefill_tokens, 1)));
+  const auto add = [&](kernels::CacheStep::Group group, int64_t tokens, int64_t start) {
+    StackRun& run = runs.emplace_back();
+    run.group = group;
+    run.document = most_keys_ > 0 ? &document : nullptr;
+    run.ids = std::span(ids).first(static_cast<size_t>(tokens));
+    run.start = start;
+    run.wanted = 1;
+  };
+  if (prefill_tokens > 0) {
+    const int64_t start = std::max<int64_t>(0, max_tokens_ - prefill_tokens) /
+                          kernels::kBlockSlots * kernels::kBlockSlots;
+    add(kernels::CacheStep::kPrefill, prefill_tokens, start);
+  }
+  for (int i = 0; i < sequences; ++i) add(kernels::CacheStep::kDecode, 1, max_tokens_ - 1);
+  const StackPassLayout layout = LayOutStackPass(context_, std::move(runs));
+  // Two results of one panel are alive at a time: the expanded one and what follows it.
+  const StackConfig& config = *context_.config;
+  const int64_t widest = std::max(3 * config.width, config.intermediate + config.width);
+  const int64_t panels =
+      kPanelRows * std::max<int64_t>(widest, config.vocab) * ElementBytes(context_.compute);
+  const double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
+  return static_cast<double>(StackPass::ScratchBytes(context_, layout)) +
+         static_cast<double>(panels) + logits;
+}
+
+double StackCosts::PrefillSeconds(int64_t t) const {
+  const StackConfig& config = *context_.config;
+  return StackLinearWork(config) * rates_.linear_seconds +
+         StackAttentionWork(config, t) * rates_.prefill_attention +
+         StackRowWork(config) * rates_.row_seconds;
+}
+
+double StackCosts::DecodeSeconds(int64_t t) const {
+  const StackConfig& config = *context_.config;
+  return StackAttentionWork(config, t) * rates_.decode_attention +
+         StackRowWork(config) * rates_.row_seconds;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,214 @@
+#include "models/stack/pass.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "models/checkpoint/convert.h"
+#include "models/layers/block_tail.h"
+#include "models/layers/panels.h"
+#include "models/parallel.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::CacheStep;
+
+size_t CarvedBytes(const StackContext& context, const StackPassLayout& layout, size_t workspace) {
+  Carver measure(nullptr);
+  CarveStackBuffers(context, layout, workspace, measure);
+  return measure.used();
+}
+
+}  // namespace
+
+size_t StackPass::ScratchBytes(const StackContext& context, const StackPassLayout& layout) {
+  return CarvedBytes(context, layout, StackWorkspace(context, layout));
+}
+
+StackPass::StackPass(const StackContext& context, ScratchKeeper& scratch,
+                     std::vector<StackRun> runs, EncoderTimes* times)
+    : context_(context),
+      config_(*context.config),
+      kernels_(ChooseRowKernels(context.compute)),
+      width_(config_.width),
+      row_bytes_(width_ * ElementBytes(context.compute)),
+      times_(times),
+      layout_(LayOutStackPass(context, std::move(runs))),
+      step_(context.cache),
+      scratch_(scratch, ScratchBytes(context, layout_)) {
+  Carver carver(scratch_.data());
+  buffers_ = CarveStackBuffers(context_, layout_, StackWorkspace(context_, layout_), carver);
+  std::fill_n(buffers_.zeros, width_, 0.0f);
+  ClearTail(buffers_.input, layout_.rows);
+  ClearTail(buffers_.z, layout_.rows);
+  if (layout_.wanted > 0) ClearTail(buffers_.logit_input, layout_.wanted);
+}
+
+// Rows past the end are read by last panels: their values never matter, but they must not be
+// numbers that slow arithmetic down.
+void StackPass::ClearTail(std::byte* buffer, int64_t rows) const {
+  std::memset(buffer + rows * row_bytes_, 0, static_cast<size_t>(kPanelRows * row_bytes_));
+}
+
+absl::Status StackPass::Begin() {
+  // Decoding first, as the cache wants it.
+  for (const int g : {2, 1, 0}) {
+    const StackGroup& group = layout_.groups[static_cast<size_t>(g)];
+    for (int i = group.run0; i < group.run0 + group.runs; ++i) {
+      const StackRun& run = layout_.runs[static_cast<size_t>(i)];
+      if (!step_.Append(group.group, run.sequence, run.ids)) {
+        return absl::ResourceExhaustedError("cache: no memory for a sequence's next tokens");
+      }
+    }
+  }
+  for (size_t g = 0; g < layout_.groups.size(); ++g) {
+    const kernels::CacheTable& table = step_.table(layout_.groups[g].group, 0);
+    for (size_t s = 0; s < table.first_block.size(); ++s) {
+      offsets_[g].push_back(table.offsets[s] - table.first_block[s]);
+    }
+  }
+  for (const StackDocument* document : layout_.documents) {
+    context_.documents->AddTable(*document->keys, 0, &document_table_);
+  }
+  return absl::OkStatus();
+}
+
+void StackPass::Embed() {
+  const Stopwatch watch(times_ ? &times_->rest : nullptr);
+  const StackWeights& weights = *context_.weights;
+  const auto width = static_cast<size_t>(width_);
+  const int threads = context_.pool->threads();
+  kernels::RunOnThreads(*context_.pool, [&](int thread) {
+    float* word = buffers_.embedding_rows + 2 * width_ * thread;
+    float* position = word + width_;
+    for (const StackRun& run : layout_.runs) {
+      for (auto i = static_cast<size_t>(thread); i < run.ids.size();
+           i += static_cast<size_t>(threads)) {
+        const int64_t at = config_.first_position + run.start + static_cast<int64_t>(i);
+        const int64_t row = run.row0 + static_cast<int64_t>(i);
+        CopyFloat32(*weights.words, run.ids[i] * width_, {word, width});
+        CopyFloat32(*weights.positions, at * width_, {position, width});
+        kernels_.sum_norm(buffers_.x + row * width_, word, position, weights.type.data(),
+                          weights.embedding_norm.view(), width_, buffers_.input + row * row_bytes_);
+      }
+    }
+  });
+}
+
+void StackPass::Run(const kernels::Plan& plan) {
+  const kernels::WorkspaceBytes bytes = Measure(plan, call_.call, context_.isa);
+  RunPlan(plan, call_.call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
+          context_.isa);
+}
+
+void StackPass::Attend(int index) {
+  const auto g = static_cast<size_t>(index);
+  const StackGroup& group = layout_.groups[g];
+  if (group.runs == 0) return;
+  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  MakeSelfCall(context_, layer_, group, buffers_, &step_, offsets_[g], call_);
+  Run(group.plans.at(context_.tables->PatternOf(layer_)));
+}
+
+void StackPass::Write(int index) {
+  const StackGroup& group = layout_.groups[static_cast<size_t>(index)];
+  if (group.runs == 0) return;
+  const std::byte* first = buffers_.qkv + group.row0 * 3 * row_bytes_;
+  kernels::ProjectionCache::Rows rows;
+  rows.k = first + row_bytes_;
+  rows.v = first + 2 * row_bytes_;
+  rows.dtype = SpanType(context_.compute);
+  rows.k_row_stride = rows.v_row_stride = 3 * width_;
+  rows.k_head_stride = rows.v_head_stride = config_.head_dim();
+  context_.cache->Write(0, layer_, step_.places(group.group, 0), rows, *context_.pool);
+}
+
+void StackPass::AddAttention(const DenseLayer& out, const Norm& norm) {
+  ForEachRow(out, buffers_.z, layout_.rows, context_.weights->sizes, *context_.pool, times_,
+             [&](int64_t row, std::byte* y) {
+               kernels_.residual_norm(buffers_.x + row * width_, y, out.bias.data(), norm.view(),
+                                      width_, buffers_.input + row * row_bytes_);
+             });
+}
+
+void StackPass::AttendDocuments(const StackLayer::Cross& cross) {
+  ForEachRow(cross.query, buffers_.input, layout_.rows, context_.weights->sizes, *context_.pool,
+             times_, [&](int64_t row, std::byte* y) {
+               kernels_.bias_copy(y, cross.query.bias.data(), width_,
+                                  buffers_.qkv + row * row_bytes_);
+             });
+  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  MakeCrossCall(context_, layer_, buffers_, &document_table_, call_);
+  Run(layout_.cross);
+}
+
+void StackPass::Finish(const StackLayer& layer) {
+  const DenseLayer* out = &layer.out;
+  const Norm* norm = &layer.attention_norm;
+  if (layer.cross) {
+    AddAttention(*out, *norm);
+    AttendDocuments(*layer.cross);
+    out = &layer.cross->out;
+    norm = &layer.cross->norm;
+  }
+  const BlockTail tail = {
+      out, norm, &layer.expand, &layer.contract, &layer.output_norm, config_.activation};
+  RunBlockTail(tail, {buffers_.x, buffers_.input, buffers_.z, layout_.rows},
+               context_.weights->sizes, *context_.pool, times_);
+}
+
+void StackPass::Logits() {
+  const StackWeights& weights = *context_.weights;
+  std::vector<float*> to;
+  for (const StackRun& run : layout_.runs) {
+    const int64_t first = run.row0 + static_cast<int64_t>(run.ids.size()) - run.wanted;
+    for (int64_t i = 0; i < run.wanted; ++i) {
+      std::memcpy(buffers_.logit_input + static_cast<int64_t>(to.size()) * row_bytes_,
+                  buffers_.input + (first + i) * row_bytes_, static_cast<size_t>(row_bytes_));
+      to.push_back(run.logits + i * config_.vocab);
+    }
+  }
+  if (weights.head_dense) {
+    const DenseLayer& dense = *weights.head_dense;
+    ForEachRow(dense, buffers_.logit_input, layout_.wanted, dense.linear.sizes(), *context_.pool,
+               times_, [&](int64_t row, std::byte* y) {
+                 kernels_.bias_act(y, dense.bias.data(), width_, Activation::kGelu);
+                 kernels_.bias_norm(y, buffers_.zeros, weights.head_norm.view(), width_,
+                                    buffers_.logit_input + row * row_bytes_);
+               });
+  }
+  const DenseLayer& logits = *weights.logits;
+  ForEachRow(logits, buffers_.logit_input, layout_.wanted, logits.linear.sizes(), *context_.pool,
+             times_, [&](int64_t row, std::byte* y) {
+               kernels_.bias_widen(y, logits.bias.data(), logits.out(),
+                                   to[static_cast<size_t>(row)]);
+             });
+}
+
+bool StackPass::Advance() {
+  if (layer_ == 0) Embed();
+  const StackLayer& layer = context_.weights->layers[static_cast<size_t>(layer_)];
+  ForEachRow(layer.qkv, buffers_.input, layout_.rows, context_.weights->sizes, *context_.pool,
+             times_, [&](int64_t row, std::byte* y) {
+               kernels_.bias_copy(y, layer.qkv.bias.data(), 3 * width_,
+                                  buffers_.qkv + row * 3 * row_bytes_);
+             });
+  const bool last = layer_ + 1 == config_.layers();
+  // Nobody reads the last layer of a prompt's earlier chunks.
+  const bool skip = last && layout_.wanted == 0;
+  if (!skip) Attend(0);
+  for (const int g : {0, 1, 2}) Write(g);
+  if (!skip) {
+    Attend(1);
+    Attend(2);
+    Finish(layer);
+  }
+  if (last) {
+    if (layout_.wanted > 0) Logits();
+    step_.End();
+  }
+  return ++layer_ < config_.layers();
+}
+
+}  // namespace longview::models

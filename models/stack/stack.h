@@ -1,0 +1,77 @@
+// A stack of post-norm decoder layers over a cache of keys and values: what LED's decoder and the
+// autoregressive Longformer are made of.
+//
+//   x = LN(word + position + type)
+//   x = LN(x + Wo attend(x));  with an encoder: x = LN(x + Wo' attend(document));
+//   x = LN(x + W2 act(W1 x))
+//   logits = W x + b, Longformer's head before: x = LN(gelu(Wd x))
+//
+// Self-attention is causal: all earlier tokens, or a window of them, dilated per head.
+// Plain values, constant after load.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "models/checkpoint/checkpoint.h"
+#include "models/dense/layer.h"
+#include "models/layers/weight_loader.h"
+
+namespace longview::models {
+
+// Which earlier tokens a layer's heads see.
+struct StackWindow {
+  // Keys beside the token's own; unset: every earlier token.
+  std::optional<int> keys;
+  std::vector<int> dilation;  // Their distance, per head; empty: 1.
+
+  // Positions from the farthest key to the token, both included; 0: every earlier one.
+  int span() const;
+  bool operator==(const StackWindow&) const = default;
+};
+
+struct StackConfig {
+  const char* family = "";  // Begins messages of failures.
+  int vocab = 0;
+  int width = 0;  // H
+  int heads = 0;
+  int intermediate = 0;
+  int first_position = 0;            // Row of the position table of a text's first token.
+  std::vector<StackWindow> windows;  // Per layer.
+  Activation activation = Activation::kGelu;
+  bool encoder = false;  // Layers attend to a document.
+
+  int layers() const { return static_cast<int>(windows.size()); }
+  int head_dim() const { return width / heads; }
+  // Positions that the widest layer reaches back; 0: all.
+  int longest_span() const;
+};
+
+struct StackLayer {
+  DenseLayer qkv;  // Query, key, value side by side: [3H, H].
+  DenseLayer out;
+  Norm attention_norm;
+  struct Cross {
+    DenseLayer query, out;
+    Norm norm;
+  };
+  std::optional<Cross> cross;
+  DenseLayer expand, contract;
+  Norm output_norm;
+};
+
+struct StackWeights {
+  const TensorView* words = nullptr;      // [V, H], in the checkpoint.
+  const TensorView* positions = nullptr;  // [positions, H]
+  std::vector<float> type;                // [H]: of token type 0, or zeros.
+  Norm embedding_norm;
+  std::vector<StackLayer> layers;
+  std::optional<DenseLayer> head_dense;  // With head_norm.
+  Norm head_norm;
+  std::optional<DenseLayer> logits;  // [V, H]
+
+  PanelSizes sizes = {true, true, true};  // Panels that every layer's linears allow.
+};
+
+}  // namespace longview::models

@@ -1,0 +1,67 @@
+#include "models/text/tokenizer_codec.h"
+
+#include <array>
+#include <optional>
+
+#include "models/text/utf8.h"
+
+namespace longview::models {
+namespace {
+
+// GPT-2's alphabet: printable bytes of Latin-1 stand for themselves, the others for the code points
+// from 256 on, in order.
+constexpr int kAlphabetEnd = 324;
+using Alphabet = std::array<int16_t, kAlphabetEnd>;
+
+constexpr Alphabet MakeAlphabet() {
+  Alphabet bytes{};
+  for (int16_t& byte : bytes) byte = -1;
+  int next = 256;
+  for (int byte = 0; byte < 256; ++byte) {
+    const bool printable =
+        (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || (byte >= 174 && byte <= 255);
+    bytes[static_cast<size_t>(printable ? byte : next++)] = static_cast<int16_t>(byte);
+  }
+  return bytes;
+}
+
+constexpr Alphabet kAlphabet = MakeAlphabet();
+
+// The bytes a token of that alphabet is written with; unset if it has other characters. All of the
+// alphabet's code points take one or two bytes of UTF-8.
+std::optional<std::string> FromAlphabet(std::string_view token) {
+  std::string bytes;
+  for (size_t i = 0; i < token.size(); ++i) {
+    auto code = static_cast<unsigned>(static_cast<unsigned char>(token[i]));
+    if (code >= 0x80) {
+      if ((code & 0xe0) != 0xc0 || i + 1 == token.size()) return std::nullopt;
+      code = (code & 0x1f) << 6 | (static_cast<unsigned char>(token[++i]) & 0x3f);
+    }
+    if (code >= kAlphabetEnd || kAlphabet[code] < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(kAlphabet[code]));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int32_t>> TokenizerCodec::Encode(std::string_view text) const {
+  EncodeOptions options;
+  options.add_special_tokens = false;
+  absl::StatusOr<EncodeResult> result = tokenizer_.Encode(text, options);
+  if (!result.ok()) return result.status();
+  return std::move(result->encoding.ids);
+}
+
+// Added tokens are written as they are, specials not at all: the tokenizer's own decoder tells them
+// from tokens of the alphabet.
+std::string TokenizerCodec::Bytes(int32_t id) const {
+  const std::array<int32_t, 1> ids = {id};
+  absl::StatusOr<std::string> shown = tokenizer_.Decode(ids, true);
+  if (!shown.ok() || shown->empty()) return "";
+  const std::optional<std::string> token = tokenizer_.IdToToken(id);
+  std::optional<std::string> bytes = token ? FromAlphabet(*token) : std::nullopt;
+  return bytes && ReplaceInvalidUtf8(*bytes) == *shown ? *std::move(bytes) : *std::move(shown);
+}
+
+}  // namespace longview::models

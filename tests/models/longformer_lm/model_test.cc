@@ -1,0 +1,185 @@
+// The autoregressive Longformer: against its definition, step by step against the whole, in any
+// cut and any company.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/models/generation/generator_driver.h"
+#include "tests/models/longformer_lm/naive_longformer.h"
+
+namespace longview::models {
+namespace {
+
+constexpr int kPositions = 322;
+
+// The small masked LM of the goldens as an autoregressive model, with random positions for longer
+// texts.
+class CausalModel : public EditedModel {
+ public:
+  explicit CausalModel(const nlohmann::json& dilation = nullptr, std::vector<int> windows = {})
+      : EditedModel(GoldenCase("masked_lm")) {
+    config["architectures"] = {"LongformerForCausalLM"};
+    config["max_position_embeddings"] = kPositions;
+    if (!dilation.is_null()) config["attention_dilation"] = dilation;
+    if (!windows.empty()) config["attention_window"] = windows;
+    config["eos_token_id"] = nullptr;
+    config["bos_token_id"] = nullptr;
+    EditedTensor& positions = tensors.at("longformer.embeddings.position_embeddings.weight");
+    std::mt19937 random(3);
+    std::normal_distribution<float> normal(0, 0.5);
+    positions.shape[0] = kPositions;
+    positions.values.resize(static_cast<size_t>(kPositions * positions.shape[1]));
+    for (float& value : positions.values) value = normal(random);
+    std::erase_if(tensors, [](const auto& entry) {
+      return entry.first.find("_global.") != std::string::npos;
+    });
+  }
+};
+
+std::unique_ptr<Model> LoadOrFail(const CausalModel& files, const std::string& dtype = "fp32") {
+  absl::StatusOr<std::unique_ptr<Model>> model =
+      LoadModel(files.Write(), {.dtype = dtype, .cache_bytes = 64 << 20});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : nullptr;
+}
+
+std::vector<int32_t> RandomIds(size_t count, uint32_t seed) {
+  std::minstd_rand random(seed);
+  std::vector<int32_t> ids(count);
+  for (int32_t& id : ids) id = static_cast<int32_t>(4 + random() % 250);
+  return ids;
+}
+
+Request Scored(std::vector<int32_t> ids) {
+  Request request = IdsRequest(std::move(ids), NewTokens(0));
+  request.tensors = {"logits"};
+  return request;
+}
+
+struct Pattern {
+  const char* name;
+  nlohmann::json dilation;
+  std::vector<int> windows;
+};
+
+std::vector<Pattern> Patterns() {
+  return {{"Plain", nullptr, {8, 4}},
+          {"LongerThanABlock", nullptr, {200, 64}},
+          {"PerLayer", {1, 3}, {8, 16}},
+          {"PerHead", {{1, 2, 4, 8}, 1}, {16, 32}}};
+}
+
+class LongformerLm : public ::testing::TestWithParam<size_t> {
+ protected:
+  const Pattern pattern_ = Patterns()[GetParam()];
+};
+
+TEST_P(LongformerLm, LogitsAreThoseOfTheDefinition) {
+  const CausalModel files(pattern_.dilation, pattern_.windows);
+  const std::unique_ptr<Model> model = LoadOrFail(files);
+  ASSERT_NE(model, nullptr);
+  for (const size_t tokens : {1, 5, 64, 150}) {
+    const std::vector<int32_t> ids = RandomIds(tokens, static_cast<uint32_t>(tokens));
+    const Answer answer = Generate(*model, Scored(ids));
+    EXPECT_LE(LargestDifference(answer.tensors[0].floats(), NaiveLogits(files, ids)), 1e-4)
+        << tokens;
+  }
+}
+
+TEST_P(LongformerLm, StepByStepIsTheWhole) {
+  const CausalModel files(pattern_.dilation, pattern_.windows);
+  const std::unique_ptr<Model> model = LoadOrFail(files);
+  ASSERT_NE(model, nullptr);
+  for (const size_t prompt : {1, 70}) {
+    std::vector<int32_t> ids = RandomIds(prompt, 9);
+    GenerationOptions options = NewTokens(120);
+    options.temperature = 1.0;
+    options.seed = 5;
+    options.logprobs = 0;
+    const Piece piece = Generate(*model, IdsRequest(ids, options)).sequences[0];
+    ASSERT_EQ(piece.token_ids.size(), 120u);
+    ids.insert(ids.end(), piece.token_ids.begin(), piece.token_ids.end());
+    GenerationOptions scoring = NewTokens(0);
+    scoring.echo = true;
+    scoring.logprobs = 0;
+    const Answer whole = Generate(*model, IdsRequest(ids, scoring));
+    for (size_t i = 0; i < piece.token_ids.size(); ++i) {
+      EXPECT_NEAR(piece.logprobs[i].logprob, whole.prompt->logprobs[prompt + i].logprob, 1e-4) << i;
+    }
+  }
+}
+
+TEST_P(LongformerLm, CutsOfAPromptChangeNoBit) {
+  const CausalModel files(pattern_.dilation, pattern_.windows);
+  for (const char* dtype : {"fp32", "bf16"}) {
+    const std::unique_ptr<Model> model = LoadOrFail(files, dtype);
+    ASSERT_NE(model, nullptr);
+    const std::vector<int32_t> ids = RandomIds(300, 2);
+    const Answer whole = Generate(*model, Scored(ids));
+    const Answer cut = Generate(*model, Scored(ids), 64);
+    EXPECT_EQ(whole.tensors[0].data, cut.tensors[0].data) << dtype;
+  }
+}
+
+TEST_P(LongformerLm, ForksAndCompanyChangeNoBit) {
+  const CausalModel files(pattern_.dilation, pattern_.windows);
+  const std::unique_ptr<Model> model = LoadOrFail(files);
+  ASSERT_NE(model, nullptr);
+  const auto request = [](uint32_t seed, int samples) {
+    GenerationOptions options = NewTokens(90);
+    options.temperature = 0.9;
+    options.seed = seed;
+    options.num_return_sequences = samples;
+    options.logprobs = 0;
+    return IdsRequest(RandomIds(60 + seed, seed), options);
+  };
+  std::vector<Answer> alone;
+  for (uint32_t i = 0; i < 4; ++i) alone.push_back(Generate(*model, request(i, 1)));
+  std::vector<Live> lives;
+  for (uint32_t i = 0; i < 4; ++i) lives.push_back(StartOn(*model, request(i, 3)));
+  std::vector<Live*> all;
+  for (Live& live : lives) all.push_back(&live);
+  while (!lives[0].generation->done()) StepOnce(*model, all, 64);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const absl::StatusOr<Answer> answer = Finish(*model, lives[i]);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    const Piece &got = answer->sequences[0], &want = alone[i].sequences[0];
+    EXPECT_EQ(got.token_ids, want.token_ids);
+    for (size_t t = 0; t < want.logprobs.size(); ++t) {
+      EXPECT_EQ(got.logprobs[t].logprob, want.logprobs[t].logprob) << t;
+    }
+    EXPECT_NE(answer->sequences[1].token_ids, want.token_ids);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Patterns, LongformerLm, ::testing::Range<size_t>(0, 4),
+                         [](const auto& info) { return Patterns()[info.param].name; });
+
+// Memory is the widest window's, whatever was read.
+TEST(LongformerLmState, DoesNotGrowBeyondTheWindow) {
+  const CausalModel files(nullptr, {8, 4});
+  const std::unique_ptr<Model> model = LoadOrFail(files);
+  ASSERT_NE(model, nullptr);
+  const auto bytes = [&](int tokens) {
+    const auto item = model->Prepare(IdsRequest(RandomIds(static_cast<size_t>(tokens), 1)));
+    EXPECT_TRUE(item.ok()) << item.status();
+    return (*item)->cost().state_bytes;
+  };
+  EXPECT_EQ(bytes(200), bytes(300));
+  EXPECT_LT(bytes(10), bytes(200));
+}
+
+TEST(LongformerLmState, TextsEndWithThePositionTable) {
+  const CausalModel files;
+  const std::unique_ptr<Model> model = LoadOrFail(files);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->info().task, Task::kTextGeneration);
+  EXPECT_EQ(model->info().max_tokens, kPositions - 2);
+  EXPECT_EQ(Refusal(*model, IdsRequest(RandomIds(kPositions - 3, 1), NewTokens(1))), "");
+  EXPECT_NE(Refusal(*model, IdsRequest(RandomIds(kPositions - 2, 1), NewTokens(1))), "");
+}
+
+}  // namespace
+}  // namespace longview::models

@@ -204,6 +204,54 @@ TEST(BandTest, WantedRowsAreCompactAndBitwiseTheSame) {
   }
 }
 
+// A document read in pieces: rows of a part, keys from a block's start on, globals from anywhere.
+TEST(BandTest, PartsHaveTheBitsOfTheWhole) {
+  constexpr int kTokens = 300, kWindow = 20;
+  std::mt19937 random(5);
+  const std::vector<uint8_t> roles = Roles(kTokens, {0, 77, 290}, {31, 130});
+  const Tensor q = Tensor::Random(kTokens, 2, 16, &random);
+  const Tensor k = Tensor::Random(kTokens, 2, 16, &random);
+  const Tensor v = Tensor::Random(kTokens, 2, 16, &random);
+  for (const Isa isa : testing::IsasToTest(DType::kFloat32)) {
+    SCOPED_TRACE(IsaName(isa));
+    BandPattern pattern = Window(kWindow, kWindow);
+    pattern.tile_rows = TileRows(isa);
+    const auto run = [&](const BandSequence& sequence, const Tensor& queries) {
+      const Plan plan = PlanBand(pattern, std::span(&sequence, 1));
+      Tensor out(queries.rows(), 2, 16);
+      Call call = MakeCall(queries, &out, 0.25f);
+      const std::vector<Source> sources(plan.sources.size(), RowsSource(k, v));
+      call.sources = sources;
+      testing::RunChecked(plan, call, isa, 2);
+      return out;
+    };
+    BandSequence all;
+    all.tokens = kTokens;
+    all.roles = roles;
+    const Tensor whole = run(all, q);
+    for (const auto& [first, count] : {std::pair(0, 64), {64, 128}, {192, 108}}) {
+      const int begin = std::max(0, first - kWindow) / 64 * 64;
+      const int end = std::min(kTokens, first + count + kWindow);
+      std::vector<int32_t> wanted, globals = GlobalPositions(all);
+      for (int i = 0; i < count; ++i) wanted.push_back(first - begin + i);
+      for (int32_t& position : globals) position -= begin;
+      BandSequence part;
+      part.row0 = begin;
+      part.tokens = end - begin;
+      part.roles = std::span(roles).subspan(begin, end - begin);
+      part.wanted = &wanted;
+      part.globals = &globals;
+      const Tensor out = run(part, q.Slice(first, count));
+      for (int i = 0; i < count; ++i) {
+        if (roles[first + i] == kGlobalToken) continue;
+        for (int d = 0; d < 16; ++d) {
+          ASSERT_EQ(out.At(i, d % 2, d), whole.At(first + i, d % 2, d)) << first + i;
+        }
+      }
+    }
+  }
+}
+
 TEST(BandTest, FullBlocksCarryNoIntervals) {
   const BandPattern pattern = Window(256, 256, 12);
   BandSequence sequence;

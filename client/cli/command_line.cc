@@ -22,6 +22,7 @@ struct Command {
 std::vector<Command> Commands() {
   return {
       {"classify", "FILE|DIRECTORY|- ...", "names the class of every input"},
+      {"detect", "FILE|DIRECTORY|- ...", "finds objects in every picture; --draw shows them"},
       {"embed", "FILE|DIRECTORY|- ...", "prints the embedding of every input"},
       {"generate", "FILE|DIRECTORY|- ...", "continues every input; on a terminal, as it comes"},
       {"models", "", "lists the server's models; --check DIR explains a model directory"},
@@ -162,9 +163,28 @@ std::vector<Flag> GenerationFlags() {
   };
 }
 
+std::vector<Flag> DetectionFlags() {
+  constexpr int kMany = std::numeric_limits<int>::max();
+  const std::vector<std::string> detect = {"detect"};
+  return {
+      {"draw", "FILE", detect, "writes the one input with boxes, labels and masks as PNG",
+       String(&CommandLine::draw)},
+      {"score_threshold", "X", detect, "from 0 to 1, default the model's",
+       Number(&CommandLine::score_threshold)},
+      {"max_detections", "N", detect, "of a picture, default the model's",
+       Int(&CommandLine::max_detections, 1, kMany)},
+      {"masks", "", detect, "outlines too, where the model has them", Switch(&CommandLine::masks)},
+      {"tile", "PIXELS", detect, "cuts pictures into squares, each looked at by itself",
+       Int(&CommandLine::tile, 1, kMany)},
+      {"tile_overlap", "PIXELS", detect, "of neighbouring squares, default an eighth",
+       Int(&CommandLine::tile_overlap, 0, kMany)},
+  };
+}
+
 std::vector<Flag> CommonFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
-  const std::vector<std::string> reading = {"classify", "embed", "generate", "estimate", "bench"};
+  const std::vector<std::string> reading = {"classify", "detect",   "embed",
+                                            "generate", "estimate", "bench"};
   return {
       {"server",
        "HOST:PORT",
@@ -191,7 +211,7 @@ std::vector<Flag> CommonFlags() {
        Switch(&CommandLine::truncate)},
       {"jobs",
        "N",
-       {"classify", "embed", "estimate"},
+       {"classify", "detect", "embed", "estimate"},
        "requests under way at a time, default 4",
        Int(&CommandLine::jobs, 1, 1024)},
       {"top_k",
@@ -199,6 +219,7 @@ std::vector<Flag> CommonFlags() {
        {"classify", "generate"},
        "labels per answer; 0 = all (default 1, with --json all); generate: likeliest tokens",
        Int(&CommandLine::top_k, 0, kMany)},
+      {"image", "", {"classify"}, "the inputs are pictures", Switch(&CommandLine::image)},
       {"logits", "", {"classify"}, "with --json: the raw scores too", Switch(&CommandLine::logits)},
       {"pooling",
        "NAME",
@@ -244,6 +265,7 @@ std::vector<Flag> CommonFlags() {
 
 std::vector<Flag> Flags() {
   std::vector<Flag> flags = CommonFlags();
+  for (Flag& flag : DetectionFlags()) flags.push_back(std::move(flag));
   for (Flag& flag : GenerationFlags()) flags.push_back(std::move(flag));
   return flags;
 }

@@ -20,7 +20,7 @@ namespace longview::client {
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {
-  std::string command;              // classify, embed, generate, models, estimate, status, bench.
+  std::string command;  // classify, detect, embed, generate, models, estimate, status, bench.
   std::vector<std::string> inputs;  // Paths; "-" = standard input.
   bool help = false;
   bool version = false;
@@ -40,10 +40,19 @@ struct CommandLine {
   int jobs = 4;                   // Requests under way at a time.
   std::optional<int> top_k;       // classify: 0 = all labels; generate: 0 = off.
   bool logits = false;            // classify
+  bool image = false;             // classify: the inputs are pictures.
   std::string pooling;            // embed
   std::optional<bool> normalize;  // embed
   std::string check;              // models: a directory to explain.
   std::optional<int> tokens;      // estimate: a length instead of a text.
+
+  // detect; unset = the model's.
+  std::string draw;  // Where the picture with its detections goes; one input only.
+  std::optional<double> score_threshold;
+  std::optional<int> max_detections;
+  bool masks = false;
+  std::optional<int> tile;          // Pixels a side; unset = the picture in one piece.
+  std::optional<int> tile_overlap;  // Unset = an eighth of it.
 
   // generate; unset = the model's. estimate: max_tokens and n.
   std::optional<int> max_tokens;
@@ -75,6 +84,11 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 // arguments: without the program's name. The error's message is meant for the user.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments,
                                              const Environment& environment);
+
+// Whether the inputs are pictures, not texts.
+inline bool ReadsPictures(const CommandLine& line) {
+  return line.image || line.command == "detect";
+}
 
 // The help text of a subcommand; of the program if it is empty.
 std::string HelpText(std::string_view command);

@@ -21,6 +21,7 @@ int RunLongview(const std::vector<std::string>& arguments, const Environment& en
     return kAllWell;
   }
   if (line->command == "classify") return RunClassify(*line, console);
+  if (line->command == "detect") return RunDetect(*line, console);
   if (line->command == "embed") return RunEmbed(*line, console);
   if (line->command == "generate") return RunGenerate(*line, console);
   if (line->command == "models") return RunModels(*line, console);

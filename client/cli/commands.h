@@ -12,6 +12,7 @@
 namespace longview::client {
 
 ExitCode RunClassify(const CommandLine& line, Console& console);
+ExitCode RunDetect(const CommandLine& line, Console& console);
 ExitCode RunEmbed(const CommandLine& line, Console& console);
 ExitCode RunGenerate(const CommandLine& line, Console& console);
 ExitCode RunModels(const CommandLine& line, Console& console);

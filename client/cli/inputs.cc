@@ -92,6 +92,7 @@ absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& opt
     return absl::InvalidArgumentError(
         absl::StrCat("larger than the limit of ", options.max_bytes, " bytes"));
   }
+  if (options.binary) return text;
   const std::optional<size_t> invalid = FirstInvalidUtf8(text);
   if (!invalid) return text;
   if (options.lossy) return ReplaceInvalidUtf8(text);

@@ -28,7 +28,8 @@ struct Input {
 std::vector<Input> ListInputs(const std::vector<std::string>& arguments);
 
 struct ReadOptions {
-  bool lossy = false;  // Invalid UTF-8 becomes U+FFFD instead of an error.
+  bool binary = false;  // Not text: any bytes.
+  bool lossy = false;   // Invalid UTF-8 becomes U+FFFD instead of an error.
   uint64_t max_bytes = 64 << 20;
 };
 

@@ -18,8 +18,8 @@ struct Outcome {
   std::string text;  // The same for people: one line without the path.
 };
 
-// Sends one document; called by several threads at once.
-using Request = std::function<Outcome(const std::string& text)>;
+// Sends one document or picture; called by several threads at once.
+using Request = std::function<Outcome(const std::string& content)>;
 
 // Answers go to console.out in the order of the inputs, as soon as all before them are there:
 // with --json one object per line with the member `input`, else "path<TAB>text". A failed input is

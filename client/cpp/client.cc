@@ -31,6 +31,7 @@ void Prepare(grpc::ClientContext& context, const std::string& api_key, double se
 Client::Client(std::shared_ptr<grpc::ChannelInterface> channel, ClientOptions options)
     : options_(std::move(options)),
       text_(v1::TextService::NewStub(channel)),
+      vision_(v1::VisionService::NewStub(channel)),
       models_(v1::ModelService::NewStub(channel)) {
   if (!options_.sleep) {
     options_.sleep = [](double seconds) { std::this_thread::sleep_for(Microseconds(seconds)); };
@@ -83,6 +84,24 @@ grpc::Status Client::FillMask(const v1::FillMaskRequest& request,
 
 grpc::Status Client::Embed(const v1::EmbedRequest& request, v1::EmbedResponse* response) const {
   return CallWithRetries([&](auto* context) { return text_->Embed(context, request, response); });
+}
+
+grpc::Status Client::ClassifyImage(const v1::ClassifyImageRequest& request,
+                                   v1::ClassifyResponse* response) const {
+  return CallWithRetries(
+      [&](auto* context) { return vision_->ClassifyImage(context, request, response); });
+}
+
+grpc::Status Client::DetectObjects(const v1::DetectObjectsRequest& request,
+                                   v1::DetectObjectsResponse* response) const {
+  return CallWithRetries(
+      [&](auto* context) { return vision_->DetectObjects(context, request, response); });
+}
+
+grpc::Status Client::ExtractFeatures(const v1::ExtractFeaturesRequest& request,
+                                     v1::ExtractFeaturesResponse* response) const {
+  return CallWithRetries(
+      [&](auto* context) { return vision_->ExtractFeatures(context, request, response); });
 }
 
 grpc::Status Client::Generate(const v1::GenerateRequest& request,

@@ -19,6 +19,7 @@
 #include "client/cpp/retry_policy.h"
 #include "longview/v1/models.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"
+#include "longview/v1/vision.grpc.pb.h"
 
 namespace longview::client {
 
@@ -47,6 +48,13 @@ class Client {
   grpc::Status FillMask(const v1::FillMaskRequest& request, v1::FillMaskResponse* response) const;
   grpc::Status Embed(const v1::EmbedRequest& request, v1::EmbedResponse* response) const;
 
+  grpc::Status ClassifyImage(const v1::ClassifyImageRequest& request,
+                             v1::ClassifyResponse* response) const;
+  grpc::Status DetectObjects(const v1::DetectObjectsRequest& request,
+                             v1::DetectObjectsResponse* response) const;
+  grpc::Status ExtractFeatures(const v1::ExtractFeaturesRequest& request,
+                               v1::ExtractFeaturesResponse* response) const;
+
   // Streams: `on_message` gets every message as it comes and says whether to go on; if not, the
   // call is cancelled. Repeated like the others, but only before the first message.
   using OnMessage = std::function<bool(const v1::GenerateResponse& message)>;
@@ -70,6 +78,7 @@ class Client {
 
   ClientOptions options_;
   std::unique_ptr<v1::TextService::Stub> text_;
+  std::unique_ptr<v1::VisionService::Stub> vision_;
   std::unique_ptr<v1::ModelService::Stub> models_;
 };
 

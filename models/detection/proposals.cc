@@ -20,11 +20,7 @@ void ScoreAnchors(const MaskRcnnWeights& weights, const PyramidLayout& layout,
   PanelSizes sizes = conv.layer.linear.sizes();
   NarrowSizes(last, sizes);
   const auto gather = [&](int64_t row, std::byte* to) {
-    size_t m = 0;
-    for (; row >= layout.levels[m].rows(); ++m) row -= layout.levels[m].rows();
-    const MapRows& map = layout.levels[m];
-    GatherTaps(conv, levels, map, static_cast<int>(row / map.width),
-               static_cast<int>(row % map.width), to);
+    GatherTaps(conv, levels, layout.levels, layout.levels, row, to);
   };
   ForEachGatheredPanel(conv.layer, sizes, layout.rows, context, gather,
                        [&](int64_t first, int64_t count, int panel, std::byte* hidden) {

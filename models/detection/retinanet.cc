@@ -139,11 +139,7 @@ void Run::Scores() {
   best_.assign(layout_.levels.size(), TopLogits(limit, LogitFloor(input_.score_threshold)));
   size_t level = 0;
   const auto gather = [&](int64_t row, std::byte* to) {
-    size_t m = 0;
-    for (; row >= layout_.levels[m].rows(); ++m) row -= layout_.levels[m].rows();
-    const MapRows& map = layout_.levels[m];
-    GatherTaps(conv, TowerEnd(), map, static_cast<int>(row / map.width),
-               static_cast<int>(row % map.width), to);
+    GatherTaps(conv, TowerEnd(), layout_.levels, layout_.levels, row, to);
   };
   const auto use = [&](int64_t first, int64_t count, int, const std::byte* y) {
     panels_.Each(count, [&](long i) {

@@ -73,9 +73,11 @@ struct Convolution {
   int64_t channels() const { return layer.in() / (int64_t{kernel} * kernel); }
 };
 
-// The taps of output position (y, x) of one map; `input` is the whole buffer of rows.
-void GatherTaps(const Convolution& convolution, const std::byte* input, const MapRows& map, int y,
-                int x, std::byte* to);
+// The taps of output row `row`, counted over all of `outputs`, which inputs[i] become map by map;
+// `input` is the whole buffer of rows.
+void GatherTaps(const Convolution& convolution, const std::byte* input,
+                const std::vector<MapRows>& inputs, const std::vector<MapRows>& outputs,
+                int64_t row, std::byte* to);
 
 // use(row, y) for every output position of every map, on the pool's threads: `row` counts from
 // output[0].row0, y is a row [out] of the compute type, mutable. input[i] becomes output[i], whose
@@ -89,10 +91,7 @@ void Convolve(const Convolution& convolution, const std::byte* input,
   const int64_t out_bytes =
       convolution.layer.out() * ElementBytes(convolution.layer.linear.compute());
   const auto gather = [&](int64_t row, std::byte* to) {
-    size_t m = 0;
-    for (; row >= outputs[m].rows(); ++m) row -= outputs[m].rows();
-    GatherTaps(convolution, input, inputs[m], static_cast<int>(row / outputs[m].width),
-               static_cast<int>(row % outputs[m].width), to);
+    GatherTaps(convolution, input, inputs, outputs, row, to);
   };
   ForEachGatheredPanel(
       convolution.layer, convolution.layer.linear.sizes(), rows, context, gather,

@@ -86,6 +86,12 @@ Api::Pending Api::ClassifyImage(const CallInfo& info,
                      {request.top_k(), request.return_logits()}, std::move(reply));
 }
 
+Api::Pending Api::DetectObjects(const CallInfo& info,
+                                const longview::v1::DetectObjectsRequest& request,
+                                Reply<longview::v1::DetectObjectsResponse> reply) {
+  return RunTextCall(impl_->context, info, Task::kObjectDetection, request, {}, std::move(reply));
+}
+
 Api::Pending Api::ExtractFeatures(const CallInfo& info,
                                   const longview::v1::ExtractFeaturesRequest& request,
                                   Reply<longview::v1::ExtractFeaturesResponse> reply) {
@@ -119,15 +125,6 @@ absl::StatusOr<ModelHandle> Api::FindGenerator(std::string_view name) {
 
 Api::Pending Api::RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink) {
   return StartGeneration(impl_->context, info, std::move(job), std::move(sink));
-}
-
-absl::Status Api::RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
-                             Task task) {
-  absl::Status status = FindModelForTask(impl_->context, model, version, task).status();
-  if (status.ok()) {
-    status = absl::InternalError("a model is loaded whose task no call serves");
-  }
-  return Record(info, model, version, status);
 }
 
 absl::StatusOr<longview::v1::ListModelsResponse> Api::ListModels() const {

@@ -75,6 +75,8 @@ class Api {
                 Reply<longview::v1::EmbedResponse> reply);
   Pending ClassifyImage(const CallInfo& info, const longview::v1::ClassifyImageRequest& request,
                         Reply<longview::v1::ClassifyResponse> reply);
+  Pending DetectObjects(const CallInfo& info, const longview::v1::DetectObjectsRequest& request,
+                        Reply<longview::v1::DetectObjectsResponse> reply);
   Pending ExtractFeatures(const CallInfo& info, const longview::v1::ExtractFeaturesRequest& request,
                           Reply<longview::v1::ExtractFeaturesResponse> reply);
   Pending Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
@@ -93,11 +95,6 @@ class Api {
   // The generator of that name; "" = the only one. UNIMPLEMENTED if the model does not generate.
   absl::StatusOr<ModelHandle> FindGenerator(std::string_view name);
   Pending RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink);
-
-  // Detection: no family this server loads has the task, so the answer is NOT_FOUND for an
-  // unknown model, else UNIMPLEMENTED naming what the model does.
-  absl::Status RefuseTask(const CallInfo& info, std::string_view model, std::string_view version,
-                          models::Task task);
 
   absl::StatusOr<longview::v1::ListModelsResponse> ListModels() const;
   absl::StatusOr<longview::v1::Model> GetModel(const longview::v1::GetModelRequest& request) const;

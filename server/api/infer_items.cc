@@ -89,7 +89,8 @@ absl::StatusOr<ItemShape> MeasureTokens(const std::vector<InputTensor>& inputs, 
   return ItemShape{ids.shape[0], false, ids.shape.back()};
 }
 
-absl::StatusOr<ItemShape> MeasureImages(const std::vector<InputTensor>& inputs, int max_items) {
+absl::StatusOr<ItemShape> MeasureImages(const std::vector<InputTensor>& inputs, Task task,
+                                        int max_items) {
   const InputTensor* image = Find(inputs, "image");
   const InputTensor* pixels = Find(inputs, "pixel_values");
   if ((image == nullptr) == (pixels == nullptr)) {
@@ -107,9 +108,11 @@ absl::StatusOr<ItemShape> MeasureImages(const std::vector<InputTensor>& inputs, 
     return BadInput(given.name,
                     absl::StrCat("shape is ", ShapeText(given.shape), ", must be [n,3,H,W]"));
   }
-  if (items > max_items) {
-    return BadInput(given.name, absl::StrCat("has ", items, " items, the limit is ", max_items,
-                                             " (max_items)"));
+  // Detections of several images would not be told apart.
+  const int64_t limit = task == Task::kObjectDetection ? 1 : max_items;
+  if (items > limit) {
+    return BadInput(given.name, absl::StrCat("has ", items, " items, the limit is ", limit,
+                                             limit == 1 ? " for this task" : " (max_items)"));
   }
   return ItemShape{items, false, 0};
 }
@@ -210,7 +213,8 @@ absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Reque
 }
 
 bool IsImageTask(Task task) {
-  return task == Task::kImageClassification || task == Task::kImageFeatures;
+  return task == Task::kImageClassification || task == Task::kImageFeatures ||
+         task == Task::kObjectDetection;
 }
 
 bool IsTextEncoderTask(Task task) {
@@ -223,7 +227,7 @@ bool IsTextEncoderTask(Task task) {
 
 absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
                                        const models::ModelInfo& info, int max_items) {
-  if (IsImageTask(info.task)) return MeasureImages(inputs, max_items);
+  if (IsImageTask(info.task)) return MeasureImages(inputs, info.task, max_items);
   if (!IsTextEncoderTask(info.task) && !Generates(info.task)) {
     return MakeError(absl::StatusCode::kUnimplemented,
                      absl::StrCat("the task ", std::string(models::TaskName(info.task)),
@@ -268,6 +272,8 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
     item.normalize = parameters.normalize;
     item.top_k = parameters.top_k;
     item.max_answer_tokens = parameters.max_answer_tokens;
+    item.score_threshold = parameters.score_threshold;
+    item.max_detections = parameters.max_detections;
     item.generation = parameters.generation;
   }
   const absl::Status status = IsImageTask(info.task) ? AddImages(inputs, items)

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "server/api/answer_json.h"
 #include "server/api/context.h"
+#include "server/api/detection_outputs.h"
 #include "server/api/scores.h"
 #include "server/api/sequence_outputs.h"
 #include "server/errors.h"
@@ -30,6 +31,14 @@ OutputKind KindOf(std::string_view name, Task task) {
     if (name == "num_tokens") return OutputKind::kNumTokens;
     if (name == "scores") return OutputKind::kScores;
     if (name == "token_logprobs") return OutputKind::kTokenLogprobs;
+    return OutputKind::kTensor;
+  }
+  if (task == Task::kObjectDetection) {
+    if (name == "boxes") return OutputKind::kBoxes;
+    if (name == "scores") return OutputKind::kDetectionScores;
+    if (name == "labels") return OutputKind::kDetectionLabels;
+    if (name == "label_names") return OutputKind::kDetectionNames;
+    if (name == "masks") return OutputKind::kMaskRuns;
     return OutputKind::kTensor;
   }
   if (name == "probabilities") return OutputKind::kProbabilities;
@@ -76,6 +85,25 @@ const TensorSpec* FindSpec(const models::ModelInfo& info, std::string_view name)
   return nullptr;
 }
 
+// What the parameters of an output change. Only masks have one: they come as run lengths, or as a
+// BOOL per pixel.
+absl::Status ApplyParameters(const inference::ModelInferRequest::InferRequestedOutputTensor& output,
+                             Task task, TensorSpec& spec) {
+  for (const auto& [name, value] : output.parameters()) {
+    if (name != "datatype" || KindOf(spec.name, task) != OutputKind::kMaskRuns) {
+      return BadOutput(spec.name, absl::StrCat("unknown parameter ", Quoted(name)));
+    }
+    if (value.string_param() == "BOOL") {
+      spec.type = TensorType::kBool;
+    } else if (value.string_param() != "BYTES") {
+      return BadOutput(spec.name,
+                       absl::StrCat("parameter \"datatype\": ", Quoted(value.string_param()),
+                                    " is not BYTES or BOOL"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<TensorSpec>> NamedOutputs(const inference::ModelInferRequest& request,
                                                      const models::ModelInfo& info,
                                                      const ItemShape& shape,
@@ -88,16 +116,13 @@ absl::StatusOr<std::vector<TensorSpec>> NamedOutputs(const inference::ModelInfer
           info.outputs, ", ", [](std::string* out, const auto& known) { *out += known.name; });
       return BadOutput(output.name(), absl::StrCat("unknown name; the model gives: ", names));
     }
-    if (!output.parameters().empty()) {
-      return BadOutput(output.name(), absl::StrCat("unknown parameter ",
-                                                   Quoted(output.parameters().begin()->first)));
-    }
     for (const TensorSpec& other : specs) {
       if (other.name == spec->name) return BadOutput(spec->name, "named twice");
     }
     const std::string hindrance = Hindrance(spec->name, info.task, shape, pooling);
     if (!hindrance.empty()) return BadOutput(spec->name, hindrance);
     specs.push_back(*spec);
+    if (auto status = ApplyParameters(output, info.task, specs.back()); !status.ok()) return status;
   }
   return specs;
 }
@@ -202,7 +227,11 @@ absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& reque
   if (!specs.ok()) return specs.status();
   OutputPlan plan;
   for (TensorSpec& spec : *specs) {
-    const OutputKind kind = KindOf(spec.name, info.task);
+    OutputKind kind = KindOf(spec.name, info.task);
+    if (kind == OutputKind::kMaskRuns) {
+      plan.masks = true;
+      if (spec.type == TensorType::kBool) kind = OutputKind::kMaskPixels;
+    }
     switch (kind) {
       case OutputKind::kTensor:
         AddTensor(spec.name, plan);
@@ -251,6 +280,13 @@ absl::StatusOr<HostTensor> JoinOutput(const PlannedOutput& output, const models:
       return JoinJson(output, answers);
     case OutputKind::kTokenLogprobs:
       return JoinTokenLogprobs(output, answers);
+    case OutputKind::kBoxes:
+    case OutputKind::kDetectionScores:
+    case OutputKind::kDetectionLabels:
+    case OutputKind::kDetectionNames:
+    case OutputKind::kMaskRuns:
+    case OutputKind::kMaskPixels:
+      return MakeDetectionOutput(output, answers.front());
     default:
       return JoinSequences(output, info, answers);
   }

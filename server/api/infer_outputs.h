@@ -24,6 +24,12 @@ enum class OutputKind {
   kNumTokens,
   kScores,
   kTokenLogprobs,  // From the prompt's log-probabilities.
+  kBoxes,          // From the detections, as the next five.
+  kDetectionScores,
+  kDetectionLabels,
+  kDetectionNames,
+  kMaskRuns,
+  kMaskPixels,
 };
 
 struct PlannedOutput {
@@ -36,11 +42,13 @@ struct OutputPlan {
   std::vector<std::string> tensors;    // To ask of the model.
   bool typed = false;                  // Whether typed results are needed.
   bool per_token = false;              // Some output has one row per token.
+  bool masks = false;                  // Whether masks of detections are needed.
 };
 
 // The outputs a request names, in its order; else the model's defaults that it can have
 // (entities need text, outputs per token one item, those of a scored prompt max_tokens 0; pooling
-// "none" leaves last_hidden_state for embedding). INVALID_ARGUMENT names the output.
+// "none" leaves last_hidden_state for embedding). An output's parameter `datatype` chooses among
+// the forms that masks have. INVALID_ARGUMENT names the output.
 absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& request,
                                        const models::ModelInfo& info, const ItemShape& shape,
                                        const std::string& pooling);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/api/context.h"
@@ -119,6 +120,17 @@ absl::Status ReadCount(std::string_view name, const InferParameter& value, int& 
   return absl::OkStatus();
 }
 
+absl::Status ReadFraction(std::string_view name, const InferParameter& value,
+                          std::optional<float>& out) {
+  double number = 0;
+  bool known =
+      absl::SimpleAtod(value.has_string_param() ? value.string_param() : ValueText(value), &number);
+  known = known && !value.has_bool_param() && number >= 0 && number <= 1;
+  if (!known) return BadParameter(name, absl::StrCat(ValueText(value), " is not in [0, 1]"));
+  out = static_cast<float>(number);
+  return absl::OkStatus();
+}
+
 absl::Status ReadName(std::string_view name, const InferParameter& value, std::string& out) {
   if (!value.has_string_param()) {
     return BadParameter(name, absl::StrCat(ValueText(value), " is not a string"));
@@ -165,6 +177,7 @@ absl::Status ReadOption(const std::string& name, const InferParameter& value,
 // The names a task knows beside those that every request may have.
 std::vector<std::string> NamesOf(Task task) {
   if (Generates(task)) return {"truncate", "HuggingFace's generation options"};
+  if (task == Task::kObjectDetection) return {"max_detections", "score_threshold"};
   std::vector<std::string> names = {"global_tokens", "normalize", "pooling", "truncate"};
   if (task == Task::kTokenClassification) names.push_back("aggregation");
   if (task == Task::kQuestionAnswering) names.push_back("max_answer_tokens");
@@ -177,6 +190,8 @@ absl::Status ReadOne(std::string_view name, const InferParameter& value, InferPa
   if (name == "normalize") return ReadFlag(name, value, out.normalize.emplace());
   if (name == "top_k") return ReadCount(name, value, out.top_k);
   if (name == "max_answer_tokens") return ReadCount(name, value, out.max_answer_tokens);
+  if (name == "max_detections") return ReadCount(name, value, out.max_detections);
+  if (name == "score_threshold") return ReadFraction(name, value, out.score_threshold);
   if (name == "pooling") return ReadName(name, value, out.pooling);
   if (name == "aggregation") return ReadName(name, value, out.aggregation);
   // What is left of NamesOf.

@@ -23,6 +23,8 @@ struct InferParameters {
   std::optional<bool> normalize;
   int top_k = 0;
   int max_answer_tokens = 0;
+  std::optional<float> score_threshold;
+  int max_detections = 0;
   std::optional<absl::Duration> timeout;                // Set only if above 0, as in Triton.
   std::optional<models::GenerationOptions> generation;  // Generators only, and always.
 };

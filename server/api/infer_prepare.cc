@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/detection_outputs.h"
 #include "server/api/infer_items.h"
 #include "server/api/infer_parameters.h"
 #include "server/api/tensor_encode.h"
@@ -27,6 +28,7 @@ bool IsOfSequences(const PlannedOutput& output) {
 void SetOutputs(const OutputPlan& plan, models::Request& item) {
   item.tensors = plan.tensors;
   item.typed = plan.typed;
+  item.masks = plan.masks;
   if (!item.generation || !Plans(plan, OutputKind::kTokenLogprobs)) return;
   item.generation->echo = true;
   item.generation->logprobs = item.generation->logprobs.value_or(0);
@@ -74,6 +76,10 @@ absl::StatusOr<inference::ModelInferResponse> BuildInferResponse(
   response.set_model_version(frame.model->version);
   response.set_id(frame.id);
   for (const PlannedOutput& output : frame.plan.outputs) {
+    if (output.kind == OutputKind::kMaskPixels) {
+      const absl::Status status = CheckAnswerSize(context, MaskPixelBytes(answers.front()));
+      if (!status.ok()) return status;
+    }
     const auto tensor = JoinOutput(output, frame.model->model->info(), answers);
     if (!tensor.ok()) return tensor.status();
     AppendOutput(*tensor, frame.raw, response);

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/api/context.h"
+#include "server/api/mask_rle.h"
 
 namespace longview::server {
 namespace {
@@ -45,6 +46,43 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ExtractFeatur
     if (spec.name.starts_with(kFeatures)) out->tensors.push_back(spec.name);
   }
   return out;
+}
+
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::DetectObjectsRequest& request,
+                                               const models::ModelInfo&) {
+  auto out = ReadImage(request.image(), models::Task::kObjectDetection);
+  if (!out.ok()) return out;
+  if (request.has_score_threshold()) out->score_threshold = request.score_threshold();
+  if (request.has_max_detections()) {
+    if (request.max_detections() < 1) {
+      return BadField("max_detections", absl::StrCat(request.max_detections(), " is below 1"));
+    }
+    out->max_detections = request.max_detections();
+  }
+  out->masks = request.masks();
+  if (request.has_tile()) {
+    out->tiles = models::TileGrid{request.tile().size(), request.tile().overlap()};
+  }
+  return out;
+}
+
+absl::Status FillResponse(const AnswerOptions&, Completed done,
+                          longview::v1::DetectObjectsResponse& out) {
+  for (const models::Detection& found : done.answer.detections) {
+    auto* detection = out.add_detections();
+    detection->set_label_id(found.id);
+    detection->set_label(found.name);
+    detection->set_score(found.score);
+    detection->set_x0(found.x0);
+    detection->set_y0(found.y0);
+    detection->set_x1(found.x1);
+    detection->set_y1(found.y1);
+    if (found.mask_runs.empty()) continue;
+    detection->set_mask_rle(
+        CocoRle(found.mask_runs, done.answer.usage.height, done.answer.usage.width));
+  }
+  FillShared(done, out);
+  return absl::OkStatus();
 }
 
 absl::Status FillResponse(const AnswerOptions&, Completed done,

@@ -14,6 +14,12 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyImage
                                                const models::ModelInfo& info);
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ExtractFeaturesRequest& request,
                                                const models::ModelInfo& info);
+absl::StatusOr<models::Request> ToModelRequest(const longview::v1::DetectObjectsRequest& request,
+                                               const models::ModelInfo& info);
+
+// Best first; masks as run lengths in COCO's form.
+absl::Status FillResponse(const AnswerOptions& options, Completed done,
+                          longview::v1::DetectObjectsResponse& out);
 
 // One map per stride, as the model gave them.
 absl::Status FillResponse(const AnswerOptions& options, Completed done,

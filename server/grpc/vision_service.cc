@@ -7,8 +7,6 @@
 
 namespace longview::server {
 
-using models::Task;
-
 grpc::ServerUnaryReactor* VisionServiceImpl::ClassifyImage(
     grpc::CallbackServerContext* context, const longview::v1::ClassifyImageRequest* request,
     longview::v1::ClassifyResponse* response) {
@@ -20,10 +18,9 @@ grpc::ServerUnaryReactor* VisionServiceImpl::ClassifyImage(
 grpc::ServerUnaryReactor* VisionServiceImpl::DetectObjects(
     grpc::CallbackServerContext* context, const longview::v1::DetectObjectsRequest* request,
     longview::v1::DetectObjectsResponse* response) {
-  return AnswerNow<longview::v1::DetectObjectsResponse>(
-      *context, response,
-      api_.RefuseTask(ReadCallInfo(*context, "DetectObjects"), request->model(), request->version(),
-                      Task::kObjectDetection));
+  return UnaryCall<longview::v1::DetectObjectsResponse>::Run(response, [&](auto reply) {
+    return api_.DetectObjects(ReadCallInfo(*context, "DetectObjects"), *request, std::move(reply));
+  });
 }
 
 grpc::ServerUnaryReactor* VisionServiceImpl::ExtractFeatures(

@@ -1,5 +1,4 @@
-// longview.v1.VisionService over the Api. DetectObjects is refused with what the named model does:
-// no family that is served detects.
+// longview.v1.VisionService over the Api.
 #pragma once
 
 #include "longview/v1/vision.grpc.pb.h"

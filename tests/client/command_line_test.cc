@@ -41,6 +41,18 @@ TEST(CommandLine, TheFlagBeatsTheEnvironmentBeatsTheDefault) {
             "near:2");
 }
 
+TEST(CommandLine, PicturesAreNotTexts) {
+  const auto line = Parse({"detect", "--draw=o.png", "--tile=512", "--masks", "x.png"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_TRUE(ReadsPictures(*line));
+  EXPECT_EQ(line->draw, "o.png");
+  EXPECT_EQ(line->tile, 512);
+  EXPECT_TRUE(line->masks);
+  EXPECT_TRUE(ReadsPictures(*Parse({"classify", "--image", "x.png"})));
+  EXPECT_FALSE(ReadsPictures(*Parse({"classify", "x.txt"})));
+  EXPECT_EQ(ErrorOf({"detect", "--max_detections=0", "x"}).find("--max_detections"), 0u);
+}
+
 TEST(CommandLine, ErrorsNameTheFlagTheValueAndTheLimit) {
   EXPECT_EQ(ErrorOf({"classify", "--jobs", "0", "x"}),
             "--jobs must be an integer from 1 to 1024, not \"0\"");
@@ -53,7 +65,7 @@ TEST(CommandLine, ErrorsNameTheFlagTheValueAndTheLimit) {
 }
 
 TEST(CommandLine, UnknownThingsAreRefused) {
-  EXPECT_EQ(ErrorOf({"detect", "x"}), "unknown command detect");
+  EXPECT_EQ(ErrorOf({"segment", "x"}), "unknown command segment");
   EXPECT_EQ(ErrorOf({"classify", "--colour", "x"}), "unknown flag --colour");
   EXPECT_EQ(ErrorOf({"classify", "-j", "x"}), "unknown flag -j");
   EXPECT_EQ(ErrorOf({"models", "--top_k", "1"}), "models has no flag --top_k");

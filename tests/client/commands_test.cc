@@ -246,8 +246,8 @@ TEST_F(CommandsTest, BenchStopsAtARequestThatIsRefusedBeforeTheTest) {
 }
 
 TEST_F(CommandsTest, UsageErrors) {
-  EXPECT_EQ(Run({"detect", "x"}), kUsage);
-  EXPECT_NE(err_.str().find("unknown command detect"), std::string::npos);
+  EXPECT_EQ(Run({"segment", "x"}), kUsage);
+  EXPECT_NE(err_.str().find("unknown command segment"), std::string::npos);
   EXPECT_EQ(Run({"--version"}), kAllWell);
   EXPECT_TRUE(out_.str().starts_with("longview ")) << out_.str();
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -10,10 +11,14 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import grpc
 
 from longview.retry import RetryPolicy, next_delay
-from longview.v1 import models_pb2, models_pb2_grpc, text_pb2, text_pb2_grpc, types_pb2
+from longview.v1 import (models_pb2, models_pb2_grpc, text_pb2, text_pb2_grpc, types_pb2,
+                         vision_pb2, vision_pb2_grpc)
 
 # A document: text, or token ids with the special tokens that the model expects.
 Document = Union[str, Sequence[int]]
+
+# A picture: the bytes of a JPEG, PNG or WebP file, or its path.
+Image = Union[bytes, str, "os.PathLike[str]"]
 
 _MESSAGE_BYTES = 64 << 20
 _PART_CHARACTERS = 64 << 10  # Of a text that is sent as a document.
@@ -26,6 +31,13 @@ class LongviewError(Exception):
         super().__init__(f"{code.name}: {details}")
         self.code = code
         self.details = details
+
+
+def _image_bytes(image: Image) -> bytes:
+    if isinstance(image, bytes):
+        return image
+    with open(image, "rb") as file:
+        return file.read()
 
 
 def _channel(server: str, tls: bool, ca: Optional[str]) -> grpc.Channel:
@@ -58,6 +70,7 @@ class Client:
         self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         self._channel = _channel(server, tls, ca)
         self._text = text_pb2_grpc.TextServiceStub(self._channel)
+        self._vision = vision_pb2_grpc.VisionServiceStub(self._channel)
         self._models = models_pb2_grpc.ModelServiceStub(self._channel)
         self._lock = threading.Lock()
         self._only_model: Dict[str, str] = {}  # By task; guarded by _lock.
@@ -124,6 +137,42 @@ class Client:
         request = text_pb2.EmbedRequest(pooling=pooling, normalize=normalize)
         self._fill(request, document, model, task, truncate, False, global_positions)
         return self._call(self._text.Embed, request, task)
+
+    def classify_image(self, image: Image, *, model: Optional[str] = None, top_k: int = 0,
+                       return_logits: bool = False) -> types_pb2.ClassifyResponse:
+        """The classes of a picture (JPEG, PNG or WebP), best first; top_k 0 = all."""
+        task = "image-classification"
+        request = vision_pb2.ClassifyImageRequest(
+            model=model or self._model_for(task), image=_image_bytes(image), top_k=top_k,
+            return_logits=return_logits)
+        return self._call(self._vision.ClassifyImage, request, task)
+
+    def detect(self, image: Image, *, model: Optional[str] = None,
+               score_threshold: Optional[float] = None, max_detections: Optional[int] = None,
+               masks: bool = False, tile: Optional[int] = None, tile_overlap: int = 0
+               ) -> vision_pb2.DetectObjectsResponse:
+        """The objects in a picture, best first; boxes are pixels of the picture as seen.
+
+        masks: mask_rle of every detection, which json.loads turns into what pycocotools decodes.
+        tile: cuts the picture into squares of so many pixels, each looked at by itself;
+        neighbours overlap by tile_overlap at least.
+        """
+        task = "object-detection"
+        request = vision_pb2.DetectObjectsRequest(
+            model=model or self._model_for(task), image=_image_bytes(image),
+            score_threshold=score_threshold, max_detections=max_detections, masks=masks)
+        if tile is not None:
+            request.tile.size = tile
+            request.tile.overlap = tile_overlap
+        return self._call(self._vision.DetectObjects, request, task)
+
+    def image_features(self, image: Image, *, strides: Sequence[int] = (),
+                       model: Optional[str] = None) -> vision_pb2.ExtractFeaturesResponse:
+        """The maps of an image model's stages; strides empty = all of them."""
+        task = "image-features"
+        request = vision_pb2.ExtractFeaturesRequest(
+            model=model or self._model_for(task), image=_image_bytes(image), strides=strides)
+        return self._call(self._vision.ExtractFeatures, request, task)
 
     def generate(self, prompt: Optional[Document] = None, *, document: Optional[str] = None,
                  model: Optional[str] = None, truncate: bool = False, **options: Any

@@ -9,8 +9,6 @@
 namespace longview::server {
 namespace {
 
-namespace v1 = longview::v1;
-
 template <typename Request, typename Response>
 using ApiCall = Api::Pending (Api::*)(const CallInfo&, const Request&, Reply<Response>);
 
@@ -42,16 +40,6 @@ void Run(HttpContext& context, const ExchangePtr& exchange, const TypedBody& bod
         exchange->Respond(std::move(http));
       });
   exchange->OnCancel([pending] { Api::Cancel(pending); });
-}
-
-// No family that is served detects: the request is checked, then refused with what the model does.
-void RefuseDetection(HttpContext& context, const ExchangePtr& exchange, const TypedBody& body) {
-  v1::DetectObjectsRequest request;
-  if (absl::Status status = body.Fill(&request); !status.ok()) {
-    return Refuse(context, exchange, status);
-  }
-  exchange->Fail(context.api.RefuseTask(exchange->info(), request.model(), request.version(),
-                                        models::Task::kObjectDetection));
 }
 
 // A route whose body is parsed first.
@@ -88,10 +76,7 @@ void AddTyped(HttpContext& context, Router& router) {
   AddCall(context, router, "/v1/answer", &Api::AnswerQuestion);
   AddCall(context, router, "/v1/fill-mask", &Api::FillMask);
   AddCall(context, router, "/v1/estimate", &Api::Estimate);
-  AddBodyRoute(context, router, "/v1/detect",
-               [&context](const ExchangePtr& exchange, const TypedBody& body) {
-                 RefuseDetection(context, exchange, body);
-               });
+  AddCall(context, router, "/v1/detect", &Api::DetectObjects);
   AddCall(context, router, "/v1/features", &Api::ExtractFeatures);
 }
 

@@ -92,10 +92,11 @@ TEST_F(TypedErrors, AModelWithoutTheTaskSaysWhatItDoes) {
   EXPECT_NE(message.find("text-classification"), std::string::npos) << message;
 }
 
-TEST_F(TypedErrors, RefusedTasks) {
-  EXPECT_EQ(backend.api.RefuseTask(TestCall(), "one", "", Task::kTextGeneration).code(),
-            absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(backend.api.RefuseTask(TestCall(), "none", "", Task::kObjectDetection).code(),
+TEST_F(TypedErrors, Detection) {
+  const absl::Status status = Try(&server::Api::DetectObjects, R"(model: "one" image: "x")");
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(std::string(status.message()).find("object-detection"), std::string::npos) << status;
+  EXPECT_EQ(Try(&server::Api::DetectObjects, R"(model: "none" image: "x")").code(),
             absl::StatusCode::kNotFound);
 }
 

@@ -15,7 +15,8 @@ class FakeServer:
     """Answers every text call with what it was asked; `failures` are used up first."""
 
     def __init__(self, longview):
-        from longview.v1 import models_pb2, models_pb2_grpc, text_pb2, text_pb2_grpc, types_pb2
+        from longview.v1 import (models_pb2, models_pb2_grpc, text_pb2, text_pb2_grpc, types_pb2,
+                                 vision_pb2, vision_pb2_grpc)
         self.failures, self.requests, self.metadata, self.time_left = [], [], {}, None
         self.models = [models_pb2.Model(name="code", task="text-classification", state="READY",
                                         tasks=["text-classification", "embedding"])]
@@ -65,6 +66,22 @@ class FakeServer:
                 fake.begin(request, context)
                 return text_pb2.Document(handle=request.handle)
 
+        class Vision(vision_pb2_grpc.VisionServiceServicer):
+            def ClassifyImage(self, request, context):
+                fake.begin(request, context)
+                label = types_pb2.Label(name=str(len(request.image)))
+                return types_pb2.ClassifyResponse(labels=[label])
+
+            def DetectObjects(self, request, context):
+                fake.begin(request, context)
+                return vision_pb2.DetectObjectsResponse(
+                    detections=[vision_pb2.Detection(label="cat", x1=request.tile.size)])
+
+            def ExtractFeatures(self, request, context):
+                fake.begin(request, context)
+                return vision_pb2.ExtractFeaturesResponse(
+                    features=[vision_pb2.FeatureMap(stride=s) for s in request.strides])
+
         class Models(models_pb2_grpc.ModelServiceServicer):
             def ListModels(self, request, context):
                 fake.listed += 1
@@ -76,6 +93,7 @@ class FakeServer:
 
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
         text_pb2_grpc.add_TextServiceServicer_to_server(Text(), self.server)
+        vision_pb2_grpc.add_VisionServiceServicer_to_server(Vision(), self.server)
         models_pb2_grpc.add_ModelServiceServicer_to_server(Models(), self.server)
         self.address = f"localhost:{self.server.add_insecure_port('localhost:0')}"
         self.lock = threading.Lock()
@@ -125,6 +143,21 @@ def test_every_function_reaches_its_call(client, server):
     assert client.fill_mask("x", model="lm").masks[0].position == 5
     assert client.estimate(num_tokens=2000).seconds == 2.0
     assert [model.name for model in client.models()] == ["code"]
+
+
+def test_pictures_are_bytes_or_paths(client, server, tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(b"12345")
+    for image in (b"12345", str(path), path):
+        assert client.classify_image(image, model="m", top_k=2).labels[0].name == "5"
+    found = client.detect(path, model="m", score_threshold=0.0, masks=True, tile=800, tile_overlap=9)
+    assert found.detections[0].label == "cat" and found.detections[0].x1 == 800
+    request = server.requests[-1]
+    assert request.image == b"12345" and request.masks and request.tile.overlap == 9
+    assert request.HasField("score_threshold") and not request.HasField("max_detections")
+    client.detect(b"x", model="m")
+    assert not server.requests[-1].HasField("tile")
+    assert [f.stride for f in client.image_features(b"x", model="m", strides=[4, 8]).features] == [4, 8]
 
 
 def test_fields_arrive_as_given(client, server):

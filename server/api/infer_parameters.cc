@@ -176,7 +176,8 @@ absl::Status ReadOption(const std::string& name, const InferParameter& value,
 
 // The names a task knows beside those that every request may have.
 std::vector<std::string> NamesOf(Task task) {
-  if (Generates(task)) return {"truncate", "HuggingFace's generation options"};
+  if (task == Task::kTextGeneration) return {"truncate", "HuggingFace's generation options"};
+  if (Generates(task)) return {"global_tokens", "truncate", "HuggingFace's generation options"};
   if (task == Task::kObjectDetection) return {"max_detections", "score_threshold"};
   std::vector<std::string> names = {"global_tokens", "normalize", "pooling", "truncate"};
   if (task == Task::kTokenClassification) names.push_back("aggregation");

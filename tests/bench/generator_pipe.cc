@@ -45,7 +45,8 @@ absl::StatusOr<Request> ReadRequest(const json& line, const models::ModelInfo& i
     request.decoder_tokens.emplace().ids = line["start"].get<std::vector<int32_t>>();
   }
   models::GenerationOptions& options = request.generation.emplace();
-  for (const auto& [name, value] : line.value("options", json::object()).items()) {
+  const json given = line.value("options", json::object());
+  for (const auto& [name, value] : given.items()) {
     if (absl::Status status = SetOption(options, name, value.dump()); !status.ok()) return status;
   }
   return request;

@@ -115,6 +115,17 @@ class TestOpenInference:
         if scores is not None:
             assert np.allclose(answer.as_numpy("scores"), scores, rtol=1e-4, atol=1e-4)
 
+    def test_global_tokens_by_their_strings(self, led):
+        text = TEXTS[0]
+        body = {"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES",
+                            "data": [text["text"]]}],
+                "parameters": {"global_tokens": '["<s>"]'}}
+        status, answer = led.post_json("/v2/models/summary/infer", body)
+        assert status == 200, answer
+        outputs = {output["name"]: output["data"] for output in answer["outputs"]}
+        assert outputs["text"] == [text["output_text"]]
+        assert outputs["token_ids"] == text["output_ids"][1:]
+
     def test_logits_of_a_given_output_and_states(self, triton):
         answer = infer_ids(triton, 0, {"max_tokens": 0}, [2, 30, 31],
                            ["logits", "encoder_last_hidden_state"])

@@ -18,6 +18,15 @@ constexpr int64_t kStepTokens = 4096;
 constexpr int kStepSequences = 256;
 constexpr int kWarmUpTokens = 8;  // Decoded.
 
+// Decoding reads its cache at the speed of memory: blocks are bf16 wherever a variant reads them
+// so, even where its arithmetic is not the fastest.
+kernels::Isa Bf16CacheIsa() {
+  for (const kernels::Isa isa : {kernels::Isa::kAmxBf16, kernels::Isa::kAvx512Bf16}) {
+    if (IsaSupported(isa)) return isa;
+  }
+  return kernels::BestBf16Isa();
+}
+
 }  // namespace
 
 LsDecoder::LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute compute,
@@ -26,7 +35,7 @@ LsDecoder::LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute co
   context_.config = &config_;
   context_.weights = &weights_;
   context_.compute = compute;
-  context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
+  context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : Bf16CacheIsa();
   context_.pool = &pool_;
 }
 

@@ -142,22 +142,38 @@ void LsPass::ProjectRow(const LsLmLayer& layer, const std::byte* y, int64_t row)
                       buffers_.scores + row * config_.columns());
 }
 
+LsPass::Rows LsPass::NextRows(int64_t row) const {
+  const LsGroup& decode = layout_.groups[2];
+  const bool few = decode.runs > 0 && context_.weights->layers[0].rows.project.has_value();
+  if (few && row >= decode.row0) {
+    return {std::min(RowLinear::kRows, layout_.rows - row), 0};
+  }
+  const int64_t left = (few ? decode.row0 : layout_.rows) - row;
+  const int panel = NextPanel(context_.weights->sizes, left);
+  return {std::min<int64_t>(panel, left), panel};
+}
+
+PanelOutput LsPass::Multiply(const DenseLayer& dense, const std::optional<RowLinear>& few,
+                             const void* x, const Rows& rows, std::byte* products) const {
+  const Stopwatch watch(times_ ? &times_->linears : nullptr);
+  if (rows.panel > 0) return dense.linear.Panel(x, rows.panel);
+  const auto* input = static_cast<const std::byte*>(x);
+  return {nullptr, few->Multiply(input, rows.count, products, *context_.pool)};
+}
+
 void LsPass::Project(const LsLmLayer& layer) {
   const int64_t out_bytes = layer.project.out() * ElementBytes(context_.compute);
   for (int64_t row = 0; row < layout_.rows;) {
-    const int panel = NextPanel(context_.weights->sizes, layout_.rows - row);
-    const int64_t used = std::min<int64_t>(panel, layout_.rows - row);
-    const PanelOutput y = [&] {
-      const Stopwatch watch(times_ ? &times_->linears : nullptr);
-      return layer.project.linear.Panel(buffers_.input + row * row_bytes_, panel);
-    }();
+    const Rows rows = NextRows(row);
+    const PanelOutput y = Multiply(layer.project, layer.rows.project,
+                                   buffers_.input + row * row_bytes_, rows, buffers_.products[0]);
     const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    ParallelRanges(*context_.pool, used, kRowGrain, [&](long begin, long end) {
+    ParallelRanges(*context_.pool, rows.count, kRowGrain, [&](long begin, long end) {
       for (long i = begin; i < end; ++i) {
         ProjectRow(layer, static_cast<const std::byte*>(y.data()) + i * out_bytes, row + i);
       }
     });
-    row += used;
+    row += rows.count;
   }
 }
 
@@ -198,10 +214,6 @@ void LsPass::Finish(const LsLmLayer& layer, int64_t first) {
   const Norm* after_ffn = !config_.pre_norm ? &layer.norm2
                           : last            ? nullptr
                                             : &context_.weights->layers[layer_ + 1].norm1;
-  const auto multiply = [&](const DenseLayer& dense, const void* input, int panel) {
-    const Stopwatch watch(times_ ? &times_->linears : nullptr);
-    return dense.linear.Panel(input, panel);
-  };
   const auto add = [&](int64_t row, int64_t used, const PanelOutput& y, const DenseLayer& dense,
                        const Norm* norm) {
     const Stopwatch watch(times_ ? &times_->rest : nullptr);
@@ -219,22 +231,26 @@ void LsPass::Finish(const LsLmLayer& layer, int64_t first) {
     });
   };
   for (int64_t row = first; row < layout_.rows;) {
-    const int panel = NextPanel(context_.weights->sizes, layout_.rows - row);
-    const int64_t used = std::min<int64_t>(panel, layout_.rows - row);
-    add(row, used, multiply(layer.out, buffers_.z + row * row_bytes_, panel), layer.out,
-        after_attention);
-    const PanelOutput expanded = multiply(layer.expand, buffers_.input + row * row_bytes_, panel);
+    const Rows rows = NextRows(row);
+    const auto& products = buffers_.products;
+    add(row, rows.count,
+        Multiply(layer.out, layer.rows.out, buffers_.z + row * row_bytes_, rows, products[0]),
+        layer.out, after_attention);
+    const PanelOutput expanded = Multiply(layer.expand, layer.rows.expand,
+                                          buffers_.input + row * row_bytes_, rows, products[1]);
     {
       const Stopwatch watch(times_ ? &times_->rest : nullptr);
-      ParallelRanges(*context_.pool, used, kRowGrain, [&](long begin, long end) {
+      ParallelRanges(*context_.pool, rows.count, kRowGrain, [&](long begin, long end) {
         for (long i = begin; i < end; ++i) {
           kernels_.bias_act(static_cast<std::byte*>(expanded.data()) + i * expanded_bytes,
                             layer.expand.bias.data(), layer.expand.out(), config_.activation);
         }
       });
     }
-    add(row, used, multiply(layer.contract, expanded.data(), panel), layer.contract, after_ffn);
-    row += used;
+    add(row, rows.count,
+        Multiply(layer.contract, layer.rows.contract, expanded.data(), rows, products[0]),
+        layer.contract, after_ffn);
+    row += rows.count;
   }
 }
 

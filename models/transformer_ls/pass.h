@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,6 +50,15 @@ class LsPass {
   void FollowTables();
   void Embed();
   void Enter();
+  // Rows that go through a linear together: a panel, or a row product of decoding (panel 0).
+  struct Rows {
+    int64_t count = 0;
+    int panel = 0;
+  };
+  Rows NextRows(int64_t row) const;
+  // The result is in `products` where the rows are decoding's.
+  PanelOutput Multiply(const DenseLayer& dense, const std::optional<RowLinear>& few, const void* x,
+                       const Rows& rows, std::byte* products) const;
   void Project(const LsLmLayer& layer);
   void ProjectRow(const LsLmLayer& layer, const std::byte* y, int64_t row);
   void Attend(int group);

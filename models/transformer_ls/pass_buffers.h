@@ -1,11 +1,13 @@
 // The buffers of one pass: sized from its layout, carved out of one block, reused by every layer.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/span/executor.h"
+#include "models/dense/row_linear.h"
 #include "models/dense/scratch.h"
 #include "models/transformer_ls/context.h"
 #include "models/transformer_ls/pass_layout.h"
@@ -37,6 +39,8 @@ struct LsBuffers {
   float* segment_scores = nullptr;
   std::byte* logit_input = nullptr;  // T [wanted + P, d]
   std::byte* workspace = nullptr;    // Of the executor.
+  // Decode: results of row products, read by the next one while it writes the other.
+  std::array<std::byte*, 2> products = {};
 };
 
 // Bytes of one piece's pooling state.

@@ -30,7 +30,7 @@ class Loader {
  public:
   Loader(const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
          std::optional<Compute> compute)
-      : config_(config), load_(checkpoint, origin, compute) {}
+      : config_(config), compute_(compute), load_(checkpoint, origin, compute) {}
 
   absl::StatusOr<LsLmWeights> Load();
 
@@ -43,8 +43,10 @@ class Loader {
   };
 
   Norm LayerNorm(const std::string& name) { return load_.LayerNorm(name, config_.width, kNormEps); }
-  // Parts of equal input, their outputs side by side; missing biases are zeros.
-  std::optional<DenseLayer> Stack(const std::vector<Part>& parts, int64_t in);
+  // Parts of equal input, their outputs side by side; missing biases are zeros. `rows` gets a
+  // second pack, for decoding, where that pays.
+  std::optional<DenseLayer> Stack(const std::vector<Part>& parts, int64_t in,
+                                  std::optional<RowLinear>* rows);
   // The same as fp32.
   std::optional<DenseLayer> FloatLinear(const Part& part);
   std::vector<float> QueryBias(const std::string& name, const std::vector<int64_t>& shape);
@@ -52,12 +54,14 @@ class Loader {
   void Layer(int index);
 
   const LsLmConfig& config_;
+  const std::optional<Compute> compute_;
   WeightLoader load_;
   PanelRules float_rules_;
   LsLmWeights weights_;
 };
 
-std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t in) {
+std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t in,
+                                        std::optional<RowLinear>* rows) {
   std::vector<float> weight, bias;
   int64_t out = 0;
   for (const Part& part : parts) {
@@ -67,6 +71,10 @@ std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t 
     if (part.bias) part_bias = load_.Vector(part.name + ".bias", part.out);
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
     out += part.out;
+  }
+  if (load_.ok() && compute_ && RowLinear::Pays(*compute_)) {
+    rows->emplace(weight, out, in, *compute_);
+    load_.CountBytes(static_cast<double>((*rows)->bytes()));
   }
   return load_.Pack(parts[0].name, weight, std::move(bias), out, in);
 }
@@ -117,14 +125,16 @@ void Loader::Layer(int index) {
   const std::string attention = layer + "attn.";
   const int64_t width = config_.width, heads = config_.heads, dim = config_.head_dim();
   const bool biases = config_.biases;
+  LsLmRowLinears rows;
   auto project = Stack({{attention + "proj_query", width, biases},
                         {attention + "proj_key", width, biases},
                         {attention + "proj_val", width, biases},
                         {attention + "dconv_1", config_.columns(), true}},
-                       width);
-  auto out = Stack({{attention + "proj_out", width, biases}}, width);
-  auto expand = load_.Dense(layer + "ff.fc1", config_.intermediate, width);
-  auto contract = load_.Dense(layer + "ff.fc2", width, config_.intermediate);
+                       width, &rows.project);
+  auto out = Stack({{attention + "proj_out", width, biases}}, width, &rows.out);
+  const int64_t inner = config_.intermediate;
+  auto expand = Stack({{layer + "ff.fc1", inner, true}}, width, &rows.expand);
+  auto contract = Stack({{layer + "ff.fc2", width, true}}, inner, &rows.contract);
   Norm norm1 = LayerNorm(layer + "norm1"), norm2 = LayerNorm(layer + "norm2");
   Norm window_norm = LayerNorm(attention + "dual_ln_win");
   Norm segment_norm = LayerNorm(attention + "dual_ln_dproj");
@@ -139,7 +149,8 @@ void Loader::Layer(int index) {
   weights_.layers.push_back({*std::move(project), *std::move(out), *std::move(expand),
                              *std::move(contract), std::move(norm1), std::move(norm2),
                              std::move(window_norm), std::move(segment_norm), std::move(window_add),
-                             std::move(distance_add), *std::move(distances), *std::move(segments)});
+                             std::move(distance_add), *std::move(distances), *std::move(segments),
+                             std::move(rows)});
 }
 
 absl::StatusOr<LsLmWeights> Loader::Load() {

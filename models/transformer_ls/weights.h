@@ -10,10 +10,16 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
+#include "models/dense/row_linear.h"
 #include "models/layers/weight_loader.h"
 #include "models/transformer_ls/config.h"
 
 namespace longview::models {
+
+// Second packs of a layer's linears, for the few rows of a decode step; all or none is set.
+struct LsLmRowLinears {
+  std::optional<RowLinear> project, out, expand, contract;
+};
 
 struct LsLmLayer {
   // Query, key, value and the scores of dconv_1 side by side: [3d + h * r, d].
@@ -29,6 +35,7 @@ struct LsLmLayer {
   std::vector<float> window_add, distance_add;
   // r_net and r_net_chunk, fp32 whatever the compute type: they only make tables of positions.
   DenseLayer distances, segments;
+  LsLmRowLinears rows;
 };
 
 // What a place before the text gives as key and value (spec of `zero_memory`): constants of a

@@ -18,7 +18,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -29,6 +28,7 @@
 #include "kernels/cache/projection_cache.h"
 #include "kernels/span/executor.h"
 #include "kernels/span/paged_planner.h"
+#include "tests/bench/random_cache.h"
 #include "tests/bench/timed_pool.h"
 
 ABSL_FLAG(std::vector<std::string>, context, (std::vector<std::string>{"8192", "32768"}),
@@ -130,17 +130,13 @@ class Batch {
         scores_(kHeads * (what.context + kWindow), DType::kFloat32, 3),
         queries_(int64_t{what.batch} * kHeads * kDim, what.dtype, 4),
         out_(int64_t{what.batch} * kHeads * kDim, what.dtype, 5) {
-    const std::vector<int32_t> ids(what.context - 1, 1);
     for (int i = 0; i < what.batch; ++i) {
-      sequences_.emplace_back(cache_.get());
-      if (!step_.Append(CacheStep::kPrefill, &sequences_.back(), ids)) std::abort();
-      step_.End();
+      sequences_.push_back(RandomSequence(cache_.get(), what.context - 1));
     }
     const int32_t next = 1;
     for (CacheSequence& sequence : sequences_) {
       if (!step_.Append(CacheStep::kDecode, &sequence, {&next, 1})) std::abort();
     }
-    Fill();
     MakeTables();
   }
 
@@ -234,32 +230,6 @@ class Batch {
     }
     for (int j = 1; j < 8; ++j) sums[0] += sums[j];
     return sums[0];
-  }
-
-  // Any order of random numbers is as good as rows in the layout of blocks.
-  void Fill() {
-    const DType dtype = shape_.dtype;
-    const kernels::KvLayout layout = shape_.layout();
-    const size_t bytes = kHeads * std::max(layout.k_block_bytes(), layout.v_block_bytes());
-    constexpr int64_t kOffsets = 4096;
-    Rows pool(static_cast<int64_t>(bytes / kernels::SizeOf(dtype)) + kOffsets, dtype, 1);
-    std::mt19937 random(2);
-    for (int layer = 0; layer < shape_.layers; ++layer) {
-      const Call call = MakeCall(layer, &out_);
-      for (const kernels::Source& source : call.sources) {
-        const int strip = static_cast<int>(&call.sources.back() - &source);
-        for (int32_t block : step_.table(CacheStep::kDecode, strip).blocks) {
-          auto* k = static_cast<std::byte*>(const_cast<void*>(source.k)) + layout.KBlock(block, 0);
-          auto* v = static_cast<std::byte*>(const_cast<void*>(source.v)) + layout.VBlock(block, 0);
-          const auto from = [&] {
-            return static_cast<const std::byte*>(pool.data()) +
-                   random() % kOffsets * kernels::SizeOf(dtype);
-          };
-          std::memcpy(k, from(), kHeads * layout.k_block_bytes());
-          std::memcpy(v, from(), kHeads * layout.v_block_bytes());
-        }
-      }
-    }
   }
 
   void MakeTables() {

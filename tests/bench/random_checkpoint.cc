@@ -1,0 +1,60 @@
+#include "tests/bench/random_checkpoint.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace longview::bench {
+namespace {
+
+void Check(bool good, const std::string& what) {
+  if (good) return;
+  std::fprintf(stderr, "cannot write %s\n", what.c_str());
+  std::exit(1);
+}
+
+}  // namespace
+
+void WriteRandomModel(const std::string& directory, const nlohmann::json& config,
+                      const std::vector<RandomTensor>& tensors) {
+  std::filesystem::create_directories(directory);
+  const std::string config_path = directory + "/config.json";
+  std::ofstream config_file(config_path);
+  config_file << config.dump(2) << "\n";
+  Check(config_file.good(), config_path);
+  nlohmann::json header = nlohmann::json::object();
+  int64_t offset = 0;
+  std::vector<int64_t> counts;
+  for (const RandomTensor& tensor : tensors) {
+    int64_t count = 1;
+    for (const int64_t extent : tensor.shape) count *= extent;
+    counts.push_back(count);
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + 4 * count}}};
+    offset += 4 * count;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const auto size = static_cast<uint64_t>(text.size());
+  const std::string path = directory + "/model.safetensors";
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&size), sizeof size);
+  out << text;
+  uint64_t state = 0x9E3779B97F4A7C15u;
+  std::vector<float> values;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    values.resize(static_cast<size_t>(counts[i]));
+    for (float& value : values) {
+      state ^= state << 13, state ^= state >> 7, state ^= state << 17;  // xorshift64
+      const float unit = static_cast<float>(static_cast<int32_t>(state >> 32)) * 0x1p-31f;
+      value = tensors[i].mean + tensors[i].spread * unit;
+    }
+    out.write(reinterpret_cast<const char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(float)));
+  }
+  out.close();
+  Check(out.good(), path);
+}
+
+}  // namespace longview::bench

@@ -163,7 +163,7 @@ std::vector<float> DecodeOnce(LsDecoder& decoder, std::span<LsSequence* const> s
 double Disagreement(LsDecoder& decoder) {
   FullCacheDecoder full(decoder, 1, kSegment);
   kernels::CacheSequence of_full(full.cache());
-  LsSequence of_projection{kernels::CacheSequence(&decoder.cache())};
+  LsSequence of_projection{kernels::CacheSequence(decoder.context().cache)};
   double worst = 0;
   for (int t = 0; t < kSegment; ++t) {
     LsSequence* const one = &of_projection;
@@ -250,13 +250,13 @@ void RunCase(const Case& what, LsDecoder& decoder, double plain_rate) {
   const int64_t longest = what.context + absl::GetFlag(FLAGS_steps) + 2;
   const double limit = absl::GetFlag(FLAGS_max_gb) * 1e9;
   const double full_bytes = StateBytes(decoder, what, true);
-  const auto own_bytes =
-      static_cast<double>(what.batch * decoder.cache().shape().SequenceBytes(0, longest, 1));
+  const auto own_bytes = static_cast<double>(
+      what.batch * decoder.context().cache->shape().SequenceBytes(0, longest, 1));
   std::vector<LsSequence> projection;
   std::vector<LsSequence*> sequences;
   if (own_bytes < limit) {
     for (int i = 0; i < what.batch; ++i) {
-      projection.emplace_back(RandomSequence(&decoder.cache(), what.context));
+      projection.emplace_back(RandomSequence(decoder.context().cache, what.context));
     }
     for (LsSequence& sequence : projection) sequences.push_back(&sequence);
   }
@@ -285,7 +285,7 @@ void RunCase(const Case& what, LsDecoder& decoder, double plain_rate) {
   }
   const double shared = WeightBytes(decoder);
   Print(what, "projection", Median(own_seconds),
-        static_cast<double>(decoder.cache().budget().used()),
+        static_cast<double>(decoder.context().cache->budget().used()),
         shared + TableBytes(decoder, what.context) + StateBytes(decoder, what, false), plain_rate);
   if (!full) {
     std::printf("%7ld %3d  %s  full       left out: %.1f GB\n", static_cast<long>(what.context),

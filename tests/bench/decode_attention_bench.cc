@@ -131,7 +131,7 @@ class Batch {
         queries_(int64_t{what.batch} * kHeads * kDim, what.dtype, 4),
         out_(int64_t{what.batch} * kHeads * kDim, what.dtype, 5) {
     for (int i = 0; i < what.batch; ++i) {
-      sequences_.push_back(RandomSequence(cache_.get(), what.context - 1));
+      sequences_.push_back(RandomSequence(cache_.get(), what.context - 1, i));
     }
     const int32_t next = 1;
     for (CacheSequence& sequence : sequences_) {

@@ -22,8 +22,8 @@ class FullCacheDecoder {
   // Memory for `sequences` of up to `tokens` tokens.
   FullCacheDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens);
 
-  kernels::ProjectionCache* cache() { return cache_.get(); }
-  int64_t cache_bytes() const { return budget_.used(); }
+  kernels::ProjectionCache& cache() { return *cache_; }
+  const kernels::ProjectionCache& cache() const { return *cache_; }
 
   // Every sequence reads id 1. The logits of all, [sequences, V].
   const std::vector<float>& Step(std::span<kernels::CacheSequence* const> sequences);

@@ -2,11 +2,15 @@
 
   python tests/bench/lm_decode_peers.py --contexts 8192,32768 --batch 1
 
-Peers are GPT-2-style decoders of the same size (30 layers, d 512, 8 heads, f 2048): `loop`, the
-least that PyTorch can do (a preallocated cache and scaled_dot_product_attention), and `hf`,
-transformers' GPT2LMHeadModel with its dynamic cache. Caches are filled with random numbers. The two
-peers must give the same logits on a short text before anything is timed; lm_decode_bench checks
-itself. Needs `pip install torch==2.11.0 transformers==5.23.0`, and build/bin/lm_decode_bench.
+Peers are GPT-2-style decoders of the same size (30 layers, d 512, 8 heads, f 2048):
+
+  loop     the least that PyTorch can do: a preallocated cache and scaled_dot_product_attention
+  dynamic  transformers' GPT2LMHeadModel with its DynamicCache
+  static   the same with its StaticCache
+
+Caches are filled with random numbers. The peers must give the same logits on a short text before
+anything is timed; lm_decode_bench checks itself. Ours and every peer take turns, `--rounds` times.
+Needs `pip install torch==2.11.0 transformers==5.23.0`, and build/bin/lm_decode_bench.
 """
 
 import argparse
@@ -18,7 +22,7 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
+from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel, StaticCache
 
 import timing
 
@@ -34,10 +38,9 @@ class Loop:
 
     def __init__(self, model, batch, context, steps):
         self.model, self.batch, self.at = model, batch, 0
-        dtype = model.lm_head.weight.dtype
         shape = (batch, HEADS, context + steps, HEAD_DIM)
-        self.keys = [torch.zeros(shape, dtype=dtype) for _ in model.transformer.h]
-        self.values = [torch.zeros(shape, dtype=dtype) for _ in model.transformer.h]
+        self.keys = [torch.zeros(shape, dtype=model.dtype) for _ in model.transformer.h]
+        self.values = [torch.zeros(shape, dtype=model.dtype) for _ in model.transformer.h]
 
     def fill(self, context):
         for cache in self.keys + self.values:
@@ -65,18 +68,10 @@ class Loop:
 
 
 class HuggingFace:
-    def __init__(self, model, batch, context, steps):
-        del context, steps
-        self.model, self.batch, self.at = model, batch, 0
-        self.cache = DynamicCache(config=model.config)
+    """GPT2LMHeadModel over one of transformers' caches."""
 
-    def fill(self, context):
-        dtype = self.model.lm_head.weight.dtype
-        for layer in range(self.model.config.n_layer):
-            shape = (self.batch, HEADS, context, HEAD_DIM)
-            self.cache.update(torch.randn(shape, dtype=dtype), torch.randn(shape, dtype=dtype),
-                              layer)
-        self.at = context
+    def __init__(self, model, batch, cache):
+        self.model, self.batch, self.at, self.cache = model, batch, 0, cache
 
     def step(self, ids):
         out = self.model(input_ids=ids[:, None], past_key_values=self.cache, use_cache=True,
@@ -85,7 +80,34 @@ class HuggingFace:
         return out.logits[:, -1]
 
 
-PEERS = {"loop": Loop, "hf": HuggingFace}
+class Dynamic(HuggingFace):
+    def __init__(self, model, batch, context, steps):
+        del context, steps
+        super().__init__(model, batch, DynamicCache(config=model.config))
+
+    def fill(self, context):
+        shape = (self.batch, HEADS, context, HEAD_DIM)
+        for layer in range(self.model.config.n_layer):
+            self.cache.update(torch.randn(shape, dtype=self.model.dtype),
+                              torch.randn(shape, dtype=self.model.dtype), layer)
+        self.at = context
+
+
+class Static(HuggingFace):
+    def __init__(self, model, batch, context, steps):
+        super().__init__(model, batch, StaticCache(config=model.config,
+                                                   max_cache_len=context + steps))
+
+    def fill(self, context):
+        self.step(torch.zeros(self.batch, dtype=torch.long))  # Makes the tensors.
+        for layer in self.cache.layers:
+            layer.keys.normal_()
+            layer.values.normal_()
+            layer.cumulative_length.fill_(context)
+        self.at = context
+
+
+PEERS = {"loop": Loop, "dynamic": Dynamic, "static": Static}
 
 
 def build(layers, longest):
@@ -95,13 +117,15 @@ def build(layers, longest):
 
 
 def check_peers(model):
-    """Both peers read the same short text."""
-    peers = [peer(model, 2, 0, 8) for peer in PEERS.values()]
+    """All peers read the same short text."""
+    peers = {name: peer(model, 2, 0, 8) for name, peer in PEERS.items()}
     for token in range(8):
         ids = torch.tensor([token * 7 % VOCAB, token * 11 % VOCAB])
-        first, second = (peer.step(ids) for peer in peers)
-        if not torch.allclose(first, second, atol=1e-3):
-            sys.exit(f"peers differ by {float((first - second).abs().max()):.3g}")
+        logits = {name: peer.step(ids) for name, peer in peers.items()}
+        for name, values in logits.items():
+            worst = float((values - logits["loop"]).abs().max())
+            if worst > 1e-3:
+                sys.exit(f"{name} and loop differ by {worst:.3g}")
 
 
 def time_peer(kind, model, batch, context, steps):
@@ -113,15 +137,36 @@ def time_peer(kind, model, batch, context, steps):
 
 
 def time_ours(args, context):
-    """Seconds of a step, by type."""
+    """Seconds of a step, by type: medians of that run."""
     out = subprocess.run(
         [ROOT / "build/bin/lm_decode_bench", "--full=false", f"--context={context}",
          f"--batch={args.batch}", f"--layers={args.layers}", f"--threads={args.threads}",
-         f"--dtypes={args.dtypes}", f"--steps={args.steps}"],
+         f"--dtypes={args.dtypes}"],
         check=True, capture_output=True, text=True).stdout
     print(out, end="")
     found = [ROW.match(line) for line in out.splitlines()]
-    return {match[3]: float(match[4]) / 1e3 for match in found if match}
+    return {f"ours:{match[3]}": [float(match[4]) / 1e3] for match in found if match}
+
+
+def run_context(args, model, context):
+    seconds = {}
+    for _ in range(args.rounds):
+        timing.wait_for_quiet()
+        found = time_ours(args, context)
+        for name in args.peers.split(","):
+            kind, dtype = name.split(":")
+            found[name] = time_peer(kind, model.to(DTYPES[dtype]), args.batch, context, args.steps)
+            model.to(torch.float32)
+        for name, values in found.items():
+            seconds.setdefault(name, []).extend(values)
+    for name, values in seconds.items():
+        print(f"{context:7d} {args.batch:3d}  {name:12s} {timing.spread(values)}")
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    best = min((name for name in medians if not name.startswith("ours")), key=medians.get)
+    for name in medians:
+        if name.startswith("ours"):
+            print(f"{context:7d} {args.batch:3d}  {name}: {medians[best] / medians[name]:.2f} "
+                  f"times the tokens per second of the fastest peer ({best})")
 
 
 def main():
@@ -129,10 +174,12 @@ def main():
     parser.add_argument("--contexts", default="8192,32768")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--layers", type=int, default=30)
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=4, help="of a peer in a round")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtypes", default="fp32,bf16", help="of our runs")
-    parser.add_argument("--peers", default="loop:fp32,hf:fp32,loop:bf16")
+    parser.add_argument("--peers",
+                        default="loop:fp32,dynamic:fp32,static:fp32,loop:bf16,dynamic:bf16")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.set_grad_enabled(False)
@@ -141,19 +188,7 @@ def main():
     check_peers(model)
     print(timing.machine(), timing.versions("torch", "transformers"), sep="\n")
     for context in contexts:
-        timing.wait_for_quiet()
-        ours = time_ours(args, context)
-        best_name, best = None, float("inf")
-        for name in args.peers.split(","):
-            kind, dtype = name.split(":")
-            seconds = time_peer(kind, model.to(DTYPES[dtype]), args.batch, context, args.steps)
-            model.to(torch.float32)
-            print(f"{context:7d} {args.batch:3d}  {name:10s} {timing.spread(seconds)}")
-            if statistics.median(seconds) < best:
-                best_name, best = name, statistics.median(seconds)
-        for dtype, seconds in ours.items():
-            print(f"{context:7d} {args.batch:3d}  ours {dtype}: {best / seconds:.2f} times the "
-                  f"tokens per second of the fastest peer ({best_name})")
+        run_context(args, model, context)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ void Fill(const kernels::CacheShape& shape, const kernels::Source& source, int32
 
 }  // namespace
 
-kernels::CacheSequence RandomSequence(kernels::ProjectionCache* cache, int64_t tokens) {
+kernels::CacheSequence RandomSequence(kernels::ProjectionCache* cache, int64_t tokens,
+                                      uint32_t seed) {
   const kernels::CacheShape& shape = cache->shape();
   kernels::CacheSequence sequence(cache);
   kernels::CacheStep step(cache);
@@ -61,7 +62,7 @@ kernels::CacheSequence RandomSequence(kernels::ProjectionCache* cache, int64_t t
   const size_t most = std::max(shape.layout().k_block_bytes(), shape.layout().v_block_bytes());
   const std::vector<std::byte> numbers = RandomNumbers(
       static_cast<int64_t>(shape.kv_heads * most / SizeOf(shape.dtype)) + 4096, shape.dtype);
-  std::mt19937 random(2);
+  std::mt19937 random(seed);
   const kernels::CacheTable none;
   for (int strip = 0; strip < static_cast<int>(shape.strips.size()); ++strip) {
     for (int layer = 0; layer < shape.layers; ++layer) {

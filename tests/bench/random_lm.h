@@ -1,0 +1,21 @@
+// A Transformer-LS language model of the published shape (enwik8-large: d 512, 8 heads, f 2048,
+// w 512, l 16, r 1, V 208) with random weights, for benchmarks. Schedule `paper`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "models/transformer_ls/decoder.h"
+
+namespace longview::bench {
+
+inline constexpr int kLmWidth = 512, kLmWindow = 512, kLmSegment = 16;
+
+// Writes config.json and model.safetensors (fp32); 30 layers make the published model.
+void WriteRandomLm(const std::string& directory, int layers);
+
+// The decoder of such a directory. `cache_bytes` of state can be held. Aborts with a message.
+std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::Compute compute,
+                                          int max_tokens, double cache_bytes);
+
+}  // namespace longview::bench

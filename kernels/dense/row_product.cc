@@ -11,6 +11,12 @@
 namespace longview::kernels {
 namespace {
 
+static_assert(kRowUnit == kUnitOutputs);
+
+// A thread takes neighbouring units, so that what it draws ahead is its own, in a few turns, so
+// that a slow one does not keep the others waiting.
+constexpr int64_t kTurns = 4;
+
 int64_t Units(int64_t out) { return (out + kUnitOutputs - 1) / kUnitOutputs; }
 
 // Element of a packed weight.
@@ -39,6 +45,14 @@ size_t RowWeightBytes(int64_t out, int64_t in, DType dtype) {
   return static_cast<size_t>(Units(out) * kUnitOutputs * in) * SizeOf(dtype);
 }
 
+RowWeight RowWeightPart(const RowWeight& weight, int64_t first, int64_t last) {
+  KERNEL_CHECK(first % kRowUnit == 0 && first < last && last <= weight.out);
+  RowWeight part = weight;
+  part.data += RowWeightBytes(first, weight.in, weight.dtype);
+  part.out = last - first;
+  return part;
+}
+
 void PackRowWeight(std::span<const float> weight, int64_t out, int64_t in, DType dtype,
                    std::byte* packed) {
   KERNEL_CHECK(static_cast<int64_t>(weight.size()) == out * in);
@@ -62,20 +76,24 @@ void MultiplyRows(const RowWeight& weight, const float* x, int64_t x_stride, int
   const RowProductOps* ops = OpsOf(isa);
   if (ops == nullptr) return MultiplyRowsRef(weight, x, x_stride, rows, y, y_stride);
   const size_t unit_bytes = RowWeightBytes(kUnitOutputs, weight.in, weight.dtype);
+  const auto multiply = [&](int64_t u) {
+    RowUnit unit;
+    unit.weights = weight.data + u * unit_bytes;
+    unit.in = weight.in;
+    unit.x = x;
+    unit.x_stride = x_stride;
+    unit.rows = rows;
+    unit.y = y + u * kUnitOutputs;
+    unit.y_stride = y_stride;
+    unit.outputs = static_cast<int>(std::min<int64_t>(kUnitOutputs, weight.out - u * kUnitOutputs));
+    (weight.dtype == DType::kFloat32 ? ops->floats : ops->bfloat16)(unit);
+  };
+  const int64_t units = Units(weight.out);
+  const int64_t turn = std::max<int64_t>(1, units / (kTurns * pool.threads()));
   std::atomic<int64_t> next{0};
   RunOnThreads(pool, [&](int) {
-    for (int64_t u = next++; u < Units(weight.out); u = next++) {
-      RowUnit unit;
-      unit.weights = weight.data + u * unit_bytes;
-      unit.in = weight.in;
-      unit.x = x;
-      unit.x_stride = x_stride;
-      unit.rows = rows;
-      unit.y = y + u * kUnitOutputs;
-      unit.y_stride = y_stride;
-      unit.outputs =
-          static_cast<int>(std::min<int64_t>(kUnitOutputs, weight.out - u * kUnitOutputs));
-      (weight.dtype == DType::kFloat32 ? ops->floats : ops->bfloat16)(unit);
+    for (int64_t u = next.fetch_add(turn); u < units; u = next.fetch_add(turn)) {
+      for (int64_t i = u; i < std::min(u + turn, units); ++i) multiply(i);
     }
   });
 }

@@ -30,6 +30,11 @@ struct RowWeight {
 
 size_t RowWeightBytes(int64_t out, int64_t in, DType dtype);
 
+inline constexpr int64_t kRowUnit = 64;  // Outputs that lie together.
+
+// Outputs [first, last) of a weight as one of their own; first is a multiple of kRowUnit.
+RowWeight RowWeightPart(const RowWeight& weight, int64_t first, int64_t last);
+
 // Packs a row-major [out, in] weight; to bfloat16 rounds to nearest even.
 void PackRowWeight(std::span<const float> weight, int64_t out, int64_t in, DType dtype,
                    std::byte* packed);

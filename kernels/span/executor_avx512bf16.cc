@@ -24,8 +24,9 @@ struct Bf16Ops {
                      int panels) {
     const int words = t.dk / 2;
     GroupScores<PairProduct>(static_cast<const float*>(t.q) + row0 * words, rows, words,
-                             reinterpret_cast<const float*>(block.k), first, panels,
-                             t.s + row0 * kBlockKeys, kBlockKeys);
+                             reinterpret_cast<const float*>(block.k),
+                             WordsTo(block.k, block.next_k), first, panels, t.s + row0 * kBlockKeys,
+                             kBlockKeys);
   }
 
   // Values lie in chunks of 32 keys: [dv / 16][16 pairs of keys][16] words.
@@ -39,7 +40,7 @@ struct Bf16Ops {
       const int stop = Least(end, (chunk + 1) * kChunkWords);
       const float* from = v + chunk * kChunkWords * t.dv + word % kChunkWords * 16;
       GroupValues<PairProduct>(t, row0, rows, t.s + row0 * kBlockKeys + word, from, stop - word,
-                               {16, kChunkWords * 16});
+                               {16, kChunkWords * 16}, WordsTo(block.v, block.next_v));
       word = stop;
     }
   }

@@ -106,7 +106,8 @@ inline void PrefetchShare(const std::byte* block, int bytes, int row0, int rows,
 //   kGroupRows, kPanelStep   rows per group; key panels come in multiples of kPanelStep
 //   kPanelBytes              bytes of a panel element
 //   Weights                  how weights are computed and stored
-//   Scores(t, block, row0, rows, first, panels)   raw products of key panels into t.s
+//   Scores(t, block, row0, rows, first, panels)   raw products of key panels into t.s; for a
+//                                                 tile of one row draws the next block near
 //   Values(t, block, row0, rows, key0, key1)      weights times values into t.o
 template <class Ops>
 void AddBlock(const TileState& t, const BlockWork& block) {
@@ -114,7 +115,7 @@ void AddBlock(const TileState& t, const BlockWork& block) {
   for (int row0 = 0; row0 < t.rows; row0 += Ops::kGroupRows) {
     const int rows = Least(Ops::kGroupRows, t.rows - row0);
     const GroupView view = ViewGroup(block, row0, rows);
-    if (block.next_k != nullptr) {
+    if (block.next_k != nullptr && t.rows > 1) {
       PrefetchShare(block.next_k, kBlockKeys * t.dk * Ops::kPanelBytes, row0, rows, t.rows);
       PrefetchShare(block.next_v, kBlockKeys * t.dv * Ops::kPanelBytes, row0, rows, t.rows);
     }

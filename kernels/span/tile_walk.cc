@@ -105,9 +105,7 @@ class TileWalk {
 
   void Run() {
     ClearState(scratch_.state);
-    for (int s = 0; s < tile_.spans; ++s) {
-      AddSpan(job_.plan->spans[tile_.span0 + s], s + 1 == tile_.spans);
-    }
+    for (int s = 0; s < tile_.spans; ++s) AddSpan(s);
     if (tile_.part < 0) {
       StoreRows(call_, tile_, head_, scratch_.state);
     } else {
@@ -116,7 +114,8 @@ class TileWalk {
   }
 
  private:
-  void AddSpan(const Span& span, bool last) {
+  void AddSpan(int span_index) {
+    const Span& span = job_.plan->spans[tile_.span0 + span_index];
     if (span.keys <= 0) return;
     const PanelSource& source = job_.sources[span.source];
     if (!gathered_ || source.q_add != q_add_) GatherQueries(source.q_add);
@@ -133,12 +132,12 @@ class TileWalk {
       if (view == View::kNone) continue;
       work.k = source.K(tile_.seq, b, kv_head);
       work.v = source.V(tile_.seq, b, kv_head);
-      const bool within = b + 1 < end && tile_.rows <= kFewRows;
-      const bool behind =
-          last && b + 1 == end && (b + 1) * kBlockSlots < job_.plan->sources[span.source].slots;
-      // Few rows do little with a block: memory sets their pace. And windows slide: the next tile
-      // of the head reads the block behind this one's last.
-      if (within || behind) {
+      if (tile_.rows <= kFewRows) {
+        // Few rows do little with a block: memory sets their pace.
+        DrawNext(span_index, b, end, work);
+      } else if (span_index + 1 == tile_.spans && b + 1 == end &&
+                 (b + 1) * kBlockSlots < job_.plan->sources[span.source].slots) {
+        // Windows slide: the next tile of the head reads the block behind this one's last.
         work.next_k = source.K(tile_.seq, b + 1, kv_head);
         work.next_v = source.V(tile_.seq, b + 1, kv_head);
       }
@@ -151,6 +150,32 @@ class TileWalk {
       ops_.add_block(scratch_.state, work);
       PrefetchRows();
     }
+  }
+
+  // The block that this thread reads after block `b` of the tile's span: in the span, which ends at
+  // block `end`, in a later one, or in the thread's next item.
+  void DrawNext(int span_index, int64_t b, int64_t end, BlockWork& work) const {
+    if (b + 1 < end)
+      return SetNext(tile_, job_.plan->spans[tile_.span0 + span_index], head_, b + 1, work);
+    if (FirstBlock(tile_, span_index + 1, head_, work) || next_ == nullptr) return;
+    FirstBlock(job_.plan->tiles[next_->tile], 0, next_->head, work);
+  }
+
+  // False: no keys from that span on.
+  bool FirstBlock(const Tile& tile, int first_span, int head, BlockWork& work) const {
+    for (int s = first_span; s < tile.spans; ++s) {
+      const Span& span = job_.plan->spans[tile.span0 + s];
+      if (span.keys <= 0) continue;
+      SetNext(tile, span, head, span.key0 / kBlockSlots, work);
+      return true;
+    }
+    return false;
+  }
+
+  void SetNext(const Tile& tile, const Span& span, int head, int64_t block, BlockWork& work) const {
+    const PanelSource& source = job_.sources[span.source];
+    work.next_k = source.K(tile.seq, block, head / call_.kv_group);
+    work.next_v = source.V(tile.seq, block, head / call_.kv_group);
   }
 
   // A few rows of what this tile will write and the thread's next tile will read.

@@ -39,7 +39,7 @@ struct BlockWork {
   const std::byte* v = nullptr;
   const uint64_t* masks = nullptr;    // [rows] bit j: the row sees key j. Null: all see all.
   const float* bias = nullptr;        // [rows][64] added to scaled scores. Null: none.
-  const std::byte* next_k = nullptr;  // A block that the next tile is likely to need, or null.
+  const std::byte* next_k = nullptr;  // A block that is likely to be needed next, or null.
   const std::byte* next_v = nullptr;
 };
 

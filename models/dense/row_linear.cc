@@ -22,6 +22,12 @@ RowScratch Carve(int64_t out, int64_t in, Compute compute, Carver& carver) {
   return scratch;
 }
 
+// Rows of bfloat16 are read in pairs.
+kernels::DType PackType(int64_t in, Compute compute) {
+  return compute == Compute::kBf16 && in % 2 == 0 ? kernels::DType::kBFloat16
+                                                  : kernels::DType::kFloat32;
+}
+
 }  // namespace
 
 bool RowLinear::Pays(Compute compute) {
@@ -29,15 +35,14 @@ bool RowLinear::Pays(Compute compute) {
   return compute == Compute::kFp32 || !kernels::IsaSupported(kernels::Isa::kAmxBf16);
 }
 
-RowLinear::RowLinear(std::span<const float> weight, int64_t out, int64_t in, Compute compute)
-    : compute_(compute) {
-  const bool pairs = compute == Compute::kBf16 && in % 2 == 0;
-  weight_.dtype = pairs ? kernels::DType::kBFloat16 : kernels::DType::kFloat32;
-  weight_.out = out;
-  weight_.in = in;
-  pack_ = Scratch(kernels::RowWeightBytes(out, in, weight_.dtype));
-  kernels::PackRowWeight(weight, out, in, weight_.dtype, pack_.data());
-  weight_.data = pack_.data();
+size_t RowLinear::PackBytes(int64_t out, int64_t in, Compute compute) {
+  return kernels::AlignUp(kernels::RowWeightBytes(out, in, PackType(in, compute)));
+}
+
+RowLinear::RowLinear(std::span<const float> weight, int64_t out, int64_t in, Compute compute,
+                     std::byte* memory)
+    : weight_{memory, PackType(in, compute), out, in}, compute_(compute) {
+  kernels::PackRowWeight(weight, out, in, weight_.dtype, memory);
 }
 
 size_t RowLinear::ScratchBytes(int64_t out, int64_t in, Compute compute) {

@@ -23,10 +23,12 @@ class RowLinear {
   // already waits for memory.
   static bool Pays(Compute compute);
 
-  // `weight` is row-major [out, in]; stored in the compute type. Throws std::bad_alloc.
-  RowLinear(std::span<const float> weight, int64_t out, int64_t in, Compute compute);
+  static size_t PackBytes(int64_t out, int64_t in, Compute compute);
 
-  int64_t bytes() const { return static_cast<int64_t>(pack_.bytes()); }
+  // `weight` is row-major [out, in]; packed in the compute type into `memory`, which is borrowed:
+  // PackBytes of it, 64-byte aligned.
+  RowLinear(std::span<const float> weight, int64_t out, int64_t in, Compute compute,
+            std::byte* memory);
 
   // Scratch for products of up to kRows rows.
   static size_t ScratchBytes(int64_t out, int64_t in, Compute compute);
@@ -37,7 +39,6 @@ class RowLinear {
                       const kernels::ParallelFor& pool) const;
 
  private:
-  Scratch pack_;
   kernels::RowWeight weight_;
   Compute compute_;
 };

@@ -59,11 +59,6 @@ struct RowKernels {
 
   // out = LayerNorm(x) in the element type; x stays.
   void (*norm)(const float* x, const NormWeights& norm, int64_t n, void* out);
-
-  // out[i] = q . rows[i] for i < count; `rows` is of the element type, [n] each, `stride` elements
-  // apart.
-  void (*dot_rows)(const float* q, const void* rows, int64_t stride, int64_t count, int64_t n,
-                   float* out);
 };
 
 // The best set this CPU runs, for rows of `compute`.

@@ -347,60 +347,10 @@ float ExpSum(float* x, float shift, int64_t n) {
   return Sum(sum);
 }
 
-// Where lane `lane` of two folded vectors comes from: of every group of 2 size lanes the half
-// that begins at `offset`, a's before b's.
-constexpr int FoldLane(int size, int offset, int lane) {
-  const int within = lane % (2 * size);
-  return lane - within + within % size + offset + (within < size ? 0 : kLanes);
-}
-
-template <int kSize, int kOffset>
-constexpr I kHalves = {
-    FoldLane(kSize, kOffset, 0),  FoldLane(kSize, kOffset, 1),  FoldLane(kSize, kOffset, 2),
-    FoldLane(kSize, kOffset, 3),  FoldLane(kSize, kOffset, 4),  FoldLane(kSize, kOffset, 5),
-    FoldLane(kSize, kOffset, 6),  FoldLane(kSize, kOffset, 7),  FoldLane(kSize, kOffset, 8),
-    FoldLane(kSize, kOffset, 9),  FoldLane(kSize, kOffset, 10), FoldLane(kSize, kOffset, 11),
-    FoldLane(kSize, kOffset, 12), FoldLane(kSize, kOffset, 13), FoldLane(kSize, kOffset, 14),
-    FoldLane(kSize, kOffset, 15)};
-
-// Adds the upper to the lower half of every group of 2 kSize lanes; a and b share the result.
-template <int kSize>
-inline F FoldPair(F a, F b) {
-  return __builtin_shuffle(a, b, kHalves<kSize, 0>) +
-         __builtin_shuffle(a, b, kHalves<kSize, kSize>);
-}
-
-// Lane i of the result is the sum of the lanes of v[i]. Overwrites v.
-inline F SumEach(F (&v)[kLanes]) {
-  for (int i = 0; i < 8; ++i) v[i] = FoldPair<8>(v[i], v[i + 8]);
-  for (int i = 0; i < 4; ++i) v[i] = FoldPair<4>(v[i], v[i + 4]);
-  for (int i = 0; i < 2; ++i) v[i] = FoldPair<2>(v[i], v[i + 2]);
-  return FoldPair<1>(v[0], v[1]);
-}
-
-// Sixteen rows at a time, so that one set of shuffles sums them all.
 template <typename T>
-void DotRows(const float* q, const void* rows, int64_t stride, int64_t count, int64_t n,
-             float* out) {
-  const T* table = static_cast<const T*>(rows);
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const int64_t used = count - i < kLanes ? count - i : kLanes;
-    F sums[kLanes] = {};
-    for (int64_t d = 0; d < n; d += kLanes) {
-      const F query = LoadAt(q + d, 0, n - d);
-      for (int r = 0; r < kLanes; ++r) {
-        const T* row = table + (i + (r < used ? r : used - 1)) * stride + d;
-        sums[r] += query * LoadAt(row, 0, n - d);
-      }
-    }
-    StoreAt(out + i, 0, used, SumEach(sums));
-  }
-}
-
-template <typename T>
-constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>,  BiasWiden<T>,   ResidualNorm<T>,
-                              SumNorm<T>,  Narrow<T>,    ResidualAdd<T>, ResidualPrenorm<T>,
-                              BiasNorm<T>, PlainNorm<T>, DotRows<T>};
+constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>, BiasWiden<T>,   ResidualNorm<T>,
+                              SumNorm<T>,  Narrow<T>,   ResidualAdd<T>, ResidualPrenorm<T>,
+                              BiasNorm<T>, PlainNorm<T>};
 
 }  // namespace
 

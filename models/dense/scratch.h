@@ -1,6 +1,8 @@
 // One aligned block of memory, carved into buffers once and reused by every layer of a run.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -38,16 +40,27 @@ class Carver {
 class Scratch {
  public:
   Scratch() = default;
-  explicit Scratch(size_t bytes)
-      : block_(static_cast<std::byte*>(
-            std::aligned_alloc(kernels::kAlignment, kernels::AlignUp(bytes ? bytes : 1)))),
-        bytes_(bytes) {
-    if (block_ == nullptr) throw std::bad_alloc();
+  explicit Scratch(size_t bytes) : Scratch(bytes, kernels::kAlignment) {}
+
+  // For what is read from end to end again and again: in huge pages, where the system has them.
+  static Scratch InHugePages(size_t bytes) {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    Scratch scratch(bytes, kHugePage);
+    (void)madvise(scratch.data(), bytes, MADV_HUGEPAGE);  // A refusal only costs speed.
+    return scratch;
   }
+
   std::byte* data() const { return block_.get(); }
   size_t bytes() const { return bytes_; }
 
  private:
+  Scratch(size_t bytes, size_t alignment)
+      : block_(static_cast<std::byte*>(
+            std::aligned_alloc(alignment, kernels::AlignUp(bytes ? bytes : 1)))),
+        bytes_(bytes) {
+    if (block_ == nullptr) throw std::bad_alloc();
+  }
+
   struct Free {
     void operator()(std::byte* block) const { std::free(block); }
   };

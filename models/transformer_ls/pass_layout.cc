@@ -35,10 +35,13 @@ void PlanGroup(const LsLmConfig& config, int tile_rows, LsGroup& group, LsPassLa
   group.plan = PlanLsAttention(config, fresh, queries, tile_rows);
   if (group.group != CacheStep::kDecode) return;
   for (const LsQueryRun& query : queries) {
+    layout.segment_stride = std::max(layout.segment_stride, SegmentIds(config, query.start));
+  }
+  for (size_t i = 0; i < queries.size(); ++i) {
     layout.window_entry.push_back(layout.window_entries);
     layout.segment_entry.push_back(layout.segment_entries);
     layout.window_entries += config.window;
-    layout.segment_entries += SegmentIds(config, query.start);
+    layout.segment_entries += layout.segment_stride;
   }
   ReadScores(layout.window_entry, layout.segment_entry, static_cast<int32_t>(group.row0),
              group.plan);

@@ -58,9 +58,11 @@ struct LsPassLayout {
   std::vector<int32_t> piece_rows;     // First row of each piece, and the end.
   std::array<int64_t, 3> closed = {};  // Segments finished, by group.
 
-  // Position scores of the decode group: first entry per run, and the sum.
+  // Position scores of the decode group: first entry per run, and the sum. Every run has as many
+  // as the longest.
   std::vector<int64_t> window_entry, segment_entry;
   int64_t window_entries = 0, segment_entries = 0;
+  int64_t segment_stride = 0;
 
   int64_t closed_segments() const { return closed[0] + closed[1] + closed[2]; }
   int64_t most_segment_ids = 0;  // Of any row.

@@ -8,9 +8,7 @@
 namespace longview::models {
 namespace {
 
-constexpr int64_t kEntries = 64;  // Of a unit of work: they stay in cache for all tokens.
-
-int64_t Units(int64_t entries) { return (entries + kEntries - 1) / kEntries; }
+int64_t Units(int64_t entries) { return (entries + kernels::kRowUnit - 1) / kernels::kRowUnit; }
 
 // out = scale * (q + add), fp32; add [d].
 void PrepareQueries(const LsContext& context, const LsGroup& group, const LsBuffers& buffers,
@@ -32,45 +30,44 @@ void ScorePositions(const LsContext& context, int layer, const LsPassLayout& lay
   const LsLmConfig& config = *context.config;
   const LsGroup& group = layout.groups[2];
   const int64_t width = config.width, dim = config.head_dim(), runs = group.runs;
-  const RowKernels& rows = ChooseRowKernels(context.compute);
+  const kernels::Isa isa = kernels::BestFloatIsa();
   float* const window_queries = buffers.score_queries;
   float* const segment_queries = window_queries + runs * width;
   PrepareQueries(context, group, buffers, context.weights->layers[layer].distance_add.data(),
                  window_queries);
   PrepareQueries(context, group, buffers, buffers.zeros, segment_queries);
 
-  const auto score = [&](const kernels::Table& table, int64_t head, int64_t first, int64_t count,
-                         const float* query, float* out) {
-    const int64_t at = head * table.head_stride + first * table.entry_stride;
-    rows.dot_rows(query + head * dim,
-                  static_cast<const std::byte*>(table.data) + at * ElementBytes(context.compute),
-                  table.entry_stride, count, dim, out + first);
+  // Entries [first, first + kRowUnit) of one head for runs [begin, end).
+  const auto score = [&](const kernels::RowWeight& table, int64_t head, int64_t first,
+                         const float* queries, int64_t begin, int64_t end, float* out,
+                         int64_t stride) {
+    const int64_t last = std::min(first + kernels::kRowUnit, table.out);
+    MultiplyRows(RowWeightPart(table, first, last), queries + begin * width + head * dim, width,
+                 end - begin, out + begin * stride + first, stride, kernels::SerialFor(), isa);
   };
-  const kernels::Table window = context.tables->Window(layer);
-  const kernels::Table segments = context.tables->Segments(layer);
-  int64_t longest = 0;
-  for (int64_t i = 0; i < runs; ++i) {
-    longest = std::max(longest, SegmentIds(config, layout.runs[group.run0 + i].start));
-  }
-  const int64_t window_units = Units(config.window);
+  const int64_t window_units = Units(config.window), longest = layout.segment_stride;
   const int64_t units = window_units + Units(longest);
-  ParallelRanges(*context.pool, config.heads * units, 4, [&](long begin, long end) {
-    for (long unit = begin; unit < end; ++unit) {
-      const int64_t head = unit / units, place = unit % units;
-      const bool of_window = place < window_units;
-      const int64_t first = (of_window ? place : place - window_units) * kEntries;
-      for (int64_t i = 0; i < runs; ++i) {
-        const int64_t t = layout.runs[group.run0 + i].start;
-        const int64_t entries = of_window ? config.window : SegmentIds(config, t);
-        const int64_t count = std::min(kEntries, entries - first);
-        if (count <= 0) continue;
-        if (of_window) {
-          score(window, head, first, count, window_queries + i * width,
-                buffers.window_scores + head * layout.window_entries + layout.window_entry[i]);
-        } else {
-          score(segments, head, first, count, segment_queries + i * width,
-                buffers.segment_scores + head * layout.segment_entries + layout.segment_entry[i]);
-        }
+  ParallelRanges(*context.pool, config.heads * units, 4, [&](long from, long to) {
+    for (long unit = from; unit < to; ++unit) {
+      const auto head = static_cast<int>(unit / units);
+      const int64_t place = unit % units;
+      if (place < window_units) {
+        score(context.tables->WindowWeight(layer, head), head, place * kernels::kRowUnit,
+              window_queries, 0, runs, buffers.window_scores + head * layout.window_entries,
+              config.window);
+        continue;
+      }
+      const int64_t first = (place - window_units) * kernels::kRowUnit;
+      kernels::RowWeight table = context.tables->SegmentWeight(layer, head);
+      table.out = longest;
+      const auto reads = [&](int64_t run) {
+        return SegmentIds(config, layout.runs[group.run0 + run].start) > first;
+      };
+      for (int64_t begin = 0, end = 0; begin < runs; begin = end) {
+        for (end = begin + 1; end < runs && reads(end) == reads(begin);) ++end;
+        if (!reads(begin)) continue;
+        score(table, head, first, segment_queries, begin, end,
+              buffers.segment_scores + head * layout.segment_entries, longest);
       }
     }
   });

@@ -1,6 +1,7 @@
 // The position parts of decode scores, (q / sqrt(dh) + r_r) . R_i and q / sqrt(dh) . Rc_i: each
-// token against whole tables once per layer. The executor reads them as Added biases; its own
-// Dotted products are made for tiles of many rows, which share the packing of a table.
+// token against whole tables once per layer, all tokens sharing what is read. The executor reads
+// them as Added biases; its own Dotted products are made for tiles of many rows, which share the
+// packing of a table.
 #pragma once
 
 #include "models/transformer_ls/context.h"

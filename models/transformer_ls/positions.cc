@@ -14,6 +14,11 @@ kernels::DType TableType(Compute compute) {
   return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
 }
 
+// Packs of bfloat16 hold pairs of columns.
+kernels::DType PackType(Compute compute, int64_t dim) {
+  return dim % 2 == 0 ? TableType(compute) : kernels::DType::kFloat32;
+}
+
 }  // namespace
 
 RelativeTables::RelativeTables(const LsLmConfig& config, const LsLmWeights& weights,
@@ -24,19 +29,25 @@ RelativeTables::RelativeTables(const LsLmConfig& config, const LsLmWeights& weig
       compute_(compute),
       max_ids_(max_segment_ids),
       pool_(pool) {
-  const auto row_bytes = static_cast<size_t>(config.width * ElementBytes(compute));
   for (const LsLmLayer& layer : weights.layers) {
-    windows_.emplace_back(static_cast<size_t>(config.window) * row_bytes);
-    Fill(layer.distances, config.clamp_distance, 0, config.window, windows_.back().data());
+    windows_.push_back(MakeRows(config.window));
+    Fill(layer.distances, config.clamp_distance, 0, config.window, windows_.back());
     // Large blocks take no memory before they are written.
-    segments_.emplace_back(static_cast<size_t>(max_ids_) * row_bytes);
+    segments_.push_back(MakeRows(max_ids_));
   }
 }
 
+RelativeTables::Rows RelativeTables::MakeRows(int64_t entries) const {
+  const int64_t places = (entries + kernels::kRowUnit - 1) / kernels::kRowUnit * kernels::kRowUnit;
+  const int dim = config_.head_dim();
+  const size_t pack = kernels::RowWeightBytes(places, dim, PackType(compute_, dim));
+  return {Scratch(static_cast<size_t>(places * config_.width * ElementBytes(compute_))),
+          Scratch(static_cast<size_t>(config_.heads) * pack), places};
+}
+
 void RelativeTables::Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t last,
-                          std::byte* table) {
+                          const Rows& table) {
   const int64_t width = config_.width, half = width / 2, rows = last - first;
-  const RowKernels& kernels = ChooseRowKernels(compute_);
   std::vector<float> features(static_cast<size_t>(PaddedRows(rows) * width));
   ParallelRanges(pool_, rows, 8, [&](long begin, long end) {
     for (long row = begin; row < end; ++row) {
@@ -49,12 +60,33 @@ void RelativeTables::Fill(const DenseLayer& linear, int clamp, int64_t first, in
       }
     }
   });
-  const int64_t row_bytes = width * ElementBytes(compute_);
+  std::vector<float> filled(static_cast<size_t>(rows * width));
   ForEachPanel(linear.linear, features.data(), rows, [&](int64_t row, int64_t count, void* y) {
-    for (int64_t i = 0; i < count; ++i) {
-      float* values = static_cast<float*>(y) + i * width;
-      for (int64_t d = 0; d < width; ++d) values[d] += linear.bias[d];
-      kernels.narrow(values, width, table + (first + row + i) * row_bytes);
+    const auto* values = static_cast<const float*>(y);
+    for (int64_t i = 0; i < count * width; ++i) {
+      filled[row * width + i] = values[i] + linear.bias[i % width];
+    }
+  });
+  Store(filled, first, rows, table);
+}
+
+void RelativeTables::Store(const std::vector<float>& values, int64_t first, int64_t rows,
+                           const Rows& table) {
+  const int64_t width = config_.width, dim = config_.head_dim();
+  const int64_t row_bytes = dim * ElementBytes(compute_);
+  const kernels::DType packed = PackType(compute_, dim);
+  const RowKernels& kernels = ChooseRowKernels(compute_);
+  const size_t pack = kernels::RowWeightBytes(table.places, dim, packed);
+  const size_t before = kernels::RowWeightBytes(first, dim, packed);
+  ParallelRanges(pool_, config_.heads, 1, [&](long begin, long end) {
+    std::vector<float> of_head(static_cast<size_t>(rows * dim));
+    for (long head = begin; head < end; ++head) {
+      for (int64_t i = 0; i < rows; ++i) {
+        const float* row = values.data() + i * width + head * dim;
+        kernels.narrow(row, dim, table.rows.data() + (head * table.places + first + i) * row_bytes);
+        std::copy_n(row, dim, of_head.data() + i * dim);
+      }
+      kernels::PackRowWeight(of_head, rows, dim, packed, table.packs.data() + head * pack + before);
     }
   });
 }
@@ -63,18 +95,18 @@ void RelativeTables::Cover(int64_t ids) {
   if (ids <= covered_) return;
   const int64_t last = std::min(max_ids_, (ids + kCoverStep - 1) / kCoverStep * kCoverStep);
   for (size_t i = 0; i < segments_.size(); ++i) {
-    Fill(weights_.layers[i].segments, config_.clamp_segments, covered_, last, segments_[i].data());
+    Fill(weights_.layers[i].segments, config_.clamp_segments, covered_, last, segments_[i]);
   }
   covered_ = last;
 }
 
-kernels::Table RelativeTables::TableOf(const Scratch& block, int64_t entries) const {
+kernels::Table RelativeTables::TableOf(const Rows& rows, int64_t entries) const {
   kernels::Table table;
-  table.data = block.data();
+  table.data = rows.rows.data();
   table.dtype = TableType(compute_);
   table.entries = static_cast<int32_t>(entries);
-  table.head_stride = config_.head_dim();
-  table.entry_stride = config_.width;
+  table.head_stride = rows.places * config_.head_dim();
+  table.entry_stride = config_.head_dim();
   return table;
 }
 
@@ -88,10 +120,25 @@ kernels::Table RelativeTables::Segments(int layer) const {
   return TableOf(segments_[layer], covered_);
 }
 
+kernels::RowWeight RelativeTables::WeightOf(const Rows& rows, int head, int64_t entries) const {
+  const int dim = config_.head_dim();
+  const kernels::DType packed = PackType(compute_, dim);
+  const size_t pack = kernels::RowWeightBytes(rows.places, dim, packed);
+  return {rows.packs.data() + static_cast<size_t>(head) * pack, packed, entries, dim};
+}
+
+kernels::RowWeight RelativeTables::WindowWeight(int layer, int head) const {
+  return WeightOf(windows_[layer], head, config_.window);
+}
+
+kernels::RowWeight RelativeTables::SegmentWeight(int layer, int head) const {
+  return WeightOf(segments_[layer], head, covered_);
+}
+
 double RelativeTables::bytes() const {
   const double rows =
       static_cast<double>(windows_.size()) * static_cast<double>(config_.window + covered_);
-  return rows * config_.width * static_cast<double>(ElementBytes(compute_));
+  return 2 * rows * config_.width * static_cast<double>(ElementBytes(compute_));
 }
 
 }  // namespace longview::models

@@ -1,9 +1,11 @@
-// Relative positions of a Transformer-LS language model as tables of key-like rows: what the
-// executor's Dotted biases and the decoder's position scores read.
+// Relative positions of a Transformer-LS language model as tables of key-like rows.
 //
-//   window table   [w, d]     row i = r_net pe(min(i, clamp))
-//   segment table  [ids, d]   row i = r_net_chunk pe(min(i, clamp)) + bias
+//   window table   [h, w, dh]     row i of all heads = r_net pe(min(i, clamp))
+//   segment table  [h, ids, dh]   row i of all heads = r_net_chunk pe(min(i, clamp)) + bias
 //   pe(i)          sin(i * inv_freq) and cos(i * inv_freq), halves side by side
+//
+// Every table is kept twice: as rows for the executor's Dotted biases, which tiles of many rows
+// read, and packed per head for the row products of decoding.
 //
 // A segment id grows with the text, so the segment tables reserve addresses for the longest
 // one and are filled as far as anybody has read. Rows do not depend on how far that is.
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "kernels/base/parallel.h"
+#include "kernels/dense/row_product.h"
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
 #include "models/transformer_ls/config.h"
@@ -35,13 +38,29 @@ class RelativeTables {
   kernels::Table Window(int layer) const;
   kernels::Table Segments(int layer) const;
 
+  // One head's table as a weight, [entries, dh]: those that Window and Segments have.
+  kernels::RowWeight WindowWeight(int layer, int head) const;
+  kernels::RowWeight SegmentWeight(int layer, int head) const;
+
   int64_t covered() const { return covered_; }
   double bytes() const;  // Filled so far.
 
  private:
-  // Rows [first, last) of one table: linear(pe(row)) + bias.
-  void Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t last, std::byte* table);
-  kernels::Table TableOf(const Scratch& block, int64_t entries) const;
+  // A layer's table, with room for `places` rows of each head, a multiple of kRowUnit.
+  struct Rows {
+    Scratch rows;   // [h, places, dh]
+    Scratch packs;  // [h], a row weight each.
+    int64_t places = 0;
+  };
+
+  Rows MakeRows(int64_t entries) const;
+  // Rows [first, last) of one table: linear(pe(row)) + bias. REQUIRES: first is a multiple of
+  // kRowUnit.
+  void Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t last, const Rows& table);
+  // Values [rows, d] become rows first, first + 1, ... of the table.
+  void Store(const std::vector<float>& values, int64_t first, int64_t rows, const Rows& table);
+  kernels::Table TableOf(const Rows& rows, int64_t entries) const;
+  kernels::RowWeight WeightOf(const Rows& rows, int head, int64_t entries) const;
 
   const LsLmConfig& config_;
   const LsLmWeights& weights_;
@@ -49,7 +68,7 @@ class RelativeTables {
   const int64_t max_ids_;
   const kernels::ParallelFor& pool_;
   int64_t covered_ = 0;
-  std::vector<Scratch> windows_, segments_;  // Per layer, rows of the compute type.
+  std::vector<Rows> windows_, segments_;  // Per layer, of the compute type.
 };
 
 }  // namespace longview::models

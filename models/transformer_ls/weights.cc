@@ -51,6 +51,8 @@ class Loader {
   std::optional<DenseLayer> FloatLinear(const Part& part);
   std::vector<float> QueryBias(const std::string& name, const std::vector<int64_t>& shape);
   void Embeddings();
+  // Memory for second packs, where they pay. Throws std::bad_alloc.
+  void ReserveRowPacks();
   void Layer(int index);
 
   const LsLmConfig& config_;
@@ -58,6 +60,7 @@ class Loader {
   WeightLoader load_;
   PanelRules float_rules_;
   LsLmWeights weights_;
+  Carver row_packs_{nullptr};
 };
 
 std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t in,
@@ -72,9 +75,9 @@ std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t 
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
     out += part.out;
   }
-  if (load_.ok() && compute_ && RowLinear::Pays(*compute_)) {
-    rows->emplace(weight, out, in, *compute_);
-    load_.CountBytes(static_cast<double>((*rows)->bytes()));
+  if (load_.ok() && weights_.row_packs.bytes() > 0) {
+    const size_t bytes = RowLinear::PackBytes(out, in, *compute_);
+    rows->emplace(weight, out, in, *compute_, row_packs_.TakeBytes(bytes));
   }
   return load_.Pack(parts[0].name, weight, std::move(bias), out, in);
 }
@@ -120,6 +123,18 @@ void Loader::Embeddings() {
       load_.Pack(kPrefix + "out_emb", ToFloat32(*weights_.words), std::move(bias), vocab, width);
 }
 
+void Loader::ReserveRowPacks() {
+  if (!compute_ || !RowLinear::Pays(*compute_)) return;
+  const int64_t width = config_.width, inner = config_.intermediate;
+  const size_t layer = RowLinear::PackBytes(3 * width + config_.columns(), width, *compute_) +
+                       RowLinear::PackBytes(width, width, *compute_) +
+                       RowLinear::PackBytes(inner, width, *compute_) +
+                       RowLinear::PackBytes(width, inner, *compute_);
+  weights_.row_packs = Scratch::InHugePages(static_cast<size_t>(config_.layers) * layer);
+  row_packs_ = Carver(weights_.row_packs.data());
+  load_.CountBytes(static_cast<double>(weights_.row_packs.bytes()));
+}
+
 void Loader::Layer(int index) {
   const std::string layer = absl::StrCat(kPrefix, "layers.", index, ".");
   const std::string attention = layer + "attn.";
@@ -156,6 +171,7 @@ void Loader::Layer(int index) {
 absl::StatusOr<LsLmWeights> Loader::Load() {
   weights_.sizes = {true, true, true};
   Embeddings();
+  ReserveRowPacks();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
@@ -187,9 +203,10 @@ LsLmZeroRow ZeroRow(const LsLmConfig& config, const LsLmLayer& layer) {
 
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin, Compute compute) {
-  absl::StatusOr<LsLmWeights> weights = Loader(config, checkpoint, origin, compute).Load();
-  if (!weights.ok() || !config.zero_memory) return weights;
+  absl::StatusOr<LsLmWeights> weights;
   absl::Status status = GuardTorch(origin, [&] {
+    weights = Loader(config, checkpoint, origin, compute).Load();
+    if (!weights.ok() || !config.zero_memory) return;
     for (const LsLmLayer& layer : weights->layers) weights->zero.push_back(ZeroRow(config, layer));
   });
   if (!status.ok()) return status;

@@ -11,6 +11,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
 #include "models/dense/row_linear.h"
+#include "models/dense/scratch.h"
 #include "models/layers/weight_loader.h"
 #include "models/transformer_ls/config.h"
 
@@ -51,7 +52,8 @@ struct LsLmWeights {
   std::vector<LsLmZeroRow> zero;     // Per layer; empty without zero memory.
   std::optional<DenseLayer> logits;  // out_emb [V, d]; set once loaded.
 
-  PanelSizes sizes;  // Panels that every linear of a layer allows.
+  Scratch row_packs;  // Of all layers' LsLmRowLinears, in the order of reading.
+  PanelSizes sizes;   // Panels that every linear of a layer allows.
   double parameters = 0;
   double memory_bytes = 0;  // Packs, copies and the mapped table.
 };

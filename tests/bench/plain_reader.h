@@ -19,8 +19,8 @@ class PlainReader {
   PlainReader& operator=(const PlainReader&) = delete;
 
   int64_t bytes() const { return bytes_; }
-  // Seconds to read all of it once.
-  double Read();
+  // All of it once.
+  void Read();
 
  private:
   const kernels::ParallelFor& pool_;

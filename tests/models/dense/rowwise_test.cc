@@ -117,30 +117,6 @@ TEST(RowwiseTest, ResidualAddKeepsTheSum) {
   for (int i = 0; i < 37; ++i) EXPECT_FLOAT_EQ(x[i], 3.25f - 0.5f * i);
 }
 
-// Every row's bits depend on that row alone, wherever it stands among how many others.
-TEST(RowwiseTest, DotRowsSumsEveryRowTheSameWay) {
-  std::mt19937 random(8);
-  std::normal_distribution<float> normal;
-  for (const RowKernels* rows : {&ChooseRowKernels(Compute::kFp32), &baseline::kFloatRows}) {
-    for (const int64_t n : {1, 16, 24, 64}) {
-      constexpr int64_t kCount = 41;
-      const int64_t stride = n + 3;
-      std::vector<float> q(n), table(kCount * stride), out(kCount), alone(1);
-      for (auto* values : {&q, &table}) {
-        for (float& v : *values) v = normal(random);
-      }
-      rows->dot_rows(q.data(), table.data(), stride, kCount, n, out.data());
-      for (int64_t i = 0; i < kCount; ++i) {
-        double want = 0;
-        for (int64_t d = 0; d < n; ++d) want += double{q[d]} * table[i * stride + d];
-        ASSERT_NEAR(out[i], want, 1e-5) << n << ", row " << i;
-        rows->dot_rows(q.data(), table.data() + i * stride, stride, 1, n, alone.data());
-        ASSERT_EQ(alone[0], out[i]) << n << ", row " << i;
-      }
-    }
-  }
-}
-
 TEST(RowwiseTest, ResidualNormIsLayerNormOfTheSum) {
   std::mt19937 random(6);
   std::normal_distribution<float> normal(0.5f, 2.0f);

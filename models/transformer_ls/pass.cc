@@ -267,15 +267,28 @@ void LsPass::Logits() {
     }
   }
   const int64_t out_bytes = logits.out() * ElementBytes(context_.compute);
-  ForEachPanel(logits.linear, buffers_.logit_input, layout_.wanted,
-               [&](int64_t row, int64_t used, void* y) {
-                 ParallelRanges(*context_.pool, used, 4, [&](long begin, long end) {
-                   for (long i = begin; i < end; ++i) {
-                     kernels_.bias_widen(static_cast<std::byte*>(y) + i * out_bytes,
-                                         logits.bias.data(), logits.out(), to[row + i]);
-                   }
-                 });
-               });
+  const auto store = [&](int64_t row, int64_t used, const void* y) {
+    ParallelRanges(*context_.pool, used, 4, [&](long begin, long end) {
+      for (long i = begin; i < end; ++i) {
+        kernels_.bias_widen(static_cast<const std::byte*>(y) + i * out_bytes, logits.bias.data(),
+                            logits.out(), to[row + i]);
+      }
+    });
+  };
+  const int64_t panels = context_.weights->logit_rows ? WantedBefore(2) : layout_.wanted;
+  ForEachPanel(logits.linear, buffers_.logit_input, panels, store);
+  for (int64_t row = panels; row < layout_.wanted; row += RowLinear::kRows) {
+    const int64_t count = std::min(RowLinear::kRows, layout_.wanted - row);
+    store(row, count,
+          context_.weights->logit_rows->Multiply(buffers_.logit_input + row * row_bytes_, count,
+                                                 buffers_.products[0], *context_.pool));
+  }
+}
+
+int64_t LsPass::WantedBefore(int group) const {
+  int64_t wanted = 0;
+  for (int i = 0; i < layout_.groups[group].run0; ++i) wanted += layout_.runs[i].wanted;
+  return wanted;
 }
 
 bool LsPass::Advance() {

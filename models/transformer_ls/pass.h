@@ -64,6 +64,8 @@ class LsPass {
   void Attend(int group);
   void WriteWindow(int group);
   void Finish(const LsLmLayer& layer, int64_t first);
+  // Rows of logits of the runs before a group.
+  int64_t WantedBefore(int group) const;
   void Logits();
 
   const LsContext context_;

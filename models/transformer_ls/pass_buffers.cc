@@ -80,7 +80,8 @@ LsBuffers CarveLsBuffers(const LsContext& context, const LsPassLayout& layout, s
   b.logit_input = take(layout.wanted > 0 ? layout.wanted + kPanelRows : 0);
   b.workspace = carver.TakeBytes(workspace);
   if (tokens > 0) {
-    const int64_t widest = std::max<int64_t>(3 * width + config.columns(), config.intermediate);
+    const int64_t widest =
+        std::max<int64_t>({3 * width + config.columns(), config.intermediate, config.vocab});
     for (std::byte*& products : b.products) {
       products = carver.TakeBytes(RowLinear::ScratchBytes(widest, widest, context.compute));
     }

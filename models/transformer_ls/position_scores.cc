@@ -37,13 +37,13 @@ void ScorePositions(const LsContext& context, int layer, const LsPassLayout& lay
                  window_queries);
   PrepareQueries(context, group, buffers, buffers.zeros, segment_queries);
 
-  // Entries [first, first + kRowUnit) of one head for runs [begin, end).
-  const auto score = [&](const kernels::RowWeight& table, int64_t head, int64_t first,
+  // One unit of one head's table, from entry `at` on, for runs [begin, end).
+  const auto score = [&](const kernels::RowWeight& table, int64_t at, int64_t last,
                          const float* queries, int64_t begin, int64_t end, float* out,
                          int64_t stride) {
-    const int64_t last = std::min(first + kernels::kRowUnit, table.out);
-    MultiplyRows(RowWeightPart(table, first, last), queries + begin * width + head * dim, width,
-                 end - begin, out + begin * stride + first, stride, kernels::SerialFor(), isa);
+    MultiplyRows(RowWeightPart(table, at, std::min(at + kernels::kRowUnit, last)),
+                 queries + begin * width, width, end - begin, out + begin * stride, stride,
+                 kernels::SerialFor(), isa);
   };
   const int64_t window_units = Units(config.window), longest = layout.segment_stride;
   const int64_t units = window_units + Units(longest);
@@ -52,22 +52,24 @@ void ScorePositions(const LsContext& context, int layer, const LsPassLayout& lay
       const auto head = static_cast<int>(unit / units);
       const int64_t place = unit % units;
       if (place < window_units) {
-        score(context.tables->WindowWeight(layer, head), head, place * kernels::kRowUnit,
-              window_queries, 0, runs, buffers.window_scores + head * layout.window_entries,
-              config.window);
+        const int64_t first = place * kernels::kRowUnit;
+        score(context.tables->WindowWeight(layer, head), first, config.window,
+              window_queries + head * dim, 0, runs,
+              buffers.window_scores + head * layout.window_entries + first, config.window);
         continue;
       }
       const int64_t first = (place - window_units) * kernels::kRowUnit;
-      kernels::RowWeight table = context.tables->SegmentWeight(layer, head);
-      table.out = longest;
+      const int64_t at = first % RelativeTables::kPackedIds;
+      const kernels::RowWeight table = context.tables->SegmentWeight(layer, head, first - at);
+      float* const out = buffers.segment_scores + head * layout.segment_entries + first;
       const auto reads = [&](int64_t run) {
         return SegmentIds(config, layout.runs[group.run0 + run].start) > first;
       };
       for (int64_t begin = 0, end = 0; begin < runs; begin = end) {
         for (end = begin + 1; end < runs && reads(end) == reads(begin);) ++end;
         if (!reads(begin)) continue;
-        score(table, head, first, segment_queries, begin, end,
-              buffers.segment_scores + head * layout.segment_entries, longest);
+        score(table, at, at + longest - first, segment_queries + head * dim, begin, end, out,
+              longest);
       }
     }
   });

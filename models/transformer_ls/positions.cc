@@ -8,8 +8,6 @@
 namespace longview::models {
 namespace {
 
-constexpr int64_t kCoverStep = 256;
-
 kernels::DType TableType(Compute compute) {
   return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
 }
@@ -29,25 +27,38 @@ RelativeTables::RelativeTables(const LsLmConfig& config, const LsLmWeights& weig
       compute_(compute),
       max_ids_(max_segment_ids),
       pool_(pool) {
-  for (const LsLmLayer& layer : weights.layers) {
+  window_packs_ = MakePacks(config.window);
+  for (int i = 0; i < config.layers; ++i) {
     windows_.push_back(MakeRows(config.window));
-    Fill(layer.distances, config.clamp_distance, 0, config.window, windows_.back());
+    Fill(i, weights.layers[i].distances, config.clamp_distance, 0, config.window, windows_[i],
+         window_packs_);
     // Large blocks take no memory before they are written.
     segments_.push_back(MakeRows(max_ids_));
   }
 }
 
-RelativeTables::Rows RelativeTables::MakeRows(int64_t entries) const {
-  const int64_t places = (entries + kernels::kRowUnit - 1) / kernels::kRowUnit * kernels::kRowUnit;
-  const int dim = config_.head_dim();
-  const size_t pack = kernels::RowWeightBytes(places, dim, PackType(compute_, dim));
-  return {Scratch(static_cast<size_t>(places * config_.width * ElementBytes(compute_))),
-          Scratch(static_cast<size_t>(config_.heads) * pack), places};
+RelativeTables::Rows RelativeTables::MakeRows(int64_t places) const {
+  return {Scratch(static_cast<size_t>(places * config_.width * ElementBytes(compute_))), places};
 }
 
-void RelativeTables::Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t last,
-                          const Rows& table) {
-  const int64_t width = config_.width, half = width / 2, rows = last - first;
+RelativeTables::Packs RelativeTables::MakePacks(int64_t entries) const {
+  const int dim = config_.head_dim();
+  const size_t bytes = kernels::RowWeightBytes(entries, dim, PackType(compute_, dim));
+  const auto count = static_cast<size_t>(config_.layers) * static_cast<size_t>(config_.heads);
+  return {Scratch::InHugePages(count * bytes), entries};
+}
+
+kernels::RowWeight RelativeTables::WeightOf(const Packs& packs, int layer, int head) const {
+  const int dim = config_.head_dim();
+  const kernels::DType type = PackType(compute_, dim);
+  const size_t bytes = kernels::RowWeightBytes(packs.entries, dim, type);
+  const auto index = static_cast<size_t>(layer) * static_cast<size_t>(config_.heads) + head;
+  return {packs.memory.data() + index * bytes, type, packs.entries, dim};
+}
+
+void RelativeTables::Fill(int layer, const DenseLayer& linear, int clamp, int64_t first,
+                          int64_t count, const Rows& table, const Packs& packs) {
+  const int64_t width = config_.width, half = width / 2, rows = count;
   std::vector<float> features(static_cast<size_t>(PaddedRows(rows) * width));
   ParallelRanges(pool_, rows, 8, [&](long begin, long end) {
     for (long row = begin; row < end; ++row) {
@@ -67,42 +78,44 @@ void RelativeTables::Fill(const DenseLayer& linear, int clamp, int64_t first, in
       filled[row * width + i] = values[i] + linear.bias[i % width];
     }
   });
-  Store(filled, first, rows, table);
+  Store(layer, filled, first, rows, table, packs);
 }
 
-void RelativeTables::Store(const std::vector<float>& values, int64_t first, int64_t rows,
-                           const Rows& table) {
+void RelativeTables::Store(int layer, const std::vector<float>& values, int64_t first,
+                           int64_t count, const Rows& table, const Packs& packs) {
   const int64_t width = config_.width, dim = config_.head_dim();
   const int64_t row_bytes = dim * ElementBytes(compute_);
-  const kernels::DType packed = PackType(compute_, dim);
   const RowKernels& kernels = ChooseRowKernels(compute_);
-  const size_t pack = kernels::RowWeightBytes(table.places, dim, packed);
-  const size_t before = kernels::RowWeightBytes(first, dim, packed);
   ParallelRanges(pool_, config_.heads, 1, [&](long begin, long end) {
-    std::vector<float> of_head(static_cast<size_t>(rows * dim));
+    std::vector<float> of_head(static_cast<size_t>(count * dim));
     for (long head = begin; head < end; ++head) {
-      for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t i = 0; i < count; ++i) {
         const float* row = values.data() + i * width + head * dim;
-        kernels.narrow(row, dim, table.rows.data() + (head * table.places + first + i) * row_bytes);
+        kernels.narrow(row, dim,
+                       table.memory.data() + (head * table.places + first + i) * row_bytes);
         std::copy_n(row, dim, of_head.data() + i * dim);
       }
-      kernels::PackRowWeight(of_head, rows, dim, packed, table.packs.data() + head * pack + before);
+      const kernels::RowWeight pack = WeightOf(packs, layer, static_cast<int>(head));
+      kernels::PackRowWeight(of_head, count, dim, pack.dtype, const_cast<std::byte*>(pack.data));
     }
   });
 }
 
 void RelativeTables::Cover(int64_t ids) {
-  if (ids <= covered_) return;
-  const int64_t last = std::min(max_ids_, (ids + kCoverStep - 1) / kCoverStep * kCoverStep);
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    Fill(weights_.layers[i].segments, config_.clamp_segments, covered_, last, segments_[i]);
+  while (covered_ < ids) {
+    const int64_t count = std::min(max_ids_ - covered_, kPackedIds);
+    segment_packs_.push_back(MakePacks(kPackedIds));
+    for (int i = 0; i < config_.layers; ++i) {
+      Fill(i, weights_.layers[i].segments, config_.clamp_segments, covered_, count, segments_[i],
+           segment_packs_.back());
+    }
+    covered_ += count;
   }
-  covered_ = last;
 }
 
 kernels::Table RelativeTables::TableOf(const Rows& rows, int64_t entries) const {
   kernels::Table table;
-  table.data = rows.rows.data();
+  table.data = rows.memory.data();
   table.dtype = TableType(compute_);
   table.entries = static_cast<int32_t>(entries);
   table.head_stride = rows.places * config_.head_dim();
@@ -120,19 +133,12 @@ kernels::Table RelativeTables::Segments(int layer) const {
   return TableOf(segments_[layer], covered_);
 }
 
-kernels::RowWeight RelativeTables::WeightOf(const Rows& rows, int head, int64_t entries) const {
-  const int dim = config_.head_dim();
-  const kernels::DType packed = PackType(compute_, dim);
-  const size_t pack = kernels::RowWeightBytes(rows.places, dim, packed);
-  return {rows.packs.data() + static_cast<size_t>(head) * pack, packed, entries, dim};
-}
-
 kernels::RowWeight RelativeTables::WindowWeight(int layer, int head) const {
-  return WeightOf(windows_[layer], head, config_.window);
+  return WeightOf(window_packs_, layer, head);
 }
 
-kernels::RowWeight RelativeTables::SegmentWeight(int layer, int head) const {
-  return WeightOf(segments_[layer], head, covered_);
+kernels::RowWeight RelativeTables::SegmentWeight(int layer, int head, int64_t first) const {
+  return WeightOf(segment_packs_[first / kPackedIds], layer, head);
 }
 
 double RelativeTables::bytes() const {

@@ -31,36 +31,45 @@ class RelativeTables {
   RelativeTables(const LsLmConfig& config, const LsLmWeights& weights, Compute compute,
                  int64_t max_segment_ids, const kernels::ParallelFor& pool);
 
-  // Makes ids below `ids` (at most the maximum) readable; steps of a few hundred rows.
+  // Makes ids below `ids` (at most the maximum) readable; in steps of kPackedIds.
   void Cover(int64_t ids);
 
   // Dotted tables; the window's adds r_r_bias to the query.
   kernels::Table Window(int layer) const;
   kernels::Table Segments(int layer) const;
 
-  // One head's table as a weight, [entries, dh]: those that Window and Segments have.
+  // One head's table as a weight: the window's [w, dh], and kPackedIds ids of segments [ids, dh]
+  // that begin with `first`, a multiple of kPackedIds.
+  static constexpr int64_t kPackedIds = 256;
   kernels::RowWeight WindowWeight(int layer, int head) const;
-  kernels::RowWeight SegmentWeight(int layer, int head) const;
+  kernels::RowWeight SegmentWeight(int layer, int head, int64_t first) const;
 
   int64_t covered() const { return covered_; }
   double bytes() const;  // Filled so far.
 
  private:
-  // A layer's table, with room for `places` rows of each head, a multiple of kRowUnit.
+  // A layer's table [h, places, dh].
   struct Rows {
-    Scratch rows;   // [h, places, dh]
-    Scratch packs;  // [h], a row weight each.
+    Scratch memory;
     int64_t places = 0;
   };
+  // The same entries of all layers and heads, packed side by side: decoding reads all of them.
+  struct Packs {
+    Scratch memory;  // [layers, h], a row weight each.
+    int64_t entries = 0;
+  };
 
-  Rows MakeRows(int64_t entries) const;
-  // Rows [first, last) of one table: linear(pe(row)) + bias. REQUIRES: first is a multiple of
-  // kRowUnit.
-  void Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t last, const Rows& table);
-  // Values [rows, d] become rows first, first + 1, ... of the table.
-  void Store(const std::vector<float>& values, int64_t first, int64_t rows, const Rows& table);
+  Rows MakeRows(int64_t places) const;
+  Packs MakePacks(int64_t entries) const;
+  kernels::RowWeight WeightOf(const Packs& packs, int layer, int head) const;
+  // Entries [first, first + count) of one layer's table: linear(pe(entry)) + bias. `packs` begins
+  // with entry `first`.
+  void Fill(int layer, const DenseLayer& linear, int clamp, int64_t first, int64_t count,
+            const Rows& table, const Packs& packs);
+  // `values` [count, d] become entries first, first + 1, ...
+  void Store(int layer, const std::vector<float>& values, int64_t first, int64_t count,
+             const Rows& table, const Packs& packs);
   kernels::Table TableOf(const Rows& rows, int64_t entries) const;
-  kernels::RowWeight WeightOf(const Rows& rows, int head, int64_t entries) const;
 
   const LsLmConfig& config_;
   const LsLmWeights& weights_;
@@ -69,6 +78,8 @@ class RelativeTables {
   const kernels::ParallelFor& pool_;
   int64_t covered_ = 0;
   std::vector<Rows> windows_, segments_;  // Per layer, of the compute type.
+  Packs window_packs_;
+  std::vector<Packs> segment_packs_;  // kPackedIds ids each.
 };
 
 }  // namespace longview::models

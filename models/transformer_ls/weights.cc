@@ -130,7 +130,8 @@ void Loader::ReserveRowPacks() {
                        RowLinear::PackBytes(width, width, *compute_) +
                        RowLinear::PackBytes(inner, width, *compute_) +
                        RowLinear::PackBytes(width, inner, *compute_);
-  weights_.row_packs = Scratch::InHugePages(static_cast<size_t>(config_.layers) * layer);
+  const size_t logits = RowLinear::PackBytes(config_.vocab, width, *compute_);
+  weights_.row_packs = Scratch::InHugePages(static_cast<size_t>(config_.layers) * layer + logits);
   row_packs_ = Carver(weights_.row_packs.data());
   load_.CountBytes(static_cast<double>(weights_.row_packs.bytes()));
 }
@@ -173,6 +174,11 @@ absl::StatusOr<LsLmWeights> Loader::Load() {
   Embeddings();
   ReserveRowPacks();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
+  if (load_.ok() && weights_.row_packs.bytes() > 0) {
+    const size_t bytes = RowLinear::PackBytes(config_.vocab, config_.width, *compute_);
+    weights_.logit_rows.emplace(ToFloat32(*weights_.words), config_.vocab, config_.width, *compute_,
+                                row_packs_.TakeBytes(bytes));
+  }
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();

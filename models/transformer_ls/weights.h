@@ -51,8 +51,9 @@ struct LsLmWeights {
   std::vector<LsLmLayer> layers;
   std::vector<LsLmZeroRow> zero;     // Per layer; empty without zero memory.
   std::optional<DenseLayer> logits;  // out_emb [V, d]; set once loaded.
+  std::optional<RowLinear> logit_rows;
 
-  Scratch row_packs;  // Of all layers' LsLmRowLinears, in the order of reading.
+  Scratch row_packs;  // Of all LsLmRowLinears and logit_rows, in the order of reading.
   PanelSizes sizes;   // Panels that every linear of a layer allows.
   double parameters = 0;
   double memory_bytes = 0;  // Packs, copies and the mapped table.

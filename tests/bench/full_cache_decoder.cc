@@ -158,13 +158,11 @@ const std::vector<float>& FullCacheDecoder::Step(
   const kernels::Plan plan = PlanPaged(pattern, batch);
   for (int i = 0; i < config_.layers; ++i) Layer(i, plan);
   const DenseLayer& logits = *context_.weights->logits;
-  const int64_t out_bytes = logits.out() * ElementBytes(context_.compute);
-  ForEachPanel(logits.linear, input_.data(), count_, [&](int64_t row, int64_t used, void* y) {
-    for (int64_t r = 0; r < used; ++r) {
-      rows_.bias_widen(static_cast<std::byte*>(y) + r * out_bytes, logits.bias.data(), logits.out(),
-                       logits_.data() + (row + r) * config_.vocab);
-    }
-  });
+  const std::byte* y = Multiply(logits, context_.weights->logit_rows, input_.data(), 0);
+  for (int64_t r = 0; r < count_; ++r) {
+    rows_.bias_widen(y + r * logits.out() * ElementBytes(context_.compute), logits.bias.data(),
+                     logits.out(), logits_.data() + r * config_.vocab);
+  }
   step_.End();
   return logits_;
 }

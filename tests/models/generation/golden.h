@@ -10,6 +10,7 @@
 
 #include "models/checkpoint/checkpoint.h"
 #include "models/config/json_reader.h"
+#include "nlohmann/json.hpp"
 
 namespace longview::models {
 

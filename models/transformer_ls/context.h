@@ -31,4 +31,12 @@ struct LsContext {
   }
 };
 
+// The threads for small work on `rows` rows: waking them costs more than a few rows do.
+inline const kernels::ParallelFor& PoolOf(const LsContext& context, int64_t rows) {
+  static const kernels::SerialFor kSerial;
+  constexpr int64_t kFewRows = 4;
+  if (rows <= kFewRows) return kSerial;
+  return *context.pool;
+}
+
 }  // namespace longview::models

@@ -92,11 +92,11 @@ class PageWriter {
     std::vector<PoolState>& states = lists_.states;
     states.clear();
     for (size_t i = 0; i < count(); ++i) states.push_back(KeyValueSums(Piece(i)));
-    PoolAppend(call, states, *context_.pool);
+    PoolAppend(call, states, PoolOf(context_, layout_.rows));
     if (!early_) return;
     for (PoolState& state : states) state = HiddenSums(config_, state);
     call.values = hidden;
-    PoolAppend(call, states, *context_.pool);
+    PoolAppend(call, states, PoolOf(context_, layout_.rows));
   }
 
   // Rank k of all heads side by side: means are [h, r, dh].

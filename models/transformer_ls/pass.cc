@@ -17,7 +17,7 @@ namespace {
 
 using kernels::CacheStep;
 
-constexpr int64_t kRowGrain = 8;
+constexpr int64_t kRowGrain = 2;
 
 size_t CarvedBytes(const LsContext& context, const LsPassLayout& layout, size_t workspace) {
   Carver measure(nullptr);
@@ -202,7 +202,7 @@ void LsPass::WriteWindow(int index) {
   rows.k_row_stride = rows.v_row_stride = width_;
   rows.k_head_stride = rows.v_head_stride = config_.head_dim();
   context_.cache->Write(kWindowStrip, layer_, step_.places(group.group, kWindowStrip), rows,
-                        *context_.pool);
+                        PoolOf(context_, group.rows));
 }
 
 // y = x + Wo z, normed; x = y + W2 act(W1 y), normed: panel by panel while it is in cache.

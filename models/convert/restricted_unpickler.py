@@ -117,13 +117,42 @@ _ALLOWED = {
 }
 
 
+class Foreign:
+    """Stands for an object of a class that is not loaded, an optimiser's or a scheduler's. It takes
+    whatever the pickle does to it and keeps nothing."""
+
+    __slots__ = ()
+
+    def __new__(cls, *unused, **more):
+        return object.__new__(cls)
+
+    def __init__(self, *unused, **more):
+        pass
+
+    def __setstate__(self, state):
+        pass
+
+    def __setitem__(self, key, value):
+        pass
+
+    def append(self, value):
+        pass
+
+
 class RestrictedUnpickler(pickle.Unpickler):
-    """An unpickler of state dicts; tensors come out as Tensor, storages are not read."""
+    """An unpickler of state dicts; tensors come out as Tensor, storages are not read. With `foreign`,
+    unknown classes come out as Foreign, for files that hold more than the state dict."""
+
+    def __init__(self, file, foreign=False):
+        super().__init__(file)
+        self._foreign = foreign
 
     def find_class(self, module, name):
         try:
             return _ALLOWED[module, name]
         except KeyError:
+            if self._foreign:
+                return Foreign
             raise RefusedError(
                 f"the pickle asks for {module}.{name}, which a state dict does not need; refused"
             ) from None
@@ -143,10 +172,10 @@ class RestrictedUnpickler(pickle.Unpickler):
         return Storage(str(key), dtype, elements, start)
 
 
-def load(file):
+def load(file, foreign=False):
     """Unpickles one object; anything a broken stream can raise becomes RefusedError."""
     try:
-        return RestrictedUnpickler(file).load()
+        return RestrictedUnpickler(file, foreign).load()
     except RefusedError:
         raise
     except Exception as error:  # The pickle module raises whatever the stream led it to.

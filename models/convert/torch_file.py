@@ -26,9 +26,10 @@ _ZIP_ERRORS = (
 
 
 class ZipFile:
-    """<stem>/data.pkl and <stem>/data/<key>. `check` makes {name: Tensor} of the pickled object."""
+    """<stem>/data.pkl and <stem>/data/<key>. `check` makes {name: Tensor} of the pickled object, in
+    which `foreign` objects are allowed or not."""
 
-    def __init__(self, path, check=restricted_unpickler.check_state_dict):
+    def __init__(self, path, check=restricted_unpickler.check_state_dict, foreign=False):
         try:
             self._archive = zipfile.ZipFile(path)
         except _ZIP_ERRORS as error:
@@ -42,7 +43,7 @@ class ZipFile:
             order = self._read("byteorder")
             if order != b"little":
                 raise RefusedError(f"written on a big-endian machine ({order!r})")
-        self.tensors = check(restricted_unpickler.load(io.BytesIO(self._read("data.pkl"))))
+        self.tensors = check(restricted_unpickler.load(io.BytesIO(self._read("data.pkl")), foreign))
 
     def read_storage(self, storage):
         return _checked(storage, self._read(f"data/{storage.key}"))
@@ -56,9 +57,9 @@ class ZipFile:
 
 class LegacyFile:
     """Pickles of a magic number, a protocol number, system facts, the object and the storage keys;
-    then for each key its count of elements (int64) and its bytes. `check` as above."""
+    then for each key its count of elements (int64) and its bytes. `check` and `foreign` as above."""
 
-    def __init__(self, path, check=restricted_unpickler.check_state_dict):
+    def __init__(self, path, check=restricted_unpickler.check_state_dict, foreign=False):
         self._file = open(path, "rb")
         if restricted_unpickler.load(self._file) != _LEGACY_MAGIC:
             raise RefusedError("not a file that torch.save wrote")
@@ -68,7 +69,7 @@ class LegacyFile:
         system = restricted_unpickler.load(self._file)
         if not isinstance(system, dict) or system.get("little_endian") is not True:
             raise RefusedError("written on a big-endian machine")
-        loaded = restricted_unpickler.load(self._file)
+        loaded = restricted_unpickler.load(self._file, foreign)
         self.tensors = check(loaded)
         # Storages of tensors that nobody selects lie in between and have to be skipped.
         sizes = {t.storage.key: t.storage.dtype.size for t in restricted_unpickler.tensors_in(loaded)}
@@ -102,9 +103,10 @@ def _checked(storage, data):
     return data
 
 
-def open_file(path, check=restricted_unpickler.check_state_dict):
-    """Opens a checkpoint; `check` makes {name: Tensor} of the object in it."""
-    return (ZipFile if zipfile.is_zipfile(path) else LegacyFile)(path, check)
+def open_file(path, check=restricted_unpickler.check_state_dict, foreign=False):
+    """Opens a checkpoint; `check` makes {name: Tensor} of the object in it. `foreign`: objects of
+    unknown classes stand beside the tensors."""
+    return (ZipFile if zipfile.is_zipfile(path) else LegacyFile)(path, check, foreign)
 
 
 _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}

@@ -2,7 +2,6 @@
 trainer saves them, give their own directories back; anything else is refused by name."""
 
 import json
-import math
 import os
 import pathlib
 import sys
@@ -22,20 +21,9 @@ FAMILY = GOLDEN / "transformer_ls_text"
 CASES = sorted(path.name for path in FAMILY.iterdir())
 
 
-def strides(shape):
-    return [math.prod(shape[i + 1:]) for i in range(len(shape))]
-
-
 def checkpoint(path, tensors, key="model_state_dict", container="zip"):
     """What torch.save({key: state_dict}) writes."""
-    entries, storages, counts = {}, {}, {}
-    for index, (name, (dtype, shape, data)) in enumerate(sorted(tensors.items())):
-        assert dtype == "F32"
-        stored = pickles.storage("FloatStorage", str(index), len(data) // 4,
-                                 b"N" if container == "legacy" else b"")
-        entries[name] = pickles.tensor(stored, 0, shape, strides(shape))
-        storages[str(index)] = data
-        counts[str(index)] = (len(data) // 4, data)
+    entries, storages, counts = pickles.state_dict(tensors, container == "legacy")
     body = pickles.dictionary({key: pickles.dictionary(entries)})
     content = (pickles.zip_file(body, storages) if container == "zip"
                else pickles.legacy_file(body, counts))

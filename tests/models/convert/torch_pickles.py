@@ -1,6 +1,7 @@
 """Writes files in torch.save's formats opcode by opcode, honest and hostile ones."""
 
 import io
+import math
 import struct
 import zipfile
 
@@ -52,6 +53,22 @@ def dictionary(entries):
 
 def program(body):
     return b"\x80\x02" + body + b"."
+
+
+KINDS = {"F32": ("FloatStorage", 4), "I64": ("LongStorage", 8)}
+
+
+def state_dict(tensors, legacy=False):
+    """{name: (dtype, shape, bytes)} as pickled entries, storages and storages with their counts."""
+    entries, storages, counts = {}, {}, {}
+    for index, (key, (dtype, shape, data)) in enumerate(sorted(tensors.items())):
+        kind, size = KINDS[dtype]
+        stored = storage(kind, str(index), len(data) // size, b"N" if legacy else b"")
+        strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
+        entries[key] = tensor(stored, 0, shape, strides)
+        storages[str(index)] = data
+        counts[str(index)] = (len(data) // size, data)
+    return entries, storages, counts
 
 
 def zip_file(body, storages, byteorder=b"little"):

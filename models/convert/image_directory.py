@@ -1,0 +1,100 @@
+"""What converters of image classifiers share: the state dict in a trainer's file, names and shapes
+checked against those that the model has, and the directory that is written."""
+
+import json
+
+import pickle_to_safetensors
+import restricted_unpickler
+import torch_file
+from restricted_unpickler import RefusedError
+
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_BICUBIC = 3
+
+
+def open_net(path):
+    """The file and its {name: Tensor}: the entry "net" of a training checkpoint ("model",
+    "state_dict"), else the whole; "module." stripped if all names have it."""
+
+    def check(saved):
+        for key in ("net", "model", "state_dict"):
+            if isinstance(saved, dict) and isinstance(saved.get(key), dict):
+                return restricted_unpickler.entry(saved, key)
+        return restricted_unpickler.check_state_dict(saved)
+
+    file = torch_file.open_file(path, check, foreign=True)
+    prefix = "module."
+    if file.tensors and all(name.startswith(prefix) for name in file.tensors):
+        file.tensors = {name.removeprefix(prefix): t for name, t in file.tensors.items()}
+    return file
+
+
+def shape(tensors, name):
+    if name not in tensors:
+        raise RefusedError(f"no tensor {name!r}: not a model of this family")
+    return list(tensors[name].shape)
+
+
+def check(tensors, wanted, optional=()):
+    """Refuses names that are missing or not expected, and other shapes than wanted."""
+    missing = sorted(wanted.keys() - tensors.keys() - set(optional))
+    extra = sorted(tensors.keys() - wanted.keys())
+    if missing or extra:
+        raise RefusedError(f"tensors missing: {missing[:5]}, not expected: {extra[:5]}")
+    for name, want in wanted.items():
+        if name in tensors and list(tensors[name].shape) != want:
+            raise RefusedError(f"{name} is {list(tensors[name].shape)}, expected {want}")
+
+
+def write(directory, file, tensors, config, ties_allowed, pipeline):
+    """model.safetensors of `tensors`, config.json and preprocessor_config.json. Tensors that share
+    memory are written once where ties_allowed(name, kept name). Returns a line for the user."""
+    kept = {name: (file, tensor) for name, tensor in tensors.items()}
+    first = {}
+    for name in sorted(tensors):
+        other = first.setdefault(tensors[name], name)
+        if other == name or tensors[name].elements == 0:
+            continue
+        if not ties_allowed(name, other):
+            raise RefusedError(f"{name} and {other} share memory")
+        del kept[name]
+    directory.mkdir(parents=True, exist_ok=True)
+    size = pickle_to_safetensors.write(directory / "model.safetensors", kept, {})
+    _write_json(directory / "config.json", config)
+    _write_json(directory / "preprocessor_config.json", pipeline)
+    shared = len(tensors) - len(kept)
+    return (f"{directory}: {len(kept)} tensors, {size} bytes"
+            + (f", {shared} of shared memory left out" if shared else ""))
+
+
+def labels(path, classes):
+    """id2label of a file with one name a line; empty without a file."""
+    if path is None:
+        return {}
+    names = path.read_text("utf-8").splitlines()
+    if len(names) != classes:
+        raise RefusedError(f"{path}: {len(names)} names for {classes} classes")
+    return {"id2label": {str(i): name for i, name in enumerate(names)}}
+
+
+def pipeline(image_size, crop_fraction):
+    """The evaluation transform of the original repositories: shorter side to
+    floor(image_size / crop_fraction), centre crop."""
+    return {
+        "image_processor_type": "ViLImageProcessor",
+        "do_convert_rgb": True,
+        "do_resize": True,
+        "size": {"shortest_edge": int(image_size / crop_fraction)},
+        "resample": _BICUBIC,
+        "do_center_crop": True,
+        "crop_size": {"height": image_size, "width": image_size},
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": _MEAN,
+        "image_std": _STD,
+    }
+
+
+def _write_json(path, value):
+    path.write_text(json.dumps(value, indent=1) + "\n")

@@ -2,19 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "kernels/base/parallel.h"
 #include "models/dense/linear.h"
+#include "models/dense/row_linear.h"
 #include "models/dense/rowwise.h"
+#include "models/dense/scratch.h"
 
 namespace longview::models {
+
+// A second pack of a layer's weight, for the few rows of a decode step.
+struct RowPack {
+  Scratch memory;
+  RowLinear linear;
+};
 
 // Immutable after load. Thread-safe as Linear is.
 struct DenseLayer {
   Linear linear;
-  std::vector<float> bias;  // [out]; zeros where the layer has none.
+  std::vector<float> bias;             // [out]; zeros where the layer has none.
+  std::unique_ptr<RowPack> rows = {};  // Where it was asked for and pays.
 
   int64_t in() const { return linear.in(); }
   int64_t out() const { return linear.out(); }

@@ -36,4 +36,25 @@ void ForEachRow(const DenseLayer& layer, const std::byte* input, int64_t rows, P
   }
 }
 
+// The same for the few rows of a decode step through the layer's second pack, which reads its
+// weight once for all of them. input [rows, in]; `products` is scratch of RowLinear::ScratchBytes.
+// REQUIRES: layer.rows; input is not in `products`.
+template <typename Use>
+void ForEachFewRow(const DenseLayer& layer, const std::byte* input, int64_t rows,
+                   std::byte* products, const kernels::ParallelFor& pool, EncoderTimes* times,
+                   Use&& use) {
+  const int64_t in_bytes = layer.in() * ElementBytes(layer.linear.compute());
+  const int64_t out_bytes = layer.out() * ElementBytes(layer.linear.compute());
+  for (int64_t row = 0; row < rows; row += RowLinear::kRows) {
+    const int64_t count = std::min(RowLinear::kRows, rows - row);
+    Stopwatch linear(times ? &times->linears : nullptr);
+    std::byte* y = layer.rows->linear.Multiply(input + row * in_bytes, count, products, pool);
+    linear.Stop();
+    const Stopwatch rest(times ? &times->rest : nullptr);
+    ParallelRanges(pool, count, 8, [&](long begin, long end) {
+      for (long i = begin; i < end; ++i) use(row + i, y + i * out_bytes);
+    });
+  }
+}
+
 }  // namespace longview::models

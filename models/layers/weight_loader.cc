@@ -56,7 +56,15 @@ std::optional<DenseLayer> WeightLoader::Pack(const std::string& name, std::span<
     return std::nullopt;
   }
   CountBytes(static_cast<double>(linear->bytes()));
-  return DenseLayer{*std::move(linear), std::move(bias)};
+  DenseLayer layer{*std::move(linear), std::move(bias)};
+  if (packs_rows_ && RowLinear::Pays(*compute_)) {
+    const size_t bytes = RowLinear::PackBytes(out, in, *compute_);
+    Scratch memory = Scratch::InHugePages(bytes);
+    RowLinear rows(weight, out, in, *compute_, memory.data());
+    layer.rows = std::make_unique<RowPack>(RowPack{std::move(memory), rows});
+    CountBytes(static_cast<double>(bytes));
+  }
+  return layer;
 }
 
 std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,

@@ -50,6 +50,8 @@ class WeightLoader {
 
   // For prefixes, spellings and tensors to ignore.
   WeightSource& source() { return source_; }
+  // Whether linears get a second pack for a few rows too (DenseLayer::rows), where that pays.
+  void set_packs_rows(bool packs_rows) { packs_rows_ = packs_rows; }
   bool ok() const { return status_.ok(); }
   bool reads() const { return compute_.has_value(); }
 
@@ -105,6 +107,7 @@ class WeightLoader {
   const Checkpoint& checkpoint_;
   WeightSource source_;
   const std::optional<Compute> compute_;
+  bool packs_rows_ = false;
   PanelRules rules_;
   absl::Status status_;
   double parameters_ = 0;

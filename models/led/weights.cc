@@ -112,7 +112,10 @@ void Loader::DecoderLayer(int index) {
   auto out = load_.Dense(self + "out_proj", width_, width_);
   Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
   auto query = load_.Dense(cross + "q_proj", width_, width_);
+  // Documents come in many rows.
+  load_.set_packs_rows(false);
   auto document = load_.Stack(cross, {{"k_proj", width_}, {"v_proj", width_}}, width_);
+  load_.set_packs_rows(true);
   auto cross_out = load_.Dense(cross + "out_proj", width_, width_);
   Norm cross_norm = LayerNorm(layer + "encoder_attn_layer_norm");
   auto expand = load_.Dense(layer + "fc1", inner, width_);
@@ -155,6 +158,7 @@ absl::StatusOr<LedWeights> Loader::Load() {
   weights_.encoder.sizes = {true, true, true};
   Embeddings();
   for (int i = 0; i < config_.encoder.layers && load_.ok(); ++i) EncoderLayer(i);
+  load_.set_packs_rows(true);
   for (int i = 0; i < config_.decoder.layers() && load_.ok(); ++i) DecoderLayer(i);
   if (load_.ok()) Logits();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;

@@ -92,6 +92,7 @@ absl::StatusOr<LongformerLmWeights> Loader::Load() {
                               "*.value_global.*", "longformer.pooler.*"}) {
     load_.source().Ignore(pattern);
   }
+  load_.set_packs_rows(true);
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
   if (load_.ok()) Head();

@@ -124,20 +124,47 @@ void StackPass::Write(int index) {
   context_.cache->Write(0, layer_, step_.places(group.group, 0), rows, *context_.pool);
 }
 
-void StackPass::AddAttention(const DenseLayer& out, const Norm& norm) {
-  ForEachRow(out, buffers_.z, layout_.rows, context_.weights->sizes, *context_.pool, times_,
-             [&](int64_t row, std::byte* y) {
-               kernels_.residual_norm(buffers_.x + row * width_, y, out.bias.data(), norm.view(),
-                                      width_, buffers_.input + row * row_bytes_);
-             });
+template <typename Use>
+void StackPass::Multiply(const DenseLayer& dense, const std::byte* input, Use&& use) {
+  const int64_t panels = layout_.panel_rows, few = layout_.rows - panels;
+  ForEachRow(dense, input, panels, context_.weights->sizes, *context_.pool, times_, use);
+  if (few == 0) return;
+  ForEachFewRow(dense, input + panels * dense.in() * ElementBytes(context_.compute), few,
+                buffers_.products, *context_.pool, times_,
+                [&](int64_t row, std::byte* y) { use(panels + row, y); });
+}
+
+void StackPass::AddRows(const DenseLayer& dense, const Norm& norm) {
+  Multiply(dense, buffers_.z, [&](int64_t row, std::byte* y) {
+    kernels_.residual_norm(buffers_.x + row * width_, y, dense.bias.data(), norm.view(), width_,
+                           buffers_.input + row * row_bytes_);
+  });
+}
+
+void StackPass::FinishFew(const DenseLayer& out, const Norm& norm, const StackLayer& layer) {
+  const int64_t first = layout_.panel_rows, rows = layout_.rows - first;
+  const int64_t inner_bytes = layer.expand.out() * ElementBytes(context_.compute);
+  const auto each = [&](const DenseLayer& dense, const std::byte* input, auto&& use) {
+    ForEachFewRow(dense, input, rows, buffers_.products, *context_.pool, times_, use);
+  };
+  const auto add = [&](const DenseLayer& dense, const Norm& after) {
+    return [&](int64_t row, std::byte* y) {
+      kernels_.residual_norm(buffers_.x + (first + row) * width_, y, dense.bias.data(),
+                             after.view(), width_, buffers_.input + (first + row) * row_bytes_);
+    };
+  };
+  each(out, buffers_.z + first * row_bytes_, add(out, norm));
+  each(layer.expand, buffers_.input + first * row_bytes_, [&](int64_t row, std::byte* y) {
+    kernels_.bias_act(y, layer.expand.bias.data(), layer.expand.out(), config_.activation);
+    std::memcpy(buffers_.expanded + row * inner_bytes, y, static_cast<size_t>(inner_bytes));
+  });
+  each(layer.contract, buffers_.expanded, add(layer.contract, layer.output_norm));
 }
 
 void StackPass::AttendDocuments(const StackLayer::Cross& cross) {
-  ForEachRow(cross.query, buffers_.input, layout_.rows, context_.weights->sizes, *context_.pool,
-             times_, [&](int64_t row, std::byte* y) {
-               kernels_.bias_copy(y, cross.query.bias.data(), width_,
-                                  buffers_.qkv + row * row_bytes_);
-             });
+  Multiply(cross.query, buffers_.input, [&](int64_t row, std::byte* y) {
+    kernels_.bias_copy(y, cross.query.bias.data(), width_, buffers_.qkv + row * row_bytes_);
+  });
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
   MakeCrossCall(context_, layer_, buffers_, &document_table_, call_);
   Run(layout_.cross);
@@ -147,15 +174,16 @@ void StackPass::Finish(const StackLayer& layer) {
   const DenseLayer* out = &layer.out;
   const Norm* norm = &layer.attention_norm;
   if (layer.cross) {
-    AddAttention(*out, *norm);
+    AddRows(*out, *norm);
     AttendDocuments(*layer.cross);
     out = &layer.cross->out;
     norm = &layer.cross->norm;
   }
   const BlockTail tail = {
       out, norm, &layer.expand, &layer.contract, &layer.output_norm, config_.activation};
-  RunBlockTail(tail, {buffers_.x, buffers_.input, buffers_.z, layout_.rows},
+  RunBlockTail(tail, {buffers_.x, buffers_.input, buffers_.z, layout_.panel_rows},
                context_.weights->sizes, *context_.pool, times_);
+  if (layout_.rows > layout_.panel_rows) FinishFew(*out, *norm, layer);
 }
 
 void StackPass::Logits() {
@@ -169,31 +197,33 @@ void StackPass::Logits() {
       to.push_back(run.logits + i * config_.vocab);
     }
   }
+  const int64_t panels = layout_.panel_wanted, few = layout_.wanted - panels;
+  const auto multiply = [&](const DenseLayer& dense, auto&& use) {
+    ForEachRow(dense, buffers_.logit_input, panels, dense.linear.sizes(), *context_.pool, times_,
+               use);
+    if (few == 0) return;
+    ForEachFewRow(dense, buffers_.logit_input + panels * row_bytes_, few, buffers_.products,
+                  *context_.pool, times_, [&](int64_t row, std::byte* y) { use(panels + row, y); });
+  };
   if (weights.head_dense) {
-    const DenseLayer& dense = *weights.head_dense;
-    ForEachRow(dense, buffers_.logit_input, layout_.wanted, dense.linear.sizes(), *context_.pool,
-               times_, [&](int64_t row, std::byte* y) {
-                 kernels_.bias_act(y, dense.bias.data(), width_, Activation::kGelu);
-                 kernels_.bias_norm(y, buffers_.zeros, weights.head_norm.view(), width_,
-                                    buffers_.logit_input + row * row_bytes_);
-               });
+    multiply(*weights.head_dense, [&](int64_t row, std::byte* y) {
+      kernels_.bias_act(y, weights.head_dense->bias.data(), width_, Activation::kGelu);
+      kernels_.bias_norm(y, buffers_.zeros, weights.head_norm.view(), width_,
+                         buffers_.logit_input + row * row_bytes_);
+    });
   }
-  const DenseLayer& logits = *weights.logits;
-  ForEachRow(logits, buffers_.logit_input, layout_.wanted, logits.linear.sizes(), *context_.pool,
-             times_, [&](int64_t row, std::byte* y) {
-               kernels_.bias_widen(y, logits.bias.data(), logits.out(),
-                                   to[static_cast<size_t>(row)]);
-             });
+  multiply(*weights.logits, [&](int64_t row, std::byte* y) {
+    kernels_.bias_widen(y, weights.logits->bias.data(), config_.vocab,
+                        to[static_cast<size_t>(row)]);
+  });
 }
 
 bool StackPass::Advance() {
   if (layer_ == 0) Embed();
   const StackLayer& layer = context_.weights->layers[static_cast<size_t>(layer_)];
-  ForEachRow(layer.qkv, buffers_.input, layout_.rows, context_.weights->sizes, *context_.pool,
-             times_, [&](int64_t row, std::byte* y) {
-               kernels_.bias_copy(y, layer.qkv.bias.data(), 3 * width_,
-                                  buffers_.qkv + row * 3 * row_bytes_);
-             });
+  Multiply(layer.qkv, buffers_.input, [&](int64_t row, std::byte* y) {
+    kernels_.bias_copy(y, layer.qkv.bias.data(), 3 * width_, buffers_.qkv + row * 3 * row_bytes_);
+  });
   const bool last = layer_ + 1 == config_.layers();
   // Nobody reads the last layer of a prompt's earlier chunks.
   const bool skip = last && layout_.wanted == 0;

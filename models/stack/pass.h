@@ -39,9 +39,14 @@ class StackPass {
   void Attend(int group);
   void AttendDocuments(const StackLayer::Cross& cross);
   void Write(int group);
-  // x = LN(x + out(z)) for all rows.
-  void AddAttention(const DenseLayer& out, const Norm& norm);
+  // use(row, y) for every row of y = input W^T: panels of prefill, row products of decoding.
+  template <typename Use>
+  void Multiply(const DenseLayer& dense, const std::byte* input, Use&& use);
+  // x = LN(x + dense(z)) for all rows.
+  void AddRows(const DenseLayer& dense, const Norm& norm);
   void Finish(const StackLayer& layer);
+  // What follows attention, of decoding's rows through second packs.
+  void FinishFew(const DenseLayer& out, const Norm& norm, const StackLayer& layer);
   void Logits();
   void Run(const kernels::Plan& plan);
 

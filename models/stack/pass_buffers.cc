@@ -49,6 +49,14 @@ StackBuffers CarveStackBuffers(const StackContext& context, const StackPassLayou
   b.qkv = take(3 * rows);
   b.z = take(rows + kPanelRows);
   b.logit_input = take(layout.wanted > 0 ? layout.wanted + kPanelRows : 0);
+  if (layout.rows > layout.panel_rows) {
+    const StackConfig& config = *context.config;
+    const int64_t widest = std::max<int64_t>({3 * width, config.intermediate, config.vocab});
+    const int64_t longest = std::max<int64_t>(width, config.intermediate);
+    b.products = carver.TakeBytes(RowLinear::ScratchBytes(widest, longest, context.compute));
+    b.expanded = carver.TakeBytes(
+        static_cast<size_t>((rows - layout.panel_rows) * config.intermediate * element));
+  }
   b.zeros = carver.Take<float>(width);
   b.embedding_rows = carver.Take<float>(2 * width * context.pool->threads());
   b.workspace = carver.TakeBytes(workspace);

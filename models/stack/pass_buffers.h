@@ -19,9 +19,12 @@ struct StackBuffers {
   std::byte* qkv = nullptr;          // T [rows, 3H]; then queries to documents, T [rows, H].
   std::byte* z = nullptr;            // T [rows + P, H] attention's output.
   std::byte* logit_input = nullptr;  // T [wanted + P, H]
-  float* zeros = nullptr;            // [H]
-  float* embedding_rows = nullptr;   // [threads, 2, H]
-  std::byte* workspace = nullptr;    // Of the executor.
+  // Decoding through second packs: results of a product, and T [decode rows, I].
+  std::byte* products = nullptr;
+  std::byte* expanded = nullptr;
+  float* zeros = nullptr;           // [H]
+  float* embedding_rows = nullptr;  // [threads, 2, H]
+  std::byte* workspace = nullptr;   // Of the executor.
 };
 
 // Two passes over one Carver make measured sizes exact. `workspace`: bytes of the executor's.

@@ -67,6 +67,15 @@ StackPassLayout LayOutStackPass(const StackContext& context, std::vector<StackRu
       group.plans.emplace(layer, PlanWindow(context, layer, group, layout));
     }
   }
+  layout.panel_rows = layout.rows;
+  layout.panel_wanted = layout.wanted;
+  if (context.weights->few_rows()) {
+    const StackGroup& decode = layout.groups[2];
+    layout.panel_rows = decode.row0;
+    for (int i = decode.run0; i < decode.run0 + decode.runs; ++i) {
+      layout.panel_wanted -= layout.runs[static_cast<size_t>(i)].wanted;
+    }
+  }
   if (context.config->encoder) PlanDocuments(context, layout);
   return layout;
 }

@@ -52,6 +52,9 @@ struct StackPassLayout {
   std::array<StackGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
+  // Of both, those that go through panels: they come first. The rest, decoding's, goes through
+  // second packs, where the weights have them.
+  int64_t panel_rows = 0, panel_wanted = 0;
 
   // Attention to documents: runs side by side over one document are one of its sequences.
   kernels::Plan cross;

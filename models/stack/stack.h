@@ -72,6 +72,9 @@ struct StackWeights {
   std::optional<DenseLayer> logits;  // [V, H]
 
   PanelSizes sizes = {true, true, true};  // Panels that every layer's linears allow.
+
+  // Whether all linears have second packs, for decoding.
+  bool few_rows() const { return logits && logits->rows != nullptr; }
 };
 
 }  // namespace longview::models

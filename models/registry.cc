@@ -10,6 +10,8 @@
 #include "models/led/model.h"
 #include "models/longformer/model.h"
 #include "models/longformer_lm/model.h"
+#include "models/luna/model.h"
+#include "models/luna_decoder/model.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls_text/model.h"
@@ -24,7 +26,7 @@ std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kVil = {"ViLForImageClassification"};
   static constexpr std::array<std::string_view, 1> kVilLs = {"ViLLSForImageClassification"};
   static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
-  static const std::array<Family, 8> kFamilies = {{
+  static const Family kFamilies[] = {
       {"detection", kDetectors, DescribeDetector, LoadDetector},
       {"led", kLed, DescribeLed, LoadLed},
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
@@ -33,7 +35,9 @@ std::span<const Family> Families() {
       {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
       {"vil", kVil, DescribeVil, LoadVil},
       {"vil_ls", kVilLs, DescribeVilLs, LoadVilLs},
-  }};
+      {"luna", LunaArchitectures(), DescribeLuna, LoadLuna},
+      {"luna", LunaDecoderArchitectures(), DescribeLunaLm, LoadLunaLm},
+  };
   return kFamilies;
 }
 

@@ -109,7 +109,19 @@ class _RebuildParameter:
         return tensor
 
 
+class _Unchangeable(type):
+    """A class that a pickle cannot change."""
+
+    def __setattr__(cls, name, value):
+        raise RefusedError(f"the pickle sets {name!r} of a class")
+
+
+class Namespace(metaclass=_Unchangeable):
+    """argparse.Namespace: the options of a training by name, plain data."""
+
+
 _ALLOWED = {
+    ("argparse", "Namespace"): Namespace,
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("torch._utils", "_rebuild_tensor_v2"): _RebuildTensor(),
     ("torch._utils", "_rebuild_parameter"): _RebuildParameter(),
@@ -205,6 +217,8 @@ def tensors_in(value):
     elif isinstance(value, (list, tuple)):
         for part in value:
             yield from tensors_in(part)
+    elif isinstance(value, Namespace):
+        yield from tensors_in(vars(value))
 
 
 def entry(value, key):

@@ -189,8 +189,8 @@ absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
 }
 
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
-                          double parameters) {
-  ModelInfo info = EncoderInfo(facts, directory.tokenizer || directory.bytes);
+                          double parameters, bool own_tokenizer) {
+  ModelInfo info = EncoderInfo(facts, own_tokenizer || directory.tokenizer || directory.bytes);
   info.max_tokens = MostTokens(directory, facts);
   info.parameters = parameters;
   return info;

@@ -21,9 +21,10 @@ using BuildEncoder = absl::StatusOr<std::unique_ptr<EncoderFamily>> (*)(
 absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
                                                    const LoadOptions& options, BuildEncoder build);
 
-// What the model would be, for registry.h's `describe`.
+// What the model would be, for registry.h's `describe`. `own_tokenizer`: the family reads text
+// without tokenizer files in the directory.
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
-                          double parameters);
+                          double parameters, bool own_tokenizer = false);
 
 // The longest sequence: what the position table holds, lowered by the tokenizer's limit and
 // longview.json.

@@ -13,7 +13,6 @@
 namespace longview::models {
 namespace {
 
-constexpr size_t kLargestDictionary = size_t{16} << 20;
 constexpr int kByteValues = 256;
 
 // The byte that a symbol of enwik8's dictionary stands for: a decimal number as Python writes it.

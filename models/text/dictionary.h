@@ -4,6 +4,7 @@
 // Thread-safe: immutable after loading.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,6 +15,9 @@
 #include "absl/status/statusor.h"
 
 namespace longview::models {
+
+// Bytes of a dict.txt that are read at most.
+inline constexpr size_t kLargestDictionary = size_t{16} << 20;
 
 class Dictionary {
  public:

@@ -69,27 +69,29 @@ Tokenizer::~Tokenizer() = default;
 
 absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& directory) {
   absl::StatusOr<TokenizerSource> source = ReadTokenizerDirectory(directory);
-  if (!source.ok()) return source.status();
+  return source.ok() ? Create(*source) : source.status();
+}
 
+absl::StatusOr<Tokenizer> Tokenizer::Create(const TokenizerSource& source) {
   ErrorText error;
   Tokenizer tokenizer;
-  tokenizer.handle_.reset(lvt_tokenizer_from_json(ToText(source->json), error.get()));
-  if (tokenizer.handle_ == nullptr) return error.status(source->origin + ": ");
+  tokenizer.handle_.reset(lvt_tokenizer_from_json(ToText(source.json), error.get()));
+  if (tokenizer.handle_ == nullptr) return error.status(source.origin + ": ");
   if (tokenizer.max_id() == std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(source->origin + ": token ids do not fit in 31 bits");
+    return absl::InvalidArgumentError(source.origin + ": token ids do not fit in 31 bits");
   }
-  if (absl::Status status = tokenizer.CheckClaims(*source); !status.ok()) return status;
+  if (absl::Status status = tokenizer.CheckClaims(source); !status.ok()) return status;
 
-  tokenizer.model_max_length_ = source->model_max_length;
-  tokenizer.cuts_left_ = source->cuts_left;
+  tokenizer.model_max_length_ = source.model_max_length;
+  tokenizer.cuts_left_ = source.cuts_left;
   const std::pair<std::string_view, std::optional<int32_t>*> roles[] = {
       {"bos_token", &tokenizer.special_.bos},  {"eos_token", &tokenizer.special_.eos},
       {"unk_token", &tokenizer.special_.unk},  {"sep_token", &tokenizer.special_.sep},
       {"pad_token", &tokenizer.special_.pad},  {"cls_token", &tokenizer.special_.cls},
       {"mask_token", &tokenizer.special_.mask}};
   for (const auto& [role, id] : roles) {
-    const auto name = source->roles.find(role);
-    if (name != source->roles.end()) *id = tokenizer.TokenToId(name->second);
+    const auto name = source.roles.find(role);
+    if (name != source.roles.end()) *id = tokenizer.TokenToId(name->second);
   }
   return tokenizer;
 }

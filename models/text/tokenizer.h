@@ -76,6 +76,9 @@ class Tokenizer {
   // one that is broken or has parts that are not supported. No part is ever ignored silently.
   static absl::StatusOr<Tokenizer> Load(const std::string& directory);
 
+  // The tokenizer that `source` spells out. Errors as above.
+  static absl::StatusOr<Tokenizer> Create(const TokenizerSource& source);
+
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();

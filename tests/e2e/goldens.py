@@ -13,6 +13,7 @@ from server_process import GOLDEN
 ENCODERS = {
     "longformer": (),
     "transformer_ls_text": (),
+    "luna": ("causal_", "mt_"),
 }
 
 

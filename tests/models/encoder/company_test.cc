@@ -163,6 +163,11 @@ constexpr Setting kSettings[] = {
     {"transformer_ls_text", "mean_length_w2_r0", Task::kTextClassification, "logits", "fp32"},
     {"transformer_ls_text", "listops_best_w16_r2_long", Task::kTextClassification, "logits",
      "bf16"},
+    {"luna", "lra_text_cls", Task::kTextClassification, "logits", "fp32"},
+    {"luna", "lra_text_cls", Task::kTextClassification, "logits", "bf16"},
+    {"luna", "lra_match_cls", Task::kTextPairClassification, "logits", "fp32"},
+    {"luna", "mlm_tied", Task::kFillMask, "logits", "fp32"},
+    {"luna", "seqcls_attention", Task::kTextClassification, "logits", "bf16"},
     {"transformer_ls_text", "retrieval_pair_w8_r32", Task::kTextPairClassification, "logits",
      "fp32"},
 };

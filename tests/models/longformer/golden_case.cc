@@ -38,6 +38,16 @@ std::vector<double> As(const TensorView& tensor) {
   return values;
 }
 
+std::vector<int64_t> IntegersOf(const TensorView* tensor, const std::string& name) {
+  if (tensor == nullptr || tensor->dtype != DType::kI64) {
+    std::fprintf(stderr, "golden case: no integers called %s\n", name.c_str());
+    std::abort();
+  }
+  std::vector<int64_t> values(static_cast<size_t>(tensor->elements()));
+  std::memcpy(values.data(), tensor->data, tensor->bytes);
+  return values;
+}
+
 std::vector<double> Doubles(const TensorView& tensor) {
   if (tensor.dtype == DType::kF64) return As<double>(tensor);
   if (tensor.dtype == DType::kF32) return As<float>(tensor);
@@ -69,14 +79,11 @@ nlohmann::json GoldenCase::Texts() const {
 }
 
 std::vector<int64_t> GoldenCase::Integers(const std::string& name) const {
-  const TensorView* tensor = inputs_->Find(name);
-  if (tensor == nullptr || tensor->dtype != DType::kI64) {
-    std::fprintf(stderr, "golden case: no integer input %s\n", name.c_str());
-    std::abort();
-  }
-  std::vector<int64_t> values(static_cast<size_t>(tensor->elements()));
-  std::memcpy(values.data(), tensor->data, tensor->bytes);
-  return values;
+  return IntegersOf(inputs_->Find(name), name);
+}
+
+std::vector<int64_t> GoldenCase::ExpectedIntegers(const std::string& name) const {
+  return IntegersOf(expected_->Find(name), name);
 }
 
 std::vector<double> GoldenCase::Expected(const std::string& name) const {

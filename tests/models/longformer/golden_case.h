@@ -28,6 +28,7 @@ class GoldenCase {
 
   bool HasInput(const std::string& name) const { return inputs_->Find(name) != nullptr; }
   std::vector<int64_t> Integers(const std::string& name) const;
+  std::vector<int64_t> ExpectedIntegers(const std::string& name) const;
   // The double-precision run where the case has one, else the fp32 one.
   std::vector<double> Expected(const std::string& name) const;
   // The tensor of exactly this name.

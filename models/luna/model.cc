@@ -1,0 +1,199 @@
+#include "models/luna/model.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/base/cpu_features.h"
+#include "models/encoder/draft.h"
+#include "models/encoder/family.h"
+#include "models/encoder/model.h"
+#include "models/luna/encoder.h"
+#include "models/luna/heads.h"
+#include "models/parallel.h"
+#include "models/text/dictionary_tokenizer.h"
+
+namespace longview::models {
+namespace {
+
+absl::StatusOr<LunaConfig> ReadConfig(const ModelDirectory& directory) {
+  absl::StatusOr<LunaConfig> config =
+      ParseLunaConfig(directory.config, directory.common, directory.config_path);
+  if (!config.ok()) return config;
+  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
+  return config;
+}
+
+// The dictionary as the tokenizer of a directory that has no other. Unset if there is none either.
+absl::StatusOr<std::optional<Tokenizer>> ReadDictionary(const ModelDirectory& directory,
+                                                        const LunaConfig& config) {
+  if (directory.tokenizer || directory.bytes) return std::optional<Tokenizer>();
+  const DictionaryTemplate model = config.is_lra()
+                                       ? DictionaryTemplate{"<CLS>", "<CLS>", config.added, false}
+                                       : DictionaryTemplate{"<s>", "<mask>", config.added, true};
+  absl::StatusOr<TokenizerSource> source = ReadDictionaryTokenizer(directory.path, model);
+  if (absl::IsNotFound(source.status())) return std::optional<Tokenizer>();
+  if (!source.ok()) return source.status();
+  absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Create(*source);
+  if (!tokenizer.ok()) return tokenizer.status();
+  return std::optional<Tokenizer>(*std::move(tokenizer));
+}
+
+RowsRead RowsOfHead(const LunaConfig& config) {
+  const bool projected = config.head == LunaHead::kProjectedMax ||
+                         (config.is_lra() && config.pooling == LunaPooling::kProjectedMean);
+  if (projected) return RowsRead::kNone;
+  const bool mean = config.is_lra() && config.pooling == LunaPooling::kMean;
+  return mean ? RowsRead::kAll : RowsRead::kFirst;
+}
+
+EncoderFacts FactsOf(const LunaConfig& config) {
+  EncoderFacts facts;
+  facts.family = "luna";
+  facts.architecture = config.architecture;
+  facts.head = config.task;
+  facts.vocab = config.vocab;
+  facts.width = config.width;
+  facts.max_tokens = config.max_tokens;
+  facts.labels = config.labels;
+  facts.problem_type = config.problem_type;
+  if (config.task == EncoderHead::kPairClassification) facts.pairs = PairForm::kSeparate;
+  if (config.head == LunaHead::kSentence || config.head == LunaHead::kProjectedMax ||
+      config.head == LunaHead::kProjectedHead) {
+    facts.pairs = PairForm::kJoined;
+    facts.sep = config.eos;
+  }
+  facts.pad = config.pad;
+  facts.pad_masks = true;
+  facts.head_reads = RowsOfHead(config);
+  if (config.strip_class) facts.cls_reads = std::nullopt;
+  const bool by_class = config.is_lra() && config.pooling == LunaPooling::kCls;
+  facts.default_pooling = by_class ? Pooling::kCls : Pooling::kMean;
+  return facts;
+}
+
+class Luna final : public EncoderFamily {
+ public:
+  Luna(LunaConfig config, LunaWeights weights, Compute compute)
+      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
+    context_.config = &config_;
+    context_.weights = &weights_;
+    context_.compute = compute;
+    context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
+    context_.pool = &pool_;
+  }
+
+  const EncoderFacts& facts() const override { return facts_; }
+  Compute compute() const override { return context_.compute; }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+
+  absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
+
+  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
+                                      EncoderTimes* times) const override {
+    return std::make_unique<LunaBatch>(context_, sequences, scratch, times);
+  }
+
+  size_t WorkspaceBytes(Sequences sequences) const override {
+    const int64_t columns = std::max(3 * config_.width, config_.width + config_.intermediate);
+    return LunaBatch::ScratchBytes(context_, sequences) +
+           static_cast<size_t>(kPanelRows * columns * ElementBytes(context_.compute));
+  }
+
+  EncoderWork WorkOf(const EncoderSequence& sequence) const override;
+
+  int64_t LogitFloats(const EncoderItem& item) const override {
+    return LunaLogitFloats(config_, item);
+  }
+
+ private:
+  absl::Status StripClass(const std::string& field, EncoderSequence& sequence) const;
+
+  const LunaConfig config_;
+  const LunaWeights weights_;
+  const EncoderFacts facts_;
+  const TorchParallelFor pool_;
+  LunaContext context_;
+};
+
+// Heads that pool P leave the class token of the only or first document out. The second document
+// of a pair, whose field ends in "_pair", keeps its own.
+absl::Status Luna::StripClass(const std::string& field, EncoderSequence& sequence) const {
+  if (!config_.strip_class || field.ends_with("_pair")) return absl::OkStatus();
+  sequence.ids.erase(sequence.ids.begin());
+  sequence.roles.erase(sequence.roles.begin());
+  const bool left = std::any_of(sequence.roles.begin(), sequence.roles.end(),
+                                [](uint8_t role) { return role != kernels::kMaskedToken; });
+  if (left) return absl::OkStatus();
+  return BadRequest(field, "nothing is left without the class token, which this model drops");
+}
+
+// fairseq's make_positions: counts tokens other than padding, from pad + 1 on.
+absl::Status Luna::Place(const std::string& field, EncoderSequence& sequence) const {
+  if (sequence.roles[0] == kernels::kMaskedToken) {
+    return BadRequest(field, "the first token is masked; padding must stand on the right");
+  }
+  if (absl::Status status = StripClass(field, sequence); !status.ok()) return status;
+  int32_t position = config_.pad;
+  for (const uint8_t role : sequence.roles) {
+    const bool masked = role == kernels::kMaskedToken;
+    if (!masked) ++position;
+    sequence.positions.push_back(masked ? config_.pad : position);
+  }
+  return absl::OkStatus();
+}
+
+// Per layer 3 n d^2 (tied) or 4 n d^2 and 2 l d^2 or 3 l d^2 for projections, 2 n l d for the pack
+// and as much for the unpack, 2 n d F for the feed-forward; the last layer for wanted rows only.
+EncoderWork Luna::WorkOf(const EncoderSequence& sequence) const {
+  const double n = sequence.tokens(), d = config_.width, f = config_.intermediate;
+  const double l = ActiveRows(config_, sequence);
+  const double parts = config_.tied_kv ? 2 : 3;
+  EncoderWork work;
+  work.rows = n * d;
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    const bool last = layer + 1 == config_.layers;
+    const double outputs = last ? static_cast<double>(sequence.wanted.size()) : n;
+    work.linear += n * parts * d * d + l * parts * d * d + outputs * (d * d + 2 * d * f);
+    work.attention += 2 * n * l * d + 2 * outputs * l * d;
+    work.rows += (n + l) * parts * d + outputs * (2 * d + f);
+  }
+  return work;
+}
+
+absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& directory,
+                                                     Compute compute) {
+  absl::StatusOr<LunaConfig> config = ReadConfig(directory);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<LunaWeights> weights =
+      LoadLunaWeights(*config, directory.checkpoint, directory.path, compute);
+  if (!weights.ok()) return weights.status();
+  return std::make_unique<Luna>(*std::move(config), *std::move(weights), compute);
+}
+
+}  // namespace
+
+absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory) {
+  absl::StatusOr<LunaConfig> config = ReadConfig(directory);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<LunaWeights> weights =
+      LoadLunaWeights(*config, directory.checkpoint, directory.path, std::nullopt);
+  if (!weights.ok()) return weights.status();
+  const auto dictionary = ReadDictionary(directory, *config);
+  if (!dictionary.ok()) return dictionary.status();
+  return DescribeEncoder(directory, FactsOf(*config), weights->parameters, dictionary->has_value());
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
+                                                const LoadOptions& options) {
+  const absl::StatusOr<LunaConfig> config = ReadConfig(directory);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<std::optional<Tokenizer>> dictionary = ReadDictionary(directory, *config);
+  if (!dictionary.ok()) return dictionary.status();
+  if (*dictionary) directory.tokenizer = **std::move(dictionary);
+  return LoadEncoder(std::move(directory), options, Build);
+}
+
+}  // namespace longview::models

@@ -1,0 +1,18 @@
+// Luna's encoders as a family of the registry.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/luna/config.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+// The two functions of registry.h.
+absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
+                                                const LoadOptions& options);
+
+}  // namespace longview::models

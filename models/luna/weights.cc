@@ -1,0 +1,192 @@
+#include "models/luna/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/layers/sinusoids.h"
+#include "models/luna/norm_gain.h"
+
+namespace longview::models {
+namespace {
+
+class Loader {
+ public:
+  Loader(const LunaConfig& config, const Checkpoint& checkpoint, const std::string& origin,
+         std::optional<Compute> compute)
+      : config_(config),
+        checkpoint_(checkpoint),
+        load_(checkpoint, origin, compute),
+        prefix_(config.is_lra() ? "encoder.encoder." : "encoder.sentence_encoder.") {}
+
+  absl::StatusOr<LunaWeights> Load() {
+    for (const char* buffer : {"*._float_tensor", "*version", "*embed_positions.weights"}) {
+      load_.source().Ignore(buffer);
+    }
+    weights_.sizes = {true, true, true};
+    Embeddings();
+    const int stored = config_.tied_layers ? 1 : config_.layers;
+    for (int i = 0; i < stored && load_.ok(); ++i) Layer(absl::StrCat(prefix_, "layers.", i, "."));
+    if (config_.norms == NormPlace::kPre) {
+      weights_.final_norm = LayerNorm(prefix_ + "layer_norm");
+      weights_.final_projected_norm = LayerNorm(prefix_ + "proj_layer_norm");
+    }
+    config_.is_lra() ? LraHead() : BertHead();
+    if (absl::Status status = load_.Finish(); !status.ok()) return status;
+    if (load_.reads()) weights_.projected = ProjectedRows();
+    weights_.parameters = load_.parameters();
+    weights_.memory_bytes = load_.memory_bytes();
+    return std::move(weights_);
+  }
+
+ private:
+  Norm LayerNorm(const std::string& name) {
+    Norm norm = load_.LayerNorm(name, config_.width, config_.norm_eps);
+    ApplyNormGain(config_.gain, norm);
+    return norm;
+  }
+
+  void Embeddings() {
+    const int64_t width = config_.width, rows = config_.position_rows();
+    const std::string words = prefix_ + "embed_tokens.weight";
+    if (!config_.is_lra() && config_.tied_words) {
+      const std::array<std::string, 2> names = {words, "encoder.lm_head.weight"};
+      weights_.words = load_.GetTied(names, {config_.vocab, width});
+    } else {
+      weights_.words = load_.Get(words, {config_.vocab, width});
+    }
+    if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
+    if (config_.positions == LunaPositions::kLearned) {
+      weights_.positions = load_.Table(prefix_ + "embed_positions.weight", {rows, width});
+    } else if (config_.positions == LunaPositions::kSinusoidal && load_.reads()) {
+      weights_.sinusoids = Sinusoids(rows, width);
+      std::fill_n(weights_.sinusoids.begin() + config_.pad * width, width, 0.0f);
+    }
+    projected_ =
+        load_.Copy(load_.Get(prefix_ + "projected_embeddings", {config_.projected, width}));
+    const std::string stored = prefix_ + "projected_positions";
+    if (config_.positions == LunaPositions::kSinusoidal) {
+      projected_positions_ = load_.source().Has(stored)
+                                 ? load_.Copy(load_.Get(stored, {config_.projected, width}))
+                                 : Sinusoids(config_.projected, width);
+    } else {
+      load_.source().Ignore(stored);
+    }
+    if (!config_.embedding_norm) return;
+    weights_.embedding_norm = LayerNorm(prefix_ + "emb_layer_norm");
+    projected_norm_ = LayerNorm(prefix_ + "proj_emb_layer_norm");
+  }
+
+  // P before the first layer is the same for every document.
+  std::vector<float> ProjectedRows() const {
+    const auto width = static_cast<size_t>(config_.width);
+    const std::vector<float> zeros(width);
+    const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
+    std::vector<float> rows = projected_;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i] *= config_.embed_scale;
+      if (!projected_positions_.empty()) rows[i] += projected_positions_[i];
+    }
+    for (size_t row = 0; config_.embedding_norm && row < rows.size(); row += width) {
+      floats.residual_norm(rows.data() + row, nullptr, zeros.data(), projected_norm_.view(),
+                           config_.width, nullptr);
+    }
+    return rows;
+  }
+
+  void Layer(const std::string& layer) {
+    const int64_t d = config_.width;
+    const std::string self = layer + "self_attn.";
+    const std::string pack = config_.legacy_roles ? "c_proj" : "pc_proj";
+    const std::string unpack = config_.legacy_roles ? "pc_proj" : "c_proj";
+    using Parts = std::vector<WeightLoader::Part>;
+    const Parts tokens = config_.tied_kv ? Parts{{"q_proj", d}, {pack, d}}
+                                         : Parts{{"q_proj", d}, {"pk_proj", d}, {"pv_proj", d}};
+    auto project = load_.Stack(self, tokens, d);
+    auto pack_query = load_.Dense(self + "pq_proj", d, d);
+    auto keys = load_.Stack(
+        self, config_.tied_kv ? Parts{{unpack, d}} : Parts{{"k_proj", d}, {"v_proj", d}}, d);
+    auto out = load_.Dense(self + "out_proj", d, d);
+    Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+    Norm projected_norm = LayerNorm(layer + "self_atten_proj_layer_norm");
+    auto expand = load_.Dense(layer + "fc1", config_.intermediate, d);
+    auto contract = load_.Dense(layer + "fc2", d, config_.intermediate);
+    Norm output_norm = LayerNorm(layer + "final_layer_norm");
+    if (!load_.ok() || !load_.reads()) return;
+    for (const auto* dense : {&project, &pack_query, &keys, &out, &expand, &contract}) {
+      NarrowSizes(**dense, weights_.sizes);
+    }
+    weights_.layers.push_back({*std::move(project), *std::move(pack_query), *std::move(keys),
+                               *std::move(out), std::move(attention_norm),
+                               std::move(projected_norm), *std::move(expand), *std::move(contract),
+                               std::move(output_norm)});
+  }
+
+  void LraHead() {
+    int64_t in = config_.features();
+    for (size_t i = 0; i < config_.hidden.size(); ++i) {
+      auto layer = load_.Dense(absl::StrCat("classifier.", i), config_.hidden[i], in);
+      if (layer) weights_.hidden.push_back(*std::move(layer));
+      in = config_.hidden[i];
+    }
+    const auto labels = static_cast<int64_t>(config_.labels.size());
+    const std::string name = "sentence_projection_layer";
+    const std::vector<float> weight = load_.Copy(load_.Get(name + ".weight", {labels, in}));
+    weights_.head_out =
+        load_.Pack(name, weight, std::vector<float>(config_.labels.size()), labels, in);
+  }
+
+  void BertHead() {
+    const int64_t d = config_.width;
+    if (config_.head == LunaHead::kMaskedLm) return MaskedLmHead();
+    load_.source().Ignore("encoder.lm_head.*");
+    load_.source().Ignore("classification_heads.*");
+    const std::string head = absl::StrCat("classification_heads.", config_.head_name, ".");
+    // The hidden width is the tensor's own.
+    const TensorView* dense = checkpoint_.Find(head + "dense.weight");
+    const int64_t inner = dense != nullptr && dense->shape.size() == 2 ? dense->shape[0] : d;
+    weights_.head_dense = load_.Dense(head + "dense", inner, d);
+    weights_.head_out =
+        load_.Dense(head + "out_proj", static_cast<int64_t>(config_.labels.size()), inner);
+    if (config_.head == LunaHead::kProjectedMax) {
+      weights_.head_in = load_.Dense(head + "in_proj", d, d);
+    }
+    if (config_.head != LunaHead::kProjectedHead) return;
+    weights_.query = load_.Dense(head + "attn.q_proj", d, d);
+    weights_.key = load_.Dense(head + "attn.k_proj", d, d);
+    weights_.value = load_.Dense(head + "attn.v_proj", d, d);
+    weights_.attended = load_.Dense(head + "attn.out_proj", d, d);
+    weights_.head_norm = LayerNorm(head + "layernorm");
+  }
+
+  void MaskedLmHead() {
+    const int64_t d = config_.width, vocab = config_.vocab;
+    load_.source().Ignore("classification_heads.*");
+    weights_.head_dense = load_.Dense("encoder.lm_head.dense", d, d);
+    weights_.head_norm = LayerNorm("encoder.lm_head.layer_norm");
+    std::vector<float> bias = load_.Copy(load_.Get("encoder.lm_head.bias", {vocab}));
+    const TensorView* table =
+        config_.tied_words ? weights_.words : load_.Get("encoder.lm_head.weight", {vocab, d});
+    const std::vector<float> weight = load_.Copy(table);
+    weights_.head_out = load_.Pack("encoder.lm_head", weight, std::move(bias), vocab, d);
+  }
+
+  const LunaConfig& config_;
+  const Checkpoint& checkpoint_;
+  WeightLoader load_;
+  const std::string prefix_;
+  std::vector<float> projected_, projected_positions_;
+  Norm projected_norm_;
+  LunaWeights weights_;
+};
+
+}  // namespace
+
+absl::StatusOr<LunaWeights> LoadLunaWeights(const LunaConfig& config, const Checkpoint& checkpoint,
+                                            const std::string& origin,
+                                            std::optional<Compute> compute) {
+  return Loader(config, checkpoint, origin, compute).Load();
+}
+
+}  // namespace longview::models

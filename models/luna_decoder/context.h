@@ -1,0 +1,24 @@
+// What every step of one Luna language model shares.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/base/cpu_features.h"
+#include "kernels/base/parallel.h"
+#include "models/luna_decoder/config.h"
+#include "models/luna_decoder/states.h"
+#include "models/luna_decoder/weights.h"
+
+namespace longview::models {
+
+// Borrowed. States change between steps, on the executor's thread; all else is constant.
+struct LunaDecoderContext {
+  const LunaDecoderConfig* config = nullptr;
+  const LunaDecoderWeights* weights = nullptr;
+  LunaStates* states = nullptr;
+  Compute compute = Compute::kFp32;
+  kernels::Isa isa = kernels::Isa::kScalar;  // Of RunningOuter, which is float in both types.
+  const kernels::ParallelFor* pool = nullptr;
+};
+
+}  // namespace longview::models

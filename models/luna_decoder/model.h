@@ -1,0 +1,18 @@
+// Luna's language model as a family of the registry.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/luna_decoder/config.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+// The two functions of registry.h.
+absl::StatusOr<ModelInfo> DescribeLunaLm(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<Model>> LoadLunaLm(ModelDirectory directory,
+                                                  const LoadOptions& options);
+
+}  // namespace longview::models

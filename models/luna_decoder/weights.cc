@@ -1,0 +1,130 @@
+#include "models/luna_decoder/weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/layers/sinusoids.h"
+#include "models/luna/norm_gain.h"
+#include "models/parallel.h"
+#include "models/torch_guard.h"
+
+namespace longview::models {
+namespace {
+
+class Loader {
+ public:
+  Loader(const LunaDecoderConfig& config, const Checkpoint& checkpoint, const std::string& origin,
+         std::optional<Compute> compute)
+      : config_(config), load_(checkpoint, origin, compute), origin_(origin) {}
+
+  absl::StatusOr<LunaDecoderWeights> Load() {
+    for (const char* buffer : {"*._float_tensor", "decoder.version",
+                               "decoder.embed_positions.weights", "decoder.proj_layer_norm.*"}) {
+      load_.source().Ignore(buffer);
+    }
+    weights_.sizes = {true, true, true};
+    Embeddings();
+    for (int i = 0; i < config_.layers && load_.ok(); ++i) {
+      Layer(absl::StrCat("decoder.layers.", i, "."));
+    }
+    if (config_.norms == NormPlace::kPre) weights_.final_norm = LayerNorm("decoder.layer_norm");
+    if (absl::Status status = load_.Finish(); !status.ok()) return status;
+    weights_.parameters = load_.parameters();
+    weights_.memory_bytes = load_.memory_bytes();
+    return std::move(weights_);
+  }
+
+ private:
+  Norm LayerNorm(const std::string& name) {
+    Norm norm = load_.LayerNorm(name, config_.width, config_.norm_eps);
+    ApplyNormGain(config_.gain, norm);
+    return norm;
+  }
+
+  void Embeddings() {
+    const int64_t width = config_.width, rows = config_.position_rows();
+    const std::vector<int64_t> table = {config_.vocab, width};
+    const std::array<std::string, 2> names = {"decoder.embed_tokens.weight",
+                                              "decoder.output_projection.weight"};
+    weights_.words = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
+    if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
+    const TensorView* out = config_.tied_words ? weights_.words : load_.Get(names[1], table);
+    weights_.logits =
+        load_.Pack(names[1], load_.Copy(out),
+                   std::vector<float>(static_cast<size_t>(config_.vocab)), config_.vocab, width);
+    if (config_.positions == LunaPositions::kLearned) {
+      weights_.positions = load_.Table("decoder.embed_positions.weight", {rows, width});
+    } else if (config_.positions == LunaPositions::kSinusoidal && load_.reads()) {
+      weights_.sinusoids = Sinusoids(rows, width);
+      load_.CountBytes(4.0 * static_cast<double>(weights_.sinusoids.size()));
+    }
+    if (config_.embedding_norm) weights_.embedding_norm = LayerNorm("decoder.layernorm_embedding");
+  }
+
+  // The rows P of a layer through pq_proj, once for all texts.
+  std::vector<float> PackedRows(const DenseLayer& query, const std::vector<float>& rows) {
+    const int64_t width = config_.width;
+    std::vector<const float*> pointers;
+    for (int row = 0; row < config_.projected; ++row) pointers.push_back(rows.data() + row * width);
+    std::vector<float> projected(rows.size());
+    std::vector<float> packed(static_cast<size_t>(
+        kernels::OuterPackedFloats(config_.heads, config_.head_dim(), config_.projected)));
+    const absl::Status status = GuardTorch(origin_, [&] {
+      ApplyToRows(query, pointers, Activation::kNone, TorchParallelFor(), projected.data());
+    });
+    if (!status.ok()) load_.Fail(status);
+    kernels::PackOuterRows(projected.data(), config_.heads, config_.head_dim(), config_.projected,
+                           packed.data());
+    load_.CountBytes(4.0 * static_cast<double>(packed.size()));
+    return packed;
+  }
+
+  void Layer(const std::string& layer) {
+    const int64_t d = config_.width;
+    const std::string self = layer + "self_attn.";
+    const std::string write = config_.legacy_roles ? "c_proj" : "pc_proj";
+    const std::string both = config_.legacy_roles ? "pc_proj" : "c_proj";
+    std::vector<WeightLoader::Part> parts = {{"q_proj", d}, {write, d}};
+    if (config_.tied_kv) {
+      parts.push_back({both, d});
+    } else {
+      parts.push_back({"k_proj", d});
+      parts.push_back({"v_proj", d});
+    }
+    auto project = load_.Stack(self, parts, d);
+    auto query = load_.Dense(self + "pq_proj", d, d);
+    const std::vector<float> rows =
+        load_.Copy(load_.Get(layer + "projected_embeddings", {config_.projected, d}));
+    auto out = load_.Dense(self + "out_proj", d, d);
+    Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+    auto expand = load_.Dense(layer + "fc1", config_.intermediate, d);
+    auto contract = load_.Dense(layer + "fc2", d, config_.intermediate);
+    Norm output_norm = LayerNorm(layer + "final_layer_norm");
+    if (!load_.ok() || !load_.reads()) return;
+    for (const auto* dense : {&project, &out, &expand, &contract}) {
+      NarrowSizes(**dense, weights_.sizes);
+    }
+    weights_.layers.push_back({*std::move(project), *std::move(out), std::move(attention_norm),
+                               *std::move(expand), *std::move(contract), std::move(output_norm),
+                               PackedRows(*query, rows)});
+  }
+
+  const LunaDecoderConfig& config_;
+  WeightLoader load_;
+  const std::string origin_;
+  LunaDecoderWeights weights_;
+};
+
+}  // namespace
+
+absl::StatusOr<LunaDecoderWeights> LoadLunaDecoderWeights(const LunaDecoderConfig& config,
+                                                          const Checkpoint& checkpoint,
+                                                          const std::string& origin,
+                                                          std::optional<Compute> compute) {
+  return Loader(config, checkpoint, origin, compute).Load();
+}
+
+}  // namespace longview::models

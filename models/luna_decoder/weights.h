@@ -1,0 +1,48 @@
+// The weights of a Luna language model, by the names of the published translation decoder. The
+// embedding table stays in the mapped file; everything else is copied or packed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/dense/layer.h"
+#include "models/layers/weight_loader.h"
+#include "models/luna_decoder/config.h"
+
+namespace longview::models {
+
+struct LunaDecoderLayer {
+  // Of tokens, side by side: q_proj, pc_proj, then c_proj, or k_proj and v_proj: [parts d, d].
+  DenseLayer project;
+  DenseLayer out;       // out_proj
+  Norm attention_norm;  // self_attn_layer_norm
+  DenseLayer expand, contract;
+  Norm output_norm;           // final_layer_norm
+  std::vector<float> packed;  // pq_proj of the layer's rows P, as kernels::AppendOuter reads them.
+};
+
+struct LunaDecoderWeights {
+  const TensorView* words = nullptr;      // [V, d], in the checkpoint.
+  const TensorView* positions = nullptr;  // [max_positions + pad + 1, d] if learned.
+  std::vector<float> sinusoids;           // The same shape if sinusoidal.
+  Norm embedding_norm;                    // Empty without.
+  std::vector<LunaDecoderLayer> layers;
+  Norm final_norm;                   // Pre-norm models.
+  std::optional<DenseLayer> logits;  // output_projection, without bias.
+
+  PanelSizes sizes;  // Panels that every linear of a layer allows.
+  double parameters = 0;
+  double memory_bytes = 0;
+};
+
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// shapes are checked, nothing is read.
+absl::StatusOr<LunaDecoderWeights> LoadLunaDecoderWeights(const LunaDecoderConfig& config,
+                                                          const Checkpoint& checkpoint,
+                                                          const std::string& origin,
+                                                          std::optional<Compute> compute);
+
+}  // namespace longview::models

@@ -1,0 +1,28 @@
+// The tokenizer of an encoder whose only vocabulary is fairseq's dict.txt: symbols between white
+// space, wrapped in the model's template. Texts are prepared lines, as fairseq's own tools write
+// them: one symbol per character or byte (Long Range Arena), decimal ids of a BPE (RoBERTa-style
+// models).
+// Thread-safe: pure functions.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/text/tokenizer_directory.h"
+
+namespace longview::models {
+
+// What a model adds to its dictionary and to a text.
+struct DictionaryTemplate {
+  std::string first;     // Begins a text: "<s>", or `added`.
+  std::string added;     // Not in the file, at id `added_id`: "<CLS>", "<mask>".
+  int32_t added_id = 0;  // Behind the dictionary's symbols.
+  bool mask = false;     // `added` stands for a masked word.
+};
+
+// dict.txt of `directory` as a tokenizer.json: `first A </s>`, pairs `first A </s> </s> B </s>`;
+// other symbols are <unk>. NOT_FOUND without the file; INVALID_ARGUMENT names file and line.
+absl::StatusOr<TokenizerSource> ReadDictionaryTokenizer(const std::string& directory,
+                                                        const DictionaryTemplate& model);
+
+}  // namespace longview::models

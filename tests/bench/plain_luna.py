@@ -1,0 +1,93 @@
+"""Luna's Long Range Arena classifier written plainly in PyTorch, from the paper's formulas (Ma et al.
+2021, section 3; untied keys and values, post-norm, class token, 256 rows of P as in its tables), and a
+directory of random weights."""
+
+import torch
+from torch.nn import functional as F
+
+PREFIX = "encoder.encoder."
+
+
+def config(arguments):
+    return {"model_type": "luna", "architectures": ["LunaForSequenceClassification"],
+            "vocab_size": 257, "hidden_size": arguments.width, "ffn_size": 4 * arguments.width,
+            "num_layers": arguments.layers, "num_heads": arguments.heads, "proj_len": 256,
+            "max_positions": max(arguments.lengths), "classifier_out_dim": 4 * arguments.width,
+            "num_labels": 2}
+
+
+def weights(given, generator):
+    """name -> random tensor, by the names of the published checkpoints."""
+    d, ff = given["hidden_size"], given["ffn_size"]
+    tensors = {}
+
+    def normal(name, *shape, scale=0.05):
+        tensors[name] = torch.randn(*shape, generator=generator) * scale
+
+    def dense(name, out, into):
+        normal(name + ".weight", out, into, scale=into ** -0.5)
+        normal(name + ".bias", out)
+
+    def norm(name):
+        tensors[name + ".weight"] = 1 + 0.1 * torch.randn(d, generator=generator)
+        normal(name + ".bias", d)
+
+    normal(PREFIX + "embed_tokens.weight", given["vocab_size"], d, scale=1)
+    normal(PREFIX + "embed_positions.weight", given["max_positions"] + 2, d, scale=1)
+    normal(PREFIX + "projected_embeddings", given["proj_len"], d, scale=1)
+    norm(PREFIX + "emb_layer_norm")
+    norm(PREFIX + "proj_emb_layer_norm")
+    for i in range(given["num_layers"]):
+        layer = f"{PREFIX}layers.{i}."
+        for part in ("pq", "q", "pk", "pv", "k", "v", "out"):
+            dense(f"{layer}self_attn.{part}_proj", d, d)
+        for part in ("self_attn", "self_atten_proj", "final"):
+            norm(f"{layer}{part}_layer_norm")
+        dense(layer + "fc1", ff, d)
+        dense(layer + "fc2", d, ff)
+    dense("classifier.0", given["classifier_out_dim"], d)
+    normal("sentence_projection_layer.weight", given["num_labels"], given["classifier_out_dim"])
+    return tensors
+
+
+class Plain:
+    def __init__(self, given, tensors):
+        self.given, self.tensors = given, tensors
+
+    def dense(self, name, x):
+        return F.linear(x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
+
+    def norm(self, name, x):
+        return F.layer_norm(x, x.shape[-1:], self.tensors[name + ".weight"],
+                            self.tensors[name + ".bias"])
+
+    def attention(self, query, key, value):
+        """Softmax attention of rows [n, d] over rows [m, d], all heads."""
+        q, k, v = (x.view(x.shape[0], self.given["num_heads"], -1).transpose(0, 1)
+                   for x in (query, key, value))
+        scores = torch.softmax(q @ k.transpose(1, 2) * q.shape[-1] ** -0.5, -1)
+        return (scores @ v).transpose(0, 1).reshape(query.shape)
+
+    def layer(self, name, x, p):
+        own = name + "self_attn."
+        packed = self.attention(self.dense(own + "pq_proj", p), self.dense(own + "pk_proj", x),
+                                self.dense(own + "pv_proj", x))
+        context = self.attention(self.dense(own + "q_proj", x), self.dense(own + "k_proj", packed),
+                                 self.dense(own + "v_proj", packed))
+        x = self.norm(name + "self_attn_layer_norm", x + self.dense(own + "out_proj", context))
+        p = self.norm(name + "self_atten_proj_layer_norm", p + packed)
+        hidden = F.gelu(self.dense(name + "fc1", x))
+        return self.norm(name + "final_layer_norm", x + self.dense(name + "fc2", hidden)), p
+
+    def __call__(self, ids):
+        """Logits [1, labels] of one document of at least as many tokens as P has rows."""
+        t = self.tensors
+        x = t[PREFIX + "embed_tokens.weight"][ids]
+        # Positions of fairseq begin behind the padding's id, 1.
+        x = self.norm(PREFIX + "emb_layer_norm",
+                      x + t[PREFIX + "embed_positions.weight"][2:2 + len(ids)])
+        p = self.norm(PREFIX + "proj_emb_layer_norm", t[PREFIX + "projected_embeddings"])
+        for i in range(self.given["num_layers"]):
+            x, p = self.layer(f"{PREFIX}layers.{i}.", x, p)
+        hidden = F.relu(self.dense("classifier.0", x[:1]))
+        return F.linear(hidden, t["sentence_projection_layer.weight"])

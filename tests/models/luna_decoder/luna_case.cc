@@ -1,0 +1,23 @@
+#include "tests/models/luna_decoder/luna_case.h"
+
+#include "models/model_directory.h"
+
+namespace longview::models {
+namespace {
+
+std::unique_ptr<LunaDecoder> MakeDecoder(const std::string& directory, const std::string& dtype,
+                                         double cache_bytes) {
+  ModelDirectory files = OrDie(OpenModelDirectory(directory));
+  const LunaDecoderConfig config =
+      OrDie(ParseLunaDecoderConfig(files.config, files.common, files.config_path));
+  return OrDie(LunaDecoder::Create(config, std::move(files.checkpoint), directory,
+                                   dtype == "fp32" ? Compute::kFp32 : Compute::kBf16,
+                                   config.max_tokens, cache_bytes));
+}
+
+}  // namespace
+
+LunaCase::LunaCase(const std::string& directory, const std::string& dtype, double cache_bytes)
+    : LunaCase(MakeDecoder(directory, dtype, cache_bytes)) {}
+
+}  // namespace longview::models

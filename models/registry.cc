@@ -36,7 +36,7 @@ std::span<const Family> Families() {
       {"vil", kVil, DescribeVil, LoadVil},
       {"vil_ls", kVilLs, DescribeVilLs, LoadVilLs},
       {"luna", LunaArchitectures(), DescribeLuna, LoadLuna},
-      {"luna", LunaDecoderArchitectures(), DescribeLunaLm, LoadLunaLm},
+      {"luna", LunaDecoderArchitectures(), DescribeLunaDecoder, LoadLunaDecoder},
   };
   return kFamilies;
 }

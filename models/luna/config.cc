@@ -51,17 +51,16 @@ void ReadSizes(JsonReader& reader, LunaConfig& config) {
   config.max_tokens = read("max_positions", 1, 1 << 24);
   config.pad = static_cast<int>(reader.IntOr("pad_token_id", 1, 0, 1 << 24));
   config.eos = static_cast<int>(reader.IntOr("eos_token_id", 2, 0, 1 << 24));
-  config.added = static_cast<int>(reader.IntOr(config.is_lra() ? "cls_token_id" : "mask_token_id",
-                                               config.vocab - 1, 0, 1 << 24));
+  const char* added = config.is_lra() ? "cls_token_id" : "mask_token_id";
+  config.added = static_cast<int>(reader.IntOr(added, config.vocab - 1, 0, 1 << 24));
   config.norm_eps = static_cast<float>(reader.NumberOr("layer_norm_eps", 1e-5));
   config.embed_scale = static_cast<float>(reader.NumberOr("embed_scale", 1));
   if (!reader.status().ok()) return;
   CheckLunaHeads(reader, "num_heads", config.heads, config.width);
   CheckLunaHeads(reader, "num_proj_heads", config.pack_heads, config.width);
-  for (const auto& [key, id] :
-       {std::pair<const char*, int>{"pad_token_id", config.pad},
-        {"eos_token_id", config.eos},
-        {config.is_lra() ? "cls_token_id" : "mask_token_id", config.added}}) {
+  for (const auto& [key, id] : {std::pair<const char*, int>{"pad_token_id", config.pad},
+                                {"eos_token_id", config.eos},
+                                {added, config.added}}) {
     if (id >= config.vocab) reader.Refuse(key, "an id below vocab_size");
   }
   if (!(config.norm_eps >= 0)) reader.Refuse("layer_norm_eps", "a number of at least 0");
@@ -71,14 +70,16 @@ void ReadLayers(JsonReader& reader, LunaConfig& config) {
   config.dynamic = reader.BoolOr("dynamic_projection", true);
   config.tied_kv = reader.BoolOr("tie_kv", !config.is_lra());
   config.tied_layers = reader.BoolOr("tie_layer_weights", false);
+  const bool translates = config.head == LunaHead::kNone;
   const bool pre = reader.ChoiceOr("norm_position", "post", {"post", "pre"}) == "pre";
   config.norms = pre ? NormPlace::kPre : NormPlace::kPost;
-  config.embedding_norm = reader.BoolOr("embedding_layer_norm", !pre);
+  config.embedding_norm = reader.BoolOr("embedding_layer_norm", !pre && !translates);
   if (pre && config.embedding_norm) {
     reader.Refuse("embedding_layer_norm", "false with norm_position pre");
   }
-  config.activation = ReadLunaActivation(reader, "activation", "gelu");
-  config.positions = ReadLunaPositions(reader, "position_type", "learned");
+  config.activation = ReadLunaActivation(reader, "activation", translates ? "relu" : "gelu");
+  config.positions =
+      ReadLunaPositions(reader, "position_type", translates ? "sinusoidal" : "learned");
   CheckLunaSinusoids(reader, config.positions, config.width);
   config.gain = ReadLunaGain(reader);
   config.legacy_roles = reader.BoolOr("legacy_proj_roles", false);
@@ -108,6 +109,11 @@ void ReadLraHead(JsonReader& reader, LunaConfig& config) {
 
 }  // namespace
 
+void ReadLunaEncoder(JsonReader& reader, LunaConfig& config) {
+  ReadSizes(reader, config);
+  ReadLayers(reader, config);
+}
+
 absl::StatusOr<LunaConfig> ParseLunaConfig(const json& value, const CommonConfig& common,
                                            const std::string& origin) {
   JsonReader reader(value, origin);
@@ -116,8 +122,7 @@ absl::StatusOr<LunaConfig> ParseLunaConfig(const json& value, const CommonConfig
   LunaConfig config;
   config.architecture = common.architecture;
   ReadHead(reader, config);
-  ReadSizes(reader, config);
-  ReadLayers(reader, config);
+  ReadLunaEncoder(reader, config);
   if (!reader.status().ok()) return reader.status();
   if (config.is_lra()) ReadLraHead(reader, config);
   config.tied_words = reader.BoolOr("tie_word_embeddings", true);

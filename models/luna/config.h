@@ -25,6 +25,7 @@ enum class LunaHead {
   kSentence,       // x_0 -> dense -> pooler activation -> out_proj
   kProjectedMax,   // pooling_classification_head: over the rows of P.
   kProjectedHead,  // attention_classification_head: x_0 attends to the rows of P.
+  kNone,           // A decoder reads the last states and P.
 };
 
 enum class LunaPooling { kCls, kMean, kProjectedMean };  // Of the LRA heads.
@@ -58,7 +59,7 @@ struct LunaConfig {
   Activation hidden_activation = Activation::kRelu;
   std::string head_name;  // Inside classification_heads.
   Activation pooler_activation = Activation::kTanh;
-  bool tied_words = true;
+  bool tied_words = true;  // The masked LM's output, or with kNone the decoder's, is the embedding.
   int pad = 1;
   int eos = 2;
   int added = 0;  // cls_token_id or mask_token_id: the id behind the dictionary's.
@@ -76,6 +77,10 @@ struct LunaConfig {
 // `origin` and names key, value and what is possible.
 absl::StatusOr<LunaConfig> ParseLunaConfig(const nlohmann::json& json, const CommonConfig& common,
                                            const std::string& origin);
+
+// The keys of sizes and layers alone, with the defaults of config.head; for models that have other
+// parts. `reader` collects errors.
+void ReadLunaEncoder(JsonReader& reader, LunaConfig& config);
 
 std::span<const std::string_view> LunaArchitectures();
 

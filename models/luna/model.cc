@@ -11,6 +11,7 @@
 #include "models/encoder/model.h"
 #include "models/luna/encoder.h"
 #include "models/luna/heads.h"
+#include "models/luna/placement.h"
 #include "models/parallel.h"
 #include "models/text/dictionary_tokenizer.h"
 
@@ -130,18 +131,12 @@ absl::Status Luna::StripClass(const std::string& field, EncoderSequence& sequenc
   return BadRequest(field, "nothing is left without the class token, which this model drops");
 }
 
-// fairseq's make_positions: counts tokens other than padding, from pad + 1 on.
 absl::Status Luna::Place(const std::string& field, EncoderSequence& sequence) const {
   if (sequence.roles[0] == kernels::kMaskedToken) {
     return BadRequest(field, "the first token is masked; padding must stand on the right");
   }
   if (absl::Status status = StripClass(field, sequence); !status.ok()) return status;
-  int32_t position = config_.pad;
-  for (const uint8_t role : sequence.roles) {
-    const bool masked = role == kernels::kMaskedToken;
-    if (!masked) ++position;
-    sequence.positions.push_back(masked ? config_.pad : position);
-  }
+  PlaceLunaTokens(config_.pad, sequence);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,6 @@
 #include "models/luna/weights.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,11 @@
 namespace longview::models {
 namespace {
 
+const char* Prefix(LunaHead head) {
+  if (head == LunaHead::kNone) return "encoder.";
+  return head == LunaHead::kLra ? "encoder.encoder." : "encoder.sentence_encoder.";
+}
+
 class Loader {
  public:
   Loader(const LunaConfig& config, const Checkpoint& checkpoint, const std::string& origin,
@@ -18,7 +22,7 @@ class Loader {
       : config_(config),
         checkpoint_(checkpoint),
         load_(checkpoint, origin, compute),
-        prefix_(config.is_lra() ? "encoder.encoder." : "encoder.sentence_encoder.") {}
+        prefix_(Prefix(config.head)) {}
 
   absl::StatusOr<LunaWeights> Load() {
     for (const char* buffer : {"*._float_tensor", "*version", "*embed_positions.weights"}) {
@@ -32,7 +36,13 @@ class Loader {
       weights_.final_norm = LayerNorm(prefix_ + "layer_norm");
       weights_.final_projected_norm = LayerNorm(prefix_ + "proj_layer_norm");
     }
-    config_.is_lra() ? LraHead() : BertHead();
+    if (config_.is_lra()) {
+      LraHead();
+    } else if (config_.head == LunaHead::kNone) {
+      load_.source().Ignore("decoder.*");
+    } else {
+      BertHead();
+    }
     if (absl::Status status = load_.Finish(); !status.ok()) return status;
     if (load_.reads()) weights_.projected = ProjectedRows();
     weights_.parameters = load_.parameters();
@@ -51,7 +61,11 @@ class Loader {
     const int64_t width = config_.width, rows = config_.position_rows();
     const std::string words = prefix_ + "embed_tokens.weight";
     if (!config_.is_lra() && config_.tied_words) {
-      const std::array<std::string, 2> names = {words, "encoder.lm_head.weight"};
+      const std::vector<std::string> names =
+          config_.head == LunaHead::kNone
+              ? std::vector<std::string>{words, "decoder.embed_tokens.weight",
+                                         "decoder.output_projection.weight"}
+              : std::vector<std::string>{words, "encoder.lm_head.weight"};
       weights_.words = load_.GetTied(names, {config_.vocab, width});
     } else {
       weights_.words = load_.Get(words, {config_.vocab, width});
@@ -74,8 +88,12 @@ class Loader {
       load_.source().Ignore(stored);
     }
     if (!config_.embedding_norm) return;
-    weights_.embedding_norm = LayerNorm(prefix_ + "emb_layer_norm");
-    projected_norm_ = LayerNorm(prefix_ + "proj_emb_layer_norm");
+    const bool translates = config_.head == LunaHead::kNone;
+    weights_.embedding_norm =
+        LayerNorm(prefix_ + (translates ? "layernorm_embedding" : "emb_layer_norm"));
+    // The published code's spelling.
+    projected_norm_ =
+        LayerNorm(prefix_ + (translates ? "layernorm_porjected_embedding" : "proj_emb_layer_norm"));
   }
 
   // P before the first layer is the same for every document.

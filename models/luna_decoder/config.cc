@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
@@ -10,7 +11,8 @@
 namespace longview::models {
 namespace {
 
-constexpr std::array<std::string_view, 1> kArchitectures = {"LunaForCausalLM"};
+constexpr std::array<std::string_view, 2> kArchitectures = {"LunaForCausalLM",
+                                                            "LunaForConditionalGeneration"};
 
 void ReadSizes(JsonReader& reader, LunaDecoderConfig& config) {
   const auto read = [&](std::string_view key, int64_t min, int64_t max) {
@@ -54,9 +56,62 @@ void ReadLayers(JsonReader& reader, LunaDecoderConfig& config) {
     reader.Refuse("legacy_proj_roles", "false where tie_kv is false");
   }
   config.tied_words = reader.BoolOr("tie_word_embeddings", true);
-  for (const char* key : {"tie_layer_weights", "share_all_embeddings"}) {
-    if (reader.BoolOr(key, false)) reader.Refuse(key, "false or absent in a language model");
+  if (reader.BoolOr("tie_layer_weights", false)) {
+    reader.Refuse("tie_layer_weights", "false or absent in a model with a decoder");
   }
+}
+
+bool ReadPreNorm(JsonReader& reader, bool encoder) {
+  return reader.ChoiceOr("decoder_norm_position", encoder ? "pre" : "post", {"post", "pre"}) ==
+         "pre";
+}
+
+// Keys of the decoder that differ from the encoder's, and what both share.
+void ReadTranslation(JsonReader& reader, LunaDecoderConfig& config) {
+  LunaConfig encoder;
+  encoder.head = LunaHead::kNone;
+  encoder.task = EncoderHead::kNone;
+  encoder.architecture = kArchitectures[1];
+  ReadLunaEncoder(reader, encoder);
+  if (!reader.status().ok()) return;
+  const auto read = [&](std::string_view key, int fallback, int64_t max) {
+    return static_cast<int>(reader.IntOr(key, fallback, 1, max));
+  };
+  config.vocab = read("decoder_vocab_size", encoder.vocab, 1 << 24);
+  config.layers = read("decoder_layers", encoder.layers, 1024);
+  config.intermediate = read("decoder_ffn_size", encoder.intermediate, 1 << 20);
+  config.heads = read("decoder_heads", encoder.heads, 1024);
+  config.cross_pack_heads = read("decoder_proj_heads", encoder.pack_heads, 1024);
+  config.max_tokens = read("decoder_max_positions", encoder.max_tokens, 1 << 24);
+  config.start = static_cast<int>(reader.IntOr("decoder_start_token_id", 2));
+  config.norms =
+      ReadPreNorm(reader, encoder.norms == NormPlace::kPre) ? NormPlace::kPre : NormPlace::kPost;
+  const char* positions = encoder.positions == LunaPositions::kLearned      ? "learned"
+                          : encoder.positions == LunaPositions::kSinusoidal ? "sinusoidal"
+                                                                            : "none";
+  config.positions = ReadLunaPositions(reader, "decoder_position_type", positions);
+  config.shared_words = reader.BoolOr("share_all_embeddings", false);
+  config.tied_words =
+      reader.BoolOr("share_decoder_input_output_embed", false) || config.shared_words;
+  encoder.tied_words = config.shared_words;
+  if (!reader.status().ok()) return;
+  CheckLunaHeads(reader, "decoder_heads", config.heads, config.width);
+  CheckLunaHeads(reader, "decoder_proj_heads", config.cross_pack_heads, config.width);
+  CheckLunaSinusoids(reader, config.positions, config.width);
+  if (config.norms == NormPlace::kPre && config.embedding_norm) {
+    reader.Refuse("embedding_layer_norm", "false with decoder_norm_position pre");
+  }
+  if (reader.IntOr("decoder_output_dim", config.width) != config.width) {
+    reader.Refuse("decoder_output_dim", absl::StrCat(config.width, ", hidden_size"));
+  }
+  if (config.shared_words && config.vocab != encoder.vocab) {
+    reader.Refuse("decoder_vocab_size",
+                  absl::StrCat(encoder.vocab, ", vocab_size, with share_all_embeddings"));
+  }
+  if (config.start >= config.vocab) {
+    reader.Refuse("decoder_start_token_id", "an id below decoder_vocab_size");
+  }
+  config.encoder = std::move(encoder);
 }
 
 void CheckIds(const CommonConfig& common, JsonReader& reader, const LunaDecoderConfig& config) {
@@ -76,10 +131,13 @@ absl::StatusOr<LunaDecoderConfig> ParseLunaDecoderConfig(const nlohmann::json& v
   JsonReader reader(value, origin);
   RefuseUnknownLunaKeys(reader);
   reader.ChoiceOr("model_type", "luna", {"luna"});
-  reader.ChoiceOr("head", "causal_lm", {"causal_lm"});
+  const bool translates = common.architecture == kArchitectures[1];
+  const char* head = translates ? "translation" : "causal_lm";
+  reader.ChoiceOr("head", head, {head});
   LunaDecoderConfig config;
   ReadSizes(reader, config);
   ReadLayers(reader, config);
+  if (translates && reader.status().ok()) ReadTranslation(reader, config);
   CheckIds(common, reader, config);
   if (!reader.status().ok()) return reader.status();
   return config;

@@ -1,9 +1,12 @@
-// config.json of a Luna language model directory (LunaForCausalLM): the decoder of Ma et al. 2021,
-// section 3.3, with rows P that are parameters of each layer. No public code or checkpoint of it
-// exists; the stack around the published causal attention is the translation model's decoder
-// without cross attention.
+// config.json of a generating Luna directory (Ma et al. 2021, section 3.3):
+//
+//   LunaForConditionalGeneration  the published translation model: an encoder, and a decoder whose
+//                                 rows P begin as the encoder's last
+//   LunaForCausalLM               that decoder without cross attention, its rows P parameters of
+//                                 each layer; the paper's alone, no code or checkpoint is public
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +16,7 @@
 #include "models/config/common_config.h"
 #include "models/dense/rowwise.h"
 #include "models/layers/block_tail.h"
+#include "models/luna/config.h"
 #include "models/luna/config_keys.h"
 #include "nlohmann/json_fwd.hpp"
 
@@ -24,7 +28,7 @@ struct LunaDecoderConfig {
   int intermediate = 0;  // F
   int layers = 0;
   int heads = 0;
-  int projected = 0;    // l, rows of P; all are active.
+  int projected = 0;    // l, rows of P; all are active in a language model.
   bool tied_kv = true;  // c_proj makes keys and values.
   NormPlace norms = NormPlace::kPost;
   bool embedding_norm = false;
@@ -36,8 +40,14 @@ struct LunaDecoderConfig {
   float norm_eps = 0;
   LunaNormGain gain = LunaNormGain::kDirect;
   bool legacy_roles = false;  // pc_proj and c_proj are stored under each other's name.
-  bool tied_words = true;
+  bool tied_words = true;     // The output matrix is the embedding.
   int pad = 1;
+
+  // Of translation models.
+  std::optional<LunaConfig> encoder;
+  int cross_pack_heads = 0;   // H_p of the pack across.
+  bool shared_words = false;  // The encoder's embedding is the decoder's.
+  int start = 2;              // decoder_start_token_id
 
   int head_dim() const { return width / heads; }
   // Query, write (pc_proj), key and value of a token side by side; tied: key and value are one.
@@ -46,8 +56,8 @@ struct LunaDecoderConfig {
   int position_rows() const { return max_tokens + pad + 1; }
 };
 
-// `common` is what the shared reader made of the same object. INVALID_ARGUMENT begins with
-// `origin` and names key, value and what is possible.
+// By common.architecture. `common` is what the shared reader made of the same object.
+// INVALID_ARGUMENT begins with `origin` and names key, value and what is possible.
 absl::StatusOr<LunaDecoderConfig> ParseLunaDecoderConfig(const nlohmann::json& json,
                                                          const CommonConfig& common,
                                                          const std::string& origin);

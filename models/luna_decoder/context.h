@@ -1,10 +1,9 @@
-// What every step of one Luna language model shares.
+// What every step of one generating Luna model shares.
 #pragma once
-
-#include <cmath>
 
 #include "kernels/base/cpu_features.h"
 #include "kernels/base/parallel.h"
+#include "models/luna/buffers.h"
 #include "models/luna_decoder/config.h"
 #include "models/luna_decoder/states.h"
 #include "models/luna_decoder/weights.h"
@@ -16,6 +15,7 @@ struct LunaDecoderContext {
   const LunaDecoderConfig* config = nullptr;
   const LunaDecoderWeights* weights = nullptr;
   LunaStates* states = nullptr;
+  const LunaContext* encoder = nullptr;  // Of translation models.
   Compute compute = Compute::kFp32;
   kernels::Isa isa = kernels::Isa::kScalar;  // Of RunningOuter, which is float in both types.
   const kernels::ParallelFor* pool = nullptr;

@@ -2,6 +2,7 @@
 // A token costs the same at every position.
 #pragma once
 
+#include "models/encoder/sequence.h"
 #include "models/generation/decoder.h"
 #include "models/luna_decoder/context.h"
 
@@ -13,6 +14,11 @@ double LunaLinearWork(const LunaDecoderConfig& config);
 double LunaOuterWork(const LunaDecoderConfig& config);
 // Elements of biases, activations and norms.
 double LunaRowWork(const LunaDecoderConfig& config);
+
+// Of a document in the encoder and in what decoder layers make of it: rows of linears,
+// multiply-adds of attention.
+double LunaDocumentLinears(const LunaDecoderConfig& config, const EncoderSequence& document);
+double LunaDocumentAttention(const LunaDecoderConfig& config, const EncoderSequence& document);
 
 // Measured on this machine by WarmUp; before it, guesses that err on the slow side.
 struct LunaRates {
@@ -35,6 +41,7 @@ class LunaCosts final : public DecoderCosts {
   double PrefillSeconds(int64_t t) const override;
   double DecodeSeconds(int64_t t) const override;
   double StepSeconds() const override { return rates_.step_seconds; }
+  double DocumentSeconds(const EncoderSequence& document) const;
 
  private:
   const LunaDecoderContext& context_;

@@ -6,36 +6,47 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/luna/placement.h"
 #include "models/luna_decoder/step.h"
 
 namespace longview::models {
 namespace {
 
-constexpr int kWarmUpPrompt = 512, kWarmUpTokens = 8;
+constexpr int kWarmUpPrompt = 512, kWarmUpTokens = 8, kWarmUpDocument = 64;
 
 }  // namespace
 
 LunaDecoder::LunaDecoder(const LunaDecoderConfig& config, Checkpoint checkpoint, Compute compute,
-                         int max_tokens)
+                         const Limits& limits)
     : config_(config),
       checkpoint_(std::move(checkpoint)),
-      max_tokens_(max_tokens),
+      max_tokens_(limits.tokens),
+      document_tokens_(limits.document),
       costs_(context_) {
   context_.config = &config_;
   context_.weights = &weights_;
   context_.compute = compute;
   context_.isa = kernels::BestFloatIsa();
   context_.pool = &pool_;
+  if (!config_.encoder) return;
+  rules_ = std::make_unique<LunaRules>(config_, document_tokens_);
+  encoder_context_.config = &*config_.encoder;
+  encoder_context_.weights = &encoder_weights_;
+  encoder_context_.compute = compute;
+  encoder_context_.isa =
+      compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
+  encoder_context_.pool = &pool_;
+  context_.encoder = &encoder_context_;
 }
 
 absl::StatusOr<std::unique_ptr<LunaDecoder>> LunaDecoder::Create(const LunaDecoderConfig& config,
                                                                  Checkpoint checkpoint,
                                                                  const std::string& origin,
-                                                                 Compute compute, int max_tokens,
-                                                                 double cache_bytes) {
+                                                                 Compute compute,
+                                                                 const Limits& limits) {
   std::unique_ptr<LunaDecoder> decoder(
-      new LunaDecoder(config, std::move(checkpoint), compute, max_tokens));
-  if (absl::Status status = decoder->Load(origin, cache_bytes); !status.ok()) return status;
+      new LunaDecoder(config, std::move(checkpoint), compute, limits));
+  if (absl::Status status = decoder->Load(origin, limits.cache_bytes); !status.ok()) return status;
   return decoder;
 }
 
@@ -44,6 +55,12 @@ absl::Status LunaDecoder::Load(const std::string& origin, double cache_bytes) {
       LoadLunaDecoderWeights(config_, checkpoint_, origin, context_.compute);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
+  if (config_.encoder) {
+    absl::StatusOr<LunaWeights> encoder =
+        LoadLunaWeights(*config_.encoder, checkpoint_, origin, context_.compute);
+    if (!encoder.ok()) return encoder.status();
+    encoder_weights_ = *std::move(encoder);
+  }
   budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
   states_ = LunaStates::Create(config_, budget_.get());
   if (states_ == nullptr) {
@@ -62,6 +79,32 @@ std::unique_ptr<DecoderStep> LunaDecoder::Begin(std::span<const DecoderFeed> fee
   return std::make_unique<LunaStep>(context_, scratch_, feeds, nullptr);
 }
 
+double LunaDecoder::parameters() const {
+  const double shared = config_.shared_words ? double{1} * config_.vocab * config_.width : 0;
+  return weights_.parameters + encoder_weights_.parameters - shared;
+}
+
+std::unique_ptr<DecoderSequence> LunaDecoder::Stage::Open(const EncoderSequence& document) {
+  return std::make_unique<LunaSequence>(
+      decoder_.states_.get(),
+      std::make_shared<LunaDocument>(decoder_.context_, document, decoder_.budget_.get()));
+}
+
+double LunaDecoder::Stage::DocumentBytes(const EncoderSequence& document) const {
+  return static_cast<double>(LunaDocument::Bytes(decoder_.context_, document));
+}
+
+// The document holds its buffers itself; panels of linears come on top.
+double LunaDecoder::Stage::WorkspaceBytes(const EncoderSequence&) const {
+  const LunaConfig& encoder = *decoder_.config_.encoder;
+  const int64_t widest = std::max(3 * encoder.width, encoder.width + encoder.intermediate);
+  return static_cast<double>(kPanelRows * widest * ElementBytes(decoder_.context_.compute));
+}
+
+double LunaDecoder::Stage::EncodeSeconds(const EncoderSequence& document) const {
+  return decoder_.costs_.DocumentSeconds(document);
+}
+
 CacheUse LunaDecoder::cache() const {
   return {static_cast<double>(budget_->used()), static_cast<double>(budget_->evictable()),
           static_cast<double>(budget_->capacity())};
@@ -78,7 +121,9 @@ absl::StatusOr<double> LunaDecoder::Time(const DecoderFeed& feed, EncoderTimes* 
 
 absl::Status LunaDecoder::WarmUp() {
   const int prompt = std::min(kWarmUpPrompt, max_tokens_ - kWarmUpTokens);
-  const bool room = LunaStates::StateBytes(config_) <= budget_->capacity();
+  double bytes = static_cast<double>(LunaStates::StateBytes(config_));
+  if (config_.encoder) bytes += stage_.DocumentBytes(SampleDocument(kWarmUpDocument));
+  const bool room = bytes <= static_cast<double>(budget_->capacity());
   if (!warms_up_ || prompt <= 0 || !room) return absl::OkStatus();
   LunaRates rates;
   // The first run pays for code generation.
@@ -86,6 +131,17 @@ absl::Status LunaDecoder::WarmUp() {
   if (status.ok()) status = Calibrate(prompt, rates);
   if (status.ok()) costs_.set_rates(rates);
   return status;
+}
+
+EncoderSequence LunaDecoder::SampleDocument(int tokens) const {
+  const LunaConfig& encoder = *config_.encoder;
+  EncoderSequence document;
+  for (int64_t i = 0; i < std::min(tokens, document_tokens_); ++i) {
+    document.ids.push_back(static_cast<int32_t>((i * 7919 + 11) % encoder.vocab));
+  }
+  document.roles.assign(document.ids.size(), kernels::kLocalToken);
+  PlaceLunaTokens(encoder.pad, document);
+  return document;
 }
 
 // Rates from a prompt long enough to fill panels, then single tokens behind it: what they take
@@ -96,10 +152,16 @@ absl::Status LunaDecoder::Calibrate(int prompt, LunaRates& rates) {
     ids.push_back(static_cast<int32_t>((i * 7919 + 11) % config_.vocab));
   }
   const std::span<const int32_t> text(ids);
-  LunaSequence sequence(states_.get());
+  std::unique_ptr<DecoderSequence> sequence = Open({});
   EncoderTimes prefill, decode;
-  DecoderFeed feed{&sequence, text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
-                   WantedLogits::kLast};
+  if (config_.encoder) {
+    sequence = stage_.Open(SampleDocument(kWarmUpDocument));
+    DecoderFeed document{.sequence = sequence.get(), .tokens = {}, .wanted = WantedLogits::kNone};
+    document.encode = sequence->unencoded();
+    if (absl::Status status = Time(document, nullptr).status(); !status.ok()) return status;
+  }
+  DecoderFeed feed{sequence.get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
+                   WantedLogits::kLast, 0};
   if (absl::Status status = Time(feed, &prefill).status(); !status.ok()) return status;
   double seconds = 0;
   feed.phase = DecoderPhase::kDecode;

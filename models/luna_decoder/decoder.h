@@ -1,4 +1,5 @@
-// Luna's language model as a Decoder: sequences of constant size, steps of one pass.
+// Luna's language and translation models as a Decoder: sequences of constant size, steps of one
+// pass, documents that decoder layers read once.
 #pragma once
 
 #include <memory>
@@ -10,27 +11,36 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/generation/decoder.h"
+#include "models/generation/encoder_stage.h"
 #include "models/layers/stopwatch.h"
+#include "models/luna/weights.h"
 #include "models/luna_decoder/context.h"
 #include "models/luna_decoder/cost.h"
+#include "models/luna_decoder/rules.h"
 #include "models/parallel.h"
 
 namespace longview::models {
 
 class LunaDecoder final : public Decoder {
  public:
-  // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
+  struct Limits {
+    int tokens = 0;    // Of an output, of a translation its start included.
+    int document = 0;  // Of a translation's source.
+    double cache_bytes = 0;
+  };
+  // Errors name the tensor, or say that cache_bytes of addresses cannot be had; `origin` begins
   // messages.
   static absl::StatusOr<std::unique_ptr<LunaDecoder>> Create(const LunaDecoderConfig& config,
                                                              Checkpoint checkpoint,
                                                              const std::string& origin,
-                                                             Compute compute, int max_tokens,
-                                                             double cache_bytes);
+                                                             Compute compute, const Limits& limits);
 
   int vocab_size() const override { return config_.vocab; }
   int max_tokens() const override { return max_tokens_; }
   int prefill_granule() const override { return kGranule; }
   const DecoderCosts& costs() const override { return costs_; }
+
+  EncoderStage* encoder() override { return config_.encoder ? &stage_ : nullptr; }
 
   // Prompts are read from their first token on: `prompt` finds nothing.
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
@@ -43,16 +53,38 @@ class LunaDecoder final : public Decoder {
 
   const LunaDecoderConfig& config() const { return config_; }
   const LunaDecoderWeights& weights() const { return weights_; }
+  // Of decoder and encoder; a shared embedding counts once.
+  double parameters() const;
+  double memory_bytes() const { return weights_.memory_bytes + encoder_weights_.memory_bytes; }
 
-  // Tokens that a prompt is granted in multiples of. A state may be cut anywhere; whole panels of
-  // linears cost least.
+  // Tokens that a prompt or a document is granted in multiples of. A state may be cut anywhere;
+  // whole panels of linears cost least.
   static constexpr int kGranule = 64;
 
  private:
   LunaDecoder(const LunaDecoderConfig& config, Checkpoint checkpoint, Compute compute,
-              int max_tokens);
+              const Limits& limits);
   absl::Status Load(const std::string& origin, double cache_bytes);
   absl::Status Calibrate(int prompt, LunaRates& rates);
+  class Stage final : public EncoderStage {
+   public:
+    explicit Stage(LunaDecoder& decoder) : decoder_(decoder) {}
+    const SequenceRules& rules() const override { return *decoder_.rules_; }
+    int max_tokens() const override { return decoder_.document_tokens_; }
+    int width() const override { return decoder_.config_.width; }
+    std::unique_ptr<DecoderSequence> Open(const EncoderSequence& document) override;
+    double DocumentBytes(const EncoderSequence& document) const override;
+    double WorkspaceBytes(const EncoderSequence& document) const override;
+    double EncodeSeconds(const EncoderSequence& document) const override;
+    // Part of every token's own cost: keys are as many as rows of P.
+    double AttendSeconds(int64_t) const override { return 0; }
+
+   private:
+    LunaDecoder& decoder_;
+  };
+
+  // Tokens of a text to calibrate with.
+  EncoderSequence SampleDocument(int tokens) const;
   // Seconds of one step.
   absl::StatusOr<double> Time(const DecoderFeed& feed, EncoderTimes* times);
 
@@ -63,9 +95,15 @@ class LunaDecoder final : public Decoder {
   TorchParallelFor pool_;
   LunaDecoderWeights weights_;
   LunaDecoderContext context_;
+  // Of translation models.
+  LunaWeights encoder_weights_;
+  LunaContext encoder_context_;
+  std::unique_ptr<LunaRules> rules_;
+  int document_tokens_ = 0;
   std::unique_ptr<kernels::CacheBudget> budget_;
   std::unique_ptr<LunaStates> states_;
   LunaCosts costs_;
+  Stage stage_{*this};
   ScratchKeeper scratch_;
 };
 

@@ -4,11 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "models/dense/compute_choice.h"
 #include "models/generation/generator_model.h"
 #include "models/generation/model_defaults.h"
+#include "models/generation/settings.h"
 #include "models/luna_decoder/decoder.h"
-#include "models/text/dictionary_codec.h"
+#include "models/luna_decoder/text.h"
 
 namespace longview::models {
 namespace {
@@ -16,33 +18,66 @@ namespace {
 // What both functions need, checked.
 struct Settings {
   LunaDecoderConfig config;
-  std::unique_ptr<TextCodec> codec;  // Null without dict.txt.
-  int max_tokens = 0;
+  LunaText text;
+  LunaDecoder::Limits limits;
 };
 
 absl::StatusOr<Settings> ReadSettings(const ModelDirectory& directory) {
   absl::StatusOr<LunaDecoderConfig> config =
       ParseLunaDecoderConfig(directory.config, directory.common, directory.config_path);
   if (!config.ok()) return config.status();
-  auto codec = DictionaryCodec::Read(directory.path, "dict.txt", config->vocab);
-  if (!codec.ok()) return codec.status();
-  const int max_tokens =
-      std::min(config->max_tokens, directory.serving.max_tokens.value_or(config->max_tokens));
-  return Settings{*std::move(config), *std::move(codec), max_tokens};
+  absl::StatusOr<LunaText> text = ReadLunaText(directory.path, *config);
+  if (!text.ok()) return text.status();
+  Settings settings = {*std::move(config), *std::move(text), {}};
+  const std::optional<int> most = directory.serving.max_tokens;
+  const int tokens = settings.config.max_tokens;
+  if (settings.config.encoder) {
+    // The last token of an output is never read; max_tokens of longview.json is the document's.
+    settings.limits.tokens = tokens + 1;
+    const int document = settings.config.encoder->max_tokens;
+    settings.limits.document = std::min(document, most.value_or(document));
+  } else {
+    settings.limits.tokens = std::min(tokens, most.value_or(tokens));
+  }
+  return settings;
 }
 
 ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
+  const LunaDecoderConfig& config = settings.config;
   ModelInfo info;
   info.family = "luna";
   info.architecture = directory.common.architecture;
-  DescribeGenerator(settings.config.vocab, settings.max_tokens, LunaDecoder::kGranule,
-                    settings.codec != nullptr, info);
+  const bool text = settings.text.codec != nullptr;
+  if (config.encoder) {
+    DescribeEncoderDecoder(config.vocab, settings.limits.document, LunaDecoder::kGranule, text,
+                           false, config.width, info);
+  } else {
+    DescribeGenerator(config.vocab, settings.limits.tokens, LunaDecoder::kGranule, text, info);
+  }
   return info;
+}
+
+// fairseq's generator: an output has a token before its end, never padding, and 200 tokens at most
+// before an end that is forced; a search stops when as many outputs as beams are finished.
+absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& config,
+                                                      const CommonConfig& common,
+                                                      GenerationOptions found) {
+  constexpr int kTokens = 200;
+  GenerationOptions fairseq;
+  fairseq.min_new_tokens = 1;
+  fairseq.max_new_tokens = std::min(kTokens + 1, config.max_tokens);
+  fairseq.early_stopping = true;
+  absl::Status status = SetOption(fairseq, "suppress_tokens", absl::StrCat("[", config.pad, "]"));
+  if (status.ok() && !common.eos_token_ids.empty()) {
+    status = SetOption(fairseq, "forced_eos_token_id", absl::StrCat(common.eos_token_ids.front()));
+  }
+  if (!status.ok()) return status;
+  return MergeOptions(std::move(found), fairseq);
 }
 
 }  // namespace
 
-absl::StatusOr<ModelInfo> DescribeLunaLm(const ModelDirectory& directory) {
+absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory) {
   const absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
   const absl::StatusOr<LunaDecoderWeights> weights =
@@ -50,36 +85,52 @@ absl::StatusOr<ModelInfo> DescribeLunaLm(const ModelDirectory& directory) {
   if (!weights.ok()) return weights.status();
   ModelInfo info = InfoOf(directory, *settings);
   info.parameters = weights->parameters;
+  if (!settings->config.encoder) return info;
+  const LunaConfig& encoder = *settings->config.encoder;
+  const absl::StatusOr<LunaWeights> read =
+      LoadLunaWeights(encoder, directory.checkpoint, directory.path, std::nullopt);
+  if (!read.ok()) return read.status();
+  const double shared =
+      settings->config.shared_words ? double{1} * encoder.vocab * encoder.width : 0;
+  info.parameters += read->parameters - shared;
   return info;
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadLunaLm(ModelDirectory directory,
-                                                  const LoadOptions& options) {
+absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
+                                                       const LoadOptions& options) {
   absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
   absl::StatusOr<ComputeChoice> choice = ChooseCompute(
       options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
   absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
+  if (defaults.ok() && settings->config.encoder) {
+    defaults = TranslationDefaults(settings->config, directory.common, *std::move(defaults));
+  }
   if (!defaults.ok()) return defaults.status();
   GeneratorParts parts;
   parts.info = InfoOf(directory, *settings);
   parts.traits.defaults = *std::move(defaults);
-  parts.traits.bos = directory.common.bos_token_id;
+  if (settings->config.encoder) {
+    parts.traits.decoder_start = {settings->config.start};
+  } else {
+    parts.traits.bos = directory.common.bos_token_id;
+  }
   parts.traits.eos = directory.common.eos_token_ids;
   parts.traits.pad = settings->config.pad;
-  auto decoder =
-      LunaDecoder::Create(settings->config, std::move(directory.checkpoint), directory.path,
-                          choice->compute, settings->max_tokens, options.cache_bytes);
+  settings->limits.cache_bytes = options.cache_bytes;
+  auto decoder = LunaDecoder::Create(settings->config, std::move(directory.checkpoint),
+                                     directory.path, choice->compute, settings->limits);
   if (!decoder.ok()) return decoder.status();
   (*decoder)->set_warms_up(directory.serving.warmup);
   parts.info.notes = std::move(choice->notes);
   parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
   parts.info.device = "cpu";
-  parts.info.parameters = (*decoder)->weights().parameters;
-  parts.info.memory_bytes = (*decoder)->weights().memory_bytes;
+  parts.info.parameters = (*decoder)->parameters();
+  parts.info.memory_bytes = (*decoder)->memory_bytes();
   parts.decoder = *std::move(decoder);
-  parts.codec = std::move(settings->codec);
+  parts.codec = std::move(settings->text.codec);
+  parts.tokenizer = settings->text.documents;
   return MakeGeneratorModel(std::move(parts));
 }
 

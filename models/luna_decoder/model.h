@@ -1,4 +1,4 @@
-// Luna's language model as a family of the registry.
+// Luna's generating models as a family of the registry: language models and translation.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 namespace longview::models {
 
 // The two functions of registry.h.
-absl::StatusOr<ModelInfo> DescribeLunaLm(const ModelDirectory& directory);
-absl::StatusOr<std::unique_ptr<Model>> LoadLunaLm(ModelDirectory directory,
-                                                  const LoadOptions& options);
+absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
+                                                       const LoadOptions& options);
 
 }  // namespace longview::models

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/outer/running_outer.h"
+#include "models/luna_decoder/document.h"
 
 namespace longview::models {
 namespace {
@@ -56,8 +57,14 @@ LunaSequence::~LunaSequence() {
   if (block_ >= 0) states_->pool().DropUser(block_);
 }
 
+int LunaSequence::unencoded() const { return document_ == nullptr ? 0 : document_->unencoded(); }
+
+std::span<const float> LunaSequence::encoder_states() const {
+  return document_ == nullptr ? std::span<const float>() : document_->states();
+}
+
 std::unique_ptr<DecoderSequence> LunaSequence::Fork() const {
-  auto fork = std::make_unique<LunaSequence>(states_);
+  auto fork = std::make_unique<LunaSequence>(states_, document_);
   if (block_ >= 0) states_->pool().AddUser(block_);
   fork->block_ = block_;
   fork->tokens_ = tokens_;

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "kernels/cache/block_pool.h"
 #include "kernels/cache/cache_budget.h"
@@ -15,6 +17,8 @@
 #include "models/luna_decoder/config.h"
 
 namespace longview::models {
+
+class LunaDocument;  // document.h
 
 class LunaStates {
  public:
@@ -46,7 +50,9 @@ class LunaStates {
 // Must not outlive its states.
 class LunaSequence final : public DecoderSequence {
  public:
-  explicit LunaSequence(LunaStates* states) : states_(states) {}
+  // `document`: of a translation model.
+  explicit LunaSequence(LunaStates* states, std::shared_ptr<LunaDocument> document = nullptr)
+      : states_(states), document_(std::move(document)) {}
   ~LunaSequence() override;
   LunaSequence(const LunaSequence&) = delete;
   LunaSequence& operator=(const LunaSequence&) = delete;
@@ -56,6 +62,11 @@ class LunaSequence final : public DecoderSequence {
   // A prompt's state is found by its document alone: nothing is kept for later requests.
   void Publish() override {}
 
+  int unencoded() const override;
+  std::span<const float> encoder_states() const override;
+
+  LunaDocument* document() const { return document_.get(); }
+
   // Makes the state this sequence's own, to be read on. False: no memory.
   bool Own() { return states_->Own(block_); }
   float* state(int layer) const { return states_->Layer(block_, layer); }
@@ -63,7 +74,8 @@ class LunaSequence final : public DecoderSequence {
 
  private:
   LunaStates* const states_;
-  int32_t block_ = -1;  // -1: nothing read.
+  const std::shared_ptr<LunaDocument> document_;  // Shared by forks.
+  int32_t block_ = -1;                            // -1: nothing read.
   int tokens_ = 0;
 };
 

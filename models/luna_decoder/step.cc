@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
+#include "kernels/span/full_planner.h"
 #include "models/checkpoint/convert.h"
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
+#include "models/layers/span_rows.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -37,7 +40,64 @@ kernels::OuterCall CallOf(const LunaDecoderContext& context, const LunaStepBuffe
   return call;
 }
 
-LunaStepBuffers Carve(const LunaDecoderContext& context, int64_t rows, Carver& carver) {
+int KeyParts(const LunaDecoderConfig& config) { return config.tied_kv ? 1 : 2; }
+
+// Every token over its document's packed rows. Feeds without tokens have no part in it.
+LunaCrossPlan PlanCross(const LunaDecoderContext& context, std::span<const DecoderFeed> feeds) {
+  LunaCrossPlan cross;
+  if (context.encoder == nullptr) return cross;
+  std::map<const LunaDocument*, int32_t> first_keys;
+  std::vector<kernels::FullSequence> sequences;
+  int32_t row = 0;
+  for (const DecoderFeed& feed : feeds) {
+    const auto tokens = static_cast<int32_t>(feed.tokens.size());
+    if (tokens == 0) continue;
+    const LunaDocument* document = static_cast<LunaSequence*>(feed.sequence)->document();
+    const auto [entry, is_new] = first_keys.try_emplace(document, static_cast<int32_t>(cross.rows));
+    if (is_new) {
+      cross.documents.push_back(document);
+      cross.rows += document->rows();
+    }
+    sequences.push_back({row, tokens, entry->second, document->rows(), {}});
+    row += tokens;
+  }
+  const kernels::Isa isa = kernels::EffectiveIsa(context.encoder->isa, SpanType(context.compute));
+  kernels::FullPattern pattern;
+  pattern.heads = context.config->heads;
+  pattern.tile_rows = kernels::TileRows(isa);
+  cross.plan = PlanFull(pattern, sequences);
+  return cross;
+}
+
+kernels::Call CrossCall(const LunaDecoderContext& context, const LunaStepBuffers& buffers,
+                        std::vector<kernels::Source>& sources) {
+  const LunaDecoderConfig& config = *context.config;
+  const int64_t width = config.width;
+  std::byte* values = config.tied_kv ? buffers.keys : Column(buffers.keys, width, context.compute);
+  sources = {RowsSource(buffers.keys, values, context.compute, KeyParts(config) * width,
+                        config.head_dim())};
+  kernels::Call call;
+  call.dtype = SpanType(context.compute);
+  call.q = buffers.queries;
+  call.out = buffers.z;
+  call.q_row_stride = call.out_row_stride = width;
+  call.q_head_stride = call.out_head_stride = config.head_dim();
+  call.Dk = call.Dv = config.head_dim();
+  call.H = config.heads;
+  call.scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim()));
+  call.sources = sources;
+  return call;
+}
+
+size_t CrossWorkspace(const LunaDecoderContext& context, const LunaCrossPlan& cross) {
+  if (cross.plan.items.empty()) return 0;
+  std::vector<kernels::Source> sources;
+  const kernels::Call call = CrossCall(context, {}, sources);
+  return Measure(cross.plan, call, context.encoder->isa).total(context.pool->threads());
+}
+
+LunaStepBuffers Carve(const LunaDecoderContext& context, int64_t rows, const LunaCrossPlan& cross,
+                      Carver& carver) {
   const LunaDecoderConfig& config = *context.config;
   const int64_t width = config.width, padded = rows + kPanelRows;
   const bool floats = context.compute == Compute::kFp32;
@@ -54,8 +114,20 @@ LunaStepBuffers Carve(const LunaDecoderContext& context, int64_t rows, Carver& c
   const kernels::OuterSequence any = {.rows = config.projected};
   kernels::OuterCall call = CallOf(context, {});
   call.sequences = {&any, 1};
-  b.workspace = carver.TakeBytes(MeasureOuter(call).total(context.pool->threads()));
+  if (context.encoder != nullptr) {
+    b.queries = take();
+    b.keys = carver.TakeBytes(
+        static_cast<size_t>(cross.rows * KeyParts(config) * width * ElementBytes(context.compute)));
+  }
+  b.workspace = carver.TakeBytes(
+      std::max(MeasureOuter(call).total(context.pool->threads()), CrossWorkspace(context, cross)));
   return b;
+}
+
+size_t Measured(const LunaDecoderContext& context, int64_t rows, const LunaCrossPlan& cross) {
+  Carver measure(nullptr);
+  Carve(context, rows, cross, measure);
+  return measure.used();
 }
 
 }  // namespace
@@ -66,9 +138,22 @@ int64_t LunaStep::Feed::wanted() const {
 }
 
 size_t LunaStep::ScratchBytes(const LunaDecoderContext& context, int64_t rows) {
-  Carver measure(nullptr);
-  Carve(context, rows, measure);
-  return measure.used();
+  return Measured(context, rows, {});
+}
+
+size_t LunaStep::DocumentScratchBytes(const LunaDecoderContext& context) {
+  if (context.encoder == nullptr) return 0;
+  const LunaDecoderConfig& config = *context.config;
+  const std::vector<kernels::FullSequence> one = {{0, 1, 0, config.projected, {}}};
+  kernels::FullPattern pattern;
+  pattern.heads = config.heads;
+  pattern.tile_rows =
+      kernels::TileRows(kernels::EffectiveIsa(context.encoder->isa, SpanType(context.compute)));
+  LunaCrossPlan cross;
+  cross.plan = PlanFull(pattern, one);
+  return static_cast<size_t>(int64_t{config.projected} * KeyParts(config) * config.width *
+                             ElementBytes(context.compute)) +
+         CrossWorkspace(context, cross) + kernels::kAlignment;
 }
 
 LunaStep::LunaStep(const LunaDecoderContext& context, ScratchKeeper& scratch,
@@ -80,13 +165,15 @@ LunaStep::LunaStep(const LunaDecoderContext& context, ScratchKeeper& scratch,
       row_bytes_(width_ * ElementBytes(context.compute)),
       zeros_(static_cast<size_t>(width_)),
       times_(times),
-      scratch_(scratch, ScratchBytes(context, TokensOf(feeds))) {
+      cross_(PlanCross(context, feeds)),
+      scratch_(scratch, Measured(context, TokensOf(feeds), cross_)) {
   for (const DecoderFeed& feed : feeds) {
     feeds_.push_back({feed, static_cast<LunaSequence*>(feed.sequence), rows_, false, {}});
     rows_ += static_cast<int64_t>(feed.tokens.size());
+    if (feed.encode > 0) feeds_.back().sequence->document()->Begin(feed.encode);
   }
   Carver carver(scratch_.data());
-  buffers_ = Carve(context_, rows_, carver);
+  buffers_ = Carve(context_, rows_, cross_, carver);
   // Rows past the end are read by last panels: their values never matter, but they must not be
   // numbers that slow arithmetic down.
   const auto tail = static_cast<size_t>(kPanelRows * row_bytes_);
@@ -96,7 +183,7 @@ LunaStep::LunaStep(const LunaDecoderContext& context, ScratchKeeper& scratch,
 
 bool LunaStep::OwnStates() {
   for (const Feed& feed : feeds_) {
-    if (feed.sequence->Own()) continue;
+    if (feed.feed.tokens.empty() || feed.sequence->Own()) continue;
     status_ = absl::ResourceExhaustedError("cache: no memory for a sequence's state");
     return false;
   }
@@ -151,9 +238,12 @@ void LunaStep::Project(const LunaDecoderLayer& layer) {
 void LunaStep::Attend(const LunaDecoderLayer& layer) {
   std::vector<kernels::OuterSequence> sequences;
   for (const Feed& feed : feeds_) {
+    if (feed.feed.tokens.empty()) continue;
+    const LunaDocument* document = feed.sequence->document();
+    const int active = document == nullptr ? config_.projected : document->rows();
+    const float* packed = document == nullptr ? layer.packed.data() : document->packed(layer_);
     sequences.push_back({feed.row0, static_cast<int64_t>(feed.feed.tokens.size()),
-                         feed.sequence->tokens(), config_.projected, layer.packed.data(),
-                         feed.sequence->state(layer_)});
+                         feed.sequence->tokens(), active, packed, feed.sequence->state(layer_)});
   }
   kernels::OuterCall call = CallOf(context_, buffers_);
   call.sequences = sequences;
@@ -169,6 +259,39 @@ void LunaStep::Attend(const LunaDecoderLayer& layer) {
       kernels_.narrow(buffers_.context + row * width_, width_, buffers_.z + row * row_bytes_);
     }
   });
+}
+
+// The residual around the causal attention, where attention across follows.
+void LunaStep::AddAttention(const LunaDecoderLayer& layer) {
+  const auto add = pre_norm() ? kernels_.residual_prenorm : kernels_.residual_norm;
+  const Norm& norm = pre_norm() ? layer.cross->norm : layer.attention_norm;
+  ForEachRow(layer.out, buffers_.z, rows_, context_.weights->sizes, *context_.pool, times_,
+             [&](int64_t row, const std::byte* y) {
+               add(buffers_.x + row * width_, y, layer.out.bias.data(), norm.view(), width_,
+                   buffers_.input + row * row_bytes_);
+             });
+}
+
+void LunaStep::AttendAcross(const LunaDecoderLayer& layer) {
+  const LunaCross& cross = *layer.cross;
+  ForEachRow(cross.query, buffers_.input, rows_, context_.weights->sizes, *context_.pool, times_,
+             [&](int64_t row, const std::byte* y) {
+               kernels_.bias_copy(y, cross.query.bias.data(), width_,
+                                  buffers_.queries + row * row_bytes_);
+             });
+  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  std::byte* keys = buffers_.keys;
+  for (const LunaDocument* document : cross_.documents) {
+    const auto bytes = static_cast<size_t>(document->rows() * KeyParts(config_) * row_bytes_);
+    std::memcpy(keys, document->keys(layer_), bytes);
+    keys += bytes;
+  }
+  std::vector<kernels::Source> sources;
+  const kernels::Call call = CrossCall(context_, buffers_, sources);
+  const kernels::Isa isa = context_.encoder->isa;
+  const kernels::WorkspaceBytes bytes = Measure(cross_.plan, call, isa);
+  RunPlan(cross_.plan, call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
+          isa);
 }
 
 // Rows whose logits are wanted move to the front, each feed's in order; nothing else of the last
@@ -192,8 +315,10 @@ int64_t LunaStep::KeepWanted() {
 void LunaStep::Finish(const LunaDecoderLayer& layer, int64_t rows) {
   const LunaDecoderWeights& weights = *context_.weights;
   BlockTail tail;
-  tail.out = &layer.out;
-  tail.after_attention = pre_norm() ? &layer.output_norm : &layer.attention_norm;
+  tail.out = layer.cross ? &layer.cross->out : &layer.out;
+  tail.after_attention = pre_norm()    ? &layer.output_norm
+                         : layer.cross ? &layer.cross->norm
+                                       : &layer.attention_norm;
   tail.expand = &layer.expand;
   tail.contract = &layer.contract;
   tail.after_layer = &layer.output_norm;
@@ -228,6 +353,10 @@ bool LunaStep::RunLayer() {
   const LunaDecoderLayer& layer = context_.weights->layers[layer_];
   Project(layer);
   Attend(layer);
+  if (layer.cross) {
+    AddAttention(layer);
+    AttendAcross(layer);
+  }
   Finish(layer, last() ? KeepWanted() : rows_);
   if (last()) {
     ComputeLogits();
@@ -238,10 +367,20 @@ bool LunaStep::RunLayer() {
   return ++layer_ < config_.layers;
 }
 
+// A layer of a document, of one after the other; then of the tokens.
+bool LunaStep::RunPart() {
+  for (; reading_ < feeds_.size(); ++reading_) {
+    const Feed& feed = feeds_[reading_];
+    if (feed.feed.encode == 0) continue;
+    if (feed.sequence->document()->Advance()) return true;
+  }
+  return rows_ > 0 && RunLayer();
+}
+
 bool LunaStep::Advance() {
   if (!status_.ok() || feeds_.empty() || layer_ >= config_.layers) return false;
   bool more = false;
-  const absl::Status status = GuardTorch("luna", [&] { more = RunLayer(); });
+  const absl::Status status = GuardTorch("luna", [&] { more = RunPart(); });
   if (!status.ok()) status_ = status;
   return status_.ok() && more;
 }

@@ -4,7 +4,9 @@
 //
 //   a = causal attention(x);   x = LN(x + a W_out);   x = LN(x + FFN(x))
 //
-// (pre-norm: attention and FFN read LN(x), and add without a norm). The residual stream, the
+// (pre-norm: attention and FFN read LN(x), and add without a norm). A translation model first reads
+// its sequences' documents (document.h), and attends to their keys between the two:
+// x = LN(x + softmax(x W_q K^T) V W_out). The residual stream, the
 // running sums and softmax are fp32 in both compute types; with bf16 the inputs of linears are
 // rounded.
 #pragma once
@@ -15,11 +17,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "kernels/span/plan.h"
 #include "models/dense/scratch.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/generation/decoder.h"
 #include "models/layers/stopwatch.h"
 #include "models/luna_decoder/context.h"
+#include "models/luna_decoder/document.h"
 
 namespace longview::models {
 
@@ -31,7 +35,16 @@ struct LunaStepBuffers {
   float* projections = nullptr;    // [rows, parts d]
   float* context = nullptr;        // [rows + panel, d] of attention; fp32: z.
   std::byte* z = nullptr;          // T [rows + panel, d]
-  std::byte* workspace = nullptr;  // Of RunningOuter.
+  std::byte* queries = nullptr;    // T [rows, d] across; null without an encoder.
+  std::byte* keys = nullptr;       // T [document rows, 2d] of one layer; tied [document rows, d].
+  std::byte* workspace = nullptr;  // Of RunningOuter and of the executor, in turn.
+};
+
+// Attention of a step's tokens to their documents.
+struct LunaCrossPlan {
+  kernels::Plan plan;
+  std::vector<const LunaDocument*> documents;  // Distinct, in the order of their keys.
+  int64_t rows = 0;                            // Of P, of all of them.
 };
 
 // Used by the executor's thread.
@@ -48,8 +61,11 @@ class LunaStep final : public DecoderStep {
   absl::Status status() const override { return status_; }
   std::span<const float> Logits(int feed) const override;
 
-  // Exact bytes of scratch of a step of so many tokens, panel results aside.
+  // Exact bytes of scratch of a step of so many tokens, of one sequence without documents; panel
+  // results aside.
   static size_t ScratchBytes(const LunaDecoderContext& context, int64_t rows);
+  // A bound on what each sequence adds to that.
+  static size_t DocumentScratchBytes(const LunaDecoderContext& context);
 
  private:
   struct Feed {
@@ -61,12 +77,15 @@ class LunaStep final : public DecoderStep {
     int64_t wanted() const;
   };
 
+  bool RunPart();
   bool RunLayer();
   bool OwnStates();
   void Embed();
   void EmbedRow(int32_t id, int64_t position, float* x, std::byte* input) const;
   void Project(const LunaDecoderLayer& layer);
   void Attend(const LunaDecoderLayer& layer);
+  void AddAttention(const LunaDecoderLayer& layer);
+  void AttendAcross(const LunaDecoderLayer& layer);
   int64_t KeepWanted();
   void Finish(const LunaDecoderLayer& layer, int64_t rows);
   void ComputeLogits();
@@ -83,8 +102,10 @@ class LunaStep final : public DecoderStep {
   EncoderTimes* const times_;
   std::vector<Feed> feeds_;
   int64_t rows_ = 0;
+  LunaCrossPlan cross_;
   ScratchLoan scratch_;
   LunaStepBuffers buffers_;
+  size_t reading_ = 0;  // The feed whose document is read; past the last: tokens are.
   int layer_ = 0;
   absl::Status status_;
 };

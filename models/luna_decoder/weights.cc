@@ -1,7 +1,6 @@
 #include "models/luna_decoder/weights.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -25,6 +24,7 @@ class Loader {
                                "decoder.embed_positions.weights", "decoder.proj_layer_norm.*"}) {
       load_.source().Ignore(buffer);
     }
+    if (config_.encoder) load_.source().Ignore("encoder.*");
     weights_.sizes = {true, true, true};
     Embeddings();
     for (int i = 0; i < config_.layers && load_.ok(); ++i) {
@@ -47,8 +47,9 @@ class Loader {
   void Embeddings() {
     const int64_t width = config_.width, rows = config_.position_rows();
     const std::vector<int64_t> table = {config_.vocab, width};
-    const std::array<std::string, 2> names = {"decoder.embed_tokens.weight",
-                                              "decoder.output_projection.weight"};
+    std::vector<std::string> names = {"decoder.embed_tokens.weight",
+                                      "decoder.output_projection.weight"};
+    if (config_.shared_words) names.push_back("encoder.embed_tokens.weight");
     weights_.words = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
     if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
     const TensorView* out = config_.tied_words ? weights_.words : load_.Get(names[1], table);
@@ -96,8 +97,13 @@ class Loader {
     }
     auto project = load_.Stack(self, parts, d);
     auto query = load_.Dense(self + "pq_proj", d, d);
-    const std::vector<float> rows =
-        load_.Copy(load_.Get(layer + "projected_embeddings", {config_.projected, d}));
+    std::vector<float> rows;
+    std::optional<LunaCross> cross;
+    if (config_.encoder) {
+      cross = Cross(layer, std::move(query));
+    } else {
+      rows = load_.Copy(load_.Get(layer + "projected_embeddings", {config_.projected, d}));
+    }
     auto out = load_.Dense(self + "out_proj", d, d);
     Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
     auto expand = load_.Dense(layer + "fc1", config_.intermediate, d);
@@ -109,7 +115,34 @@ class Loader {
     }
     weights_.layers.push_back({*std::move(project), *std::move(out), std::move(attention_norm),
                                *std::move(expand), *std::move(contract), std::move(output_norm),
-                               PackedRows(*query, rows)});
+                               cross ? std::vector<float>() : PackedRows(*query, rows),
+                               std::move(cross)});
+  }
+
+  // `rows` is the layer's self_attn.pq_proj.
+  std::optional<LunaCross> Cross(const std::string& layer, std::optional<DenseLayer> rows) {
+    const int64_t d = config_.width;
+    const std::string across = layer + "encoder_attn.";
+    const std::string pack = config_.legacy_roles ? "c_proj" : "pc_proj";
+    const std::string unpack = config_.legacy_roles ? "pc_proj" : "c_proj";
+    using Parts = std::vector<WeightLoader::Part>;
+    const bool tied = config_.tied_kv;
+    auto pack_query = load_.Dense(across + "pq_proj", d, d);
+    auto packs =
+        load_.Stack(across, tied ? Parts{{pack, d}} : Parts{{"pk_proj", d}, {"pv_proj", d}}, d);
+    auto unpacks =
+        load_.Stack(across, tied ? Parts{{unpack, d}} : Parts{{"k_proj", d}, {"v_proj", d}}, d);
+    auto query = load_.Dense(across + "q_proj", d, d);
+    auto out = load_.Dense(across + "out_proj", d, d);
+    Norm norm = LayerNorm(layer + "encoder_attn_layer_norm");
+    Norm projected_norm = LayerNorm(layer + "encoder_atten_proj_layer_norm");
+    if (!load_.ok() || !load_.reads()) return std::nullopt;
+    for (const auto* dense : {&rows, &pack_query, &packs, &unpacks, &query, &out}) {
+      NarrowSizes(**dense, weights_.sizes);
+    }
+    return LunaCross{*std::move(rows),    *std::move(pack_query),   *std::move(packs),
+                     *std::move(unpacks), *std::move(query),        *std::move(out),
+                     std::move(norm),     std::move(projected_norm)};
   }
 
   const LunaDecoderConfig& config_;

@@ -14,14 +14,28 @@
 
 namespace longview::models {
 
+// Attention across, and what a layer makes of a document for it (luna/encoder.h's pack and unpack,
+// with the encoder's last states as tokens).
+struct LunaCross {
+  DenseLayer rows;            // self_attn.pq_proj: of the rows P.
+  DenseLayer pack_query;      // encoder_attn.pq_proj: of the rows P.
+  DenseLayer pack;            // pc_proj, or pk_proj and pv_proj side by side: of the document.
+  DenseLayer unpack;          // c_proj, or k_proj and v_proj: of the packed rows.
+  DenseLayer query;           // q_proj: of tokens.
+  DenseLayer out;             // out_proj
+  Norm norm, projected_norm;  // encoder_attn_layer_norm, encoder_atten_proj_layer_norm
+};
+
 struct LunaDecoderLayer {
   // Of tokens, side by side: q_proj, pc_proj, then c_proj, or k_proj and v_proj: [parts d, d].
   DenseLayer project;
   DenseLayer out;       // out_proj
   Norm attention_norm;  // self_attn_layer_norm
   DenseLayer expand, contract;
-  Norm output_norm;           // final_layer_norm
-  std::vector<float> packed;  // pq_proj of the layer's rows P, as kernels::AppendOuter reads them.
+  Norm output_norm;  // final_layer_norm
+  // Language models: pq_proj of the layer's rows P, as kernels::AppendOuter reads them.
+  std::vector<float> packed;
+  std::optional<LunaCross> cross;  // Translation.
 };
 
 struct LunaDecoderWeights {

@@ -25,6 +25,12 @@ json Template(const DictionaryTemplate& model, const json& vocab) {
     return json{{"id", token}, {"ids", {vocab[token]}}, {"tokens", {token}}};
   };
   const json a = TemplatePart("Sequence", "A", 0), b = TemplatePart("Sequence", "B", 0);
+  if (model.first.empty()) {
+    return {{"type", "TemplateProcessing"},
+            {"single", {a, end}},
+            {"pair", {a, end, b, end}},
+            {"special_tokens", {{eos, special(eos)}}}};
+  }
   return {{"type", "TemplateProcessing"},
           {"single", {first, a, end}},
           {"pair", {first, a, end, end, b, end}},
@@ -34,9 +40,10 @@ json Template(const DictionaryTemplate& model, const json& vocab) {
 }  // namespace
 
 absl::StatusOr<TokenizerSource> ReadDictionaryTokenizer(const std::string& directory,
-                                                        const DictionaryTemplate& model) {
+                                                        const DictionaryTemplate& model,
+                                                        const std::string& file) {
   TokenizerSource source;
-  source.origin = (std::filesystem::path(directory) / "dict.txt").string();
+  source.origin = (std::filesystem::path(directory) / file).string();
   const absl::StatusOr<std::string> text = ReadFile(source.origin, kLargestDictionary);
   if (!text.ok()) return text.status();
   const absl::StatusOr<Dictionary> dictionary = Dictionary::Parse(*text, source.origin);
@@ -45,12 +52,13 @@ absl::StatusOr<TokenizerSource> ReadDictionaryTokenizer(const std::string& direc
   for (int32_t id = 0; id < dictionary->size(); ++id) {
     vocab[std::string(dictionary->Symbol(id))] = id;
   }
-  if (dictionary->size() > model.added_id || vocab.contains(model.added)) {
+  const bool adds = !model.added.empty();
+  if (adds && (dictionary->size() > model.added_id || vocab.contains(model.added))) {
     return absl::InvalidArgumentError(
         absl::StrCat(source.origin, ": ", dictionary->size() - 4, " symbols and 4 specials, but ",
                      model.added, " has the id ", model.added_id, " behind them and no line"));
   }
-  vocab[model.added] = model.added_id;
+  if (adds) vocab[model.added] = model.added_id;
   source.roles = {{"unk_token", "<unk>"}, {"pad_token", "<pad>"}, {"eos_token", "</s>"}};
   if (model.mask) source.roles["mask_token"] = model.added;
   const json document = {

@@ -14,15 +14,16 @@ namespace longview::models {
 
 // What a model adds to its dictionary and to a text.
 struct DictionaryTemplate {
-  std::string first;     // Begins a text: "<s>", or `added`.
-  std::string added;     // Not in the file, at id `added_id`: "<CLS>", "<mask>".
+  std::string first;     // Begins a text: "<s>", or `added`; empty: nothing does.
+  std::string added;     // Not in the file, at id `added_id`: "<CLS>", "<mask>"; empty: nothing.
   int32_t added_id = 0;  // Behind the dictionary's symbols.
   bool mask = false;     // `added` stands for a masked word.
 };
 
-// dict.txt of `directory` as a tokenizer.json: `first A </s>`, pairs `first A </s> </s> B </s>`;
+// `file` of `directory` as a tokenizer.json: `first A </s>`, pairs `first A </s> </s> B </s>`;
 // other symbols are <unk>. NOT_FOUND without the file; INVALID_ARGUMENT names file and line.
 absl::StatusOr<TokenizerSource> ReadDictionaryTokenizer(const std::string& directory,
-                                                        const DictionaryTemplate& model);
+                                                        const DictionaryTemplate& model,
+                                                        const std::string& file = "dict.txt");
 
 }  // namespace longview::models

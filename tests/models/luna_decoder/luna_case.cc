@@ -10,9 +10,10 @@ std::unique_ptr<LunaDecoder> MakeDecoder(const std::string& directory, const std
   ModelDirectory files = OrDie(OpenModelDirectory(directory));
   const LunaDecoderConfig config =
       OrDie(ParseLunaDecoderConfig(files.config, files.common, files.config_path));
+  const LunaDecoder::Limits limits = {config.max_tokens + (config.encoder ? 1 : 0),
+                                      config.encoder ? config.encoder->max_tokens : 0, cache_bytes};
   return OrDie(LunaDecoder::Create(config, std::move(files.checkpoint), directory,
-                                   dtype == "fp32" ? Compute::kFp32 : Compute::kBf16,
-                                   config.max_tokens, cache_bytes));
+                                   dtype == "fp32" ? Compute::kFp32 : Compute::kBf16, limits));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "models/text/byte_vocabulary.h"
 #include "models/text/dictionary.h"
+#include "models/text/dictionary_codec.h"
 #include "models/text/token_vocabulary.h"
 #include "tests/models/text/golden_file.h"
 
@@ -82,6 +83,13 @@ TEST(Dictionary, Golden) {
       EXPECT_EQ(json(dictionary->EncodeLine(line["symbols"].get<std::string>())), line["ids"]);
     }
   }
+}
+
+TEST(DictionaryCodecTest, WordsEndWithABlankAndPiecesDoNot) {
+  const DictionaryCodec codec(*Dictionary::Parse("ab@@ 5\nc 3\nmadeupword0000 0", "dict.txt"));
+  EXPECT_EQ(*codec.Encode("ab@@ c  c\tx"), (std::vector<int32_t>{4, 5, 5, 3}));
+  EXPECT_EQ(codec.Bytes(4) + codec.Bytes(5) + codec.Bytes(5), "abc c ");
+  for (const int32_t nothing : {-1, 0, 1, 2, 3, 6, 7}) EXPECT_EQ(codec.Bytes(nothing), "");
 }
 
 TEST(Dictionary, BrokenFilesNameTheLine) {

@@ -71,9 +71,9 @@ class TestSummaries:
                             global_positions=text["global"],
                             **({} if text["text"] else {"token_ids": text["input_ids"]}))
         assert "".join(m.get("text", "") for m in messages) == text["output_text"]
-        ids = [i for m in messages for i in m.get("tokenIds", [])]
+        ids = [i for m in messages for i in m.get("token_ids", [])]
         assert ids == text["output_ids"][1:]
-        assert messages[-1]["usage"]["inputTokens"] == len(text["input_ids"])
+        assert messages[-1]["usage"]["input_tokens"] == len(text["input_ids"])
 
     def test_completions_read_the_prompt_as_the_document(self, led, client):
         text = TEXTS[0]

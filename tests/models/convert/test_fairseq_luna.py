@@ -2,6 +2,7 @@
 anything else is refused by name."""
 
 import json
+import math
 import os
 import pathlib
 import sys
@@ -15,7 +16,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import fairseq_luna as converter  # noqa: E402
 import torch_pickles as pickles  # noqa: E402
 from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-from test_transformer_ls_text import strides  # noqa: E402
 
 FAMILY = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden")) / "luna"
 # Language models have no published code: nothing to convert.
@@ -43,7 +43,8 @@ def checkpoint(path, tensors, options, container="zip"):
         kind, size = SIZES[dtype]
         stored = pickles.storage(kind, str(key), len(data) // size,
                                  b"N" if container == "legacy" else b"")
-        state[name] = pickles.tensor(stored, 0, shape, strides(shape))
+        steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+        state[name] = pickles.tensor(stored, 0, shape, steps)
         storages[str(key)] = data
         counts[str(key)] = (len(data) // size, data)
     body = pickles.dictionary({

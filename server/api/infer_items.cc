@@ -217,23 +217,11 @@ bool IsImageTask(Task task) {
          task == Task::kObjectDetection;
 }
 
-bool IsTextEncoderTask(Task task) {
-  return task == Task::kTextClassification || task == Task::kTextPairClassification ||
-         task == Task::kMultipleChoice || task == Task::kTokenClassification ||
-         task == Task::kQuestionAnswering || task == Task::kFillMask || task == Task::kEmbedding;
-}
-
 }  // namespace
 
 absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
                                        const models::ModelInfo& info, int max_items) {
   if (IsImageTask(info.task)) return MeasureImages(inputs, info.task, max_items);
-  if (!IsTextEncoderTask(info.task) && !Generates(info.task)) {
-    return MakeError(absl::StatusCode::kUnimplemented,
-                     absl::StrCat("the task ", std::string(models::TaskName(info.task)),
-                                  " has no inference by tensors"),
-                     {.reason = "TASK_NOT_SUPPORTED"});
-  }
   const bool text = Find(inputs, "text") != nullptr;
   const bool ids = Find(inputs, "input_ids") != nullptr;
   if (text && ids) return BadInput("text", "given together with input_ids; send one");

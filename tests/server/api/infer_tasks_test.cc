@@ -187,11 +187,12 @@ TEST(InferTasks, TokenIdsOnlyWithoutATokenizer) {
   EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(InferTasks, TasksWithoutTensorsAreUnimplemented) {
+TEST(InferTasks, DetectorsReadPictures) {
   Backend backend;
   backend.store.Add("m", ForTask(Task::kObjectDetection));
   const auto response = Infer(backend, R"(model_name: "m")" + Text("abc"));
-  EXPECT_EQ(response.status().code(), absl::StatusCode::kUnimplemented) << response.status();
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kInvalidArgument) << response.status();
+  EXPECT_NE(std::string(response.status().message()).find("image"), std::string::npos);
 }
 
 }  // namespace

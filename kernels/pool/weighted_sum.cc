@@ -16,6 +16,7 @@ using Halves = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
                                        DType dtype) {
   Floats sums[kSumColumns][kVectors] = {};
   for (int64_t t = 0; t < request.tokens; ++t) {
+    if (request.visible != nullptr && request.visible[t] == 0) continue;
     float weights[kSumColumns] = {};
     Floats values[kVectors] = {};
     std::memcpy(weights, request.weights + t * request.weight_stride, columns * sizeof(float));

@@ -94,7 +94,7 @@ Plan PlanSlices(const SlicePattern& pattern, std::span<const SliceSequence> batc
     }
     if (pattern.zero_boundary) {
       layout.boundary_grid = builder.NewGrid(kBoundary);
-      builder.AddRows(kBoundary, 0, 0, 2 * pattern.extension);
+      builder.AddRows(kBoundary, 0, 1, 2 * pattern.extension);
     }
     for (int32_t at = 0; at < sequence.tokens; at += pattern.tile_rows) {
       AddTile(pattern, layout, at, &builder);

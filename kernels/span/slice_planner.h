@@ -5,8 +5,9 @@
 // Keys are stored without positions; table 0 of the call, Dotted, holds the projected position
 // rows T_k [H, L + 2 * extension (autoregressive: L + extension), Dk].
 //
-// Sources: 0 the tokens. With `zero_boundary` source 1 is one row that stands for every place
-// left of the first slice and right of the last (key and value of a zero token).
+// Sources: 0 the tokens. With `zero_boundary` source 1 holds keys and values of zero tokens at the
+// e places left of the first slice, then at the e places right of the last: 2 e rows, or one row
+// with row strides of 0 where all are alike.
 #pragma once
 
 #include <cstdint>

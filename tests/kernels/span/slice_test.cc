@@ -16,7 +16,9 @@ using testing::RowsSource;
 using testing::Tensor;
 
 // score of a key place: q . (k + T_k[r]) with r its place in the slice's extended key list.
-void CheckSlices(SlicePattern pattern, std::vector<int> lengths, std::vector<int> masked = {}) {
+// The zero tokens outside have keys and values of their own per place, or share one.
+void CheckSlices(SlicePattern pattern, std::vector<int> lengths, std::vector<int> masked = {},
+                 bool one_zero_row = false) {
   std::mt19937 random(31);
   const int L = pattern.slice;
   const int e = pattern.extension;
@@ -33,13 +35,18 @@ void CheckSlices(SlicePattern pattern, std::vector<int> lengths, std::vector<int
   const Tensor q = Tensor::Random(rows, heads, 16, &random);
   const Tensor k = Tensor::Random(rows, heads, 16, &random);
   const Tensor v = Tensor::Random(rows, heads, 16, &random);
-  const Tensor zero_k = Tensor::Random(1, heads, 16, &random);
-  const Tensor zero_v = Tensor::Random(1, heads, 16, &random);
+  const int zero_rows = one_zero_row ? 1 : std::max(2 * e, 1);
+  const Tensor zero_k = Tensor::Random(zero_rows, heads, 16, &random);
+  const Tensor zero_v = Tensor::Random(zero_rows, heads, 16, &random);
   const Tensor positions =
       Tensor::Random(L + (pattern.autoregressive ? e : 2 * e), heads, 16, &random);
   const float scale = 0.25f;
   Problem problem{&q, 16, scale, 1, {RowsSource(k, v)}, {}};
-  if (pattern.zero_boundary) problem.sources.push_back(RowsSource(zero_k, zero_v));
+  if (pattern.zero_boundary) {
+    problem.sources.push_back(RowsSource(zero_k, zero_v));
+    Source& zeros = problem.sources.back();
+    if (one_zero_row) zeros.k_row_stride = zeros.v_row_stride = 0;
+  }
   if (pattern.positions) problem.tables.push_back(DottedTable(positions));
   const auto definition = [&](int row, int h) {
     size_t s = 0;
@@ -57,7 +64,8 @@ void CheckSlices(SlicePattern pattern, std::vector<int> lengths, std::vector<int
       if (!outside && (p >= n || (!batch[s].visible.empty() && !visible[p]))) continue;
       const Tensor& key = outside ? zero_k : k;
       const Tensor& value = outside ? zero_v : v;
-      const int key_row = outside ? 0 : batch[s].row0 + p;
+      const int zero_row = one_zero_row ? 0 : p < 0 ? p + e : e + p - places;
+      const int key_row = outside ? zero_row : batch[s].row0 + p;
       double score = Dot(q, row, h, key, key_row, h);
       if (pattern.positions) score += Dot(q, row, h, positions, r, h);
       naive.Add(scale * score, value, key_row, h);
@@ -84,6 +92,7 @@ TEST(SliceTest, BothDirectionsEveryExtension) {
         pattern.autoregressive = autoregressive;
         pattern.zero_boundary = zero;
         CheckSlices(pattern, {131, 1, L, L + 1, 3 * L});
+        if (zero) CheckSlices(pattern, {131, 1, L}, {}, true);
       }
     }
   }

@@ -54,6 +54,7 @@ struct EncoderFacts {
   bool pad_masks = false;
   bool global_attention = false;
   bool has_pooler = false;
+  RowsRead pooler_reads = RowsRead::kFirst;
   // What sequence classification, pairs and multiple choice read. kNone: a vector that is no
   // token's; the encoder then runs without any wanted row.
   RowsRead head_reads = RowsRead::kFirst;

@@ -250,6 +250,7 @@ RowsRead Preparer::RowsOfHead() const {
   if (item_->Wants("embedding")) {
     RowsRead pooled = RowsRead::kFirst;
     if (item_->pooling == Pooling::kMean) pooled = RowsRead::kAll;
+    if (item_->pooling == Pooling::kPooler) pooled = facts_.pooler_reads;
     if (item_->pooling == Pooling::kCls) pooled = *facts_.cls_reads;
     reads = std::max(reads, pooled);
   }
@@ -272,7 +273,7 @@ void Preparer::ChooseWanted(EncoderSequence& sequence) const {
   }
 }
 
-// Roles of the draft's tokens, without a masked tail that nobody reads.
+// Roles of the draft's tokens, without padding that nobody reads.
 absl::Status Preparer::MarkMasked(const SequenceDraft& draft, EncoderSequence& sequence) const {
   const TokenInput& tokens = draft.tokens;
   const std::vector<uint8_t>& mask = tokens.attention_mask;
@@ -292,6 +293,7 @@ absl::Status Preparer::MarkMasked(const SequenceDraft& draft, EncoderSequence& s
     return BadRequest("attention_mask", "position 0 is masked; padding must stand on the right");
   }
   if (!KeepsMaskedTail()) sequence.roles.resize(length);
+  sequence.padding = static_cast<int>(sequence.roles.size() - length);
   return absl::OkStatus();
 }
 

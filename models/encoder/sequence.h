@@ -17,6 +17,10 @@ struct EncoderSequence {
   // others.
   std::vector<int32_t> wanted;
 
+  // Masked tokens at the end that are no part of the document: they are there because an output has
+  // a row for them.
+  int padding = 0;
+
   int tokens() const { return static_cast<int>(ids.size()); }
 };
 

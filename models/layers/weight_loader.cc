@@ -76,7 +76,8 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
   std::span<float> free = weight;
   for (const Part& part : parts) {
     const TensorView* stored = Get(prefix + part.name + ".weight", {part.out, in});
-    const std::vector<float> part_bias = Vector(prefix + part.name + ".bias", part.out);
+    std::vector<float> part_bias(static_cast<size_t>(part.out));
+    if (part.bias) part_bias = Vector(prefix + part.name + ".bias", part.out);
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
     if (stored == nullptr || !compute_) continue;
     const auto size = static_cast<size_t>(part.out * in);

@@ -71,14 +71,17 @@ class WeightLoader {
   // name.weight and name.bias.
   Norm LayerNorm(const std::string& name, int64_t width, float eps);
 
-  // Linears, name.weight [out, in] and name.bias [out]. Unset after an error.
-  std::optional<DenseLayer> Dense(const std::string& name, int64_t out, int64_t in) {
-    return Stack("", {{name, out}}, in);
+  // Linears, name.weight [out, in] and name.bias [out]; without `bias`, zeros. Unset after an
+  // error.
+  std::optional<DenseLayer> Dense(const std::string& name, int64_t out, int64_t in,
+                                  bool bias = true) {
+    return Stack("", {{name, out, bias}}, in);
   }
   // Several of equal input, their outputs side by side.
   struct Part {
     std::string name;
     int64_t out = 0;
+    bool bias = true;
   };
   std::optional<DenseLayer> Stack(const std::string& prefix, const std::vector<Part>& parts,
                                   int64_t in);

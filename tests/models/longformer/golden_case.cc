@@ -143,6 +143,11 @@ TokenInput GoldenCase::Tokens(int item, const std::string& ids) const {
       tokens.attention_mask.push_back(static_cast<uint8_t>(bit));
     }
   }
+  if (HasInput("token_type_ids" + suffix)) {
+    for (const int64_t type : Integers("token_type_ids" + suffix)) {
+      tokens.token_type_ids.push_back(static_cast<int32_t>(type));
+    }
+  }
   if (HasInput("global_attention_mask" + suffix)) {
     tokens.global_mask.emplace();
     for (const int64_t bit : Integers("global_attention_mask" + suffix)) {

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/cst/config.h"
+#include "models/cst/lm_model.h"
+#include "models/cst/model.h"
 #include "models/detection/model.h"
 #include "models/led/model.h"
 #include "models/longformer/model.h"
@@ -27,6 +30,8 @@ std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kVilLs = {"ViLLSForImageClassification"};
   static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
   static const Family kFamilies[] = {
+      {"cst", CstEncoderArchitectures(), DescribeCst, LoadCst},
+      {"cst", CstLmArchitectures(), DescribeCstLm, LoadCstLm},
       {"detection", kDetectors, DescribeDetector, LoadDetector},
       {"led", kLed, DescribeLed, LoadLed},
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},

@@ -14,6 +14,7 @@ ENCODERS = {
     "longformer": (),
     "transformer_ls_text": (),
     "luna": ("causal_", "mt_"),
+    "cst": ("ar_",),
 }
 
 

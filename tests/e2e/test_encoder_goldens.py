@@ -26,7 +26,7 @@ ITEM_OUTPUTS = {
 }
 # Fixture tensors -> input of the protocol, for one document and for pairs encoded apart.
 DOCUMENT = {"input_ids": "input_ids", "attention_mask": "attention_mask",
-            "global_attention_mask": "global_attention_mask"}
+            "global_attention_mask": "global_attention_mask", "token_type_ids": "token_type_ids"}
 PAIRS = [{"input_ids_0": "input_ids", "input_ids_1": "input_ids_pair"},
          {"input_ids_1": "input_ids", "input_ids_2": "input_ids_pair"}]
 TEXTS = [{"text_bytes": "text"}, {"text_bytes_0": "text", "text_bytes_1": "text_pair"}]

@@ -170,6 +170,16 @@ constexpr Setting kSettings[] = {
     {"luna", "seqcls_attention", Task::kTextClassification, "logits", "bf16"},
     {"transformer_ls_text", "retrieval_pair_w8_r32", Task::kTextPairClassification, "logits",
      "fp32"},
+    {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "fp32"},
+    {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "bf16"},
+    {"cst", "lra_alpha3_zero_separate", Task::kTextClassification, "logits", "fp32"},
+    {"cst", "lra_global_first", Task::kTextClassification, "logits", "bf16"},
+    {"cst", "lra_mlp", Task::kTextClassification, "logits", "bf16"},
+    {"cst", "lra_pool_linear", Task::kTextClassification, "logits", "fp32"},
+    {"cst", "lra_pool_max", Task::kTextClassification, "logits", "bf16"},
+    {"cst", "lra_retrieval_nli", Task::kTextPairClassification, "logits", "fp32"},
+    {"cst", "glue_pooler", Task::kTextClassification, "logits", "bf16"},
+    {"cst", "mlm_factorised", Task::kFillMask, "logits", "fp32"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, CompanyTest, testing::ValuesIn(kSettings), [](const auto& info) {

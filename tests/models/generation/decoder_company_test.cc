@@ -1,40 +1,57 @@
-// Equal bits: however a prompt is cut, whoever shares the steps, whether a state was made afresh,
-// forked or found.
+// Every family of decoders over kernels/cache: equal bits however a prompt is cut, whoever shares
+// the steps, whether a state was made afresh, forked or found.
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <random>
 #include <string>
 
+#include "tests/models/cst/cst_case.h"
+#include "tests/models/generation/decoder_reader.h"
 #include "tests/models/longformer/golden_case.h"
 #include "tests/models/transformer_ls/ls_case.h"
 
 namespace longview::models {
 namespace {
 
-// (case, dtype)
-class LsCompany : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+struct Setting {
+  const char* family;
+  const char* golden;
+  const char* dtype;
+};
+
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.family << " " << setting.golden << " " << setting.dtype;
+}
+
+std::unique_ptr<DecoderReader> Load(const Setting& setting) {
+  const std::string directory = GoldenCase(setting.golden, setting.family).directory();
+  if (std::string(setting.family) == "cst") {
+    return std::make_unique<CstCase>(directory, setting.dtype);
+  }
+  return std::make_unique<LsCase>(directory, setting.dtype);
+}
+
+class DecoderCompany : public testing::TestWithParam<Setting> {
  protected:
-  LsCompany()
-      : golden_(std::get<0>(GetParam()), "transformer_ls_lm"),
-        model_(golden_.directory(), std::get<1>(GetParam())) {}
+  DecoderCompany() : reader_(Load(GetParam())), model_(*reader_) {}
 
   std::vector<int32_t> Text(int tokens, uint32_t seed) const {
     std::mt19937 random(seed);
     std::vector<int32_t> ids;
     for (int i = 0; i < tokens; ++i) {
-      ids.push_back(static_cast<int32_t>(random() % model_.config().vocab));
+      ids.push_back(static_cast<int32_t>(random() % vocab()));
     }
     return ids;
   }
 
-  int vocab() const { return model_.config().vocab; }
+  uint32_t vocab() const { return static_cast<uint32_t>(model_.decoder().vocab_size()); }
 
-  GoldenCase golden_;
-  LsCase model_;
+  const std::unique_ptr<DecoderReader> reader_;
+  DecoderReader& model_;
 };
 
-TEST_P(LsCompany, PrefillCutAnywhereGivesTheSameBits) {
+TEST_P(DecoderCompany, PrefillCutAnywhereGivesTheSameBits) {
   const std::vector<int32_t> text = Text(333, 1);
   const auto whole = model_.New();
   const std::vector<float> want = model_.Read(*whole, text);
@@ -48,7 +65,7 @@ TEST_P(LsCompany, PrefillCutAnywhereGivesTheSameBits) {
   }
 }
 
-TEST_P(LsCompany, AForkReadsLikeAFreshSequence) {
+TEST_P(DecoderCompany, AForkReadsLikeAFreshSequence) {
   for (const int shared : {5, 64, 100, 200}) {
     const std::vector<int32_t> text = Text(shared, 3), tail = Text(77, 4), other = Text(60, 5);
     const auto document = model_.New();
@@ -66,7 +83,7 @@ TEST_P(LsCompany, AForkReadsLikeAFreshSequence) {
   }
 }
 
-TEST_P(LsCompany, AFoundPrefixReadsLikeAFreshOne) {
+TEST_P(DecoderCompany, AFoundPrefixReadsLikeAFreshOne) {
   const std::vector<int32_t> prompt = Text(300, 6), tail = Text(20, 7);
   std::vector<float> want, next;
   {
@@ -114,7 +131,7 @@ struct Member {
   }
 };
 
-TEST_P(LsCompany, AloneAndAmongOthersThatComeAndGo) {
+TEST_P(DecoderCompany, AloneAndAmongOthersThatComeAndGo) {
   constexpr size_t kTokens = 24;
   const int granule = model_.decoder().prefill_granule();
   std::mt19937 random(8);
@@ -153,12 +170,29 @@ TEST_P(LsCompany, AloneAndAmongOthersThatComeAndGo) {
   EXPECT_EQ(watched.logits, alone.logits);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, LsCompany,
-    testing::Combine(testing::Values("paper_dh32_r2_l16_w64", "paper_dh16_r1_l4_w8",
-                                     "blocks_B48_M16_w16_r2", "blocks_B32_M32_w32_l16"),
-                     testing::Values("fp32", "bf16")),
-    [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
+constexpr Setting kSettings[] = {
+    {"transformer_ls_lm", "paper_dh32_r2_l16_w64", "fp32"},
+    {"transformer_ls_lm", "paper_dh32_r2_l16_w64", "bf16"},
+    {"transformer_ls_lm", "paper_dh16_r1_l4_w8", "fp32"},
+    {"transformer_ls_lm", "paper_dh16_r1_l4_w8", "bf16"},
+    {"transformer_ls_lm", "blocks_B48_M16_w16_r2", "fp32"},
+    {"transformer_ls_lm", "blocks_B48_M16_w16_r2", "bf16"},
+    {"transformer_ls_lm", "blocks_B32_M32_w32_l16", "fp32"},
+    {"transformer_ls_lm", "blocks_B32_M32_w32_l16", "bf16"},
+    {"cst", "ar_L4_alpha3", "fp32"},
+    {"cst", "ar_L4_alpha3", "bf16"},
+    {"cst", "ar_L8_alpha1_post", "fp32"},
+    {"cst", "ar_adaptive", "bf16"},
+    {"cst", "ar_alpha2_zero_tiled", "fp32"},
+    {"cst", "ar_parallel", "bf16"},
+    {"cst", "ar_pool_max", "fp32"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Settings, DecoderCompany, testing::ValuesIn(kSettings),
+                         [](const auto& info) {
+                           return std::string(info.param.family) + "_" + info.param.golden + "_" +
+                                  info.param.dtype;
+                         });
 
 }  // namespace
 }  // namespace longview::models

@@ -17,7 +17,9 @@ namespace longview::models {
 class DecoderReader {
  public:
   explicit DecoderReader(Decoder* decoder = nullptr) : decoder_(decoder) {}
+  virtual ~DecoderReader() = default;
 
+  Decoder& decoder() const { return *decoder_; }
   std::unique_ptr<DecoderSequence> New() { return decoder_->Open({}); }
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) {
     return decoder_->Open(prompt);

@@ -1,0 +1,20 @@
+// The heads of Composite Slice models: classification of a document or of two, by the mean of its
+// tokens; the words under masks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/cst/buffers.h"
+#include "models/encoder/family.h"
+
+namespace longview::models {
+
+// Throws what LibTorch throws. A result's bits do not depend on the other items.
+std::vector<HeadOutput> ComputeCstHeads(const CstContext& context,
+                                        std::span<const HeadInput> inputs);
+
+int64_t CstLogitFloats(const CstConfig& config, const EncoderItem& item);
+
+}  // namespace longview::models

@@ -1,0 +1,71 @@
+#include "models/cst/lm_cost.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "models/cst/lm_pass.h"
+
+namespace longview::models {
+
+// A slice's projections and its pooling are shared by its L tokens.
+double CstTokenWork::Linear() const {
+  const double d = config_.width, f = config_.intermediate, slice = config_.slice;
+  double work = 3 * d * d + 3 * d * d / slice + 2 * d * f;
+  if (config_.output_projection) work += d * d;
+  if (config_.slice_pooling == CstPooling::kLinear) work += d * d;
+  work *= config_.layers;
+  if (config_.embedding_width != config_.width) work += d * config_.embedding_width;
+  return work;
+}
+
+double CstTokenWork::Attention(int64_t t) const {
+  const double d = config_.width;
+  const auto place = static_cast<double>(t % config_.slice + 1);
+  const double keys = std::min(static_cast<double>(t + 1), place + config_.extension);
+  const double slices = static_cast<double>(t / config_.slice) / config_.slice;
+  return config_.layers * d * ((config_.relative_keys() ? 3 : 2) * keys + 2 * slices + 1);
+}
+
+double CstTokenWork::Rows() const {
+  return config_.layers * (7.0 * config_.width + config_.intermediate);
+}
+
+double CstLmCosts::StateBytes(int64_t shared, int64_t longest, int sequences) const {
+  return static_cast<double>(shape_.SequenceBytes(shared, longest, sequences));
+}
+
+// At the end of the longest text, where a step reads most; of a decode step, at a token that ends
+// its slice.
+double CstLmCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
+  const CstConfig& config = *context_.config;
+  std::vector<TokenRun> runs;
+  const std::vector<int32_t> ids(static_cast<size_t>(std::max<int64_t>(prefill_tokens, 1)));
+  if (prefill_tokens > 0) {
+    TokenRun& run = runs.emplace_back();
+    run.ids = std::span(ids).first(static_cast<size_t>(prefill_tokens));
+    run.start = std::max<int64_t>(0, max_tokens_ - prefill_tokens) / kernels::kBlockSlots *
+                kernels::kBlockSlots;
+    run.wanted = 1;
+  }
+  for (int i = 0; i < sequences; ++i) {
+    TokenRun& run = runs.emplace_back();
+    run.group = kernels::CacheStep::kDecode;
+    run.ids = std::span(ids).first(1);
+    run.start = std::max<int64_t>(max_tokens_ / config.slice * config.slice - 1, 0);
+    run.wanted = 1;
+  }
+  const CstPassLayout layout = CstLmPass::LayOut(context_, std::move(runs));
+  // Two results of one panel are alive at a time: the expanded one and what follows it.
+  const int64_t widest = std::max(3 * config.width, config.intermediate + config.width);
+  const int64_t outputs = config.vocab + static_cast<int64_t>(config.cutoffs.size());
+  const int64_t panels =
+      kPanelRows * std::max<int64_t>(widest, outputs) * ElementBytes(context_.compute);
+  double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
+  if (!config.cutoffs.empty())
+    logits += 4.0 * static_cast<double>(outputs) * context_.pool->threads();
+  return static_cast<double>(CstLmPass::ScratchBytes(context_, layout)) +
+         static_cast<double>(panels) + logits;
+}
+
+}  // namespace longview::models

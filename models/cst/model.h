@@ -1,0 +1,17 @@
+// The Composite Slice Transformer as a family of the registry: encoders with a head.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+// The two functions of registry.h.
+absl::StatusOr<ModelInfo> DescribeCst(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<Model>> LoadCst(ModelDirectory directory,
+                                               const LoadOptions& options);
+
+}  // namespace longview::models

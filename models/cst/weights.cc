@@ -1,0 +1,276 @@
+#include "models/cst/weights.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/checkpoint/convert.h"
+#include "models/cst/positions.h"
+
+namespace longview::models {
+namespace {
+
+class Loader {
+ public:
+  Loader(const CstConfig& config, const Checkpoint& checkpoint, const std::string& origin,
+         std::optional<Compute> compute)
+      : config_(config), checkpoint_(checkpoint), load_(checkpoint, origin, compute) {}
+
+  absl::StatusOr<CstWeights> Load();
+
+ private:
+  // P_l and P_g of one layer or of all.
+  struct Tables {
+    std::vector<float> local, global;
+  };
+
+  Norm LayerNorm(const std::string& name, int64_t width) {
+    return load_.LayerNorm(name, width, config_.norm_eps);
+  }
+  // What is loaded only where the configuration has it.
+  std::vector<float> FloatTensor(const std::string& name, const std::vector<int64_t>& shape);
+  Tables PositionTables(const std::string& prefix);
+  void Embeddings();
+  void Layer(int index);
+  std::optional<DenseLayer> Project(const std::string& self, const std::string& suffix);
+  std::optional<DenseLayer> LinearPool(const std::string& self);
+  CstMixer Mixer(const std::string& self);
+  void Positions(const std::string& self, const Tables& tables, CstLayer& layer) const;
+  CstProjections ProjectionsOf(const std::string& self, const std::string& suffix,
+                               const DenseLayer& project) const;
+  void Head();
+  void MaskedLmHead();
+  void CausalHead();
+
+  const CstConfig& config_;
+  const Checkpoint& checkpoint_;
+  WeightLoader load_;
+  Tables shared_;
+  CstWeights weights_;
+};
+
+std::vector<float> Loader::FloatTensor(const std::string& name, const std::vector<int64_t>& shape) {
+  std::vector<float> values = load_.Copy(load_.Get(name, shape));
+  load_.CountBytes(4.0 * static_cast<double>(values.size()));
+  return values;
+}
+
+Loader::Tables Loader::PositionTables(const std::string& prefix) {
+  Tables tables;
+  const int64_t width = config_.width;
+  const int64_t places = config_.tiled ? config_.slice : config_.local_keys();
+  if (config_.mixer_size == 0) {
+    tables.local = load_.Copy(load_.Get(prefix + "local_embeddings.weight", {places, width}));
+  }
+  tables.global =
+      load_.Copy(load_.Get(prefix + "global_embeddings.weight", {config_.most_slices(), width}));
+  return tables;
+}
+
+void Loader::Embeddings() {
+  const std::string prefix = "cst.embeddings.";
+  const int64_t width = config_.embedding_width;
+  weights_.words = load_.Table(prefix + "word_embeddings.weight", {config_.vocab, width});
+  if (config_.positions == CstPositions::kConventional) {
+    weights_.positions =
+        load_.Table(prefix + "position_embeddings.weight", {config_.most_tokens, width});
+  }
+  if (config_.types > 0) {
+    weights_.types = FloatTensor(prefix + "token_type_embeddings.weight", {config_.types, width});
+  }
+  if (config_.embedding_norm) weights_.embedding_norm = LayerNorm(prefix + "LayerNorm", width);
+  if (width != config_.width) {
+    weights_.embedding_project = load_.Dense("cst.embeddings_project", config_.width, width);
+  }
+  if (config_.multi_scale() && config_.shared_tables) shared_ = PositionTables("cst.ms_vipe.");
+}
+
+std::optional<DenseLayer> Loader::Project(const std::string& self, const std::string& suffix) {
+  const int64_t width = config_.width;
+  const bool bias = config_.attention_bias;
+  return load_.Stack(self,
+                     {{"query" + suffix, width, bias},
+                      {"key" + suffix, width, bias},
+                      {"value" + suffix, width, bias}},
+                     width);
+}
+
+// A convolution with kernel and stride L [D, D, L] as a linear of a slice's tokens end to end.
+std::optional<DenseLayer> Loader::LinearPool(const std::string& self) {
+  const int64_t width = config_.width, places = config_.slice;
+  const std::string name = self + "slice_pooling";
+  const std::vector<float> stored = load_.Copy(load_.Get(name + ".weight", {width, width, places}));
+  std::vector<float> weight(stored.size());
+  for (int64_t at = 0; at < static_cast<int64_t>(stored.size()); ++at) {
+    const int64_t place = at % places, channel = at / places % width, out = at / places / width;
+    weight[static_cast<size_t>((out * places + place) * width + channel)] =
+        stored[static_cast<size_t>(at)];
+  }
+  return load_.Pack(name, weight, load_.Vector(name + ".bias", width), width, places * width);
+}
+
+std::vector<float> Transposed(const std::vector<float>& matrix, size_t rows, size_t columns) {
+  std::vector<float> result(matrix.size());
+  for (size_t at = 0; at < matrix.size(); ++at) {
+    result[at % columns * rows + at / columns] = matrix[at];
+  }
+  return result;
+}
+
+CstMixer Loader::Mixer(const std::string& self) {
+  const int64_t hidden = config_.mixer_size, places = config_.slice;
+  const std::string in = self + "local_mixer.dense_in", out = self + "local_mixer.dense_out";
+  CstMixer mixer;
+  mixer.in_weights = Transposed(FloatTensor(in + ".weight", {hidden, places}),
+                                static_cast<size_t>(hidden), static_cast<size_t>(places));
+  mixer.in_bias = load_.Vector(in + ".bias", hidden);
+  mixer.out_weights = Transposed(FloatTensor(out + ".weight", {places, hidden}),
+                                 static_cast<size_t>(places), static_cast<size_t>(hidden));
+  mixer.out_bias = load_.Vector(out + ".bias", places);
+  return mixer;
+}
+
+CstProjections Loader::ProjectionsOf(const std::string& self, const std::string& suffix,
+                                     const DenseLayer& project) const {
+  CstProjections projections;
+  projections.width = config_.width;
+  projections.bias = project.bias;
+  if (!config_.multi_scale()) return projections;
+  projections.query = ToFloat32(*checkpoint_.Find(self + "query" + suffix + ".weight"));
+  projections.key = ToFloat32(*checkpoint_.Find(self + "key" + suffix + ".weight"));
+  return projections;
+}
+
+void Loader::Positions(const std::string& self, const Tables& tables, CstLayer& layer) const {
+  const std::string suffix = config_.shared_scales ? "" : "_global";
+  layer.slice_bias =
+      SliceBias(config_, ProjectionsOf(self, suffix, layer.slice_project()), tables.global);
+  if (!layer.token_project) return;
+  const CstProjections local = ProjectionsOf(self, "", *layer.token_project);
+  layer.token_bias = TokenBias(config_, local, tables.local);
+  if (config_.relative_keys()) layer.key_rows = KeyRows(local, tables.local);
+  if (!config_.zero_boundary || config_.extension == 0) return;
+  layer.boundary_keys = BoundaryKeys(config_, layer.token_bias);
+  layer.boundary_values = BoundaryValues(config_, layer.token_bias);
+}
+
+void Loader::Layer(int index) {
+  const std::string prefix = absl::StrCat("cst.encoder.layer.", index, ".");
+  const std::string self = prefix + "attention.self.";
+  const int64_t width = config_.width;
+  const bool mixes = config_.mixer_size > 0;
+  std::optional<DenseLayer> tokens, slices, pool, out;
+  if (!mixes) tokens = Project(self, "");
+  if (mixes || !config_.shared_scales)
+    slices = Project(self, config_.shared_scales ? "" : "_global");
+  if (config_.slice_pooling == CstPooling::kLinear) pool = LinearPool(self);
+  std::optional<CstMixer> mixer;
+  if (mixes) mixer = Mixer(self);
+  if (config_.output_projection) {
+    out = load_.Dense(prefix + "attention.output.dense", width, width, config_.attention_bias);
+  }
+  Norm attention_norm = LayerNorm(prefix + "attention.output.LayerNorm", width);
+  auto expand = load_.Dense(prefix + "intermediate.dense", config_.intermediate, width);
+  auto contract = load_.Dense(prefix + "output.dense", width, config_.intermediate);
+  Norm ffn_norm = LayerNorm(prefix + "output.LayerNorm", width);
+  Tables own;
+  const bool own_tables = config_.multi_scale() && !config_.shared_tables;
+  if (own_tables) own = PositionTables(self + "ms_vipe.");
+  if (!load_.ok() || !load_.reads()) return;
+  for (const auto* dense : {&tokens, &slices, &pool, &out, &expand, &contract}) {
+    if (*dense) NarrowSizes(**dense, weights_.sizes);
+  }
+  weights_.layers.push_back({.token_project = std::move(tokens),
+                             .own_slice_project = std::move(slices),
+                             .token_bias = {},
+                             .slice_bias = {},
+                             .key_rows = {},
+                             .boundary_keys = {},
+                             .boundary_values = {},
+                             .mixer = std::move(mixer),
+                             .pool = std::move(pool),
+                             .out = std::move(out),
+                             .attention_norm = std::move(attention_norm),
+                             .expand = *std::move(expand),
+                             .contract = *std::move(contract),
+                             .ffn_norm = std::move(ffn_norm)});
+  CstLayer& layer = weights_.layers.back();
+  Positions(self, own_tables ? own : shared_, layer);
+  for (const auto* values : {&layer.token_bias.values, &layer.slice_bias.values, &layer.key_rows,
+                             &layer.boundary_keys, &layer.boundary_values}) {
+    load_.CountBytes(4.0 * static_cast<double>(values->size()));
+  }
+}
+
+// BERT's: a dense layer and a norm, then the words' own embeddings.
+void Loader::MaskedLmHead() {
+  const int64_t width = config_.embedding_width, vocab = config_.vocab;
+  weights_.head_dense = load_.Dense("cls.predictions.transform.dense", width, config_.width);
+  weights_.head_norm = LayerNorm("cls.predictions.transform.LayerNorm", width);
+  const TensorView* decoder = weights_.words;
+  if (!config_.tied) decoder = load_.Get("cls.predictions.decoder.weight", {vocab, width});
+  std::vector<float> bias = load_.Vector("cls.predictions.bias", vocab);
+  const std::vector<float> weight = load_.Copy(decoder);
+  weights_.head_out = load_.Pack("cls.predictions", weight, std::move(bias), vocab, width);
+}
+
+void Loader::CausalHead() {
+  const int64_t width = config_.width, vocab = config_.vocab;
+  const auto tails = static_cast<int64_t>(config_.cutoffs.size());
+  const TensorView* decoder =
+      config_.tied ? weights_.words : load_.Get("lm_head.weight", {vocab, width});
+  std::vector<float> bias(static_cast<size_t>(vocab));
+  if (config_.head_bias || tails > 0) bias = load_.Vector("lm_head.bias", vocab);
+  std::vector<float> weight = load_.Copy(decoder);
+  if (tails > 0) {
+    const std::vector<float> rows = load_.Copy(load_.Get("lm_head.cluster_weight", {tails, width}));
+    const std::vector<float> row_bias = load_.Vector("lm_head.cluster_bias", tails);
+    weight.insert(weight.end(), rows.begin(), rows.end());
+    bias.insert(bias.end(), row_bias.begin(), row_bias.end());
+  }
+  weights_.head_out = load_.Pack("lm_head", weight, std::move(bias), vocab + tails, width);
+}
+
+void Loader::Head() {
+  const int64_t width = config_.width;
+  const auto labels = static_cast<int64_t>(config_.labels.size());
+  switch (config_.head) {
+    case CstHead::kClassifier:
+    case CstHead::kMatching: {
+      const int64_t parts = config_.head == CstHead::kClassifier ? 1 : config_.differences ? 4 : 2;
+      weights_.head_dense = load_.Dense("classifier.dense", config_.head_hidden, parts * width);
+      weights_.head_out = load_.Dense("classifier.out_proj", labels, config_.head_hidden);
+      return;
+    }
+    case CstHead::kPooled:
+      if (config_.pooler) weights_.pooler = load_.Dense("cst.pooler.dense", width, width);
+      weights_.head_out = load_.Dense("classifier", labels, width);
+      return;
+    case CstHead::kMaskedLm:
+      return MaskedLmHead();
+    case CstHead::kCausalLm:
+      return CausalHead();
+  }
+}
+
+absl::StatusOr<CstWeights> Loader::Load() {
+  weights_.sizes = {true, true, true};
+  Embeddings();
+  for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
+  if (config_.final_norm) weights_.norm = LayerNorm("cst.encoder.LayerNorm", config_.width);
+  Head();
+  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  if (weights_.embedding_project) NarrowSizes(*weights_.embedding_project, weights_.sizes);
+  weights_.parameters = load_.parameters();
+  weights_.memory_bytes = load_.memory_bytes();
+  return std::move(weights_);
+}
+
+}  // namespace
+
+absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
+                                          const std::string& origin,
+                                          std::optional<Compute> compute) {
+  return Loader(config, checkpoint, origin, compute).Load();
+}
+
+}  // namespace longview::models

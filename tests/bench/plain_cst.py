@@ -1,0 +1,99 @@
+"""The Composite Slice classifier written plainly in PyTorch, from the paper's formulas (Lee et al. 2023,
+section 3: slices without extension, shared projections, multi-scale positions), and a directory of
+random weights."""
+
+import torch
+from torch.nn import functional as F
+
+SLICE = 16
+
+
+def config(arguments):
+    return {"model_type": "cst", "architectures": ["CSTForSequenceClassification"],
+            "head": "lra_classifier", "vocab_size": 257, "hidden_size": arguments.width,
+            "num_hidden_layers": arguments.layers, "num_attention_heads": arguments.heads,
+            "intermediate_size": 4 * arguments.width, "slice_length": SLICE,
+            "max_position_embeddings": max(arguments.lengths), "num_labels": 2}
+
+
+def weights(given, generator):
+    """name -> random tensor, by the names of the server's format."""
+    d, ff = given["hidden_size"], given["intermediate_size"]
+    slices = -(-given["max_position_embeddings"] // SLICE)
+    tensors = {}
+
+    def normal(name, *shape, scale=0.05):
+        tensors[name] = torch.randn(*shape, generator=generator) * scale
+
+    def dense(name, out, into):
+        normal(name + ".weight", out, into, scale=into ** -0.5)
+        normal(name + ".bias", out)
+
+    def norm(name):
+        tensors[name + ".weight"] = 1 + 0.1 * torch.randn(d, generator=generator)
+        normal(name + ".bias", d)
+
+    normal("cst.embeddings.word_embeddings.weight", given["vocab_size"], d, scale=1)
+    normal("cst.ms_vipe.local_embeddings.weight", SLICE, d, scale=0.3)
+    normal("cst.ms_vipe.global_embeddings.weight", slices, d, scale=0.3)
+    for i in range(given["num_hidden_layers"]):
+        layer = f"cst.encoder.layer.{i}."
+        for part in ("query", "key", "value"):
+            dense(f"{layer}attention.self.{part}", d, d)
+        dense(layer + "attention.output.dense", d, d)
+        norm(layer + "attention.output.LayerNorm")
+        dense(layer + "intermediate.dense", ff, d)
+        dense(layer + "output.dense", d, ff)
+        norm(layer + "output.LayerNorm")
+    norm("cst.encoder.LayerNorm")
+    dense("classifier.dense", ff, d)
+    dense("classifier.out_proj", given["num_labels"], ff)
+    return tensors
+
+
+class Plain:
+    def __init__(self, given, tensors):
+        self.given, self.tensors = given, tensors
+
+    def dense(self, name, x):
+        return F.linear(x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
+
+    def norm(self, name, x):
+        return F.layer_norm(x, x.shape[-1:], self.tensors[name + ".weight"],
+                            self.tensors[name + ".bias"], eps=1e-5)
+
+    def attention(self, name, x, positions):
+        """Every row of x [batch, n, d] over the rows of its batch; positions [n, d] or less."""
+        batch, n, d = x.shape
+        heads = self.given["num_attention_heads"]
+
+        def split(y):
+            return y.view(batch, n, heads, d // heads).transpose(1, 2)
+
+        placed = x + positions[:n]
+        q, k = split(self.dense(name + "query", placed)), split(self.dense(name + "key", placed))
+        scores = q @ k.transpose(2, 3) / (d // heads) ** 0.5
+        context = torch.softmax(scores, -1) @ split(self.dense(name + "value", x))
+        return context.transpose(1, 2).reshape(batch, n, d)
+
+    def composite(self, layer, x):
+        tables = "cst.ms_vipe."
+        name = layer + "attention.self."
+        local = self.attention(name, x.view(-1, SLICE, x.shape[1]),
+                               self.tensors[tables + "local_embeddings.weight"])
+        over = self.attention(name, local.mean(1)[None],
+                              self.tensors[tables + "global_embeddings.weight"])
+        return self.dense(layer + "attention.output.dense",
+                          (local + over[0][:, None]).view_as(x))
+
+    def __call__(self, ids):
+        """Logits [1, labels] of one document, whose length is a multiple of the slice."""
+        x = self.tensors["cst.embeddings.word_embeddings.weight"][ids]
+        for i in range(self.given["num_hidden_layers"]):
+            layer = f"cst.encoder.layer.{i}."
+            x = x + self.composite(layer, self.norm(layer + "attention.output.LayerNorm", x))
+            y = self.norm(layer + "output.LayerNorm", x)
+            x = x + self.dense(layer + "output.dense",
+                               F.gelu(self.dense(layer + "intermediate.dense", y)))
+        z = self.norm("cst.encoder.LayerNorm", x).mean(0, keepdim=True)
+        return self.dense("classifier.out_proj", F.relu(self.dense("classifier.dense", z)))

@@ -68,10 +68,10 @@ BlockTail TailOf(const CstContext& context, int layer) {
   tail.after_attention = post ? &own.attention_norm : &own.ffn_norm;
   tail.expand = &own.expand;
   tail.contract = &own.contract;
-  if (!post && layer + 1 < context.config->layers) {
+  if (post) {
+    tail.after_layer = &own.ffn_norm;
+  } else if (layer + 1 < context.config->layers) {
     tail.after_layer = &weights.layers[static_cast<size_t>(layer) + 1].attention_norm;
-  } else {
-    tail.after_layer = !post && weights.norm ? &*weights.norm : &own.ffn_norm;
   }
   tail.activation = context.config->activation;
   tail.norms = context.config->norms;

@@ -22,8 +22,7 @@ void ProjectEmbeddings(const CstContext& context, int64_t rows, const CstBuffers
 // What the first layer reads of x, to `input`; later the layer before leaves it there.
 void EnterLayers(const CstContext& context, int64_t rows, const CstBuffers& buffers);
 
-// What follows attention in layer `layer`. After a pre-norm model's last one `input` is normalised
-// by its last norm, or, where it has none, by one that nobody reads.
+// What follows attention in layer `layer`. A pre-norm model's last one leaves `input` as it is.
 BlockTail TailOf(const CstContext& context, int layer);
 
 }  // namespace longview::models

@@ -5,6 +5,7 @@
 #include "models/config/common_config.h"
 #include "models/config/json_reader.h"
 #include "models/config/serving_config.h"
+#include "models/cst/config.h"
 #include "models/longformer/config.h"
 #include "models/transformer_ls_text/config.h"
 #include "tests/fuzz/fuzz.h"
@@ -45,6 +46,21 @@ void ReadLsText(std::string_view text) {
   FUZZ_PROMISE(config->positions > config->first_position());
 }
 
+void ReadCst(std::string_view text) {
+  const auto json = ParseJson(text, "config.json");
+  if (!json.ok() || !json->is_object()) return;
+  const auto common = ParseCommonConfig(JsonReader(*json, "config.json"));
+  if (!common.ok()) return;
+  const auto config = ParseCstConfig(*json, *common, "config.json");
+  if (!config.ok()) return;
+  FUZZ_PROMISE(config->width > 0 && config->heads > 0 && config->width % config->heads == 0);
+  FUZZ_PROMISE(config->vocab >= 1 && config->layers >= 1 && config->intermediate >= 1);
+  FUZZ_PROMISE(config->slice >= 1 && config->most_slices() >= 1);
+  FUZZ_PROMISE(config->extension >= 0 && config->extension <= config->slice);
+  FUZZ_PROMISE(config->mixer_size == 0 || (config->extension == 0 && !config->causal()));
+  for (const int cutoff : config->cutoffs) FUZZ_PROMISE(cutoff > 0 && cutoff < config->vocab);
+}
+
 void ReadServing(const testing::TempDirectory& directory) {
   const auto serving = ReadServingConfig(directory.path());
   if (!serving.ok()) return;
@@ -70,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (kind % 4 == 0) {
     models::ReadConfig(text);
     models::ReadLsText(text);
+    models::ReadCst(text);
     return 0;
   }
   const char* const file = kFiles[kind % 4 - 1];

@@ -97,7 +97,7 @@ const Option kOptions[] = {
      }},
 };
 
-class CstLmOptions : public testing::TestWithParam<Option> {
+class CstLmOptions : public ::testing::TestWithParam<Option> {
  protected:
   CstLmOptions() : edited_(GoldenCase("ar_L4_alpha3", "cst")) {
     GetParam().edit(edited_);
@@ -138,7 +138,7 @@ TEST_P(CstLmOptions, LaterTokensChangeNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Options, CstLmOptions, testing::ValuesIn(kOptions),
+INSTANTIATE_TEST_SUITE_P(Options, CstLmOptions, ::testing::ValuesIn(kOptions),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "tests/models/generation/generator_driver.h"
 #include "tests/models/generation/golden.h"
+#include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
 namespace {
@@ -28,10 +29,10 @@ std::vector<int32_t> Ids(const GoldenTensors& tensors, const std::string& name) 
   return {ids.begin(), ids.end()};
 }
 
-class LsGeneration : public ::testing::TestWithParam<const char*> {
+class LsGeneration : public ::testing::TestWithParam<std::string> {
  protected:
   std::string File(const std::string& name) const {
-    return std::string("transformer_ls_lm/") + GetParam() + "/" + name;
+    return "transformer_ls_lm/" + GetParam() + "/" + name;
   }
 };
 
@@ -55,14 +56,16 @@ TEST_P(LsGeneration, GreedyContinuations) {
   EXPECT_GT(continuations, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, LsGeneration,
-    ::testing::Values("blocks_B16_M512_w16", "blocks_B32_M32_w32_l16", "blocks_B48_M16_w16_r2",
-                      "blocks_B8_M64_w16", "blocks_enwik8_dict", "blocks_nozero_B16_M32",
-                      "blocks_postln_bias_B8_M16", "blocks_single_M24_w24_l8", "paper_clamps",
-                      "paper_dh16_r1_l4_w8", "paper_dh32_r2_l16_w64", "paper_dh64_r4_l16_w24",
-                      "paper_fp16_file", "paper_long_3300", "paper_postln_relu_bias_l4_w10"),
-    [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Cases, LsGeneration,
+                         ::testing::ValuesIn(GoldenCase::Present(
+                             "transformer_ls_lm",
+                             {"blocks_B16_M512_w16", "blocks_B32_M32_w32_l16",
+                              "blocks_B48_M16_w16_r2", "blocks_B8_M64_w16", "blocks_enwik8_dict",
+                              "blocks_nozero_B16_M32", "blocks_postln_bias_B8_M16",
+                              "blocks_single_M24_w24_l8", "paper_clamps", "paper_dh16_r1_l4_w8",
+                              "paper_dh32_r2_l16_w64", "paper_dh64_r4_l16_w24", "paper_fp16_file",
+                              "paper_long_3300", "paper_postln_relu_bias_l4_w10"})),
+                         [](const auto& info) { return info.param; });
 
 TEST(LsGenerationCases, RepetitionPenalty) {
   const std::unique_ptr<Model> model = Load("paper_dh16_r1_l4_w8");

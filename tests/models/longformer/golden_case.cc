@@ -117,6 +117,16 @@ std::vector<std::string> GoldenCase::Names(const std::string& family) {
   return names;
 }
 
+std::vector<std::string> GoldenCase::Present(const std::string& family,
+                                             const std::vector<std::string>& names) {
+  const std::vector<std::string> all = Names(family);
+  std::vector<std::string> present;
+  for (const std::string& name : names) {
+    if (std::find(all.begin(), all.end(), name) != all.end()) present.push_back(name);
+  }
+  return present;
+}
+
 int GoldenCase::items(const std::string& ids) const {
   int count = 0;
   while (HasInput(ids + "." + std::to_string(count))) ++count;

@@ -19,6 +19,9 @@ class GoldenCase {
 
   // Every case of a family that is there, sorted.
   static std::vector<std::string> Names(const std::string& family);
+  // Those of `names` that are there: tests/golden holds a selection.
+  static std::vector<std::string> Present(const std::string& family,
+                                          const std::vector<std::string>& names);
 
   const nlohmann::json& description() const { return description_; }
   std::string directory(const std::string& model = "model") const;

@@ -155,13 +155,14 @@ TEST_P(LsCacheGolden, ZeroMemory) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, LsCacheGolden,
-                         testing::Values("paper_dh16_r1_l4_w8", "paper_dh32_r2_l16_w64",
-                                         "paper_dh64_r4_l16_w24", "paper_long_3300",
-                                         "paper_postln_relu_bias_l4_w10", "blocks_B32_M32_w32_l16",
-                                         "blocks_B48_M16_w16_r2", "blocks_B8_M64_w16",
-                                         "blocks_nozero_B16_M32", "blocks_postln_bias_B8_M16"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, LsCacheGolden,
+    testing::ValuesIn(GoldenCase::Present(
+        "transformer_ls_lm",
+        {"paper_dh16_r1_l4_w8", "paper_dh32_r2_l16_w64", "paper_dh64_r4_l16_w24", "paper_long_3300",
+         "paper_postln_relu_bias_l4_w10", "blocks_B32_M32_w32_l16", "blocks_B48_M16_w16_r2",
+         "blocks_B8_M64_w16", "blocks_nozero_B16_M32", "blocks_postln_bias_B8_M16"})),
+    [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace longview::models

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "models/config/common_config.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "models/config/json_reader.h"
 
 #include <filesystem>

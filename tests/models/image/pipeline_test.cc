@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "models/config/json_reader.h"
 #include "tests/models/image/picture_files.h"

@@ -50,7 +50,7 @@ def test_exit_codes(zoo_server):
 def test_models_estimate_embed(zoo_server):
     assert "code-language" in run(zoo_server, "models").stdout
     source = str(ROOT / "server/app/main.cc")
-    estimate = run(zoo_server, "estimate", "--json", source)
+    estimate = run(zoo_server, "estimate", "--json", "--model=code-language", source)
     assert json.loads(estimate.stdout)["seconds"] > 0
     embedded = run(zoo_server, "embed", "--json", "--model=code-language", source)
     assert embedded.returncode == 0, embedded.stderr
@@ -71,7 +71,7 @@ def test_check_needs_no_server():
 def test_bench_reports_in_ghz_terms(tmp_path):
     (tmp_path / "input.py").write_text("print('hello')\n" * 20)
     with Server([ZOO]) as server:
-        done = run(server, "bench", "--json", "--rate=50", "--duration=2",
+        done = run(server, "bench", "--json", "--model=code-language", "--rate=50", "--duration=2",
                    str(tmp_path / "input.py"))
         assert done.returncode == 0, done.stderr
         report = json.loads(done.stdout)

@@ -83,7 +83,8 @@ def test_items(client, family, case):
             if wanted is None or (key == "logits" and "input_ids" in inputs):
                 continue
             answer = client.infer(model, item_inputs(inputs, index, names), [output], parameters)
-            assert_close(answer[output][0], wanted, tolerance, f"{case.name} {key}.{index}")
+            rows = outputs.get(f"positions.{index}", slice(None))  # Of long items, a sample.
+            assert_close(answer[output][0][rows], wanted, tolerance, f"{case.name} {key}.{index}")
             compared += 1
     for key in ("batch", "batch_garbage", "batch_globals"):
         wanted = expected(outputs, f"{key}.logits")

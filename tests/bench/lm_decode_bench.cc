@@ -20,7 +20,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,6 +32,7 @@
 #include "tests/bench/naive_lm.h"
 #include "tests/bench/plain_reader.h"
 #include "tests/bench/random_lm.h"
+#include "tests/support/temp_directory.h"
 
 ABSL_FLAG(std::vector<std::string>, context, (std::vector<std::string>{"8192", "32768"}),
           "Tokens of each sequence.");
@@ -225,8 +225,8 @@ int Main() {
     // Random rows stand for whole segments and blocks; open ones would need sums too.
     if (context % kernels::kBlockSlots != 0) Die("a context is not a multiple of 64");
   }
-  char directory[] = "/tmp/lm_decode_benchXXXXXX";
-  if (mkdtemp(directory) == nullptr) Die("no temporary directory");
+  const longview::testing::TempDirectory folder;
+  const std::string& directory = folder.path();
   WriteRandomLm(directory, absl::GetFlag(FLAGS_layers));
   const auto [shortest, longest] = std::minmax_element(contexts.begin(), contexts.end());
   const int max_tokens = static_cast<int>(*longest) +
@@ -244,7 +244,6 @@ int Main() {
       }
     }
   }
-  std::filesystem::remove_all(directory);
   return right ? 0 : 1;
 }
 

@@ -5,27 +5,17 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/base/cpu_features.h"
 #include "models/cst/encoder.h"
 #include "models/cst/heads.h"
-#include "models/encoder/family.h"
 #include "models/encoder/model.h"
+#include "models/encoder/weighted_family.h"
 #include "models/layers/block_tail.h"
-#include "models/parallel.h"
 
 namespace longview::models {
 namespace {
 
 // The id that pad_mask_source `nonzero_id` masks.
 constexpr int kMaskedId = 0;
-
-absl::StatusOr<CstConfig> ReadConfig(const ModelDirectory& directory) {
-  absl::StatusOr<CstConfig> config =
-      ParseCstConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
 
 EncoderFacts FactsOf(const CstConfig& config) {
   EncoderFacts facts;
@@ -61,21 +51,19 @@ EncoderFacts FactsOf(const CstConfig& config) {
   return facts;
 }
 
-class Cst final : public EncoderFamily {
- public:
-  Cst(CstConfig config, CstWeights weights, Compute compute)
-      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
-    context_.config = &config_;
-    context_.weights = &weights_;
-    context_.compute = compute;
-    context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-    context_.pool = &pool_;
-  }
+struct CstParts {
+  using Config = CstConfig;
+  using Weights = CstWeights;
+  using Context = CstContext;
+  using Batch = CstBatch;
+  static constexpr auto kParse = ParseCstConfig;
+  static constexpr auto kLoad = LoadCstWeights;
+  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
+};
 
-  const EncoderFacts& facts() const override { return facts_; }
-  Compute compute() const override { return context_.compute; }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
+class Cst final : public WeightedFamily<CstParts> {
+ public:
+  using WeightedFamily::WeightedFamily;
 
   // A masked id belongs to the document, unlike padding: its place counts.
   absl::Status Place(const std::string&, EncoderSequence& sequence) const override {
@@ -88,14 +76,9 @@ class Cst final : public EncoderFamily {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
-                                      EncoderTimes* times) const override {
-    return std::make_unique<CstBatch>(context_, sequences, scratch, times);
-  }
-
   // Two panel results are alive at a time: the expanded one and what follows it.
   size_t WorkspaceBytes(Sequences sequences) const override {
-    return CstBatch::ScratchBytes(context_, sequences) +
+    return ScratchBytes(sequences) +
            std::max(TailPanelBytes(config_.width, config_.intermediate, context_.compute),
                     TailPanelBytes(3 * config_.width, 0, context_.compute));
   }
@@ -105,13 +88,6 @@ class Cst final : public EncoderFamily {
   int64_t LogitFloats(const EncoderItem& item) const override {
     return CstLogitFloats(config_, item);
   }
-
- private:
-  const CstConfig config_;
-  const CstWeights weights_;
-  const EncoderFacts facts_;
-  const TorchParallelFor pool_;
-  CstContext context_;
 };
 
 // Per layer, with S = ceil(n / L): projections 3 n d^2 and 3 S d^2, the output n d^2, the FFN
@@ -139,30 +115,15 @@ EncoderWork Cst::WorkOf(const EncoderSequence& sequence) const {
   return work;
 }
 
-absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& directory,
-                                                     Compute compute) {
-  absl::StatusOr<CstConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<CstWeights> weights =
-      LoadCstWeights(*config, directory.checkpoint, directory.path, compute);
-  if (!weights.ok()) return weights.status();
-  return std::make_unique<Cst>(*std::move(config), *std::move(weights), compute);
-}
-
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeCst(const ModelDirectory& directory) {
-  absl::StatusOr<CstConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<CstWeights> weights =
-      LoadCstWeights(*config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
-  return DescribeEncoder(directory, FactsOf(*config), weights->parameters);
+  return DescribeFamily<Cst>(directory);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadCst(ModelDirectory directory,
                                                const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, Build);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Cst>);
 }
 
 }  // namespace longview::models

@@ -4,26 +4,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/base/cpu_features.h"
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
-#include "models/encoder/family.h"
 #include "models/encoder/model.h"
+#include "models/encoder/weighted_family.h"
 #include "models/longformer/cost.h"
 #include "models/longformer/encoder.h"
 #include "models/longformer/heads.h"
-#include "models/parallel.h"
 
 namespace longview::models {
 namespace {
-
-absl::StatusOr<LongformerConfig> ReadConfig(const ModelDirectory& directory) {
-  absl::StatusOr<LongformerConfig> config =
-      ParseLongformerConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
 
 EncoderFacts FactsOf(const LongformerConfig& config) {
   EncoderFacts facts;
@@ -43,31 +33,27 @@ EncoderFacts FactsOf(const LongformerConfig& config) {
   return facts;
 }
 
-class Longformer final : public EncoderFamily {
+struct LongformerParts {
+  using Config = LongformerConfig;
+  using Weights = LongformerWeights;
+  using Context = EncoderContext;
+  using Batch = EncoderRun;
+  static constexpr auto kParse = ParseLongformerConfig;
+  static constexpr auto kLoad = LoadLongformerWeights;
+  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
+};
+
+class Longformer final : public WeightedFamily<LongformerParts> {
  public:
   Longformer(LongformerConfig config, LongformerWeights weights, Compute compute)
-      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
+      : WeightedFamily(std::move(config), std::move(weights), compute) {
     facts_.has_pooler = weights_.pooler.has_value();
-    context_.config = &config_;
-    context_.weights = &weights_;
-    context_.compute = compute;
-    context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-    context_.pool = &pool_;
   }
-
-  const EncoderFacts& facts() const override { return facts_; }
-  Compute compute() const override { return context_.compute; }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
   absl::Status MarkDefaultGlobals(const std::string& field, Task task,
                                   EncoderSequence& sequence) const override;
 
-  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
-                                      EncoderTimes* times) const override {
-    return std::make_unique<EncoderRun>(context_, sequences, scratch, times);
-  }
   size_t WorkspaceBytes(Sequences sequences) const override;
   EncoderWork WorkOf(const EncoderSequence& sequence) const override {
     return models::WorkOf(config_, sequence);
@@ -75,13 +61,6 @@ class Longformer final : public EncoderFamily {
   int64_t LogitFloats(const EncoderItem& item) const override {
     return models::LogitFloats(config_, item);
   }
-
- private:
-  const LongformerConfig config_;
-  const LongformerWeights weights_;
-  EncoderFacts facts_;
-  const TorchParallelFor pool_;
-  EncoderContext context_;
 };
 
 // HuggingFace create_position_ids_from_input_ids: counts tokens other than pad.
@@ -122,34 +101,19 @@ absl::Status Longformer::MarkDefaultGlobals(const std::string& field, Task task,
 size_t Longformer::WorkspaceBytes(Sequences sequences) const {
   // Two results of one panel are alive at a time: the expanded one and what follows it.
   const int64_t widest = std::max(3 * config_.width, config_.intermediate) + config_.width;
-  return EncoderRun::ScratchBytes(context_, sequences) +
+  return ScratchBytes(sequences) +
          static_cast<size_t>(kPanelRows * widest * ElementBytes(context_.compute));
-}
-
-absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& directory,
-                                                     Compute compute) {
-  absl::StatusOr<LongformerConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<LongformerWeights> weights =
-      LoadLongformerWeights(*config, directory.checkpoint, directory.path, compute);
-  if (!weights.ok()) return weights.status();
-  return std::make_unique<Longformer>(*std::move(config), *std::move(weights), compute);
 }
 
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeLongformer(const ModelDirectory& directory) {
-  absl::StatusOr<LongformerConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<double> parameters =
-      CheckLongformerWeights(*config, directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
-  return DescribeEncoder(directory, FactsOf(*config), *parameters);
+  return DescribeFamily<Longformer>(directory);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformer(ModelDirectory directory,
                                                       const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, Build);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>);
 }
 
 }  // namespace longview::models

@@ -156,17 +156,8 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
 absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& config,
                                                         const Checkpoint& checkpoint,
                                                         const std::string& origin,
-                                                        Compute compute) {
+                                                        std::optional<Compute> compute) {
   return Loader(config, checkpoint, origin, compute).Load();
-}
-
-absl::StatusOr<double> CheckLongformerWeights(const LongformerConfig& config,
-                                              const Checkpoint& checkpoint,
-                                              const std::string& origin) {
-  absl::StatusOr<LongformerWeights> weights =
-      Loader(config, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
 }
 
 }  // namespace longview::models

@@ -45,14 +45,11 @@ struct LongformerWeights {
   double memory_bytes = 0;  // Packs, copies, and the mapped tables.
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor.
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// shapes are checked, nothing is read.
 absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& config,
                                                         const Checkpoint& checkpoint,
-                                                        const std::string& origin, Compute compute);
-
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckLongformerWeights(const LongformerConfig& config,
-                                              const Checkpoint& checkpoint,
-                                              const std::string& origin);
+                                                        const std::string& origin,
+                                                        std::optional<Compute> compute);
 
 }  // namespace longview::models

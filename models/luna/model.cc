@@ -5,26 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/base/cpu_features.h"
 #include "models/encoder/draft.h"
-#include "models/encoder/family.h"
 #include "models/encoder/model.h"
+#include "models/encoder/weighted_family.h"
 #include "models/luna/encoder.h"
 #include "models/luna/heads.h"
 #include "models/luna/placement.h"
-#include "models/parallel.h"
 #include "models/text/dictionary_tokenizer.h"
 
 namespace longview::models {
 namespace {
-
-absl::StatusOr<LunaConfig> ReadConfig(const ModelDirectory& directory) {
-  absl::StatusOr<LunaConfig> config =
-      ParseLunaConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
 
 // The dictionary as the tokenizer of a directory that has no other. Unset if there is none either.
 absl::StatusOr<std::optional<Tokenizer>> ReadDictionary(const ModelDirectory& directory,
@@ -74,32 +64,25 @@ EncoderFacts FactsOf(const LunaConfig& config) {
   return facts;
 }
 
-class Luna final : public EncoderFamily {
- public:
-  Luna(LunaConfig config, LunaWeights weights, Compute compute)
-      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
-    context_.config = &config_;
-    context_.weights = &weights_;
-    context_.compute = compute;
-    context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-    context_.pool = &pool_;
-  }
+struct LunaParts {
+  using Config = LunaConfig;
+  using Weights = LunaWeights;
+  using Context = LunaContext;
+  using Batch = LunaBatch;
+  static constexpr auto kParse = ParseLunaConfig;
+  static constexpr auto kLoad = LoadLunaWeights;
+  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
+};
 
-  const EncoderFacts& facts() const override { return facts_; }
-  Compute compute() const override { return context_.compute; }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
+class Luna final : public WeightedFamily<LunaParts> {
+ public:
+  using WeightedFamily::WeightedFamily;
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
 
-  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
-                                      EncoderTimes* times) const override {
-    return std::make_unique<LunaBatch>(context_, sequences, scratch, times);
-  }
-
   size_t WorkspaceBytes(Sequences sequences) const override {
     const int64_t columns = std::max(3 * config_.width, config_.width + config_.intermediate);
-    return LunaBatch::ScratchBytes(context_, sequences) +
+    return ScratchBytes(sequences) +
            static_cast<size_t>(kPanelRows * columns * ElementBytes(context_.compute));
   }
 
@@ -111,12 +94,6 @@ class Luna final : public EncoderFamily {
 
  private:
   absl::Status StripClass(const std::string& field, EncoderSequence& sequence) const;
-
-  const LunaConfig config_;
-  const LunaWeights weights_;
-  const EncoderFacts facts_;
-  const TorchParallelFor pool_;
-  LunaContext context_;
 };
 
 // Heads that pool P leave the class token of the only or first document out. The second document
@@ -158,37 +135,24 @@ EncoderWork Luna::WorkOf(const EncoderSequence& sequence) const {
   return work;
 }
 
-absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& directory,
-                                                     Compute compute) {
-  absl::StatusOr<LunaConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<LunaWeights> weights =
-      LoadLunaWeights(*config, directory.checkpoint, directory.path, compute);
-  if (!weights.ok()) return weights.status();
-  return std::make_unique<Luna>(*std::move(config), *std::move(weights), compute);
-}
-
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory) {
-  absl::StatusOr<LunaConfig> config = ReadConfig(directory);
+  const absl::StatusOr<LunaConfig> config = ReadEncoderConfig<LunaParts>(directory);
   if (!config.ok()) return config.status();
-  absl::StatusOr<LunaWeights> weights =
-      LoadLunaWeights(*config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
   const auto dictionary = ReadDictionary(directory, *config);
   if (!dictionary.ok()) return dictionary.status();
-  return DescribeEncoder(directory, FactsOf(*config), weights->parameters, dictionary->has_value());
+  return DescribeFamily<Luna>(directory, dictionary->has_value());
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
                                                 const LoadOptions& options) {
-  const absl::StatusOr<LunaConfig> config = ReadConfig(directory);
+  const absl::StatusOr<LunaConfig> config = ReadEncoderConfig<LunaParts>(directory);
   if (!config.ok()) return config.status();
   absl::StatusOr<std::optional<Tokenizer>> dictionary = ReadDictionary(directory, *config);
   if (!dictionary.ok()) return dictionary.status();
   if (*dictionary) directory.tokenizer = **std::move(dictionary);
-  return LoadEncoder(std::move(directory), options, Build);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Luna>);
 }
 
 }  // namespace longview::models

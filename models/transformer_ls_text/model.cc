@@ -4,22 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/base/cpu_features.h"
-#include "models/encoder/family.h"
 #include "models/encoder/model.h"
-#include "models/parallel.h"
+#include "models/encoder/weighted_family.h"
 #include "models/transformer_ls_text/encoder.h"
 
 namespace longview::models {
 namespace {
-
-absl::StatusOr<LsTextConfig> ReadConfig(const ModelDirectory& directory) {
-  absl::StatusOr<LsTextConfig> config =
-      ParseLsTextConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
 
 EncoderFacts FactsOf(const LsTextConfig& config) {
   EncoderFacts facts;
@@ -42,21 +32,19 @@ EncoderFacts FactsOf(const LsTextConfig& config) {
   return facts;
 }
 
-class LsText final : public EncoderFamily {
- public:
-  LsText(LsTextConfig config, LsTextWeights weights, Compute compute)
-      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
-    context_.config = &config_;
-    context_.weights = &weights_;
-    context_.compute = compute;
-    context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-    context_.pool = &pool_;
-  }
+struct LsTextParts {
+  using Config = LsTextConfig;
+  using Weights = LsTextWeights;
+  using Context = LsTextContext;
+  using Batch = LsTextBatch;
+  static constexpr auto kParse = ParseLsTextConfig;
+  static constexpr auto kLoad = LoadLsTextWeights;
+  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
+};
 
-  const EncoderFacts& facts() const override { return facts_; }
-  Compute compute() const override { return context_.compute; }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
+class LsText final : public WeightedFamily<LsTextParts> {
+ public:
+  using WeightedFamily::WeightedFamily;
 
   absl::Status Place(const std::string&, EncoderSequence& sequence) const override {
     for (int t = 0; t < sequence.tokens(); ++t) {
@@ -65,15 +53,10 @@ class LsText final : public EncoderFamily {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
-                                      EncoderTimes* times) const override {
-    return std::make_unique<LsTextBatch>(context_, sequences, scratch, times);
-  }
-
   size_t WorkspaceBytes(Sequences sequences) const override {
     const int64_t expanded =
         std::max(3 * config_.width + config_.columns(), config_.width + config_.intermediate);
-    return LsTextBatch::ScratchBytes(context_, sequences) +
+    return ScratchBytes(sequences) +
            static_cast<size_t>(kPanelRows * expanded * ElementBytes(context_.compute));
   }
 
@@ -82,13 +65,6 @@ class LsText final : public EncoderFamily {
   int64_t LogitFloats(const EncoderItem& item) const override {
     return item.ReadsLogits() ? static_cast<int64_t>(config_.labels.size()) : 0;
   }
-
- private:
-  const LsTextConfig config_;
-  const LsTextWeights weights_;
-  const EncoderFacts facts_;
-  const TorchParallelFor pool_;
-  LsTextContext context_;
 };
 
 // Per layer 4 n d^2 for the projections and the output, 2 n d f for the MLP, n d h r for the
@@ -112,30 +88,15 @@ EncoderWork LsText::WorkOf(const EncoderSequence& sequence) const {
   return work;
 }
 
-absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& directory,
-                                                     Compute compute) {
-  absl::StatusOr<LsTextConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<LsTextWeights> weights =
-      LoadLsTextWeights(*config, directory.checkpoint, directory.path, compute);
-  if (!weights.ok()) return weights.status();
-  return std::make_unique<LsText>(*std::move(config), *std::move(weights), compute);
-}
-
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeLsText(const ModelDirectory& directory) {
-  absl::StatusOr<LsTextConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<LsTextWeights> weights =
-      LoadLsTextWeights(*config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
-  return DescribeEncoder(directory, FactsOf(*config), weights->parameters);
+  return DescribeFamily<LsText>(directory);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLsText(ModelDirectory directory,
                                                   const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, Build);
+  return LoadEncoder(std::move(directory), options, BuildFamily<LsText>);
 }
 
 }  // namespace longview::models

@@ -1,12 +1,26 @@
 #!/usr/bin/env bash
 # Installs what the build needs on Debian 12: system packages, a recent cargo if there is
-# none, and LibTorch (the CPU part of a PyPI wheel, 1.2 GB on disk) under .deps/.
-# Idempotent; does nothing the second time.
+# none, LibTorch (the CPU part of a PyPI wheel, 1.2 GB on disk) and the CUDA compiler (271 MB)
+# under .deps/. Idempotent; does nothing the second time.
+#
+#   deploy/install_deps.sh [--no-cuda]
+#
+# --no-cuda (or NO_CUDA=1 in the environment) leaves the CUDA compiler out: the build then makes no
+# CUDA plugin, and the server runs on the CPU.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 TORCH_VERSION=2.11.0
+CUDA_VERSION=13.0
 OLDEST_CARGO=1.80
+
+no_cuda=${NO_CUDA:-}
+for argument in "$@"; do
+  case $argument in
+    --no-cuda) no_cuda=1 ;;
+    *) die "unknown argument '$argument'; see the head of deploy/install_deps.sh" ;;
+  esac
+done
 
 # libcurl and civetweb only satisfy prometheus-cpp's CMake file; nothing links them.
 install_packages \
@@ -24,13 +38,26 @@ if ! newer "$(cargo_version)" "$OLDEST_CARGO"; then
   install_packages cargo-web
 fi
 
+# Installs wheels of PyPI, without what they depend on, to a folder of their own.
+# $1: folder under DEPS_DIR, $2: version that it is remembered by, $3...: packages.
+wheels() {
+  local folder=$DEPS_DIR/$1 version=$2
+  shift 2
+  rm -rf "$folder"
+  [ -x "$DEPS_DIR/pip/bin/python" ] || python3 -m venv "$DEPS_DIR/pip"
+  "$DEPS_DIR/pip/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --no-deps \
+    --target "$folder" --progress-bar off "$@" >&2
+  printf '%s' "$version" >"$folder/.version"
+}
+
 mkdir -p "$DEPS_DIR"
 if [ "$(cat "$DEPS_DIR/libtorch/.version" 2>/dev/null)" != "$TORCH_VERSION" ]; then
   say "Installing LibTorch $TORCH_VERSION to $DEPS_DIR/libtorch (540 MB to download)"
-  rm -rf "$DEPS_DIR/libtorch"
-  [ -x "$DEPS_DIR/pip/bin/python" ] || python3 -m venv "$DEPS_DIR/pip"
-  "$DEPS_DIR/pip/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --no-deps \
-    --target "$DEPS_DIR/libtorch" --progress-bar off "torch==$TORCH_VERSION" \
-    'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*' >&2
-  printf '%s' "$TORCH_VERSION" >"$DEPS_DIR/libtorch/.version"
+  wheels libtorch "$TORCH_VERSION" "torch==$TORCH_VERSION" \
+    'nvidia-cuda-cupti==13.0.*' 'nvidia-cuda-runtime==13.0.*'
+fi
+if [ -z "$no_cuda" ] && [ "$(cat "$DEPS_DIR/cuda/.version" 2>/dev/null)" != "$CUDA_VERSION" ]; then
+  say "Installing the CUDA $CUDA_VERSION compiler to $DEPS_DIR/cuda (104 MB to download; --no-cuda leaves it out)"
+  wheels cuda "$CUDA_VERSION" "nvidia-cuda-nvcc==$CUDA_VERSION.*" "nvidia-cuda-crt==$CUDA_VERSION.*" \
+    "nvidia-nvvm==$CUDA_VERSION.*" "nvidia-cuda-runtime==$CUDA_VERSION.*" "nvidia-cuda-cccl==$CUDA_VERSION.*"
 fi

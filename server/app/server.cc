@@ -7,6 +7,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/api/api.h"
+#include "server/app/memory_keeper.h"
 #include "server/config/build_info.h"
 #include "server/documents.h"
 #include "server/engine_impl.h"
@@ -43,7 +44,8 @@ class Server::Impl {
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
         grpc_(api_),
-        http_(api_, metrics_, HttpOptions(config)) {}
+        http_(api_, metrics_, HttpOptions(config)),
+        memory_([this] { return engine_.calls() == 0; }) {}
 
   ~Impl() { Stop(absl::Now()); }
 
@@ -103,6 +105,7 @@ class Server::Impl {
   Api api_;
   GrpcServer grpc_;
   HttpServer http_;
+  MemoryKeeper memory_;
   BoundPorts ports_;
   bool stopped_ = false;
 };

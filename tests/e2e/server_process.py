@@ -103,6 +103,11 @@ class Server:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
+    def settles_below(self, limit):
+        """Waits until the resident memory is at most `limit` bytes: an idle server gives back
+        what a burst took, a leak stays."""
+        wait_until(lambda: self.resident_bytes() <= limit, 60, f"at most {limit} resident bytes")
+
     def stop(self, sig=signal.SIGINT, seconds=60):
         """Signals, waits, returns the exit status."""
         if self.process.poll() is None:

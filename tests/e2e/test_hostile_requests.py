@@ -316,5 +316,5 @@ def test_cancelled_calls_leave_nothing_behind(calls):
         wait_until(lambda: server.metric("longview_running_requests") == 0
                    and server.metric("longview_queued_requests") == 0, 30, "an idle server")
         neighbour_is_well(server)
-        assert server.resident_bytes() - before < 64 << 20
+        server.settles_below(before + (64 << 20))
         assert server.stop() == 0

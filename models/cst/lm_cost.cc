@@ -39,23 +39,9 @@ double CstLmCosts::StateBytes(int64_t shared, int64_t longest, int sequences) co
 // its slice.
 double CstLmCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
   const CstConfig& config = *context_.config;
-  std::vector<TokenRun> runs;
-  const std::vector<int32_t> ids(static_cast<size_t>(std::max<int64_t>(prefill_tokens, 1)));
-  if (prefill_tokens > 0) {
-    TokenRun& run = runs.emplace_back();
-    run.ids = std::span(ids).first(static_cast<size_t>(prefill_tokens));
-    run.start = std::max<int64_t>(0, max_tokens_ - prefill_tokens) / kernels::kBlockSlots *
-                kernels::kBlockSlots;
-    run.wanted = 1;
-  }
-  for (int i = 0; i < sequences; ++i) {
-    TokenRun& run = runs.emplace_back();
-    run.group = kernels::CacheStep::kDecode;
-    run.ids = std::span(ids).first(1);
-    run.start = std::max<int64_t>(max_tokens_ / config.slice * config.slice - 1, 0);
-    run.wanted = 1;
-  }
-  const CstPassLayout layout = CstLmPass::LayOut(context_, std::move(runs));
+  const int64_t last = std::max<int64_t>(max_tokens_ / config.slice * config.slice - 1, 0);
+  LongestRuns longest(max_tokens_, prefill_tokens, sequences, last);
+  const CstPassLayout layout = CstLmPass::LayOut(context_, std::move(longest.runs));
   // Two results of one panel are alive at a time: the expanded one and what follows it.
   const int64_t widest = std::max(3 * config.width, config.intermediate + config.width);
   const int64_t outputs = config.vocab + static_cast<int64_t>(config.cutoffs.size());

@@ -68,7 +68,7 @@ std::unique_ptr<DecoderSequence> CstDecoder::Open(std::span<const int32_t> promp
 
 std::unique_ptr<DecoderStep> CstDecoder::Begin(std::span<const DecoderFeed> feeds) {
   return std::make_unique<PassStep>(
-      "cst", config_.vocab, feeds, [this](std::vector<TokenRun> runs) {
+      PassStep::Rules{"cst", config_.vocab}, feeds, [this](std::vector<TokenRun> runs) {
         return std::make_unique<CstLmPass>(context_, scratch_, std::move(runs), times_);
       });
 }

@@ -1,6 +1,7 @@
 #include "models/cst/lm_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/span/paged_planner.h"
 #include "kernels/span/paged_slice_planner.h"
@@ -16,19 +17,16 @@ class Layouter {
   Layouter(const CstConfig& config, int tile_rows) : config_(config), tile_rows_(tile_rows) {}
 
   CstPassLayout LayOut(std::vector<TokenRun> runs) {
-    for (size_t g = 0; g < layout_.groups.size(); ++g) {
+    layout_.runs = std::move(runs);
+    layout_.wanted = WantedRows(layout_.runs);
+    const std::array<RunGroup, 3> groups = SortRuns(layout_.runs);
+    for (size_t g = 0; g < groups.size(); ++g) {
       CstGroup& group = layout_.groups[g];
-      group.group = CstPassLayout::kOrder[g];
-      group.run0 = static_cast<int>(layout_.runs.size());
-      group.row0 = layout_.rows;
+      static_cast<RunGroup&>(group) = groups[g];
       group.closing0 = layout_.closings();
       tokens_.clear();
       slices_.clear();
-      for (TokenRun& run : runs) {
-        if (run.group == group.group) AddRun(run, group);
-      }
-      group.runs = static_cast<int>(layout_.runs.size()) - group.run0;
-      group.rows = layout_.rows - group.row0;
+      for (int i = group.run0; i < group.run0 + group.runs; ++i) AddRun(i, group);
       group.closings = layout_.closings() - group.closing0;
       Plan(group);
     }
@@ -36,14 +34,15 @@ class Layouter {
   }
 
  private:
-  void AddRun(const TokenRun& run, CstGroup& group) {
+  void AddRun(int index, CstGroup& group) {
+    const TokenRun& run = layout_.runs[static_cast<size_t>(index)];
     const auto start = static_cast<int32_t>(run.start);
     const auto count = static_cast<int32_t>(run.ids.size());
     const int32_t closing0 = layout_.closings();
     for (int32_t t = start; t < start + count;) {
       const int32_t end = std::min(start + count, (t / config_.slice + 1) * config_.slice);
       CstPiece piece;
-      piece.run = static_cast<int>(layout_.runs.size());
+      piece.run = index;
       piece.row0 = layout_.rows + t - start;
       piece.rows = end - t;
       piece.number = t / config_.slice;
@@ -61,10 +60,7 @@ class Layouter {
     }
     tokens_.push_back({layout_.rows, count, start, 0, layout_.rows});
     slices_.push_back({closing0, layout_.closings() - closing0, start / config_.slice, 0, 0});
-    layout_.run_row0.push_back(layout_.rows);
     layout_.rows += count;
-    layout_.wanted += run.wanted;
-    layout_.runs.push_back(run);
   }
 
   void Plan(CstGroup& group) const {

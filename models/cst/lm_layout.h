@@ -1,8 +1,5 @@
 // Which rows one pass of the language model computes and which slices they finish: the host side
 // of a pass, built once for all layers.
-//
-// Rows come in three groups, as the cache takes them: chunks of prefill that begin at a block,
-// pieces of prefill that begin inside one, single tokens of decoding.
 #pragma once
 
 #include <array>
@@ -12,7 +9,7 @@
 #include "kernels/cache/cache_step.h"
 #include "kernels/span/plan.h"
 #include "models/cst/config.h"
-#include "models/generation/pass_step.h"
+#include "models/generation/token_run.h"
 
 namespace longview::models {
 
@@ -27,10 +24,7 @@ struct CstPiece {
   bool last = false;     // Of its run.
 };
 
-struct CstGroup {
-  kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
-  int run0 = 0, runs = 0;
-  int32_t row0 = 0, rows = 0;
+struct CstGroup : RunGroup {
   int32_t closing0 = 0, closings = 0;
   // Tokens over their slices. Sources: zero tokens (zero boundary), cached blocks, fresh rows.
   kernels::Plan tokens;
@@ -40,12 +34,7 @@ struct CstGroup {
 };
 
 struct CstPassLayout {
-  // In the order of rows.
-  static constexpr std::array<kernels::CacheStep::Group, 3> kOrder = {
-      kernels::CacheStep::kPrefill, kernels::CacheStep::kResume, kernels::CacheStep::kDecode};
-
   std::vector<TokenRun> runs;  // Sorted by group.
-  std::vector<int32_t> run_row0;
   std::array<CstGroup, 3> groups;
   int32_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.

@@ -101,16 +101,7 @@ void CstLmPass::RestoreStates(const std::vector<float>& snapshots) {
 
 absl::Status CstLmPass::Begin() {
   const std::vector<float> snapshots = ReadSnapshots();
-  // Decoding first, as the cache wants it.
-  for (const int g : {2, 1, 0}) {
-    const CstGroup& group = layout_.groups[static_cast<size_t>(g)];
-    for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-      const TokenRun& run = layout_.runs[static_cast<size_t>(i)];
-      if (!step_.Append(group.group, &run.sequence->cache(), run.ids)) {
-        return absl::ResourceExhaustedError("cache: no memory for a sequence's next tokens");
-      }
-    }
-  }
+  if (absl::Status status = AppendRuns(layout_.runs, step_); !status.ok()) return status;
   RestoreStates(snapshots);
   return absl::OkStatus();
 }
@@ -128,7 +119,7 @@ void CstLmPass::Embed() {
       const auto piece = static_cast<size_t>(layout_.piece_of_row[static_cast<size_t>(row)]);
       const auto index = static_cast<size_t>(layout_.pieces[piece].run);
       const TokenRun& run = layout_.runs[index];
-      const int32_t at = row - layout_.run_row0[index];
+      const int32_t at = row - static_cast<int32_t>(run.row0);
       float* sum = projects ? scratch + width : buffers_.x + row * width;
       EmbedToken(context_.rows, run.ids[static_cast<size_t>(at)],
                  static_cast<int32_t>(run.start) + at, 0, scratch, sum);
@@ -354,9 +345,8 @@ void CstLmPass::StoreGlobals() {
 void CstLmPass::GatherWanted() {
   int64_t kept = 0;
   wanted_.clear();
-  for (size_t i = 0; i < layout_.runs.size(); ++i) {
-    const TokenRun& run = layout_.runs[i];
-    const int64_t end = layout_.run_row0[i] + static_cast<int64_t>(run.ids.size());
+  for (const TokenRun& run : layout_.runs) {
+    const int64_t end = run.end();
     for (int64_t row = end - run.wanted; row < end; ++row, ++kept) {
       wanted_.push_back(run.logits + (row - end + run.wanted) * config_.vocab);
       if (kept == row) continue;

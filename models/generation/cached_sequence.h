@@ -9,7 +9,7 @@
 
 namespace longview::models {
 
-class CachedSequence final : public DecoderSequence {
+class CachedSequence : public DecoderSequence {
  public:
   explicit CachedSequence(kernels::CacheSequence cache)
       : cache_(std::move(cache)), restored_(cache_.tokens() > 0) {}
@@ -23,6 +23,7 @@ class CachedSequence final : public DecoderSequence {
   void Publish() override { cache_.Publish(); }
 
   kernels::CacheSequence& cache() { return cache_; }
+  const kernels::CacheSequence& cache() const { return cache_; }
 
   // Whether its tokens were found in the cache and none was read since: blocks are there, the state
   // of the open segment is empty.

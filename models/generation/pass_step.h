@@ -1,7 +1,8 @@
 // A step of sequences over kernels/cache: what each is fed, cut into runs that the cache takes, run
 // by passes over all layers. One pass, or several where a chunk of prefill has to be cut: prefill
-// that begins inside a block of the cache goes up to the block's end in a pass of its own. The cut
-// lies at an absolute position, so that it is the same however a text is fed.
+// that begins inside a block of the cache goes up to the block's end in a pass of its own, and a
+// family may set boundaries that no run crosses. Cuts lie at absolute positions, so that they are
+// the same however a text is fed.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +13,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kernels/cache/cache_step.h"
-#include "models/generation/cached_sequence.h"
 #include "models/generation/decoder.h"
+#include "models/generation/token_run.h"
 
 namespace longview::models {
-
-// Tokens one sequence reads in a pass.
-struct TokenRun {
-  kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
-  CachedSequence* sequence = nullptr;
-  std::span<const int32_t> ids;
-  int64_t start = 0;        // Position of the first.
-  int64_t wanted = 0;       // Of the last so many rows logits are wanted,
-  float* logits = nullptr;  // here: [wanted, V].
-};
 
 // Used by the executor's thread. May throw what LibTorch and the allocator throw.
 class TokenPass {
@@ -42,14 +32,19 @@ class TokenPass {
 // Used by the executor's thread.
 class PassStep final : public DecoderStep {
  public:
+  struct Rules {
+    std::string family;  // Begins messages.
+    int vocab = 0;
+    int64_t boundary = 0;  // Multiples of it are crossed by no run; 0: none.
+  };
   using MakePass = std::function<std::unique_ptr<TokenPass>(std::vector<TokenRun> runs)>;
 
-  // Every feed's sequence is a CachedSequence. The feeds' tokens are borrowed. `family` begins
-  // messages.
-  PassStep(std::string family, int vocab, std::span<const DecoderFeed> feeds, MakePass make);
+  // Every feed's sequence is a CachedSequence. The feeds' tokens are borrowed; feeds without tokens
+  // are left alone.
+  PassStep(Rules rules, std::span<const DecoderFeed> feeds, MakePass make);
 
   bool Advance() override;
-  // No logits are computed for it from the next pass on.
+  // It leaves before the next pass: its sequence is not read on.
   void Drop(int feed) override { feeds_[static_cast<size_t>(feed)].dropped = true; }
   absl::Status status() const override { return status_; }
   std::span<const float> Logits(int feed) const override;
@@ -60,16 +55,16 @@ class PassStep final : public DecoderStep {
     int64_t read = 0;  // Tokens already given to a pass.
     bool dropped = false;
     std::vector<float> logits;
+
+    int64_t left() const { return dropped ? 0 : static_cast<int64_t>(feed.tokens.size()) - read; }
+    int64_t wanted() const;
   };
 
-  int64_t Wanted(const Feed& feed) const;
-  // The next run of a feed with tokens left.
-  TokenRun NextRun(Feed& feed);
-  absl::Status BeginPass();
+  // Of a feed with tokens left.
+  TokenRun NextRun(Feed& feed) const;
   bool AdvancePass();
 
-  const std::string family_;
-  const int vocab_;
+  const Rules rules_;
   const MakePass make_;
   std::vector<Feed> feeds_;
   std::unique_ptr<TokenPass> pass_;

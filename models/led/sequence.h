@@ -10,13 +10,13 @@
 
 namespace longview::models {
 
-class LedSequence final : public StackSequence {
+class LedSequence final : public DocumentSequence {
  public:
   LedSequence(kernels::CacheSequence cache, std::shared_ptr<LedDocument> read)
-      : StackSequence(std::move(cache)), read_(std::move(read)) {}
+      : DocumentSequence(std::move(cache)), read_(std::move(read)) {}
 
   std::unique_ptr<DecoderSequence> Fork() const override {
-    return std::make_unique<LedSequence>(cache_.Fork(), read_);
+    return std::make_unique<LedSequence>(cache().Fork(), read_);
   }
   // What a sequence read means nothing without its document.
   void Publish() override {}

@@ -1,6 +1,10 @@
 #include "models/led/step.h"
 
+#include <memory>
+#include <utility>
+
 #include "models/led/sequence.h"
+#include "models/stack/pass.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -9,7 +13,11 @@ LedStep::LedStep(const LedContext& context, ScratchKeeper& scratch,
                  std::span<const DecoderFeed> feeds, EncoderTimes* times)
     : feeds_(feeds.begin(), feeds.end()),
       dropped_(feeds.size()),
-      tokens_(context.decoder, scratch, feeds, times) {}
+      tokens_({context.decoder.config->family, context.decoder.config->vocab}, feeds,
+              [&context, &scratch, times](std::vector<TokenRun> runs) {
+                return std::make_unique<StackPass>(context.decoder, scratch, std::move(runs),
+                                                   times);
+              }) {}
 
 void LedStep::Drop(int feed) {
   dropped_[static_cast<size_t>(feed)] = true;
@@ -23,7 +31,10 @@ absl::Status LedStep::Run(bool* more) {
     ++reading_;
     begun_ = false;
   }
-  if (reading_ == feeds_.size()) return tokens_.Advance(more);
+  if (reading_ == feeds_.size()) {
+    *more = tokens_.Advance();
+    return tokens_.status();
+  }
   const DecoderFeed& feed = feeds_[reading_];
   LedDocument& document = static_cast<LedSequence*>(feed.sequence)->read();
   if (!begun_) {

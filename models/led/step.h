@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "models/generation/decoder.h"
+#include "models/dense/scratch_keeper.h"
+#include "models/generation/pass_step.h"
+#include "models/layers/stopwatch.h"
 #include "models/led/context.h"
-#include "models/stack/step.h"
 
 namespace longview::models {
 
@@ -30,7 +32,7 @@ class LedStep final : public DecoderStep {
   std::vector<bool> dropped_;
   size_t reading_ = 0;  // The feed whose document is read; past the last: tokens are.
   bool begun_ = false;
-  StackStep tokens_;
+  PassStep tokens_;
   absl::Status status_;
 };
 

@@ -57,24 +57,10 @@ double StackCosts::StateBytes(int64_t shared, int64_t longest, int sequences) co
 
 // At the end of the longest text, where a step reads most.
 double StackCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
-  std::vector<StackRun> runs;
   const StackDocument document = {nullptr, most_keys_};
-  const std::vector<int32_t> ids(static_cast<size_t>(std::max<int64_t>(prefill_tokens, 1)));
-  const auto add = [&](kernels::CacheStep::Group group, int64_t tokens, int64_t start) {
-    StackRun& run = runs.emplace_back();
-    run.group = group;
-    run.document = most_keys_ > 0 ? &document : nullptr;
-    run.ids = std::span(ids).first(static_cast<size_t>(tokens));
-    run.start = start;
-    run.wanted = 1;
-  };
-  if (prefill_tokens > 0) {
-    const int64_t start = std::max<int64_t>(0, max_tokens_ - prefill_tokens) /
-                          kernels::kBlockSlots * kernels::kBlockSlots;
-    add(kernels::CacheStep::kPrefill, prefill_tokens, start);
-  }
-  for (int i = 0; i < sequences; ++i) add(kernels::CacheStep::kDecode, 1, max_tokens_ - 1);
-  const StackPassLayout layout = LayOutStackPass(context_, std::move(runs));
+  LongestRuns longest(max_tokens_, prefill_tokens, sequences, max_tokens_ - 1);
+  const StackPassLayout layout = LayOutStackPass(context_, std::move(longest.runs),
+                                                 [&](const TokenRun&) { return &document; });
   // Two results of one panel are alive at a time: the expanded one and what follows it.
   const StackConfig& config = *context_.config;
   const int64_t widest = std::max(3 * config.width, config.intermediate + config.width);

@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/stack/sequence.h"
-#include "models/stack/step.h"
-#include "models/torch_guard.h"
+#include "models/generation/pass_step.h"
+#include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {
@@ -16,29 +15,6 @@ namespace {
 constexpr int64_t kStepTokens = 4096;
 constexpr int kStepSequences = 256;
 constexpr int kWarmUpTokens = 8;  // Decoded.
-
-class Step final : public DecoderStep {
- public:
-  Step(const StackContext& context, ScratchKeeper& scratch, std::span<const DecoderFeed> feeds,
-       EncoderTimes* times)
-      : family_(context.config->family), tokens_(context, scratch, feeds, times) {}
-
-  bool Advance() override {
-    if (!status_.ok()) return false;
-    bool more = false;
-    const absl::Status thrown = GuardTorch(family_, [&] { status_ = tokens_.Advance(&more); });
-    if (!thrown.ok()) status_ = thrown;
-    return status_.ok() && more;
-  }
-  void Drop(int feed) override { tokens_.Drop(feed); }
-  absl::Status status() const override { return status_; }
-  std::span<const float> Logits(int feed) const override { return tokens_.Logits(feed); }
-
- private:
-  const char* const family_;
-  StackStep tokens_;
-  absl::Status status_;
-};
 
 }  // namespace
 
@@ -74,11 +50,15 @@ absl::StatusOr<std::unique_ptr<StackDecoder>> StackDecoder::Create(Parts parts) 
 int StackDecoder::prefill_granule() const { return static_cast<int>(kernels::kBlockSlots); }
 
 std::unique_ptr<DecoderSequence> StackDecoder::Open(std::span<const int32_t> prompt) {
-  return std::make_unique<StackSequence>(cache_->Open(prompt, kernels::Reuse::kPrefillMade));
+  return std::make_unique<CachedSequence>(cache_->Open(prompt, kernels::Reuse::kPrefillMade));
 }
 
 std::unique_ptr<DecoderStep> StackDecoder::Begin(std::span<const DecoderFeed> feeds) {
-  return std::make_unique<Step>(context_, scratch_, feeds, times_);
+  return std::make_unique<PassStep>(PassStep::Rules{parts_.config.family, parts_.config.vocab},
+                                    feeds, [this](std::vector<TokenRun> runs) {
+                                      return std::make_unique<StackPass>(context_, scratch_,
+                                                                         std::move(runs), times_);
+                                    });
 }
 
 CacheUse StackDecoder::cache() const {
@@ -123,7 +103,7 @@ absl::Status StackDecoder::Calibrate(int64_t prompt, StackRates& rates) {
     ids.push_back(static_cast<int32_t>((i * 7919 + 11) % config.vocab));
   }
   const std::span<const int32_t> text(ids);
-  StackSequence sequence{kernels::CacheSequence(cache_.get())};
+  CachedSequence sequence{kernels::CacheSequence(cache_.get())};
   EncoderTimes prefill, decode;
   DecoderFeed feed;
   feed.sequence = &sequence;

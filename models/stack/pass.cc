@@ -8,16 +8,19 @@
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
 #include "models/parallel.h"
+#include "models/stack/sequence.h"
 
 namespace longview::models {
 namespace {
-
-using kernels::CacheStep;
 
 size_t CarvedBytes(const StackContext& context, const StackPassLayout& layout, size_t workspace) {
   Carver measure(nullptr);
   CarveStackBuffers(context, layout, workspace, measure);
   return measure.used();
+}
+
+const StackDocument* ReadBy(const TokenRun& run) {
+  return static_cast<DocumentSequence*>(run.sequence)->document();
 }
 
 }  // namespace
@@ -27,14 +30,14 @@ size_t StackPass::ScratchBytes(const StackContext& context, const StackPassLayou
 }
 
 StackPass::StackPass(const StackContext& context, ScratchKeeper& scratch,
-                     std::vector<StackRun> runs, EncoderTimes* times)
+                     std::vector<TokenRun> runs, EncoderTimes* times)
     : context_(context),
       config_(*context.config),
       kernels_(ChooseRowKernels(context.compute)),
       width_(config_.width),
       row_bytes_(width_ * ElementBytes(context.compute)),
       times_(times),
-      layout_(LayOutStackPass(context, std::move(runs))),
+      layout_(LayOutStackPass(context, std::move(runs), ReadBy)),
       step_(context.cache),
       scratch_(scratch, ScratchBytes(context, layout_)) {
   Carver carver(scratch_.data());
@@ -52,16 +55,7 @@ void StackPass::ClearTail(std::byte* buffer, int64_t rows) const {
 }
 
 absl::Status StackPass::Begin() {
-  // Decoding first, as the cache wants it.
-  for (const int g : {2, 1, 0}) {
-    const StackGroup& group = layout_.groups[static_cast<size_t>(g)];
-    for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-      const StackRun& run = layout_.runs[static_cast<size_t>(i)];
-      if (!step_.Append(group.group, run.sequence, run.ids)) {
-        return absl::ResourceExhaustedError("cache: no memory for a sequence's next tokens");
-      }
-    }
-  }
+  if (absl::Status status = AppendRuns(layout_.runs, step_); !status.ok()) return status;
   for (size_t g = 0; g < layout_.groups.size(); ++g) {
     const kernels::CacheTable& table = step_.table(layout_.groups[g].group, 0);
     for (size_t s = 0; s < table.first_block.size(); ++s) {
@@ -82,7 +76,7 @@ void StackPass::Embed() {
   kernels::RunOnThreads(*context_.pool, [&](int thread) {
     float* word = buffers_.embedding_rows + 2 * width_ * thread;
     float* position = word + width_;
-    for (const StackRun& run : layout_.runs) {
+    for (const TokenRun& run : layout_.runs) {
       for (auto i = static_cast<size_t>(thread); i < run.ids.size();
            i += static_cast<size_t>(threads)) {
         const int64_t at = config_.first_position + run.start + static_cast<int64_t>(i);
@@ -189,8 +183,8 @@ void StackPass::Finish(const StackLayer& layer) {
 void StackPass::Logits() {
   const StackWeights& weights = *context_.weights;
   std::vector<float*> to;
-  for (const StackRun& run : layout_.runs) {
-    const int64_t first = run.row0 + static_cast<int64_t>(run.ids.size()) - run.wanted;
+  for (const TokenRun& run : layout_.runs) {
+    const int64_t first = run.end() - run.wanted;
     for (int64_t i = 0; i < run.wanted; ++i) {
       std::memcpy(buffers_.logit_input + static_cast<int64_t>(to.size()) * row_bytes_,
                   buffers_.input + (first + i) * row_bytes_, static_cast<size_t>(row_bytes_));

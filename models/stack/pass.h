@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
 #include "models/dense/scratch_keeper.h"
+#include "models/generation/pass_step.h"
 #include "models/layers/stopwatch.h"
 #include "models/stack/context.h"
 #include "models/stack/pass_buffers.h"
@@ -17,21 +18,18 @@ namespace longview::models {
 
 // Used by the executor's thread. The constructor and Advance throw what LibTorch and the
 // allocator throw.
-class StackPass {
+class StackPass final : public TokenPass {
  public:
-  // Borrowed arguments outlive the pass; `times` is added to, unless null. One pass at a time.
-  StackPass(const StackContext& context, ScratchKeeper& scratch, std::vector<StackRun> runs,
+  // Borrowed arguments outlive the pass; `times` is added to, unless null. One pass at a time. With
+  // an encoder every run's is a DocumentSequence.
+  StackPass(const StackContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
             EncoderTimes* times);
 
   // Exact bytes of scratch of a pass of this layout, panel results aside.
   static size_t ScratchBytes(const StackContext& context, const StackPassLayout& layout);
 
-  // Gives the sequences their memory. RESOURCE_EXHAUSTED where it was not reserved; the sequences
-  // must then be destroyed.
-  absl::Status Begin();
-
-  // The next layer; returns whether layers are left. After the last one the logits are written.
-  bool Advance();
+  absl::Status Begin() override;
+  bool Advance() override;
 
  private:
   void ClearTail(std::byte* buffer, int64_t rows) const;

@@ -1,5 +1,7 @@
 #include "models/stack/pass_layout.h"
 
+#include <utility>
+
 #include "kernels/span/cross_planner.h"
 #include "kernels/span/paged_planner.h"
 
@@ -19,10 +21,10 @@ kernels::Plan PlanWindow(const StackContext& context, int layer, const StackGrou
   pattern.tile_rows = context.tile_rows();
   std::vector<kernels::PagedSequence> batch;
   for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-    const StackRun& run = layout.runs[static_cast<size_t>(i)];
+    const TokenRun& run = layout.runs[static_cast<size_t>(i)];
     kernels::PagedSequence& sequence = batch.emplace_back();
     sequence.query_row0 = sequence.fresh_row0 = static_cast<int32_t>(run.row0);
-    sequence.tokens = static_cast<int32_t>(run.ids.size());
+    sequence.tokens = static_cast<int32_t>(run.rows());
     sequence.start = static_cast<int32_t>(run.start);
   }
   kernels::Plan plan = PlanPaged(pattern, batch);
@@ -30,53 +32,47 @@ kernels::Plan PlanWindow(const StackContext& context, int layer, const StackGrou
   return plan;
 }
 
-void PlanDocuments(const StackContext& context, StackPassLayout& layout) {
+void PlanDocuments(const StackContext& context, const DocumentOf& document_of,
+                   StackPassLayout& layout) {
   std::vector<kernels::CrossDocument> batch;
-  for (const StackRun& run : layout.runs) {
-    const auto rows = static_cast<int32_t>(run.ids.size());
-    if (!layout.documents.empty() && layout.documents.back() == run.document) {
+  for (const TokenRun& run : layout.runs) {
+    const auto rows = static_cast<int32_t>(run.rows());
+    const StackDocument* document = document_of(run);
+    if (!layout.documents.empty() && layout.documents.back() == document) {
       batch.back().queries += rows;
       continue;
     }
-    layout.documents.push_back(run.document);
-    batch.push_back({static_cast<int32_t>(run.row0), rows, run.document->count});
+    layout.documents.push_back(document);
+    batch.push_back({static_cast<int32_t>(run.row0), rows, document->count});
   }
   layout.cross = PlanCross(context.config->heads, context.tile_rows(), batch);
 }
 
 }  // namespace
 
-StackPassLayout LayOutStackPass(const StackContext& context, std::vector<StackRun> runs) {
+StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRun> runs,
+                                const DocumentOf& document_of) {
   StackPassLayout layout;
-  for (size_t g = 0; g < layout.groups.size(); ++g) {
+  layout.runs = std::move(runs);
+  layout.wanted = layout.panel_wanted = WantedRows(layout.runs);
+  const std::array<RunGroup, 3> groups = SortRuns(layout.runs);
+  for (size_t g = 0; g < groups.size(); ++g) {
     StackGroup& group = layout.groups[g];
-    group.group = StackPassLayout::kOrder[g];
-    group.run0 = static_cast<int>(layout.runs.size());
-    group.row0 = layout.rows;
-    for (StackRun& run : runs) {
-      if (run.group != group.group) continue;
-      run.row0 = layout.rows;
-      layout.rows += static_cast<int64_t>(run.ids.size());
-      layout.wanted += run.wanted;
-      layout.runs.push_back(run);
-    }
-    group.runs = static_cast<int>(layout.runs.size()) - group.run0;
-    group.rows = layout.rows - group.row0;
+    static_cast<RunGroup&>(group) = groups[g];
+    layout.rows += group.rows;
     for (int layer = 0; group.runs > 0 && layer < context.config->layers(); ++layer) {
       if (context.tables->PatternOf(layer) != layer) continue;
       group.plans.emplace(layer, PlanWindow(context, layer, group, layout));
     }
   }
   layout.panel_rows = layout.rows;
-  layout.panel_wanted = layout.wanted;
   if (context.weights->few_rows()) {
     const StackGroup& decode = layout.groups[2];
     layout.panel_rows = decode.row0;
-    for (int i = decode.run0; i < decode.run0 + decode.runs; ++i) {
-      layout.panel_wanted -= layout.runs[static_cast<size_t>(i)].wanted;
-    }
+    layout.panel_wanted =
+        WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
   }
-  if (context.config->encoder) PlanDocuments(context, layout);
+  if (context.config->encoder) PlanDocuments(context, document_of, layout);
   return layout;
 }
 

@@ -1,7 +1,7 @@
 #include "models/transformer_ls/cost.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 namespace longview::models {
 
@@ -24,23 +24,8 @@ double LsCosts::StateBytes(int64_t shared, int64_t longest, int sequences) const
 
 // At the end of the longest text, where a step reads most.
 double LsCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
-  std::vector<LsRun> runs;
-  const std::vector<int32_t> ids(static_cast<size_t>(std::max<int64_t>(prefill_tokens, 1)));
-  if (prefill_tokens > 0) {
-    LsRun& run = runs.emplace_back();
-    run.ids = std::span(ids).first(static_cast<size_t>(prefill_tokens));
-    run.start = std::max<int64_t>(0, max_tokens_ - prefill_tokens) / kernels::kBlockSlots *
-                kernels::kBlockSlots;
-    run.wanted = 1;
-  }
-  for (int i = 0; i < sequences; ++i) {
-    LsRun& run = runs.emplace_back();
-    run.group = kernels::CacheStep::kDecode;
-    run.ids = std::span(ids).first(1);
-    run.start = max_tokens_ - 1;
-    run.wanted = 1;
-  }
-  const LsPassLayout layout = LsPass::LayOut(context_, std::move(runs));
+  LongestRuns longest(max_tokens_, prefill_tokens, sequences, max_tokens_ - 1);
+  const LsPassLayout layout = LsPass::LayOut(context_, std::move(longest.runs));
   // Two results of one panel are alive at a time: the expanded one and what follows it.
   const LsLmConfig& config = *context_.config;
   const int64_t widest =

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/cpu_features.h"
+#include "models/generation/pass_step.h"
 #include "models/torch_guard.h"
 #include "models/transformer_ls/cache_layout.h"
-#include "models/transformer_ls/step.h"
 
 namespace longview::models {
 namespace {
@@ -81,11 +81,15 @@ absl::Status LsDecoder::Load(const std::string& origin, double cache_bytes) {
 }
 
 std::unique_ptr<DecoderSequence> LsDecoder::Open(std::span<const int32_t> prompt) {
-  return std::make_unique<LsSequence>(cache_->Open(prompt, kernels::Reuse::kPrefillMade));
+  return std::make_unique<CachedSequence>(cache_->Open(prompt, kernels::Reuse::kPrefillMade));
 }
 
 std::unique_ptr<DecoderStep> LsDecoder::Begin(std::span<const DecoderFeed> feeds) {
-  return std::make_unique<LsStep>(context_, scratch_, feeds, times_);
+  PassStep::Rules rules = {"transformer_ls", config_.vocab};
+  if (config_.schedule == LsSchedule::kBlocks) rules.boundary = config_.block;
+  return std::make_unique<PassStep>(std::move(rules), feeds, [this](std::vector<TokenRun> runs) {
+    return std::make_unique<LsPass>(context_, scratch_, std::move(runs), times_);
+  });
 }
 
 absl::StatusOr<double> LsDecoder::Time(std::span<const DecoderFeed> feeds) {
@@ -112,7 +116,7 @@ absl::Status LsDecoder::WarmUp() {
     prompt -= kernels::kBlockSlots;
   }
   if (prompt <= 0) return absl::OkStatus();
-  LsTimes* const kept = times_;
+  EncoderTimes* const kept = times_;
   LsRates rates;
   // The first run pays for code generation.
   absl::Status status = Calibrate(prompt, rates);
@@ -130,8 +134,8 @@ absl::Status LsDecoder::Calibrate(int64_t prompt, LsRates& rates) {
     ids.push_back(static_cast<int32_t>((i * 7919 + 11) % config_.vocab));
   }
   const std::span<const int32_t> text(ids);
-  LsSequence sequence{kernels::CacheSequence(cache_.get())};
-  LsTimes prefill, decode;
+  CachedSequence sequence{kernels::CacheSequence(cache_.get())};
+  EncoderTimes prefill, decode;
   DecoderFeed feed{&sequence, text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
                    WantedLogits::kLast};
   times_ = &prefill;
@@ -149,10 +153,10 @@ absl::Status LsDecoder::Calibrate(int64_t prompt, LsRates& rates) {
   }
   const auto rows = static_cast<double>(prompt);
   rates.linear_seconds = prefill.linears / (rows * LinearWork(config_));
-  rates.prefill_attention = prefill.prefill_attention / prefill_work;
+  rates.prefill_attention = prefill.attention / prefill_work;
   rates.row_seconds = prefill.rest / (rows * RowWork(config_));
-  rates.decode_attention = decode.decode_attention / decode_work;
-  rates.step_seconds = (seconds - decode.decode_attention) / kWarmUpTokens;
+  rates.decode_attention = decode.attention / decode_work;
+  rates.step_seconds = (seconds - decode.attention) / kWarmUpTokens;
   return absl::OkStatus();
 }
 

@@ -19,22 +19,6 @@
 
 namespace longview::models {
 
-class LsSequence final : public DecoderSequence {
- public:
-  explicit LsSequence(kernels::CacheSequence cache) : cache_(std::move(cache)) {}
-
-  int tokens() const override { return static_cast<int>(cache_.tokens()); }
-  std::unique_ptr<DecoderSequence> Fork() const override {
-    return std::make_unique<LsSequence>(cache_.Fork());
-  }
-  void Publish() override { cache_.Publish(); }
-
-  kernels::CacheSequence& cache() { return cache_; }
-
- private:
-  kernels::CacheSequence cache_;
-};
-
 class LsDecoder final : public Decoder {
  public:
   // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
@@ -59,7 +43,7 @@ class LsDecoder final : public Decoder {
   CacheUse cache() const override;
 
   // Steps add their seconds to it from here on; null: no more. For benchmarks.
-  void set_times(LsTimes* times) { times_ = times; }
+  void set_times(EncoderTimes* times) { times_ = times; }
 
   const LsLmConfig& config() const { return config_; }
   const LsLmWeights& weights() const { return weights_; }
@@ -86,7 +70,7 @@ class LsDecoder final : public Decoder {
   std::unique_ptr<kernels::ProjectionCache> cache_;
   std::unique_ptr<LsCosts> costs_;
   ScratchKeeper scratch_;
-  LsTimes* times_ = nullptr;
+  EncoderTimes* times_ = nullptr;
 };
 
 }  // namespace longview::models

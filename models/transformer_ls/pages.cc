@@ -47,7 +47,7 @@ class PageWriter {
   }
 
   PoolState Cached(const LsPiece& piece) const {
-    return context_.cache->State(*layout_.runs[piece.run].sequence, layer_);
+    return context_.cache->State(layout_.runs[piece.run].sequence->cache(), layer_);
   }
 
   void Copy(const PoolState& from, const PoolState& to) const {
@@ -184,7 +184,7 @@ class PageWriter {
 
   void Write(int strip, const float* keys, const float* values) const {
     int64_t first = 0;
-    for (size_t g = 0; g < LsPassLayout::kOrder.size(); ++g) {
+    for (size_t g = 0; g < layout_.groups.size(); ++g) {
       const int64_t segments = layout_.closed[g];
       if (segments > 0) {
         kernels::ProjectionCache::Rows rows;
@@ -192,7 +192,7 @@ class PageWriter {
         rows.v = values + first * config_.rank * config_.width;
         rows.k_row_stride = rows.v_row_stride = config_.width;
         rows.k_head_stride = rows.v_head_stride = config_.head_dim();
-        context_.cache->Write(strip, layer_, step_.places(LsPassLayout::kOrder[g], strip), rows,
+        context_.cache->Write(strip, layer_, step_.places(layout_.groups[g].group, strip), rows,
                               *context_.pool);
       }
       first += segments;

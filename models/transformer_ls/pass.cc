@@ -27,8 +27,8 @@ size_t CarvedBytes(const LsContext& context, const LsPassLayout& layout, size_t 
 
 }  // namespace
 
-LsPass::LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<LsRun> runs,
-               LsTimes* times)
+LsPass::LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
+               EncoderTimes* times)
     : context_(context),
       config_(*context.config),
       kernels_(ChooseRowKernels(context.compute)),
@@ -57,7 +57,7 @@ void LsPass::ClearTail(std::byte* buffer, PanelSizes sizes, int64_t rows) const 
   }
 }
 
-LsPassLayout LsPass::LayOut(const LsContext& context, std::vector<LsRun> runs) {
+LsPassLayout LsPass::LayOut(const LsContext& context, std::vector<TokenRun> runs) {
   const int tile_rows = kernels::TileRows(kernels::EffectiveIsa(context.isa, context.span_type()));
   return LayOutPass(*context.config, std::move(runs), tile_rows);
 }
@@ -68,16 +68,7 @@ size_t LsPass::ScratchBytes(const LsContext& context, const LsPassLayout& layout
 
 absl::Status LsPass::Begin() {
   context_.tables->Cover(layout_.most_segment_ids);
-  // Decoding first, as the cache wants it.
-  for (const int g : {2, 1, 0}) {
-    const LsGroup& group = layout_.groups[g];
-    for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-      const LsRun& run = layout_.runs[i];
-      if (!step_.Append(group.group, run.sequence, run.ids)) {
-        return absl::ResourceExhaustedError("cache: no memory for a sequence's next tokens");
-      }
-    }
-  }
+  if (absl::Status status = AppendRuns(layout_.runs, step_); !status.ok()) return status;
   FollowTables();
   return absl::OkStatus();
 }
@@ -101,7 +92,7 @@ void LsPass::FollowTables() {
 // H = sqrt(d) * embedding; nothing is added for positions.
 void LsPass::Embed() {
   const float scale = std::sqrt(static_cast<float>(width_));
-  for (const LsRun& run : layout_.runs) {
+  for (const TokenRun& run : layout_.runs) {
     ParallelRanges(*context_.pool, static_cast<long>(run.ids.size()), 32,
                    [&](long begin, long end) {
                      for (long i = begin; i < end; ++i) {
@@ -180,11 +171,8 @@ void LsPass::Project(const LsLmLayer& layer) {
 void LsPass::Attend(int index) {
   const LsGroup& group = layout_.groups[index];
   if (group.runs == 0) return;
-  const bool decode = group.group == CacheStep::kDecode;
-  const Stopwatch watch(!times_  ? nullptr
-                        : decode ? &times_->decode_attention
-                                 : &times_->prefill_attention);
-  if (decode) ScorePositions(context_, layer_, layout_, buffers_);
+  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  if (group.group == CacheStep::kDecode) ScorePositions(context_, layer_, layout_, buffers_);
   MakeCall(context_, layer_, layout_, group, buffers_, &step_, absolute_[index], zero_offsets_,
            call_);
   const kernels::WorkspaceBytes bytes = Measure(group.plan, call_.call, context_.isa);
@@ -258,8 +246,8 @@ void LsPass::Logits() {
   if (layout_.wanted == 0) return;
   const DenseLayer& logits = *context_.weights->logits;
   std::vector<float*> to;
-  for (const LsRun& run : layout_.runs) {
-    const int64_t first = run.row0 + static_cast<int64_t>(run.ids.size()) - run.wanted;
+  for (const TokenRun& run : layout_.runs) {
+    const int64_t first = run.end() - run.wanted;
     for (int64_t i = 0; i < run.wanted; ++i) {
       std::memcpy(buffers_.logit_input + static_cast<int64_t>(to.size()) * row_bytes_,
                   buffers_.input + (first + i) * row_bytes_, static_cast<size_t>(row_bytes_));
@@ -275,7 +263,9 @@ void LsPass::Logits() {
       }
     });
   };
-  const int64_t panels = context_.weights->logit_rows ? WantedBefore(2) : layout_.wanted;
+  const int64_t panels = context_.weights->logit_rows
+                             ? WantedRows(std::span(layout_.runs).first(layout_.groups[2].run0))
+                             : layout_.wanted;
   ForEachPanel(logits.linear, buffers_.logit_input, panels, store);
   for (int64_t row = panels; row < layout_.wanted; row += RowLinear::kRows) {
     const int64_t count = std::min(RowLinear::kRows, layout_.wanted - row);
@@ -283,12 +273,6 @@ void LsPass::Logits() {
           context_.weights->logit_rows->Multiply(buffers_.logit_input + row * row_bytes_, count,
                                                  buffers_.products[0], *context_.pool));
   }
-}
-
-int64_t LsPass::WantedBefore(int group) const {
-  int64_t wanted = 0;
-  for (int i = 0; i < layout_.groups[group].run0; ++i) wanted += layout_.runs[i].wanted;
-  return wanted;
 }
 
 bool LsPass::Advance() {
@@ -303,7 +287,7 @@ bool LsPass::Advance() {
   const LsGroup& fresh = layout_.groups[0];
   // Rows whose last layer nobody reads are left out where they come first: chunks of a prompt.
   const bool skip = last && std::all_of(layout_.runs.begin(), layout_.runs.begin() + fresh.runs,
-                                        [](const LsRun& run) { return run.wanted == 0; });
+                                        [](const TokenRun& run) { return run.wanted == 0; });
   if (!skip) Attend(0);
   for (const int g : {0, 1, 2}) WriteWindow(g);
   if (!last || layout_.wanted > 0) {

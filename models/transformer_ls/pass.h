@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
 #include "models/dense/scratch_keeper.h"
+#include "models/generation/pass_step.h"
+#include "models/layers/stopwatch.h"
 #include "models/transformer_ls/context.h"
 #include "models/transformer_ls/pages.h"
 #include "models/transformer_ls/pass_buffers.h"
@@ -19,31 +21,20 @@
 
 namespace longview::models {
 
-// Seconds by part of the work, for calibration and benchmarks.
-struct LsTimes {
-  double linears = 0;
-  double prefill_attention = 0;
-  double decode_attention = 0;  // With position scores.
-  double rest = 0;
-};
-
 // Used by the executor's thread. The constructor and Advance throw what LibTorch and the
 // allocator throw.
-class LsPass {
+class LsPass final : public TokenPass {
  public:
   // Borrowed arguments outlive the pass; `times` is added to, unless null. One pass at a time.
-  LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<LsRun> runs, LsTimes* times);
+  LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
+         EncoderTimes* times);
 
-  static LsPassLayout LayOut(const LsContext& context, std::vector<LsRun> runs);
+  static LsPassLayout LayOut(const LsContext& context, std::vector<TokenRun> runs);
   // Exact bytes of scratch of a pass of this layout, panel results aside.
   static size_t ScratchBytes(const LsContext& context, const LsPassLayout& layout);
 
-  // Gives the sequences their memory. RESOURCE_EXHAUSTED where it was not reserved; the sequences
-  // must then be destroyed.
-  absl::Status Begin();
-
-  // The next layer; returns whether layers are left. After the last one the logits are written.
-  bool Advance();
+  absl::Status Begin() override;
+  bool Advance() override;
 
  private:
   void ClearTail(std::byte* buffer, PanelSizes sizes, int64_t rows) const;
@@ -64,8 +55,6 @@ class LsPass {
   void Attend(int group);
   void WriteWindow(int group);
   void Finish(const LsLmLayer& layer, int64_t first);
-  // Rows of logits of the runs before a group.
-  int64_t WantedBefore(int group) const;
   void Logits();
 
   const LsContext context_;
@@ -73,7 +62,7 @@ class LsPass {
   const RowKernels& kernels_;
   const int64_t width_;
   const int64_t row_bytes_;  // Of [d] in the compute type.
-  LsTimes* const times_;
+  EncoderTimes* const times_;
   LsPassLayout layout_;
   kernels::CacheStep step_;
   // [group][strip]: sequence offsets for absolute slots.

@@ -1,13 +1,14 @@
 #include "models/transformer_ls/pass_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace longview::models {
 namespace {
 
 using kernels::CacheStep;
 
-void AddPieces(const LsLmConfig& config, int run, const LsRun& tokens, int64_t* closed,
+void AddPieces(const LsLmConfig& config, int run, const TokenRun& tokens, int64_t* closed,
                LsPassLayout& layout) {
   const int64_t end = tokens.start + static_cast<int64_t>(tokens.ids.size());
   for (int64_t t = tokens.start; t < end;) {
@@ -26,7 +27,7 @@ void AddPieces(const LsLmConfig& config, int run, const LsRun& tokens, int64_t* 
 void PlanGroup(const LsLmConfig& config, int tile_rows, LsGroup& group, LsPassLayout& layout) {
   std::vector<LsQueryRun> queries;
   for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-    const LsRun& run = layout.runs[i];
+    const TokenRun& run = layout.runs[i];
     queries.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.ids.size()),
                        static_cast<int32_t>(run.start)});
   }
@@ -49,26 +50,21 @@ void PlanGroup(const LsLmConfig& config, int tile_rows, LsGroup& group, LsPassLa
 
 }  // namespace
 
-LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<LsRun> runs, int tile_rows) {
+LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<TokenRun> runs, int tile_rows) {
   LsPassLayout layout;
-  for (size_t g = 0; g < layout.groups.size(); ++g) {
+  layout.runs = std::move(runs);
+  layout.wanted = WantedRows(layout.runs);
+  const std::array<RunGroup, 3> groups = SortRuns(layout.runs);
+  for (size_t g = 0; g < groups.size(); ++g) {
     LsGroup& group = layout.groups[g];
-    group.group = LsPassLayout::kOrder[g];
-    group.run0 = static_cast<int>(layout.runs.size());
-    group.row0 = layout.rows;
-    for (LsRun& run : runs) {
-      if (run.group != group.group) continue;
-      run.row0 = layout.rows;
-      const auto tokens = static_cast<int64_t>(run.ids.size());
-      AddPieces(config, static_cast<int>(layout.runs.size()), run, &layout.closed[g], layout);
-      layout.rows += tokens;
-      layout.wanted += run.wanted;
+    static_cast<RunGroup&>(group) = groups[g];
+    for (int i = group.run0; i < group.run0 + group.runs; ++i) {
+      const TokenRun& run = layout.runs[i];
+      AddPieces(config, i, run, &layout.closed[g], layout);
       layout.most_segment_ids =
-          std::max(layout.most_segment_ids, MostSegmentIds(config, run.start + tokens));
-      layout.runs.push_back(run);
+          std::max(layout.most_segment_ids, MostSegmentIds(config, run.start + run.rows()));
     }
-    group.runs = static_cast<int>(layout.runs.size()) - group.run0;
-    group.rows = layout.rows - group.row0;
+    layout.rows += group.rows;
     PlanGroup(config, tile_rows, group, layout);
   }
   layout.piece_rows.push_back(static_cast<int32_t>(layout.rows));

@@ -1,37 +1,18 @@
 // Which rows one pass over the layers computes, and what attention and pooling do with them: the
 // host side of a pass, built once for all layers.
-//
-// Rows come in three groups: chunks of prefill that begin at a block of the cache (`fresh`: their
-// keys are read from the pass's own rows), pieces of prefill that begin inside one (their keys are
-// written to the cache first), single tokens of decoding (likewise). The first two agree in bits.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "kernels/cache/cache_step.h"
 #include "kernels/span/plan.h"
+#include "models/generation/token_run.h"
 #include "models/transformer_ls/attention_plan.h"
 
 namespace longview::models {
 
-// Tokens one sequence reads in a pass.
-struct LsRun {
-  kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
-  kernels::CacheSequence* sequence = nullptr;
-  std::span<const int32_t> ids;
-  int64_t start = 0;        // Position of the first.
-  int64_t wanted = 0;       // Of the last so many rows logits are wanted,
-  float* logits = nullptr;  // here: [wanted, V].
-  int64_t row0 = 0;         // Set by the layout.
-};
-
-struct LsGroup {
-  kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
-  int run0 = 0, runs = 0;
-  int64_t row0 = 0, rows = 0;
+struct LsGroup : RunGroup {
   std::vector<LsSource> sources;
   kernels::Plan plan;
 };
@@ -45,11 +26,7 @@ struct LsPiece {
 };
 
 struct LsPassLayout {
-  // In the order of rows.
-  static constexpr std::array<kernels::CacheStep::Group, 3> kOrder = {
-      kernels::CacheStep::kPrefill, kernels::CacheStep::kResume, kernels::CacheStep::kDecode};
-
-  std::vector<LsRun> runs;  // Sorted by group.
+  std::vector<TokenRun> runs;  // Sorted by group.
   std::array<LsGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
@@ -69,6 +46,6 @@ struct LsPassLayout {
 };
 
 // `runs` in any order; a sequence occurs once.
-LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<LsRun> runs, int tile_rows);
+LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<TokenRun> runs, int tile_rows);
 
 }  // namespace longview::models

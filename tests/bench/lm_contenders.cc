@@ -39,7 +39,7 @@ double RowBytes(const models::LsDecoder& decoder) {
 Projections::Projections(models::LsDecoder& decoder, const DecodeCase& what)
     : decoder_(decoder), case_(what) {
   for (int i = 0; i < what.batch; ++i) {
-    sequences_.push_back(std::make_unique<models::LsSequence>(
+    sequences_.push_back(std::make_unique<models::CachedSequence>(
         RandomSequence(&decoder.projection_cache(), what.context, static_cast<uint32_t>(i))));
     states_.push_back(&sequences_.back()->cache());
     feeds_.push_back({sequences_.back().get(),

@@ -58,17 +58,17 @@ class Projections final : public Contender {
   double closed_form() const;
 
   // Of all steps, by part.
-  const models::LsTimes& times() const { return times_; }
+  const models::EncoderTimes& times() const { return times_; }
   int steps() const { return steps_; }
 
  private:
   models::LsDecoder& decoder_;
   const DecodeCase case_;
-  std::vector<std::unique_ptr<models::LsSequence>> sequences_;
+  std::vector<std::unique_ptr<models::CachedSequence>> sequences_;
   std::vector<const kernels::CacheSequence*> states_;
   std::vector<models::DecoderFeed> feeds_;
   double held_bytes_ = 0;
-  models::LsTimes times_;
+  models::EncoderTimes times_;
   int steps_ = 0;
 };
 

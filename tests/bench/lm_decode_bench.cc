@@ -152,9 +152,9 @@ void PrintMore(const DecodeCase& what, const Projections& own, const LsDecoder& 
       what.Text().c_str(), own.held_bytes() * 1e-6, own.closed_form() * 1e-6,
       own.held_bytes() / (rows * row_bytes), context * row_bytes / own.held_bytes());
   const double each = 1e3 / own.steps();
-  const models::LsTimes& times = own.times();
+  const models::EncoderTimes& times = own.times();
   std::printf("%s  a step: linears %.2f ms, attention %.2f, the rest %.2f\n", what.Text().c_str(),
-              times.linears * each, times.decode_attention * each, times.rest * each);
+              times.linears * each, times.attention * each, times.rest * each);
 }
 
 double MostError(const LsDecoder& decoder) {

@@ -48,8 +48,9 @@ class LsCacheGolden : public testing::TestWithParam<std::string> {
   }
 
   // Rows of the given slots, all heads side by side.
-  void CompareRows(LsSequence& sequence, int strip, int layer, const std::vector<int64_t>& slots,
-                   const std::string& key_name, const std::string& value_name) {
+  void CompareRows(CachedSequence& sequence, int strip, int layer,
+                   const std::vector<int64_t>& slots, const std::string& key_name,
+                   const std::string& value_name) {
     const int dim = config().head_dim();
     std::vector<float> keys(slots.size() * config().width), values(keys.size());
     for (size_t i = 0; i < slots.size(); ++i) {
@@ -63,7 +64,7 @@ class LsCacheGolden : public testing::TestWithParam<std::string> {
     Near(values, value_name);
   }
 
-  void CompareSegments(LsSequence& sequence, int strip, int layer, const std::string& prefix,
+  void CompareSegments(CachedSequence& sequence, int strip, int layer, const std::string& prefix,
                        const std::string& suffix) {
     std::vector<int64_t> slots;
     for (const double segment : golden_.ExpectedExactly(prefix + "segment_index" + suffix)) {
@@ -88,7 +89,7 @@ class LsCacheGolden : public testing::TestWithParam<std::string> {
     Near(rows, name);
   }
 
-  void CompareLayer(LsSequence& sequence, int count, int layer) {
+  void CompareLayer(CachedSequence& sequence, int count, int layer) {
     const std::string prefix =
         "cache.n" + std::to_string(count) + ".layer" + std::to_string(layer) + ".";
     std::vector<int64_t> slots;
@@ -136,7 +137,7 @@ TEST_P(LsCacheGolden, AfterNTokens) {
     model_.Step(*stepped, text.last(tail));
     for (const auto* sequence : {&whole, &stepped}) {
       for (int layer = 0; layer < config().layers; ++layer) {
-        CompareLayer(static_cast<LsSequence&>(**sequence), count, layer);
+        CompareLayer(static_cast<CachedSequence&>(**sequence), count, layer);
       }
     }
   }

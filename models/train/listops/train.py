@@ -8,6 +8,7 @@ DIR/<task>-<family>.pt every few minutes and goes on from it when started again.
 """
 
 import argparse
+import dataclasses
 import math
 import pathlib
 import time
@@ -79,12 +80,17 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--positions", type=int,
+                        help="symbols that a model takes, default the longest document's; those "
+                             "beyond it have positions that nothing trained")
     for field in ("width", "layers", "heads", "ffn"):
         parser.add_argument(f"--{field}", type=int, default=getattr(tasks.Size(), field))
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     form = tasks.family(options.family)
     task, splits = tasks.read(options.work, options.task)
+    if options.positions is not None:
+        task = dataclasses.replace(task, longest=max(task.longest, options.positions))
     size = tasks.Size(options.width, options.layers, options.heads, options.ffn)
     model = parts.Classifier(form, form.config(task, size), options.seed).to(options.device)
     optimizer = optimizer_of(model, options.rate)

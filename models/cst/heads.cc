@@ -1,9 +1,7 @@
 #include "models/cst/heads.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "models/encoder/head_rows.h"
+#include "models/encoder/heads_pass.h"
 #include "models/text/scores.h"
 
 namespace longview::models {
@@ -12,109 +10,60 @@ namespace {
 class Heads {
  public:
   Heads(const CstContext& context, std::span<const HeadInput> inputs)
-      : context_(context),
-        config_(*context.config),
-        weights_(*context.weights),
-        inputs_(inputs),
-        outputs_(inputs.size()) {}
+      : config_(*context.config), weights_(*context.weights), pass_(inputs, *context.pool) {}
 
   std::vector<HeadOutput> Compute() {
-    config_.head == CstHead::kMaskedLm ? PredictMasks() : Classify();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.Wants("embedding")) continue;
-      outputs_[i].embedding = Embedding(inputs_[i]);
-      if (item.normalize) NormalizeVector(outputs_[i].embedding);
+    if (config_.head == CstHead::kMaskedLm) {
+      // BERT's head: its activation is the exact gelu whatever hidden_act says.
+      pass_.PredictMasks({&*weights_.head_dense, Activation::kGelu, weights_.head_norm->view(),
+                          &*weights_.head_out},
+                         config_.width);
+    } else {
+      pass_.Classify([&](const HeadInput& input) { return Features(input); },
+                     [&](const Vector& features) { return Classified(features); });
     }
-    return std::move(outputs_);
+    pass_.Embed([&](const HeadInput& input) {
+      return input.item->pooling == Pooling::kPooler
+                 ? Pooled(input)
+                 : PoolRows(*input.item, input.rows[0], config_.width);
+    });
+    return pass_.Take();
   }
 
  private:
-  std::vector<float> Apply(const DenseLayer& layer, const HeadRows& rows,
-                           Activation activation) const {
-    return ApplyHead(layer, rows, activation, *context_.pool);
-  }
+  using Vector = std::vector<float>;
 
   // The mean over the document's tokens that are not masked; zeros where all are.
-  std::vector<float> Mean(const HeadInput& input, size_t document) const {
-    const std::vector<uint8_t>& roles = input.item->sequences[document].roles;
-    std::vector<float> mean = MeanRows(input.rows[document], roles, config_.width);
-    if (!config_.mean_over_limit) return mean;
-    const auto masked = std::count(roles.begin(), roles.end(), kernels::kMaskedToken);
-    const double visible = static_cast<double>(roles.size()) - static_cast<double>(masked);
-    for (float& value : mean) value = static_cast<float>(value * (visible / config_.most_tokens));
-    return mean;
+  Vector Mean(const HeadInput& input, size_t document) const {
+    const EncoderSequence& sequence = input.item->sequences[document];
+    return config_.mean_over_limit
+               ? MeanOver(sequence, input.rows[document], config_.width, config_.most_tokens)
+               : MeanRows(input.rows[document], sequence.roles, config_.width);
   }
 
-  std::vector<float> Pooled(const HeadInput& input) const {
-    const std::vector<float> mean = Mean(input, 0);
-    return Apply(*weights_.pooler, {mean.data()}, Activation::kTanh);
+  Vector Pooled(const HeadInput& input) const {
+    return pass_.Apply(*weights_.pooler, Mean(input, 0), Activation::kTanh);
   }
 
-  std::vector<float> Embedding(const HeadInput& input) const {
-    return input.item->pooling == Pooling::kPooler
-               ? Pooled(input)
-               : PoolRows(*input.item, input.rows[0], config_.width);
-  }
-
-  std::vector<float> Features(const HeadInput& input) const {
+  Vector Features(const HeadInput& input) const {
     if (config_.head == CstHead::kPooled && config_.pooler) return Pooled(input);
-    std::vector<float> features = Mean(input, 0);
-    if (config_.head != CstHead::kMatching) return features;
-    const std::vector<float> first = features, second = Mean(input, 1);
-    features.insert(features.end(), second.begin(), second.end());
-    if (!config_.differences) return features;
-    for (size_t i = 0; i < first.size(); ++i) features.push_back(first[i] * second[i]);
-    for (size_t i = 0; i < first.size(); ++i) features.push_back(first[i] - second[i]);
-    return features;
+    Vector first = Mean(input, 0);
+    if (config_.head != CstHead::kMatching) return first;
+    const Vector second = Mean(input, 1);
+    if (config_.differences) return ComparePair(first, second);
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
   }
 
-  void Classify() {
-    std::vector<float> values;
-    for (const HeadInput& input : inputs_) {
-      if (!input.item->ReadsLogits()) continue;
-      const std::vector<float> own = Features(input);
-      values.insert(values.end(), own.begin(), own.end());
-    }
-    if (weights_.head_dense) {
-      values =
-          Apply(*weights_.head_dense, RowsOf(values, weights_.head_dense->in()), Activation::kRelu);
-    }
-    const DenseLayer& out = *weights_.head_out;
-    const std::vector<float> logits = Apply(out, RowsOf(values, out.in()), Activation::kNone);
-    auto next = logits.begin();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].item->ReadsLogits()) continue;
-      outputs_[i].logits.assign(next, next + out.out());
-      next += out.out();
-    }
+  Vector Classified(const Vector& features) const {
+    if (!weights_.head_dense) return pass_.Apply(*weights_.head_out, features, Activation::kNone);
+    const Vector hidden = pass_.Apply(*weights_.head_dense, features, Activation::kRelu);
+    return pass_.Apply(*weights_.head_out, hidden, Activation::kNone);
   }
 
-  // BERT's head: its activation is the exact gelu whatever hidden_act says.
-  void PredictMasks() {
-    const RowKernels& kernels = ChooseRowKernels(Compute::kFp32);
-    const int64_t width = config_.embedding_width;
-    const std::vector<float> no_bias(static_cast<size_t>(width));
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.ReadsLogits()) continue;
-      const bool all = item.Wants("logits");
-      const std::vector<int32_t>& positions = all ? item.sequences[0].wanted : item.masks;
-      std::vector<float> hidden = Apply(
-          *weights_.head_dense, PickRows(inputs_[i], positions, config_.width), Activation::kGelu);
-      for (float* row = hidden.data(); row < hidden.data() + hidden.size(); row += width) {
-        kernels.residual_norm(row, nullptr, no_bias.data(), weights_.head_norm->view(), width,
-                              nullptr);
-      }
-      outputs_[i].logits = Apply(*weights_.head_out, RowsOf(hidden, width), Activation::kNone);
-    }
-  }
-
-  const CstContext& context_;
   const CstConfig& config_;
   const CstWeights& weights_;
-  const std::span<const HeadInput> inputs_;
-  std::vector<HeadOutput> outputs_;
+  HeadsPass pass_;
 };
 
 }  // namespace
@@ -127,8 +76,7 @@ std::vector<HeadOutput> ComputeCstHeads(const CstContext& context,
 int64_t CstLogitFloats(const CstConfig& config, const EncoderItem& item) {
   if (!item.ReadsLogits()) return 0;
   if (config.head != CstHead::kMaskedLm) return static_cast<int64_t>(config.labels.size());
-  const std::vector<int32_t>& rows = item.Wants("logits") ? item.sequences[0].wanted : item.masks;
-  return static_cast<int64_t>(rows.size()) * config.vocab;
+  return MaskedLmFloats(item, config.vocab);
 }
 
 }  // namespace longview::models

@@ -1,9 +1,7 @@
 #include "models/longformer/heads.h"
 
-#include <algorithm>
-
 #include "models/encoder/head_rows.h"
-#include "models/text/scores.h"
+#include "models/encoder/heads_pass.h"
 
 namespace longview::models {
 namespace {
@@ -11,11 +9,7 @@ namespace {
 class Heads {
  public:
   Heads(const EncoderContext& context, std::span<const HeadInput> inputs)
-      : context_(context),
-        config_(*context.config),
-        weights_(*context.weights),
-        inputs_(inputs),
-        outputs_(inputs.size()) {}
+      : config_(*context.config), weights_(*context.weights), pass_(inputs, *context.pool) {}
 
   std::vector<HeadOutput> Compute() {
     switch (config_.head) {
@@ -23,109 +17,50 @@ class Heads {
       case EncoderHead::kPairClassification:
         break;
       case EncoderHead::kSequenceClassification:
-        ClassifySequences();
+        ClassifyFirstRows(*weights_.head_dense);
         break;
       case EncoderHead::kMultipleChoice:
-        Choose();
+        ClassifyFirstRows(*weights_.pooler);
         break;
       case EncoderHead::kTokenClassification:
       case EncoderHead::kQuestionAnswering:
-        LabelTokens();
+        pass_.LabelTokens(*weights_.head_out, config_.width);
         break;
       case EncoderHead::kMaskedLm:
-        PredictMasks();
+        // LongformerLMHead: its activation is the exact gelu whatever hidden_act says.
+        pass_.PredictMasks({&*weights_.head_dense, Activation::kGelu, weights_.head_norm.view(),
+                            &*weights_.head_out},
+                           config_.width);
         break;
     }
-    Embed();
-    return std::move(outputs_);
+    pass_.Embed([&](const HeadInput& input) {
+      const float* first = input.rows[0];
+      return input.item->pooling == Pooling::kPooler
+                 ? pass_.Apply(*weights_.pooler, HeadRows{first}, Activation::kTanh)
+                 : PoolRows(*input.item, first, config_.width);
+    });
+    return pass_.Take();
   }
 
  private:
-  std::vector<float> Apply(const DenseLayer& layer, const HeadRows& rows, Activation activation) {
-    return ApplyHead(layer, rows, activation, *context_.pool);
+  using Vector = std::vector<float>;
+
+  // tanh(dense(first row)) of every sequence, then the linear over labels.
+  void ClassifyFirstRows(const DenseLayer& dense) {
+    const auto first_rows = [&](const HeadInput& input) {
+      Vector rows;
+      for (const float* row : input.rows) rows.insert(rows.end(), row, row + config_.width);
+      return rows;
+    };
+    pass_.Classify(first_rows, [&](const Vector& rows) {
+      return pass_.Apply(*weights_.head_out, pass_.Apply(dense, rows, Activation::kTanh),
+                         Activation::kNone);
+    });
   }
 
-  // First rows of every sequence of the items that read logits.
-  HeadRows FirstRows() const {
-    HeadRows rows;
-    for (const HeadInput& input : inputs_) {
-      if (input.item->ReadsLogits()) rows.insert(rows.end(), input.rows.begin(), input.rows.end());
-    }
-    return rows;
-  }
-
-  // Hands `all` out in the order of FirstRows, `width` floats per sequence.
-  void Distribute(const std::vector<float>& all, int64_t width) {
-    auto next = all.begin();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].item->ReadsLogits()) continue;
-      const auto end = next + static_cast<ptrdiff_t>(inputs_[i].rows.size()) * width;
-      outputs_[i].logits.assign(next, end);
-      next = end;
-    }
-  }
-
-  void ClassifySequences() {
-    const std::vector<float> hidden = Apply(*weights_.head_dense, FirstRows(), Activation::kTanh);
-    Distribute(Apply(*weights_.head_out, RowsOf(hidden, config_.width), Activation::kNone),
-               weights_.head_out->out());
-  }
-
-  void Choose() {
-    const std::vector<float> pooled = Apply(*weights_.pooler, FirstRows(), Activation::kTanh);
-    Distribute(Apply(*weights_.head_out, RowsOf(pooled, config_.width), Activation::kNone), 1);
-  }
-
-  HeadRows Pick(size_t i, std::span<const int32_t> positions) const {
-    return PickRows(inputs_[i], positions, config_.width);
-  }
-
-  void LabelTokens() {
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.ReadsLogits()) continue;
-      outputs_[i].logits =
-          Apply(*weights_.head_out, Pick(i, item.sequences[0].wanted), Activation::kNone);
-    }
-  }
-
-  // LongformerLMHead: its activation is the exact gelu whatever hidden_act says.
-  void PredictMasks() {
-    const RowKernels& kernels = ChooseRowKernels(Compute::kFp32);
-    const std::vector<float> no_bias(static_cast<size_t>(config_.width));
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.ReadsLogits()) continue;
-      const bool all = item.Wants("logits");
-      std::vector<float> hidden =
-          Apply(*weights_.head_dense, Pick(i, all ? item.sequences[0].wanted : item.masks),
-                Activation::kGelu);
-      for (float* row = hidden.data(); row < hidden.data() + hidden.size(); row += config_.width) {
-        kernels.residual_norm(row, nullptr, no_bias.data(), weights_.head_norm.view(),
-                              config_.width, nullptr);
-      }
-      outputs_[i].logits =
-          Apply(*weights_.head_out, RowsOf(hidden, config_.width), Activation::kNone);
-    }
-  }
-
-  void Embed() {
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.Wants("embedding")) continue;
-      const float* first = inputs_[i].rows[0];
-      outputs_[i].embedding = item.pooling == Pooling::kPooler
-                                  ? Apply(*weights_.pooler, {first}, Activation::kTanh)
-                                  : PoolRows(item, first, config_.width);
-      if (item.normalize) NormalizeVector(outputs_[i].embedding);
-    }
-  }
-
-  const EncoderContext& context_;
   const LongformerConfig& config_;
   const LongformerWeights& weights_;
-  const std::span<const HeadInput> inputs_;
-  std::vector<HeadOutput> outputs_;
+  HeadsPass pass_;
 };
 
 }  // namespace
@@ -151,10 +86,8 @@ int64_t LogitFloats(const LongformerConfig& config, const EncoderItem& item) {
       return tokens * labels;
     case EncoderHead::kQuestionAnswering:
       return tokens * 2;
-    case EncoderHead::kMaskedLm: {
-      const auto masks = static_cast<int64_t>(item.masks.size());
-      return (item.Wants("logits") ? tokens : masks) * config.vocab;
-    }
+    case EncoderHead::kMaskedLm:
+      return MaskedLmFloats(item, config.vocab);
   }
   return 0;
 }

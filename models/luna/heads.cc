@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/encoder/head_rows.h"
+#include "models/encoder/heads_pass.h"
 #include "models/text/scores.h"
 
 namespace longview::models {
@@ -12,33 +13,28 @@ namespace {
 class Heads {
  public:
   Heads(const LunaContext& context, const LunaBatch& batch, std::span<const HeadInput> inputs)
-      : context_(context),
-        config_(*context.config),
+      : config_(*context.config),
         weights_(*context.weights),
         batch_(batch),
-        inputs_(inputs),
-        outputs_(inputs.size()) {}
+        pass_(inputs, *context.pool) {}
 
   std::vector<HeadOutput> Compute() {
-    config_.head == LunaHead::kMaskedLm ? PredictMasks() : Classify();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.Wants("embedding")) continue;
-      outputs_[i].embedding = PoolRows(item, inputs_[i].rows[0], config_.width);
-      if (item.normalize) NormalizeVector(outputs_[i].embedding);
+    if (config_.head == LunaHead::kMaskedLm) {
+      pass_.PredictMasks({&*weights_.head_dense, config_.activation, weights_.head_norm.view(),
+                          &*weights_.head_out},
+                         config_.width);
+    } else {
+      pass_.Classify([&](const HeadInput& input) { return Features(input); },
+                     [&](const Vector& features) { return Classified(features); });
     }
-    return std::move(outputs_);
+    pass_.Embed([&](const HeadInput& input) {
+      return PoolRows(*input.item, input.rows[0], config_.width);
+    });
+    return pass_.Take();
   }
 
  private:
   using Vector = std::vector<float>;
-
-  Vector Apply(const DenseLayer& layer, const HeadRows& rows, Activation activation) const {
-    return ApplyHead(layer, rows, activation, *context_.pool);
-  }
-  Vector Apply(const DenseLayer& layer, const Vector& rows, Activation activation) const {
-    return Apply(layer, RowsOf(rows, layer.in()), activation);
-  }
 
   Vector FirstRow(const HeadInput& input, size_t d) const {
     return {input.rows[d], input.rows[d] + config_.width};
@@ -86,7 +82,7 @@ class Heads {
 
   Vector LargestProjected(const HeadInput& input) const {
     const Vector rows =
-        Apply(*weights_.head_in, RowsOfProjected(Projected(input, 0)), Activation::kNone);
+        pass_.Apply(*weights_.head_in, RowsOfProjected(Projected(input, 0)), Activation::kNone);
     const auto width = static_cast<size_t>(config_.width);
     Vector largest(rows.begin(), rows.begin() + config_.width);
     for (size_t at = 0; at < rows.size(); ++at) {
@@ -98,9 +94,9 @@ class Heads {
   // Multi-head attention of x_0 over the rows of P, then a LayerNorm.
   Vector AttendedProjected(const HeadInput& input) const {
     const HeadRows rows = RowsOfProjected(Projected(input, 0));
-    const Vector query = Apply(*weights_.query, HeadRows{input.rows[0]}, Activation::kNone);
-    const Vector keys = Apply(*weights_.key, rows, Activation::kNone);
-    const Vector values = Apply(*weights_.value, rows, Activation::kNone);
+    const Vector query = pass_.Apply(*weights_.query, HeadRows{input.rows[0]}, Activation::kNone);
+    const Vector keys = pass_.Apply(*weights_.key, rows, Activation::kNone);
+    const Vector values = pass_.Apply(*weights_.value, rows, Activation::kNone);
     const VectorKernels& vectors = ChooseVectorKernels();
     const int64_t width = config_.width, dim = width / config_.heads;
     const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
@@ -118,64 +114,25 @@ class Heads {
                            dim);
       }
     }
-    Vector attended = Apply(*weights_.attended, context, Activation::kNone);
-    Normalise(attended);
+    Vector attended = pass_.Apply(*weights_.attended, context, Activation::kNone);
+    NormRows(weights_.head_norm.view(), width, attended);
     return attended;
   }
 
-  // LayerNorm of every row with the head's norm.
-  void Normalise(Vector& rows) const {
-    const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
-    const Vector zeros(static_cast<size_t>(config_.width));
-    for (float* row = rows.data(); row < rows.data() + rows.size(); row += config_.width) {
-      floats.residual_norm(row, nullptr, zeros.data(), weights_.head_norm.view(), config_.width,
-                           nullptr);
-    }
-  }
-
-  void Classify() {
-    Vector values;
-    for (const HeadInput& input : inputs_) {
-      if (!input.item->ReadsLogits()) continue;
-      const Vector own = Features(input);
-      values.insert(values.end(), own.begin(), own.end());
-    }
+  Vector Classified(Vector values) const {
     for (const DenseLayer& layer : weights_.hidden) {
-      values = Apply(layer, values, config_.hidden_activation);
+      values = pass_.Apply(layer, values, config_.hidden_activation);
     }
     if (weights_.head_dense) {
-      values = Apply(*weights_.head_dense, values, config_.pooler_activation);
+      values = pass_.Apply(*weights_.head_dense, values, config_.pooler_activation);
     }
-    values = Apply(*weights_.head_out, values, Activation::kNone);
-    auto next = values.begin();
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i].item->ReadsLogits()) continue;
-      const auto end = next + weights_.head_out->out();
-      outputs_[i].logits.assign(next, end);
-      next = end;
-    }
+    return pass_.Apply(*weights_.head_out, values, Activation::kNone);
   }
 
-  void PredictMasks() {
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      const EncoderItem& item = *inputs_[i].item;
-      if (!item.ReadsLogits()) continue;
-      const bool all = item.Wants("logits");
-      Vector hidden =
-          Apply(*weights_.head_dense,
-                PickRows(inputs_[i], all ? item.sequences[0].wanted : item.masks, config_.width),
-                config_.activation);
-      Normalise(hidden);
-      outputs_[i].logits = Apply(*weights_.head_out, hidden, Activation::kNone);
-    }
-  }
-
-  const LunaContext& context_;
   const LunaConfig& config_;
   const LunaWeights& weights_;
   const LunaBatch& batch_;
-  const std::span<const HeadInput> inputs_;
-  std::vector<HeadOutput> outputs_;
+  HeadsPass pass_;
 };
 
 }  // namespace
@@ -188,8 +145,7 @@ std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context, const LunaB
 int64_t LunaLogitFloats(const LunaConfig& config, const EncoderItem& item) {
   if (!item.ReadsLogits()) return 0;
   if (config.head != LunaHead::kMaskedLm) return static_cast<int64_t>(config.labels.size());
-  const size_t rows = item.Wants("logits") ? item.sequences[0].wanted.size() : item.masks.size();
-  return static_cast<int64_t>(rows) * config.vocab;
+  return MaskedLmFloats(item, config.vocab);
 }
 
 }  // namespace longview::models

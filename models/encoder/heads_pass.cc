@@ -1,0 +1,69 @@
+#include "models/encoder/heads_pass.h"
+
+#include "models/text/scores.h"
+
+namespace longview::models {
+namespace {
+
+// Whose rows enter the vocabulary.
+const std::vector<int32_t>& PredictedRows(const EncoderItem& item) {
+  return item.Wants("logits") ? item.sequences[0].wanted : item.masks;
+}
+
+}  // namespace
+
+void HeadsPass::Classify(OfItem features, absl::FunctionRef<Vector(const Vector&)> head) {
+  Vector all;
+  std::vector<size_t> ends;  // Of each item's features in `all`.
+  for (const HeadInput& input : inputs_) {
+    if (input.item->ReadsLogits()) {
+      const Vector own = features(input);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    ends.push_back(all.size());
+  }
+  if (all.empty()) return;
+  const Vector logits = head(all);
+  size_t begin = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const size_t end = ends[i] * logits.size() / all.size();
+    outputs_[i].logits.assign(logits.begin() + static_cast<ptrdiff_t>(begin),
+                              logits.begin() + static_cast<ptrdiff_t>(end));
+    begin = end;
+  }
+}
+
+void HeadsPass::LabelTokens(const DenseLayer& out, int64_t width) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const EncoderItem& item = *inputs_[i].item;
+    if (!item.ReadsLogits()) continue;
+    const HeadRows rows = PickRows(inputs_[i], item.sequences[0].wanted, width);
+    outputs_[i].logits = Apply(out, rows, Activation::kNone);
+  }
+}
+
+void HeadsPass::PredictMasks(const MaskedLmHead& head, int64_t width) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const EncoderItem& item = *inputs_[i].item;
+    if (!item.ReadsLogits()) continue;
+    const HeadRows rows = PickRows(inputs_[i], PredictedRows(item), width);
+    Vector hidden = Apply(*head.dense, rows, head.activation);
+    NormRows(head.norm, head.dense->out(), hidden);
+    outputs_[i].logits = Apply(*head.out, hidden, Activation::kNone);
+  }
+}
+
+void HeadsPass::Embed(OfItem pooled) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const EncoderItem& item = *inputs_[i].item;
+    if (!item.Wants("embedding")) continue;
+    outputs_[i].embedding = pooled(inputs_[i]);
+    if (item.normalize) NormalizeVector(outputs_[i].embedding);
+  }
+}
+
+int64_t MaskedLmFloats(const EncoderItem& item, int64_t vocab) {
+  return static_cast<int64_t>(PredictedRows(item).size()) * vocab;
+}
+
+}  // namespace longview::models

@@ -1,31 +1,55 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to an answer: installs what is missing, builds, starts the server on
-# the bundled models, sends a real request, prints the answer, keeps serving.
+# From a fresh Debian 12 to an answer: starts the server on the bundled models, sends a real
+# request, prints the answer, keeps serving. Uses what is there: an unpacked tarball (this script
+# lies in one, or $LONGVIEW_PREFIX names one), else a build, which it brings up to date, else it
+# installs what is missing and builds.
 #
-#   deploy/serve.sh [--once] [longview-server flags]
+#   deploy/serve.sh [--once] [--build] [longview-server flags]
 #
-# --once stops after the request. Other arguments go to the server, for example
+# --once stops after the request; --build builds even where a tarball is unpacked. Other arguments
+# go to the server, for example
 #   deploy/serve.sh --grpc_port=0 --http_port=0 my-model=/path/to/directory
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 once=false
+build=false
 flags=()
 for argument in "$@"; do
-  if [ "$argument" = --once ]; then once=true; else flags+=("$argument"); fi
+  case $argument in
+    --once) once=true ;;
+    --build) build=true ;;
+    *) flags+=("$argument") ;;
+  esac
 done
 
-"$ROOT/deploy/install_deps.sh"
-
-say "Building build/bin/longview-server and build/bin/longview (a few minutes the first time)"
-cd "$ROOT"
-[ -f build/build.ninja ] || cmake --preset release >&2
-cmake --build build --target longview-server longview >&2
+# Sets $bin to the folder of the programs.
+find_programs() {
+  local unpacked
+  for unpacked in "${LONGVIEW_PREFIX:-}" "$ROOT" "$ROOT"/longview-*-linux-x86_64; do
+    if ! $build && [ -x "$unpacked/bin/longview-server" ]; then
+      bin=$unpacked/bin
+      say "Using the programs in $bin"
+      return
+    fi
+  done
+  cd "$ROOT"
+  bin=$ROOT/build/bin
+  if [ -x "$bin/longview-server" ] && ! command -v cmake >/dev/null; then
+    say "Using the build in $bin (no cmake here to bring it up to date)"
+    return
+  fi
+  [ -x "$bin/longview-server" ] || "$ROOT/deploy/install_deps.sh"
+  say "Building build/bin/longview-server and build/bin/longview (a few minutes the first time)"
+  [ -f build/build.ninja ] || cmake --preset release >&2
+  cmake --build build --target longview-server longview >&2
+}
+find_programs
 
 say "Starting the server"
 ready=$(mktemp)
 trap 'rm -f "$ready"' EXIT
-build/bin/longview-server ${flags[@]+"${flags[@]}"} >"$ready" &
+"$bin/longview-server" ${flags[@]+"${flags[@]}"} >"$ready" &
 server=$!
 trap 'kill -TERM $server 2>/dev/null || true; rm -f "$ready"' EXIT
 trap 'exit 130' INT TERM
@@ -37,9 +61,12 @@ done
 cat "$ready" >&2
 port=$(sed -n 's/.*grpc=\([0-9]*\).*/\1/p' "$ready")
 
-say "A request: which language is server/scheduler/scheduler.h written in?"
-note "build/bin/longview classify --server localhost:$port server/scheduler/scheduler.h"
-build/bin/longview classify --server "localhost:$port" server/scheduler/scheduler.h
+sample=$ROOT/server/scheduler/scheduler.h
+[ -f "$sample" ] || sample=$ROOT/deploy/serve.sh
+say "A request: which language is $(basename "$sample") written in?"
+note "$bin/longview classify --server 127.0.0.1:$port --model code-language $sample"
+"$bin/longview" classify --server "127.0.0.1:$port" --model code-language "$sample" ||
+  { note "the models here:" && "$bin/longview" models --server "127.0.0.1:$port"; }
 
 if $once; then
   say "Stopping (--once)"

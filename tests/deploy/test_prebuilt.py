@@ -1,0 +1,75 @@
+"""What is shipped without a compiler: serve.sh on ready programs, the tarball in a bare Debian."""
+
+import hashlib
+import json
+import os
+import subprocess
+
+import pytest
+
+from server_process import BUILD, ROOT
+
+SERVE = ROOT / "deploy/serve.sh"
+# What every Linux has; all else must come in the tarball.
+GLIBC = {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "librt.so.1", "libdl.so.2", "libpthread.so.0",
+         "libutil.so.1", "libresolv.so.2"}
+
+
+def test_serve_uses_the_programs_it_is_shown(tmp_path):
+    (tmp_path / "bin").symlink_to(BUILD / "bin")
+    done = subprocess.run([SERVE, "--once", "--grpc_port=0", "--http_port=0"], text=True,
+                          capture_output=True, timeout=120,
+                          env={**os.environ, "LONGVIEW_PREFIX": str(tmp_path),
+                               "LONGVIEW_MODELS": str(ROOT / "models/zoo")})
+    assert done.returncode == 0, done.stderr
+    assert "C++" in done.stdout
+    assert f"Using the programs in {tmp_path}/bin" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def tarball(tmp_path_factory, tool):
+    """The archive that `cpack` makes of the build."""
+    folder = tmp_path_factory.mktemp("package")
+    subprocess.run([tool("cpack"), "--config", BUILD / "CPackConfig.cmake", "-B", folder], check=True,
+                   capture_output=True, timeout=900)
+    return next(iter([*folder.glob("*.tar.gz"), *BUILD.glob("longview-*.tar.gz")]))
+
+
+@pytest.mark.slow
+def test_the_tarball_is_whole(tarball, tmp_path):
+    sums = tarball.with_name(tarball.name + ".sha256").read_text().split()[0]
+    assert hashlib.sha256(tarball.read_bytes()).hexdigest() == sums
+    subprocess.run(["tar", "-xzf", tarball, "-C", tmp_path], check=True)
+    prefix = next(tmp_path.iterdir())
+    for program in ("longview-server", "longview"):
+        listing = subprocess.run(["ldd", prefix / "bin" / program], check=True, text=True,
+                                 capture_output=True).stdout
+        outside = {line.split()[0] for line in listing.splitlines()
+                   if str(prefix) not in line and "/ld-linux" not in line}
+        assert outside <= GLIBC
+    bill = json.loads((prefix / "share/longview/sbom.spdx.json").read_text())
+    names = {package["name"] for package in bill["packages"]}
+    assert {"longview", "torch", "libgrpc29", "libssl3", "tokenizers", "nvidia-cuda-runtime"} <= names
+    licences = {path.name for path in (prefix / "share/longview/licences").iterdir()}
+    assert {"LICENSE", "torch-LICENSE", "libgrpc29.copyright"} <= licences
+
+
+@pytest.mark.slow
+def test_a_bare_debian_without_network_answers(tarball, tmp_path, tool):
+    """No package is installed there, nothing can be fetched, /etc/hosts is missing."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root for mmdebstrap, unshare and chroot")
+    root = tmp_path / "root"
+    subprocess.run([tool("mmdebstrap"), "--variant=essential", "bookworm", root], check=True,
+                   capture_output=True, timeout=900)
+    subprocess.run(["tar", "-xzf", tarball, "-C", root / "opt"], check=True)
+    name = next((root / "opt").iterdir()).name
+    devices = "; ".join(f"mknod -m 666 {root}/dev/{device} c 1 {minor}"
+                        for device, minor in (("null", 3), ("zero", 5), ("urandom", 9)))
+    inside = (f"ip link set lo up; mount -t proc proc {root}/proc; mount -t tmpfs tmpfs {root}/dev; "
+              f"{devices}; exec chroot {root} env -i PATH=/usr/bin:/bin "
+              f"timeout 60 /opt/{name}/deploy/serve.sh --once")
+    done = subprocess.run([tool("unshare"), "-n", "-m", "sh", "-ec", inside], text=True,
+                          capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "serve.sh\tShell" in done.stdout

@@ -46,8 +46,9 @@ install(CODE "
 install(PROGRAMS
   ${LIBTORCH_ROOT}/nvidia/cu13/lib/libcupti.so.13 ${LIBTORCH_ROOT}/nvidia/cu13/lib/libcudart.so.13
   DESTINATION ${_private}/nvidia/cu13/lib COMPONENT runtime)
+# The server looks for its plugin beside itself.
 if(TARGET longview_cuda)
-  install(TARGETS longview_cuda LIBRARY DESTINATION ${_private} COMPONENT runtime)
+  install(TARGETS longview_cuda LIBRARY DESTINATION bin COMPONENT runtime OPTIONAL)
 endif()
 
 install(DIRECTORY models/zoo/ DESTINATION ${_share}/zoo COMPONENT runtime)

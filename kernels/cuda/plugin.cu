@@ -7,6 +7,8 @@
 #include <new>
 
 #include "kernels/cuda/checked.cuh"
+#include "kernels/cuda/pool/pool.cuh"
+#include "kernels/cuda/rows/rows.cuh"
 
 namespace longview::kernels::cuda {
 
@@ -220,6 +222,8 @@ const PluginApi kPluginApi = {
     .end_recording = EndRecording,
     .launch_graph = LaunchGraph,
     .destroy_graph = DestroyGraph,
+    .rows = kRowsApi,
+    .pool = kPoolApi,
 };
 
 }  // namespace

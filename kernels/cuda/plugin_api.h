@@ -14,12 +14,14 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/pool/pool_api.h"
+#include "kernels/cuda/rows/rows_api.h"
+
 namespace longview::kernels::cuda {
 
 inline constexpr uint32_t kPluginAbi = 1;
 inline constexpr char kPluginSymbol[] = "LongviewCudaPlugin";
-
-using Status = int32_t;  // 0: done.
 
 inline constexpr int kDeviceNameBytes = 128;
 
@@ -32,10 +34,6 @@ struct DeviceProperties {
   int64_t memory_bytes;
   int64_t l2_bytes;
 };
-
-struct Stream;  // Work of one device in order.
-struct Event;   // A point of a stream.
-struct Graph;   // Work recorded once, launched as one.
 
 struct PluginApi {
   uint32_t abi;    // kPluginAbi.
@@ -82,6 +80,10 @@ struct PluginApi {
   Status (*end_recording)(Stream* stream, Graph** graph);
   Status (*launch_graph)(Stream* stream, Graph* graph);
   Status (*destroy_graph)(Graph* graph);
+
+  // ---- Kernels ----
+  RowsApi rows;
+  PoolApi pool;
 };
 
 // The type of the exported function.

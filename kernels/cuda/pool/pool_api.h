@@ -1,0 +1,86 @@
+// Weighted means over segments of tokens on the device: kernels/pool/segment_pool.h.
+//
+// Whole segments are pooled in pieces of kPoolPiece tokens, counted from the segment's first, then
+// the pieces of a segment are merged in rising order: bits depend on the segment alone. An open
+// segment is appended to token by token, one chain, however many tokens a call brings.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/plugin_types.h"
+#include "kernels/span/kv_layout.h"
+
+namespace longview::kernels::cuda {
+
+inline constexpr int kPoolPiece = 256;
+
+// A run of tokens of one segment.
+struct PoolPiece {
+  int32_t segment;
+  int32_t begin;  // Rows of scores, values and `visible`.
+  int32_t end;
+};
+
+// As kernels::PoolCall and kernels::PoolValue.
+struct PoolColumns {
+  const float* scores;  // [T, columns], natural units.
+  int64_t score_stride;
+  int32_t columns;
+  int32_t columns_per_head;
+  const uint8_t* visible;  // [T]; null: all.
+};
+
+struct PoolRows {
+  const void* data;  // [T, ...] of dtype, strides in elements.
+  int64_t row_stride;
+  int64_t head_stride;
+  int32_t width;  // Channels that a column reads.
+  DType dtype;
+};
+
+// Unfinished sums, one per (piece or segment, column): m the largest score (-inf: no token), s the
+// sum of exp(score - m), sums those of exp(score - m) * value.
+struct PoolSums {
+  float* m;     // [n, columns]
+  float* s;     // [n, columns]
+  float* sums;  // [n, columns, width]
+};
+
+struct PoolPieces {
+  PoolColumns columns;
+  PoolRows rows;
+  const PoolPiece* pieces;  // [count]
+  int32_t count;
+  PoolSums out;  // n = count
+};
+
+// out[segment] = the means of its pieces, pieces piece0[segment] .. piece0[segment + 1]. A segment
+// without visible tokens gives zeros.
+struct PoolMerge {
+  PoolSums pieces;
+  const int32_t* piece0;  // [segments + 1]
+  int32_t segments;
+  int32_t columns;
+  int32_t width;
+  float* out;  // [segments, columns, width]
+};
+
+// Appends rows begin .. end of piece i, of any length, to the open segment states[segment]; where
+// begins[i] is set its sums start from nothing.
+// REQUIRES: pieces have different segments.
+struct PoolAppend {
+  PoolColumns columns;
+  PoolRows rows;
+  const PoolPiece* pieces;  // [count]
+  const uint8_t* begins;    // [count]; null: none.
+  int32_t count;
+  const PoolSums* states;  // Each n = 1.
+};
+
+struct PoolApi {
+  Status (*pieces)(Stream* stream, const PoolPieces& args);
+  Status (*merge)(Stream* stream, const PoolMerge& args);
+  Status (*append)(Stream* stream, const PoolAppend& args);
+};
+
+}  // namespace longview::kernels::cuda

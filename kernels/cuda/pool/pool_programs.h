@@ -1,0 +1,245 @@
+// Pooling as block programs: pieces of whole segments, their merge, and open segments.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/cuda/element.h"
+#include "kernels/cuda/pool/pool_api.h"
+#include "kernels/cuda/program.h"
+
+namespace longview::kernels::cuda {
+
+inline constexpr float kNoToken = -__builtin_inff();
+
+// A block takes one piece, up to four columns of one head and 128 channels; a thread is a channel
+// while values are summed. The weights of a column are computed by every block that needs them.
+template <typename T>
+struct PoolPiecesProgram {
+  using Args = PoolPieces;
+  static constexpr int kThreads = 128;
+  static constexpr int kColumns = 4;
+  static constexpr int kRuns = 16;  // Of a column's tokens, for its largest score and its sum.
+  static constexpr int kRun = kPoolPiece / kRuns;
+
+  struct Thread {};
+  struct Shared {
+    float weights[kColumns][kPoolPiece];
+    float tops[kColumns][kRuns];
+    float totals[kColumns][kRuns];
+  };
+
+  // What block (x, y) works on.
+  struct Part {
+    PoolPiece piece;
+    int head;
+    int column;   // First of the call's columns.
+    int columns;  // Up to kColumns.
+    int channel;  // First.
+  };
+
+  LONGVIEW_HD static int ColumnGroups(const Args& args) {
+    return (args.columns.columns_per_head + kColumns - 1) / kColumns;
+  }
+  LONGVIEW_HD static int ChannelGroups(const Args& args) {
+    return (args.rows.width + kThreads - 1) / kThreads;
+  }
+  LONGVIEW_HD static Grid GridOf(const Args& args) {
+    const int heads = args.columns.columns / args.columns.columns_per_head;
+    return {args.count, heads * ColumnGroups(args) * ChannelGroups(args)};
+  }
+  LONGVIEW_HD static int Phases(const Args&, Block) { return 5; }
+
+  LONGVIEW_HD static Part PartOf(const Args& args, Block block) {
+    const int per_head = args.columns.columns_per_head;
+    const int rest = block.y / ChannelGroups(args);
+    const int group = rest % ColumnGroups(args);
+    const int left = per_head - group * kColumns;
+    Part part;
+    part.piece = args.pieces[block.x];
+    part.head = rest / ColumnGroups(args);
+    part.column = part.head * per_head + group * kColumns;
+    part.columns = left < kColumns ? left : kColumns;
+    part.channel = block.y % ChannelGroups(args) * kThreads;
+    return part;
+  }
+
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
+                                Shared& shared) {
+    const Part part = PartOf(args, block);
+    switch (phase) {
+      case 0:
+        return LoadScores(args, part, thread, shared);
+      case 1:
+        return FindTops(thread, shared);
+      case 2:
+        return Weigh(part, thread, shared);
+      case 3:
+        AddWeights(thread, shared);
+        return AddValues(args, part, block.x, thread, shared);
+      default:
+        if (part.channel == 0) WriteColumn(args, part, block.x, thread, shared);
+    }
+  }
+
+ private:
+  LONGVIEW_HD static void LoadScores(const Args& args, const Part& part, int thread,
+                                     Shared& shared) {
+    for (int i = thread; i < kPoolPiece; i += kThreads) {
+      const int64_t t = int64_t{part.piece.begin} + i;
+      const bool seen =
+          t < part.piece.end && (args.columns.visible == nullptr || args.columns.visible[t] != 0);
+      const float* scores = args.columns.scores + t * args.columns.score_stride + part.column;
+      for (int c = 0; c < kColumns; ++c) {
+        shared.weights[c][i] = seen && c < part.columns ? scores[c] : kNoToken;
+      }
+    }
+  }
+
+  LONGVIEW_HD static void FindTops(int thread, Shared& shared) {
+    if (thread >= kColumns * kRuns) return;
+    const int c = thread / kRuns, run = thread % kRuns;
+    float top = kNoToken;
+    for (int i = 0; i < kRun; ++i) top = fmaxf(top, shared.weights[c][run * kRun + i]);
+    shared.tops[c][run] = top;
+  }
+
+  LONGVIEW_HD static float TopOf(const Shared& shared, int c) {
+    float top = kNoToken;
+    for (int run = 0; run < kRuns; ++run) top = fmaxf(top, shared.tops[c][run]);
+    return top;
+  }
+
+  LONGVIEW_HD static void Weigh(const Part& part, int thread, Shared& shared) {
+    for (int c = 0; c < kColumns; ++c) {
+      const float top = c < part.columns ? TopOf(shared, c) : kNoToken;
+      for (int i = thread; i < kPoolPiece; i += kThreads) {
+        const float score = shared.weights[c][i];
+        shared.weights[c][i] = score == kNoToken ? 0.0f : expf(score - top);
+      }
+    }
+  }
+
+  LONGVIEW_HD static void AddWeights(int thread, Shared& shared) {
+    if (thread >= kColumns * kRuns) return;
+    const int c = thread / kRuns, run = thread % kRuns;
+    float total = 0;
+    for (int i = 0; i < kRun; ++i) total += shared.weights[c][run * kRun + i];
+    shared.totals[c][run] = total;
+  }
+
+  LONGVIEW_HD static void AddValues(const Args& args, const Part& part, int64_t piece, int thread,
+                                    const Shared& shared) {
+    const int channel = part.channel + thread;
+    if (channel >= args.rows.width) return;
+    const T* values = static_cast<const T*>(args.rows.data) +
+                      part.piece.begin * args.rows.row_stride + part.head * args.rows.head_stride +
+                      channel;
+    float sums[kColumns] = {};
+    for (int i = 0; i < part.piece.end - part.piece.begin; ++i) {
+      const float value = Widen(values[i * args.rows.row_stride]);
+      for (int c = 0; c < kColumns; ++c) {
+        // A token that is left out may hold anything, infinities too.
+        const float weight = shared.weights[c][i];
+        if (weight != 0.0f) sums[c] += weight * value;
+      }
+    }
+    for (int c = 0; c < part.columns; ++c) {
+      const int64_t column = piece * args.columns.columns + part.column + c;
+      args.out.sums[column * args.rows.width + channel] = sums[c];
+    }
+  }
+
+  LONGVIEW_HD static void WriteColumn(const Args& args, const Part& part, int64_t piece, int thread,
+                                      const Shared& shared) {
+    if (thread >= part.columns) return;
+    float total = 0;
+    for (int run = 0; run < kRuns; ++run) total += shared.totals[thread][run];
+    const int64_t column = piece * args.columns.columns + part.column + thread;
+    args.out.m[column] = TopOf(shared, thread);
+    args.out.s[column] = total;
+  }
+};
+
+// A block per segment and column; a thread takes every 128th channel.
+struct PoolMergeProgram {
+  using Args = PoolMerge;
+  static constexpr int kThreads = 128;
+  struct Thread {};
+  struct Shared {};
+
+  LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.segments, args.columns}; }
+  LONGVIEW_HD static int Phases(const Args&, Block) { return 1; }
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int, int thread, Thread&, Shared&) {
+    const int first = args.piece0[block.x], last = args.piece0[block.x + 1];
+    for (int channel = thread; channel < args.width; channel += kThreads) {
+      float m = kNoToken, s = 0, sum = 0;
+      for (int piece = first; piece < last; ++piece) {
+        const int64_t column = int64_t{piece} * args.columns + block.y;
+        const float of_piece = args.pieces.m[column];
+        if (of_piece == kNoToken) continue;
+        const float top = fmaxf(m, of_piece);
+        const float keep = m == kNoToken ? 0.0f : expf(m - top);
+        const float take = expf(of_piece - top);
+        m = top;
+        s = s * keep + args.pieces.s[column] * take;
+        sum = sum * keep + args.pieces.sums[column * args.width + channel] * take;
+      }
+      const int64_t at = (block.x * args.columns + block.y) * args.width + channel;
+      args.out[at] = s > 0.0f ? sum / s : 0.0f;
+    }
+  }
+};
+
+// A block per open segment and column; a thread takes every 64th channel and walks the scores
+// itself, so that none waits for another. Thread 0, which always has a channel, keeps m and s.
+template <typename T>
+struct PoolAppendProgram {
+  using Args = PoolAppend;
+  static constexpr int kThreads = 64;
+  struct Thread {
+    float m, s;
+  };
+  struct Shared {};
+
+  LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.count, args.columns.columns}; }
+  LONGVIEW_HD static int Phases(const Args&, Block) { return 2; }
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread& mine,
+                                Shared&) {
+    const PoolPiece piece = args.pieces[block.x];
+    const PoolSums& state = args.states[piece.segment];
+    const int c = block.y;
+    if (phase == 1) {
+      if (thread != 0) return;
+      state.m[c] = mine.m;
+      state.s[c] = mine.s;
+      return;
+    }
+    const bool begins = args.begins != nullptr && args.begins[block.x] != 0;
+    for (int channel = thread; channel < args.rows.width; channel += kThreads) {
+      float* at = state.sums + int64_t{c} * args.rows.width + channel;
+      mine.m = begins ? kNoToken : state.m[c];
+      mine.s = begins ? 0.0f : state.s[c];
+      float sum = begins ? 0.0f : *at;
+      for (int64_t t = piece.begin; t < piece.end; ++t) {
+        if (args.columns.visible != nullptr && args.columns.visible[t] == 0) continue;
+        const float score = args.columns.scores[t * args.columns.score_stride + c];
+        const float top = fmaxf(mine.m, score);
+        const float keep = mine.m == kNoToken ? 0.0f : expf(mine.m - top);
+        const float take = expf(score - top);
+        mine.m = top;
+        mine.s = mine.s * keep + take;
+        sum = sum * keep + take * ValueAt(args, t, c, channel);
+      }
+      *at = sum;
+    }
+  }
+
+ private:
+  LONGVIEW_HD static float ValueAt(const Args& args, int64_t t, int c, int channel) {
+    const int64_t head = c / args.columns.columns_per_head;
+    return Widen(static_cast<const T*>(
+        args.rows.data)[t * args.rows.row_stride + head * args.rows.head_stride + channel]);
+  }
+};
+
+}  // namespace longview::kernels::cuda

@@ -1,0 +1,92 @@
+// Rows whose columns do not look at each other: biases, activations, copies. A block takes a run of
+// columns of one row.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/cuda/element.h"
+#include "kernels/cuda/program.h"
+#include "kernels/cuda/rows/rows_api.h"
+
+namespace longview::kernels::cuda {
+
+LONGVIEW_HD inline float Activate(RowActivation activation, float x) {
+  switch (activation) {
+    case RowActivation::kNone:
+      return x;
+    case RowActivation::kGelu:
+      return 0.5f * x * (1.0f + erff(x * 0.707106781f));
+    case RowActivation::kGeluTanh:
+      return 0.5f * x * (1.0f + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
+    case RowActivation::kRelu:
+      return x > 0.0f ? x : 0.0f;
+    case RowActivation::kSilu:
+      return x / (1.0f + expf(-x));
+    case RowActivation::kTanh:
+      return tanhf(x);
+  }
+  return x;
+}
+
+// Programs that treat the elements of rows one by one: `Each` has Args, Rows, Columns and
+// Element(args, row, column).
+template <typename Each>
+struct ElementProgram {
+  using Args = typename Each::Args;
+  static constexpr int kThreads = 256;
+  static constexpr int kPerThread = 4;
+  static constexpr int kColumns = kThreads * kPerThread;  // Of a block.
+
+  struct Thread {};
+  struct Shared {};
+
+  LONGVIEW_HD static Grid GridOf(const Args& args) {
+    return {Each::Rows(args), (Each::Columns(args) + kColumns - 1) / kColumns};
+  }
+  LONGVIEW_HD static int Phases(const Args&, Block) { return 1; }
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int, int thread, Thread&, Shared&) {
+    const int columns = Each::Columns(args);
+    for (int i = 0; i < kPerThread; ++i) {
+      const int column = block.y * kColumns + i * kThreads + thread;
+      if (column < columns) Each::Element(args, block.x, column);
+    }
+  }
+};
+
+template <typename T>
+struct BiasElements {
+  using Args = BiasRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.columns; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    T* y = static_cast<T*>(args.y) + row * args.columns + column;
+    Narrow(Activate(args.activation, Widen(*y) + args.bias[column]), y);
+  }
+};
+
+template <typename T>
+struct WidenElements {
+  using Args = WidenRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.columns; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    const int64_t at = row * args.columns + column;
+    args.out[at] = Widen(static_cast<const T*>(args.y)[at]) + args.bias[column];
+  }
+};
+
+// An element is four bytes.
+struct CopyElements {
+  using Args = CopyRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.row_bytes / 4; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    const int64_t from = args.from == nullptr ? row : args.from[row];
+    const int64_t to = args.to == nullptr ? row : args.to[row];
+    if (from < 0 || to < 0) return;
+    static_cast<uint32_t*>(args.out)[to * Columns(args) + column] =
+        static_cast<const uint32_t*>(args.in)[from * Columns(args) + column];
+  }
+};
+
+}  // namespace longview::kernels::cuda

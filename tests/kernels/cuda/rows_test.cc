@@ -1,0 +1,264 @@
+// Row kernels of a device against their definitions in double precision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "kernels/base/bfloat16.h"
+#include "tests/kernels/cuda/support/test_device.h"
+
+namespace longview::kernels::cuda {
+namespace {
+
+using testing::TestDevice;
+using testing::TestDevices;
+
+std::vector<float> Random(size_t count, int seed, float size = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, size);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+// Values as T holds them.
+struct Elements {
+  Elements(std::vector<float> floats, DType dtype) : dtype(dtype), values(std::move(floats)) {
+    for (float& value : values) {
+      bits.push_back(FloatToBFloat16(value));
+      if (dtype == DType::kBFloat16) value = BFloat16ToFloat(bits.back());
+    }
+  }
+  void* Upload(TestDevice& device) const {
+    if (dtype == DType::kBFloat16) return device.Upload(bits);
+    return device.Upload(values);
+  }
+
+  DType dtype;
+  std::vector<float> values;
+  std::vector<uint16_t> bits;
+};
+
+std::vector<float> Download(TestDevice& device, const void* memory, size_t count, DType dtype) {
+  if (dtype == DType::kFloat32) return device.Download(static_cast<const float*>(memory), count);
+  std::vector<float> values;
+  for (const uint16_t bits : device.Download(static_cast<const uint16_t*>(memory), count)) {
+    values.push_back(BFloat16ToFloat(bits));
+  }
+  return values;
+}
+
+// Runs a test body on every device in both types.
+void OnAll(const std::function<void(TestDevice& device, DType dtype)>& body) {
+  for (const auto& device : TestDevices()) {
+    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      SCOPED_TRACE(device->name() + (dtype == DType::kFloat32 ? ", fp32" : ", bf16"));
+      body(*device, dtype);
+    }
+  }
+}
+
+double Rounding(DType dtype) { return dtype == DType::kFloat32 ? 2e-6 : 8e-3; }
+
+std::vector<double> Normed(const std::vector<double>& x, const std::vector<float>& gamma,
+                           const std::vector<float>& beta, double eps) {
+  double mean = 0, squares = 0;
+  for (const double value : x) mean += value / static_cast<double>(x.size());
+  for (const double value : x) squares += (value - mean) * (value - mean);
+  const double factor = 1 / std::sqrt(squares / static_cast<double>(x.size()) + eps);
+  std::vector<double> out;
+  for (size_t i = 0; i < x.size(); ++i) out.push_back((x[i] - mean) * factor * gamma[i] + beta[i]);
+  return out;
+}
+
+class NormTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(NormTest, ResidualIsItsDefinition) {
+  const int width = GetParam(), rows = 5;
+  OnAll([&](TestDevice& device, DType dtype) {
+    const size_t size = static_cast<size_t>(rows) * width;
+    const std::vector<float> x = Random(size, 1, 3), bias = Random(width, 2);
+    const std::vector<float> gamma = Random(width, 3), beta = Random(width, 4);
+    const Elements y(Random(size, 5), dtype), copy(x, dtype);
+    const ResidualRows args = {device.Upload(x),
+                               y.Upload(device),
+                               device.Upload(bias),
+                               {device.Upload(gamma), device.Upload(beta), 1e-5f},
+                               copy.Upload(device),
+                               rows,
+                               width,
+                               dtype};
+    ASSERT_EQ(device.api().rows.residual(device.stream(), args), 0);
+    const std::vector<float> got = device.Download(args.x, size);
+    const std::vector<float> copied = Download(device, args.copy, size, dtype);
+    for (int row = 0; row < rows; ++row) {
+      std::vector<double> sum;
+      for (int i = 0; i < width; ++i) {
+        sum.push_back(double{x[row * width + i]} + bias[i] + y.values[row * width + i]);
+      }
+      const std::vector<double> expected = Normed(sum, gamma, beta, 1e-5);
+      for (int i = 0; i < width; ++i) {
+        ASSERT_NEAR(got[row * width + i], expected[i], 2e-5) << row << " " << i;
+        ASSERT_NEAR(copied[row * width + i], expected[i],
+                    2e-5 + Rounding(dtype) * std::abs(expected[i]));
+      }
+    }
+  });
+}
+
+TEST_P(NormTest, EmbeddingsAreSumsOfThreeTables) {
+  const int width = GetParam(), rows = 4;
+  OnAll([&](TestDevice& device, DType dtype) {
+    const std::vector<float> words = Random(7 * width, 1), places = Random(9 * width, 2),
+                             types = Random(2 * width, 3);
+    const std::vector<float> gamma = Random(width, 4), beta = Random(width, 5);
+    const std::vector<int32_t> ids = {6, 0, 3, 6}, positions = {8, 1, 1, 2}, kinds = {0, 1, 0, 0};
+    const size_t size = static_cast<size_t>(rows) * width;
+    const EmbedRows args = {device.Upload(words),
+                            device.Upload(places),
+                            device.Upload(types),
+                            device.Upload(ids),
+                            device.Upload(positions),
+                            device.Upload(kinds),
+                            {device.Upload(gamma), device.Upload(beta), 1e-5f},
+                            device.Allocate<float>(size),
+                            nullptr,
+                            rows,
+                            width,
+                            dtype};
+    ASSERT_EQ(device.api().rows.embed(device.stream(), args), 0);
+    const std::vector<float> got = device.Download(args.x, size);
+    for (int row = 0; row < rows; ++row) {
+      std::vector<double> sum;
+      for (int i = 0; i < width; ++i) {
+        sum.push_back(double{words[ids[row] * width + i]} + places[positions[row] * width + i] +
+                      types[kinds[row] * width + i]);
+      }
+      const std::vector<double> expected = Normed(sum, gamma, beta, 1e-5);
+      for (int i = 0; i < width; ++i) ASSERT_NEAR(got[row * width + i], expected[i], 2e-5);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, NormTest, ::testing::Values(2, 64, 127, 768, 1030));
+
+double Activated(RowActivation activation, double x) {
+  switch (activation) {
+    case RowActivation::kNone:
+      return x;
+    case RowActivation::kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case RowActivation::kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case RowActivation::kRelu:
+      return std::max(x, 0.0);
+    case RowActivation::kSilu:
+      return x / (1 + std::exp(-x));
+    case RowActivation::kTanh:
+      return std::tanh(x);
+  }
+  return 0;
+}
+
+TEST(DeviceRowsTest, BiasesAndActivationsAreTheirDefinitions) {
+  const int rows = 3, columns = 1100;
+  OnAll([&](TestDevice& device, DType dtype) {
+    const std::vector<float> bias = Random(columns, 1);
+    const Elements y(Random(static_cast<size_t>(rows) * columns, 2, 4), dtype);
+    const float* on_device = device.Upload(bias);
+    for (const auto activation :
+         {RowActivation::kNone, RowActivation::kGelu, RowActivation::kGeluTanh,
+          RowActivation::kRelu, RowActivation::kSilu, RowActivation::kTanh}) {
+      const BiasRows args = {y.Upload(device), on_device, rows, columns, activation, dtype};
+      ASSERT_EQ(device.api().rows.bias(device.stream(), args), 0);
+      const std::vector<float> got = Download(device, args.y, y.values.size(), dtype);
+      for (size_t i = 0; i < got.size(); ++i) {
+        const double expected = Activated(activation, double{y.values[i]} + bias[i % columns]);
+        ASSERT_NEAR(got[i], expected, 2e-6 + Rounding(dtype) * std::abs(expected))
+            << static_cast<int>(activation) << " of " << y.values[i];
+      }
+    }
+    const WidenRows widen = {
+        y.Upload(device), on_device, device.Allocate<float>(y.values.size()), rows, columns, dtype};
+    ASSERT_EQ(device.api().rows.widen(device.stream(), widen), 0);
+    const std::vector<float> got = device.Download(widen.out, y.values.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(got[i], y.values[i] + bias[i % columns]) << i;
+    }
+  });
+}
+
+TEST(DeviceRowsTest, CopiesGoWhereTheListsSay) {
+  for (const auto& device : TestDevices()) {
+    SCOPED_TRACE(device->name());
+    const std::vector<int32_t> in = {0, 1, 10, 11, 20, 21, 30, 31};
+    const std::vector<int32_t> out(10, -5), from = {3, -1, 0}, to = {4, 1, 2};
+    int32_t* target = device->Upload(out);
+    CopyRows args = {device->Upload(in), target, device->Upload(from), device->Upload(to), 3, 8};
+    ASSERT_EQ(device->api().rows.copy(device->stream(), args), 0);
+    EXPECT_EQ(device->Download(target, 10),
+              (std::vector<int32_t>{-5, -5, -5, -5, 0, 1, -5, -5, 30, 31}));
+    args.to = nullptr;
+    ASSERT_EQ(device->api().rows.copy(device->stream(), args), 0);
+    EXPECT_EQ(device->Download(target, 6), (std::vector<int32_t>{30, 31, -5, -5, 0, 1}));
+  }
+}
+
+// Folded scores are those of projected keys: q . (Wk x), and folded values those of Wv means + b.
+TEST(DeviceRowsTest, FoldedProductsAreThoseOfProjections) {
+  const FoldShape shape = {2, 2, 3, 20, 60};  // 20 channels: more than one tile of 16.
+  const int columns = shape.count * shape.heads, tokens = 41;
+  const std::vector<float> q = Random(4 * 60, 1), wk = Random(60 * 60, 2), wv = Random(60 * 60, 3),
+                           x = Random(static_cast<size_t>(tokens) * 60, 4), bias = Random(60, 5),
+                           means = Random(2 * 6 * 60, 6);
+  const std::vector<int32_t> begins = {0, 24}, ends = {23, 41}, out_rows = {3, 0, 2, 1};
+  for (const auto& device : TestDevices()) {
+    SCOPED_TRACE(device->name());
+    const RowsApi& api = device->api().rows;
+    const FoldKeys keys = {shape, device->Upload(q), device->Upload(wk), 0.5f,
+                           device->Allocate<float>(2 * columns * 60)};
+    ASSERT_EQ(api.fold_keys(device->stream(), keys), 0);
+    const std::vector<float> blank(static_cast<size_t>(tokens) * columns, -9);
+    const FoldScores scores = {
+        shape, device->Upload(x),    keys.vectors, device->Upload(begins), device->Upload(ends),
+        23,    device->Upload(blank)};
+    ASSERT_EQ(api.fold_scores(device->stream(), scores), 0);
+    const std::vector<float> got = device->Download(scores.scores, blank.size());
+    for (int t = 0; t < tokens; ++t) {
+      for (int c = 0; c < columns; ++c) {
+        const int sequence = t < 24 ? 0 : 1, head = c % 3;
+        double expected = 0;
+        for (int d = 0; d < 20; ++d) {
+          double key = 0;
+          for (int i = 0; i < 60; ++i) key += double{wk[(head * 20 + d) * 60 + i]} * x[t * 60 + i];
+          expected += 0.5 * q[(sequence * 2 + c / 3) * 60 + head * 20 + d] * key;
+        }
+        if (t == 23) expected = -9;  // Of no sequence.
+        ASSERT_NEAR(got[t * columns + c], expected, 2e-4 * (1 + std::abs(expected)))
+            << t << " " << c;
+      }
+    }
+    const FoldValues values = {shape,
+                               device->Upload(means),
+                               device->Upload(wv),
+                               device->Upload(bias),
+                               device->Upload(out_rows),
+                               device->Allocate<float>(4 * 60),
+                               DType::kFloat32};
+    ASSERT_EQ(api.fold_values(device->stream(), values), 0);
+    const std::vector<float> out = device->Download(static_cast<float*>(values.out), 4 * 60);
+    for (int i = 0; i < 4; ++i) {
+      for (int n = 0; n < 60; ++n) {
+        double expected = bias[n];
+        for (int k = 0; k < 60; ++k)
+          expected += double{wv[n * 60 + k]} * means[(i * 3 + n / 20) * 60 + k];
+        ASSERT_NEAR(out[out_rows[i] * 60 + n], expected, 1e-4) << i << " " << n;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longview::kernels::cuda

@@ -1,0 +1,61 @@
+#include "tests/kernels/cuda/support/test_device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "kernels/cuda/plugin.h"
+#include "tests/kernels/cuda/support/twin.h"
+
+namespace longview::kernels::cuda::testing {
+namespace {
+
+// The plugin where there is a device for it.
+const PluginApi* Plugin() {
+  static const LoadedPlugin plugin = [] {
+    LoadedPlugin found = FindPlugin();
+    if (found.api == nullptr) std::printf("not run on CUDA: %s\n", found.reason.c_str());
+    return found;
+  }();
+  return plugin.api;
+}
+
+}  // namespace
+
+TestDevice::TestDevice(std::string name, const PluginApi& api) : name_(std::move(name)), api_(api) {
+  EXPECT_EQ(api_.create_stream(0, &stream_), 0);
+}
+
+TestDevice::~TestDevice() {
+  EXPECT_EQ(api_.destroy_stream(stream_), 0);
+  for (void* memory : memory_) EXPECT_EQ(api_.release(0, memory), 0);
+}
+
+void* TestDevice::AllocateBytes(size_t bytes) {
+  void* memory = nullptr;
+  EXPECT_EQ(api_.allocate(0, bytes, &memory), 0);
+  memory_.push_back(memory);
+  return memory;
+}
+
+void TestDevice::CopyIn(void* to, const void* from, size_t bytes) {
+  EXPECT_EQ(api_.copy_in(stream_, to, from, bytes), 0);
+  EXPECT_EQ(api_.synchronize(stream_), 0);
+}
+
+void TestDevice::CopyOut(void* to, const void* from, size_t bytes) {
+  EXPECT_EQ(api_.copy_out(stream_, to, from, bytes), 0);
+  EXPECT_EQ(api_.synchronize(stream_), 0);
+}
+
+std::vector<std::unique_ptr<TestDevice>> TestDevices() {
+  std::vector<std::unique_ptr<TestDevice>> devices;
+  devices.push_back(std::make_unique<TestDevice>("threads rising", HostTwin()));
+  devices.push_back(
+      std::make_unique<TestDevice>("threads falling", HostTwin(ThreadOrder::kFalling)));
+  if (Plugin() != nullptr) devices.push_back(std::make_unique<TestDevice>("CUDA", *Plugin()));
+  return devices;
+}
+
+}  // namespace longview::kernels::cuda::testing

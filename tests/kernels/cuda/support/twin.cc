@@ -1,0 +1,124 @@
+#include "tests/kernels/cuda/support/twin.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/cuda/pool/pool_programs.h"
+#include "kernels/cuda/rows/column_programs.h"
+#include "kernels/cuda/rows/fold_programs.h"
+#include "kernels/cuda/rows/norm_program.h"
+
+namespace longview::kernels::cuda {
+
+// One is enough: work is done when it is handed over.
+struct Stream {};
+
+namespace testing {
+namespace {
+
+Stream host_stream;
+
+// Memory as a device gives it: aligned, and full of numbers that spoil a result.
+Status Allocate(int32_t, uint64_t bytes, void** memory) {
+  const uint64_t size = (bytes + 255) / 256 * 256;
+  *memory = std::aligned_alloc(256, size == 0 ? 256 : size);
+  if (*memory == nullptr) return 2;
+  std::memset(*memory, 0x7f, size);
+  return 0;
+}
+
+Status Release(int32_t, void* memory) {
+  std::free(memory);
+  return 0;
+}
+
+Status Copy(Stream*, void* to, const void* from, uint64_t bytes) {
+  if (bytes > 0) std::memmove(to, from, bytes);
+  return 0;
+}
+
+Status Nothing(Stream*) { return 0; }
+
+template <typename Program, ThreadOrder kOrder>
+Status Run(Stream*, const typename Program::Args& args) {
+  RunOnHost<Program>(args, kOrder);
+  return 0;
+}
+
+// The program of T = float or bfloat16, by dtype_of(args).
+template <template <typename> typename Program, ThreadOrder kOrder, auto kTypeOf>
+Status RunTyped(Stream* stream, const typename Program<float>::Args& args) {
+  return kTypeOf(args) == DType::kFloat32 ? Run<Program<float>, kOrder>(stream, args)
+                                          : Run<Program<BFloat16>, kOrder>(stream, args);
+}
+
+constexpr auto kOwnType = [](const auto& args) { return args.dtype; };
+constexpr auto kRowsType = [](const auto& args) { return args.rows.dtype; };
+
+template <typename T>
+using EmbedProgram = NormProgram<EmbedRows, T>;
+template <typename T>
+using ResidualProgram = NormProgram<ResidualRows, T>;
+template <typename T>
+using BiasProgram = ElementProgram<BiasElements<T>>;
+template <typename T>
+using WidenProgram = ElementProgram<WidenElements<T>>;
+
+template <ThreadOrder kOrder>
+PluginApi MakeTwin() {
+  PluginApi api = {};
+  api.abi = kPluginAbi;
+  api.bytes = sizeof(PluginApi);
+  api.error_text = [](Status) { return "out of memory"; };
+  api.device_count = [](int32_t* count) -> Status {
+    *count = 1;
+    return 0;
+  };
+  api.free_memory = [](int32_t, uint64_t* free_bytes) -> Status {
+    *free_bytes = uint64_t{1} << 34;
+    return 0;
+  };
+  api.allocate = Allocate;
+  api.release = Release;
+  api.allocate_pinned = [](uint64_t bytes, void** memory) { return Allocate(0, bytes, memory); };
+  api.release_pinned = [](void* memory) { return Release(0, memory); };
+  api.create_stream = [](int32_t, Stream** stream) -> Status {
+    *stream = &host_stream;
+    return 0;
+  };
+  api.destroy_stream = Nothing;
+  api.synchronize = Nothing;
+  api.native_stream = [](Stream*) -> void* { return nullptr; };
+  api.copy_in = api.copy_out = api.copy = Copy;
+  api.fill_zero = [](Stream*, void* memory, uint64_t bytes) -> Status {
+    if (bytes > 0) std::memset(memory, 0, bytes);
+    return 0;
+  };
+  api.rows = {
+      .embed = RunTyped<EmbedProgram, kOrder, kOwnType>,
+      .bias = RunTyped<BiasProgram, kOrder, kOwnType>,
+      .widen = RunTyped<WidenProgram, kOrder, kOwnType>,
+      .residual = RunTyped<ResidualProgram, kOrder, kOwnType>,
+      .copy = Run<ElementProgram<CopyElements>, kOrder>,
+      .fold_keys = Run<FoldKeysProgram, kOrder>,
+      .fold_scores = Run<FoldScoresProgram, kOrder>,
+      .fold_values = RunTyped<FoldValuesProgram, kOrder, kOwnType>,
+  };
+  api.pool = {
+      .pieces = RunTyped<PoolPiecesProgram, kOrder, kRowsType>,
+      .merge = Run<PoolMergeProgram, kOrder>,
+      .append = RunTyped<PoolAppendProgram, kOrder, kRowsType>,
+  };
+  return api;
+}
+
+}  // namespace
+
+const PluginApi& HostTwin(ThreadOrder order) {
+  static const PluginApi rising = MakeTwin<ThreadOrder::kRising>();
+  static const PluginApi falling = MakeTwin<ThreadOrder::kFalling>();
+  return order == ThreadOrder::kRising ? rising : falling;
+}
+
+}  // namespace testing
+}  // namespace longview::kernels::cuda

@@ -3,32 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <random>
 
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/encoder/edge_frame.h"
 
 namespace longview::models {
 namespace {
 
-TokenInput RandomIds(int count, uint32_t seed) {
-  std::mt19937 random(seed);
-  TokenInput tokens;
-  for (int i = 0; i < count; ++i) tokens.ids.push_back(4 + static_cast<int32_t>(random() % 300));
-  return tokens;
-}
-
-std::vector<float> Hidden(const Model& model, const TokenInput& tokens) {
-  const Answer answer =
-      RunAlone(model, TokenRequest(Task::kEmbedding, tokens, {"last_hidden_state"}));
-  const auto values = answer.tensors.at(0).floats();
-  return {values.begin(), values.end()};
-}
-
-double Difference(const std::vector<float>& a, const std::vector<float>& b) {
-  return LargestDifference(a, std::vector<double>(b.begin(), b.end()));
-}
+TokenInput Ids(int count, uint32_t seed) { return RandomIds(count, seed, 4, 304); }
 
 void CopyLocalToGlobal(EditedModel& model) {
   for (auto& [name, tensor] : model.tensors) {
@@ -54,40 +36,40 @@ TEST(LongformerEdgesTest, EqualProjectionsAndFullWindowsMakeGlobalsInvisible) {
   CopyLocalToGlobal(edited);
   const auto model = edited.Load();
   ASSERT_TRUE(model.ok()) << model.status();
-  const TokenInput tokens = RandomIds(200, 1);
-  const std::vector<float> local = Hidden(**model, tokens);
+  const TokenInput tokens = Ids(200, 1);
+  const std::vector<float> local = LastHiddenState(**model, tokens);
   std::vector<int> all(200);
   for (int i = 0; i < 200; ++i) all[i] = i;
   for (const std::vector<int>& globals :
        {std::vector<int>{0}, {199}, {7, 8}, {0, 50, 51, 100, 199}, all}) {
-    EXPECT_LE(Difference(Hidden(**model, WithGlobals(tokens, globals)), local), 1e-5)
+    EXPECT_LE(Difference(LastHiddenState(**model, WithGlobals(tokens, globals)), local), 1e-5)
         << globals.size() << " globals";
   }
 }
 
 TEST(LongformerEdgesTest, WithoutGlobalsTheirProjectionsAreNeverRead) {
   EditedModel edited{GoldenCase("embeddings")};
-  const std::vector<float> want = Hidden(**edited.Load(), RandomIds(60, 2));
+  const std::vector<float> want = LastHiddenState(**edited.Load(), Ids(60, 2));
   for (auto& [name, tensor] : edited.tensors) {
     if (name.find("_global.") == std::string::npos) continue;
     for (float& value : tensor.values) value = std::numeric_limits<float>::quiet_NaN();
   }
-  EXPECT_EQ(Hidden(**edited.Load(), RandomIds(60, 2)), want);
+  EXPECT_EQ(LastHiddenState(**edited.Load(), Ids(60, 2)), want);
 }
 
 TEST(LongformerEdgesTest, WhenAllAreGlobalLocalProjectionsHaveNoInfluence) {
   EditedModel edited{GoldenCase("embeddings")};
   std::vector<int> all(40);
   for (int i = 0; i < 40; ++i) all[i] = i;
-  const TokenInput tokens = WithGlobals(RandomIds(40, 3), all);
-  const std::vector<float> want = Hidden(**edited.Load(), tokens);
+  const TokenInput tokens = WithGlobals(Ids(40, 3), all);
+  const std::vector<float> want = LastHiddenState(**edited.Load(), tokens);
   for (auto& [name, tensor] : edited.tensors) {
     for (const char* part : {"self.query.", "self.key.", "self.value."}) {
       if (name.find(part) == std::string::npos) continue;
       for (float& value : tensor.values) value *= 3;
     }
   }
-  EXPECT_EQ(Hidden(**edited.Load(), tokens), want);
+  EXPECT_EQ(LastHiddenState(**edited.Load(), tokens), want);
 }
 
 // A row is reached by what lies within w tokens per layer, and by nothing further away.
@@ -95,10 +77,10 @@ TEST(LongformerEdgesTest, ATokensInfluenceReachesOneWindowPerLayer) {
   const GoldenCase golden("embeddings");
   const auto model = golden.Load("fp32");
   const int reach = 8 / 2 + 16 / 2 + 4 / 2, width = model->info().embedding_width, changed = 100;
-  TokenInput tokens = RandomIds(220, 4);
-  const std::vector<float> before = Hidden(*model, tokens);
+  TokenInput tokens = Ids(220, 4);
+  const std::vector<float> before = LastHiddenState(*model, tokens);
   tokens.ids[changed] = tokens.ids[changed] == 9 ? 10 : 9;
-  const std::vector<float> after = Hidden(*model, tokens);
+  const std::vector<float> after = LastHiddenState(*model, tokens);
   for (int t = 0; t < 220; ++t) {
     const bool same = std::equal(before.begin() + t * width, before.begin() + (t + 1) * width,
                                  after.begin() + t * width);
@@ -115,23 +97,15 @@ TEST(LongformerEdgesTest, EveryLengthAroundTheWindow) {
   const auto wide = wide_edit.Load();
   for (const int tokens : {1, 2, 3}) {
     // The smallest window is 2 on each side.
-    EXPECT_LE(
-        Difference(Hidden(**narrow, RandomIds(tokens, 5)), Hidden(**wide, RandomIds(tokens, 5))),
-        1e-6)
+    EXPECT_LE(Difference(LastHiddenState(**narrow, Ids(tokens, 5)),
+                         LastHiddenState(**wide, Ids(tokens, 5))),
+              1e-6)
         << tokens;
   }
   for (const int tokens : {4, 5, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 300}) {
-    for (const float value : Hidden(**narrow, RandomIds(tokens, 6))) {
-      ASSERT_TRUE(std::isfinite(value)) << tokens;
-    }
+    ExpectFinite(LastHiddenState(**narrow, Ids(tokens, 6)), std::to_string(tokens));
   }
 }
-
-struct Broken {
-  const char* what;
-  std::function<void(EditedModel&)> edit;
-  const char* part;  // Of the message.
-};
 
 TEST(LongformerEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
   const std::string layer = "longformer.encoder.layer.1.";
@@ -174,14 +148,7 @@ TEST(LongformerEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
        "classifier.out_proj"},
   };
   for (const Broken& broken : cases) {
-    EditedModel edited{GoldenCase("classification")};
-    broken.edit(edited);
-    const auto model = edited.Load();
-    ASSERT_FALSE(model.ok()) << broken.what;
-    EXPECT_NE(model.status().message().find(broken.part), std::string::npos) << model.status();
-    const Inspection inspection = InspectDirectory(edited.directory());
-    EXPECT_FALSE(inspection.servable) << broken.what;
-    EXPECT_NE(inspection.error.find(broken.part), std::string::npos) << inspection.error;
+    ExpectRefusedByName(GoldenCase("classification"), broken);
   }
 }
 
@@ -210,9 +177,7 @@ TEST(LongformerEdgesTest, OldSpellingsAndOtherPrefixesAreRead) {
 
 TEST(LongformerEdgesTest, InspectionAgreesWithLoading) {
   const GoldenCase golden("token_classification");
-  const Inspection inspection = InspectDirectory(golden.directory());
-  EXPECT_TRUE(inspection.servable) << inspection.error;
-  EXPECT_NE(inspection.report.find("token-classification"), std::string::npos);
+  ExpectExplained(golden, "token-classification");
   const auto model = golden.Load("fp32");
   EXPECT_EQ(model->info().labels.size(), 7u);
   EXPECT_EQ(model->info().max_tokens, 200);

@@ -2,37 +2,14 @@
 // cannot be read, checkpoints that do not fit their configuration.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
-#include <random>
-
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/encoder/edge_frame.h"
 
 namespace longview::models {
 namespace {
 
 GoldenCase Case(const std::string& name) { return GoldenCase(name, "luna"); }
 
-TokenInput RandomIds(int count, uint32_t seed) {
-  std::mt19937 random(seed);
-  TokenInput tokens;
-  for (int i = 0; i < count; ++i) tokens.ids.push_back(4 + static_cast<int32_t>(random() % 20));
-  return tokens;
-}
-
-Request Classify(TokenInput tokens) {
-  return TokenRequest(Task::kTextClassification, std::move(tokens), {"logits"});
-}
-
-std::vector<float> LogitsOf(const Model& model, const Request& request) {
-  const Answer answer = RunAlone(model, request);
-  const auto values = answer.tensors.at(0).floats();
-  return {values.begin(), values.end()};
-}
-
-std::vector<float> Logits(const Model& model, TokenInput tokens) {
-  return LogitsOf(model, Classify(std::move(tokens)));
-}
+TokenInput Ids(int count, uint32_t seed) { return RandomIds(count, seed, 4, 24); }
 
 Request TextRequestOf(Task task, const std::string& text) {
   Request request;
@@ -44,32 +21,30 @@ Request TextRequestOf(Task task, const std::string& text) {
 
 TEST(LunaEdgesTest, PaddingAnywhereBehindTheFirstTokenChangesNoBit) {
   const auto model = Case("lra_text_cls").Load("fp32");
-  TokenInput tokens = RandomIds(21, 2);
+  TokenInput tokens = Ids(21, 2);
   const std::vector<float> want = Logits(*model, tokens);
   tokens.ids.resize(34, 1);
   EXPECT_EQ(Logits(*model, tokens), want);
-  TokenInput masked = RandomIds(21, 2);
+  TokenInput masked = Ids(21, 2);
   masked.ids.insert(masked.ids.begin() + 5, {9, 9, 9});
   masked.attention_mask.assign(24, 1);
   std::fill_n(masked.attention_mask.begin() + 5, 3, uint8_t{0});
   const std::vector<float> inside = Logits(*model, masked);
-  EXPECT_LE(LargestDifference(inside, {want.begin(), want.end()}), 1e-6);
+  EXPECT_LE(Difference(inside, want), 1e-6);
 }
 
 TEST(LunaEdgesTest, EveryLengthAroundTheProjectionIsFinite) {
   for (const char* name : {"lra_text_cls", "lra_proj1", "lra_use_p", "seqcls_pooling"}) {
     const auto model = Case(name).Load("fp32");
     for (const int tokens : {2, 3, 15, 16, 17, 31}) {
-      for (const float value : Logits(*model, RandomIds(tokens, 1))) {
-        ASSERT_TRUE(std::isfinite(value)) << name << " " << tokens;
-      }
+      ExpectFinite(Logits(*model, Ids(tokens, 1)), name);
     }
   }
 }
 
 TEST(LunaEdgesTest, NormGainsThatAreStoredOtherwise) {
   const GoldenCase golden = Case("lra_text_cls");
-  const std::vector<float> want = Logits(*golden.Load("fp32"), RandomIds(30, 3));
+  const std::vector<float> want = Logits(*golden.Load("fp32"), Ids(30, 3));
   EditedModel edited(golden);
   edited.config["layer_norm_gain"] = "one_plus";
   for (auto& [name, tensor] : edited.tensors) {
@@ -78,12 +53,12 @@ TEST(LunaEdgesTest, NormGainsThatAreStoredOtherwise) {
   }
   const auto model = edited.Load();
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_LE(LargestDifference(Logits(**model, RandomIds(30, 3)), {want.begin(), want.end()}), 1e-5);
+  EXPECT_LE(Difference(Logits(**model, Ids(30, 3)), want), 1e-5);
 }
 
 TEST(LunaEdgesTest, OldFilesHaveTheRolesSwapped) {
   const GoldenCase golden = Case("seqcls_cls");
-  const std::vector<float> want = Logits(*golden.Load("fp32"), RandomIds(30, 3));
+  const std::vector<float> want = Logits(*golden.Load("fp32"), Ids(30, 3));
   EditedModel edited(golden);
   edited.config["legacy_proj_roles"] = true;
   for (auto& [name, tensor] : edited.tensors) {
@@ -93,23 +68,21 @@ TEST(LunaEdgesTest, OldFilesHaveTheRolesSwapped) {
     other.replace(at, 9, ".c_proj.");
     std::swap(tensor, edited.tensors.at(other));
   }
-  EXPECT_EQ(Logits(**edited.Load(), RandomIds(30, 3)), want);
+  EXPECT_EQ(Logits(**edited.Load(), Ids(30, 3)), want);
 }
 
 TEST(LunaEdgesTest, DocumentsAreNotSymmetric) {
   const auto model = Case("lra_match_cls").Load("fp32");
-  Request pair = TokenRequest(Task::kTextPairClassification, RandomIds(20, 5), {"logits"});
-  pair.tokens_pair = RandomIds(30, 6);
-  Request swapped = pair;
-  std::swap(swapped.tokens, swapped.tokens_pair);
-  EXPECT_NE(RunAlone(*model, pair).tensors[0].data, RunAlone(*model, swapped).tensors[0].data);
+  Request pair = TokenRequest(Task::kTextPairClassification, Ids(20, 5), {"logits"});
+  pair.tokens_pair = Ids(30, 6);
+  ExpectOrderMatters(*model, pair);
 }
 
 // Symbols of dict.txt in the model's template; the fixtures' symbols are t0.. and 0.. from id 4 on.
 TEST(LunaEdgesTest, TextIsReadByTheDictionary) {
   const auto lra = Case("lra_text_cls").Load("fp32");
   Request text = TextRequestOf(Task::kTextClassification, "t0 t3  t19\tnowhere");
-  EXPECT_EQ(LogitsOf(*lra, text), Logits(*lra, {{24, 4, 7, 23, 3, 2}, {}, {}, {}}));
+  EXPECT_EQ(FirstTensor(*lra, text), Logits(*lra, {{24, 4, 7, 23, 3, 2}, {}, {}, {}}));
 
   const auto pairs = Case("lra_match_cls").Load("fp32");
   Request two = TextRequestOf(Task::kTextPairClassification, "t1 t2");
@@ -117,12 +90,12 @@ TEST(LunaEdgesTest, TextIsReadByTheDictionary) {
   Request ids =
       TokenRequest(Task::kTextPairClassification, {{24, 5, 6, 2}, {}, {}, {}}, {"logits"});
   ids.tokens_pair = TokenInput{{24, 7, 2}, {}, {}, {}};
-  EXPECT_EQ(LogitsOf(*pairs, two), LogitsOf(*pairs, ids));
+  EXPECT_EQ(FirstTensor(*pairs, two), FirstTensor(*pairs, ids));
 
   const auto bert = Case("seqcls_cls").Load("fp32");
   Request joined = TextRequestOf(Task::kTextClassification, "0 1");
   joined.text_pair = "2";
-  EXPECT_EQ(LogitsOf(*bert, joined), Logits(*bert, {{0, 4, 5, 2, 2, 6, 2}, {}, {}, {}}));
+  EXPECT_EQ(FirstTensor(*bert, joined), Logits(*bert, {{0, 4, 5, 2, 2, 6, 2}, {}, {}, {}}));
 
   const auto mlm = Case("mlm_tied").Load("fp32");
   Request masked = TextRequestOf(Task::kFillMask, "0 5 <mask> 7");
@@ -130,31 +103,20 @@ TEST(LunaEdgesTest, TextIsReadByTheDictionary) {
   masked.top_k = 3;
   const Answer answer = RunAlone(*mlm, masked);
   Request all = TokenRequest(Task::kFillMask, {{0, 4, 9, 64, 11, 2}, {}, {}, {}}, {"logits"});
-  const std::vector<float> rows = LogitsOf(*mlm, all);
+  const std::vector<float> rows = FirstTensor(*mlm, all);
   const auto row = answer.tensors.at(0).floats();
   EXPECT_TRUE(std::equal(row.begin(), row.end(), rows.begin() + 3 * 65));
 }
 
 TEST(LunaEdgesTest, RequestsThatCannotBeRead) {
-  const auto refused = [&](const Model& by, const Request& request, const std::string& part) {
-    const auto item = by.Prepare(request);
-    ASSERT_FALSE(item.ok()) << part;
-    EXPECT_NE(item.status().message().find(part), std::string::npos) << item.status();
-  };
   const auto model = Case("lra_text_cls").Load("fp32");
-  refused(*model, Classify(RandomIds(65, 1)), "64");
-  refused(*model, Classify({{1, 1}, {}, {}, {}}), "every token is masked");
-  refused(*model, Classify({{1, 5}, {}, {}, {}}), "first token is masked");
-  refused(*model, Classify({{5, 25}, {}, {}, {}}), "[0, 25)");
+  ExpectRefused(*model, Classify(Ids(65, 1)), "64");
+  ExpectRefused(*model, Classify({{1, 1}, {}, {}, {}}), "every token is masked");
+  ExpectRefused(*model, Classify({{1, 5}, {}, {}, {}}), "first token is masked");
+  ExpectRefused(*model, Classify({{5, 25}, {}, {}, {}}), "[0, 25)");
   const auto projected = Case("lra_use_p").Load("fp32");
-  refused(*projected, Classify(RandomIds(1, 1)), "class token");
+  ExpectRefused(*projected, Classify(Ids(1, 1)), "class token");
 }
-
-struct Broken {
-  const char* what;
-  std::function<void(EditedModel&)> edit;
-  const char* part;  // Of the message.
-};
 
 TEST(LunaEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
   const Broken cases[] = {
@@ -176,22 +138,12 @@ TEST(LunaEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
       {"a layer less", [](EditedModel& m) { m.config["num_layers"] = 1; }, "layers.1"},
       {"shared layers", [](EditedModel& m) { m.config["tie_layer_weights"] = true; }, "layers.1"},
   };
-  for (const Broken& broken : cases) {
-    EditedModel edited{Case("lra_text_cls")};
-    broken.edit(edited);
-    const auto model = edited.Load();
-    ASSERT_FALSE(model.ok()) << broken.what;
-    EXPECT_NE(model.status().message().find(broken.part), std::string::npos) << model.status();
-    EXPECT_FALSE(InspectDirectory(edited.directory()).servable) << broken.what;
-  }
+  for (const Broken& broken : cases) ExpectRefusedByName(Case("lra_text_cls"), broken);
 }
 
 TEST(LunaEdgesTest, InspectionExplainsWhatAHeadDoes) {
-  const Inspection masks = InspectDirectory(Case("mlm_tied").directory());
-  EXPECT_TRUE(masks.servable) << masks.error;
-  EXPECT_NE(masks.report.find("fill-mask"), std::string::npos);
-  const Inspection pairs = InspectDirectory(Case("lra_match_cls").directory());
-  EXPECT_NE(pairs.report.find("text-pair-classification"), std::string::npos);
+  ExpectExplained(Case("mlm_tied"), "fill-mask");
+  ExpectExplained(Case("lra_match_cls"), "text-pair-classification");
 }
 
 }  // namespace

@@ -1,28 +1,25 @@
-// A Luna language model's decoder made from a directory, to read with.
+// A Luna language or translation model's decoder made from a directory, with the limits of its
+// tables.
 #pragma once
 
-#include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "models/luna_decoder/decoder.h"
-#include "tests/models/generation/decoder_reader.h"
+#include "tests/models/generation/decoder_case.h"
 
 namespace longview::models {
 
-// Aborts with a message where the directory does not load.
-class LunaCase : public DecoderReader {
+class LunaCase : public OwnedReader<LunaDecoder> {
  public:
-  LunaCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20);
-
-  LunaDecoder& decoder() { return *decoder_; }
-  const LunaDecoderConfig& config() const { return decoder_->config(); }
-
- private:
-  explicit LunaCase(std::unique_ptr<LunaDecoder> decoder)
-      : DecoderReader(decoder.get()), decoder_(std::move(decoder)) {}
-
-  std::unique_ptr<LunaDecoder> decoder_;
+  LunaCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20)
+      : OwnedReader(LoadDecoder<LunaDecoder>(
+            ParseLunaDecoderConfig, directory, dtype, [&](const LunaDecoderConfig& config) {
+              const bool translates = config.encoder.has_value();
+              return std::make_tuple(
+                  LunaDecoder::Limits{config.max_tokens + (translates ? 1 : 0),
+                                      translates ? config.encoder->max_tokens : 0, cache_bytes});
+            })) {}
 };
 
 }  // namespace longview::models

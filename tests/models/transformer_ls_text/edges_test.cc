@@ -2,38 +2,15 @@
 // cannot be read, checkpoints that do not fit their configuration.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
-#include <random>
-
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/encoder/edge_frame.h"
 
 namespace longview::models {
 namespace {
 
 GoldenCase Case(const std::string& name) { return GoldenCase(name, "transformer_ls_text"); }
 
-TokenInput RandomIds(int count, uint32_t seed, int vocab = 40) {
-  std::mt19937 random(seed);
-  TokenInput tokens;
-  for (int i = 0; i < count; ++i) {
-    tokens.ids.push_back(1 + static_cast<int32_t>(random() % static_cast<uint32_t>(vocab - 1)));
-  }
-  return tokens;
-}
-
-Request Classify(TokenInput tokens) {
-  return TokenRequest(Task::kTextClassification, std::move(tokens), {"logits"});
-}
-
-std::vector<float> Logits(const Model& model, TokenInput tokens) {
-  const Answer answer = RunAlone(model, Classify(std::move(tokens)));
-  const auto values = answer.tensors.at(0).floats();
-  return {values.begin(), values.end()};
-}
-
-double Difference(const std::vector<float>& a, const std::vector<float>& b) {
-  return LargestDifference(a, std::vector<double>(b.begin(), b.end()));
+TokenInput Ids(int count, uint32_t seed, int vocab = 40) {
+  return RandomIds(count, seed, 1, vocab);
 }
 
 TEST(LsTextEdgesTest, EveryLengthAroundTheWindowIsFinite) {
@@ -41,9 +18,7 @@ TEST(LsTextEdgesTest, EveryLengthAroundTheWindowIsFinite) {
                            "mean_length_w2_r0", "one_layer_w4_r3"}) {
     const auto model = Case(name).Load("fp32");
     for (const int tokens : {1, 2, 3, 4, 5, 7, 8, 9, 12, 17, 33, 63, 64}) {
-      for (const float value : Logits(*model, RandomIds(tokens, 1))) {
-        ASSERT_TRUE(std::isfinite(value)) << name << " " << tokens;
-      }
+      ExpectFinite(Logits(*model, Ids(tokens, 1)), name);
     }
   }
 }
@@ -51,11 +26,11 @@ TEST(LsTextEdgesTest, EveryLengthAroundTheWindowIsFinite) {
 TEST(LsTextEdgesTest, TrailingZerosChangeNoBit) {
   for (const char* name : {"interior_mask", "mean_length_w2_r0"}) {
     const auto model = Case(name).Load("fp32");
-    TokenInput tokens = RandomIds(21, 2);
+    TokenInput tokens = Ids(21, 2);
     const std::vector<float> want = Logits(*model, tokens);
     tokens.ids.resize(34);
     EXPECT_EQ(Logits(*model, tokens), want) << name;
-    TokenInput masked = RandomIds(21, 2);
+    TokenInput masked = Ids(21, 2);
     masked.ids.resize(30, 7);
     masked.attention_mask.assign(30, 1);
     std::fill(masked.attention_mask.begin() + 21, masked.attention_mask.end(), uint8_t{0});
@@ -72,7 +47,7 @@ TEST(LsTextEdgesTest, TrailingZerosChangeNoBit) {
 // The content of masked places is nobody's business.
 TEST(LsTextEdgesTest, MaskedTokensAreNotRead) {
   const auto model = Case("interior_mask").Load("fp32");
-  TokenInput tokens = RandomIds(40, 3);
+  TokenInput tokens = Ids(40, 3);
   tokens.attention_mask.assign(40, 1);
   for (const int t : {0, 8, 9, 10, 11, 12, 13, 14, 15, 33}) tokens.attention_mask[t] = 0;
   const std::vector<float> want = Logits(*model, tokens);
@@ -102,7 +77,7 @@ void Permute(EditedTensor& tensor, int heads, int rank, const std::vector<int>& 
 
 TEST(LsTextEdgesTest, TheOrderOfLandmarksAndTheirBiasDoNotMatter) {
   const GoldenCase golden = Case("interior_mask");
-  const std::vector<float> want = Logits(*golden.Load("fp32"), RandomIds(50, 4));
+  const std::vector<float> want = Logits(*golden.Load("fp32"), Ids(50, 4));
   EditedModel edited(golden);
   for (auto& [name, tensor] : edited.tensors) {
     if (name.find("dconv_fc.weight") != std::string::npos) {
@@ -114,57 +89,50 @@ TEST(LsTextEdgesTest, TheOrderOfLandmarksAndTheirBiasDoNotMatter) {
   }
   const auto model = edited.Load();
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_LE(Difference(Logits(**model, RandomIds(50, 4)), want), 1e-5);
+  EXPECT_LE(Difference(Logits(**model, Ids(50, 4)), want), 1e-5);
 }
 
-TEST(LsTextEdgesTest, SwappedDocumentsDifferAndEqualOnesDoNot) {
+TEST(LsTextEdgesTest, TheOrderOfDocumentsOfAPairMatters) {
   const auto model = Case("retrieval_pair_w8_r32").Load("fp32");
-  Request pair = TokenRequest(Task::kTextPairClassification, RandomIds(50, 5, 257), {"logits"});
-  pair.tokens_pair = RandomIds(70, 6, 257);
-  Request swapped = pair;
-  std::swap(swapped.tokens, swapped.tokens_pair);
-  EXPECT_NE(RunAlone(*model, pair).tensors[0].data, RunAlone(*model, swapped).tensors[0].data);
+  Request pair = TokenRequest(Task::kTextPairClassification, Ids(50, 5, 257), {"logits"});
+  pair.tokens_pair = Ids(70, 6, 257);
+  ExpectOrderMatters(*model, pair);
 }
 
 TEST(LsTextEdgesTest, RequestsThatCannotBeRead) {
   const auto model = Case("interior_mask").Load("fp32");
-  const auto refused = [&](const Model& by, const Request& request, const std::string& part) {
-    const auto item = by.Prepare(request);
-    ASSERT_FALSE(item.ok()) << part;
-    EXPECT_NE(item.status().message().find(part), std::string::npos) << item.status();
-  };
-  refused(*model, Classify(RandomIds(65, 1)), "64");
-  refused(*model, Classify({{0, 0, 0}, {}, {}, {}}), "every token is masked");
-  refused(*model, Classify({{3, 40}, {}, {}, {}}), "[0, 40)");
-  Request globals = Classify(RandomIds(5, 1));
+  ExpectRefused(*model, Classify(Ids(65, 1)), "64");
+  ExpectRefused(*model, Classify({{0, 0, 0}, {}, {}, {}}), "every token is masked");
+  ExpectRefused(*model, Classify({{3, 40}, {}, {}, {}}), "[0, 40)");
+  Request globals = Classify(Ids(5, 1));
   globals.global_positions = {0};
-  refused(*model, globals, "no global attention");
-  Request types = Classify(RandomIds(2, 1));
+  ExpectRefused(*model, globals, "no global attention");
+  Request types = Classify(Ids(2, 1));
   types.tokens->token_type_ids = {0, 0};
-  refused(*model, types, "no token types");
-  Request second = Classify(RandomIds(2, 1));
-  second.tokens_pair = RandomIds(2, 1);
-  refused(*model, second, "token_ids_pair");
+  ExpectRefused(*model, types, "no token types");
+  Request second = Classify(Ids(2, 1));
+  second.tokens_pair = Ids(2, 1);
+  ExpectRefused(*model, second, "token_ids_pair");
   Request text;
   text.text = "a text";
-  refused(*model, text, "no tokenizer");
+  ExpectRefused(*model, text, "no tokenizer");
   const auto mean = Case("mean_length_w2_r0").Load("fp32");
-  Request cls = TokenRequest(Task::kEmbedding, RandomIds(5, 1), {"embedding"});
+  Request cls = TokenRequest(Task::kEmbedding, Ids(5, 1), {"embedding"});
   cls.pooling = "cls";
-  refused(*mean, cls, "no class token");
+  ExpectRefused(*mean, cls, "no class token");
   const auto pairs = Case("retrieval_pair_w8_r32").Load("fp32");
-  refused(*pairs, TokenRequest(Task::kTextPairClassification, RandomIds(5, 1), {"logits"}),
-          "token_ids_pair");
-  EXPECT_EQ(model->Prepare(TokenRequest(Task::kFillMask, RandomIds(5, 1), {})).status().code(),
+  ExpectRefused(*pairs, TokenRequest(Task::kTextPairClassification, Ids(5, 1), {"logits"}),
+                "token_ids_pair");
+  EXPECT_EQ(model->Prepare(TokenRequest(Task::kFillMask, Ids(5, 1), {})).status().code(),
             absl::StatusCode::kUnimplemented);
 }
 
 TEST(LsTextEdgesTest, EachDocumentOfAPairHasTheWholeLimit) {
   const auto model = Case("retrieval_pair_w8_r32").Load("fp32");
-  Request pair = TokenRequest(Task::kTextPairClassification, RandomIds(128, 5, 257), {"logits"});
-  pair.tokens_pair = RandomIds(128, 6, 257);
+  Request pair = TokenRequest(Task::kTextPairClassification, Ids(128, 5, 257), {"logits"});
+  pair.tokens_pair = Ids(128, 6, 257);
   EXPECT_TRUE(model->Prepare(pair).ok());
-  pair.tokens_pair = RandomIds(130, 6, 257);
+  pair.tokens_pair = Ids(130, 6, 257);
   EXPECT_FALSE(model->Prepare(pair).ok());
   pair.truncate = true;
   const auto item = model->Prepare(pair);
@@ -172,12 +140,6 @@ TEST(LsTextEdgesTest, EachDocumentOfAPairHasTheWholeLimit) {
   EXPECT_EQ((*item)->usage().truncated_tokens, 2);
   EXPECT_EQ((*item)->usage().input_tokens, 256);
 }
-
-struct Broken {
-  const char* what;
-  std::function<void(EditedModel&)> edit;
-  const char* part;  // Of the message.
-};
 
 TEST(LsTextEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
   const Broken cases[] = {
@@ -203,37 +165,19 @@ TEST(LsTextEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
        "seq_classifer.mlpblock.0.weight"},
       {"pooling", [](EditedModel& m) { m.config["max_seq_len"] = 65; }, "position_embeddings"},
   };
-  for (const Broken& broken : cases) {
-    EditedModel edited{Case("interior_mask")};
-    broken.edit(edited);
-    const auto model = edited.Load();
-    ASSERT_FALSE(model.ok()) << broken.what;
-    EXPECT_NE(model.status().message().find(broken.part), std::string::npos) << model.status();
-    const Inspection inspection = InspectDirectory(edited.directory());
-    EXPECT_FALSE(inspection.servable) << broken.what;
-    EXPECT_NE(inspection.error.find(broken.part), std::string::npos) << inspection.error;
-  }
+  for (const Broken& broken : cases) ExpectRefusedByName(Case("interior_mask"), broken);
 }
 
 TEST(LsTextEdgesTest, InspectionExplains) {
-  const Inspection inspection = InspectDirectory(Case("listops_w8_r32").directory());
-  EXPECT_TRUE(inspection.servable) << inspection.error;
-  EXPECT_NE(inspection.report.find("transformer_ls_text"), std::string::npos);
-  EXPECT_NE(inspection.report.find("text-classification"), std::string::npos);
-  const Inspection bytes = InspectDirectory(Case("retrieval_pair_w8_r32").directory());
-  EXPECT_NE(bytes.report.find("bytes, ids up to 256"), std::string::npos) << bytes.report;
-  EXPECT_NE(bytes.report.find("text-pair-classification"), std::string::npos);
+  ExpectExplained(Case("listops_w8_r32"), "transformer_ls_text");
+  ExpectExplained(Case("listops_w8_r32"), "text-classification");
+  ExpectExplained(Case("retrieval_pair_w8_r32"), "bytes, ids up to 256");
+  ExpectExplained(Case("retrieval_pair_w8_r32"), "text-pair-classification");
 }
 
 TEST(LsTextEdgesTest, CostsGrowLinearlyAndBytesAreThoseOfTheRun) {
   const auto model = Case("listops_best_w16_r2_long").Load("fp32");
-  ASSERT_TRUE(model->WarmUp().ok());
-  const auto half = model->EstimateTokens(1024), full = model->EstimateTokens(2048);
-  ASSERT_TRUE(half.ok() && full.ok());
-  EXPECT_LT(full->workspace_bytes, 2 * half->workspace_bytes);
-  const auto item = model->Prepare(Classify(RandomIds(2048, 9)));
-  EXPECT_EQ((*item)->cost().workspace_bytes, full->workspace_bytes);
-  EXPECT_FALSE(model->EstimateTokens(2049).ok());
+  ExpectLinearBytes(*model, 2048, 40);
 }
 
 }  // namespace

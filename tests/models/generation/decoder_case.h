@@ -1,0 +1,56 @@
+// A family's decoder made from a directory, to read with.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "models/dense/compute.h"
+#include "models/model_directory.h"
+#include "tests/models/generation/decoder_reader.h"
+
+namespace longview::models {
+
+// `limits(config)`: what Create takes behind the compute type, as a tuple. Aborts with a message
+// where the directory does not load.
+template <typename D, typename ParseConfig, typename Limits>
+std::unique_ptr<D> LoadDecoder(ParseConfig parse, const std::string& directory,
+                               const std::string& dtype, const Limits& limits) {
+  ModelDirectory files = OrDie(OpenModelDirectory(directory));
+  const auto config = OrDie(parse(files.config, files.common, files.config_path));
+  const Compute compute = dtype == "fp32" ? Compute::kFp32 : Compute::kBf16;
+  return std::apply(
+      [&](const auto&... limit) {
+        return OrDie(D::Create(config, std::move(files.checkpoint), directory, compute, limit...));
+      },
+      limits(config));
+}
+
+// Owns the decoder that it reads with.
+template <typename D>
+class OwnedReader : public DecoderReader {
+ public:
+  explicit OwnedReader(std::unique_ptr<D> decoder)
+      : DecoderReader(decoder.get()), decoder_(std::move(decoder)) {}
+
+  D& decoder() { return *decoder_; }
+  const auto& config() const { return decoder_->config(); }
+
+ private:
+  std::unique_ptr<D> decoder_;
+};
+
+// Of a family whose decoders are limited by tokens and bytes of cache. `max_tokens` may exceed the
+// model's own limit: tests of bits and of memory need long texts.
+template <typename D, auto kParseConfig>
+class DecoderCase : public OwnedReader<D> {
+ public:
+  DecoderCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20,
+              int max_tokens = 1 << 14)
+      : OwnedReader<D>(LoadDecoder<D>(kParseConfig, directory, dtype, [&](const auto&) {
+          return std::make_tuple(max_tokens, cache_bytes);
+        })) {}
+};
+
+}  // namespace longview::models

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/cuda/element.h"
+#include "kernels/cuda/typed_element.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/program.h"
 

@@ -2,7 +2,7 @@
 // their scores with every token, values projected from means.
 #pragma once
 
-#include "kernels/cuda/element.h"
+#include "kernels/cuda/typed_element.h"
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/rows/rows_api.h"
 

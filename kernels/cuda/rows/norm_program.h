@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/cuda/element.h"
+#include "kernels/cuda/typed_element.h"
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/rows/row_sum.h"
 #include "kernels/cuda/rows/rows_api.h"

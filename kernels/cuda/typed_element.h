@@ -1,5 +1,5 @@
-// Elements of device tensors: float, or bfloat16 as raw bits. Rounding is that of
-// kernels/base/bfloat16.h, on both sides.
+// Elements of device tensors whose type is known to the compiler: float, or bfloat16 as raw bits.
+// Rounding is that of kernels/base/bfloat16.h, on both sides.
 #pragma once
 
 #include <cstdint>

@@ -294,21 +294,3 @@ def test_command_line(lm, client, tmp_path):
     assert len(lines) == 2 and first["input"].endswith("a.txt")
     assert [sample["index"] for sample in first["samples"]] == [0, 1]
     assert run("--temperature=-1", str(tmp_path / "a.txt")).returncode == 1
-
-
-def test_readers_that_never_read(lm, client):
-    import socket
-    body = json.dumps({"model": "lm", "prompt": PROMPT, "max_tokens": 300, "stream": True})
-    request = (f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-               f"{body}").encode()
-    sockets = []
-    for _ in range(200):
-        reader = socket.create_connection(("127.0.0.1", lm.http_port))
-        reader.sendall(request)
-        sockets.append(reader)
-    assert complete(client, max_tokens=5).choices[0].finish_reason == "length"
-    before = lm.resident_bytes()
-    for reader in sockets:
-        reader.close()
-    wait_until(lambda: lm.metric("longview_running_requests", model="lm") == 0, 60, "an idle server")
-    lm.settles_below(before + (64 << 20))

@@ -128,6 +128,8 @@ def test_readers_that_dawdle_or_vanish(lm):
             reader.close()
     whole = client(lm).completions.create(model="lm", prompt=PROMPT, max_tokens=5, temperature=0)
     assert whole.choices[0].finish_reason == "length"
+    resident = lm.resident_bytes()
     for reader in readers:
         reader.close()
     nothing_runs(lm)
+    lm.settles_below(resident + (64 << 20))

@@ -74,7 +74,6 @@ std::unique_ptr<DecoderStep> CstDecoder::Begin(std::span<const DecoderFeed> feed
 }
 
 absl::Status CstDecoder::WarmUp() {
-  if (!warms_up_) return absl::OkStatus();
   const CstTokenWork work(config_);
   DecoderRates rates;
   absl::Status status = CalibrateDecoder(

@@ -6,11 +6,8 @@
 #include "models/cst/config.h"
 #include "models/cst/lm_cache.h"
 #include "models/cst/lm_decoder.h"
-#include "models/dense/compute_choice.h"
 #include "models/encoder/model.h"
-#include "models/generation/generator_model.h"
-#include "models/generation/model_defaults.h"
-#include "models/text/tokenizer_codec.h"
+#include "models/generation/generator_loading.h"
 
 namespace longview::models {
 namespace {
@@ -56,33 +53,17 @@ absl::StatusOr<std::unique_ptr<Model>> LoadCstLm(ModelDirectory directory,
                                                  const LoadOptions& options) {
   const absl::StatusOr<CstConfig> config = ReadConfig(directory);
   if (!config.ok()) return config.status();
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
-  if (!defaults.ok()) return defaults.status();
-  GeneratorParts parts;
-  parts.info = InfoOf(directory, *config);
-  parts.traits.defaults = *std::move(defaults);
-  parts.traits.bos = directory.common.bos_token_id;
-  parts.traits.eos = directory.common.eos_token_ids;
-  parts.traits.pad = directory.common.pad_token_id;
-  auto decoder =
-      CstDecoder::Create(*config, std::move(directory.checkpoint), directory.path, choice->compute,
-                         MaxTokens(directory, *config), options.cache_bytes);
+  absl::StatusOr<GeneratorStart> start =
+      StartGenerator(directory, options, InfoOf(directory, *config));
+  if (!start.ok()) return start.status();
+  const int max_tokens = MaxTokens(directory, *config);
+  TakeTokenizer(directory, start->parts);
+  auto decoder = CstDecoder::Create(*config, std::move(directory.checkpoint), directory.path,
+                                    start->compute, max_tokens, options.cache_bytes);
   if (!decoder.ok()) return decoder.status();
-  (*decoder)->set_warms_up(directory.serving.warmup);
-  parts.info.notes = std::move(choice->notes);
-  parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
-  parts.info.device = "cpu";
-  parts.info.parameters = (*decoder)->weights().parameters;
-  parts.info.memory_bytes = (*decoder)->weights().memory_bytes;
-  parts.decoder = *std::move(decoder);
-  if (directory.bytes) parts.codec = std::move(directory.bytes->codec);
-  if (directory.tokenizer) {
-    parts.codec = std::make_unique<TokenizerCodec>(*std::move(directory.tokenizer));
-  }
-  return MakeGeneratorModel(std::move(parts));
+  const CstWeights& weights = (*decoder)->weights();
+  const double parameters = weights.parameters, bytes = weights.memory_bytes;
+  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 
 }  // namespace longview::models

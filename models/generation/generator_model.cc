@@ -52,7 +52,9 @@ class GeneratorModel final : public Model {
   std::unique_ptr<Run> Begin(std::span<const Item* const>) const override {
     return std::make_unique<RefusedRun>();
   }
-  absl::Status WarmUp() override { return parts_.decoder->WarmUp(); }
+  absl::Status WarmUp() override {
+    return parts_.warms_up ? parts_.decoder->WarmUp() : absl::OkStatus();
+  }
 
   absl::StatusOr<std::unique_ptr<Generation>> Start(const Item& item) override;
   std::unique_ptr<Run> BeginStep(std::span<const StepGrant> grants) override {

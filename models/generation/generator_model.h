@@ -50,6 +50,7 @@ struct GeneratorParts {
   // model's parts with the decoder or the codec. Null: the codec encodes them.
   const Tokenizer* tokenizer = nullptr;
   GeneratorTraits traits;
+  bool warms_up = true;  // Whether WarmUp calibrates the decoder.
 };
 
 // What `info` says of a generator, for descriptions made without loading; the rest of `info` stays

@@ -137,7 +137,6 @@ absl::StatusOr<double> LedDecoder::Time(const DecoderFeed& feed) {
 
 absl::Status LedDecoder::WarmUp() {
   constexpr int kDocument = 512;
-  if (!warms_up_) return absl::OkStatus();
   int tokens = std::min(kDocument, limits_.document);
   const auto needed = [&] {
     EncoderSequence document;

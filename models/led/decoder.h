@@ -40,7 +40,6 @@ class LedDecoder final : public Decoder {
   absl::Status WarmUp() override;
   CacheUse cache() const override;
 
-  void set_warms_up(bool warms_up) { warms_up_ = warms_up; }
   const LedWeights& weights() const { return weights_; }
 
   // A document's tokens are granted in multiples of so many: a fraction of a second's work.
@@ -74,7 +73,6 @@ class LedDecoder final : public Decoder {
   const Checkpoint checkpoint_;
   const Limits limits_;
   const LedRules rules_;
-  bool warms_up_ = true;
   TorchParallelFor pool_;
   LedWeights weights_;
   LedContext context_;

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/dense/compute_choice.h"
 #include "models/encoder/model.h"
-#include "models/generation/generator_model.h"
-#include "models/generation/model_defaults.h"
+#include "models/generation/generator_loading.h"
 #include "models/longformer_lm/weights.h"
 #include "models/stack/decoder.h"
-#include "models/text/tokenizer_codec.h"
 
 namespace longview::models {
 namespace {
@@ -58,41 +55,26 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory
                                                         const LoadOptions& options) {
   const absl::StatusOr<LongformerConfig> config = ReadConfig(directory);
   if (!config.ok()) return config.status();
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
-  if (!defaults.ok()) return defaults.status();
-  GeneratorParts parts;
-  parts.info = InfoOf(directory, *config);
-  parts.traits.defaults = *std::move(defaults);
-  parts.traits.bos = directory.common.bos_token_id;
-  parts.traits.eos = directory.common.eos_token_ids;
-  parts.traits.pad = config->pad;
+  absl::StatusOr<GeneratorStart> start =
+      StartGenerator(directory, options, InfoOf(directory, *config));
+  if (!start.ok()) return start.status();
+  start->parts.traits.pad = config->pad;
   StackDecoder::Parts stack;
   stack.config = LongformerStack(*config);
-  stack.compute = choice->compute;
+  stack.compute = start->compute;
   stack.max_tokens = MaxTokens(directory, *config);
   stack.cache_bytes = options.cache_bytes;
-  stack.warms_up = directory.serving.warmup;
   auto checkpoint = std::make_unique<Checkpoint>(std::move(directory.checkpoint));
   absl::StatusOr<LongformerLmWeights> weights =
-      LoadLongformerLmWeights(*config, *checkpoint, directory.path, choice->compute);
+      LoadLongformerLmWeights(*config, *checkpoint, directory.path, start->compute);
   if (!weights.ok()) return weights.status();
   stack.weights = std::move(weights->stack);
   stack.checkpoint = std::move(checkpoint);
   absl::StatusOr<std::unique_ptr<StackDecoder>> decoder = StackDecoder::Create(std::move(stack));
   if (!decoder.ok()) return decoder.status();
-  parts.decoder = *std::move(decoder);
-  parts.info.notes = std::move(choice->notes);
-  parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
-  parts.info.device = "cpu";
-  parts.info.parameters = weights->parameters;
-  parts.info.memory_bytes = weights->memory_bytes;
-  if (directory.tokenizer) {
-    parts.codec = std::make_unique<TokenizerCodec>(*std::move(directory.tokenizer));
-  }
-  return MakeGeneratorModel(std::move(parts));
+  TakeTokenizer(directory, start->parts);
+  return FinishGenerator(*std::move(start), *std::move(decoder), weights->parameters,
+                         weights->memory_bytes);
 }
 
 }  // namespace longview::models

@@ -124,7 +124,7 @@ absl::Status LunaDecoder::WarmUp() {
   double bytes = static_cast<double>(LunaStates::StateBytes(config_));
   if (config_.encoder) bytes += stage_.DocumentBytes(SampleDocument(kWarmUpDocument));
   const bool room = bytes <= static_cast<double>(budget_->capacity());
-  if (!warms_up_ || prompt <= 0 || !room) return absl::OkStatus();
+  if (prompt <= 0 || !room) return absl::OkStatus();
   LunaRates rates;
   // The first run pays for code generation.
   absl::Status status = Calibrate(prompt, rates);

@@ -46,9 +46,8 @@ class LunaDecoder final : public Decoder {
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
 
-  // Unless told not to (longview.json), runs a few shapes and fixes the rates of costs().
+  // Runs a few shapes and fixes the rates of costs().
   absl::Status WarmUp() override;
-  void set_warms_up(bool warms_up) { warms_up_ = warms_up; }
   CacheUse cache() const override;
 
   const LunaDecoderConfig& config() const { return config_; }
@@ -91,7 +90,6 @@ class LunaDecoder final : public Decoder {
   const LunaDecoderConfig config_;
   const Checkpoint checkpoint_;
   const int max_tokens_;
-  bool warms_up_ = true;
   TorchParallelFor pool_;
   LunaDecoderWeights weights_;
   LunaDecoderContext context_;

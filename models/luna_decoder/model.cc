@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/dense/compute_choice.h"
-#include "models/generation/generator_model.h"
-#include "models/generation/model_defaults.h"
+#include "models/generation/generator_loading.h"
 #include "models/generation/settings.h"
 #include "models/luna_decoder/decoder.h"
 #include "models/luna_decoder/text.h"
@@ -100,38 +98,27 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
                                                        const LoadOptions& options) {
   absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
-  if (defaults.ok() && settings->config.encoder) {
-    defaults = TranslationDefaults(settings->config, directory.common, *std::move(defaults));
-  }
-  if (!defaults.ok()) return defaults.status();
-  GeneratorParts parts;
-  parts.info = InfoOf(directory, *settings);
-  parts.traits.defaults = *std::move(defaults);
+  absl::StatusOr<GeneratorStart> start =
+      StartGenerator(directory, options, InfoOf(directory, *settings));
+  if (!start.ok()) return start.status();
+  GeneratorTraits& traits = start->parts.traits;
+  traits.pad = settings->config.pad;
   if (settings->config.encoder) {
-    parts.traits.decoder_start = {settings->config.start};
-  } else {
-    parts.traits.bos = directory.common.bos_token_id;
+    absl::StatusOr<GenerationOptions> defaults =
+        TranslationDefaults(settings->config, directory.common, std::move(traits.defaults));
+    if (!defaults.ok()) return defaults.status();
+    traits.defaults = *std::move(defaults);
+    traits.bos.reset();
+    traits.decoder_start = {settings->config.start};
   }
-  parts.traits.eos = directory.common.eos_token_ids;
-  parts.traits.pad = settings->config.pad;
   settings->limits.cache_bytes = options.cache_bytes;
   auto decoder = LunaDecoder::Create(settings->config, std::move(directory.checkpoint),
-                                     directory.path, choice->compute, settings->limits);
+                                     directory.path, start->compute, settings->limits);
   if (!decoder.ok()) return decoder.status();
-  (*decoder)->set_warms_up(directory.serving.warmup);
-  parts.info.notes = std::move(choice->notes);
-  parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
-  parts.info.device = "cpu";
-  parts.info.parameters = (*decoder)->parameters();
-  parts.info.memory_bytes = (*decoder)->memory_bytes();
-  parts.decoder = *std::move(decoder);
-  parts.codec = std::move(settings->text.codec);
-  parts.tokenizer = settings->text.documents;
-  return MakeGeneratorModel(std::move(parts));
+  start->parts.codec = std::move(settings->text.codec);
+  start->parts.tokenizer = settings->text.documents;
+  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
+  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 
 }  // namespace longview::models

@@ -77,7 +77,6 @@ absl::StatusOr<double> StackDecoder::Time(const DecoderFeed& feed) {
 
 absl::Status StackDecoder::WarmUp() {
   constexpr int64_t kPrompt = 512;
-  if (!parts_.warms_up) return absl::OkStatus();
   int64_t prompt = std::min<int64_t>(kPrompt, parts_.max_tokens - kWarmUpTokens) /
                    kernels::kBlockSlots * kernels::kBlockSlots;
   const auto capacity = static_cast<double>(budget_->capacity());

@@ -25,7 +25,6 @@ class StackDecoder final : public Decoder {
     Compute compute = Compute::kFp32;
     int max_tokens = 0;
     double cache_bytes = 0;
-    bool warms_up = true;
   };
   // RESOURCE_EXHAUSTED if `cache_bytes` of addresses cannot be had.
   static absl::StatusOr<std::unique_ptr<StackDecoder>> Create(Parts parts);

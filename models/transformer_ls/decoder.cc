@@ -108,7 +108,6 @@ CacheUse LsDecoder::cache() const {
 
 absl::Status LsDecoder::WarmUp() {
   constexpr int64_t kPrompt = 512;
-  if (!warms_up_) return absl::OkStatus();
   int64_t prompt = std::min<int64_t>(kPrompt, max_tokens_ - kWarmUpTokens) / kernels::kBlockSlots *
                    kernels::kBlockSlots;
   const auto capacity = static_cast<double>(budget_->capacity());

@@ -37,9 +37,8 @@ class LsDecoder final : public Decoder {
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
 
-  // Unless told not to (longview.json), runs a few shapes and fixes the rates of costs().
+  // Runs a few shapes and fixes the rates of costs().
   absl::Status WarmUp() override;
-  void set_warms_up(bool warms_up) { warms_up_ = warms_up; }
   CacheUse cache() const override;
 
   // Steps add their seconds to it from here on; null: no more. For benchmarks.
@@ -60,7 +59,6 @@ class LsDecoder final : public Decoder {
   const LsLmConfig config_;
   const Checkpoint checkpoint_;
   const int max_tokens_;
-  bool warms_up_ = true;
   TorchParallelFor pool_;
   LsLmWeights weights_;
   LsContext context_;

@@ -3,9 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "models/dense/compute_choice.h"
-#include "models/generation/generator_model.h"
-#include "models/generation/model_defaults.h"
+#include "models/generation/generator_loading.h"
 #include "models/text/byte_codec.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/decoder.h"
@@ -64,31 +62,17 @@ absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLs(ModelDirectory director
                                                          const LoadOptions& options) {
   absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
-  if (!defaults.ok()) return defaults.status();
-  GeneratorParts parts;
-  parts.info = InfoOf(directory, *settings);
-  parts.traits.defaults = *std::move(defaults);
-  parts.traits.bos = directory.common.bos_token_id;
-  parts.traits.eos = directory.common.eos_token_ids;
-  parts.traits.pad = directory.common.pad_token_id;
-  const std::string origin = directory.path;
-  const bool warmup = directory.serving.warmup;
-  auto decoder = LsDecoder::Create(settings->config, std::move(directory.checkpoint), origin,
-                                   choice->compute, settings->max_tokens, options.cache_bytes);
+  absl::StatusOr<GeneratorStart> start =
+      StartGenerator(directory, options, InfoOf(directory, *settings));
+  if (!start.ok()) return start.status();
+  start->parts.codec = std::move(settings->codec);
+  auto decoder =
+      LsDecoder::Create(settings->config, std::move(directory.checkpoint), directory.path,
+                        start->compute, settings->max_tokens, options.cache_bytes);
   if (!decoder.ok()) return decoder.status();
-  (*decoder)->set_warms_up(warmup);
-  parts.info.notes = std::move(choice->notes);
-  parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
-  parts.info.device = "cpu";
-  parts.info.parameters = (*decoder)->weights().parameters;
-  parts.info.memory_bytes = (*decoder)->weights().memory_bytes;
-  parts.decoder = *std::move(decoder);
-  parts.codec = std::move(settings->codec);
-  return MakeGeneratorModel(std::move(parts));
+  const LsLmWeights& weights = (*decoder)->weights();
+  const double parameters = weights.parameters, bytes = weights.memory_bytes;
+  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 
 }  // namespace longview::models

@@ -1,0 +1,50 @@
+#include "models/generation/generator_loading.h"
+
+#include <utility>
+
+#include "models/dense/compute_choice.h"
+#include "models/generation/model_defaults.h"
+#include "models/text/tokenizer_codec.h"
+
+namespace longview::models {
+
+absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
+                                              const LoadOptions& options, ModelInfo info) {
+  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
+  if (!defaults.ok()) return defaults.status();
+  GeneratorStart start;
+  start.compute = choice->compute;
+  GeneratorParts& parts = start.parts;
+  parts.info = std::move(info);
+  parts.info.notes = std::move(choice->notes);
+  parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
+  parts.info.device = "cpu";
+  parts.traits.defaults = *std::move(defaults);
+  parts.traits.bos = directory.common.bos_token_id;
+  parts.traits.eos = directory.common.eos_token_ids;
+  parts.traits.pad = directory.common.pad_token_id;
+  parts.warms_up = directory.serving.warmup;
+  return start;
+}
+
+void TakeTokenizer(ModelDirectory& directory, GeneratorParts& parts) {
+  if (directory.bytes) parts.codec = std::move(directory.bytes->codec);
+  if (!directory.tokenizer) return;
+  auto codec = std::make_unique<TokenizerCodec>(*std::move(directory.tokenizer));
+  parts.tokenizer = &codec->tokenizer();
+  parts.codec = std::move(codec);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> FinishGenerator(GeneratorStart start,
+                                                       std::unique_ptr<Decoder> decoder,
+                                                       double parameters, double memory_bytes) {
+  start.parts.info.parameters = parameters;
+  start.parts.info.memory_bytes = memory_bytes;
+  start.parts.decoder = std::move(decoder);
+  return MakeGeneratorModel(std::move(start.parts));
+}
+
+}  // namespace longview::models

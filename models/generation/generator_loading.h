@@ -1,0 +1,39 @@
+// How every family's LoadX goes, around its own decoder:
+//
+//   auto start = StartGenerator(directory, options, info);
+//   auto decoder = XDecoder::Create(..., start->compute, ...);
+//   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, memory_bytes);
+//
+// Thread-safe: functions of their arguments.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "models/dense/compute.h"
+#include "models/generation/decoder.h"
+#include "models/generation/generator_model.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+struct GeneratorStart {
+  Compute compute = Compute::kFp32;
+  // All but decoder and codec; the traits that config.json names for every family are set.
+  GeneratorParts parts;
+};
+
+// `info` is what the family says of itself without loading. INVALID_ARGUMENT for a dtype that is
+// not served, and for generation options of the directory that are not.
+absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
+                                              const LoadOptions& options, ModelInfo info);
+
+// Makes the directory's tokenizer, if it has one, the generator's.
+void TakeTokenizer(ModelDirectory& directory, GeneratorParts& parts);
+
+absl::StatusOr<std::unique_ptr<Model>> FinishGenerator(GeneratorStart start,
+                                                       std::unique_ptr<Decoder> decoder,
+                                                       double parameters, double memory_bytes);
+
+}  // namespace longview::models

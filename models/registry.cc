@@ -9,6 +9,7 @@
 #include "models/cst/config.h"
 #include "models/cst/lm_model.h"
 #include "models/cst/model.h"
+#include "models/cvt_ls/model.h"
 #include "models/detection/model.h"
 #include "models/led/model.h"
 #include "models/longformer/model.h"
@@ -28,10 +29,12 @@ std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kLongformerLm = {"LongformerForCausalLM"};
   static constexpr std::array<std::string_view, 1> kVil = {"ViLForImageClassification"};
   static constexpr std::array<std::string_view, 1> kVilLs = {"ViLLSForImageClassification"};
+  static constexpr std::array<std::string_view, 1> kCvtLs = {"CvTLSForImageClassification"};
   static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
   static const Family kFamilies[] = {
       {"cst", CstEncoderArchitectures(), DescribeCst, LoadCst},
       {"cst", CstLmArchitectures(), DescribeCstLm, LoadCstLm},
+      {"cvt_ls", kCvtLs, DescribeCvtLs, LoadCvtLs},
       {"detection", kDetectors, DescribeDetector, LoadDetector},
       {"led", kLed, DescribeLed, LoadLed},
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},

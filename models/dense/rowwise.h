@@ -13,8 +13,9 @@
 namespace longview::models {
 
 // Activations by HuggingFace's names: gelu is x/2 (1 + erf(x / sqrt 2)); gelu_new,
-// gelu_pytorch_tanh and gelu_fast are its tanh form (they differ in rounding only).
-enum class Activation { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh };
+// gelu_pytorch_tanh and gelu_fast are its tanh form (they differ in rounding only); quick_gelu is
+// x / (1 + e^(-1.702 x)).
+enum class Activation { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh, kQuickGelu };
 
 // LayerNorm with biased variance and eps inside the root; gamma and beta are [n].
 struct NormWeights {
@@ -59,6 +60,11 @@ struct RowKernels {
 
   // out = LayerNorm(x) in the element type; x stays.
   void (*norm)(const float* x, const NormWeights& norm, int64_t n, void* out);
+
+  // out = bias + sum over i < count of weights[i] * rows[i], column by column and in this order;
+  // weights is [count, n], rows of the element type, null ones left out. A depthwise convolution.
+  void (*weighted_rows)(const void* const* rows, const float* weights, int64_t count,
+                        const float* bias, int64_t n, void* out);
 };
 
 // The best set this CPU runs, for rows of `compute`.

@@ -130,6 +130,7 @@ inline F Apply(F x) {
   if constexpr (kAct == Activation::kRelu) return Max(x, F{});
   if constexpr (kAct == Activation::kSilu) return x / (1.0f + Exp(-x));
   if constexpr (kAct == Activation::kTanh) return Tanh(x);
+  if constexpr (kAct == Activation::kQuickGelu) return x / (1.0f + Exp(-1.702f * x));
   return x;
 }
 
@@ -156,6 +157,8 @@ void BiasAct(void* y, const float* bias, int64_t n, Activation act) {
       return BiasActRow<T, Activation::kSilu>(row, bias, n);
     case Activation::kTanh:
       return BiasActRow<T, Activation::kTanh>(row, bias, n);
+    case Activation::kQuickGelu:
+      return BiasActRow<T, Activation::kQuickGelu>(row, bias, n);
   }
 }
 
@@ -348,9 +351,22 @@ float ExpSum(float* x, float shift, int64_t n) {
 }
 
 template <typename T>
-constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>, BiasWiden<T>,   ResidualNorm<T>,
-                              SumNorm<T>,  Narrow<T>,   ResidualAdd<T>, ResidualPrenorm<T>,
-                              BiasNorm<T>, PlainNorm<T>};
+void WeightedRows(const void* const* rows, const float* weights, int64_t count, const float* bias,
+                  int64_t n, void* out) {
+  for (int64_t c = 0; c < n; c += kLanes) {
+    F sum = LoadAt(bias, c, n);
+    for (int64_t i = 0; i < count; ++i) {
+      if (rows[i] == nullptr) continue;
+      sum += LoadAt(weights + i * n, c, n) * LoadAt(static_cast<const T*>(rows[i]), c, n);
+    }
+    StoreAt(static_cast<T*>(out), c, n, sum);
+  }
+}
+
+template <typename T>
+constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>,  BiasWiden<T>,   ResidualNorm<T>,
+                              SumNorm<T>,  Narrow<T>,    ResidualAdd<T>, ResidualPrenorm<T>,
+                              BiasNorm<T>, PlainNorm<T>, WeightedRows<T>};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/cvt_ls/model.h"
 #include "models/dense/compute_choice.h"
 #include "models/detection/config.h"
 #include "models/detection/mask_rcnn.h"
@@ -25,7 +26,7 @@ namespace {
 
 // The backbones there are, by the "backbone" key, else by model_type.
 absl::StatusOr<BackboneBuilder> FindBackbone(const ModelDirectory& directory) {
-  const std::array<BackboneBuilder, 2> known = {VilBackbone(), VilLsBackbone()};
+  const std::array<BackboneBuilder, 3> known = {VilBackbone(), VilLsBackbone(), CvtLsBackbone()};
   JsonReader reader(directory.config, directory.config_path);
   const std::string name = reader.StringOr("backbone", directory.common.model_type);
   if (!reader.status().ok()) return reader.status();

@@ -66,7 +66,7 @@ class Block {
   // The global rows' own keys and values are of every token.
   void ProjectGlobals() const {
     Project(*weights_.global_key_value, 0, plan_.rows, buffers_.global_kv);
-    for (const VilTokens& image : plan_.images) {
+    for (const MapTokens& image : plan_.images) {
       Project(*weights_.global_query, image.row0, stage_.globals, buffers_.global_q);
     }
   }
@@ -167,7 +167,7 @@ void Block::Finish() const {
     FinishRows(*weights_.out, 0, plan_.rows);
     return;
   }
-  for (const VilTokens& image : plan_.images) {
+  for (const MapTokens& image : plan_.images) {
     FinishRows(*weights_.global_out, image.row0, stage_.globals);
     FinishRows(*weights_.out, image.row0 + stage_.globals,
                static_cast<int64_t>(image.place.size()));

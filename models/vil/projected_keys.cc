@@ -58,7 +58,7 @@ void ProjectByPositions(const VilContext& context, const VilStage& stage, const 
   const std::vector<float>& for_values =
       block.project_values.empty() ? block.project_keys : block.project_values;
   int64_t key0 = 0;
-  for (const VilTokens& image : plan.images) {
+  for (const MapTokens& image : plan.images) {
     const int64_t n = stage.globals + int64_t{image.map.height} * image.map.width;
     for (int part = 0; part < 2; ++part) {
       const std::vector<float> rows =
@@ -75,7 +75,7 @@ void ProjectByReduction(const VilContext& context, const VilStage& stage, const 
                         const VilStagePlan& plan, const VilBuffers& buffers) {
   const int64_t d = stage.width, f = stage.features, g = stage.globals;
   int64_t key0 = 0;
-  for (const VilTokens& image : plan.images) {
+  for (const MapTokens& image : plan.images) {
     const int64_t rows = image.map.height / f, columns = image.map.width / f;
     // A patch of f x f tokens is one row of the convolution as a linear.
     std::vector<float> patches(rows * columns * f * f * d);

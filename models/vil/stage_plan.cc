@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "kernels/span/chunk_grid_planner.h"
-#include "kernels/span/chunk_map.h"
 #include "kernels/span/executor.h"
 #include "kernels/span/full_planner.h"
 #include "kernels/span/map_planner.h"
@@ -16,20 +14,6 @@ namespace longview::models {
 namespace {
 
 using BiasRows = std::vector<std::vector<int32_t>>;  // By map size.
-
-VilTokens PlaceTokens(const VilStage& stage, ImageSize map, int32_t row0) {
-  VilTokens tokens{map, row0, {}, 0};
-  const int32_t count = map.height * map.width;
-  tokens.place.resize(count);
-  if (stage.token_square() == 0) {
-    std::iota(tokens.place.begin(), tokens.place.end(), stage.globals);
-    return tokens;
-  }
-  const std::vector<int32_t> order =
-      kernels::ChunkMap(map.height, map.width, stage.token_square()).Order();
-  for (int32_t rank = 0; rank < count; ++rank) tokens.place[order[rank]] = stage.globals + rank;
-  return tokens;
-}
 
 // One stage's plans; each function returns the bias rows, empty unless `list_bias`.
 class Planner {
@@ -59,7 +43,7 @@ class Planner {
  private:
   BiasRows Chunks() {
     std::vector<kernels::ChunkImage> images;
-    for (const VilTokens& image : plan_.images) {
+    for (const MapTokens& image : plan_.images) {
       images.push_back({image.row0, image.map.height, image.map.width, image.size});
     }
     kernels::ChunkPattern pattern;
@@ -88,7 +72,7 @@ class Planner {
 
   BiasRows Full() {
     std::vector<kernels::MapImage> images;
-    for (const VilTokens& image : plan_.images) {
+    for (const MapTokens& image : plan_.images) {
       images.push_back({image.row0, image.map.height, image.map.width, image.size});
     }
     kernels::MapPlan map = kernels::PlanMap({.heads = stage_.heads,
@@ -103,7 +87,7 @@ class Planner {
 
   BiasRows LongShort() {
     std::vector<kernels::WindowImage> images;
-    for (const VilTokens& image : plan_.images) {
+    for (const MapTokens& image : plan_.images) {
       images.push_back({image.row0, image.map.height, image.map.width, 0, 0, image.size});
     }
     plan_.long_short = PlanLongShort(LongShortOf(stage_), images, tile_rows_, list_bias_);
@@ -114,7 +98,7 @@ class Planner {
   void Projected() {
     std::vector<kernels::FullSequence> sequences;
     int32_t key0 = 0;
-    for (const VilTokens& image : plan_.images) {
+    for (const MapTokens& image : plan_.images) {
       const auto keys = static_cast<int32_t>(ProjectedKeys(stage_, image.map));
       kernels::FullSequence sequence;
       sequence.query_row0 = image.row0;
@@ -133,17 +117,6 @@ class Planner {
   const bool list_bias_;
   VilStagePlan& plan_;
 };
-
-// Numbers the map sizes of the batch, in the order they come.
-std::vector<ImageSize> NumberSizes(std::span<VilTokens> images) {
-  std::vector<ImageSize> sizes;
-  for (VilTokens& image : images) {
-    const auto found = std::find(sizes.begin(), sizes.end(), image.map);
-    image.size = static_cast<int32_t>(found - sizes.begin());
-    if (found == sizes.end()) sizes.push_back(image.map);
-  }
-  return sizes;
-}
 
 }  // namespace
 
@@ -170,7 +143,8 @@ VilStagePlan PlanVilStage(const VilContext& context, size_t index, std::span<con
   const VilStage& stage = context.config->stages[index];
   VilStagePlan plan;
   for (const ImageSize map : maps) {
-    plan.images.push_back(PlaceTokens(stage, map, static_cast<int32_t>(plan.rows)));
+    plan.images.push_back(
+        PlaceTokens(map, stage.globals, stage.token_square(), static_cast<int32_t>(plan.rows)));
     plan.rows += stage.globals + int64_t{map.height} * map.width;
     plan.offsets.push_back(static_cast<int32_t>(plan.rows));
     plan.keys += ProjectedKeys(stage, map);

@@ -1,7 +1,4 @@
 // How the tokens of a batch lie in one stage, and who attends to whom there.
-//
-// Rows of the batch: image after image, each [globals | local tokens]. Local tokens lie chunk by
-// chunk or window by window where the stage attends so, else row by row.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +8,12 @@
 #include "kernels/span/plan.h"
 #include "models/long_short/map_plan.h"
 #include "models/vil/context.h"
+#include "models/vision/map_tokens.h"
 
 namespace longview::models {
 
-// The tokens of one image.
-struct VilTokens {
-  ImageSize map;
-  int32_t row0 = 0;            // First row, the first global's.
-  std::vector<int32_t> place;  // By row-major position: the row behind the globals.
-  int32_t size = 0;            // Which of the stage's map sizes.
-};
-
 struct VilStagePlan {
-  std::vector<VilTokens> images;
+  std::vector<MapTokens> images;
   int64_t rows = 0;                    // Of the batch, globals included.
   std::vector<int32_t> offsets = {0};  // Image i is rows [offsets[i], offsets[i + 1]).
   kernels::Plan attention;  // Every row, or with separate global projections the local ones.
@@ -32,11 +22,6 @@ struct VilStagePlan {
   // By map size of the batch; empty where nothing depends on it, and in plans made for measuring.
   std::vector<VilMapCache::Entry> maps;
   int64_t keys = 0;  // Projected keys of all images (Linformer, spatial reduction).
-
-  // Places of local tokens, [0, local_rows), counted image after image.
-  int64_t local_rows(const VilStage& stage) const {
-    return rows - static_cast<int64_t>(images.size()) * stage.globals;
-  }
 };
 
 // `measure`: only sizes are wanted, the cache stays untouched. Thread-safe then.

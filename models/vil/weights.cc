@@ -69,20 +69,13 @@ void Loader::Patch(size_t index, VilStageWeights& out) {
   const std::string name = absl::StrCat("layer", index + 1, ".0.");
   const int64_t d = stage.width, p = stage.patch;
   const int64_t c = index == 0 ? config_.channels : config_.stages[index - 1].width;
-  std::vector<float> weight = Tensor(name + "proj.weight", {d, c, p, p});
   if (index > 0) {
-    std::vector<float> moved;
-    moved.reserve(weight.size());
-    const int64_t patch = c * p * p;
-    for (size_t row = 0; row < weight.size(); row += patch) {
-      const std::vector<float> one(weight.begin() + row, weight.begin() + row + patch);
-      const std::vector<float> turned = Transposed(one, c, p * p);
-      moved.insert(moved.end(), turned.begin(), turned.end());
-    }
-    weight = std::move(moved);
+    out.patch = load_.Taps(prefix_ + name + "proj", d, c, p);
+  } else {
+    const std::vector<float> weight = Tensor(name + "proj.weight", {d, c, p, p});
+    std::vector<float> bias = Tensor(name + "proj.bias", {d});
+    out.patch = load_.Pack(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
   }
-  std::vector<float> bias = Tensor(name + "proj.bias", {d});
-  out.patch = load_.Pack(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
   if (config_.norm_embed) {
     out.patch_norm = load_.LayerNorm(prefix_ + name + "norm_embed", d, config_.eps);
   }

@@ -72,7 +72,10 @@ class VisionModel final : public Model {
   }
 
   std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
-    return std::make_unique<VisionRun>(*family_, items, scratch_);
+    return BeginTimed(items, nullptr);
+  }
+  std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
+    return std::make_unique<VisionRun>(*family_, items, scratch_, times);
   }
 
   absl::Status WarmUp() override;
@@ -122,6 +125,11 @@ absl::Status VisionModel::WarmUp() {
 }
 
 }  // namespace
+
+std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* const> items,
+                                      EncoderTimes* times) {
+  return static_cast<const VisionModel&>(model).BeginTimed(items, times);
+}
 
 absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const VisionFacts& facts,
                                          double parameters) {

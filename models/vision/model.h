@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "models/image/pipeline.h"
@@ -24,6 +25,11 @@ absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& 
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
                                                        const LoadOptions& options,
                                                        BuildVision build);
+
+// A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
+// LoadVisionModel.
+std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* const> items,
+                                      EncoderTimes* times);
 
 // What the model would be, for registry.h's `describe`. Errors are those of
 // preprocessor_config.json.

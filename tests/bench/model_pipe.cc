@@ -3,9 +3,10 @@
 //   model_pipe DIRECTORY DTYPE THREADS
 //
 // Answers "ready" after loading. Then one JSON request a line on stdin,
-//   {"documents": [[ids...], ...]}
-// all documents in one batch; one JSON answer a line on stdout: seconds of Begin to Take,
-// logits per document, and the peak of resident memory above what was resident before.
+//   {"documents": [[ids...], ...]}    or    {"pixels": FILE, "shape": [n, 3, h, w]}
+// with raw floats in the file; all documents or images in one batch; one JSON answer a line on
+// stdout: seconds of Begin to Take, logits of each, and the peak of resident memory above what
+// was resident before.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -35,13 +36,32 @@ double StatusBytes(std::string_view field) {
 
 void ResetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-nlohmann::json RunBatch(const Model& model, const nlohmann::json& documents) {
+std::vector<Request> RequestsOf(const nlohmann::json& line) {
+  std::vector<Request> requests;
+  if (line.contains("documents")) {
+    for (const auto& ids : line["documents"]) {
+      requests.emplace_back().tokens.emplace().ids = ids.get<std::vector<int32_t>>();
+    }
+    return requests;
+  }
+  const auto shape = line["shape"].get<std::vector<int>>();
+  std::ifstream file(line["pixels"].get<std::string>(), std::ios::binary);
+  for (int i = 0; i < shape[0]; ++i) {
+    PixelInput& pixels = requests.emplace_back().pixel_values.emplace();
+    pixels.height = shape[2];
+    pixels.width = shape[3];
+    pixels.values.resize(size_t{3} * pixels.height * pixels.width);
+    file.read(reinterpret_cast<char*>(pixels.values.data()),
+              static_cast<std::streamsize>(pixels.values.size() * sizeof(float)));
+  }
+  return requests;
+}
+
+nlohmann::json RunBatch(const Model& model, const nlohmann::json& line) {
   std::vector<std::unique_ptr<Item>> items;
   std::vector<const Item*> batch;
-  for (const auto& ids : documents) {
-    Request request;
+  for (Request& request : RequestsOf(line)) {
     request.task = model.info().task;
-    request.tokens.emplace().ids = ids.get<std::vector<int32_t>>();
     request.tensors = {"logits"};
     request.typed = false;
     auto item = model.Prepare(request);
@@ -86,6 +106,6 @@ int main(int argc, char** argv) {
                               {"memory_bytes", (*model)->info().memory_bytes}}
             << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << RunBatch(**model, nlohmann::json::parse(line)["documents"]) << std::endl;
+    std::cout << RunBatch(**model, nlohmann::json::parse(line)) << std::endl;
   }
 }

@@ -17,7 +17,14 @@ class Ours:
         self.facts = json.loads(self.process.stdout.readline())
 
     def run(self, documents):
-        self.process.stdin.write(json.dumps({"documents": documents}) + "\n")
+        return self.ask({"documents": documents})
+
+    def classify(self, path, shape):
+        """Images [n, 3, h, w] from a file of raw floats."""
+        return self.ask({"pixels": str(path), "shape": list(shape)})
+
+    def ask(self, request):
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 

@@ -16,6 +16,17 @@ void Check(bool good, const std::string& what) {
 
 }  // namespace
 
+void AddRandomDense(std::vector<RandomTensor>& tensors, const std::string& name, int64_t out,
+                    int64_t in) {
+  tensors.push_back({name + ".weight", {out, in}, 0, 0.035f});
+  tensors.push_back({name + ".bias", {out}, 0, 0.02f});
+}
+
+void AddRandomNorm(std::vector<RandomTensor>& tensors, const std::string& name, int64_t width) {
+  tensors.push_back({name + ".weight", {width}, 1, 0.1f});
+  tensors.push_back({name + ".bias", {width}, 0, 0.05f});
+}
+
 void WriteRandomModel(const std::string& directory, const nlohmann::json& config,
                       const std::vector<RandomTensor>& tensors) {
   std::filesystem::create_directories(directory);

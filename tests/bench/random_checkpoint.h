@@ -16,6 +16,11 @@ struct RandomTensor {
   float mean = 0, spread = 0;
 };
 
+// name.weight [out, in] and name.bias [out]; name.weight and name.bias [width] of a norm.
+void AddRandomDense(std::vector<RandomTensor>& tensors, const std::string& name, int64_t out,
+                    int64_t in);
+void AddRandomNorm(std::vector<RandomTensor>& tensors, const std::string& name, int64_t width);
+
 // Writes config.json and model.safetensors into `directory`, which is made if needed. The same
 // tensors always get the same numbers. Aborts with a message on failure.
 void WriteRandomModel(const std::string& directory, const nlohmann::json& config,

@@ -8,17 +8,6 @@
 namespace longview::bench {
 namespace {
 
-void AddDense(std::vector<RandomTensor>& tensors, const std::string& name, int64_t out,
-              int64_t in) {
-  tensors.push_back({name + ".weight", {out, in}, 0, 0.035f});
-  tensors.push_back({name + ".bias", {out}, 0, 0.02f});
-}
-
-void AddNorm(std::vector<RandomTensor>& tensors, const std::string& name, int64_t width) {
-  tensors.push_back({name + ".weight", {width}, 1, 0.1f});
-  tensors.push_back({name + ".bias", {width}, 0, 0.05f});
-}
-
 std::vector<RandomTensor> TensorsOf(const LongformerShape& shape) {
   const int64_t width = shape.width;
   const std::string embeddings = "longformer.embeddings.";
@@ -26,21 +15,21 @@ std::vector<RandomTensor> TensorsOf(const LongformerShape& shape) {
       {embeddings + "word_embeddings.weight", {shape.vocab, width}, 0, 0.05f},
       {embeddings + "position_embeddings.weight", {shape.positions, width}, 0, 0.05f},
       {embeddings + "token_type_embeddings.weight", {1, width}, 0, 0.05f}};
-  AddNorm(tensors, embeddings + "LayerNorm", width);
+  AddRandomNorm(tensors, embeddings + "LayerNorm", width);
   for (int i = 0; i < shape.layers; ++i) {
     const std::string layer = "longformer.encoder.layer." + std::to_string(i) + ".";
     for (const char* name :
          {"query", "key", "value", "query_global", "key_global", "value_global"}) {
-      AddDense(tensors, layer + "attention.self." + name, width, width);
+      AddRandomDense(tensors, layer + "attention.self." + name, width, width);
     }
-    AddDense(tensors, layer + "attention.output.dense", width, width);
-    AddNorm(tensors, layer + "attention.output.LayerNorm", width);
-    AddDense(tensors, layer + "intermediate.dense", shape.intermediate, width);
-    AddDense(tensors, layer + "output.dense", width, shape.intermediate);
-    AddNorm(tensors, layer + "output.LayerNorm", width);
+    AddRandomDense(tensors, layer + "attention.output.dense", width, width);
+    AddRandomNorm(tensors, layer + "attention.output.LayerNorm", width);
+    AddRandomDense(tensors, layer + "intermediate.dense", shape.intermediate, width);
+    AddRandomDense(tensors, layer + "output.dense", width, shape.intermediate);
+    AddRandomNorm(tensors, layer + "output.LayerNorm", width);
   }
-  AddDense(tensors, "classifier.dense", width, width);
-  AddDense(tensors, "classifier.out_proj", 2, width);
+  AddRandomDense(tensors, "classifier.dense", width, width);
+  AddRandomDense(tensors, "classifier.out_proj", 2, width);
   return tensors;
 }
 

@@ -14,7 +14,7 @@ from goldens import cases, items, served_models, tensors
 from server_process import GOLDEN, Server
 
 TOLERANCE = 1e-4
-FAMILIES = ("vil", "vil_ls")
+FAMILIES = ("vil", "vil_ls", "cvt_ls")
 PICTURES = GOLDEN / "vil/pictures_48"
 MODEL = "vil.pictures_48"
 

@@ -32,12 +32,15 @@ double Reference(Activation act, double x) {
       return x / (1 + std::exp(-x));
     case Activation::kTanh:
       return std::tanh(x);
+    case Activation::kQuickGelu:
+      return x / (1 + std::exp(-1.702 * x));
   }
   return 0;
 }
 
-constexpr Activation kAll[] = {Activation::kNone, Activation::kGelu, Activation::kGeluTanh,
-                               Activation::kRelu, Activation::kSilu, Activation::kTanh};
+constexpr Activation kAll[] = {Activation::kNone,     Activation::kGelu, Activation::kGeluTanh,
+                               Activation::kRelu,     Activation::kSilu, Activation::kTanh,
+                               Activation::kQuickGelu};
 
 TEST(RowwiseTest, ActivationsOverTheirRange) {
   for (const RowKernels* rows : {&ChooseRowKernels(Compute::kFp32), &baseline::kFloatRows}) {
@@ -115,6 +118,31 @@ TEST(RowwiseTest, ResidualAddKeepsTheSum) {
   for (int i = 0; i < 37; ++i) x[i] = 0.5f * i, y[i] = 3.0f - i, bias[i] = 0.25f;
   rows.residual_add(x.data(), y.data(), bias.data(), 37, nullptr);
   for (int i = 0; i < 37; ++i) EXPECT_FLOAT_EQ(x[i], 3.25f - 0.5f * i);
+}
+
+TEST(RowwiseTest, WeightedRowsLeaveAbsentOnesOut) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  constexpr int64_t kCount = 9;
+  for (const int64_t n : {1, 16, 37}) {
+    std::vector<float> table(kCount * n), weights(kCount * n), bias(n);
+    for (auto* values : {&table, &weights, &bias}) {
+      for (float& value : *values) value = normal(random);
+    }
+    std::vector<const void*> taps;
+    for (int64_t i = 0; i < kCount; ++i) taps.push_back(i % 3 == 1 ? nullptr : &table[i * n]);
+    for (const RowKernels* rows : {&ChooseRowKernels(Compute::kFp32), &baseline::kFloatRows}) {
+      std::vector<float> out(n);
+      rows->weighted_rows(taps.data(), weights.data(), kCount, bias.data(), n, out.data());
+      for (int64_t c = 0; c < n; ++c) {
+        double want = bias[c];
+        for (int64_t i = 0; i < kCount; ++i) {
+          if (i % 3 != 1) want += double{weights[i * n + c]} * table[i * n + c];
+        }
+        ASSERT_NEAR(out[c], want, 1e-5) << n << " column " << c;
+      }
+    }
+  }
 }
 
 TEST(RowwiseTest, ResidualNormIsLayerNormOfTheSum) {

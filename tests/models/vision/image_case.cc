@@ -64,15 +64,20 @@ std::unique_ptr<Model> ImageCase::Load(const std::string& dtype) const {
   return model.ok() ? *std::move(model) : nullptr;
 }
 
-std::unique_ptr<Model> ImageCase::LoadWith(const nlohmann::json& changes,
-                                           const std::string& directory) const {
+absl::StatusOr<std::unique_ptr<Model>> ImageCase::LoadEdited(const nlohmann::json& changes,
+                                                             const std::string& directory) const {
   const testing::TempDirectory copy;
   const std::filesystem::path from = folder + "/" + directory;
   std::filesystem::copy_file(from / "model.safetensors", copy.path() + "/model.safetensors");
   nlohmann::json config = *ReadJsonFile((from / "config.json").string());
   config.update(changes);
   copy.Write("config.json", config.dump());
-  auto model = LoadModel(copy.path(), {.dtype = "fp32"});
+  return LoadModel(copy.path(), {.dtype = "fp32"});
+}
+
+std::unique_ptr<Model> ImageCase::LoadWith(const nlohmann::json& changes,
+                                           const std::string& directory) const {
+  auto model = LoadEdited(changes, directory);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
 }

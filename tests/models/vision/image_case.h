@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
@@ -19,9 +20,11 @@ class ImageCase {
   // tests/golden/<family>/<name>
   ImageCase(const std::string& family, const std::string& name);
 
+  // The model's directory, or another one of the fixture, with keys of config.json replaced.
+  absl::StatusOr<std::unique_ptr<Model>> LoadEdited(const nlohmann::json& changes,
+                                                    const std::string& directory = "model") const;
   // Null, with a failure, if the model does not load.
   std::unique_ptr<Model> Load(const std::string& dtype) const;
-  // The model's directory, or another one of the fixture, with keys of config.json replaced.
   std::unique_ptr<Model> LoadWith(const nlohmann::json& changes,
                                   const std::string& directory = "model") const;
 

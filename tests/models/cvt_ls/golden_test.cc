@@ -1,0 +1,55 @@
+// Every fixture of tests/golden/cvt_ls through LoadModel: logits, features, the stages' maps,
+// sizes.
+#include <gtest/gtest.h>
+
+#include "tests/models/vision/image_case.h"
+
+namespace longview::models {
+namespace {
+
+class CvtLsGoldenTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(CvtLsGoldenTest, Fp32WithinTolerance) {
+  ExpectFixtureWithinTolerance(ImageCase("cvt_ls", GetParam()));
+}
+TEST_P(CvtLsGoldenTest, TheSameBitsAloneAndTogether) {
+  ExpectSameBitsAloneAndTogether(ImageCase("cvt_ls", GetParam()));
+}
+TEST_P(CvtLsGoldenTest, MapsAreTheReferences) { ExpectStageMaps(ImageCase("cvt_ls", GetParam())); }
+
+INSTANTIATE_TEST_SUITE_P(All, CvtLsGoldenTest, testing::ValuesIn(ImageCases("cvt_ls")),
+                         [](const auto& info) { return info.param; });
+
+TEST(CvtLsSizesTest, AnySquareOfWholeWindowsAndOthersWithTheKey) {
+  const ImageCase golden("cvt_ls", "cls_joint");
+  const std::unique_ptr<Model> model = golden.Load("fp32");
+  ASSERT_NE(model, nullptr);
+  Request request = golden.Requests()[0];
+  request.pixel_values = PixelInput{64, 64, std::vector<float>(3 * 64 * 64)};
+  EXPECT_TRUE(model->Prepare(request).ok());
+  request.pixel_values = PixelInput{72, 72, std::vector<float>(3 * 72 * 72)};
+  const auto refused = model->Prepare(request);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(refused.status().message());
+  EXPECT_NE(message.find("72 x 72"), std::string::npos) << message;
+  EXPECT_NE(message.find("any_size"), std::string::npos) << message;
+  EXPECT_TRUE(golden.LoadWith({{"any_size", true}})->Prepare(request).ok());
+}
+
+TEST(CvtLsConfigTest, ValuesWithoutMeaningAreRefusedByName) {
+  const ImageCase golden("cvt_ls", "cls_joint");
+  const auto refusal = [&](const nlohmann::json& change) {
+    return std::string(golden.LoadEdited(change).status().message());
+  };
+  EXPECT_NE(refusal({{"rel_bias", true}}).find("rel_bias"), std::string::npos);
+  EXPECT_NE(refusal({{"qkv_stride_kv", 2}}).find("qkv_stride_kv"), std::string::npos);
+  EXPECT_NE(refusal({{"cls_stage", nullptr}}).find("pool"), std::string::npos);
+  EXPECT_NE(refusal({{"cls_stage", 2}}).find("cls_stage"), std::string::npos);
+  EXPECT_NE(refusal({{"dims", {12, 24}}}).find("dims"), std::string::npos);
+  EXPECT_NE(refusal({{"windows", {8, 3, 2}}}).find("windows of 3"), std::string::npos);
+  // Without normalisation of the kernels the stored one would be dropped.
+  EXPECT_NE(refusal({{"qkv_norm", "none"}}).find("bn"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace longview::models

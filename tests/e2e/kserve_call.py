@@ -1,4 +1,4 @@
-"""One inference by the stock kserve client: kserve_call.py rest|grpc ADDRESS MODEL IDS."""
+"""One inference by the stock kserve client: kserve_call.py rest|binary|grpc ADDRESS MODEL IDS."""
 
 import asyncio
 import json
@@ -6,20 +6,26 @@ import sys
 
 import kserve
 import numpy as np
+from kserve.protocol.infer_type import RequestedOutput
 
 
-def request(model, ids):
+def request(model, ids, binary=False):
     tensor = kserve.InferInput("input_ids", list(ids.shape), "INT64")
-    tensor.set_data_from_numpy(ids, binary_data=False)
-    return kserve.InferRequest(model_name=model, infer_inputs=[tensor])
+    tensor.set_data_from_numpy(ids, binary_data=binary)
+    outputs = [RequestedOutput("logits", {"binary_data": True})] if binary else None
+    return kserve.InferRequest(model_name=model, infer_inputs=[tensor], request_outputs=outputs)
 
 
-async def rest(url, model, ids):
+async def rest(url, model, ids, binary=False):
     client = kserve.InferenceRESTClient(kserve.inference_client.RESTConfig(protocol="v2"))
     assert await client.is_server_live(url)
     assert await client.is_server_ready(url)
     assert await client.is_model_ready(url, model)
-    return await client.infer(url, request(model, ids), model_name=model)
+    return await client.infer(url, request(model, ids, binary), model_name=model)
+
+
+async def binary(url, model, ids):
+    return await rest(url, model, ids, binary=True)
 
 
 async def grpc(address, model, ids):
@@ -31,7 +37,7 @@ async def grpc(address, model, ids):
 
 def main(transport, address, model, ids):
     ids = np.array(json.loads(ids), np.int64)
-    answer = asyncio.run({"rest": rest, "grpc": grpc}[transport](address, model, ids))
+    answer = asyncio.run({"rest": rest, "binary": binary, "grpc": grpc}[transport](address, model, ids))
     logits = [output for output in answer.outputs if output.name == "logits"][0]
     print(json.dumps(logits.as_numpy().tolist()))
 

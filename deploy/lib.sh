@@ -36,11 +36,14 @@ install_packages() {
 }
 
 # A virtual environment of the system's Python, made once.
-# $1: folder, $2...: arguments of pip install; reinstalls when they change.
+# $1: folder, $2...: arguments of pip install; reinstalls when they or the files they name change.
 python_env() {
-  local folder=$1
+  local folder=$1 argument
   shift
   local wanted="$*"
+  for argument in "$@"; do
+    [ ! -f "$argument" ] || wanted+=" $(sha256sum <"$argument" | cut -c1-16)"
+  done
   [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ] && return 0
   note "python packages: $wanted"
   [ -x "$folder/bin/python" ] || python3 -m venv "$folder"

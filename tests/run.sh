@@ -44,6 +44,9 @@ begin() {
 begin "Installing what is missing"
 deploy/install_deps.sh
 tests/support/install_clients.sh
+if $slow; then
+  tests/support/install_deploy_tools.sh || note "helm and kustomize are missing: their tests are skipped"
+fi
 
 begin "Building everything (release)"
 cmake --preset release -DLONGVIEW_WERROR=ON >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }

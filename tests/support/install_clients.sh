@@ -31,10 +31,28 @@ go_install() {
 go_install grpcurl "github.com/fullstorydev/grpcurl/cmd/grpcurl@$GRPCURL"
 go_install ghz "github.com/bojand/ghz/cmd/ghz@$GHZ"
 
-if [ ! -x "$DEPS_DIR/bin/promtool" ]; then
-  note "promtool (unpacked from Debian's prometheus, not installed)"
-  folder=$(mktemp -d)
-  (cd "$folder" && apt-get download -qq prometheus >&2 && dpkg -x prometheus_*.deb .)
-  cp "$folder/usr/bin/promtool" "$DEPS_DIR/bin/promtool"
-  rm -rf "$folder"
+# Programs of Debian packages, unpacked and not installed: nothing is started, nothing configured.
+# $1...: packages. The files lie under $unpacked until the next call.
+unpack() {
+  note "$* (unpacked from Debian's packages, not installed)"
+  unpacked=$(mktemp -d)
+  (
+    cd "$unpacked"
+    apt-get download -qq "$@" >&2 || { as_root apt-get update -qq && apt-get download -qq "$@" >&2; }
+    for package in *.deb; do dpkg -x "$package" .; done
+  )
+}
+if [ ! -x "$DEPS_DIR/bin/promtool" ] || [ ! -x "$DEPS_DIR/bin/prometheus" ]; then
+  unpack prometheus
+  cp "$unpacked/usr/bin/promtool" "$unpacked/usr/bin/prometheus" "$DEPS_DIR/bin/"
+  rm -rf "$unpacked"
+fi
+if [ ! -x "$DEPS_DIR/bin/haproxy" ]; then
+  unpack haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1
+  mkdir -p "$DEPS_DIR/haproxy"
+  cp "$unpacked/usr/sbin/haproxy" "$unpacked"/usr/lib/x86_64-linux-gnu/*.so* "$DEPS_DIR/haproxy/"
+  printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$DEPS_DIR/haproxy" "$DEPS_DIR/haproxy/haproxy" \
+    >"$DEPS_DIR/bin/haproxy"
+  chmod +x "$DEPS_DIR/bin/haproxy"
+  rm -rf "$unpacked"
 fi

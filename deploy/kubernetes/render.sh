@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Writes base/ and the generated files of overlays/ from the Helm chart, so that both come from
+# one set of facts (helm/longview/values.yaml). Needs helm 3.
+#
+#   deploy/kubernetes/render.sh [FOLDER]      # FOLDER instead of deploy/kubernetes
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+chart=$here/../helm/longview
+out=${1:-$here}
+mkdir -p "$out"/{base,overlays/{cpu,monitoring},samples}
+
+# $1: template, $2: file, $3...: values
+render() {
+  local template=$1 file=$2
+  shift 2
+  {
+    echo "# Written by deploy/kubernetes/render.sh from the Helm chart; edit that."
+    helm template longview "$chart" --namespace longview --kube-version 1.33 \
+      --show-only "templates/$template.yaml" "$@" 2> >(grep -v "symbolic link" >&2) | grep -v '^# Source:' | sed 's/[ \t]*$//'
+  } >"$out/$file"
+}
+
+for part in deployment services serviceaccount poddisruptionbudget networkpolicy; do
+  render $part base/$part.yaml
+done
+render autoscaling overlays/cpu/hpa.yaml --set autoscaling.kind=hpa
+render autoscaling samples/keda-scaledobject.yaml --set autoscaling.kind=keda
+render podmonitor overlays/monitoring/podmonitor.yaml --set monitoring.podMonitor=true
+render prometheusrule overlays/monitoring/prometheusrule.yaml --set monitoring.rules=true
+render dashboards overlays/monitoring/dashboards.yaml --set monitoring.dashboards=true

@@ -1,0 +1,259 @@
+"""Kubernetes manifests, the Helm chart and compose: schemas, our own rules, one set of facts.
+
+helm, kustomize and the resource definitions of other projects come from
+tests/support/install_deploy_tools.sh; without them their tests are skipped and say so.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+
+import kubernetes_validate
+from manifests import (CHART, KUBERNETES, definitions, flags, helm_template, is_foreign,
+                       is_kubernetes_file, load, merged, pods, read, server_config)
+from policy import violations
+from server_process import ROOT, SERVER
+
+VERSIONS = ("1.28", "1.31", "1.34")
+OVERLAYS = ("cpu", "gpu", "monitoring")
+VALUES = sorted((CHART / "ci").glob("*.yaml"))
+FILES = sorted(path for path in KUBERNETES.rglob("*.yaml") if is_kubernetes_file(path))
+SCHEMAS = pathlib.Path(os.environ.get("DEPS_DIR", ROOT / ".deps")) / "schemas"
+
+
+def validate(documents, versions=VERSIONS):
+    checked = 0
+    for document in documents:
+        for version in () if is_foreign(document) else versions:
+            kubernetes_validate.validate(document, version, strict=True)
+            checked += 1
+    return checked
+
+
+@pytest.fixture(scope="module")
+def base():
+    return [document for path in sorted((KUBERNETES / "base").glob("*.yaml"))
+            if is_kubernetes_file(path) for document in read(path)]
+
+
+@pytest.fixture(scope="module")
+def kustomize(tool):
+    def build(overlay):
+        done = subprocess.run([tool("kustomize"), "build", KUBERNETES / "overlays" / overlay],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return load(done.stdout)
+    return build
+
+
+def test_every_file_is_valid_for_three_versions():
+    assert sum(validate(read(path)) for path in FILES) >= 8 * len(VERSIONS)
+
+
+def test_the_schemas_are_strict(base):
+    deployment = next(document for document in base if document["kind"] == "Deployment")
+    broken = copy.deepcopy(deployment)
+    probe = broken["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]
+    probe["grpc"]["port"] = "grpc"
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, VERSIONS[0], strict=True)
+    broken = copy.deepcopy(deployment)
+    broken["spec"]["template"]["spec"]["enableServiceLink"] = False
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, VERSIONS[0], strict=True)
+
+
+def test_the_base_keeps_our_rules(base):
+    assert not violations(base)
+
+
+def break_grace(pod):
+    pod["terminationGracePeriodSeconds"] = 30
+
+
+def break_links(pod):
+    del pod["enableServiceLinks"]
+
+
+def break_root(pod):
+    pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = False
+
+
+def break_probe(pod):
+    pod["containers"][0]["livenessProbe"]["grpc"]["service"] = "readiness"
+
+
+@pytest.mark.parametrize("damage", [break_grace, break_links, break_root, break_probe])
+def test_the_rules_see_damage(base, damage):
+    documents = copy.deepcopy(base)
+    damage(next(pod for _, pod in pods(documents)))
+    assert len(violations(documents)) == 1
+
+
+def test_values_and_base_are_the_same_facts(base):
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    (_, pod), = pods(base)
+    container = pod["containers"][0]
+    given = flags(container)
+    server = values["server"]
+    for flag, value in (("grpc_port", "grpcPort"), ("http_port", "httpPort"), ("device", "device"),
+                        ("dtype", "dtype"), ("drain_seconds", "drainSeconds"),
+                        ("shutdown_seconds", "shutdownSeconds"), ("cache_bytes", "cacheBytes"),
+                        ("max_queue_seconds", "maxQueueSeconds"), ("log_level", "logLevel"),
+                        ("max_connection_age_seconds", "maxConnectionAgeSeconds")):
+        assert given[flag] == str(server[value]), flag
+    assert container["resources"] == values["resources"]
+    assert container["image"] == f"{values['image']['repository']}:{values['image']['tag']}"
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = subprocess.run([SERVER, "--version"], check=True, capture_output=True, text=True)
+    assert version.stdout.split()[1] == chart["appVersion"] == values["image"]["tag"]
+
+
+def test_the_server_understands_the_flags(base):
+    """And means the same by them as the manifest does: ports, and the time that leaving takes."""
+    (_, pod), = pods(base)
+    container = pod["containers"][0]
+    config = server_config(SERVER, container["args"])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"grpc": config["grpc_port"], "http": config["http_port"]}
+    assert config["host"] == "0.0.0.0"
+    assert config["allow_model_control"] is False
+    grace = config["drain_seconds"] + config["shutdown_seconds"] + 10
+    assert pod["terminationGracePeriodSeconds"] == grace
+
+
+def test_kserve_runtime():
+    runtime, = read(KUBERNETES / "overlays/kserve/runtime.yaml")
+    container, = runtime["spec"]["containers"]
+    assert container["name"] == "kserve-container"
+    arguments = [argument.replace("{{.Name}}", "document") for argument in container["args"]]
+    config = server_config(SERVER, arguments)
+    assert config["models"] == ["document=/mnt/models"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"h2c": config["grpc_port"], "http": config["http_port"]}
+    assert config["drain_seconds"] + config["shutdown_seconds"] + 10 <= 30
+    for probe, service in (("startupProbe", "readiness"), ("readinessProbe", "readiness"),
+                           ("livenessProbe", "liveness")):
+        assert container[probe]["grpc"] == {"port": config["grpc_port"], "service": service}
+    formats = {entry["name"] for entry in runtime["spec"]["supportedModelFormats"]}
+    for name in ("longformer", "detector"):
+        service, = read(KUBERNETES / f"overlays/kserve/{name}.yaml")
+        model = service["spec"]["predictor"]["model"]
+        assert model["modelFormat"]["name"] in formats
+        assert model["protocolVersion"] in runtime["spec"]["protocolVersions"]
+        server_config(SERVER, model.get("args", []))
+
+
+def test_compose():
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    server = compose["services"]["server"]
+    config = server_config(SERVER, server["command"])
+    grace = config["drain_seconds"] + config["shutdown_seconds"] + 10
+    assert server["stop_grace_period"] == f"{grace}s"
+    assert server["read_only"] and server["cap_drop"] == ["ALL"] and server["user"] == "10001:0"
+    for name, service in compose["services"].items():
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert not source.startswith(".") or (ROOT / source).exists(), source
+    profiles = {profile for service in compose["services"].values()
+                for profile in service.get("profiles", [])}
+    assert profiles == {"monitoring", "load"}
+    gpu = yaml.safe_load((ROOT / "deploy/docker/compose.gpu.yml").read_text())
+    assert set(gpu["services"]) == {"server"}
+
+
+def test_values_schema_is_valid_and_refuses():
+    import jsonschema
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    check = jsonschema.Draft7Validator(schema)
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    check.validate(values)
+    assert len(VALUES) >= 5
+    for path in VALUES:
+        check.validate(merged(values, yaml.safe_load(path.read_text())))
+    for wrong in ({"server": {"grpcPort": 0}}, {"server": {"drainSecond": 1}},
+                  {"models": {"source": "download", "download": {"revision": "main"}}},
+                  {"models": {"source": "bundle"}}, {"image": {"digest": "sha256:1"}},
+                  {"server": {"extraFlags": ["drain_seconds=1"]}}, {"unknown": 1}):
+        assert not check.is_valid(merged(values, wrong)), wrong
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_overlays(kustomize, overlay):
+    documents = kustomize(overlay)
+    assert validate(documents)
+    assert not violations(documents)
+    server_config(SERVER, [argument for argument in next(pods(documents))[1]["containers"][0]["args"]
+                           if not argument.startswith("--device=cuda")])
+
+
+def test_kserve_overlay_builds(kustomize):
+    kinds = sorted(document["kind"] for document in kustomize("kserve"))
+    assert kinds == ["ClusterServingRuntime", "InferenceService", "InferenceService"]
+
+
+def test_the_base_is_the_chart(tool, tmp_path):
+    tool("helm")
+    subprocess.run([KUBERNETES / "render.sh", tmp_path], check=True)
+    rendered = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.yaml"))
+    assert len(rendered) == 10
+    for path in rendered:
+        assert (tmp_path / path).read_text() == (KUBERNETES / path).read_text(), path
+
+
+def test_helm_lint(tool):
+    for values in [None, *VALUES]:
+        chosen = ["--values", values] if values else []
+        done = subprocess.run([tool("helm"), "lint", "--strict", CHART, *chosen],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_every_values_file(tool, values):
+    documents = helm_template(tool("helm"), "--values", values)
+    # Image volumes came with 1.31.
+    versions = VERSIONS[1:] if values.stem == "image-volume" else VERSIONS
+    assert validate(documents, versions)
+    assert not violations(documents)
+
+
+@pytest.mark.parametrize("wrong", ["models.source=volume", "models.source=image",
+                                   "models.source=download", "server.grpcPort=70000"])
+def test_helm_refuses(tool, wrong):
+    done = subprocess.run([tool("helm"), "template", "x", CHART, "--kube-version", "1.33", "--set",
+                           wrong], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert wrong.partition("=")[0] in done.stderr
+
+
+def test_resources_of_other_projects(tool):
+    """KServe, the Prometheus operator, KEDA and the inference extension, by their own schemas."""
+    import jsonschema
+    if not SCHEMAS.is_dir():
+        pytest.skip(f"{SCHEMAS} is not here: tests/support/install_deploy_tools.sh fetches it")
+    known = definitions(SCHEMAS)
+    documents = [document for path in FILES for document in read(path) if is_foreign(document)]
+    documents += [document for values in VALUES
+                  for document in helm_template(tool("helm"), "--values", values)
+                  if is_foreign(document)]
+    checked = set()
+    for document in documents:
+        if document["apiVersion"].startswith("gateway.networking.k8s.io/"):
+            continue
+        schema = known[document["apiVersion"], document["kind"]]
+        jsonschema.Draft7Validator(schema).validate(document)
+        checked.add(document["kind"])
+    assert checked == {"ClusterServingRuntime", "InferenceService", "PodMonitor", "PrometheusRule",
+                       "ScaledObject", "InferencePool"}
+    runtime, = read(KUBERNETES / "overlays/kserve/runtime.yaml")
+    runtime["spec"]["protocolVersion"] = "v2"
+    schema = known[runtime["apiVersion"], runtime["kind"]]
+    assert not jsonschema.Draft7Validator(schema).is_valid(runtime)

@@ -81,7 +81,8 @@ def strict(schema):
     if schema.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"]}
     out = {key: strict(value) for key, value in schema.items() if not key.startswith("x-")}
-    open_ended = schema.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in schema
+    open_ended = (schema.get("x-kubernetes-preserve-unknown-fields")
+                  or "additionalProperties" in schema)
     if isinstance(schema.get("properties"), dict) and not open_ended:
         out["additionalProperties"] = False
     if out.pop("nullable", False) and isinstance(out.get("type"), str):

@@ -1,4 +1,4 @@
-"""A real Prometheus on a free port, over blocks made from recorded scrapes or scraping by itself."""
+"""A real Prometheus on a free port, over recorded scrapes or scraping by itself."""
 
 import json
 import pathlib

@@ -20,12 +20,14 @@ def rules(kind):
 
 
 def test_rules_are_valid(tool):
-    done = subprocess.run([tool("promtool"), "check", "rules", *RULES], capture_output=True, text=True)
+    done = subprocess.run([tool("promtool"), "check", "rules", *RULES], capture_output=True,
+                          text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_has_a_case_a_severity_and_a_runbook():
-    sections = set(re.findall(r"^## (\w+)$", (MONITORING / "runbooks.md").read_text(), re.MULTILINE))
+    book = (MONITORING / "runbooks.md").read_text()
+    sections = set(re.findall(r"^## (\w+)$", book, re.MULTILINE))
     alerts = rules("alert")
     names = [alert["alert"] for alert in alerts]
     assert set(names) == set(CASES) == sections
@@ -45,7 +47,8 @@ def case_file(alert, minutes):
         "interval": "1m",
         "input_series": [{"series": name, "values": values} for name, values in bad + good],
         "promql_expr_test": [
-            {"expr": firing, "eval_time": f"{minutes}m", "exp_samples": [{"labels": "{}", "value": 1}]},
+            {"expr": firing, "eval_time": f"{minutes}m",
+             "exp_samples": [{"labels": "{}", "value": 1}]},
             {"expr": quiet, "eval_time": "60m", "exp_samples": []},
             {"expr": firing, "eval_time": "0m", "exp_samples": []},
         ]}]}

@@ -1,4 +1,4 @@
-"""Dashboards and rules against the server's own metrics: every name is there, every query answers."""
+"""Dashboards and rules against the server's metrics: each name is there, each query answers."""
 
 import json
 import re
@@ -123,7 +123,8 @@ def test_an_overload_makes_the_alert_fire(tool, tmp_path):
     """The rules as they are, but with minutes for hours: windows of 20 s, patience of 5 s."""
     for path in (MONITORING / "rules").glob("*.yml"):
         text = re.sub(r"\[\d+[mh]\]", "[20s]", path.read_text())
-        text = re.sub(r"(for|interval): \w+", lambda match: f"{match[1]}: {'5s' if match[1] == 'for' else '2s'}", text)
+        text = re.sub(r"for: \w+", "for: 5s", text)
+        text = re.sub(r"interval: \w+", "interval: 2s", text)
         (tmp_path / path.name).write_text(text)
     with Server([ZOO / "code-language"], "--max_queue_seconds=0.2") as server:
         config = {"global": {"scrape_interval": "2s", "evaluation_interval": "2s"},

@@ -119,7 +119,8 @@ def test_nothing_can_be_written(container):
 @pytest.mark.parametrize("transport", ["rest", "binary", "grpc"])
 def test_kserve_client_against_its_runtime(image, transport):
     """One model directory at /mnt/models under the service's name, as the runtime's args say."""
-    container = Container("--models=long-text=/mnt/models", volume=ROOT / "models/zoo/code-language")
+    container = Container("--models=long-text=/mnt/models",
+                          volume=ROOT / "models/zoo/code-language")
     try:
         address = container.grpc if transport == "grpc" else f"http://{container.http}"
         done = subprocess.run(

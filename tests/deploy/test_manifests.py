@@ -190,7 +190,9 @@ def test_overlays(kustomize, overlay):
     documents = kustomize(overlay)
     assert validate(documents)
     assert not violations(documents)
-    server_config(SERVER, [argument for argument in next(pods(documents))[1]["containers"][0]["args"]
+    _, pod = next(pods(documents))
+    # This machine may have no device.
+    server_config(SERVER, [argument for argument in pod["containers"][0]["args"]
                            if not argument.startswith("--device=cuda")])
 
 

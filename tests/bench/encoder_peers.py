@@ -29,12 +29,18 @@ def compare(plain, ours, tokens, arguments):
     ids = torch.randint(4, 250, (tokens,), generator=generator)
     truth = plain(ids)
     functions = {"torch fp32": lambda: plain(ids)}
+    shares = {dtype: [] for dtype in ours}
     for dtype, process in ours.items():
         error = float((torch.tensor(process.run([ids.tolist()])["logits"]) - truth).abs().max())
         if error > TOLERANCE[dtype]:
             raise SystemExit(f"{dtype} is off by {error:.1e}: no ratio for a wrong result")
         print(f"  {tokens} tokens, {dtype}: error {error:.1e}")
-        functions[dtype] = lambda p=process: float(p.run([ids.tolist()])["seconds"])
+
+        def run(process=process, shares=shares[dtype]):
+            answer = process.run([ids.tolist()])
+            shares.append([answer[part] / answer["seconds"] for part in ("linears", "attention")])
+            return float(answer["seconds"])
+        functions[dtype] = run
     quiet = timing.wait_for_quiet()
     times = timing.interleave(functions, arguments.repeats)
     per_token = {}
@@ -44,6 +50,10 @@ def compare(plain, ours, tokens, arguments):
         per_token[name] = 1e9 * median / tokens
         print(f"  {name:12} {timing.spread(values)}  {per_token[name]:9.0f} ns/token  "
               f"{ratio:5.2f}x plain PyTorch")
+        if name in shares:
+            linears, attention = (statistics.median(part) for part in zip(*shares[name]))
+            print(f"    linears {linears:.0%}, attention {attention:.0%}; with nothing but the "
+                  f"linears: {ratio / linears:.2f}x")
     if not quiet:
         print("  OTHER LOAD on the machine: do not quote these figures")
     return per_token

@@ -5,8 +5,8 @@
 // Answers "ready" after loading. Then one JSON request a line on stdin,
 //   {"documents": [[ids...], ...]}    or    {"pixels": FILE, "shape": [n, 3, h, w]}
 // with raw floats in the file; all documents or images in one batch; one JSON answer a line on
-// stdout: seconds of Begin to Take, logits of each, and the peak of resident memory above what
-// was resident before.
+// stdout: seconds of Begin to Take, of documents also those of the linears and of attention,
+// logits of each, and the peak of resident memory above what was resident before.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "models/encoder/model.h"
 #include "models/model.h"
 
 namespace longview::models {
@@ -72,7 +73,10 @@ nlohmann::json RunBatch(const Model& model, const nlohmann::json& line) {
   const double before = StatusBytes("VmRSS:");
   ResetPeak();
   const auto start = std::chrono::steady_clock::now();
-  const std::unique_ptr<Run> run = model.Begin(batch);
+  EncoderTimes times;
+  const bool documents = line.contains("documents");
+  const std::unique_ptr<Run> run =
+      documents ? BeginTimed(model, batch, &times) : model.Begin(batch);
   while (run->Advance()) {
   }
   nlohmann::json logits = nlohmann::json::array();
@@ -84,6 +88,8 @@ nlohmann::json RunBatch(const Model& model, const nlohmann::json& line) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return {{"seconds", seconds.count()},
+          {"linears", times.linears},
+          {"attention", times.attention},
           {"logits", logits},
           {"peak_bytes", StatusBytes("VmHWM:") - before}};
 }

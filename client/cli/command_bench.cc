@@ -1,4 +1,5 @@
-#include <memory>
+#include <future>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/connection.h"
 #include "client/cli/inputs.h"
+#include "client/cli/load_calls.h"
 #include "client/cli/load_plan.h"
 #include "client/cli/load_report.h"
 #include "client/cli/load_run.h"
@@ -55,19 +57,13 @@ std::vector<Request> MakeRequests(const Documents& documents, const CommandLine&
   return requests;
 }
 
-// What a call owns while it is under way.
-template <typename Response>
-struct Call {
-  grpc::ClientContext context;
-  Response response;
-};
-
 // Sends every document once, so that the first measured call is not the first call ever, and a
 // request that the server refuses is reported before the test and not as its result.
-template <typename Request, typename Send>
-bool WarmUp(const std::vector<Request>& requests, const Send& send, Console& console) {
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const grpc::Status status = send(requests[i]);
+bool WarmUp(size_t requests, const StartCall& start, Console& console) {
+  for (size_t i = 0; i < requests; ++i) {
+    std::promise<grpc::Status> ended;
+    start(static_cast<int>(i), [&](const CallEnd& end) { ended.set_value(end.status); });
+    const grpc::Status status = ended.get_future().get();
     if (status.ok()) continue;
     console.err << "longview: document " << i << ": " << CodeName(status.error_code()) << ": "
                 << status.error_message() << "\n";
@@ -76,23 +72,22 @@ bool WarmUp(const std::vector<Request>& requests, const Send& send, Console& con
   return true;
 }
 
-template <typename Request, typename Response, typename StartAsync, typename Send>
-ExitCode Measure(const CommandLine& line, Console& console, const std::vector<Request>& requests,
-                 const StartAsync& start_async, const Send& send, LoadRun run) {
-  if (!WarmUp(requests, send, console)) return kSomeInputFailed;
+// `start_one` is one of load_calls.h.
+template <typename Request, typename StartOne>
+ExitCode Measure(const CommandLine& line, Console& console, const char* method,
+                 const std::vector<Request>& requests, v1::TextService::Stub& stub,
+                 const StartOne& start_one) {
+  const CallSettings settings{.api_key = line.api_key, .timeout_seconds = line.timeout_seconds};
+  const StartCall start = [&](int index, OnCallEnd done) {
+    start_one(stub, requests[index], settings, std::move(done));
+  };
+  if (!WarmUp(requests.size(), start, console)) return kSomeInputFailed;
+  LoadRun run;
+  run.call = std::string("longview.v1.TextService.") + method;
   run.host = line.server;
   run.rate = line.rate;
   run.duration = line.duration;
   run.date = absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
-  const StartCall start = [&](int index, std::function<void(grpc::Status)> done) {
-    auto* call = new Call<Response>;
-    Prepare(call->context, line.api_key, line.timeout_seconds);
-    start_async(&call->context, &requests[index], &call->response,
-                [call, done = std::move(done)](grpc::Status status) {
-                  delete call;
-                  done(std::move(status));
-                });
-  };
   run.samples = RunLoad(PoissonArrivals(line.rate, line.duration, static_cast<int>(requests.size()),
                                         line.seed.value_or(1)),
                         start, &run.total_seconds);
@@ -103,6 +98,16 @@ ExitCode Measure(const CommandLine& line, Console& console, const std::vector<Re
   return kAllWell;
 }
 
+// The task asked for, else the model's own if it can be measured, else its embedding.
+std::string ChooseTask(const CommandLine& line, const v1::Model& model) {
+  if (!line.task.empty()) return line.task;
+  if (model.task() == "text-classification") return "classify";
+  if (model.task() == "text-generation" || model.task() == "text2text-generation") {
+    return "generate";
+  }
+  return "embed";
+}
+
 }  // namespace
 
 ExitCode RunBench(const CommandLine& line, Console& console) {
@@ -110,34 +115,31 @@ ExitCode RunBench(const CommandLine& line, Console& console) {
   if (ExitCode code = ReadDocuments(line, console, &documents); code != kAllWell) return code;
   Connection connection;
   if (ExitCode code = Connect(line, console, &connection); code != kAllWell) return code;
-  const std::string task = line.task == "classify" ? "text-classification"
-                           : line.task == "embed"  ? "embedding"
-                                                   : "";
+  const std::string needed = line.task == "classify"   ? "text-classification"
+                             : line.task == "embed"    ? "embedding"
+                             : line.task == "generate" ? "text-generation"
+                                                       : "";
   v1::Model model;
-  const ExitCode chosen = ChooseModel(*connection.client, line, task, console, &model);
+  const ExitCode chosen = ChooseModel(*connection.client, line, needed, console, &model);
   if (chosen != kAllWell) return chosen;
   const auto stub = v1::TextService::NewStub(connection.channel);
-  LoadRun run;
-  if (line.task == "classify" || (line.task.empty() && model.task() == "text-classification")) {
-    run.call = "longview.v1.TextService.Classify";
-    return Measure<v1::ClassifyRequest, v1::ClassifyResponse>(
-        line, console, MakeRequests<v1::ClassifyRequest>(documents, line, model.name()),
-        [&](auto... arguments) { stub->async()->Classify(std::move(arguments)...); },
-        [&](const v1::ClassifyRequest& request) {
-          v1::ClassifyResponse response;
-          return connection.client->Classify(request, &response);
-        },
-        std::move(run));
+  const std::string task = ChooseTask(line, model);
+  if (task == "classify") {
+    return Measure(line, console, "Classify",
+                   MakeRequests<v1::ClassifyRequest>(documents, line, model.name()), *stub,
+                   StartClassify);
   }
-  run.call = "longview.v1.TextService.Embed";
-  return Measure<v1::EmbedRequest, v1::EmbedResponse>(
-      line, console, MakeRequests<v1::EmbedRequest>(documents, line, model.name()),
-      [&](auto... arguments) { stub->async()->Embed(std::move(arguments)...); },
-      [&](const v1::EmbedRequest& request) {
-        v1::EmbedResponse response;
-        return connection.client->Embed(request, &response);
-      },
-      std::move(run));
+  if (task == "embed") {
+    return Measure(line, console, "Embed",
+                   MakeRequests<v1::EmbedRequest>(documents, line, model.name()), *stub,
+                   StartEmbed);
+  }
+  auto requests = MakeRequests<v1::GenerateRequest>(documents, line, model.name());
+  for (v1::GenerateRequest& request : requests) {
+    if (line.max_tokens) request.set_max_tokens(*line.max_tokens);
+    if (line.temperature) request.set_temperature(static_cast<float>(*line.temperature));
+  }
+  return Measure(line, console, "Generate", requests, *stub, StartGenerate);
 }
 
 }  // namespace longview::client

@@ -118,8 +118,8 @@ absl::Status SetLengths(CommandLine& line, std::string_view value) {
 }
 
 absl::Status SetTask(CommandLine& line, std::string_view value) {
-  if (value != "classify" && value != "embed") {
-    return absl::InvalidArgumentError("must be classify or embed");
+  if (value != "classify" && value != "embed" && value != "generate") {
+    return absl::InvalidArgumentError("must be classify, embed or generate");
   }
   line.task = std::string(value);
   return absl::OkStatus();
@@ -139,10 +139,17 @@ std::vector<Flag> GenerationFlags() {
   const std::vector<std::string> generate = {"generate"};
   const std::vector<std::string> sized = {"generate", "estimate"};
   return {
-      {"max_tokens", "N", sized, "new tokens, default the model's; 0 scores the input",
+      {"max_tokens",
+       "N",
+       {"generate", "estimate", "bench"},
+       "new tokens, default the model's; 0 scores the input",
        Int(&CommandLine::max_tokens, 0, kMany)},
       {"n", "N", sized, "samples of each input, default 1", Int(&CommandLine::n, 1, kMany)},
-      {"temperature", "T", generate, "0 = the likeliest token", Number(&CommandLine::temperature)},
+      {"temperature",
+       "T",
+       {"generate", "bench"},
+       "0 = the likeliest token",
+       Number(&CommandLine::temperature)},
       {"top_p", "P", generate, "sample from the likeliest tokens of this much probability",
        Number(&CommandLine::top_p)},
       {"repetition_penalty", "X", generate, "above 1: what was there becomes less likely",
@@ -257,7 +264,11 @@ std::vector<Flag> CommonFlags() {
        {"bench"},
        "documents of so many random tokens instead of inputs",
        SetLengths},
-      {"task", "NAME", {"bench"}, "classify or embed; default what the model does", SetTask},
+      {"task",
+       "NAME",
+       {"bench"},
+       "classify, embed or generate; default what the model does",
+       SetTask},
       {"help", "", {}, "this text", Switch(&CommandLine::help)},
       {"version", "", {}, "the version", Switch(&CommandLine::version)},
   };

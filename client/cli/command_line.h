@@ -75,7 +75,7 @@ struct CommandLine {
   double rate = 10;          // Requests per second, on average.
   double duration = 10;      // Seconds of arrivals.
   std::vector<int> lengths;  // Tokens of made-up documents, instead of inputs.
-  std::string task;          // classify or embed; empty = what the model does.
+  std::string task;          // classify, embed or generate; empty = what the model does.
 };
 
 // Reads the value of an environment variable; nullopt if it is not set.

@@ -39,6 +39,24 @@ std::vector<double> SortedLatencies(const LoadRun& run) {
   return latencies;
 }
 
+// The first pieces, and the gaps, of all answered streams.
+struct StreamTimes {
+  std::vector<double> first;  // Sorted, as are the gaps.
+  std::vector<double> gaps;
+};
+
+StreamTimes SortedStreamTimes(const LoadRun& run) {
+  StreamTimes times;
+  for (const LoadSample& sample : run.samples) {
+    if (sample.code != grpc::StatusCode::OK || sample.first_piece_seconds < 0) continue;
+    times.first.push_back(sample.first_piece_seconds);
+    times.gaps.insert(times.gaps.end(), sample.gap_seconds.begin(), sample.gap_seconds.end());
+  }
+  std::sort(times.first.begin(), times.first.end());
+  std::sort(times.gaps.begin(), times.gaps.end());
+  return times;
+}
+
 double Mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -82,6 +100,33 @@ Json Histogram(const std::vector<double>& sorted) {
   return buckets;
 }
 
+Json Distribution(const std::vector<double>& sorted) {
+  Json entries = Json::array();
+  for (const int percentage : kPercentages) {
+    if (sorted.empty()) break;
+    entries.push_back(
+        {{"percentage", percentage}, {"latency", Nanoseconds(Percentile(sorted, percentage))}});
+  }
+  return entries;
+}
+
+Json Summary(const std::vector<double>& sorted) {
+  return {{"count", sorted.size()},
+          {"average", Nanoseconds(Mean(sorted))},
+          {"fastest", sorted.empty() ? 0 : Nanoseconds(sorted.front())},
+          {"slowest", sorted.empty() ? 0 : Nanoseconds(sorted.back())},
+          {"latencyDistribution", Distribution(sorted)},
+          {"histogram", Histogram(sorted)}};
+}
+
+// "  name ms: average, p50, p99, slowest"; nothing without values.
+std::string SummaryText(const char* name, const std::vector<double>& sorted) {
+  if (sorted.empty()) return "";
+  return absl::StrFormat("  %s ms: average %.2f, p50 %.2f, p99 %.2f, slowest %.2f\n", name,
+                         Mean(sorted) * 1e3, Percentile(sorted, 50) * 1e3,
+                         Percentile(sorted, 99) * 1e3, sorted.back() * 1e3);
+}
+
 }  // namespace
 
 double Percentile(const std::vector<double>& sorted, double percent) {
@@ -109,13 +154,12 @@ std::string LoadReportJson(const LoadRun& run) {
   json["rps"] = Rps(run);
   json["errorDistribution"] = CountErrors(run);
   json["statusCodeDistribution"] = CountCodes(run);
-  json["latencyDistribution"] = Json::array();
-  for (const int percentage : kPercentages) {
-    if (latencies.empty()) break;
-    json["latencyDistribution"].push_back(
-        {{"percentage", percentage}, {"latency", Nanoseconds(Percentile(latencies, percentage))}});
-  }
+  json["latencyDistribution"] = Distribution(latencies);
   json["histogram"] = Histogram(latencies);
+  if (const StreamTimes times = SortedStreamTimes(run); !times.first.empty()) {
+    json["timeToFirstToken"] = Summary(times.first);
+    json["tokenGap"] = Summary(times.gaps);
+  }
   return json.dump();
 }
 
@@ -132,6 +176,8 @@ std::string LoadReportText(const LoadRun& run) {
                               Percentile(latencies, percentage) * 1e3);
     }
   }
+  const StreamTimes times = SortedStreamTimes(run);
+  text += SummaryText("first token", times.first) + SummaryText("token gap", times.gaps);
   for (const auto& [name, count] : CountCodes(run))
     text += absl::StrFormat("  %s: %d\n", name, count);
   for (const auto& [error, count] : CountErrors(run)) {

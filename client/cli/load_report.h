@@ -14,6 +14,10 @@ struct LoadSample {
   double latency_seconds;  // From the planned arrival to the answer: waiting to send counts.
   grpc::StatusCode code;
   std::string error;  // Empty if OK.
+
+  // Of a streamed answer; from the planned arrival too. Negative = not streamed.
+  double first_piece_seconds = -1;
+  std::vector<double> gap_seconds = {};  // Between neighbouring pieces.
 };
 
 struct LoadRun {
@@ -34,6 +38,8 @@ double Percentile(const std::vector<double>& sorted, double percent);
 // ghz's JSON report: count, total, average, fastest, slowest, rps, statusCodeDistribution,
 // errorDistribution, latencyDistribution, histogram, options, date, endReason; durations in
 // nanoseconds. As in ghz, latencies are those of answered calls; failed ones are counted only.
+// Of streams also `timeToFirstToken` and `tokenGap`, which ghz does not have: count, average,
+// fastest, slowest, latencyDistribution, histogram of the first pieces and of the gaps.
 std::string LoadReportJson(const LoadRun& run);
 
 // The same for people.

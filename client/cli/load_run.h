@@ -3,7 +3,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "client/cli/load_plan.h"
@@ -11,8 +13,16 @@
 
 namespace longview::client {
 
+// How a call ended, and when the pieces of a streamed answer came.
+struct CallEnd {
+  CallEnd(grpc::Status s) : status(std::move(s)) {}  // NOLINT: a plain answer is its status.
+
+  grpc::Status status;
+  std::vector<std::chrono::steady_clock::time_point> pieces;
+};
+
 // Begins one call and returns at once; `done` runs when it ended, on any thread.
-using StartCall = std::function<void(int request, std::function<void(grpc::Status)> done)>;
+using StartCall = std::function<void(int request, std::function<void(CallEnd)> done)>;
 
 // Starts every call at its planned time, whatever became of those before, and waits for all.
 //

@@ -239,6 +239,20 @@ TEST_F(CommandsTest, BenchReportsInGhzTerms) {
   EXPECT_EQ(server_.TextCalls(), report["count"].get<int>() + 1) << "one warm-up call";
 }
 
+TEST_F(CommandsTest, BenchOfStreamsReportsFirstTokensAndGaps) {
+  const std::string path = Write("a", "four words make pieces");
+  EXPECT_EQ(Run({"bench", "--json", "--task=generate", "--model=lm", "--rate=100", "--duration=0.5",
+                 "--max_tokens=4", path}),
+            kAllWell);
+  const Json report = Lines()[0];
+  EXPECT_EQ(report["options"]["call"], "longview.v1.TextService.Generate");
+  EXPECT_EQ(report["statusCodeDistribution"]["OK"], report["count"]);
+  EXPECT_EQ(report["timeToFirstToken"]["count"], report["count"]);
+  EXPECT_EQ(report["tokenGap"]["count"], report["count"].get<int>() * 3);
+  EXPECT_LE(report["timeToFirstToken"]["slowest"], report["slowest"]);
+  EXPECT_EQ(server_.LastGenerateRequest().max_tokens(), 4);
+}
+
 TEST_F(CommandsTest, BenchStopsAtARequestThatIsRefusedBeforeTheTest) {
   server_.FailNext({grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "too long")});
   EXPECT_EQ(Run({"bench", "--model=code", "--duration=60", Write("a", "x")}), kSomeInputFailed);

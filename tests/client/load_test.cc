@@ -47,13 +47,13 @@ TEST(RandomTokens, LookLikeADocument) {
 
 TEST(RunLoad, ALateServerDoesNotSlowTheArrivals) {
   const std::vector<Arrival> plan = {{0.00, 0}, {0.02, 1}, {0.04, 0}};
-  std::vector<std::function<void(grpc::Status)>> waiting;
+  std::vector<std::function<void(CallEnd)>> waiting;
   std::vector<int> requests;
   std::thread answer;
   double total = 0;
   const auto samples = RunLoad(
       plan,
-      [&](int request, std::function<void(grpc::Status)> done) {
+      [&](int request, std::function<void(CallEnd)> done) {
         requests.push_back(request);
         waiting.push_back(std::move(done));
         if (waiting.size() < 3) return;
@@ -73,6 +73,27 @@ TEST(RunLoad, ALateServerDoesNotSlowTheArrivals) {
   EXPECT_GT(samples[0].latency_seconds, samples[2].latency_seconds);
   EXPECT_EQ(samples[2].code, grpc::StatusCode::UNAVAILABLE);
   EXPECT_GE(total, samples[0].latency_seconds);
+}
+
+TEST(RunLoad, AStreamsPiecesAreTimedFromThePlannedStart) {
+  using std::chrono::milliseconds;
+  const auto samples = [] {
+    double total = 0;
+    return RunLoad(
+        {{0.01, 0}},
+        [](int, std::function<void(CallEnd)> done) {
+          CallEnd end(grpc::Status::OK);
+          const auto now = std::chrono::steady_clock::now();
+          end.pieces = {now + milliseconds(30), now + milliseconds(35), now + milliseconds(55)};
+          done(std::move(end));
+        },
+        &total);
+  }();
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_GE(samples[0].first_piece_seconds, 0.030);
+  ASSERT_EQ(samples[0].gap_seconds.size(), 2u);
+  EXPECT_NEAR(samples[0].gap_seconds[0], 0.005, 1e-9);
+  EXPECT_NEAR(samples[0].gap_seconds[1], 0.020, 1e-9);
 }
 
 TEST(Percentile, IsTheNearestRank) {
@@ -104,6 +125,21 @@ TEST(LoadReport, HasGhzFieldsInNanoseconds) {
   int counted = 0;
   for (const auto& bucket : json["histogram"]) counted += bucket["count"].get<int>();
   EXPECT_EQ(counted, 10);
+}
+
+TEST(LoadReport, StreamsHaveFirstTokensAndGaps) {
+  LoadRun run;
+  for (int i = 1; i <= 4; ++i) {
+    run.samples.push_back({i * 1e-1, grpc::StatusCode::OK, "", i * 1e-3, {2e-3, 4e-3}});
+  }
+  run.samples.push_back({1, grpc::StatusCode::UNAVAILABLE, "gone", 0.5, {0.25}});
+  const nlohmann::json json = nlohmann::json::parse(LoadReportJson(run));
+  EXPECT_EQ(json["timeToFirstToken"]["count"], 4) << "answered streams only";
+  EXPECT_EQ(json["timeToFirstToken"]["slowest"], 4000000);
+  EXPECT_EQ(json["tokenGap"]["count"], 8);
+  EXPECT_EQ(json["tokenGap"]["average"], 3000000);
+  EXPECT_EQ(json["tokenGap"]["latencyDistribution"][6]["latency"], 4000000);
+  EXPECT_NE(LoadReportText(run).find("token gap ms: average 3.00"), std::string::npos);
 }
 
 TEST(LoadReport, AllFailedHasNoLatencies) {

@@ -183,7 +183,8 @@ def http_calls(port):
             connection.close()
 
     def classify():
-        assert json.loads(post("/v1/classify", {"model": "code-language", "text": SOURCE}))["labels"]
+        answer = post("/v1/classify", {"model": "code-language", "text": SOURCE})
+        assert json.loads(answer)["labels"]
 
     def stream():
         text = post("/v1/completions", {"model": "code-lm", "prompt": SOURCE, "max_tokens": 24,

@@ -68,7 +68,8 @@ def test_a_bare_debian_without_network_answers(tarball, tmp_path, tool):
                         for device, minor in (("null", 3), ("zero", 5), ("urandom", 9)))
     inside = (f"ip link set lo up; mount -t proc proc {root}/proc; "
               f"mount -t tmpfs tmpfs {root}/dev; {devices}; "
-              f"exec chroot {root} env -i PATH=/usr/bin:/bin timeout 60 /opt/{name}/deploy/serve.sh --once")
+              f"exec chroot {root} env -i PATH=/usr/bin:/bin "
+              f"timeout 60 /opt/{name}/deploy/serve.sh --once")
     done = subprocess.run([tool("unshare"), "-n", "-m", "sh", "-ec", inside], text=True,
                           capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -7,6 +7,8 @@ import subprocess
 from goldens import served_models
 from server_process import CLIENT, ROOT, ZOO, Server
 
+CODE = "--model=code-language"
+
 
 def run(server, *arguments, **kwargs):
     address = [f"--server={server.grpc}"] if server else ["--server=127.0.0.1:1"]
@@ -18,26 +20,42 @@ def test_classify_files_folders_and_stdin(zoo_server, tmp_path):
     shutil.copy(ROOT / "tests/support/summary.py", tmp_path / "a.py")
     (tmp_path / "sub").mkdir()
     shutil.copy(ROOT / "models/text/tokenizer_ffi/src/encode.rs", tmp_path / "sub/b.rs")
-    done = run(zoo_server, "classify", "--json", str(tmp_path))
+    done = run(zoo_server, "classify", CODE, "--json", str(tmp_path))
     assert done.returncode == 0, done.stderr
     answers = {json.loads(line)["input"]: json.loads(line) for line in done.stdout.splitlines()}
     assert len(answers) == 2
     labels = {path.rsplit("/")[-1]: answer["labels"][0]["name"] for path, answer in answers.items()}
     assert labels == {"a.py": "Python", "b.rs": "Rust"}
-    piped = run(zoo_server, "classify", "--json", "-", input="#!/bin/bash\necho hi; exit 0\n" * 5)
+    piped = run(zoo_server, "classify", CODE, "--json", "-", input="#!/bin/bash\necho hi; exit 0\n" * 5)
     assert json.loads(piped.stdout)["labels"][0]["name"] == "Shell"
 
 
 def test_one_bad_file_does_not_stop_the_rest(zoo_server, tmp_path):
     (tmp_path / "bad.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "good.c").write_text("#include <stdio.h>\nint main(void) { return 0; }\n" * 5)
-    done = run(zoo_server, "classify", "--json", str(tmp_path))
+    done = run(zoo_server, "classify", CODE, "--json", str(tmp_path))
     assert done.returncode == 1
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     errors = [answer for answer in answers if "error" in answer]
     assert len(answers) == 2 and len(errors) == 1
     assert {"code", "message"} <= errors[0]["error"].keys()
-    assert run(zoo_server, "classify", "--lossy", str(tmp_path)).returncode == 0
+    assert run(zoo_server, "classify", CODE, "--lossy", str(tmp_path)).returncode == 0
+
+
+def test_expressions_of_the_bundled_listops(zoo_server):
+    done = run(zoo_server, "classify", "--model=listops", "--json", "-",
+               input="[MIN 4 [MAX 2 3 9 ] 3 6 7 ]")
+    answer = json.loads(done.stdout)
+    assert answer["labels"][0]["name"] == "3" and len(answer["labels"]) == 10
+    assert answer["usage"]["input_tokens"] == 11 + 2
+    long = run(zoo_server, "classify", "--model=listops", "--json", "-", input="[MAX " + "1 " * 200)
+    assert long.returncode == 1 and "202" in json.loads(long.stdout)["error"]["message"]
+
+
+def test_a_task_of_two_models_needs_a_name(zoo_server):
+    done = run(zoo_server, "classify", "--json", "-", input="1")
+    assert done.returncode != 0
+    assert "code-language" in done.stderr + done.stdout and "listops" in done.stderr + done.stdout
 
 
 def test_exit_codes(zoo_server):

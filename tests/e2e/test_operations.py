@@ -123,14 +123,15 @@ def test_paths_and_methods(zoo_server):
 
 
 def test_metrics_are_clean_and_count(zoo_server):
+    source = {"model": "code-language", "text": "int main() {}"}
     exposition = zoo_server.get("/metrics")[2]
     checked = subprocess.run(["promtool", "check", "metrics"], input=exposition,
                              capture_output=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert zoo_server.post_json("/v1/classify", {"text": "int main() {}"})[0] == 200
+    assert zoo_server.post_json("/v1/classify", source)[0] == 200
     count = {"api": "http", "method": "/v1/classify", "code": "OK"}
     before = zoo_server.metric("longview_request_duration_seconds_count", **count)
-    assert zoo_server.post_json("/v1/classify", {"text": "int main() {}"})[0] == 200
+    assert zoo_server.post_json("/v1/classify", source)[0] == 200
     assert zoo_server.metric("longview_request_duration_seconds_count", **count) == before + 1
     zoo_server.post("/v2/models/unheard-of/infer", IDS)
     assert b"unheard-of" not in zoo_server.get("/metrics")[2]

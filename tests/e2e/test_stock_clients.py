@@ -184,7 +184,8 @@ class TestGrpcurl:
             capture_output=True, text=True, timeout=60).stdout
 
     def test_classify(self, zoo_server):
-        done = self.call(zoo_server, "-d", json.dumps({"text": "def f(x):\n    return x\n"}),
+        done = self.call(zoo_server, "-d", json.dumps({"model": "code-language",
+                                              "text": "def f(x):\n    return x\n"}),
                          "longview.v1.TextService/Classify")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["labels"][0]["name"]

@@ -1,9 +1,13 @@
 """Writes a trained classifier as a directory that the server reads.
 
     python export.py FAMILY --task listops --work DIR [--out DIR/models/listops-FAMILY] [--half]
+        [--limit SYMBOLS]
+
+--limit refuses longer documents, for a model whose positions beyond it were never trained.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 
@@ -66,7 +70,7 @@ def tokenizer_files(family, task):
     return {"tokenizer.json": document, "tokenizer_config.json": settings}
 
 
-def export(saved, family, task, out, half):
+def export(saved, family, task, out, half, limit):
     out.mkdir(parents=True, exist_ok=True)
     config = dict(saved["config"])
     tensors = {name: (value.half() if half else value).contiguous()
@@ -75,6 +79,10 @@ def export(saved, family, task, out, half):
     config["dtype"] = "float32"
     (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
     save_file(tensors, out / "model.safetensors", {"format": "pt"})
+    if limit is not None:
+        before, after = tasks.family(family).around(task)
+        settings = {"max_tokens": len(before) + limit + len(after)}
+        (out / "longview.json").write_text(json.dumps(settings) + "\n")
     for name, content in tokenizer_files(family, task).items():
         text = content if isinstance(content, str) else json.dumps(content, indent=1) + "\n"
         (out / name).write_text(text)
@@ -89,12 +97,14 @@ def main(arguments=None):
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--half", action="store_true", help="weights as fp16")
+    parser.add_argument("--limit", type=int, help="symbols of the longest document taken")
     options = parser.parse_args(arguments)
     name = f"{options.task}-{options.family}"
     out = options.out or options.work / "models" / name
     task, _ = tasks.read(options.work, options.task)
     saved = torch.load(options.work / f"{name}.pt", weights_only=True)
-    size = export(saved, options.family, task, out, options.half)
+    task = dataclasses.replace(task, longest=saved["longest"])
+    size = export(saved, options.family, task, out, options.half, options.limit)
     print(f"{out}: step {saved['step']}, {size / 1e6:.2f} MB")
 
 

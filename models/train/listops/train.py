@@ -42,6 +42,7 @@ def save(path, model, optimizer, step, options):
     partial = path.with_suffix(".partial")
     torch.save({"tensors": {name: value.detach() for name, value in model.tensors().items()},
                 "optimizer": optimizer.state_dict(), "step": step, "config": model.config,
+                "longest": options.positions,
                 "options": {"seed": options.seed, "steps": options.steps, "batch": options.batch,
                             "rate": options.rate}}, partial)
     partial.replace(path)
@@ -89,8 +90,8 @@ def main(arguments=None):
     torch.set_num_threads(options.threads)
     form = tasks.family(options.family)
     task, splits = tasks.read(options.work, options.task)
-    if options.positions is not None:
-        task = dataclasses.replace(task, longest=max(task.longest, options.positions))
+    options.positions = max(task.longest, options.positions or 0)
+    task = dataclasses.replace(task, longest=options.positions)
     size = tasks.Size(options.width, options.layers, options.heads, options.ffn)
     model = parts.Classifier(form, form.config(task, size), options.seed).to(options.device)
     optimizer = optimizer_of(model, options.rate)

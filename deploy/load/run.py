@@ -81,10 +81,17 @@ class Tools:
         return [model for model in models if model["state"] == "READY"]
 
 
-def choose(models, task):
-    """The model to test a task with; None if none has it."""
-    return next((model["name"] for model in models
-                 if task in (model["task"], *model.get("tasks", []))), None)
+def named(config):
+    """The model that a ghz file names; empty if it leaves the choice."""
+    request = config["data"][0]
+    return request.get("model") or request.get("model_name") or request.get("name") or ""
+
+
+def choose(models, task, preferred=""):
+    """The model to test a task with, the preferred one if it has it; None if none does."""
+    able = [model["name"] for model in models
+            if task in (model["task"], *model.get("tasks", []))]
+    return preferred if preferred in able else next(iter(able), None)
 
 
 def with_model(config, model):
@@ -101,7 +108,7 @@ def run_files(tools, models, only):
         if only and path.stem not in only:
             continue
         task = config.get("tags", {}).get("task")
-        model = choose(models, task) if task else ""
+        model = choose(models, task, named(config)) if task else ""
         if task and not model:
             yield path.stem, None, f"no model of this server has the task {task}"
             continue
@@ -179,7 +186,8 @@ def main():
                "outstanding": [], "arrivals": [], "streams": None}
     with tempfile.TemporaryDirectory() as folder:
         texts = write_texts(pathlib.Path(folder))
-        if model := choose(models, "text-classification"):
+        classify = json.loads((HERE / "classify.json").read_text())
+        if model := choose(models, "text-classification", named(classify)):
             counts = [int(count) for count in arguments.outstanding.split(",")]
             results["outstanding"] = list(run_outstanding(tools, model, counts, arguments.seconds))
             peak = max(report["rps"] for _, report in results["outstanding"])

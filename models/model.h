@@ -380,6 +380,16 @@ struct Inspection {
 };
 Inspection InspectDirectory(const std::string& directory);
 
+// Where models may run, by a wish: auto, cpu, cuda (every device), or a list such as
+// cuda:0,cuda:1. Asks the machine: nothing is loaded where there is no driver.
+struct Devices {
+  std::vector<std::string> names;  // Best first: "cuda:0", ..., and always "cpu" at the end.
+  std::string report;              // One line for logs: what is used, or why there is no CUDA.
+};
+// INVALID_ARGUMENT: not such a list, or a device twice. NOT_FOUND: a device that was asked for by
+// name is not there; the message says why and what is.
+absl::StatusOr<Devices> FindDevices(std::string_view wanted);
+
 // Sets the compute threads of the whole process. Call once, before any load.
 void SetComputeThreads(int threads);
 

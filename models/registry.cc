@@ -67,9 +67,8 @@ absl::StatusOr<const Family*> FindFamily(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
                                                  const LoadOptions& options) {
-  if (options.device != "cpu" && options.device != "auto") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device: \"", options.device.substr(0, 64), "\" is not there; use cpu"));
+  if (const absl::StatusOr<Devices> devices = FindDevices(options.device); !devices.ok()) {
+    return devices.status();
   }
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
   if (!directory.ok()) return directory.status();

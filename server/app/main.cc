@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -51,18 +52,19 @@ int Validate(const Config& config, Log& log) {
 // Serving from the ready line to the last answer.
 class Session {
  public:
-  Session(const Config& config, Log& log, EventQueue& events)
-      : config_(config), log_(log), events_(events) {}
+  Session(const Config& config, std::string device_report, Log& log, EventQueue& events)
+      : config_(config), device_report_(std::move(device_report)), log_(log), events_(events) {}
 
   int Run() {
     models::SetComputeThreads(config_.threads);
     log_.Info("starting", {{"version", kVersion},
                            {"commit", kCommit},
                            {"threads", int64_t{config_.threads}},
-                           {"backend", models::DescribeBackend()}});
+                           {"backend", models::DescribeBackend()},
+                           {"devices", device_report_}});
     const models::LoadOptions options{
         .dtype = config_.dtype,
-        .device = "cpu",
+        .device = config_.devices.front(),
         .cache_bytes = static_cast<double>(config_.cache_bytes),
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
     Server server(config_, log_, [options](const std::string& directory) {
@@ -111,14 +113,24 @@ class Session {
   }
 
   const Config& config_;
+  const std::string device_report_;
   Log& log_;
   EventQueue& events_;
 };
 
+int Serve(Config config, Log& log, EventQueue& events) {
+  absl::StatusOr<models::Devices> devices = models::FindDevices(config.device);
+  if (!devices.ok()) {
+    return Fail(kMisconfigured, absl::StrCat("flag --device: ", devices.status().message()));
+  }
+  config.devices = std::move(devices->names);
+  return Session(config, std::move(devices->report), log, events).Run();
+}
+
 int Main(int argc, char** argv) {
   LetIdleThreadsSleep(argv);
   EventQueue events;
-  const absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);
+  absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);
   if (!config.ok()) return Fail(kMisconfigured, std::string(config.status().message()));
   Log log(config->log_format, config->log_level);
   for (const std::string& warning : config->warnings) log.Warning(warning);
@@ -137,7 +149,7 @@ int Main(int argc, char** argv) {
     case Mode::kValidateConfig:
       return Validate(*config, log);
     case Mode::kServe:
-      return Session(*config, log, events).Run();
+      return Serve(*std::move(config), log, events);
   }
   return kMisconfigured;
 }

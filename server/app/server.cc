@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/api/api.h"
@@ -21,6 +22,7 @@ namespace {
 
 EngineOptions EngineOptionsOf(const Config& config) {
   EngineOptions options;
+  if (!config.devices.empty()) options.devices = config.devices;
   options.scheduler.max_queue_seconds = config.max_queue_seconds;
   options.scheduler.memory_bytes = static_cast<double>(config.cache_bytes);
   return options;
@@ -38,7 +40,7 @@ class Server::Impl {
  public:
   Impl(const Config& config, Log& log, LoadFunction load)
       : config_(config),
-        metrics_(kVersion, kCommit, "cpu"),
+        metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config).devices, ",")),
         engine_(EngineOptionsOf(config), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),

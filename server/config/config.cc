@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -74,15 +75,26 @@ absl::Status ReadAddress(Config& config) {
   return absl::OkStatus();
 }
 
+// cuda:0,cuda:1 and so on; whether they are there is for the machine to say.
+bool IsDeviceList(std::string_view text) {
+  static constexpr std::string_view kPrefix = "cuda:";
+  const std::vector<std::string> devices = absl::StrSplit(std::string(text), ',');
+  return std::all_of(devices.begin(), devices.end(), [](const std::string& device) {
+    return device.starts_with(kPrefix) && device.size() > kPrefix.size() &&
+           device.find_first_not_of("0123456789", kPrefix.size()) == std::string::npos;
+  });
+}
+
 absl::Status ReadCompute(Config& config) {
   config.device = absl::GetFlag(FLAGS_device);
-  if (config.device != "auto" && config.device != "cpu") {
-    const bool cuda = config.device == "cuda" || config.device.starts_with("cuda:");
-    return Bad("device", config.device,
-               cuda ? "auto or cpu: no CUDA device can be used by this build" : "auto or cpu");
+  const bool cuda = config.device == "cuda" || IsDeviceList(config.device);
+  if (config.device != "auto" && config.device != "cpu" && !cuda) {
+    return Bad("device", config.device, "auto, cpu, cuda, or a list such as cuda:0,cuda:1");
   }
   config.dtype = absl::GetFlag(FLAGS_dtype);
-  if (config.dtype == "fp16") return Bad("dtype", "fp16", "auto, fp32 or bf16 on a CPU");
+  if (config.dtype == "fp16" && !cuda) {
+    return Bad("dtype", "fp16", "auto, fp32 or bf16 without --device=cuda");
+  }
   if (config.dtype != "auto" && config.dtype != "fp32" && config.dtype != "bf16") {
     return Bad("dtype", config.dtype, "auto, fp32, bf16 or fp16");
   }

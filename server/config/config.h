@@ -24,7 +24,8 @@ struct Config {
   std::string host;
   int grpc_port = 0;  // 0 = a free one, -1 = off.
   int http_port = 0;
-  std::string device;
+  std::string device;                // As asked for: auto, cpu, cuda, cuda:0,cuda:1.
+  std::vector<std::string> devices;  // Those there are, best first; the caller fills them in.
   std::string dtype;
   int threads = 0;
   uint64_t max_message_bytes = 0;

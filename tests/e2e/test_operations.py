@@ -69,6 +69,23 @@ def test_wrong_flags_exit_2_and_say_which(arguments, fragment):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "cuda:0,cuda:99"])
+def test_a_device_that_is_not_there_is_refused_at_start_up(device):
+    # A driver that is told to show no device has none, whatever the machine.
+    done = run(f"--device={device}", "--grpc_port=0", "--http_port=0", MODEL,
+               env={"CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 2
+    assert f"flag --device: '{device}': " in last_line(done.stderr)
+    assert "auto or cpu" in last_line(done.stderr)
+    assert done.stdout == ""
+
+
+def test_auto_stays_on_the_cpu_and_says_why_once():
+    with Server([MODEL], env={"CUDA_VISIBLE_DEVICES": ""}) as server:
+        lines = [line for line in server.log().splitlines() if "CUDA" in line]
+        assert len(lines) == 1 and "cpu" in lines[0] and "WARN" not in lines[0].upper(), lines
+
+
 def test_broken_model_exits_1_and_names_it(tmp_path):
     broken = tmp_path / "broken-model"
     broken.mkdir()

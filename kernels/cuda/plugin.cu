@@ -9,6 +9,7 @@
 #include "kernels/cuda/checked.cuh"
 #include "kernels/cuda/pool/pool.cuh"
 #include "kernels/cuda/rows/rows.cuh"
+#include "kernels/cuda/span/span.cuh"
 
 namespace longview::kernels::cuda {
 
@@ -224,6 +225,7 @@ const PluginApi kPluginApi = {
     .destroy_graph = DestroyGraph,
     .rows = kRowsApi,
     .pool = kPoolApi,
+    .span = kSpanApi,
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "kernels/cuda/plugin_types.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/cuda/span/span_api.h"
 
 namespace longview::kernels::cuda {
 
@@ -84,6 +85,7 @@ struct PluginApi {
   // ---- Kernels ----
   RowsApi rows;
   PoolApi pool;
+  SpanApi span;
 };
 
 // The type of the exported function.

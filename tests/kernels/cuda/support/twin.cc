@@ -7,6 +7,7 @@
 #include "kernels/cuda/rows/column_programs.h"
 #include "kernels/cuda/rows/fold_programs.h"
 #include "kernels/cuda/rows/norm_program.h"
+#include "tests/kernels/cuda/support/emulated_span.h"
 
 namespace longview::kernels::cuda {
 
@@ -109,6 +110,7 @@ PluginApi MakeTwin() {
       .merge = Run<PoolMergeProgram, kOrder>,
       .append = RunTyped<PoolAppendProgram, kOrder, kRowsType>,
   };
+  api.span = EmulatedSpanApi(kOrder);
   return api;
 }
 

@@ -1,0 +1,56 @@
+#include "kernels/cuda/span/launch_shape.h"
+
+#include <algorithm>
+
+#include "kernels/base/check.h"
+#include "kernels/cuda/span/span_tile.h"
+
+namespace longview::kernels::cuda {
+
+int PaddedDim(int Dk, int Dv) {
+  KERNEL_CHECK(std::min(Dk, Dv) >= 1 && std::max(Dk, Dv) <= kMaxHeadDim);
+  return (std::max(Dk, Dv) + 31) / 32 * 32;
+}
+
+int SharedBytes(int padded_dim) {
+  switch (padded_dim) {
+    case 32:
+      return TileShared<32>::kBytes;
+    case 64:
+      return TileShared<64>::kBytes;
+    case 96:
+      return TileShared<96>::kBytes;
+    default:
+      return TileShared<128>::kBytes;
+  }
+}
+
+SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanPhase phase) {
+  SpanLaunch launch;
+  if (call.element == Element::kFloat32) {
+    launch.kernel = SpanKernel::kReference;
+  } else {
+    launch.kernel = phase == SpanPhase::kDecode ? SpanKernel::kRows : SpanKernel::kTiles;
+  }
+  launch.padded_dim = PaddedDim(call.Dk, call.Dv);
+  launch.items = capacity.items;
+  launch.merges = capacity.merges;
+  return launch;
+}
+
+void CheckDeviceCall(const Plan& plan, const SpanCall& call) {
+  KERNEL_CHECK(call.Dk >= 1 && call.Dk <= kMaxHeadDim && call.Dv >= 1 && call.Dv <= kMaxHeadDim);
+  KERNEL_CHECK(call.H >= 1 && call.kv_group >= 1 && call.H % call.kv_group == 0);
+  KERNEL_CHECK(call.sources_used <= kMaxDeviceSources);
+  KERNEL_CHECK(plan.sources.size() == static_cast<size_t>(call.sources_used));
+  KERNEL_CHECK(plan.partial_slots == 0 || call.part_o != nullptr);
+  for (const Span& span : plan.spans) {
+    KERNEL_CHECK(span.key_step == 1);
+    KERNEL_CHECK(span.source >= 0 && span.source < call.sources_used);
+    const SpanSource& source = call.sources[span.source];
+    KERNEL_CHECK(span.keys <= 0 || (source.k != nullptr && source.v != nullptr));
+    KERNEL_CHECK(span.bias < 0 || plan.biases[span.bias].id < kMaxTables);
+  }
+}
+
+}  // namespace longview::kernels::cuda

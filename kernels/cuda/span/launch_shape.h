@@ -1,0 +1,36 @@
+// Which kernel runs a call, with how many blocks and how much shared memory: decided on the host,
+// from the plan and the call alone.
+//
+// Stateless functions: thread-safe.
+#pragma once
+
+#include "kernels/cuda/span/plan_image.h"
+#include "kernels/cuda/span/span_api.h"
+#include "kernels/cuda/span/span_call.h"
+
+namespace longview::kernels::cuda {
+
+// Query rows a planner should put into one tile for the kernels of a device.
+inline constexpr int kDeviceTileRows = 64;
+
+// Columns the tensor-core kernel pads heads to: 32, 64, 96 or 128.
+// REQUIRES: 1 <= Dk, Dv <= kMaxHeadDim.
+int PaddedDim(int Dk, int Dv);
+
+// The shared memory of one block of that kernel.
+int SharedBytes(int padded_dim);
+
+// What a call is part of. A step that feeds prompts and extends sequences makes one call of each:
+// which kernel runs a row must not depend on its company.
+enum class SpanPhase { kPrefill, kDecode };
+
+// The launch of a call over any plan of this capacity; the kernel is a function of phase, dtype and
+// head sizes.
+SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call,
+                       SpanPhase phase = SpanPhase::kPrefill);
+
+// Aborts on what no kernel takes: head sizes, strides, a key_step other than 1, sources and tables
+// beyond the call's, 64-slot blocks of another element.
+void CheckDeviceCall(const Plan& plan, const SpanCall& call);
+
+}  // namespace longview::kernels::cuda

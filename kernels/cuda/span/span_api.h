@@ -1,0 +1,39 @@
+// The plugin's attention: kernels over an uploaded plan. Part of plugin_api.h's table.
+//
+// A run is `forward`, then `merge` if the plan has unfinished states. `items` and `merges` may be
+// those of the image's capacity: blocks beyond the image's own counts do nothing, so that a
+// recorded graph serves every plan of its capacity.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/span/plan_image.h"
+#include "kernels/cuda/span/span_call.h"
+
+namespace longview::kernels::cuda {
+
+// Which kernel runs a call; launch_shape.h chooses.
+enum class SpanKernel : int32_t {
+  kReference = 0,  // One thread a row, fp32; any call.
+  kTiles = 1,      // Tensor cores, 64 rows a block; 16-bit calls.
+  kRows = 2,       // A row at a time, laid out for reading keys; 16-bit calls.
+};
+
+struct SpanLaunch {
+  SpanKernel kernel;
+  int32_t padded_dim;  // 32, 64, 96 or 128, at least Dk and Dv.
+  int32_t items;       // Blocks to launch, one an item.
+  int32_t merges;      // Rows to merge afterwards.
+};
+
+struct SpanApi {
+  // Raises the limits of shared memory of all kernels on a device; once, before the first launch.
+  Status (*prepare)(int32_t device);
+  Status (*forward)(Stream* stream, const PlanView* plan, const SpanCall* call,
+                    const SpanLaunch* launch);
+  Status (*merge)(Stream* stream, const PlanView* plan, const SpanCall* call,
+                  const SpanLaunch* launch);
+};
+
+}  // namespace longview::kernels::cuda

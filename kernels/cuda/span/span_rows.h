@@ -1,0 +1,234 @@
+// The decode step's forward: what one thread block does with one item of few query rows. A step
+// reads every key and value once and computes little, so the block is laid out for reading: a group
+// of lanes takes one key, each lane eight of its columns in one 16-byte load.
+//
+// Groups take the slots of a block in turns, by their place on the source's grid, and are merged in
+// order at the end: a row's bits are a function of its own keys.
+//
+// Written over a machine, as span_tile.h; of its members it needs EachThread, EachWarp, Sync,
+// shared memory, and of a warp Each and SumGroups.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/span/block_view.h"
+#include "kernels/cuda/span/state_math.h"
+
+namespace longview::kernels::cuda {
+
+inline constexpr int kRowsThreads = 128;
+
+// How a key's columns are shared out.
+template <int kD>
+struct RowsShape {
+  // Lanes of a group: a power of two with eight columns each; of 96, the last four idle.
+  static constexpr int kGroup = kD <= 32 ? 4 : kD <= 64 ? 8 : 16;
+  static constexpr int kGroups = kRowsThreads / kGroup;
+  // A group's state: m, l and its weighted sums.
+  static constexpr int kStateFloats = 2 + kGroup * 8;
+  static constexpr int kSharedBytes = kGroups * kStateFloats * 4;
+};
+
+// What one lane holds.
+struct RowsLane {
+  float q[8];  // With the source's q_add; times nothing.
+  float o[8];
+  float m;
+  float l;
+  float dot;    // This lane's share, then the group's sum.
+  int64_t v;    // Where the key's value begins; -1: no key.
+  float added;  // Bias of the key, in natural units.
+};
+
+template <class Machine, int kD, Element kElement>
+class SpanRows {
+ public:
+  using Shape = RowsShape<kD>;
+  using Lanes = typename Machine::template Lanes<RowsLane>;
+
+  LONGVIEW_HD SpanRows(Machine& machine, const PlanView& plan, const SpanCall& call,
+                       const Item& item)
+      : machine_(machine),
+        plan_(plan),
+        call_(call),
+        tile_(plan.tiles[item.tile]),
+        head_(item.head),
+        kv_head_(item.head / call.kv_group) {}
+
+  LONGVIEW_HD void Run(Lanes& lanes) {
+    for (int row = 0; row < tile_.rows; ++row) RunRow(lanes, row);
+  }
+
+ private:
+  LONGVIEW_HD static int GroupOf(int warp, int lane) { return (warp * 32 + lane) / Shape::kGroup; }
+  LONGVIEW_HD static int ColumnOf(int lane) { return lane % Shape::kGroup * 8; }
+
+  LONGVIEW_HD void RunRow(Lanes& lanes, int row) {
+    machine_.EachWarp(lanes, [&](auto& warp, auto& mine) {
+      warp.Each([&](int lane) { Clear(mine[lane]); });
+      for (int s = 0; s < tile_.spans; ++s) {
+        const Span& span = plan_.spans[tile_.span0 + s];
+        if (span.keys <= 0) continue;
+        const SpanSource& source = call_.sources[span.source];
+        warp.Each([&](int lane) { GatherQuery(mine[lane], lane, row, source.q_add); });
+        const int32_t end = (span.key0 + span.keys - 1) / kBlockSlots + 1;
+        for (int32_t block = span.key0 / kBlockSlots; block < end; ++block) {
+          const uint64_t keys = RowKeys(plan_, span, block, SpanKeys(plan_, span, block), row);
+          if (keys == 0) continue;
+          AddBlock(warp, mine, span, source, block, keys, row);
+        }
+      }
+      warp.Each([&](int lane) { Publish(mine[lane], warp.index(), lane); });
+    });
+    machine_.Sync();
+    machine_.EachThread([&](int thread) { Finish(thread, row); });
+    machine_.Sync();  // The next row publishes to the same memory.
+  }
+
+  LONGVIEW_HD static void Clear(RowsLane& r) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) r.o[i] = 0.0f;
+    r.m = -INFINITY;
+    r.l = 0.0f;
+  }
+
+  LONGVIEW_HD void GatherQuery(RowsLane& r, int lane, int row, const float* q_add) const {
+    const int64_t q0 = QueryRow(tile_, row) * call_.q_row_stride + head_ * call_.q_head_stride;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int d = ColumnOf(lane) + i;
+      r.q[i] = 0.0f;
+      if (d >= call_.Dk) continue;
+      r.q[i] = LoadElement(call_.q, kElement, q0 + d);
+      if (q_add != nullptr) r.q[i] += q_add[head_ * call_.Dk + d];
+    }
+  }
+
+  // Slot g, g + groups, ... of the block, one key a group at a time.
+  template <class Warp, class Mine>
+  LONGVIEW_HD void AddBlock(Warp& warp, Mine& mine, const Span& span, const SpanSource& source,
+                            int32_t block, uint64_t keys, int row) const {
+#pragma unroll 4
+    for (int j0 = 0; j0 < kBlockSlots; j0 += Shape::kGroups) {
+      warp.Each([&](int lane) {
+        RowsLane& r = mine[lane];
+        const int j = j0 + GroupOf(warp.index(), lane);
+        r.v = -1;
+        r.dot = 0.0f;
+        r.added = 0.0f;
+        if (j >= kBlockSlots || (keys >> j & 1) == 0) return;
+        const int64_t slot = static_cast<int64_t>(block) * kBlockSlots + j;
+        const KeyPlace at = PlaceOfSlot(plan_, source, span.source, tile_.seq, slot, kv_head_);
+        r.v = at.v;
+        r.dot = Dot(r, source, at.k, lane);
+        if (span.bias >= 0) r.added = BiasOf(span, static_cast<int32_t>(slot - span.key0), row);
+      });
+      warp.template SumGroups<Shape::kGroup>(mine, [](RowsLane& r) -> float& { return r.dot; });
+      warp.Each([&](int lane) {
+        if (mine[lane].v >= 0) AddKey(mine[lane], source, lane);
+      });
+    }
+  }
+
+  LONGVIEW_HD float BiasOf(const Span& span, int32_t key, int row) const {
+    const Bias& bias = plan_.biases[span.bias];
+    const SpanTable& table = call_.tables[bias.id];
+    const int64_t entry = RowEntry(bias, row) + static_cast<int64_t>(bias.key_mul) * key;
+    if (bias.kind == kAdded) return AddedBias(table, entry, head_);
+    return call_.scale * DottedBias(call_, table, QueryRow(tile_, row), entry, head_);
+  }
+
+  // Eight elements of a row as floats, zeros at and beyond D.
+  LONGVIEW_HD static void Load(const void* data, int64_t row, int column, int D, int pieces,
+                               float* to) {
+    const auto* from = static_cast<const uint16_t*>(data) + row + column;
+    if (pieces != 0 && column + 8 <= D) {
+      uint32_t words[4];
+      Machine::Read16(from, words);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        to[2 * i] = FloatOf16(kElement, static_cast<uint16_t>(words[i]));
+        to[2 * i + 1] = FloatOf16(kElement, static_cast<uint16_t>(words[i] >> 16));
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) to[i] = column + i < D ? FloatOf16(kElement, from[i]) : 0.0f;
+  }
+
+  LONGVIEW_HD float Dot(const RowsLane& r, const SpanSource& source, int64_t k0, int lane) const {
+    float k[8];
+    Load(source.k, k0, ColumnOf(lane), call_.Dk, source.pieces, k);
+    float dot = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) dot += r.q[i] * k[i];
+    return dot;
+  }
+
+  LONGVIEW_HD void AddKey(RowsLane& r, const SpanSource& source, int lane) const {
+    const float x = (call_.scale * r.dot + r.added) * kLog2E;
+    if (x > r.m) {
+      const float keep = Exp2Below(r.m, x);
+      r.l *= keep;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) r.o[i] *= keep;
+      r.m = x;
+    }
+    const float weight = Exp2Below(x, r.m);
+    float v[8];
+    Load(source.v, r.v, ColumnOf(lane), call_.Dv, source.pieces, v);
+    r.l += weight;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) r.o[i] += weight * v[i];
+  }
+
+  LONGVIEW_HD float* StateOf(int group) const {
+    return reinterpret_cast<float*>(machine_.shared()) + group * Shape::kStateFloats;
+  }
+
+  LONGVIEW_HD void Publish(const RowsLane& r, int warp, int lane) const {
+    float* state = StateOf(GroupOf(warp, lane));
+    if (ColumnOf(lane) == 0) {
+      state[0] = r.m;
+      state[1] = r.l;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) state[2 + ColumnOf(lane) + i] = r.o[i];
+  }
+
+  // Column `d` of the row, all groups merged in order; every thread does the same m and l.
+  LONGVIEW_HD void Finish(int d, int row) const {
+    if (d >= call_.Dv) return;
+    float m = -INFINITY, l = 0.0f, o = 0.0f;
+    for (int g = 0; g < Shape::kGroups; ++g) {
+      const float* state = StateOf(g);
+      if (state[0] == -INFINITY) continue;
+      const float top = m > state[0] ? m : state[0];
+      const float keep = Exp2Below(m, top);
+      const float take = Exp2Below(state[0], top);
+      l = l * keep + state[1] * take;
+      o = o * keep + state[2 + d] * take;
+      m = top;
+    }
+    if (tile_.part >= 0) {
+      const int64_t slot = PartSlot(tile_, head_, row);
+      if (d == 0) {
+        call_.part_m[slot] = m;
+        call_.part_l[slot] = l;
+      }
+      call_.part_o[slot * call_.part_stride + d] = o;
+      return;
+    }
+    const int64_t at = QueryRow(tile_, row) * call_.out_row_stride + head_ * call_.out_head_stride;
+    StoreElement(call_.out, kElement, at + d, l > 0.0f ? o * Share(l) + 0.0f : 0.0f);
+  }
+
+  Machine& machine_;
+  const PlanView& plan_;
+  const SpanCall& call_;
+  const Tile tile_;
+  const int head_;
+  const int kv_head_;
+};
+
+}  // namespace longview::kernels::cuda

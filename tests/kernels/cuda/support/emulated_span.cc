@@ -1,0 +1,92 @@
+#include "tests/kernels/cuda/support/emulated_span.h"
+
+#include <cstring>
+#include <memory>
+
+#include "kernels/cuda/span/ref_row.h"
+#include "kernels/cuda/span/span_rows.h"
+#include "kernels/cuda/span/span_tile.h"
+#include "tests/kernels/cuda/support/emulated_machine.h"
+
+namespace longview::kernels::cuda::testing {
+namespace {
+
+void RunReference(const PlanView& plan, const SpanCall& call, const Item& item) {
+  for (int row = 0; row < plan.tiles[item.tile].rows; ++row) RefRow(plan, call, item, row);
+}
+
+// Runs a program on one item; registers begin as a GPU leaves them, with anything.
+template <class Program>
+void RunProgram(int shared_bytes, const PlanView& plan, const SpanCall& call, const Item& item,
+                ThreadOrder order) {
+  const auto lanes = std::make_unique<typename Program::Lanes>();
+  std::memset(static_cast<void*>(lanes.get()), 0x7f, sizeof(*lanes));
+  EmulatedMachine machine(shared_bytes, order);
+  Program(machine, plan, call, item).Run(*lanes);
+}
+
+template <int kD, Element kElement>
+void RunItem(SpanKernel kernel, const PlanView& plan, const SpanCall& call, const Item& item,
+             ThreadOrder order) {
+  if (kernel == SpanKernel::kTiles) {
+    RunProgram<SpanTile<EmulatedMachine, kD, kElement>>(TileShared<kD>::kBytes, plan, call, item,
+                                                        order);
+  } else {
+    RunProgram<SpanRows<EmulatedMachine, kD, kElement>>(RowsShape<kD>::kSharedBytes, plan, call,
+                                                        item, order);
+  }
+}
+
+template <Element kElement>
+void RunItemOf(const SpanLaunch& launch, const PlanView& plan, const SpanCall& call,
+               const Item& item, ThreadOrder order) {
+  switch (launch.padded_dim) {
+    case 32:
+      return RunItem<32, kElement>(launch.kernel, plan, call, item, order);
+    case 64:
+      return RunItem<64, kElement>(launch.kernel, plan, call, item, order);
+    case 96:
+      return RunItem<96, kElement>(launch.kernel, plan, call, item, order);
+    default:
+      return RunItem<128, kElement>(launch.kernel, plan, call, item, order);
+  }
+}
+
+template <ThreadOrder kOrder>
+Status Forward(Stream*, const PlanView* plan, const SpanCall* call, const SpanLaunch* launch) {
+  for (int i = 0; i < launch->items; ++i) {
+    if (i >= plan->counts->items) continue;
+    const Item& item = plan->items[i];
+    if (launch->kernel == SpanKernel::kReference) {
+      RunReference(*plan, *call, item);
+    } else if (call->element == Element::kBFloat16) {
+      RunItemOf<Element::kBFloat16>(*launch, *plan, *call, item, kOrder);
+    } else {
+      RunItemOf<Element::kFloat16>(*launch, *plan, *call, item, kOrder);
+    }
+  }
+  return 0;
+}
+
+Status MergeStates(Stream*, const PlanView* plan, const SpanCall* call, const SpanLaunch* launch) {
+  for (int i = 0; i < launch->merges; ++i) {
+    if (i >= plan->counts->merges) continue;
+    const Merge& merge = plan->merges[i];
+    const int64_t at = merge.row * call->out_row_stride + merge.head * call->out_head_stride;
+    for (int d = 0; d < call->Dv; ++d) {
+      StoreElement(call->out, call->element, at + d, MergedElement(*call, merge, d));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+SpanApi EmulatedSpanApi(ThreadOrder order) {
+  return {.prepare = [](int32_t) -> Status { return 0; },
+          .forward = order == ThreadOrder::kRising ? Forward<ThreadOrder::kRising>
+                                                   : Forward<ThreadOrder::kFalling>,
+          .merge = MergeStates};
+}
+
+}  // namespace longview::kernels::cuda::testing

@@ -1,0 +1,12 @@
+// The attention of a device that is the host: span_api.h over the emulated machine.
+#pragma once
+
+#include "kernels/cuda/program.h"
+#include "kernels/cuda/span/span_api.h"
+
+namespace longview::kernels::cuda::testing {
+
+// Falling: warps run last to first and copies arrive as late as the program lets them.
+SpanApi EmulatedSpanApi(ThreadOrder order);
+
+}  // namespace longview::kernels::cuda::testing

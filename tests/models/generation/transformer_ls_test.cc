@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "tests/models/generation/generator_driver.h"
@@ -135,6 +136,44 @@ std::vector<Request> Crowd(int count) {
   return requests;
 }
 
+// One sequence's tokens where 32 others are with it at every step, each of which may leave before
+// it is done and is followed by another.
+std::vector<std::vector<int32_t>> AmongOthers(Model& model, const Request& request, int seed) {
+  constexpr size_t kOthers = 32;
+  std::minstd_rand random(static_cast<uint32_t>(seed));
+  const std::vector<Request> requests = Crowd(40);
+  std::vector<Live> others;
+  std::optional<Live> one;
+  for (int step = 0; !one || !one->generation->done(); ++step) {
+    if (step == 3) one = StartOn(model, request);
+    while (others.size() < kOthers) {
+      others.push_back(StartOn(model, requests[random() % requests.size()]));
+    }
+    std::vector<Live*> lives;
+    for (Live& other : others) lives.push_back(&other);
+    if (one) lives.insert(lives.begin() + static_cast<long>(random() % lives.size()), &*one);
+    StepOnce(model, lives, model.info().prefill_granule * static_cast<int>(1 + random() % 3));
+    std::erase_if(others,
+                  [&](const Live& other) { return other.generation->done() || random() % 8 == 0; });
+  }
+  return Rows(*one->generation->Take());
+}
+
+TEST(LsGenerationCases, OneAmongThirtyTwoThatJoinAndLeave) {
+  GenerationOptions seeded = NewTokens(50), greedy = NewTokens(50);
+  seeded.temperature = 0.9;
+  seeded.seed = 21;
+  seeded.ignore_eos = greedy.ignore_eos = true;
+  const std::string text = "The ferry left at six, before the fog came down on the harbour; ";
+  for (const GenerationOptions& options : {greedy, seeded}) {
+    const Request request = TextRequest(text + text, options);
+    const auto alone = Rows(Generate(*Load("paper_dh32_r2_l16_w64"), request));
+    const std::unique_ptr<Model> model = Load("paper_dh32_r2_l16_w64");
+    for (const int seed : {1, 2}) EXPECT_EQ(AmongOthers(*model, request, seed), alone);
+    EXPECT_EQ(model->cache().used, 0);
+  }
+}
+
 TEST(LsGenerationCases, TheSameTokensAloneAndInACrowd) {
   const std::vector<Request> requests = Crowd(33);
   std::vector<std::vector<std::vector<int32_t>>> alone;
@@ -239,9 +278,9 @@ TEST(LsGenerationCases, CancelledInMidStreamFreesItsState) {
   options.ignore_eos = true;
   options.temperature = 1;
   options.num_return_sequences = 2;
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     Live live = StartOn(*model, TextRequest("cancelled " + std::to_string(i), options));
-    for (int step = 0; step <= i % 7; ++step) StepOnce(*model, {&live});
+    for (int step = 0; step <= i % 4; ++step) StepOnce(*model, {&live});
     EXPECT_GT(model->cache().used, 0);
     live.generation.reset();
     EXPECT_EQ(model->cache().used, 0);

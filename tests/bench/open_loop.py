@@ -4,7 +4,7 @@
 
 Offline: documents one after the other and in batches of 4 in one process (build/bin/model_pipe);
 the better rate counts. Open loop: `longview bench`, arrivals at 0.5, 0.8 and 1.1 times that rate,
-random documents of the same lengths. Prints requests answered per second against the offline rate
+random documents of the same lengths, --seconds or until --requests may be expected. Prints requests answered per second against the offline rate
 (goal 0.95 at 1.1) and p50 / p99 from the intended start. Client and server share the machine.
 """
 
@@ -46,12 +46,17 @@ def offline_rate(arguments):
 
 
 def open_loop(server, arguments, rate):
+    seconds = max(arguments.seconds, arguments.requests / rate)
     done = subprocess.run(
         [CLIENT, "bench", f"--server={server.grpc}", f"--rate={rate}", "--json", "--task=classify",
-         f"--duration={arguments.seconds}", "--lengths=" + ",".join(map(str, LENGTHS))],
+         f"--duration={seconds}", "--lengths=" + ",".join(map(str, LENGTHS))],
         capture_output=True, text=True)
+    if done.returncode != 0 or not done.stdout:
+        raise SystemExit(f"longview bench: {done.stderr}")
     report = json.loads(done.stdout)
     answered = report["statusCodeDistribution"].get("OK", 0)
+    if answered == 0:
+        raise SystemExit(f"nothing was answered: {report['errorDistribution']}")
     at = {entry["percentage"]: entry["latency"] / 1e6 for entry in report["latencyDistribution"]}
     return answered / (report["total"] / 1e9), at, report["count"] - answered
 
@@ -61,6 +66,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / "models/zoo/code-language")
     parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--requests", type=int, default=40, help="at each rate, on average")
     arguments = parser.parse_args()
     print(timing.machine())
     print("quiet machine" if timing.wait_for_quiet() else "OTHER LOAD: do not quote these figures")

@@ -1,10 +1,12 @@
 """Longview's models in a process of their own, for benchmarks that compare."""
 
 import json
+import os
 import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
 
 
 class Ours:
@@ -12,7 +14,7 @@ class Ours:
 
     def __init__(self, directory, dtype, threads):
         self.process = subprocess.Popen(
-            [ROOT / "build/bin/model_pipe", directory, dtype, str(threads)],
+            [BUILD / "bin/model_pipe", directory, dtype, str(threads)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.facts = json.loads(self.process.stdout.readline())
 

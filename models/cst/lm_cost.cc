@@ -9,26 +9,29 @@
 namespace longview::models {
 
 // A slice's projections and its pooling are shared by its L tokens.
-double CstTokenWork::Linear() const {
-  const double d = config_.width, f = config_.intermediate, slice = config_.slice;
+double CstLmCosts::LinearWork() const {
+  const CstConfig& config = *context_.config;
+  const double d = config.width, f = config.intermediate, slice = config.slice;
   double work = 3 * d * d + 3 * d * d / slice + 2 * d * f;
-  if (config_.output_projection) work += d * d;
-  if (config_.slice_pooling == CstPooling::kLinear) work += d * d;
-  work *= config_.layers;
-  if (config_.embedding_width != config_.width) work += d * config_.embedding_width;
+  if (config.output_projection) work += d * d;
+  if (config.slice_pooling == CstPooling::kLinear) work += d * d;
+  work *= config.layers;
+  if (config.embedding_width != config.width) work += d * config.embedding_width;
   return work;
 }
 
-double CstTokenWork::Attention(int64_t t) const {
-  const double d = config_.width;
-  const auto place = static_cast<double>(t % config_.slice + 1);
-  const double keys = std::min(static_cast<double>(t + 1), place + config_.extension);
-  const double slices = static_cast<double>(t / config_.slice) / config_.slice;
-  return config_.layers * d * ((config_.relative_keys() ? 3 : 2) * keys + 2 * slices + 1);
+double CstLmCosts::AttentionWork(int64_t t) const {
+  const CstConfig& config = *context_.config;
+  const double d = config.width;
+  const auto place = static_cast<double>(t % config.slice + 1);
+  const double keys = std::min(static_cast<double>(t + 1), place + config.extension);
+  const double slices = static_cast<double>(t / config.slice) / config.slice;
+  return config.layers * d * ((config.relative_keys() ? 3 : 2) * keys + 2 * slices + 1);
 }
 
-double CstTokenWork::Rows() const {
-  return config_.layers * (7.0 * config_.width + config_.intermediate);
+double CstLmCosts::RowWork() const {
+  const CstConfig& config = *context_.config;
+  return config.layers * (7.0 * config.width + config.intermediate);
 }
 
 double CstLmCosts::StateBytes(int64_t shared, int64_t longest, int sequences) const {

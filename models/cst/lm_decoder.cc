@@ -74,13 +74,8 @@ std::unique_ptr<DecoderStep> CstDecoder::Begin(std::span<const DecoderFeed> feed
 }
 
 absl::Status CstDecoder::WarmUp() {
-  const CstTokenWork work(config_);
-  DecoderRates rates;
-  absl::Status status = CalibrateDecoder(
-      *this, work, static_cast<double>(budget_->capacity()),
-      [this](EncoderTimes* times) { times_ = times; }, rates);
-  if (status.ok()) costs_->set_rates(rates);
-  return status;
+  return CalibrateDecoder({*this, *costs_, static_cast<double>(budget_->capacity()),
+                           [this](EncoderTimes* times) { times_ = times; }});
 }
 
 CacheUse CstDecoder::cache() const {

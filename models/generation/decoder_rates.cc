@@ -14,7 +14,50 @@ namespace {
 constexpr int64_t kPrompt = 512;
 constexpr int64_t kDecoded = 8;
 
-absl::StatusOr<double> Time(Decoder& decoder, const DecoderFeed& feed) {
+absl::StatusOr<std::unique_ptr<DecoderSequence>> Open(const Calibration& calibration) {
+  if (calibration.open) return calibration.open();
+  return calibration.decoder.Open({});
+}
+
+absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t prompt) {
+  Decoder& decoder = calibration.decoder;
+  const RatedCosts& costs = calibration.costs;
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < prompt + kDecoded; ++i) {
+    ids.push_back(static_cast<int32_t>((i * 7919 + 11) % decoder.vocab_size()));
+  }
+  const std::span<const int32_t> text(ids);
+  const absl::StatusOr<std::unique_ptr<DecoderSequence>> sequence = Open(calibration);
+  if (!sequence.ok()) return sequence.status();
+  EncoderTimes prefill, decode;
+  DecoderFeed feed{sequence->get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
+                   WantedLogits::kLast};
+  calibration.set_times(&prefill);
+  if (absl::Status status = TimeStep(decoder, feed).status(); !status.ok()) return status;
+  double seconds = 0, prefill_work = 0, decode_work = 0;
+  for (int64_t t = 0; t < prompt; ++t) prefill_work += costs.AttentionWork(t);
+  calibration.set_times(&decode);
+  feed.phase = DecoderPhase::kDecode;
+  for (int64_t t = prompt; t < prompt + kDecoded; ++t) {
+    feed.tokens = text.subspan(static_cast<size_t>(t), 1);
+    const absl::StatusOr<double> step = TimeStep(decoder, feed);
+    if (!step.ok()) return step.status();
+    seconds += *step;
+    decode_work += costs.AttentionWork(t);
+  }
+  const auto rows = static_cast<double>(prompt);
+  DecoderRates rates;
+  rates.linear_seconds = prefill.linears / (rows * costs.LinearWork());
+  rates.prefill_attention = prefill.attention / prefill_work;
+  rates.row_seconds = prefill.rest / (rows * costs.RowWork());
+  rates.decode_attention = decode.attention / decode_work;
+  rates.step_seconds = (seconds - decode.attention) / static_cast<double>(kDecoded);
+  return rates;
+}
+
+}  // namespace
+
+absl::StatusOr<double> TimeStep(Decoder& decoder, const DecoderFeed& feed) {
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<DecoderStep> step = decoder.Begin({&feed, 1});
   while (step->Advance()) {
@@ -23,57 +66,20 @@ absl::StatusOr<double> Time(Decoder& decoder, const DecoderFeed& feed) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-absl::Status Measure(Decoder& decoder, const TokenWork& work, int64_t prompt,
-                     const std::function<void(EncoderTimes*)>& set_times, DecoderRates& rates) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < prompt + kDecoded; ++i) {
-    ids.push_back(static_cast<int32_t>((i * 7919 + 11) % decoder.vocab_size()));
-  }
-  const std::span<const int32_t> text(ids);
-  const std::unique_ptr<DecoderSequence> sequence = decoder.Open({});
-  EncoderTimes prefill, decode;
-  DecoderFeed feed{sequence.get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
-                   WantedLogits::kLast};
-  set_times(&prefill);
-  if (absl::Status status = Time(decoder, feed).status(); !status.ok()) return status;
-  double seconds = 0, prefill_work = 0, decode_work = 0;
-  for (int64_t t = 0; t < prompt; ++t) prefill_work += work.Attention(t);
-  set_times(&decode);
-  feed.phase = DecoderPhase::kDecode;
-  for (int64_t t = prompt; t < prompt + kDecoded; ++t) {
-    feed.tokens = text.subspan(static_cast<size_t>(t), 1);
-    const absl::StatusOr<double> step = Time(decoder, feed);
-    if (!step.ok()) return step.status();
-    seconds += *step;
-    decode_work += work.Attention(t);
-  }
-  const auto rows = static_cast<double>(prompt);
-  rates.linear_seconds = prefill.linears / (rows * work.Linear());
-  rates.prefill_attention = prefill.attention / prefill_work;
-  rates.row_seconds = prefill.rest / (rows * work.Rows());
-  rates.decode_attention = decode.attention / decode_work;
-  rates.step_seconds = (seconds - decode.attention) / static_cast<double>(kDecoded);
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::Status CalibrateDecoder(Decoder& decoder, const TokenWork& work, double capacity,
-                              const std::function<void(EncoderTimes*)>& set_times,
-                              DecoderRates& rates) {
+absl::Status CalibrateDecoder(const Calibration& calibration) {
   constexpr int64_t kGrain = kernels::kBlockSlots;
-  int64_t prompt = std::min(kPrompt, decoder.max_tokens() - kDecoded) / kGrain * kGrain;
-  while (prompt > 0 && decoder.costs().StateBytes(0, prompt + kDecoded, 1) > capacity) {
+  int64_t prompt = std::min(kPrompt, calibration.decoder.max_tokens() - kDecoded) / kGrain * kGrain;
+  while (prompt > 0 &&
+         calibration.costs.StateBytes(0, prompt + kDecoded, 1) > calibration.capacity) {
     prompt -= kGrain;
   }
   if (prompt <= 0) return absl::OkStatus();
-  DecoderRates measured;
   // The first run pays for code generation.
-  absl::Status status = Measure(decoder, work, prompt, set_times, measured);
-  if (status.ok()) status = Measure(decoder, work, prompt, set_times, measured);
-  set_times(nullptr);
-  if (status.ok()) rates = measured;
-  return status;
+  absl::StatusOr<DecoderRates> rates = Measure(calibration, prompt);
+  if (rates.ok()) rates = Measure(calibration, prompt);
+  calibration.set_times(nullptr);
+  if (rates.ok()) calibration.costs.set_rates(*rates);
+  return rates.status();
 }
 
 }  // namespace longview::models

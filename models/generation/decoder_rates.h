@@ -4,21 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "models/generation/decoder.h"
 #include "models/layers/stopwatch.h"
 
 namespace longview::models {
-
-// What one token costs in all layers. Thread-safe.
-class TokenWork {
- public:
-  virtual ~TokenWork() = default;
-  virtual double Linear() const = 0;              // Multiply-adds of linears.
-  virtual double Attention(int64_t t) const = 0;  // Scores and sums of a token at position t.
-  virtual double Rows() const = 0;                // Elements of biases, activations, norms, pools.
-};
 
 // Measured on this machine by CalibrateDecoder; before it, guesses that err on the slow side.
 struct DecoderRates {
@@ -27,22 +20,49 @@ struct DecoderRates {
   double prefill_attention = 1 / 2e9;
   double decode_attention = 1 / 1e9;
   double row_seconds = 1 / 2e8;
-
-  double PrefillSeconds(const TokenWork& work, int64_t t) const {
-    return work.Linear() * linear_seconds + work.Attention(t) * prefill_attention +
-           work.Rows() * row_seconds;
-  }
-  double DecodeSeconds(const TokenWork& work, int64_t t) const {
-    return work.Attention(t) * decode_attention + work.Rows() * row_seconds;
-  }
 };
 
-// Reads a prompt long enough to fill panels and windows (less where `capacity` bytes of state or
-// the decoder's limit leave no room; too little room: `rates` stay), then single tokens behind it:
-// what these take beyond attention is the reading of the weights. `set_times` makes steps add their
-// seconds to what it is given, null: to nothing.
-absl::Status CalibrateDecoder(Decoder& decoder, const TokenWork& work, double capacity,
-                              const std::function<void(EncoderTimes*)>& set_times,
-                              DecoderRates& rates);
+// Thread-safe, once the rates are set.
+class RatedCosts : public DecoderCosts {
+ public:
+  // What one token costs in all layers.
+  virtual double LinearWork() const = 0;              // Multiply-adds of linears.
+  virtual double AttentionWork(int64_t t) const = 0;  // Scores and sums of a token at position t.
+  virtual double RowWork() const = 0;  // Elements of biases, activations, norms, pools.
+
+  const DecoderRates& rates() const { return rates_; }
+  // Before serving only.
+  void set_rates(const DecoderRates& rates) { rates_ = rates; }
+
+  double PrefillSeconds(int64_t t) const final {
+    return LinearWork() * rates_.linear_seconds + AttentionWork(t) * rates_.prefill_attention +
+           RowWork() * rates_.row_seconds;
+  }
+  double DecodeSeconds(int64_t t) const final {
+    return AttentionWork(t) * rates_.decode_attention + RowWork() * rates_.row_seconds;
+  }
+  double StepSeconds() const final { return rates_.step_seconds; }
+
+ private:
+  DecoderRates rates_;
+};
+
+struct Calibration {
+  Decoder& decoder;
+  RatedCosts& costs;    // Of the decoder.
+  double capacity = 0;  // Bytes of state there is room for.
+  // Makes steps add their seconds to what it is given; null: to nothing.
+  std::function<void(EncoderTimes*)> set_times;
+  // A sequence that has read none of its own tokens; unset: decoder.Open({}).
+  std::function<absl::StatusOr<std::unique_ptr<DecoderSequence>>()> open = {};
+};
+
+// Reads a prompt long enough to fill panels and windows (less where `capacity` or the decoder's
+// limit leave no room; too little room: rates stay), then single tokens behind it: what these take
+// beyond attention is the reading of the weights.
+absl::Status CalibrateDecoder(const Calibration& calibration);
+
+// Seconds of one step.
+absl::StatusOr<double> TimeStep(Decoder& decoder, const DecoderFeed& feed);
 
 }  // namespace longview::models

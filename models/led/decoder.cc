@@ -1,7 +1,6 @@
 #include "models/led/decoder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -126,15 +125,6 @@ EncoderWork LedDecoder::WorkOf(const EncoderSequence& document) const {
   return work;
 }
 
-absl::StatusOr<double> LedDecoder::Time(const DecoderFeed& feed) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::unique_ptr<DecoderStep> step = Begin({&feed, 1});
-  while (step->Advance()) {
-  }
-  if (absl::Status status = step->status(); !status.ok()) return status;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 absl::Status LedDecoder::WarmUp() {
   constexpr int kDocument = 512;
   int tokens = std::min(kDocument, limits_.document);
@@ -147,7 +137,7 @@ absl::Status LedDecoder::WarmUp() {
   while (tokens > 0 && needed() > static_cast<double>(budget_->capacity())) tokens /= 2;
   if (tokens == 0 || config_.max_output <= kWarmUpTokens) return absl::OkStatus();
   EncoderRates encoder;
-  StackRates decoder;
+  DecoderRates decoder;
   // The first run pays for code generation.
   absl::Status status = Calibrate(tokens, encoder, decoder);
   if (status.ok()) status = Calibrate(tokens, encoder, decoder);
@@ -161,7 +151,7 @@ absl::Status LedDecoder::WarmUp() {
 // Rates of the encoder from a document long enough to fill panels, of decoding from single tokens
 // behind it: what they take beyond attention is the reading of the weights. The start of an output
 // is short; what reading it takes is the encoder's.
-absl::Status LedDecoder::Calibrate(int tokens, EncoderRates& encoder, StackRates& decoder) {
+absl::Status LedDecoder::Calibrate(int tokens, EncoderRates& encoder, DecoderRates& decoder) {
   EncoderSequence document;
   for (int i = 0; i < tokens; ++i) {
     document.ids.push_back(static_cast<int32_t>((int64_t{i} * 7919 + 11) % config_.decoder.vocab));
@@ -175,7 +165,7 @@ absl::Status LedDecoder::Calibrate(int tokens, EncoderRates& encoder, StackRates
   feed.sequence = sequence.get();
   feed.encode = tokens;
   feed.wanted = WantedLogits::kNone;
-  if (absl::Status status = Time(feed).status(); !status.ok()) return status;
+  if (absl::Status status = TimeStep(*this, feed).status(); !status.ok()) return status;
   const EncoderWork work = WorkOf(document);
   encoder.fixed_seconds = 0;
   encoder.linear_seconds = reading.linears / work.linear;
@@ -189,12 +179,11 @@ absl::Status LedDecoder::Calibrate(int tokens, EncoderRates& encoder, StackRates
     feed.phase = t == 0 ? DecoderPhase::kPrefill : DecoderPhase::kDecode;
     feed.wanted = WantedLogits::kLast;
     if (t == 1) decoding = EncoderTimes();
-    const absl::StatusOr<double> step = Time(feed);
+    const absl::StatusOr<double> step = TimeStep(*this, feed);
     if (!step.ok()) return step.status();
     if (t == 0) continue;
     seconds += *step;
-    attention +=
-        StackAttentionWork(config_.decoder, t) + StackDocumentWork(config_.decoder, tokens);
+    attention += costs_->AttentionWork(t) + StackDocumentWork(config_.decoder, tokens);
   }
   decoder.linear_seconds = encoder.linear_seconds;
   decoder.prefill_attention = encoder.attention_seconds;

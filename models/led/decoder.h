@@ -66,8 +66,7 @@ class LedDecoder final : public Decoder {
   };
 
   EncoderWork WorkOf(const EncoderSequence& document) const;
-  absl::Status Calibrate(int tokens, EncoderRates& encoder, StackRates& decoder);
-  absl::StatusOr<double> Time(const DecoderFeed& feed);
+  absl::Status Calibrate(int tokens, EncoderRates& encoder, DecoderRates& decoder);
 
   const LedConfig config_;
   const Checkpoint checkpoint_;

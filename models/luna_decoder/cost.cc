@@ -8,18 +8,21 @@
 
 namespace longview::models {
 
-double LunaLinearWork(const LunaDecoderConfig& config) {
+double LunaCosts::LinearWork() const {
+  const LunaDecoderConfig& config = *context_.config;
   const double d = config.width;
   const double across = config.encoder ? 2 * d : 0;
   return config.layers * d * ((config.parts() + 1) * d + across + 2.0 * config.intermediate);
 }
 
-double LunaOuterWork(const LunaDecoderConfig& config) {
+double LunaCosts::AttentionWork(int64_t) const {
+  const LunaDecoderConfig& config = *context_.config;
   const double across = config.encoder ? 2 : 0;
   return (5.0 + across) * config.layers * config.projected * config.width;
 }
 
-double LunaRowWork(const LunaDecoderConfig& config) {
+double LunaCosts::RowWork() const {
+  const LunaDecoderConfig& config = *context_.config;
   return config.layers * ((config.parts() + 3.0) * config.width + config.intermediate);
 }
 
@@ -40,9 +43,9 @@ double LunaDocumentAttention(const LunaDecoderConfig& config, const EncoderSeque
 
 double LunaCosts::DocumentSeconds(const EncoderSequence& document) const {
   const LunaDecoderConfig& config = *context_.config;
-  return LunaDocumentLinears(config, document) * rates_.linear_seconds +
-         LunaDocumentAttention(config, document) * rates_.outer_seconds +
-         LunaRowWork(config) * document.tokens() * rates_.row_seconds;
+  return LunaDocumentLinears(config, document) * rates().linear_seconds +
+         LunaDocumentAttention(config, document) * rates().prefill_attention +
+         RowWork() * document.tokens() * rates().row_seconds;
 }
 
 // A fork takes a state of its own as soon as it reads.
@@ -60,17 +63,6 @@ double LunaCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
                              wanted * LunaStep::DocumentScratchBytes(context_) +
                              std::max(panels, tail)) +
          4.0 * static_cast<double>(wanted) * config.vocab;
-}
-
-double LunaCosts::PrefillSeconds(int64_t) const {
-  const LunaDecoderConfig& config = *context_.config;
-  return LunaLinearWork(config) * rates_.linear_seconds +
-         LunaOuterWork(config) * rates_.outer_seconds + LunaRowWork(config) * rates_.row_seconds;
-}
-
-double LunaCosts::DecodeSeconds(int64_t) const {
-  const LunaDecoderConfig& config = *context_.config;
-  return LunaOuterWork(config) * rates_.outer_seconds + LunaRowWork(config) * rates_.row_seconds;
 }
 
 }  // namespace longview::models

@@ -1,18 +1,18 @@
 #include "models/luna_decoder/decoder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/generation/decoder_rates.h"
 #include "models/luna/placement.h"
 #include "models/luna_decoder/step.h"
 
 namespace longview::models {
 namespace {
 
-constexpr int kWarmUpPrompt = 512, kWarmUpTokens = 8, kWarmUpDocument = 64;
+constexpr int kWarmUpDocument = 64;
 
 }  // namespace
 
@@ -76,7 +76,7 @@ std::unique_ptr<DecoderSequence> LunaDecoder::Open(std::span<const int32_t>) {
 }
 
 std::unique_ptr<DecoderStep> LunaDecoder::Begin(std::span<const DecoderFeed> feeds) {
-  return std::make_unique<LunaStep>(context_, scratch_, feeds, nullptr);
+  return std::make_unique<LunaStep>(context_, scratch_, feeds, times_);
 }
 
 double LunaDecoder::parameters() const {
@@ -110,27 +110,22 @@ CacheUse LunaDecoder::cache() const {
           static_cast<double>(budget_->capacity())};
 }
 
-absl::StatusOr<double> LunaDecoder::Time(const DecoderFeed& feed, EncoderTimes* times) {
-  const auto start = std::chrono::steady_clock::now();
-  LunaStep step(context_, scratch_, {&feed, 1}, times);
-  while (step.Advance()) {
-  }
-  if (absl::Status status = step.status(); !status.ok()) return status;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+// A translation's prompt follows a document.
+absl::StatusOr<std::unique_ptr<DecoderSequence>> LunaDecoder::OpenSample() {
+  if (!config_.encoder) return Open({});
+  std::unique_ptr<DecoderSequence> sequence = stage_.Open(SampleDocument(kWarmUpDocument));
+  DecoderFeed document{.sequence = sequence.get(), .tokens = {}, .wanted = WantedLogits::kNone};
+  document.encode = sequence->unencoded();
+  times_ = nullptr;
+  if (absl::Status status = TimeStep(*this, document).status(); !status.ok()) return status;
+  return sequence;
 }
 
 absl::Status LunaDecoder::WarmUp() {
-  const int prompt = std::min(kWarmUpPrompt, max_tokens_ - kWarmUpTokens);
-  double bytes = static_cast<double>(LunaStates::StateBytes(config_));
-  if (config_.encoder) bytes += stage_.DocumentBytes(SampleDocument(kWarmUpDocument));
-  const bool room = bytes <= static_cast<double>(budget_->capacity());
-  if (prompt <= 0 || !room) return absl::OkStatus();
-  LunaRates rates;
-  // The first run pays for code generation.
-  absl::Status status = Calibrate(prompt, rates);
-  if (status.ok()) status = Calibrate(prompt, rates);
-  if (status.ok()) costs_.set_rates(rates);
-  return status;
+  auto capacity = static_cast<double>(budget_->capacity());
+  if (config_.encoder) capacity -= stage_.DocumentBytes(SampleDocument(kWarmUpDocument));
+  return CalibrateDecoder({*this, costs_, capacity, [this](EncoderTimes* times) { times_ = times; },
+                           [this] { return OpenSample(); }});
 }
 
 EncoderSequence LunaDecoder::SampleDocument(int tokens) const {
@@ -142,40 +137,6 @@ EncoderSequence LunaDecoder::SampleDocument(int tokens) const {
   document.roles.assign(document.ids.size(), kernels::kLocalToken);
   PlaceLunaTokens(encoder.pad, document);
   return document;
-}
-
-// Rates from a prompt long enough to fill panels, then single tokens behind it: what they take
-// beyond the sums is the reading of the weights.
-absl::Status LunaDecoder::Calibrate(int prompt, LunaRates& rates) {
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < prompt + kWarmUpTokens; ++i) {
-    ids.push_back(static_cast<int32_t>((i * 7919 + 11) % config_.vocab));
-  }
-  const std::span<const int32_t> text(ids);
-  std::unique_ptr<DecoderSequence> sequence = Open({});
-  EncoderTimes prefill, decode;
-  if (config_.encoder) {
-    sequence = stage_.Open(SampleDocument(kWarmUpDocument));
-    DecoderFeed document{.sequence = sequence.get(), .tokens = {}, .wanted = WantedLogits::kNone};
-    document.encode = sequence->unencoded();
-    if (absl::Status status = Time(document, nullptr).status(); !status.ok()) return status;
-  }
-  DecoderFeed feed{sequence.get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
-                   WantedLogits::kLast, 0};
-  if (absl::Status status = Time(feed, &prefill).status(); !status.ok()) return status;
-  double seconds = 0;
-  feed.phase = DecoderPhase::kDecode;
-  for (int t = prompt; t < prompt + kWarmUpTokens; ++t) {
-    feed.tokens = text.subspan(static_cast<size_t>(t), 1);
-    const absl::StatusOr<double> step = Time(feed, &decode);
-    if (!step.ok()) return step.status();
-    seconds += *step;
-  }
-  rates.linear_seconds = prefill.linears / (prompt * LunaLinearWork(config_));
-  rates.outer_seconds = prefill.attention / (prompt * LunaOuterWork(config_));
-  rates.row_seconds = prefill.rest / (prompt * LunaRowWork(config_));
-  rates.step_seconds = (seconds - decode.attention) / kWarmUpTokens;
-  return absl::OkStatus();
 }
 
 }  // namespace longview::models

@@ -64,7 +64,6 @@ class LunaDecoder final : public Decoder {
   LunaDecoder(const LunaDecoderConfig& config, Checkpoint checkpoint, Compute compute,
               const Limits& limits);
   absl::Status Load(const std::string& origin, double cache_bytes);
-  absl::Status Calibrate(int prompt, LunaRates& rates);
   class Stage final : public EncoderStage {
    public:
     explicit Stage(LunaDecoder& decoder) : decoder_(decoder) {}
@@ -84,8 +83,7 @@ class LunaDecoder final : public Decoder {
 
   // Tokens of a text to calibrate with.
   EncoderSequence SampleDocument(int tokens) const;
-  // Seconds of one step.
-  absl::StatusOr<double> Time(const DecoderFeed& feed, EncoderTimes* times);
+  absl::StatusOr<std::unique_ptr<DecoderSequence>> OpenSample();
 
   const LunaDecoderConfig config_;
   const Checkpoint checkpoint_;
@@ -103,6 +101,7 @@ class LunaDecoder final : public Decoder {
   LunaCosts costs_;
   Stage stage_{*this};
   ScratchKeeper scratch_;
+  EncoderTimes* times_ = nullptr;  // While WarmUp measures.
 };
 
 }  // namespace longview::models

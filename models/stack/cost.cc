@@ -28,13 +28,15 @@ kernels::CacheShape DocumentCacheShape(const StackConfig& config, kernels::DType
   return KeysShape(config, blocks, 0);
 }
 
-double StackLinearWork(const StackConfig& config) {
+double StackCosts::LinearWork() const {
+  const StackConfig& config = *context_.config;
   const double width = config.width;
   const double squares = config.encoder ? 6 : 4;
   return config.layers() * (squares * width * width + 2 * width * config.intermediate);
 }
 
-double StackAttentionWork(const StackConfig& config, int64_t t) {
+double StackCosts::AttentionWork(int64_t t) const {
+  const StackConfig& config = *context_.config;
   double keys = 0;
   for (const StackWindow& window : config.windows) {
     const int64_t span = window.span() == 0 ? t + 1 : std::min<int64_t>(t + 1, window.span());
@@ -47,7 +49,8 @@ double StackDocumentWork(const StackConfig& config, int64_t keys) {
   return 2.0 * config.width * config.layers() * static_cast<double>(keys);
 }
 
-double StackRowWork(const StackConfig& config) {
+double StackCosts::RowWork() const {
+  const StackConfig& config = *context_.config;
   return config.layers() * (8.0 * config.width + config.intermediate);
 }
 
@@ -69,19 +72,6 @@ double StackCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
   const double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
   return static_cast<double>(StackPass::ScratchBytes(context_, layout)) +
          static_cast<double>(panels) + logits;
-}
-
-double StackCosts::PrefillSeconds(int64_t t) const {
-  const StackConfig& config = *context_.config;
-  return StackLinearWork(config) * rates_.linear_seconds +
-         StackAttentionWork(config, t) * rates_.prefill_attention +
-         StackRowWork(config) * rates_.row_seconds;
-}
-
-double StackCosts::DecodeSeconds(int64_t t) const {
-  const StackConfig& config = *context_.config;
-  return StackAttentionWork(config, t) * rates_.decode_attention +
-         StackRowWork(config) * rates_.row_seconds;
 }
 
 }  // namespace longview::models

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cache/cache_shape.h"
-#include "models/generation/decoder.h"
+#include "models/generation/decoder_rates.h"
 #include "models/stack/context.h"
 
 namespace longview::models {
@@ -13,25 +13,10 @@ kernels::CacheShape StackCacheShape(const StackConfig& config, kernels::DType bl
 // Keys and values of a document, for every layer.
 kernels::CacheShape DocumentCacheShape(const StackConfig& config, kernels::DType blocks);
 
-// Multiply-adds of one token in all layers.
-double StackLinearWork(const StackConfig& config);
-// Scores and sums over the keys that a token at position t reads.
-double StackAttentionWork(const StackConfig& config, int64_t t);
-// And over a document of `keys` keys.
+// Scores and sums over a document of `keys` keys, of one token in all layers.
 double StackDocumentWork(const StackConfig& config, int64_t keys);
-// Elements of biases, activations and norms.
-double StackRowWork(const StackConfig& config);
 
-// Measured on this machine by WarmUp; before it, guesses that err on the slow side.
-struct StackRates {
-  double step_seconds = 1e-2;       // A step of one token without its attention: weights are read.
-  double linear_seconds = 1 / 5e9;  // Per multiply-add of many rows.
-  double prefill_attention = 1 / 2e9;
-  double decode_attention = 1 / 1e9;
-  double row_seconds = 1 / 2e8;
-};
-
-class StackCosts final : public DecoderCosts {
+class StackCosts final : public RatedCosts {
  public:
   // `context` outlives the costs. `most_keys` of a document; 0: no encoder.
   StackCosts(const StackContext& context, int max_tokens, int most_keys)
@@ -40,17 +25,14 @@ class StackCosts final : public DecoderCosts {
         max_tokens_(max_tokens),
         most_keys_(most_keys) {}
 
-  // Before serving only.
-  void set_rates(const StackRates& rates) { rates_ = rates; }
-
   double StateBytes(int64_t shared, int64_t longest, int sequences) const override;
   double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override;
-  double PrefillSeconds(int64_t t) const override;
-  double DecodeSeconds(int64_t t) const override;
-  double StepSeconds() const override { return rates_.step_seconds; }
+  double LinearWork() const override;
+  double AttentionWork(int64_t t) const override;
+  double RowWork() const override;
   // Of one token that is decoded.
   double AttendSeconds(int64_t keys) const {
-    return StackDocumentWork(*context_.config, keys) * rates_.decode_attention;
+    return StackDocumentWork(*context_.config, keys) * rates().decode_attention;
   }
 
  private:
@@ -58,7 +40,6 @@ class StackCosts final : public DecoderCosts {
   const kernels::CacheShape shape_;
   const int max_tokens_;
   const int most_keys_;
-  StackRates rates_;
 };
 
 }  // namespace longview::models

@@ -40,8 +40,6 @@ class StackDecoder final : public Decoder {
 
  private:
   explicit StackDecoder(Parts parts);
-  absl::Status Calibrate(int64_t prompt, StackRates& rates);
-  absl::StatusOr<double> Time(const DecoderFeed& feed);
 
   const Parts parts_;
   TorchParallelFor pool_;

@@ -5,16 +5,19 @@
 
 namespace longview::models {
 
-double LinearWork(const LsLmConfig& config) {
+double LsCosts::LinearWork() const {
+  const LsLmConfig& config = *context_.config;
   const double width = config.width;
   return config.layers * (width * (4 * width + config.columns()) + 2 * width * config.intermediate);
 }
 
-double AttentionWork(const LsLmConfig& config, int64_t t) {
+double LsCosts::AttentionWork(int64_t t) const {
+  const LsLmConfig& config = *context_.config;
   return 3.0 * config.layers * config.width * static_cast<double>(VisibleKeys(config, t));
 }
 
-double RowWork(const LsLmConfig& config) {
+double LsCosts::RowWork() const {
+  const LsLmConfig& config = *context_.config;
   return config.layers * (8.0 * config.width + config.intermediate + config.columns());
 }
 
@@ -35,17 +38,6 @@ double LsCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
   const double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
   return static_cast<double>(LsPass::ScratchBytes(context_, layout)) + static_cast<double>(panels) +
          logits;
-}
-
-double LsCosts::PrefillSeconds(int64_t t) const {
-  const LsLmConfig& config = *context_.config;
-  return LinearWork(config) * rates_.linear_seconds +
-         AttentionWork(config, t) * rates_.prefill_attention + RowWork(config) * rates_.row_seconds;
-}
-
-double LsCosts::DecodeSeconds(int64_t t) const {
-  const LsLmConfig& config = *context_.config;
-  return AttentionWork(config, t) * rates_.decode_attention + RowWork(config) * rates_.row_seconds;
 }
 
 }  // namespace longview::models

@@ -52,9 +52,6 @@ class LsDecoder final : public Decoder {
  private:
   LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute compute, int max_tokens);
   absl::Status Load(const std::string& origin, double cache_bytes);
-  absl::Status Calibrate(int64_t prompt, LsRates& rates);
-  // Seconds of one step.
-  absl::StatusOr<double> Time(std::span<const DecoderFeed> feeds);
 
   const LsLmConfig config_;
   const Checkpoint checkpoint_;

@@ -4,8 +4,9 @@
 
 Offline: documents one after the other and in batches of 4 in one process (build/bin/model_pipe);
 the better rate counts. Open loop: `longview bench`, arrivals at 0.5, 0.8 and 1.1 times that rate,
-random documents of the same lengths, --seconds or until --requests may be expected. Prints requests answered per second against the offline rate
-(goal 0.95 at 1.1) and p50 / p99 from the intended start. Client and server share the machine.
+random documents of the same lengths, for --seconds or until --requests may be expected. Prints
+requests answered per second against the offline rate (goal 0.95 at 1.1) and p50 / p99 from the
+intended start. Client and server share the machine.
 """
 
 import argparse

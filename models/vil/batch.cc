@@ -51,14 +51,14 @@ void VilBatch::GatherPatch(TokenFinder::Place place, std::byte* to) const {
     return;
   }
   const size_t before = stage() - 1;
-  GatherRows(buffers_.x[before % 2], context_.config->stages[before].width,
+  GatherRows(buffers_.stages[before].x, context_.config->stages[before].width,
              plans_[before].images[place.image], taps, context_.compute, to);
 }
 
 void VilBatch::EmbedGlobals(const MapTokens& image) {
   const VilStage& stage = context_.config->stages[this->stage()];
   const VilStageWeights& weights = context_.weights->stages[this->stage()];
-  float* x = buffers_.x[this->stage() % 2] + int64_t{image.row0} * stage.width;
+  float* x = buffers_.stages[this->stage()].x + int64_t{image.row0} * stage.width;
   for (size_t i = 0; i < weights.class_tokens.size(); ++i) {
     x[i] = weights.class_tokens[i] + (stage.absolute ? weights.class_positions[i] : 0);
   }
@@ -70,7 +70,7 @@ void VilBatch::PlaceRow(TokenFinder::Place place, const void* y) const {
   const MapTokens& image = plan.images[place.image];
   const int64_t d = weights.patch->out();
   const int64_t row = image.row0 + image.place[int64_t{place.y} * image.map.width + place.x];
-  float* x = buffers_.x[stage() % 2] + row * d;
+  float* x = buffers_.stages[stage()].x + row * d;
   if (context_.config->norm_embed) {
     std::fill_n(x, d, 0.0f);
     kernels_.residual_norm(x, y, weights.patch->bias.data(), weights.patch_norm.view(), d, nullptr);
@@ -102,16 +102,16 @@ void VilBatch::Embed() {
         panels.Each(count, [&](long i) { PlaceRow(finder.Find(token + i), y + i * out_bytes); });
       });
   // Last panels read past the rows: what stands there must not slow arithmetic down.
-  std::memset(buffers_.rows + plan.rows * out_bytes, 0,
-              static_cast<size_t>(kPanelRows * out_bytes));
+  std::memset(buffers_.stages[stage()].rows, 0,
+              static_cast<size_t>((plan.band_rows() + kPanelRows) * out_bytes));
 }
 
 void VilBatch::RunBlock() {
-  RunVilBlock(context_, stage(), block(), plans_[stage()], buffers_, times());
+  RunVilBlock(context_, stage(), block(), plans_[stage()], buffers_.stages[stage()], times());
 }
 
 StagedBatch::Rows VilBatch::RowsOf(int member) const {
-  return {buffers_.x[stage() % 2], context_.config->stages[stage()].width,
+  return {buffers_.stages[stage()].x, context_.config->stages[stage()].width,
           &plans_[stage()].images[member]};
 }
 
@@ -122,7 +122,7 @@ std::vector<float> VilBatch::Feature(int member) const {
   const VilStage& stage = config.stages.back();
   const MapTokens& image = plans_.back().images[member];
   const int64_t d = stage.width;
-  const float* x = buffers_.x[(Stages() - 1) % 2] + image.row0 * d;
+  const float* x = buffers_.stages.back().x + image.row0 * d;
   const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
   const NormWeights norm = context_.weights->norm.view();
   std::vector<float> feature(d);

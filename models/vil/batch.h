@@ -39,7 +39,7 @@ class VilBatch final : public StagedBatch {
   const VilContext& context_;
   const RowKernels& kernels_;
   std::vector<VilStagePlan> plans_;
-  VilBuffers buffers_;
+  VilBatchBuffers buffers_;
 };
 
 }  // namespace longview::models

@@ -7,7 +7,7 @@
 
 namespace longview::models {
 
-// Updates buffers.x[stage % 2], block after block of the stage. Throws what LibTorch throws.
+// Updates buffers.x, block after block of the stage. Throws what LibTorch throws.
 // `times` may be null.
 void RunVilBlock(const VilContext& context, size_t stage, int block, const VilStagePlan& plan,
                  const VilBuffers& buffers, EncoderTimes* times);

@@ -28,26 +28,53 @@ size_t WorkspaceOf(const VilContext& context, size_t index, const VilStagePlan& 
     return LongShortWorkspace(LongShortOf(stage), plan.long_short, context.device());
   }
   size_t bytes = 0;
-  for (const bool separate : {false, true}) {
-    const kernels::Plan& attention = separate ? plan.globals : plan.attention;
-    if (attention.items.empty()) continue;
-    const VilCall call(context, index, plan, -1, none, separate);
-    bytes = std::max(bytes, Measure(attention, call.call(), context.isa).total(threads));
-  }
+  const auto measure = [&](const VilAttentionPlan& attention, bool separate) {
+    if (attention.plan.items.empty()) return;
+    const VilCall call(context, index, attention, -1, none, separate);
+    bytes = std::max(bytes, Measure(attention.plan, call.call(), context.isa).total(threads));
+  };
+  for (const VilAttentionPlan& attention : plan.attention) measure(attention, false);
+  measure(plan.globals, true);
   return bytes;
+}
+
+// All but the residual stream.
+VilBuffers CarveStage(const VilContext& context, size_t index, const VilStagePlan& plan,
+                      Carver& carver) {
+  const VilStage& stage = context.config->stages[index];
+  const int64_t d = stage.width, band = plan.band_rows();
+  const auto take = [&](int64_t count) {
+    return carver.TakeBytes(static_cast<size_t>(count * ElementBytes(context.compute)));
+  };
+  VilBuffers b;
+  b.rows = take((band + kPanelRows) * d);
+  b.qkv = take(band * 3 * d);
+  if (!plan.globals.plan.items.empty()) {
+    b.global_q = take(plan.rows * d);
+    b.global_kv = take(plan.rows * 2 * d);
+  }
+  b.keys = carver.Take<float>(plan.keys * 2 * d);
+  if (stage.attention == VilAttention::kLongShort) {
+    const LongShortPattern pattern = LongShortOf(stage);
+    b.scores = carver.Take<float>(plan.rows * pattern.columns());
+    b.long_short = carver.TakeBytes(LongShortBytes(pattern, plan.long_short, context.device()));
+  }
+  if (plan.has_slices()) b.globals = CarveVilGlobals(context, stage, band, carver);
+  b.workspace = carver.TakeBytes(WorkspaceOf(context, index, plan));
+  return b;
 }
 
 }  // namespace
 
-std::vector<kernels::Table> LocalTables(const VilStagePlan& plan, int heads, int block) {
+std::vector<kernels::Table> LocalTables(std::span<const VilMapCache::Entry> maps, int heads,
+                                        int block) {
   std::vector<kernels::Table> tables;
-  for (const VilMapCache::Entry& map : plan.maps)
-    tables.push_back(Added(map->tables[block], heads));
+  for (const VilMapCache::Entry& map : maps) tables.push_back(Added(map->tables[block], heads));
   return tables;
 }
 
-VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePlan& plan, int block,
-                 const VilBuffers& buffers, bool separate_globals) {
+VilCall::VilCall(const VilContext& context, size_t stage_index, const VilAttentionPlan& plan,
+                 int block, const VilBuffers& buffers, bool separate_globals) {
   const VilStage& stage = context.config->stages[stage_index];
   const int64_t d = stage.width;
   call_.dtype = SpanType(context.compute);
@@ -60,14 +87,14 @@ VilCall::VilCall(const VilContext& context, size_t stage_index, const VilStagePl
   call_.Dk = call_.Dv = stage.head_dim();
   call_.H = stage.heads;
   call_.scale = 1.0f / std::sqrt(static_cast<float>(stage.head_dim()));
-  sources_.resize((separate_globals ? plan.globals : plan.attention).sources.size());
+  sources_.resize(plan.plan.sources.size());
   SetSources(context, stage, buffers, separate_globals);
   call_.sources = sources_;
   if (block < 0 || !stage.relative_bias()) return;
   const VilBias& bias = context.weights->stages[stage_index].blocks[block].bias;
   tables_.push_back(Added(bias.mixed, stage.heads));
   tables_.push_back(Added(bias.global, stage.heads));
-  for (const kernels::Table& table : LocalTables(plan, stage.heads, block)) {
+  for (const kernels::Table& table : LocalTables(plan.maps, stage.heads, block)) {
     tables_.push_back(table);
   }
   call_.tables = tables_;
@@ -121,45 +148,34 @@ kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilSta
   return call;
 }
 
-VilBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
-                           Carver& carver) {
+// Residual streams of even stages lie at the front of the block, of odd ones at its end; what a
+// stage works with lies between its stream and the other end.
+VilBatchBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
+                                Carver& carver) {
   const VilConfig& config = *context.config;
-  int64_t residual[2] = {}, patch = 0, rows = 0, qkv = 0, globals = 0, keys = 0, scores = 0;
-  size_t workspace = 0, long_short = 0;
+  int64_t patch = 0;
+  size_t total = 0;
+  std::vector<size_t> streams;
   for (size_t s = 0; s < plans.size(); ++s) {
     const VilStage& stage = config.stages[s];
-    const VilStagePlan& plan = plans[s];
-    const int64_t d = stage.width;
     const int64_t c = s == 0 ? config.channels : config.stages[s - 1].width;
-    residual[s % 2] = std::max(residual[s % 2], plan.rows * d);
     patch = std::max(patch, c * stage.patch * stage.patch);
-    rows = std::max(rows, (plan.rows + kPanelRows) * d);
-    qkv = std::max(qkv, plan.rows * 3 * d);
-    keys = std::max(keys, plan.keys * 2 * d);
-    if (!plan.globals.items.empty()) globals = std::max(globals, plan.rows * d);
-    workspace = std::max(workspace, WorkspaceOf(context, s, plan));
-    if (stage.attention != VilAttention::kLongShort) continue;
-    scores = std::max(scores, plan.rows * LongShortOf(stage).columns());
-    long_short =
-        std::max(long_short, LongShortBytes(LongShortOf(stage), plan.long_short, context.device()));
+    streams.push_back(kernels::AlignUp(plans[s].rows * stage.width * sizeof(float)));
+    Carver measure(nullptr);
+    CarveStage(context, s, plans[s], measure);
+    total = std::max(total, streams[s] + measure.used());
+    if (s > 0) total = std::max(total, streams[s - 1] + streams[s]);
   }
-  const int64_t element = ElementBytes(context.compute);
-  const auto take = [&](int64_t count) {
-    return carver.TakeBytes(static_cast<size_t>(count * element));
-  };
-  VilBuffers b;
-  b.x[0] = carver.Take<float>(residual[0]);
-  b.x[1] = carver.Take<float>(residual[1]);
-  b.panel = take(kPanelRows * patch);
-  b.rows = take(rows);
-  b.qkv = take(qkv);
-  b.global_q = take(globals);
-  b.global_kv = take(2 * globals);
-  b.keys = carver.Take<float>(keys);
-  b.scores = carver.Take<float>(scores);
-  b.long_short = carver.TakeBytes(long_short);
-  b.workspace = carver.TakeBytes(workspace);
-  return b;
+  VilBatchBuffers buffers;
+  buffers.panel =
+      carver.TakeBytes(static_cast<size_t>(kPanelRows * patch * ElementBytes(context.compute)));
+  std::byte* const base = carver.TakeBytes(total);
+  for (size_t s = 0; base != nullptr && s < plans.size(); ++s) {
+    Carver rest(s % 2 == 0 ? base + streams[s] : base);
+    VilBuffers& stage = buffers.stages.emplace_back(CarveStage(context, s, plans[s], rest));
+    stage.x = reinterpret_cast<float*>(s % 2 == 0 ? base : base + total - streams[s]);
+  }
+  return buffers;
 }
 
 }  // namespace longview::models

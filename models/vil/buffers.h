@@ -1,5 +1,5 @@
-// The buffers of one batch: sized from its stage plans, carved out of one block, used by every
-// stage in turn.
+// The buffers of a batch in one stage, carved out of one block that all stages share: at a time,
+// only the stage that runs and the residual stream it came from are alive.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +11,35 @@
 #include "models/dense/scratch.h"
 #include "models/long_short/map_attention.h"
 #include "models/vil/context.h"
+#include "models/vil/global_rows.h"
 #include "models/vil/stage_plan.h"
 
 namespace longview::models {
 
-// "T" is an element of the compute type.
+// "T" is an element of the compute type; "band" are the rows of the largest band.
 struct VilBuffers {
-  float* x[2] = {};                 // [rows, d] residual stream; stages take turns.
-  std::byte* panel = nullptr;       // T [panel, widest patch].
-  std::byte* rows = nullptr;        // T [rows + panel, d] LN(x); then attention's output.
-  std::byte* qkv = nullptr;         // T [rows, 3d]
+  float* x = nullptr;               // [rows, d] residual stream.
+  std::byte* rows = nullptr;        // T [band + panel, d] LN(x); then attention's output.
+  std::byte* qkv = nullptr;         // T [band, 3d]
   std::byte* global_q = nullptr;    // T [rows, d], separate global projections only.
   std::byte* global_kv = nullptr;   // T [rows, 2d]
   float* keys = nullptr;            // [projected keys, 2d]: keys, then values, of a row.
   float* scores = nullptr;          // [rows, h r], long-short attention only.
   std::byte* long_short = nullptr;  // LongShortBytes.
   std::byte* workspace = nullptr;
+  VilGlobalBuffers globals;  // Slices only.
+};
+
+struct VilBatchBuffers {
+  std::byte* panel = nullptr;      // T [panel, widest patch].
+  std::vector<VilBuffers> stages;  // Their memory overlaps, but for x of neighbours.
 };
 
 // One attention of a stage over these buffers: which rows, which tables. Storage is the object's.
 class VilCall {
  public:
   // `block` < 0: for measuring, no tables.
-  VilCall(const VilContext& context, size_t stage, const VilStagePlan& plan, int block,
+  VilCall(const VilContext& context, size_t stage, const VilAttentionPlan& plan, int block,
           const VilBuffers& buffers, bool separate_globals);
   VilCall(const VilCall&) = delete;
 
@@ -49,15 +55,15 @@ class VilCall {
   std::vector<float> zeros_;
 };
 
-// Biases between local tokens in block `block`, one table per map size of the batch.
-std::vector<kernels::Table> LocalTables(const VilStagePlan& plan, int heads, int block);
+// Biases between local tokens in block `block`, one table per map.
+std::vector<kernels::Table> LocalTables(std::span<const VilMapCache::Entry> maps, int heads,
+                                        int block);
 
 // Performer's attention of a stage.
 kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilStage& stage,
                                          const VilStagePlan& plan, const VilBuffers& buffers);
 
-// Maxima over the stages of a batch.
-VilBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
-                           Carver& carver);
+VilBatchBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
+                                Carver& carver);
 
 }  // namespace longview::models

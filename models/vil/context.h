@@ -19,6 +19,8 @@ struct VilContext {
   kernels::Isa isa = kernels::Isa::kScalar;
   const kernels::ParallelFor* pool = nullptr;
   VilMapCache* maps = nullptr;
+  // Maps of more local tokens attend slice by slice. A slice is no shorter than that.
+  int64_t band_tokens = 4096;
 
   LongShortDevice device() const { return {compute, isa, pool}; }
 };

@@ -4,28 +4,28 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/span/chunk_grid_planner.h"
 #include "kernels/span/executor.h"
 #include "kernels/span/full_planner.h"
 #include "kernels/span/map_planner.h"
 #include "models/layers/span_rows.h"
+#include "models/vil/chunk_bands.h"
 
 namespace longview::models {
 namespace {
 
 using BiasRows = std::vector<std::vector<int32_t>>;  // By map size.
 
-// One stage's plans; each function returns the bias rows, empty unless `list_bias`.
+// Attentions over whole maps, all rows in one band; each function returns the bias rows, empty
+// unless `list_bias`.
 class Planner {
  public:
-  Planner(const VilConfig& config, const VilStage& stage, int tile_rows, bool list_bias,
-          VilStagePlan& plan)
-      : config_(config), stage_(stage), tile_rows_(tile_rows), list_bias_(list_bias), plan_(plan) {}
+  Planner(const VilStage& stage, int tile_rows, bool list_bias, VilStagePlan& plan)
+      : stage_(stage), tile_rows_(tile_rows), list_bias_(list_bias), plan_(plan) {}
 
   BiasRows Run() {
+    VilBand& band = plan_.bands.emplace_back();
+    band.rows = plan_.rows;
     switch (stage_.attention) {
-      case VilAttention::kChunks:
-        return Chunks();
       case VilAttention::kFull:
         return Full();
       case VilAttention::kLongShort:
@@ -34,42 +34,12 @@ class Planner {
       case VilAttention::kReduction:
         Projected();
         return {};
-      case VilAttention::kPerformer:
+      default:
         return {};
     }
-    return {};
   }
 
  private:
-  BiasRows Chunks() {
-    std::vector<kernels::ChunkImage> images;
-    for (const MapTokens& image : plan_.images) {
-      images.push_back({image.row0, image.map.height, image.map.width, image.size});
-    }
-    kernels::ChunkPattern pattern;
-    pattern.heads = stage_.heads;
-    pattern.chunk = stage_.features;
-    pattern.globals = stage_.globals;
-    pattern.rule = config_.exactness == 0  ? kernels::ChunkRule::kChunks
-                   : config_.exactness > 0 ? kernels::ChunkRule::kExact
-                                           : kernels::ChunkRule::kCyclic;
-    pattern.own_chunk_only = config_.own_chunk_only;
-    pattern.only_global = config_.only_global;
-    pattern.bias = stage_.relative_bias();
-    pattern.list_bias_rows = list_bias_;
-    pattern.tile_rows = tile_rows_;
-    const bool separate = stage_.globals > 0 && !config_.share_w;
-    pattern.global_rows = stage_.globals > 0 && !separate;
-    kernels::ChunkGridPlan grid = PlanChunkGrid(pattern, images);
-    plan_.attention = std::move(grid.plan);
-    if (separate) {
-      pattern.global_rows = true;
-      pattern.local_rows = false;
-      plan_.globals = PlanChunkGrid(pattern, images).plan;
-    }
-    return std::move(grid.bias_rows);
-  }
-
   BiasRows Full() {
     std::vector<kernels::MapImage> images;
     for (const MapTokens& image : plan_.images) {
@@ -81,7 +51,7 @@ class Planner {
                                              .list_bias_rows = list_bias_,
                                              .tile_rows = tile_rows_},
                                             images);
-    plan_.attention = std::move(map.plan);
+    plan_.attention.emplace_back().plan = std::move(map.plan);
     return std::move(map.bias_rows);
   }
 
@@ -108,10 +78,10 @@ class Planner {
       sequences.push_back(sequence);
       key0 += keys;
     }
-    plan_.attention = PlanFull({.heads = stage_.heads, .tile_rows = tile_rows_}, sequences);
+    plan_.attention.emplace_back().plan =
+        PlanFull({.heads = stage_.heads, .tile_rows = tile_rows_}, sequences);
   }
 
-  const VilConfig& config_;
   const VilStage& stage_;
   const int tile_rows_;
   const bool list_bias_;
@@ -138,6 +108,34 @@ LongShortPattern LongShortOf(const VilStage& stage) {
   return pattern;
 }
 
+int64_t VilStagePlan::band_rows() const {
+  int64_t most = 0;
+  for (const VilBand& band : bands) most = std::max(most, band.rows);
+  return most;
+}
+
+std::vector<VilMapCache::Entry> FindVilMaps(const VilContext& context, size_t stage,
+                                            std::span<const ImageSize> sizes) {
+  std::vector<VilMapCache::Entry> entries;
+  for (const ImageSize size : sizes) entries.push_back(context.maps->Find(stage, size));
+  return entries;
+}
+
+void AddVilMaps(const VilContext& context, size_t index, std::span<const ImageSize> sizes,
+                std::span<const std::vector<int32_t>> bias_rows,
+                std::vector<VilMapCache::Entry>& entries) {
+  const VilStage& stage = context.config->stages[index];
+  const bool first_positions = context.config->backbone && !context.config->any_size;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i] != nullptr) continue;
+    const std::vector<int32_t> none;
+    entries[i] = context.maps->Add(
+        index, sizes[i],
+        MakeVilMapWeights(stage, context.weights->stages[index], sizes[i], first_positions,
+                          stage.relative_bias() ? bias_rows[i] : none));
+  }
+}
+
 VilStagePlan PlanVilStage(const VilContext& context, size_t index, std::span<const ImageSize> maps,
                           bool measure) {
   const VilStage& stage = context.config->stages[index];
@@ -150,23 +148,21 @@ VilStagePlan PlanVilStage(const VilContext& context, size_t index, std::span<con
     plan.keys += ProjectedKeys(stage, map);
   }
   const std::vector<ImageSize> sizes = NumberSizes(plan.images);
-  bool list_bias = false;
-  if (!measure && (stage.absolute || stage.relative_bias())) {
-    for (const ImageSize size : sizes) plan.maps.push_back(context.maps->Find(index, size));
-    list_bias = std::count(plan.maps.begin(), plan.maps.end(), nullptr) > 0;
+  const bool chunks = stage.attention == VilAttention::kChunks;
+  if (!measure && (stage.absolute || (stage.relative_bias() && !chunks))) {
+    plan.maps = FindVilMaps(context, index, sizes);
   }
+  const bool list_bias = std::count(plan.maps.begin(), plan.maps.end(), nullptr) > 0;
   const int tile_rows =
       kernels::TileRows(kernels::EffectiveIsa(context.isa, SpanType(context.compute)));
-  const BiasRows rows = Planner(*context.config, stage, tile_rows, list_bias, plan).Run();
-  const bool first_positions = context.config->backbone && !context.config->any_size;
-  for (size_t i = 0; i < plan.maps.size(); ++i) {
-    if (plan.maps[i] != nullptr) continue;
-    const std::vector<int32_t> none;
-    plan.maps[i] = context.maps->Add(
-        index, sizes[i],
-        MakeVilMapWeights(stage, context.weights->stages[index], sizes[i], first_positions,
-                          stage.relative_bias() ? rows[i] : none));
+  BiasRows rows;
+  if (chunks) {
+    PlanChunkBands(context, index, tile_rows, measure, plan);
+  } else {
+    rows = Planner(stage, tile_rows, list_bias, plan).Run();
   }
+  AddVilMaps(context, index, sizes, rows, plan.maps);
+  if (stage.attention == VilAttention::kFull) plan.attention[0].maps = plan.maps;
   return plan;
 }
 

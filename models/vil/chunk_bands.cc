@@ -1,0 +1,189 @@
+#include "models/vil/chunk_bands.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/span/chunk_grid_planner.h"
+#include "kernels/span/chunk_map.h"
+
+namespace longview::models {
+namespace {
+
+// A large map has at least so many slices: their buffers stay small beside it.
+constexpr int kSlices = 12;
+
+// A slice by rows of chunks: those in the buffers, and of them those whose outputs are made.
+struct ChunkRows {
+  int load_begin = 0, load_end = 0;
+  int begin = 0, end = 0;
+};
+
+class BandPlanner {
+ public:
+  BandPlanner(const VilContext& context, size_t index, int tile_rows, bool measure,
+              VilStagePlan& plan)
+      : context_(context),
+        index_(index),
+        stage_(context.config->stages[index]),
+        measure_(measure),
+        plan_(plan) {
+    const VilConfig& config = *context.config;
+    separate_ = stage_.globals > 0 && !config.share_w;
+    pattern_.heads = stage_.heads;
+    pattern_.chunk = stage_.features;
+    pattern_.globals = stage_.globals;
+    pattern_.rule = config.exactness == 0  ? kernels::ChunkRule::kChunks
+                    : config.exactness > 0 ? kernels::ChunkRule::kExact
+                                           : kernels::ChunkRule::kCyclic;
+    pattern_.own_chunk_only = config.own_chunk_only;
+    pattern_.only_global = config.only_global;
+    pattern_.bias = stage_.relative_bias();
+    pattern_.tile_rows = tile_rows;
+  }
+
+  void Run() {
+    const auto images = static_cast<int>(plan_.images.size());
+    if (!CanCut()) {
+      AddWhole(0, images);
+      return;
+    }
+    int first = 0;
+    int64_t tokens = 0;
+    for (int i = 0; i < images; ++i) {
+      const int64_t count = plan_.images[i].count();
+      const bool large = count > context_.band_tokens;
+      if (large || tokens + count > context_.band_tokens) {
+        AddWhole(first, i);
+        first = i;
+        tokens = 0;
+      }
+      tokens += count;
+      if (!large) continue;
+      AddSlices(i);
+      first = i + 1;
+      tokens = 0;
+    }
+    AddWhole(first, images);
+  }
+
+ private:
+  // Chunks that wrap around reach from the last row to the first; separate projections and tokens
+  // without local keys are ablations of small maps.
+  bool CanCut() const {
+    return !separate_ && !pattern_.only_global && pattern_.rule != kernels::ChunkRule::kCyclic;
+  }
+
+  void AddWhole(int first, int end) {
+    if (first == end) return;
+    std::vector<ImageSize> sizes;
+    std::vector<kernels::ChunkImage> images;
+    VilBand band;
+    band.row0 = plan_.images[first].row0;
+    band.rows = plan_.offsets[end] - band.row0;
+    for (int i = first; i < end; ++i) {
+      const MapTokens& tokens = plan_.images[i];
+      const auto found = std::find(sizes.begin(), sizes.end(), tokens.map);
+      const auto table = static_cast<int32_t>(found - sizes.begin());
+      if (found == sizes.end()) sizes.push_back(tokens.map);
+      images.push_back({static_cast<int32_t>(tokens.row0 - band.row0), tokens.map.height,
+                        tokens.map.width, table});
+    }
+    pattern_.global_rows = stage_.globals > 0 && !separate_;
+    pattern_.local_rows = true;
+    band.attention = plan_.attention.size();
+    plan_.attention.push_back(Plan(sizes, images));
+    plan_.bands.push_back(band);
+    if (!separate_) return;
+    pattern_.global_rows = true;
+    pattern_.local_rows = false;
+    plan_.globals = Plan(sizes, images);
+  }
+
+  void AddSlices(int image) {
+    const ImageSize map = plan_.images[image].map;
+    const kernels::ChunkMap chunks(map.height, map.width, stage_.features);
+    const int64_t of_row = int64_t{stage_.features} * map.width;
+    const int rows = chunks.chunk_rows();
+    const int step = static_cast<int>(std::max<int64_t>(
+        (rows + kSlices - 1) / kSlices, (context_.band_tokens + of_row - 1) / of_row));
+    made_.clear();
+    for (int begin = 0; begin < rows; begin += step) {
+      const int end = std::min(begin + step, rows);
+      AddSlice(image, chunks, {std::max(begin - 1, 0), std::min(end + 1, rows), begin, end});
+    }
+  }
+
+  void AddSlice(int image, const kernels::ChunkMap& chunks, ChunkRows slice) {
+    const auto rank = [&](int chunk_row) {
+      return std::min<int64_t>(int64_t{chunk_row} * stage_.features * chunks.cols(),
+                               int64_t{chunks.rows()} * chunks.cols());
+    };
+    VilBand band;
+    band.image = image;
+    band.row0 = plan_.images[image].row0;
+    band.load_begin = rank(slice.load_begin);
+    band.load_end = rank(slice.load_end);
+    band.begin = rank(slice.begin);
+    band.end = rank(slice.end);
+    band.rows = stage_.globals + band.load_end - band.load_begin;
+    const auto height = static_cast<int>((band.load_end - band.load_begin) / chunks.cols());
+    const auto first = static_cast<int32_t>(stage_.globals + band.begin - band.load_begin);
+    const auto last = static_cast<int32_t>(first + band.end - band.begin);
+    band.attention = PlanOfSlice({height, chunks.cols()}, first, last);
+    plan_.bands.push_back(band);
+  }
+
+  // Slices in the middle of a map are alike.
+  size_t PlanOfSlice(ImageSize size, int32_t first, int32_t last) {
+    for (const Made& made : made_) {
+      if (made.size == size && made.first == first && made.last == last) return made.attention;
+    }
+    pattern_.global_rows = false;
+    pattern_.local_rows = true;
+    const kernels::ChunkImage image{0, size.height, size.width, 0};
+    VilAttentionPlan slice = Plan({&size, 1}, {&image, 1});
+    std::erase_if(slice.plan.items, [&](const kernels::Item& item) {
+      const int32_t row = slice.plan.tiles[item.tile].row0;
+      return row < first || row >= last;
+    });
+    made_.push_back({size, first, last, plan_.attention.size()});
+    plan_.attention.push_back(std::move(slice));
+    return made_.back().attention;
+  }
+
+  VilAttentionPlan Plan(std::span<const ImageSize> sizes,
+                        std::span<const kernels::ChunkImage> images) {
+    VilAttentionPlan made;
+    const bool tables = pattern_.bias && !measure_;
+    if (tables) made.maps = FindVilMaps(context_, index_, sizes);
+    pattern_.list_bias_rows = std::count(made.maps.begin(), made.maps.end(), nullptr) > 0;
+    kernels::ChunkGridPlan grid = PlanChunkGrid(pattern_, images);
+    if (tables) AddVilMaps(context_, index_, sizes, grid.bias_rows, made.maps);
+    made.plan = std::move(grid.plan);
+    return made;
+  }
+
+  struct Made {
+    ImageSize size;
+    int32_t first, last;
+    size_t attention;
+  };
+
+  const VilContext& context_;
+  const size_t index_;
+  const VilStage& stage_;
+  const bool measure_;
+  VilStagePlan& plan_;
+  bool separate_ = false;
+  kernels::ChunkPattern pattern_;
+  std::vector<Made> made_;  // Of the image that is cut.
+};
+
+}  // namespace
+
+void PlanChunkBands(const VilContext& context, size_t stage, int tile_rows, bool measure,
+                    VilStagePlan& plan) {
+  BandPlanner(context, stage, tile_rows, measure, plan).Run();
+}
+
+}  // namespace longview::models

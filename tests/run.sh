@@ -2,12 +2,14 @@
 # Installs, builds and runs the default test suite, and says how long each part took. Last line:
 # "N passed, N failed".
 #
-#   tests/run.sh [--slow] [--sanitize] [--fuzz[=SECONDS]]
+#   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]]
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
 # --slow      also the tests marked slow (long soak, fuzz with more rounds).
 # --sanitize  also everything in C++ under AddressSanitizer and UBSan.
+# --sanitize-cuda  also the device's kernels under compute-sanitizer (of a CUDA toolkit on the path),
+#             on a machine with a GPU.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
 # LONGVIEW_GOLDEN=DIR runs the parity tests on other fixtures of the same shape.
 set -euo pipefail
@@ -16,11 +18,13 @@ cd "$ROOT"
 
 slow=false
 sanitize=false
+sanitize_cuda=false
 fuzz_seconds=0
 for argument in "$@"; do
   case $argument in
     --slow) slow=true ;;
     --sanitize) sanitize=true ;;
+    --sanitize-cuda) sanitize_cuda=true ;;
     --fuzz) fuzz_seconds=60 ;;
     --fuzz=*) fuzz_seconds=${argument#--fuzz=} ;;
     *) die "unknown argument '$argument'; see the head of tests/run.sh" ;;
@@ -72,6 +76,19 @@ if $sanitize; then
   cmake --preset asan >/dev/null
   cmake --build build-asan -j "$jobs"
   run_ctest build-asan asan
+fi
+
+if $sanitize_cuda; then
+  command -v compute-sanitizer >/dev/null || die "--sanitize-cuda needs compute-sanitizer on the path"
+  for tool in memcheck racecheck synccheck initcheck; do
+    begin "CUDA kernels under compute-sanitizer, $tool"
+    for test in build/bin/kernels_cuda_*_test; do
+      compute-sanitizer --tool "$tool" --error-exitcode 1 "$test" --gtest_brief=1 \
+        --gtest_output="xml:$results/cuda-$tool-$(basename "$test").xml" ||
+        : >"$results/cuda-failed"
+    done
+  done
+  [ ! -e "$results/cuda-failed" ] || die "compute-sanitizer found errors, see above"
 fi
 
 if [ "$fuzz_seconds" -gt 0 ]; then

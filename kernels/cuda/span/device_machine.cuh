@@ -97,6 +97,15 @@ class DeviceWarp {
     }
   }
 
+  template <int kGroup, class T, class Value>
+  __device__ void MaxGroups(OneLane<T>& lane, Value&& value) {
+    float& x = value(lane.value);
+#pragma unroll
+    for (int distance = kGroup / 2; distance > 0; distance /= 2) {
+      x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, distance));
+    }
+  }
+
   template <class T, class Test>
   __device__ bool Any(OneLane<T>& lane, Test&& test) {
     return __any_sync(0xffffffffu, test(lane.value)) != 0;
@@ -126,7 +135,7 @@ class DeviceMachine {
     body(warp, lanes);
   }
 
-  __device__ void CopyPiece(uint16_t* to, const uint16_t* from, int bytes) {
+  __device__ void CopyPiece(void* to, const void* from, int bytes) {
     __pipeline_memcpy_async(to, from, 16, 16 - bytes);
   }
   __device__ void EndCopies() { __pipeline_commit(); }
@@ -136,12 +145,22 @@ class DeviceMachine {
   }
   __device__ void Sync() { __syncthreads(); }
 
+  // 16 bytes of global memory that no kernel writes meanwhile.
   static __device__ void Read16(const void* from, uint32_t* to) {
     const uint4 words = __ldg(static_cast<const uint4*>(from));
     to[0] = words.x;
     to[1] = words.y;
     to[2] = words.z;
     to[3] = words.w;
+  }
+
+  // Four floats of shared memory, 16-byte aligned.
+  static __device__ void ReadShared(const float* from, float* to) {
+    const float4 values = *reinterpret_cast<const float4*>(from);
+    to[0] = values.x;
+    to[1] = values.y;
+    to[2] = values.z;
+    to[3] = values.w;
   }
 
   static __device__ float Exp2(float x) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/check.h"
+#include "kernels/cuda/span/span_float_tile.h"
 #include "kernels/cuda/span/span_tile.h"
 
 namespace longview::kernels::cuda {
@@ -12,26 +13,31 @@ int PaddedDim(int Dk, int Dv) {
   return (std::max(Dk, Dv) + 31) / 32 * 32;
 }
 
-int SharedBytes(int padded_dim) {
+namespace {
+
+template <int kD>
+int BytesOf(Element element) {
+  return element == Element::kFloat32 ? FloatTileShared<kD>::kBytes : TileShared<kD>::kBytes;
+}
+
+}  // namespace
+
+int SharedBytes(Element element, int padded_dim) {
   switch (padded_dim) {
     case 32:
-      return TileShared<32>::kBytes;
+      return BytesOf<32>(element);
     case 64:
-      return TileShared<64>::kBytes;
+      return BytesOf<64>(element);
     case 96:
-      return TileShared<96>::kBytes;
+      return BytesOf<96>(element);
     default:
-      return TileShared<128>::kBytes;
+      return BytesOf<128>(element);
   }
 }
 
 SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanPhase phase) {
   SpanLaunch launch;
-  if (call.element == Element::kFloat32) {
-    launch.kernel = SpanKernel::kReference;
-  } else {
-    launch.kernel = phase == SpanPhase::kDecode ? SpanKernel::kRows : SpanKernel::kTiles;
-  }
+  launch.kernel = phase == SpanPhase::kDecode ? SpanKernel::kRows : SpanKernel::kTiles;
   launch.padded_dim = PaddedDim(call.Dk, call.Dv);
   launch.items = capacity.items;
   launch.merges = capacity.merges;

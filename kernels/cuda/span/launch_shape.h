@@ -13,19 +13,18 @@ namespace longview::kernels::cuda {
 // Query rows a planner should put into one tile for the kernels of a device.
 inline constexpr int kDeviceTileRows = 64;
 
-// Columns the tensor-core kernel pads heads to: 32, 64, 96 or 128.
+// Columns the kernels pad heads to: 32, 64, 96 or 128.
 // REQUIRES: 1 <= Dk, Dv <= kMaxHeadDim.
 int PaddedDim(int Dk, int Dv);
 
-// The shared memory of one block of that kernel.
-int SharedBytes(int padded_dim);
+// The shared memory of one block of kTiles.
+int SharedBytes(Element element, int padded_dim);
 
 // What a call is part of. A step that feeds prompts and extends sequences makes one call of each:
 // which kernel runs a row must not depend on its company.
 enum class SpanPhase { kPrefill, kDecode };
 
-// The launch of a call over any plan of this capacity; the kernel is a function of phase, dtype and
-// head sizes.
+// The launch of a call over any plan of this capacity; the kernel is a function of the phase alone.
 SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call,
                        SpanPhase phase = SpanPhase::kPrefill);
 

@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kMergeWarps * 32)
 
 Status Prepare(int32_t device) {
   LONGVIEW_RETURN_IF_CUDA_ERROR(cudaSetDevice(device));
+  if (const Status status = PrepareFloat32Tiles(); status != 0) return status;
   if (const Status status = PrepareBFloat16Tiles(); status != 0) return status;
   return PrepareFloat16Tiles();
 }
@@ -49,13 +50,14 @@ Status Forward(Stream* stream, const PlanView* plan, const SpanCall* call,
   }
   if (launch->kernel == SpanKernel::kRows) return LaunchSpanRows(stream, *plan, *call, *launch);
   switch (call->element) {
+    case Element::kFloat32:
+      return LaunchFloat32Tiles(stream, *plan, *call, *launch);
     case Element::kBFloat16:
       return LaunchBFloat16Tiles(stream, *plan, *call, *launch);
     case Element::kFloat16:
       return LaunchFloat16Tiles(stream, *plan, *call, *launch);
-    default:
-      return ToStatus(cudaErrorInvalidValue);
   }
+  return ToStatus(cudaErrorInvalidValue);
 }
 
 Status MergeStates(Stream* stream, const PlanView* plan, const SpanCall* call,

@@ -15,9 +15,9 @@ namespace longview::kernels::cuda {
 
 // Which kernel runs a call; launch_shape.h chooses.
 enum class SpanKernel : int32_t {
-  kReference = 0,  // One thread a row, fp32; any call.
-  kTiles = 1,      // Tensor cores, 64 rows a block; 16-bit calls.
-  kRows = 2,       // A row at a time, laid out for reading keys; 16-bit calls.
+  kReference = 0,  // One thread a row, fp32 arithmetic; slow.
+  kTiles = 1,      // 64 rows a block; tensor cores for 16-bit calls.
+  kRows = 2,       // A row at a time, laid out for reading keys.
 };
 
 struct SpanLaunch {

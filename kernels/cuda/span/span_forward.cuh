@@ -60,12 +60,15 @@ Status LaunchSpanTiles(Stream* stream, const PlanView& plan, const SpanCall& cal
   }
 }
 
-// span_rows.cu: items of few rows, any 16-bit type.
+// span_rows.cu: items of few rows, any type.
 Status LaunchSpanRows(Stream* stream, const PlanView& plan, const SpanCall& call,
                       const SpanLaunch& launch);
 
+Status PrepareFloat32Tiles();
 Status PrepareBFloat16Tiles();
 Status PrepareFloat16Tiles();
+Status LaunchFloat32Tiles(Stream* stream, const PlanView& plan, const SpanCall& call,
+                          const SpanLaunch& launch);
 Status LaunchBFloat16Tiles(Stream* stream, const PlanView& plan, const SpanCall& call,
                            const SpanLaunch& launch);
 Status LaunchFloat16Tiles(Stream* stream, const PlanView& plan, const SpanCall& call,

@@ -21,10 +21,17 @@ __global__ void __launch_bounds__(kRowsThreads)
 
 template <int kD>
 Status Launch(Stream* stream, const PlanView& plan, const SpanCall& call, int items) {
-  if (call.element == Element::kBFloat16) {
-    SpanRowsKernel<kD, Element::kBFloat16><<<items, kRowsThreads, 0, stream->stream>>>(plan, call);
-  } else {
-    SpanRowsKernel<kD, Element::kFloat16><<<items, kRowsThreads, 0, stream->stream>>>(plan, call);
+  switch (call.element) {
+    case Element::kFloat32:
+      SpanRowsKernel<kD, Element::kFloat32><<<items, kRowsThreads, 0, stream->stream>>>(plan, call);
+      break;
+    case Element::kBFloat16:
+      SpanRowsKernel<kD, Element::kBFloat16>
+          <<<items, kRowsThreads, 0, stream->stream>>>(plan, call);
+      break;
+    case Element::kFloat16:
+      SpanRowsKernel<kD, Element::kFloat16><<<items, kRowsThreads, 0, stream->stream>>>(plan, call);
+      break;
   }
   return LaunchStatus();
 }
@@ -33,7 +40,6 @@ Status Launch(Stream* stream, const PlanView& plan, const SpanCall& call, int it
 
 Status LaunchSpanRows(Stream* stream, const PlanView& plan, const SpanCall& call,
                       const SpanLaunch& launch) {
-  if (call.element == Element::kFloat32) return ToStatus(cudaErrorInvalidValue);
   switch (launch.padded_dim) {
     case 32:
       return Launch<32>(stream, plan, call, launch.items);

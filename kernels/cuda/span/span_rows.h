@@ -1,6 +1,6 @@
 // The decode step's forward: what one thread block does with one item of few query rows. A step
 // reads every key and value once and computes little, so the block is laid out for reading: a group
-// of lanes takes one key, each lane eight of its columns in one 16-byte load.
+// of lanes takes one key, each lane eight of its columns in one 16-byte load (two of fp32).
 //
 // Groups take the slots of a block in turns, by their place on the source's grid, and are merged in
 // order at the end: a row's bits are a function of its own keys.
@@ -141,19 +141,28 @@ class SpanRows {
   // Eight elements of a row as floats, zeros at and beyond D.
   LONGVIEW_HD static void Load(const void* data, int64_t row, int column, int D, int pieces,
                                float* to) {
-    const auto* from = static_cast<const uint16_t*>(data) + row + column;
-    if (pieces != 0 && column + 8 <= D) {
-      uint32_t words[4];
-      Machine::Read16(from, words);
+    const int64_t at = row + column;
+    if (pieces == 0 || column + 8 > D) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        to[i] = column + i < D ? LoadElement(data, kElement, at + i) : 0.0f;
+      }
+      return;
+    }
+    uint32_t words[8];
+    if constexpr (kElement == Element::kFloat32) {
+      Machine::Read16(static_cast<const float*>(data) + at, words);
+      Machine::Read16(static_cast<const float*>(data) + at + 4, words + 4);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) to[i] = FloatOfBits(words[i]);
+    } else {
+      Machine::Read16(static_cast<const uint16_t*>(data) + at, words);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         to[2 * i] = FloatOf16(kElement, static_cast<uint16_t>(words[i]));
         to[2 * i + 1] = FloatOf16(kElement, static_cast<uint16_t>(words[i] >> 16));
       }
-      return;
     }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) to[i] = column + i < D ? FloatOf16(kElement, from[i]) : 0.0f;
   }
 
   LONGVIEW_HD float Dot(const RowsLane& r, const SpanSource& source, int64_t k0, int lane) const {

@@ -9,6 +9,7 @@
 #include "kernels/span/band_planner.h"
 #include "models/checkpoint/checkpoint.h"
 #include "nlohmann/json.hpp"
+#include "tests/kernels/cuda/support/device_check.h"
 #include "tests/kernels/support/run.h"
 #include "tests/kernels/support/tensors.h"
 
@@ -26,6 +27,28 @@ testing::Tensor Load(const models::Checkpoint& file, const std::string& name) {
   testing::Tensor tensor(view->shape[0], view->shape[1], view->shape[2]);
   std::memcpy(tensor.data(), view->data, view->bytes);
   return tensor;
+}
+
+// The same on a device's kernels.
+void CheckOnDevice(BandPattern pattern, const BandSequence& sequence, const testing::Tensor& q,
+                   const testing::Tensor& k, const testing::Tensor& v,
+                   const testing::Tensor& want) {
+  pattern.tile_rows = kMaxTileRows;
+  const Plan plan = PlanBand(pattern, std::span(&sequence, 1));
+  testing::Tensor out(q.rows(), q.heads(), v.dim());
+  Call call = testing::MakeCall(q, &out, 1.0f);
+  const std::vector<Source> sources(plan.sources.size(), testing::RowsSource(k, v));
+  call.sources = sources;
+  std::vector<int> rows;
+  std::vector<std::vector<double>> wanted;
+  for (int row = 0; row < q.rows(); ++row) {
+    rows.push_back(row);
+    for (int h = 0; h < q.heads(); ++h) {
+      wanted.emplace_back();
+      for (int d = 0; d < v.dim(); ++d) wanted.back().push_back(want.At(row, h, d));
+    }
+  }
+  cuda::testing::CheckOnDevice(plan, call, q.rows(), rows, wanted);
 }
 
 TEST(GoldenBandTest, EqualsTheRecordedKernel) {
@@ -68,6 +91,7 @@ TEST(GoldenBandTest, EqualsTheRecordedKernel) {
       }
       EXPECT_LE(worst, tolerance) << "item " << i << " " << IsaName(isa);
     }
+    CheckOnDevice(pattern, sequence, q, k, v, want);
   }
 }
 

@@ -1,4 +1,5 @@
-// Runs one plan on every variant of this machine and compares each row with a formula.
+// Runs one plan on every variant of this machine, and on the kernels of a device, and compares each
+// row with a formula.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/kernels/cuda/support/device_check.h"
 #include "tests/kernels/support/naive.h"
 #include "tests/kernels/support/run.h"
 
@@ -35,15 +37,18 @@ inline void CheckPlanOutputs(const std::function<Plan(int tile_rows)>& make_plan
       wanted.push_back(definition(row, h).Finish(problem.out_dim));
     }
   }
+  const auto call_to = [&problem](Tensor* out) {
+    Call call = MakeCall(*problem.q, out, problem.scale);
+    call.sources = problem.sources;
+    call.tables = problem.tables;
+    call.kv_group = problem.kv_group;
+    return call;
+  };
   for (const Isa isa : IsasToTest(dtype)) {
     SCOPED_TRACE(IsaName(isa));
     const Plan plan = make_plan(TileRows(isa));
     Tensor out(problem.q->rows(), problem.q->heads(), problem.out_dim, dtype);
-    Call call = MakeCall(*problem.q, &out, problem.scale);
-    call.sources = problem.sources;
-    call.tables = problem.tables;
-    call.kv_group = problem.kv_group;
-    RunChecked(plan, call, isa, 2);
+    RunChecked(plan, call_to(&out), isa, 2);
     size_t next = 0;
     for (const int row : rows) {
       for (int h = 0; h < out.heads(); ++h) {
@@ -55,6 +60,8 @@ inline void CheckPlanOutputs(const std::function<Plan(int tile_rows)>& make_plan
       }
     }
   }
+  Tensor out(problem.q->rows(), problem.q->heads(), problem.out_dim, dtype);
+  cuda::testing::CheckOnDevice(make_plan(kMaxTileRows), call_to(&out), out.rows(), rows, wanted);
 }
 
 inline std::vector<int> Range(int first, int count) {

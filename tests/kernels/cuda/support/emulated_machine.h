@@ -89,13 +89,11 @@ class EmulatedWarp {
 
   template <int kGroup, class T, class Value>
   void SumGroups(WarpLanes<T>& lanes, Value&& value) {
-    for (int distance = kGroup / 2; distance > 0; distance /= 2) {
-      std::array<float, 32> before;
-      for (int lane = 0; lane < 32; ++lane) before[lane] = value(lanes[lane]);
-      for (int lane = 0; lane < 32; ++lane) {
-        value(lanes[lane]) = before[lane] + before[lane ^ distance];
-      }
-    }
+    ReduceGroups<kGroup>(lanes, value, [](float x, float y) { return x + y; });
+  }
+  template <int kGroup, class T, class Value>
+  void MaxGroups(WarpLanes<T>& lanes, Value&& value) {
+    ReduceGroups<kGroup>(lanes, value, [](float x, float y) { return std::fmax(x, y); });
   }
 
   template <class T, class Test>
@@ -116,6 +114,17 @@ class EmulatedWarp {
   static void Unpack(uint32_t bits, float* to) {
     to[0] = FloatOf16(kElement, static_cast<uint16_t>(bits));
     to[1] = FloatOf16(kElement, static_cast<uint16_t>(bits >> 16));
+  }
+
+  template <int kGroup, class T, class Value, class Op>
+  static void ReduceGroups(WarpLanes<T>& lanes, Value& value, Op op) {
+    for (int distance = kGroup / 2; distance > 0; distance /= 2) {
+      std::array<float, 32> before;
+      for (int lane = 0; lane < 32; ++lane) before[lane] = value(lanes[lane]);
+      for (int lane = 0; lane < 32; ++lane) {
+        value(lanes[lane]) = op(before[lane], before[lane ^ distance]);
+      }
+    }
   }
 
   // Butterflies over distances 1 and 2, as shuffles do them: all lanes read before any writes.
@@ -165,7 +174,8 @@ class EmulatedMachine {
     }
   }
 
-  void CopyPiece(uint16_t* to, const uint16_t* from, int bytes) {
+  void CopyPiece(void* to_piece, const void* from, int bytes) {
+    auto* to = static_cast<uint16_t*>(to_piece);
     EXPECT_TRUE(to >= shared_.data() && to + 8 <= shared_.data() + shared_.size()) << "outside";
     EXPECT_EQ((to - shared_.data()) % 8, 0);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(from) % 16, 0u);
@@ -189,6 +199,11 @@ class EmulatedMachine {
   void Sync() {}
 
   static void Read16(const void* from, uint32_t* to) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(from) % 16, 0u);
+    std::memcpy(to, from, 16);
+  }
+
+  static void ReadShared(const float* from, float* to) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(from) % 16, 0u);
     std::memcpy(to, from, 16);
   }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/cuda/span/ref_row.h"
+#include "kernels/cuda/span/span_float_tile.h"
 #include "kernels/cuda/span/span_rows.h"
 #include "kernels/cuda/span/span_tile.h"
 #include "tests/kernels/cuda/support/emulated_machine.h"
@@ -28,12 +29,15 @@ void RunProgram(int shared_bytes, const PlanView& plan, const SpanCall& call, co
 template <int kD, Element kElement>
 void RunItem(SpanKernel kernel, const PlanView& plan, const SpanCall& call, const Item& item,
              ThreadOrder order) {
-  if (kernel == SpanKernel::kTiles) {
-    RunProgram<SpanTile<EmulatedMachine, kD, kElement>>(TileShared<kD>::kBytes, plan, call, item,
-                                                        order);
-  } else {
+  if (kernel == SpanKernel::kRows) {
     RunProgram<SpanRows<EmulatedMachine, kD, kElement>>(RowsShape<kD>::kSharedBytes, plan, call,
                                                         item, order);
+  } else if constexpr (kElement == Element::kFloat32) {
+    RunProgram<SpanFloatTile<EmulatedMachine, kD>>(FloatTileShared<kD>::kBytes, plan, call, item,
+                                                   order);
+  } else {
+    RunProgram<SpanTile<EmulatedMachine, kD, kElement>>(TileShared<kD>::kBytes, plan, call, item,
+                                                        order);
   }
 }
 
@@ -59,6 +63,8 @@ Status Forward(Stream*, const PlanView* plan, const SpanCall* call, const SpanLa
     const Item& item = plan->items[i];
     if (launch->kernel == SpanKernel::kReference) {
       RunReference(*plan, *call, item);
+    } else if (call->element == Element::kFloat32) {
+      RunItemOf<Element::kFloat32>(*launch, *plan, *call, item, kOrder);
     } else if (call->element == Element::kBFloat16) {
       RunItemOf<Element::kBFloat16>(*launch, *plan, *call, item, kOrder);
     } else {

@@ -13,11 +13,13 @@ namespace longview::kernels::cuda {
 
 // One is enough: work is done when it is handed over.
 struct Stream {};
+struct Event {};
 
 namespace testing {
 namespace {
 
 Stream host_stream;
+Event host_event;
 
 // Memory as a device gives it: aligned, and full of numbers that spoil a result.
 Status Allocate(int32_t, uint64_t bytes, void** memory) {
@@ -95,6 +97,13 @@ PluginApi MakeTwin() {
     if (bytes > 0) std::memset(memory, 0, bytes);
     return 0;
   };
+  // Everything has happened when it is asked for.
+  api.create_event = [](int32_t, Event** event) -> Status {
+    *event = &host_event;
+    return 0;
+  };
+  api.destroy_event = api.synchronize_event = [](Event*) -> Status { return 0; };
+  api.record = api.wait = [](Stream*, Event*) -> Status { return 0; };
   api.rows = {
       .embed = RunTyped<EmbedProgram, kOrder, kOwnType>,
       .bias = RunTyped<BiasProgram, kOrder, kOwnType>,

@@ -1,0 +1,57 @@
+// Recorded steps: what one decode step hands to a stream is the same for all steps of like size, so
+// it is recorded once and launched as a whole from then on.
+//
+// A step's size is its number of sequences, rounded up (BatchBucket), and the capacity of its plans
+// (PlanCapacity rounded up): everything that decides launches and addresses must be in the key.
+//
+// One thread at a time, the stream's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kernels/cuda/plugin_api.h"
+#include "kernels/cuda/span/plan_image.h"
+
+namespace longview::kernels::cuda {
+
+// Sequences that a recorded step has room for: powers of two up to 8, then multiples of 8 up to 64,
+// then multiples of 32.
+int BatchBucket(int sequences);
+
+struct GraphKey {
+  int32_t bucket = 0;
+  PlanCapacity capacity;  // Rounded up.
+  bool operator==(const GraphKey&) const = default;
+};
+
+class GraphCache {
+ public:
+  // Borrows the table. Keeps at most `limit` graphs; the one unused for longest goes first.
+  GraphCache(const PluginApi& api, size_t limit);
+  ~GraphCache();
+  GraphCache(const GraphCache&) = delete;
+  GraphCache& operator=(const GraphCache&) = delete;
+
+  // Launches the step of this key. `record` hands the step's work to the stream; it runs only if no
+  // graph of the key is kept, and must allocate nothing and wait for nothing.
+  Status Run(Stream* stream, const GraphKey& key, const std::function<Status()>& record);
+
+  size_t size() const { return graphs_.size(); }
+
+ private:
+  struct Kept {
+    GraphKey key;
+    Graph* graph;
+  };
+
+  Status Record(Stream* stream, const GraphKey& key, const std::function<Status()>& record);
+
+  const PluginApi& api_;
+  size_t limit_;
+  std::vector<Kept> graphs_;  // Used last, last.
+};
+
+}  // namespace longview::kernels::cuda

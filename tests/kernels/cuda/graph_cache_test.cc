@@ -1,0 +1,141 @@
+// Recorded steps: recorded once per key, launched ever after, thrown away in order of use.
+#include "kernels/cuda/graph_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace longview::kernels::cuda {
+
+// A graph is what was recorded: the letters that `record` wrote.
+struct Graph {
+  std::string recorded;
+};
+
+struct Stream {
+  bool recording = false;
+  std::string work;  // What was run.
+  std::string pending;
+  int synchronized = 0;
+};
+
+namespace {
+
+int graphs_alive = 0;
+
+PluginApi FakeApi() {
+  PluginApi api = {};
+  api.synchronize = [](Stream* stream) -> Status {
+    ++stream->synchronized;
+    return 0;
+  };
+  api.begin_recording = [](Stream* stream) -> Status {
+    EXPECT_FALSE(stream->recording);
+    stream->recording = true;
+    stream->pending.clear();
+    return 0;
+  };
+  api.end_recording = [](Stream* stream, Graph** graph) -> Status {
+    EXPECT_TRUE(stream->recording);
+    stream->recording = false;
+    *graph = new Graph{stream->pending};
+    ++graphs_alive;
+    return 0;
+  };
+  api.launch_graph = [](Stream* stream, Graph* graph) -> Status {
+    stream->work += graph->recorded;
+    return 0;
+  };
+  api.destroy_graph = [](Graph* graph) -> Status {
+    delete graph;
+    --graphs_alive;
+    return 0;
+  };
+  return api;
+}
+
+GraphKey Key(int bucket, int tiles = 0) {
+  GraphKey key;
+  key.bucket = bucket;
+  key.capacity.tiles = tiles;
+  return key;
+}
+
+TEST(GraphCacheTest, RecordsOnceAndLaunchesEveryTime) {
+  const PluginApi api = FakeApi();
+  Stream stream;
+  int recorded = 0;
+  {
+    GraphCache cache(api, 4);
+    const auto step = [&](const GraphKey& key, const char* work) {
+      EXPECT_EQ(cache.Run(&stream, key,
+                          [&]() -> Status {
+                            ++recorded;
+                            stream.pending += work;
+                            return 0;
+                          }),
+                0);
+    };
+    step(Key(1), "a");
+    step(Key(1), "never recorded");
+    step(Key(2), "b");
+    step(Key(1, 8), "c");
+    step(Key(1), "never recorded");
+    EXPECT_EQ(cache.size(), 3u);
+  }
+  EXPECT_EQ(stream.work, "aabca");
+  EXPECT_EQ(recorded, 3);
+  EXPECT_EQ(graphs_alive, 0);
+}
+
+TEST(GraphCacheTest, ForgetsTheOneUnusedForLongest) {
+  const PluginApi api = FakeApi();
+  Stream stream;
+  std::string recorded;
+  GraphCache cache(api, 2);
+  for (const int bucket : {1, 2, 1, 3, 1, 2}) {
+    ASSERT_EQ(cache.Run(&stream, Key(bucket),
+                        [&]() -> Status {
+                          recorded += std::to_string(bucket);
+                          return 0;
+                        }),
+              0);
+  }
+  EXPECT_EQ(recorded, "1232");
+  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(graphs_alive, 2);
+  EXPECT_EQ(stream.synchronized, 2) << "a graph may still run when it is thrown away";
+}
+
+TEST(GraphCacheTest, AFailedRecordingLeavesTheStreamUsable) {
+  const PluginApi api = FakeApi();
+  Stream stream;
+  GraphCache cache(api, 2);
+  EXPECT_EQ(cache.Run(&stream, Key(1), []() -> Status { return 700; }), 700);
+  EXPECT_FALSE(stream.recording);
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(cache.Run(&stream, Key(1), []() -> Status { return 0; }), 0);
+}
+
+TEST(BatchBucketTest, HoldsItsSequencesAndLittleMore) {
+  int before = 0;
+  for (int n = 1; n <= 300; ++n) {
+    const int bucket = BatchBucket(n);
+    EXPECT_GE(bucket, n);
+    EXPECT_GE(bucket, before);
+    EXPECT_EQ(BatchBucket(bucket), bucket);
+    if (n > 64) {
+      EXPECT_LT(bucket - n, 32);
+    }
+    if (n > 8 && n <= 64) {
+      EXPECT_LT(bucket - n, 8);
+    }
+    if (n <= 8) {
+      EXPECT_LT(bucket, 2 * n);
+    }
+    before = bucket;
+  }
+}
+
+}  // namespace
+}  // namespace longview::kernels::cuda

@@ -1,0 +1,64 @@
+"""Writes the trained detector as a directory that the server reads.
+
+    python export.py --work DIR [--out models/zoo/page-layout]
+"""
+
+import argparse
+import json
+import pathlib
+
+import torch
+from safetensors.torch import save_file
+
+import detector
+import layouts
+import train
+
+
+def config():
+    return {"architectures": ["ViLForObjectDetection"], "model_type": "vil", "detector": "retinanet",
+            "arch": detector.ARCH, "image_size": max(layouts.SIZE), "num_channels": 3,
+            "norm_embed": True, "attn_type": "longformerhand", "share_w": True, "share_kv": True,
+            "only_global": False, "sw_exact": 0, "mode": 0, "ln_eps": 1e-6,
+            "fpn_in_features": ["layer1", "layer2", "layer3"], "fpn_out_channels": detector.WIDTH,
+            "fpn_fuse_type": "sum", "anchor_sizes": detector.SIZES,
+            "anchor_aspect_ratios": [detector.RATIOS], "anchor_offset": 0.0,
+            "head_num_convs": detector.CONVS, "bbox_reg_weights": [1.0, 1.0, 1.0, 1.0],
+            "score_threshold": 0.3, "topk_candidates": 1000, "nms_threshold": 0.5,
+            "detections_per_image": 200, "num_labels": len(layouts.LABELS),
+            "id2label": {str(i): label for i, label in enumerate(layouts.LABELS)},
+            "dtype": "float16"}
+
+
+def preprocessor():
+    return {"image_processor_type": "ViLDetectionImageProcessor", "do_convert_rgb": True,
+            "do_resize": True, "size": {"shortest_edge": min(layouts.SIZE),
+                                        "longest_edge": max(layouts.SIZE)},
+            "resample": 2, "do_rescale": False, "do_normalize": True, "image_mean": train.MEAN,
+            "image_std": train.STD, "do_pad": True, "size_divisor": 32}
+
+
+def export(saved, out):
+    out.mkdir(parents=True, exist_ok=True)
+    tensors = {name: value.half().contiguous().cpu() for name, value in saved["average"].items()}
+    save_file(tensors, out / "model.safetensors", {"format": "pt"})
+    for name, content in (("config", config()), ("preprocessor_config", preprocessor()),
+                          ("longview", {"dtype": "fp32"})):
+        (out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parents[2] / "zoo/page-layout")
+    options = parser.parse_args(arguments)
+    saved = torch.load(options.work / "page-layout.pt", weights_only=True, map_location="cpu")
+    export(saved, options.out)
+    size = sum(path.stat().st_size for path in options.out.iterdir())
+    print(f"{options.out}: step {saved['step']}, {size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Trains the detector of page parts.
+
+    python train.py --work DIR --minutes 600 [--threads 2] [--device cpu]
+
+Pages are drawn while it runs, by a pool of processes, never twice. DIR/page-layout.pt is written every
+few minutes and gone on from; the rate falls with the share of the minutes used.
+"""
+
+import argparse
+import math
+import multiprocessing
+import pathlib
+import time
+
+import numpy as np
+import torch
+
+import detector
+import layouts
+import losses
+
+# Pixels as detection pipelines leave them: not divided by 255.
+MEAN, STD = (127.5, 127.5, 127.5), (127.5, 127.5, 127.5)
+PEAK, SAVE_SECONDS, RISE = 4e-4, 180, 0.02
+
+
+def page(seed):
+    """Pixels [H, W, 3], labels, boxes."""
+    image, found = layouts.draw(seed)
+    return (np.asarray(image), np.array([layouts.LABELS.index(label) for label, _ in found]),
+            np.array([box for _, box in found], dtype=np.float32).reshape(-1, 4))
+
+
+def normalised(pictures):
+    values = torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).float()
+    mean, std = (torch.tensor(part)[:, None, None] for part in (MEAN, STD))
+    return (values - mean) / std
+
+
+def rate(share):
+    return PEAK * min(1, share / RISE + 0.01) * 0.5 * (1 + math.cos(math.pi * min(1, share)))
+
+
+class Run:
+    """Weights, their running average, the optimizer, and how long all that took."""
+
+    def __init__(self, path, device, seed):
+        torch.manual_seed(seed)
+        self.path, self.device, self.seconds, self.step = path, device, 0.0, 0
+        size = layouts.SIZE[1], layouts.SIZE[0]
+        self.model = detector.Detector(size, len(layouts.LABELS)).to(device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=PEAK, weight_decay=0.02)
+        self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
+        if path.exists():
+            saved = torch.load(path, weights_only=True, map_location=device)
+            self.model.load_state_dict(saved["model"])
+            self.optimizer.load_state_dict(saved["optimizer"])
+            self.average, self.seconds, self.step = (saved[k] for k in ("average", "seconds", "step"))
+
+    def save(self):
+        partial = self.path.with_suffix(".partial")
+        torch.save({"model": self.model.state_dict(), "average": self.average,
+                    "optimizer": self.optimizer.state_dict(), "seconds": self.seconds,
+                    "step": self.step}, partial)
+        partial.replace(self.path)
+
+    def learn(self, batch, learning_rate):
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        pictures, labels, boxes = zip(*batch, strict=True)
+        logits, deltas = self.model(normalised(pictures).to(self.device))
+        total = sum(losses.loss(self.model.places, logits[i], deltas[i],
+                                torch.from_numpy(labels[i]).to(self.device),
+                                torch.from_numpy(boxes[i]).to(self.device))
+                    for i in range(len(batch))) / len(batch)
+        self.optimizer.zero_grad()
+        total.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.step += 1
+        keep = min(0.999, self.step / (self.step + 10))
+        with torch.no_grad():
+            for name, value in self.model.state_dict().items():
+                self.average[name].lerp_(value, 1 - keep)
+        return total.item()
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--painters", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    options.work.mkdir(parents=True, exist_ok=True)
+    run = Run(options.work / "page-layout.pt", options.device, options.seed)
+    before, began, kept, found = run.seconds, time.time(), time.time(), []
+    with multiprocessing.get_context("spawn").Pool(options.painters) as pool:
+        def seeds():
+            first = run.step * options.batch
+            return pool.map_async(page, range(first, first + options.batch))
+
+        waiting = seeds()
+        while run.seconds < 60 * options.minutes:
+            batch = waiting.get()
+            learning_rate = rate(run.seconds / (60 * options.minutes))
+            run.step += 1  # The next pages are drawn meanwhile.
+            waiting = seeds()
+            run.step -= 1
+            found.append(run.learn(batch, learning_rate))
+            run.seconds = before + time.time() - began
+            if time.time() - kept > SAVE_SECONDS:
+                run.save()
+                print(f"step {run.step}, {run.seconds:.0f} s: loss {np.mean(found):.3f}", flush=True)
+                found, kept = [], time.time()
+    run.save()
+    print(f"{run.path}: {sum(p.numel() for p in run.model.parameters()):,} parameters, "
+          f"{run.step} steps, last losses {np.mean(found[-20:]):.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Pages with boxes drawn for training, what the detector pays for them, and the way from training to the
+server's boxes."""
+
+import importlib
+import io
+import json
+import pathlib
+import sys
+import urllib.request
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "models/train/page_layout"
+SERVER = ROOT / "build/bin/longview-server"
+NAMES = ("layouts", "detector", "losses", "train", "export", "style")
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The folder's modules: other trainers have modules of the same names."""
+    kept = {name: sys.modules.pop(name) for name in NAMES if name in sys.modules}
+    sys.path.insert(0, str(FOLDER))
+    yield importlib.import_module
+    sys.path.remove(str(FOLDER))
+    for name in NAMES:
+        sys.modules.pop(name, None)
+    sys.modules.update(kept)
+
+
+@pytest.fixture(scope="module")
+def layouts(modules):
+    found = modules("layouts")
+    try:
+        found.draw(0)
+        found.draw(0, held_out=True)
+    except (SystemExit, FileNotFoundError) as error:
+        pytest.skip(f"fonts: {error}")
+    return found
+
+
+def test_pages_follow_their_seed_and_every_label_occurs(layouts):
+    labels = set()
+    for seed in range(12):
+        image, found = layouts.draw(seed, held_out=seed % 2 == 1)
+        labels |= {label for label, _ in found}
+        assert image.size == layouts.SIZE
+        for _, (x0, y0, x1, y1) in found:
+            assert 0 <= x0 < x1 <= image.width and 0 <= y0 < y1 <= image.height
+    assert labels == set(layouts.LABELS)
+    image, found = layouts.draw(3)
+    again, boxes = layouts.draw(3)
+    assert found == boxes and np.array_equal(np.asarray(image), np.asarray(again))
+
+
+def test_blocks_of_a_column_do_not_overlap(layouts):
+    for seed in range(6):
+        boxes = [box for _, box in layouts.draw(seed)[1]]
+        for i, a in enumerate(boxes):
+            for b in boxes[:i]:
+                wide = min(a[2], b[2]) - max(a[0], b[0])
+                high = min(a[3], b[3]) - max(a[1], b[1])
+                assert wide <= 8 or high <= 8, (seed, a, b)
+
+
+def test_boxes_come_back_from_their_codes(layouts, modules):
+    torch = pytest.importorskip("torch")
+    detector, losses = modules("detector"), modules("losses")
+    places = detector.anchors(256, 320)
+    boxes = torch.tensor([[20.0, 30.0, 200.0, 60.0], [40.0, 100.0, 300.0, 250.0]])
+    matched = losses.match(places, boxes)
+    assert set(matched.unique().tolist()) >= {-1, 0, 1}
+    of = matched >= 0
+    codes = detector.encode(boxes[matched[of]], places[of])
+    assert (detector.decode(codes, places[of]) - boxes[matched[of]]).abs().max() < 1e-2
+
+
+def test_every_box_of_a_page_has_an_anchor_that_is_close(layouts, modules):
+    torch = pytest.importorskip("torch")
+    detector, losses = modules("detector"), modules("losses")
+    places = detector.anchors(layouts.SIZE[1], layouts.SIZE[0])
+    boxes = torch.tensor([box for seed in range(4) for _, box in layouts.draw(seed)[1]]).float()
+    best = losses.overlaps(places, boxes).max(0).values
+    assert (best > 0.4).float().mean() > 0.9
+
+
+def test_from_training_to_the_servers_boxes(layouts, modules, tmp_path):
+    torch = pytest.importorskip("torch")
+    train, export, detector = (modules(name) for name in ("train", "export", "detector"))
+    run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)
+    first = run.learn([train.page(1)], 1e-4)
+    run.save()
+    run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)  # Goes on.
+    assert run.step == 1 and np.isfinite(first)
+    assert np.isfinite(run.learn([train.page(2)], 1e-4))
+    run.save()
+    out = tmp_path / "page-layout"
+    export.main(["--work", str(tmp_path), "--out", str(out)])
+    if not SERVER.exists():
+        pytest.skip("no server is built")
+    sys.path.insert(0, str(ROOT / "tests/e2e"))
+    from server_process import Server
+
+    image, _ = layouts.draw(5)
+    picture = io.BytesIO()
+    image.save(picture, "PNG")
+    saved = torch.load(run.path, weights_only=True)["average"]
+    run.model.load_state_dict({name: value.half().float() for name, value in saved.items()})
+    with torch.no_grad():
+        logits, deltas = run.model(train.normalised([np.asarray(image)]))
+    scores = torch.sigmoid(logits[0])
+    with Server([f"m={out}"], "--dtype=fp32") as server:
+        request = urllib.request.Request(
+            f"http://{server.http}/v1/detect?model=m&score_threshold=0&max_detections=1",
+            picture.getvalue(), {"Content-Type": "image/png"})
+        with urllib.request.urlopen(request) as answer:
+            found = json.load(answer)["detections"][0]
+    place, label = divmod(int(scores.argmax()), len(layouts.LABELS))
+    box = detector.decode(deltas[0, place:place + 1], run.model.places[place:place + 1])[0]
+    box[0::2] = box[0::2].clamp(0, image.width)
+    box[1::2] = box[1::2].clamp(0, image.height)
+    assert found["label"] == layouts.LABELS[label]
+    assert abs(found["score"] - float(scores.max())) < 1e-4
+    assert np.abs([found[k] - float(v) for k, v in zip(("x0", "y0", "x1", "y1"), box)]).max() < 0.1

@@ -7,21 +7,24 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 chart=$here/../helm/longview
 out=${1:-$here}
-mkdir -p "$out"/{base,overlays/{cpu,monitoring},samples}
+mkdir -p "$out"/{base,overlays/{cpu,monitoring,secured},samples}
 
 # $1: template, $2: file, $3...: values
 render() {
-  local template=$1 file=$2
+  local template=$1 file=$2 rendered
   shift 2
+  rendered=$(helm template longview "$chart" --namespace longview --kube-version 1.33 \
+    --show-only "templates/$template.yaml" "$@" 2> >(grep -v "symbolic link" >&2))
   {
     echo "# Written by deploy/kubernetes/render.sh from the Helm chart; edit that."
-    helm template longview "$chart" --namespace longview --kube-version 1.33 \
-      --show-only "templates/$template.yaml" "$@" 2> >(grep -v "symbolic link" >&2) | grep -v '^# Source:' | sed 's/[ \t]*$//'
+    grep -v '^# Source:' <<<"$rendered" | sed 's/[ \t]*$//'
   } >"$out/$file"
 }
 
 for part in deployment services serviceaccount poddisruptionbudget networkpolicy; do
   render $part base/$part.yaml
+  render $part overlays/secured/$part.yaml --set apiKeys.secretName=longview-keys \
+    --set tls.secretName=longview-tls
 done
 render autoscaling overlays/cpu/hpa.yaml --set autoscaling.kind=hpa
 render autoscaling samples/keda-scaledobject.yaml --set autoscaling.kind=keda

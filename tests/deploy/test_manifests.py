@@ -20,7 +20,7 @@ from policy import violations
 from server_process import ROOT, SERVER
 
 VERSIONS = ("1.28", "1.31", "1.34")
-OVERLAYS = ("cpu", "gpu", "monitoring")
+OVERLAYS = ("cpu", "gpu", "monitoring", "secured")
 VALUES = sorted((CHART / "ci").glob("*.yaml"))
 FILES = sorted(path for path in KUBERNETES.rglob("*.yaml") if is_kubernetes_file(path))
 SCHEMAS = pathlib.Path(os.environ.get("DEPS_DIR", ROOT / ".deps")) / "schemas"
@@ -70,6 +70,28 @@ def test_the_schemas_are_strict(base):
 
 def test_the_base_keeps_our_rules(base):
     assert not violations(base)
+
+
+@pytest.fixture(scope="module")
+def secured():
+    return [document for path in sorted((KUBERNETES / "overlays/secured").glob("*.yaml"))
+            if is_kubernetes_file(path) for document in read(path)]
+
+
+def test_the_secured_overlay(secured):
+    """Probes leave the encrypted ports, and the server knows the flags that make it so."""
+    assert not violations(secured)
+    (_, pod), = pods(secured)
+    container = pod["containers"][0]
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"/etc/longview/keys", "/etc/longview/tls"}
+    given = flags(container)
+    for name in ("tls_cert", "tls_key", "api_keys_file"):
+        assert str(pathlib.Path(given[name]).parent) in mounts
+    config = server_config(SERVER, container["args"])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"grpc": config["grpc_port"], "http": config["http_port"],
+                     "admin": config["admin_port"]}
 
 
 def break_grace(pod):
@@ -168,6 +190,18 @@ def test_compose():
     assert set(gpu["services"]) == {"server"}
 
 
+def test_compose_files_by_their_schema():
+    """What `docker compose config` would check."""
+    import jsonschema
+    file = SCHEMAS / "compose-go/compose-spec.json"
+    if not file.exists():
+        pytest.skip(f"{file} is not here: tests/support/install_deploy_tools.sh fetches it")
+    check = jsonschema.Draft7Validator(json.loads(file.read_text()))
+    for path in (ROOT / "docker-compose.yml", ROOT / "deploy/docker/compose.gpu.yml"):
+        check.validate(yaml.safe_load(path.read_text()))
+    assert not check.is_valid({"services": {"server": {"image": "x", "readonly": True}}})
+
+
 def test_values_schema_is_valid_and_refuses():
     import jsonschema
     schema = json.loads((CHART / "values.schema.json").read_text())
@@ -205,7 +239,7 @@ def test_the_base_is_the_chart(tool, tmp_path):
     tool("helm")
     subprocess.run([KUBERNETES / "render.sh", tmp_path], check=True)
     rendered = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.yaml"))
-    assert len(rendered) == 10
+    assert len(rendered) == 15
     for path in rendered:
         assert (tmp_path / path).read_text() == (KUBERNETES / path).read_text(), path
 

@@ -119,7 +119,7 @@ def write_report(out, results):
                   table(["arrivals, of the peak rate", *head],
                         load_rows(results["arrivals"], lambda share: f"{share:g}")),
                   verdict(results["arrivals"])]
-    if results["streams"]:
+    if (results["streams"] or {}).get("timeToFirstToken"):
         parts += ["## Streams", table(["", "count", "p50 ms", "p99 ms", "slowest ms"],
                                       stream_rows(results["streams"]))]
     parts += ["## Every call", table(["file", *head], file_rows(results["files"]))]

@@ -2,7 +2,7 @@
 """Every load test against a running server, and a report with plots.
 
   deploy/load/run.sh [--server localhost:9000] [--http localhost:8080] [--seconds 10] [--out DIR]
-                     [--outstanding 1,4,16,64] [--only NAME,...]
+                     [--outstanding 1,4,16,64] [--only NAME,...] [--ca FILE] [--api_key KEY]
 
 1. Every ghz file of this folder whose task some model of the server has (closed loop).
 2. Classification with so many requests outstanding, up to the peak rate.
@@ -20,6 +20,7 @@ import os
 import pathlib
 import platform
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,14 @@ class Tools:
                                 HERE.parents[1] / "bin/longview")
         self.server = arguments.server
         self.out = arguments.out
+        self.access, self.flags = {"insecure": True}, [f"--server={arguments.server}"]
+        if arguments.ca:
+            self.access = {"insecure": False, "cacert": str(arguments.ca)}
+            self.flags += ["--tls", f"--ca={arguments.ca}"]
+        if arguments.api_key:
+            key = {"authorization": f"Bearer {arguments.api_key}"}
+            self.access |= {"metadata": key, "reflect-metadata": key}
+            self.flags.append(f"--api_key={arguments.api_key}")
 
     def save(self, name, report):
         (self.out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
@@ -54,7 +63,7 @@ class Tools:
 
     def ghz(self, name, config):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({**config, "host": self.server}, file)
+            json.dump({**config, **self.access, "host": self.server}, file)
             file.flush()
             done = subprocess.run([self.ghz_program, "--config", file.name, "-O", "json"],
                                   capture_output=True, text=True)
@@ -65,7 +74,7 @@ class Tools:
         return self.save(name, report)
 
     def bench(self, name, *flags):
-        done = subprocess.run([self.longview, "bench", f"--server={self.server}", "--json", *flags],
+        done = subprocess.run([self.longview, "bench", "--json", *self.flags, *flags],
                               capture_output=True, text=True)
         # 1 = some requests were refused, which an overload is for.
         if done.returncode not in (0, 1) or not done.stdout:
@@ -73,7 +82,7 @@ class Tools:
         return self.save(name, json.loads(done.stdout))
 
     def models(self):
-        done = subprocess.run([self.longview, "models", f"--server={self.server}", "--json"],
+        done = subprocess.run([self.longview, "models", "--json", *self.flags],
                               capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"longview models: {done.stderr}")
@@ -156,10 +165,12 @@ def about(arguments):
             .splitlines() if line.startswith("model name")]
     version = ""
     if arguments.http:
-        with urllib.request.urlopen(f"http://{arguments.http}/version", timeout=10) as answer:
+        trust = ssl.create_default_context(cafile=arguments.ca) if arguments.ca else None
+        url = f"{'https' if trust else 'http'}://{arguments.http}/version"
+        with urllib.request.urlopen(url, timeout=10, context=trust) as answer:
             version = json.load(answer)["version"]
     return {"when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "server": f"{arguments.server} {version}".strip(),
+            "server": f"{arguments.server} {version}".strip() + (", TLS" if arguments.ca else ""),
             "load generator": f"{len(cpus)} x {cpus[0] if cpus else platform.machine()}",
             "load average": f"{os.getloadavg()[0]:.2f} before the start"}
 
@@ -172,6 +183,8 @@ def parse():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("load-report"))
     parser.add_argument("--outstanding", default="1,4,16,64")
+    parser.add_argument("--ca", type=pathlib.Path, help="of a server with TLS")
+    parser.add_argument("--api_key", default="")
     parser.add_argument("--only", default="", help="names of ghz files; the rest runs as always")
     return parser.parse_args()
 

@@ -183,6 +183,23 @@ class DeviceMachine {
     return bits;
   }
 
+  // The two floats of a pair.
+  template <Element kElement>
+  static __device__ void Unpack(uint32_t bits, float* to) {
+    float2 values;
+    if constexpr (kElement == Element::kBFloat16) {
+      __nv_bfloat162 pair;
+      memcpy(&pair, &bits, sizeof(bits));
+      values = __bfloat1622float2(pair);
+    } else {
+      __half2 pair;
+      memcpy(&pair, &bits, sizeof(bits));
+      values = __half22float2(pair);
+    }
+    to[0] = values.x;
+    to[1] = values.y;
+  }
+
  private:
   uint16_t* shared_;
 };

@@ -24,27 +24,33 @@ struct RowsShape {
   // Lanes of a group: a power of two with eight columns each; of 96, the last four idle.
   static constexpr int kGroup = kD <= 32 ? 4 : kD <= 64 ? 8 : 16;
   static constexpr int kGroups = kRowsThreads / kGroup;
+  // Keys of a group whose loads are under way together.
+  static constexpr int kKeys = kBlockSlots / kGroups < 4 ? kBlockSlots / kGroups : 4;
   // A group's state: m, l and its weighted sums.
   static constexpr int kStateFloats = 2 + kGroup * 8;
   static constexpr int kSharedBytes = kGroups * kStateFloats * 4;
 };
 
-// What one lane holds.
+// What one lane holds. Eight elements are kept as they were read: four words, or eight of fp32.
+template <int kKeys, Element kElement>
 struct RowsLane {
-  float q[8];  // With the source's q_add; times nothing.
+  static constexpr int kWords = kElement == Element::kFloat32 ? 8 : 4;
+  float q[8];  // With the source's q_add.
   float o[8];
   float m;
   float l;
-  float dot;    // This lane's share, then the group's sum.
-  int64_t v;    // Where the key's value begins; -1: no key.
-  float added;  // Bias of the key, in natural units.
+  uint32_t k[kKeys][kWords];
+  uint32_t v[kKeys][kWords];
+  float dot[kKeys];  // This lane's share, then the group's sum.
+  bool seen[kKeys];
 };
 
 template <class Machine, int kD, Element kElement>
 class SpanRows {
  public:
   using Shape = RowsShape<kD>;
-  using Lanes = typename Machine::template Lanes<RowsLane>;
+  using Lane = RowsLane<Shape::kKeys, kElement>;
+  using Lanes = typename Machine::template Lanes<Lane>;
 
   LONGVIEW_HD SpanRows(Machine& machine, const PlanView& plan, const SpanCall& call,
                        const Item& item)
@@ -85,14 +91,14 @@ class SpanRows {
     machine_.Sync();  // The next row publishes to the same memory.
   }
 
-  LONGVIEW_HD static void Clear(RowsLane& r) {
+  LONGVIEW_HD static void Clear(Lane& r) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) r.o[i] = 0.0f;
     r.m = -INFINITY;
     r.l = 0.0f;
   }
 
-  LONGVIEW_HD void GatherQuery(RowsLane& r, int lane, int row, const float* q_add) const {
+  LONGVIEW_HD void GatherQuery(Lane& r, int lane, int row, const float* q_add) const {
     const int64_t q0 = QueryRow(tile_, row) * call_.q_row_stride + head_ * call_.q_head_stride;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
@@ -104,30 +110,48 @@ class SpanRows {
     }
   }
 
-  // Slot g, g + groups, ... of the block, one key a group at a time.
+  // Slots g, g + groups, ... of the block, `kKeys` of each group at a time.
   template <class Warp, class Mine>
   LONGVIEW_HD void AddBlock(Warp& warp, Mine& mine, const Span& span, const SpanSource& source,
                             int32_t block, uint64_t keys, int row) const {
-#pragma unroll 4
-    for (int j0 = 0; j0 < kBlockSlots; j0 += Shape::kGroups) {
+    for (int j0 = 0; j0 < kBlockSlots; j0 += Shape::kGroups * Shape::kKeys) {
       warp.Each([&](int lane) {
-        RowsLane& r = mine[lane];
-        const int j = j0 + GroupOf(warp.index(), lane);
-        r.v = -1;
-        r.dot = 0.0f;
-        r.added = 0.0f;
-        if (j >= kBlockSlots || (keys >> j & 1) == 0) return;
-        const int64_t slot = static_cast<int64_t>(block) * kBlockSlots + j;
-        const KeyPlace at = PlaceOfSlot(plan_, source, span.source, tile_.seq, slot, kv_head_);
-        r.v = at.v;
-        r.dot = Dot(r, source, at.k, lane);
-        if (span.bias >= 0) r.added = BiasOf(span, static_cast<int32_t>(slot - span.key0), row);
+        Lane& r = mine[lane];
+#pragma unroll
+        for (int u = 0; u < Shape::kKeys; ++u) {
+          const int j = KeyOf(j0, u, warp.index(), lane);
+          r.seen[u] = (keys >> j & 1) != 0;
+          if (!r.seen[u]) continue;
+          const int64_t slot = static_cast<int64_t>(block) * kBlockSlots + j;
+          const KeyPlace at = PlaceOfSlot(plan_, source, span.source, tile_.seq, slot, kv_head_);
+          Read(source.k, at.k, ColumnOf(lane), call_.Dk, source.pieces, r.k[u]);
+          Read(source.v, at.v, ColumnOf(lane), call_.Dv, source.pieces, r.v[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < Shape::kKeys; ++u) r.dot[u] = r.seen[u] ? Dot(r.q, r.k[u]) : 0.0f;
       });
-      warp.template SumGroups<Shape::kGroup>(mine, [](RowsLane& r) -> float& { return r.dot; });
+#pragma unroll
+      for (int u = 0; u < Shape::kKeys; ++u) {
+        warp.template SumGroups<Shape::kGroup>(mine, [&](Lane& r) -> float& { return r.dot[u]; });
+      }
       warp.Each([&](int lane) {
-        if (mine[lane].v >= 0) AddKey(mine[lane], source, lane);
+        Lane& r = mine[lane];
+#pragma unroll
+        for (int u = 0; u < Shape::kKeys; ++u) {
+          if (!r.seen[u]) continue;
+          float score = call_.scale * r.dot[u];
+          if (span.bias >= 0) {
+            const int j = KeyOf(j0, u, warp.index(), lane);
+            score += BiasOf(span, block * kBlockSlots + j - span.key0, row);
+          }
+          AddKey(r, score * kLog2E, r.v[u]);
+        }
       });
     }
+  }
+
+  LONGVIEW_HD static int KeyOf(int j0, int u, int warp, int lane) {
+    return j0 + u * Shape::kGroups + GroupOf(warp, lane);
   }
 
   LONGVIEW_HD float BiasOf(const Span& span, int32_t key, int row) const {
@@ -138,44 +162,52 @@ class SpanRows {
     return call_.scale * DottedBias(call_, table, QueryRow(tile_, row), entry, head_);
   }
 
-  // Eight elements of a row as floats, zeros at and beyond D.
-  LONGVIEW_HD static void Load(const void* data, int64_t row, int column, int D, int pieces,
-                               float* to) {
+  // Eight elements of a row, those at and beyond D as zeros.
+  LONGVIEW_HD static void Read(const void* data, int64_t row, int column, int D, int pieces,
+                               uint32_t* words) {
     const int64_t at = row + column;
-    if (pieces == 0 || column + 8 > D) {
+    if (pieces != 0 && column + 8 <= D) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        to[i] = column + i < D ? LoadElement(data, kElement, at + i) : 0.0f;
+      for (int w = 0; w < Lane::kWords; w += 4) {
+        Machine::Read16(static_cast<const char*>(data) + at * ElementBytes(kElement) + 4 * w,
+                        words + w);
       }
       return;
     }
-    uint32_t words[8];
-    if constexpr (kElement == Element::kFloat32) {
-      Machine::Read16(static_cast<const float*>(data) + at, words);
-      Machine::Read16(static_cast<const float*>(data) + at + 4, words + 4);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) to[i] = FloatOfBits(words[i]);
-    } else {
-      Machine::Read16(static_cast<const uint16_t*>(data) + at, words);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        to[2 * i] = FloatOf16(kElement, static_cast<uint16_t>(words[i]));
-        to[2 * i + 1] = FloatOf16(kElement, static_cast<uint16_t>(words[i] >> 16));
+    for (int w = 0; w < Lane::kWords; ++w) {
+      if constexpr (kElement == Element::kFloat32) {
+        words[w] = column + w < D ? static_cast<const uint32_t*>(data)[at + w] : 0;
+      } else {
+        const auto* from = static_cast<const uint16_t*>(data) + at + 2 * w;
+        const uint32_t low = column + 2 * w < D ? from[0] : 0;
+        const uint32_t high = column + 2 * w + 1 < D ? from[1] : 0;
+        words[w] = low | high << 16;
       }
     }
   }
 
-  LONGVIEW_HD float Dot(const RowsLane& r, const SpanSource& source, int64_t k0, int lane) const {
+  LONGVIEW_HD static void Widen(const uint32_t* words, float* to) {
+#pragma unroll
+    for (int w = 0; w < Lane::kWords; ++w) {
+      if constexpr (kElement == Element::kFloat32) {
+        to[w] = FloatOfBits(words[w]);
+      } else {
+        Machine::template Unpack<kElement>(words[w], to + 2 * w);
+      }
+    }
+  }
+
+  LONGVIEW_HD static float Dot(const float* q, const uint32_t* words) {
     float k[8];
-    Load(source.k, k0, ColumnOf(lane), call_.Dk, source.pieces, k);
+    Widen(words, k);
     float dot = 0.0f;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) dot += r.q[i] * k[i];
+    for (int i = 0; i < 8; ++i) dot += q[i] * k[i];
     return dot;
   }
 
-  LONGVIEW_HD void AddKey(RowsLane& r, const SpanSource& source, int lane) const {
-    const float x = (call_.scale * r.dot + r.added) * kLog2E;
+  LONGVIEW_HD static void AddKey(Lane& r, float x, const uint32_t* words) {
     if (x > r.m) {
       const float keep = Exp2Below(r.m, x);
       r.l *= keep;
@@ -185,7 +217,7 @@ class SpanRows {
     }
     const float weight = Exp2Below(x, r.m);
     float v[8];
-    Load(source.v, r.v, ColumnOf(lane), call_.Dv, source.pieces, v);
+    Widen(words, v);
     r.l += weight;
 #pragma unroll
     for (int i = 0; i < 8; ++i) r.o[i] += weight * v[i];
@@ -195,7 +227,7 @@ class SpanRows {
     return reinterpret_cast<float*>(machine_.shared()) + group * Shape::kStateFloats;
   }
 
-  LONGVIEW_HD void Publish(const RowsLane& r, int warp, int lane) const {
+  LONGVIEW_HD void Publish(const Lane& r, int warp, int lane) const {
     float* state = StateOf(GroupOf(warp, lane));
     if (ColumnOf(lane) == 0) {
       state[0] = r.m;

@@ -215,6 +215,12 @@ class EmulatedMachine {
     return Of16(kElement, low) | static_cast<uint32_t>(Of16(kElement, high)) << 16;
   }
 
+  template <Element kElement>
+  static void Unpack(uint32_t bits, float* to) {
+    to[0] = FloatOf16(kElement, static_cast<uint16_t>(bits));
+    to[1] = FloatOf16(kElement, static_cast<uint16_t>(bits >> 16));
+  }
+
  private:
   struct Copy {
     uint16_t* to;

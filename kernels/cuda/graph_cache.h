@@ -2,7 +2,8 @@
 // it is recorded once and launched as a whole from then on.
 //
 // A step's size is its number of sequences, rounded up (BatchBucket), and the capacity of its plans
-// (PlanCapacity rounded up): everything that decides launches and addresses must be in the key.
+// (PlanCapacity rounded up): everything that decides launches and addresses must be in the key. What
+// differs from step to step is uploaded before (PlanUpload), to the same addresses.
 //
 // One thread at a time, the stream's.
 #pragma once

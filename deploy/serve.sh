@@ -30,6 +30,7 @@ find_programs() {
     if ! $build && [ -x "$unpacked/bin/longview-server" ]; then
       bin=$unpacked/bin
       say "Using the programs in $bin"
+      [ "$unpacked" = "$ROOT" ] || note "--build builds from the sources instead"
       return
     fi
   done

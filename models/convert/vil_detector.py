@@ -22,6 +22,7 @@ import pickle_to_safetensors
 import restricted_unpickler
 import torch_file
 from restricted_unpickler import RefusedError
+from vil_shapes import EFFICIENT, INDEX, dense, parse_arch, stage_shapes
 
 _BODY = "backbone.bottom_up."
 # Left over from the classifier, or computed by the server.
@@ -121,59 +122,16 @@ def read_config(tensors, heads=None, chunk=None):
     return config
 
 
-def _dense(name, out, into, *kernel):
-    return {name + ".weight": [out, into, *kernel], name + ".bias": [out]}
-
-
-def _norm(name, width):
-    return {name + ".weight": [width], name + ".bias": [width]}
-
-
-def _attention(block, stage):
-    """The attention of one block, shared global projections included, which may be absent."""
-    d, h, g, w = stage["d"], stage["h"], stage["g"], stage["f"]
-    wanted, optional = {}, {}
-    if stage["s"]:
-        wanted.update(_dense(block + "query", d, d))
-        wanted.update(_dense(block + "kv", 2 * d, d))
-        if g:
-            for part, out in (("query", d), ("kv", 2 * d), ("proj", d)):
-                optional.update(_dense(f"{block}{part}_global", out, d))
-    else:
-        wanted.update(_dense(block + "qkv", 3 * d, d))
-    wanted.update(_dense(block + "proj", d, d))
-    if not stage["a"]:
-        if stage["s"]:
-            wanted[block + "local_relative_position_bias_table"] = [(4 * w - 1) ** 2, h]
-        if g:
-            wanted[block + "g2l_relative_position_bias"] = [2, h, g]
-            wanted[block + "g2g_relative_position_bias"] = [h, g, g]
-    return wanted, optional
-
-
 def backbone_shapes(stages, norm_embed):
-    wanted, optional = {}, {}
-    channels = 3
+    """(tensors, second copies of shared global projections, which may be absent)"""
+    wanted, copies, channels = {}, {}, 3
     for stage in stages:
-        d, p, n = stage["d"], stage["p"], stage["l"]
-        first = f"{_BODY}layer{n}.0."
-        wanted.update(_dense(first + "proj", d, channels, p, p))
-        if norm_embed:
-            wanted.update(_norm(first + "norm_embed", d))
-        if stage["g"]:
-            wanted[first + "cls_token"] = [1, stage["g"], d]
-        for block in range(stage["n"]):
-            attention = f"{_BODY}layer{n}.{2 * block + 1}."
-            mlp = f"{_BODY}layer{n}.{2 * block + 2}."
-            required, copies = _attention(attention + "attn.", stage)
-            wanted.update(required)
-            optional.update(copies)
-            wanted.update(_norm(attention + "norm", d))
-            wanted.update(_norm(mlp + "norm", d))
-            wanted.update(_dense(mlp + "mlp.fc1", 4 * d, d))
-            wanted.update(_dense(mlp + "mlp.fc2", d, 4 * d))
-        channels = d
-    return wanted, optional
+        kind = EFFICIENT[0] if stage["s"] else "full"
+        for name, want in stage_shapes(_BODY, stage, channels, 1, kind, norm_embed).items():
+            if not name.endswith(INDEX):
+                (copies if "_global." in name else wanted)[name] = want
+        channels = stage["d"]
+    return wanted, copies
 
 
 def head_shapes(config, stages):
@@ -185,44 +143,39 @@ def head_shapes(config, stages):
         if retinanet and stage["l"] == 1:
             continue
         level = stride.bit_length() - 1
-        shapes.update(_dense(f"backbone.fpn_lateral{level}", width, stage["d"], 1, 1))
-        shapes.update(_dense(f"backbone.fpn_output{level}", width, width, 3, 3))
+        shapes.update(dense(f"backbone.fpn_lateral{level}", width, stage["d"], 1, 1))
+        shapes.update(dense(f"backbone.fpn_output{level}", width, width, 3, 3))
     if retinanet:
-        shapes.update(_dense("backbone.top_block.p6", width, stages[-1]["d"], 3, 3))
-        shapes.update(_dense("backbone.top_block.p7", width, width, 3, 3))
+        shapes.update(dense("backbone.top_block.p6", width, stages[-1]["d"], 3, 3))
+        shapes.update(dense("backbone.top_block.p7", width, width, 3, 3))
         for i in range(config["head_num_convs"]):
-            shapes.update(_dense(f"head.cls_subnet.{2 * i}", width, width, 3, 3))
-            shapes.update(_dense(f"head.bbox_subnet.{2 * i}", width, width, 3, 3))
-        shapes.update(_dense("head.cls_score", _ANCHORS * labels, width, 3, 3))
-        shapes.update(_dense("head.bbox_pred", 4 * _ANCHORS, width, 3, 3))
+            shapes.update(dense(f"head.cls_subnet.{2 * i}", width, width, 3, 3))
+            shapes.update(dense(f"head.bbox_subnet.{2 * i}", width, width, 3, 3))
+        shapes.update(dense("head.cls_score", _ANCHORS * labels, width, 3, 3))
+        shapes.update(dense("head.bbox_pred", 4 * _ANCHORS, width, 3, 3))
         return shapes
     fc, mask = config["box_fc_dim"], config["mask_conv_dim"]
     rpn, box, masks = ("proposal_generator.rpn_head.", "roi_heads.box_head.fc",
                        "roi_heads.mask_head.")
-    shapes.update(_dense(rpn + "conv", width, width, 3, 3))
-    shapes.update(_dense(rpn + "objectness_logits", 3, width, 1, 1))
-    shapes.update(_dense(rpn + "anchor_deltas", 12, width, 1, 1))
+    shapes.update(dense(rpn + "conv", width, width, 3, 3))
+    shapes.update(dense(rpn + "objectness_logits", 3, width, 1, 1))
+    shapes.update(dense(rpn + "anchor_deltas", 12, width, 1, 1))
     for i in range(1, config["box_num_fc"] + 1):
         into = width * config["box_pooler_resolution"] ** 2 if i == 1 else fc
-        shapes.update(_dense(f"{box}{i}", fc, into))
-    shapes.update(_dense("roi_heads.box_predictor.cls_score", labels + 1, fc))
-    shapes.update(_dense("roi_heads.box_predictor.bbox_pred", 4 * labels, fc))
+        shapes.update(dense(f"{box}{i}", fc, into))
+    shapes.update(dense("roi_heads.box_predictor.cls_score", labels + 1, fc))
+    shapes.update(dense("roi_heads.box_predictor.bbox_pred", 4 * labels, fc))
     for i in range(1, config["mask_num_conv"] + 1):
-        shapes.update(_dense(f"{masks}mask_fcn{i}", mask, width if i == 1 else mask, 3, 3))
-    shapes.update(_dense(masks + "deconv", mask, mask, 2, 2))
-    shapes.update(_dense(masks + "predictor", labels, mask, 1, 1))
+        shapes.update(dense(f"{masks}mask_fcn{i}", mask, width if i == 1 else mask, 3, 3))
+    shapes.update(dense(masks + "deconv", mask, mask, 2, 2))
+    shapes.update(dense(masks + "predictor", labels, mask, 1, 1))
     return shapes
-
-
-def stages_of(config):
-    return [{part[0]: int(part[1:]) for part in stage.split(",")}
-            for stage in config["arch"].split("_")]
 
 
 def check(tensors, config):
     """Names and shapes against the configuration. Position tables are checked by rank: their
     lengths are those of the training images. Returns the tensors to keep."""
-    stages = stages_of(config)
+    stages = parse_arch(config["arch"])
     wanted, optional = backbone_shapes(stages, config["norm_embed"])
     wanted.update(head_shapes(config, stages))
     free = {f"{_BODY}layer{s['l']}.0.{name}" for s in stages if s["a"]
@@ -230,7 +183,7 @@ def check(tensors, config):
     free |= {f"{_BODY}layer{s['l']}.{2 * b + 1}.attn.local_relative_position_bias_table"
              for s in stages if not s["a"] and not s["s"] for b in range(s["n"])}
     kept = {name for name in tensors if not _UNUSED.match(name)}
-    missing = sorted(wanted.keys() - kept)
+    missing = sorted(wanted.keys() - kept - free)
     extra = sorted(kept - wanted.keys() - optional.keys() - free)
     if missing or extra:
         raise RefusedError(f"tensors missing: {missing[:5]}, not expected: {extra[:5]}")

@@ -21,7 +21,7 @@ import struct
 import sys
 
 from restricted_unpickler import RefusedError
-from vil import parse_arch
+from vil_shapes import parse_arch
 
 _TABLE = "local_relative_position_bias_table"
 _FORMATS = {"F32": "f", "F16": "e"}

@@ -28,6 +28,7 @@ import timing
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "models/convert"))
 import vil_detector  # noqa: E402
+import vil_shapes  # noqa: E402
 
 ARCHITECTURES = {
     "tiny": "l1,h1,d48,n1,s1,g1,p4,f7,a0_l2,h3,d96,n1,s1,g1,p2,f7,a0_l3,h3,d192,n9,s1,g1,p2,f7,a0"
@@ -42,7 +43,7 @@ def write_model(directory, backbone, size):
     config = {"architectures": ["ViLForObjectDetection"], "model_type": "vil",
               "detector": "retinanet", "arch": ARCHITECTURES[backbone], "image_size": 1333,
               "norm_embed": True, "num_labels": 80, "head_num_convs": 4, "fpn_out_channels": 256}
-    stages = vil_detector.stages_of(config)
+    stages = vil_shapes.parse_arch(config["arch"])
     shapes, _ = vil_detector.backbone_shapes(stages, True)
     shapes.update(vil_detector.head_shapes(config, stages))
     random = np.random.default_rng(1)

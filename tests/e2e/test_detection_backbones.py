@@ -13,6 +13,7 @@ from server_process import GOLDEN, ROOT, Server
 
 sys.path.insert(0, str(ROOT / "models/convert"))
 import vil_detector  # noqa: E402
+import vil_shapes  # noqa: E402
 
 FIXTURES = {"vil_ls": "published_shape_64"}
 STRIDES = (4, 8, 16, 32)
@@ -30,7 +31,7 @@ def make_detector(backbone, classifier, directory):
     body = {f"backbone.bottom_up.{name}": tensor
             for name, tensor in tensors(classifier / "model.safetensors").items()
             if not name.startswith(("head.", "norm."))}
-    heads = vil_detector.head_shapes(config, vil_detector.stages_of(config))
+    heads = vil_detector.head_shapes(config, vil_shapes.parse_arch(config["arch"]))
     for name, shape in heads.items():
         body[name] = random.normal(0, 0.2, shape).astype(np.float32)
     directory.mkdir()

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "models/convert"))
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import vil_detector  # noqa: E402
+import vil_shapes  # noqa: E402
 from test_pickle_to_safetensors import read_safetensors  # noqa: E402
 from test_transformer_ls_text import checkpoint  # noqa: E402
 
@@ -45,7 +46,7 @@ def test_fixtures_come_back(case, tmp_path):
     want = json.loads((FAMILY / case / "model/config.json").read_text())
     options = []
     if ",a1" in want["arch"]:
-        stages = vil_detector.stages_of(want)
+        stages = vil_shapes.parse_arch(want["arch"])
         options = ["--chunk", str(stages[0]["f"]), "--heads", *(str(s["h"]) for s in stages)]
     tensors = tensors_of(case)
     code, out = run(tmp_path, tensors, *options)

@@ -1,7 +1,6 @@
 """Pages with boxes drawn for training, what the detector pays for them, and the way from training to the
 server's boxes."""
 
-import importlib
 import io
 import json
 import pathlib
@@ -11,22 +10,19 @@ import urllib.request
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from trainer_modules import modules_of  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "models/train/page_layout"
 SERVER = ROOT / "build/bin/longview-server"
-NAMES = ("layouts", "detector", "losses", "train", "export", "style")
 
 
 @pytest.fixture(scope="module")
 def modules():
-    """The folder's modules: other trainers have modules of the same names."""
-    kept = {name: sys.modules.pop(name) for name in NAMES if name in sys.modules}
-    sys.path.insert(0, str(FOLDER))
-    yield importlib.import_module
-    sys.path.remove(str(FOLDER))
-    for name in NAMES:
-        sys.modules.pop(name, None)
-    sys.modules.update(kept)
+    with modules_of(FOLDER) as importing:
+        yield importing
 
 
 @pytest.fixture(scope="module")

@@ -1,31 +1,28 @@
 """Pages drawn for training: the same for the same seed, in styles apart; and the way from training to
 the server's answers, in a few steps."""
 
-import importlib
 import json
 import pathlib
+import random
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from trainer_modules import modules_of  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "models/train/page_type"
 SERVER, PIPE = ROOT / "build/bin/longview-server", ROOT / "build/bin/model_pipe"
-NAMES = ("data", "kinds", "train", "export", "evaluate", "style")
 
 
 @pytest.fixture(scope="module")
 def modules():
-    """The folder's modules: other trainers have modules of the same names."""
-    kept = {name: sys.modules.pop(name) for name in NAMES if name in sys.modules}
-    sys.path.insert(0, str(FOLDER))
-    yield importlib.import_module
-    sys.path.remove(str(FOLDER))
-    for name in NAMES:
-        sys.modules.pop(name, None)
-    sys.modules.update(kept)
+    with modules_of(FOLDER) as importing:
+        yield importing
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +59,6 @@ def test_pictures_follow_label_seed_and_style(kinds):
 
 
 def test_boxes_of_blocks_hold_their_ink(kinds):
-    import random
-
     rng = random.Random(3)
     page = kinds.pages.Page((800, 1800), rng, kinds.styles.draw(rng, 800))
     y = 40

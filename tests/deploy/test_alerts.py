@@ -25,6 +25,16 @@ def test_rules_are_valid(tool):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_configuration_of_compose_is_valid(tool, tmp_path):
+    config = (MONITORING / "prometheus.yml").read_text()
+    assert "/etc/prometheus/rules/" in config
+    file = tmp_path / "prometheus.yml"
+    file.write_text(config.replace("/etc/prometheus/rules/", f"{MONITORING}/rules/"))
+    done = subprocess.run([tool("promtool"), "check", "config", file], capture_output=True,
+                          text=True)
+    assert done.returncode == 0 and "2 rule files found" in done.stdout, done.stdout + done.stderr
+
+
 def test_every_alert_has_a_case_a_severity_and_a_runbook():
     book = (MONITORING / "runbooks.md").read_text()
     sections = set(re.findall(r"^## (\w+)$", book, re.MULTILINE))

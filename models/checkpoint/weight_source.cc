@@ -122,7 +122,9 @@ absl::StatusOr<const TensorView*> WeightSource::GetTied(std::span<const std::str
 absl::Status WeightSource::Finish() const {
   std::vector<std::string> unknown;
   for (const auto& [name, tensor] : checkpoint_.tensors()) {
-    const auto matches = [&](const std::string& pattern) { return Matches(pattern, name); };
+    const auto matches = [&name = name](const std::string& pattern) {
+      return Matches(pattern, name);
+    };
     if (used_.contains(name) || std::any_of(ignored_.begin(), ignored_.end(), matches)) continue;
     unknown.push_back(absl::StrCat(name, " ", ShapeText(tensor.shape)));
   }

@@ -28,6 +28,8 @@ class DeviceWarp {
     body(static_cast<int>(threadIdx.x % 32));
   }
 
+  __device__ void Sync() { __syncwarp(); }
+
   // Four 8x8 matrices of 16-bit elements into value.b; lane 8 * i + r names row r of matrix i.
   template <bool kTransposed, class T, class Address>
   __device__ void LoadMatrices(OneLane<T>& lane, Address&& address) {

@@ -16,22 +16,23 @@ int PaddedDim(int Dk, int Dv) {
 namespace {
 
 template <int kD>
-int BytesOf(Element element) {
-  return element == Element::kFloat32 ? FloatTileShared<kD>::kBytes : TileShared<kD>::kBytes;
+int BytesOf(Element element, bool biased) {
+  if (element == Element::kFloat32) return FloatTileShared<kD>::kBytes;
+  return biased ? TileShared<kD>::kBytesWithBias : TileShared<kD>::kBytes;
 }
 
 }  // namespace
 
-int SharedBytes(Element element, int padded_dim) {
+int SharedBytes(Element element, int padded_dim, bool biased) {
   switch (padded_dim) {
     case 32:
-      return BytesOf<32>(element);
+      return BytesOf<32>(element, biased);
     case 64:
-      return BytesOf<64>(element);
+      return BytesOf<64>(element, biased);
     case 96:
-      return BytesOf<96>(element);
+      return BytesOf<96>(element, biased);
     default:
-      return BytesOf<128>(element);
+      return BytesOf<128>(element, biased);
   }
 }
 
@@ -41,6 +42,7 @@ SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanP
   launch.padded_dim = PaddedDim(call.Dk, call.Dv);
   launch.items = capacity.items;
   launch.merges = capacity.merges;
+  launch.shared_bytes = SharedBytes(call.element, launch.padded_dim, capacity.biases > 0);
   return launch;
 }
 

@@ -17,8 +17,8 @@ inline constexpr int kDeviceTileRows = 64;
 // REQUIRES: 1 <= Dk, Dv <= kMaxHeadDim.
 int PaddedDim(int Dk, int Dv);
 
-// The shared memory of one block of kTiles.
-int SharedBytes(Element element, int padded_dim);
+// The shared memory of one block of kTiles, over a plan with or without biases.
+int SharedBytes(Element element, int padded_dim, bool biased);
 
 // What a call is part of. A step that feeds prompts and extends sequences makes one call of each:
 // which kernel runs a row must not depend on its company.

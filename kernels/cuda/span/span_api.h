@@ -22,9 +22,10 @@ enum class SpanKernel : int32_t {
 
 struct SpanLaunch {
   SpanKernel kernel;
-  int32_t padded_dim;  // 32, 64, 96 or 128, at least Dk and Dv.
-  int32_t items;       // Blocks to launch, one an item.
-  int32_t merges;      // Rows to merge afterwards.
+  int32_t padded_dim;    // 32, 64, 96 or 128, at least Dk and Dv.
+  int32_t items;         // Blocks to launch, one an item.
+  int32_t merges;        // Rows to merge afterwards.
+  int32_t shared_bytes;  // Of one block of kTiles.
 };
 
 struct SpanApi {

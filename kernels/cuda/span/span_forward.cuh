@@ -24,13 +24,14 @@ template <int kD, Element kElement>
 Status PrepareSpanTile() {
   return ToStatus(cudaFuncSetAttribute(SpanTileKernel<kD, kElement>,
                                        cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       TileShared<kD>::kBytes));
+                                       TileShared<kD>::kBytesWithBias));
 }
 
 template <int kD, Element kElement>
-Status LaunchSpanTile(Stream* stream, const PlanView& plan, const SpanCall& call, int items) {
+Status LaunchSpanTile(Stream* stream, const PlanView& plan, const SpanCall& call,
+                      const SpanLaunch& launch) {
   SpanTileKernel<kD, kElement>
-      <<<items, kTileThreads, TileShared<kD>::kBytes, stream->stream>>>(plan, call);
+      <<<launch.items, kTileThreads, launch.shared_bytes, stream->stream>>>(plan, call);
   return LaunchStatus();
 }
 
@@ -48,13 +49,13 @@ Status LaunchSpanTiles(Stream* stream, const PlanView& plan, const SpanCall& cal
                        const SpanLaunch& launch) {
   switch (launch.padded_dim) {
     case 32:
-      return LaunchSpanTile<32, kElement>(stream, plan, call, launch.items);
+      return LaunchSpanTile<32, kElement>(stream, plan, call, launch);
     case 64:
-      return LaunchSpanTile<64, kElement>(stream, plan, call, launch.items);
+      return LaunchSpanTile<64, kElement>(stream, plan, call, launch);
     case 96:
-      return LaunchSpanTile<96, kElement>(stream, plan, call, launch.items);
+      return LaunchSpanTile<96, kElement>(stream, plan, call, launch);
     case 128:
-      return LaunchSpanTile<128, kElement>(stream, plan, call, launch.items);
+      return LaunchSpanTile<128, kElement>(stream, plan, call, launch);
     default:
       return ToStatus(cudaErrorInvalidValue);
   }

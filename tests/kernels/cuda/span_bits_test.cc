@@ -8,6 +8,7 @@
 #include "kernels/cuda/span/launch_shape.h"
 #include "kernels/span/band_planner.h"
 #include "kernels/span/full_planner.h"
+#include "kernels/span/paged_planner.h"
 #include "tests/kernels/cuda/support/device_case.h"
 #include "tests/kernels/support/tensors.h"
 
@@ -105,6 +106,60 @@ TEST(SpanBitsTest, BandsDependOnTheirSequenceAlone) {
             RunOn(device.get(), MakeBand(kOther, kDeviceTileRows, dilation), together, element),
             kOther);
         if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// A Transformer-LS window with its relative positions: how products with the table are rounded must
+// not depend on where tiles end either.
+TEST(SpanBitsTest, DottedRowsDependOnTheirSequenceAlone) {
+  std::mt19937 random(5);
+  const int lengths[] = {75, 200};
+  const int rows = lengths[0] + lengths[1];
+  const Tensors tensors = {Tensor::Random(rows, kHeads, kDim, &random),
+                           Tensor::Random(rows, kHeads, kDim, &random),
+                           Tensor::Random(rows, kHeads, kValueDim, &random)};
+  PagedPattern pattern;
+  pattern.heads = kHeads;
+  pattern.window = 90;
+  pattern.fresh = true;
+  pattern.window_table = 0;
+  const Tensor table_rows = Tensor::Random(pattern.window, kHeads, kDim, &random);
+  Table table;
+  table.data = table_rows.data();
+  table.entries = table_rows.rows();
+  table.head_stride = kDim;
+  table.entry_stride = table_rows.row_stride();
+  const std::vector<PagedSequence> batch = {{0, lengths[0], 0, 0, 0},
+                                            {lengths[0], lengths[1], 0, 0, lengths[0]}};
+  const std::vector<int32_t> no_blocks(2, 0);
+  Source cached;
+  cached.layout = Layout::kPaged;
+  cached.kv_heads = kHeads;
+  cached.block_table = cached.seq_offset = no_blocks.data();
+  const std::vector<Source> sources = {cached, RowsSource(tensors.k, tensors.v)};
+  for (const auto& device : testing::TestDevices()) {
+    for (const Element element : {Element::kFloat32, Element::kBFloat16, Element::kFloat16}) {
+      SCOPED_TRACE(device->name() + " " + std::to_string(static_cast<int>(element)));
+      const auto run = [&](std::span<const PagedSequence> sequences, int tile_rows) {
+        pattern.tile_rows = tile_rows;
+        const Plan plan = PlanPaged(pattern, sequences);
+        Tensor out(rows, kHeads, kValueDim);
+        Call call = MakeCall(tensors.q, &out, 0.2f);
+        call.sources = sources;
+        call.tables = std::span(&table, 1);
+        DeviceCase on_device(plan, call, element, rows, Strides::kPieces, CapacityOf(plan),
+                             device.get());
+        on_device.Run(SpanKernel::kTiles);
+        return on_device.Bits();
+      };
+      const std::vector<uint32_t> together = run(batch, kDeviceTileRows);
+      const size_t begin = size_t{75} * kHeads * kValueDim;
+      for (const int tile_rows : {5, 33, kDeviceTileRows}) {
+        const std::vector<uint32_t> second = run(std::span(batch).subspan(1), tile_rows);
+        EXPECT_TRUE(std::equal(together.begin() + begin, together.end(), second.begin() + begin))
+            << tile_rows << " rows per tile";
       }
     }
   }

@@ -39,6 +39,8 @@ class EmulatedWarp {
     for (int lane = 0; lane < 32; ++lane) body(lane);
   }
 
+  void Sync() {}
+
   template <bool kTransposed, class T, class Address>
   void LoadMatrices(WarpLanes<T>& lanes, Address&& address) {
     for (int matrix = 0; matrix < 4; ++matrix) {

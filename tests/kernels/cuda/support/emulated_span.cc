@@ -27,16 +27,15 @@ void RunProgram(int shared_bytes, const PlanView& plan, const SpanCall& call, co
 }
 
 template <int kD, Element kElement>
-void RunItem(SpanKernel kernel, const PlanView& plan, const SpanCall& call, const Item& item,
+void RunItem(const SpanLaunch& launch, const PlanView& plan, const SpanCall& call, const Item& item,
              ThreadOrder order) {
-  if (kernel == SpanKernel::kRows) {
+  if (launch.kernel == SpanKernel::kRows) {
     RunProgram<SpanRows<EmulatedMachine, kD, kElement>>(RowsShape<kD>::kSharedBytes, plan, call,
                                                         item, order);
   } else if constexpr (kElement == Element::kFloat32) {
-    RunProgram<SpanFloatTile<EmulatedMachine, kD>>(FloatTileShared<kD>::kBytes, plan, call, item,
-                                                   order);
+    RunProgram<SpanFloatTile<EmulatedMachine, kD>>(launch.shared_bytes, plan, call, item, order);
   } else {
-    RunProgram<SpanTile<EmulatedMachine, kD, kElement>>(TileShared<kD>::kBytes, plan, call, item,
+    RunProgram<SpanTile<EmulatedMachine, kD, kElement>>(launch.shared_bytes, plan, call, item,
                                                         order);
   }
 }
@@ -46,13 +45,13 @@ void RunItemOf(const SpanLaunch& launch, const PlanView& plan, const SpanCall& c
                const Item& item, ThreadOrder order) {
   switch (launch.padded_dim) {
     case 32:
-      return RunItem<32, kElement>(launch.kernel, plan, call, item, order);
+      return RunItem<32, kElement>(launch, plan, call, item, order);
     case 64:
-      return RunItem<64, kElement>(launch.kernel, plan, call, item, order);
+      return RunItem<64, kElement>(launch, plan, call, item, order);
     case 96:
-      return RunItem<96, kElement>(launch.kernel, plan, call, item, order);
+      return RunItem<96, kElement>(launch, plan, call, item, order);
     default:
-      return RunItem<128, kElement>(launch.kernel, plan, call, item, order);
+      return RunItem<128, kElement>(launch, plan, call, item, order);
   }
 }
 

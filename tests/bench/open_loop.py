@@ -52,9 +52,10 @@ def open_loop(server, arguments, rate):
         [CLIENT, "bench", f"--server={server.grpc}", f"--rate={rate}", "--json", "--task=classify",
          f"--duration={seconds}", "--lengths=" + ",".join(map(str, LENGTHS))],
         capture_output=True, text=True)
-    if done.returncode != 0 or not done.stdout:
+    if not done.stdout:
         raise SystemExit(f"longview bench: {done.stderr}")
     report = json.loads(done.stdout)
+    # The client fails where a request was refused, which is part of what is measured here.
     answered = report["statusCodeDistribution"].get("OK", 0)
     if answered == 0:
         raise SystemExit(f"nothing was answered: {report['errorDistribution']}")
@@ -67,7 +68,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / "models/zoo/code-language")
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--requests", type=int, default=40, help="at each rate, on average")
+    parser.add_argument("--requests", type=int, default=100, help="at each rate, on average")
     arguments = parser.parse_args()
     print(timing.machine())
     print("quiet machine" if timing.wait_for_quiet() else "OTHER LOAD: do not quote these figures")

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
+#include "models/generation/prefill_part.h"
+
 namespace longview::models {
 namespace {
-
-// Prompts are read in parts; a part of this many tokens is the scratch a request is priced with.
-constexpr int kPrefillPart = 2048;
 
 // The sum of seconds(t) for t in [begin, end): piecewise almost linear, so by trapezoids.
 template <typename Seconds>
@@ -70,7 +69,7 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   Cost cost;
   cost.seconds = GenerationSeconds(costs, size);
   cost.state_bytes = GenerationStateBytes(costs, item, granule);
-  int part = std::min(std::max(kPrefillPart / granule, 1) * granule, size.prompt - size.read);
+  int part = std::min(kPrefillPart, size.prompt - size.read);
   if (encoder != nullptr) {
     const int tokens = item.source->tokens();
     part = size.prompt;  // The start of an output is read at once.

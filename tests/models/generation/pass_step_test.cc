@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
-#include <string>
+#include <ostream>
 #include <utility>
 #include <vector>
 

@@ -49,10 +49,6 @@ class CvtLs final : public VisionFamily {
     return std::make_unique<CvtBatch>(context_, inputs, scratch, times);
   }
 
-  size_t WorkspaceBytes(std::span<const ImageSize> sizes) const override {
-    return CvtBatch::ScratchBytes(context_, sizes);
-  }
-
   EncoderWork WorkOf(ImageSize size) const override {
     EncoderWork work;
     const std::array<ImageSize, kCvtStages> maps = *CvtMaps(size);
@@ -77,6 +73,10 @@ class CvtLs final : public VisionFamily {
   }
 
  private:
+  size_t MeasureWorkspace(ImageSize size) const override {
+    return CvtBatch::ScratchBytes(context_, {&size, 1});
+  }
+
   const CvtConfig config_;
   const CvtWeights weights_;
   const VisionFacts facts_;

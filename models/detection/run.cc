@@ -206,7 +206,7 @@ double DetectionBytes(const DetectorParts& parts, const DetectionItem& item) {
       maps += sizeof(float) * area / (stride * stride) * parts.backbone->facts().channels[stage];
     }
     const double pixels = piece.resized.rgb.empty() ? 0 : 3 * sizeof(float) * area;
-    const auto backbone = static_cast<double>(parts.backbone->WorkspaceBytes({&size, 1}));
+    const auto backbone = static_cast<double>(parts.backbone->WorkspaceBytes(size));
     const auto head = static_cast<double>(
         item.detects ? parts.head->ScratchBytes(size, item.detections, item.masks) : 0);
     most = std::max(most, maps + std::max(pixels + backbone, head));

@@ -102,10 +102,6 @@ class Vil final : public VisionFamily {
     return std::make_unique<VilBatch>(context_, inputs, scratch, times);
   }
 
-  size_t WorkspaceBytes(std::span<const ImageSize> sizes) const override {
-    return VilBatch::ScratchBytes(context_, sizes);
-  }
-
   EncoderWork WorkOf(ImageSize size) const override {
     EncoderWork work;
     const std::vector<ImageSize> maps = *VilMaps(config_, size);
@@ -127,6 +123,10 @@ class Vil final : public VisionFamily {
   }
 
  private:
+  size_t MeasureWorkspace(ImageSize size) const override {
+    return VilBatch::ScratchBytes(context_, {&size, 1});
+  }
+
   const VilConfig config_;
   const VilWeights weights_;
   const VisionFacts facts_;

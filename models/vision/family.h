@@ -13,6 +13,7 @@
 #include "models/encoder/work.h"
 #include "models/image/pipeline.h"
 #include "models/vision/facts.h"
+#include "models/vision/size_memo.h"
 
 namespace longview::models {
 
@@ -69,10 +70,18 @@ class VisionFamily {
   virtual std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs,
                                              ScratchKeeper& scratch, EncoderTimes* times) const = 0;
 
-  // Exact bytes that a batch of these sizes uses beside weights and results.
-  virtual size_t WorkspaceBytes(std::span<const ImageSize> sizes) const = 0;
+  // Exact bytes that an image of this size uses beside weights and results when it is alone.
+  size_t WorkspaceBytes(ImageSize size) const {
+    return workspace_.Of(size, [&] { return MeasureWorkspace(size); });
+  }
 
   virtual EncoderWork WorkOf(ImageSize size) const = 0;
+
+ private:
+  // Plans the whole run.
+  virtual size_t MeasureWorkspace(ImageSize size) const = 0;
+
+  mutable SizeMemo workspace_;
 };
 
 }  // namespace longview::models

@@ -84,7 +84,7 @@ class VisionModel final : public Model {
   Cost CostOf(ImageSize size) const {
     Cost cost;
     cost.seconds = rates_.Seconds(family_->WorkOf(size));
-    cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes({&size, 1}));
+    cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes(size));
     return cost;
   }
 

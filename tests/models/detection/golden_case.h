@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/models/image/picture_files.h"
+#include "tests/models/vision/image_case.h"
 
 namespace longview::models {
 
@@ -44,24 +45,8 @@ struct DetectionCase {
 
   // Of any type, as double.
   std::vector<double> Values(const std::string& name) const {
-    std::vector<double> values;
-    const TensorView* tensor = expected.Find(name);
-    if (tensor == nullptr) {
-      ADD_FAILURE() << "no tensor " << name;
-      return values;
-    }
-    const auto read = [&](auto zero) {
-      for (int64_t i = 0; i < tensor->elements(); ++i) {
-        auto value = zero;
-        std::memcpy(&value, tensor->data + i * sizeof value, sizeof value);
-        values.push_back(static_cast<double>(value));
-      }
-    };
-    if (tensor->dtype == DType::kF64) read(double{});
-    if (tensor->dtype == DType::kF32) read(float{});
-    if (tensor->dtype == DType::kI64) read(int64_t{});
-    if (tensor->dtype == DType::kU8) read(uint8_t{});
-    return values;
+    if (expected.Find(name) == nullptr) ADD_FAILURE() << "no tensor " << name;
+    return ValuesOf(expected, name);
   }
 
   std::string folder;
@@ -69,28 +54,6 @@ struct DetectionCase {
   nlohmann::json description;
   std::vector<std::filesystem::path> pictures;
 };
-
-inline std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests) {
-  std::vector<std::unique_ptr<Item>> items;
-  std::vector<const Item*> batch;
-  for (const Request& request : requests) {
-    auto item = model.Prepare(request);
-    EXPECT_TRUE(item.ok()) << item.status();
-    if (!item.ok()) return {};
-    items.push_back(*std::move(item));
-    batch.push_back(items.back().get());
-  }
-  const std::unique_ptr<Run> run = model.Begin(batch);
-  while (run->Advance()) {
-  }
-  std::vector<Answer> answers;
-  for (size_t i = 0; i < items.size(); ++i) {
-    auto answer = run->Take(static_cast<int>(i));
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    answers.push_back(answer.ok() ? *std::move(answer) : Answer());
-  }
-  return answers;
-}
 
 // Row-major 0/1 of `runs`.
 inline std::vector<uint8_t> Pixels(const std::vector<uint32_t>& runs, int height, int width) {

@@ -12,6 +12,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
+#include "tests/models/vision/run_together.h"
 
 namespace longview::models {
 
@@ -45,11 +46,8 @@ class ImageCase {
 // Names of a family's fixtures.
 std::vector<std::string> ImageCases(const std::string& family);
 
-// As doubles; empty if there is no such tensor.
+// Of any type, as doubles; empty if there is no such tensor.
 std::vector<double> ValuesOf(const Checkpoint& file, const std::string& name);
-
-// All requests as one batch.
-std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests);
 
 // Largest difference of a tensor of the answer from entry `item` of a stacked expectation.
 double Distance(const Answer& answer, const std::string& name, const std::vector<double>& want,
@@ -57,6 +55,8 @@ double Distance(const Answer& answer, const std::string& name, const std::vector
 
 // The promises that hold for every fixture of every family.
 void ExpectFixtureWithinTolerance(const ImageCase& golden);
+// Embeddings of the fixture's requests by `model`, which is not the fixture's own.
+void ExpectFeatures(const ImageCase& golden, const Model& model);
 void ExpectSameBitsAloneAndTogether(const ImageCase& golden);
 // features.<stride> of every stage whose stride no later stage shares.
 void ExpectStageMaps(const ImageCase& golden);

@@ -1,24 +1,10 @@
-// Every fixture of tests/golden/cvt_ls through LoadModel: logits, features, the stages' maps,
-// sizes.
+// Which image sizes and which options a CvT-LS takes.
 #include <gtest/gtest.h>
 
 #include "tests/models/vision/image_case.h"
 
 namespace longview::models {
 namespace {
-
-class CvtLsGoldenTest : public testing::TestWithParam<std::string> {};
-
-TEST_P(CvtLsGoldenTest, Fp32WithinTolerance) {
-  ExpectFixtureWithinTolerance(ImageCase("cvt_ls", GetParam()));
-}
-TEST_P(CvtLsGoldenTest, TheSameBitsAloneAndTogether) {
-  ExpectSameBitsAloneAndTogether(ImageCase("cvt_ls", GetParam()));
-}
-TEST_P(CvtLsGoldenTest, MapsAreTheReferences) { ExpectStageMaps(ImageCase("cvt_ls", GetParam())); }
-
-INSTANTIATE_TEST_SUITE_P(All, CvtLsGoldenTest, testing::ValuesIn(ImageCases("cvt_ls")),
-                         [](const auto& info) { return info.param; });
 
 TEST(CvtLsSizesTest, AnySquareOfWholeWindowsAndOthersWithTheKey) {
   const ImageCase golden("cvt_ls", "cls_joint");

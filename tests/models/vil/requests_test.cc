@@ -1,4 +1,4 @@
-// Every fixture of tests/golden/vil through LoadModel: logits, features and the stages' maps.
+// Which image sizes a Vision Longformer takes, and which requests it refuses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,19 +8,6 @@
 
 namespace longview::models {
 namespace {
-
-class VilGoldenTest : public testing::TestWithParam<std::string> {};
-
-TEST_P(VilGoldenTest, Fp32WithinTolerance) {
-  ExpectFixtureWithinTolerance(ImageCase("vil", GetParam()));
-}
-TEST_P(VilGoldenTest, TheSameBitsAloneAndTogether) {
-  ExpectSameBitsAloneAndTogether(ImageCase("vil", GetParam()));
-}
-TEST_P(VilGoldenTest, MapsAreTheReferences) { ExpectStageMaps(ImageCase("vil", GetParam())); }
-
-INSTANTIATE_TEST_SUITE_P(All, VilGoldenTest, testing::ValuesIn(ImageCases("vil")),
-                         [](const auto& info) { return info.param; });
 
 TEST(VilSizesTest, OtherSizesNeedTheKeyWherePositionsFixTheMap) {
   const ImageCase fixed("vil", "rpb_nonsquare");
@@ -42,12 +29,7 @@ TEST(VilSizesTest, PositionsAreInterpolatedAsTheOriginalLoaderDoes) {
   const std::unique_ptr<Model> model =
       golden.LoadWith({{"any_size", true}, {"arch", larger["arch"]}}, "source");
   ASSERT_NE(model, nullptr);
-  const std::vector<Answer> answers = RunTogether(*model, golden.Requests());
-  const std::vector<double> features = ValuesOf(golden.expected, "features");
-  ASSERT_FALSE(answers.empty());
-  for (size_t i = 0; i < answers.size(); ++i) {
-    EXPECT_LE(Distance(answers[i], "embedding", features, i), golden.Allowed(i)) << i;
-  }
+  ExpectFeatures(golden, *model);
 }
 
 TEST(VilRequestsTest, BadRequestsAreNamed) {

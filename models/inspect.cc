@@ -74,7 +74,7 @@ std::string DescribeTokenizer(const ModelDirectory& directory,
   }
   if (!directory.tokenizer) {
     return model.ok() && model->has_tokenizer
-               ? "as config.json says"
+               ? "as config.json and the family's own files say"
                : "none: requests must bring token ids, text is refused";
   }
   const Tokenizer& tokenizer = *directory.tokenizer;

@@ -89,8 +89,8 @@ TokenReport BeamSearch::Report(std::span<const float> logits, int32_t token) con
 
 void BeamSearch::KeepFinished(std::span<const std::span<const float>> logits) {
   const auto is_finished = [](const Place& place) { return place.finished; };
-  const bool full = settings_.early_stopping == EarlyStopping::kYes &&
-                    std::all_of(places_.begin(), places_.end(), is_finished);
+  bool full = settings_.early_stopping == EarlyStopping::kYes &&
+              std::all_of(places_.begin(), places_.end(), is_finished);
   const double divisor = std::pow(step_ + 1, settings_.length_penalty);
   const auto beams = static_cast<size_t>(settings_.beams);
   for (size_t rank = 0; rank < ranked_.size(); ++rank) {
@@ -107,6 +107,7 @@ void BeamSearch::KeepFinished(std::span<const std::span<const float>> logits) {
     if (settings_.logprobs) place.result.reports.push_back(Report(logits[c.beam], c.token));
     places_.insert(worse, std::move(place));
     places_.pop_back();
+    full = full || (settings_.fairseq && std::all_of(places_.begin(), places_.end(), is_finished));
   }
 }
 

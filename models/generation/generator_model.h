@@ -38,6 +38,7 @@ struct GeneratorTraits {
   std::vector<int32_t> eos;    // Where `defaults` say nothing: config.json's.
   std::optional<int32_t> pad;  // Fills shorter rows of token ids; unset = the first eos, else 0.
   int default_top_k = 0;       // Of sampling with GenerationDefaults::kHuggingFace.
+  bool fairseq = false;        // Options and search are fairseq's; see SettingsContext.
 };
 
 struct GeneratorParts {

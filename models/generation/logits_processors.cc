@@ -88,7 +88,11 @@ void LogitsProcessors::Force(const TokenHistory& history, std::span<double> scor
   };
   if (settings_.forced_bos && history.tokens() == 1) only({&*settings_.forced_bos, 1});
   if (!settings_.forced_eos.empty() && history.tokens() == settings_.max_length - 1) {
+    std::vector<double> own;
+    for (const int32_t id : settings_.forced_eos) own.push_back(scores[id]);
     only(settings_.forced_eos);
+    if (!settings_.fairseq) return;
+    for (size_t i = 0; i < own.size(); ++i) scores[settings_.forced_eos[i]] = own[i];
   }
 }
 

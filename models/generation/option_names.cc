@@ -142,6 +142,8 @@ constexpr std::pair<std::string_view, Setter> kOptions[] = {
     {"echo", SetBool<&Options::echo>},
     // Read by settings.cc.
     {"max_length", SetOther},
+    {"max_len_a", SetOther},
+    {"max_len_b", SetOther},
     {"min_length", SetOther},
     {"eos_token_id", SetOther},
     {"stop_token_ids", SetOther},

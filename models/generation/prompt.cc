@@ -230,7 +230,8 @@ SettingsContext ContextOf(const GeneratorFrontEnd& front, int prompt) {
           .room = front.max_tokens - prompt,
           .default_new_tokens = front.documents != nullptr ? front.max_tokens : kDefaultNewTokens,
           .default_top_k = front.traits->default_top_k,
-          .eos = &front.traits->eos};
+          .eos = &front.traits->eos,
+          .fairseq_source = front.traits->fairseq ? std::optional<int>(0) : std::nullopt};
 }
 
 absl::StatusOr<std::unique_ptr<GenerationItem>> PrepareGeneration(const GeneratorFrontEnd& front,

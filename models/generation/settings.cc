@@ -15,6 +15,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Below it a draw is the greedy choice, and scores divided by it overflow.
 constexpr double kColdest = 1e-6;
 constexpr double kLargest = std::numeric_limits<float>::max();
+constexpr int kFairseqMaxLenB = 200;  // fairseq's own default; that of max_len_a is 0.
 
 class Resolver {
  public:
@@ -57,6 +58,8 @@ class Resolver {
   }
 
   void ReadLengths();
+  void ReadMinimum();
+  std::optional<int> FairseqLength();
   void ReadSearch();
   void ReadSampling();
   void ReadProcessors();
@@ -73,10 +76,10 @@ class Resolver {
 
 void Resolver::ReadLengths() {
   constexpr int kMax = std::numeric_limits<int>::max();
-  settings_.min_new_tokens = Check("min_new_tokens", options_.min_new_tokens, 0, 0, kMax);
-  settings_.min_length = others_.Int("min_length", 0, 0);
+  ReadMinimum();
+  const std::optional<int> by_source = FairseqLength();
   const int max_length = others_.Int("max_length", 0, 1);
-  int wanted = std::min(context_.default_new_tokens, context_.room);
+  int wanted = by_source.value_or(std::min(context_.default_new_tokens, context_.room));
   const char* name = "max_new_tokens";
   if (options_.max_new_tokens) {
     wanted = Check(name, options_.max_new_tokens, 0, 0, kMax);
@@ -100,6 +103,31 @@ void Resolver::ReadLengths() {
   }
   settings_.max_new_tokens = wanted;
   settings_.max_length = context_.prompt + wanted;
+}
+
+void Resolver::ReadMinimum() {
+  constexpr int kMax = std::numeric_limits<int>::max();
+  settings_.min_new_tokens = Check("min_new_tokens", options_.min_new_tokens, 0, 0, kMax);
+  settings_.min_length = others_.Int("min_length", 0, 0);
+  if (!context_.fairseq_source) return;
+  settings_.min_new_tokens = std::max(settings_.min_new_tokens, settings_.min_length);
+  settings_.min_length = 0;
+}
+
+// Tokens to generate by max_len_a and max_len_b, and the end that is forced behind them; none where
+// the length is given otherwise.
+std::optional<int> Resolver::FairseqLength() {
+  const bool otherwise = options_.max_new_tokens || others_.Has("max_length");
+  for (const char* name : {"max_len_a", "max_len_b"}) {
+    if (!others_.Has(name)) continue;
+    if (!context_.fairseq_source) Refuse(name, "only Luna's translation models take it");
+    if (otherwise) Refuse(name, "the length is given by max_tokens or max_length too");
+  }
+  settings_.fairseq = context_.fairseq_source.has_value();
+  if (!settings_.fairseq || otherwise) return std::nullopt;
+  const double limit = others_.Number("max_len_a", 0, 0, kLargest) * *context_.fairseq_source +
+                       others_.Int("max_len_b", kFairseqMaxLenB, 0);
+  return static_cast<int>(std::min(limit, std::max(context_.room - 1, 0) * 1.0)) + 1;
 }
 
 void Resolver::ReadSearch() {
@@ -198,11 +226,17 @@ void Fall(std::optional<Value>& over, const std::optional<Value>& under) {
 }  // namespace
 
 GenerationOptions MergeOptions(GenerationOptions over, const GenerationOptions& under) {
-  const bool length = over.max_new_tokens || over.others.count("max_length") > 0;
+  const auto by_source = [](const std::string& name) {
+    return name == "max_len_a" || name == "max_len_b";
+  };
+  const bool absolute = over.max_new_tokens || over.others.count("max_length") > 0;
+  const bool length =
+      absolute || over.others.count("max_len_a") > 0 || over.others.count("max_len_b") > 0;
   const bool early = over.early_stopping || over.others.count("early_stopping") > 0;
   if (!length) over.max_new_tokens = under.max_new_tokens;
   if (!early) over.early_stopping = under.early_stopping;
   for (const auto& [name, value] : under.others) {
+    if (absolute && by_source(name)) continue;
     if ((length && name == "max_length") || (early && name == "early_stopping")) continue;
     over.others.emplace(name, value);
   }

@@ -63,6 +63,9 @@ struct GenerationSettings {
   int beams = 1;
   double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::kNo;
+  // The search is fairseq's (SequenceGenerator) where that parts from HuggingFace's: a forced end
+  // keeps its own score, and of outputs that end in one step those come first that rank first.
+  bool fairseq = false;
 
   std::optional<int> logprobs;
   bool echo = false;
@@ -76,6 +79,10 @@ struct SettingsContext {
   int default_new_tokens = 16;      // Where nobody says anything; cut to the room.
   int default_top_k = 0;            // Of sampling with GenerationDefaults::kHuggingFace.
   const std::vector<int32_t>* eos;  // Where no option says anything.
+  // Tokens of the document, for a model whose options and search are fairseq's: max_len_a and
+  // max_len_b bound an output by it, the forced end not counted, and min_length counts generated
+  // tokens only.
+  std::optional<int> fairseq_source = std::nullopt;
 };
 
 inline constexpr int kMostStops = 16;

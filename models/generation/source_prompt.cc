@@ -17,8 +17,8 @@ class Reader {
       : front_(front), request_(request) {}
 
   absl::StatusOr<std::unique_ptr<GenerationItem>> Read() {
-    for (auto step : {&Reader::CheckFields, &Reader::ReadStart, &Reader::ReadSettings,
-                      &Reader::ReadOutputs, &Reader::ReadSource}) {
+    for (auto step : {&Reader::CheckFields, &Reader::ReadStart, &Reader::ReadSource,
+                      &Reader::ReadSettings, &Reader::ReadOutputs}) {
       if (absl::Status status = (this->*step)(); !status.ok()) return status;
     }
     return std::move(item_);
@@ -34,7 +34,6 @@ class Reader {
   const GeneratorFrontEnd& front_;
   const Request& request_;
   std::unique_ptr<GenerationItem> item_ = std::make_unique<GenerationItem>();
-  bool wants_states_ = false;
 };
 
 absl::Status Reader::CheckFields() {
@@ -84,9 +83,12 @@ absl::Status Reader::ReadStart() {
 
 absl::Status Reader::ReadSettings() {
   const GenerationOptions none;
-  absl::StatusOr<GenerationSettings> settings =
-      ResolveSettings(request_.generation ? *request_.generation : none, front_.traits->defaults,
-                      ContextOf(front_, static_cast<int>(item_->prompt.size())));
+  SettingsContext context = ContextOf(front_, static_cast<int>(item_->prompt.size()));
+  if (context.fairseq_source) {
+    context.fairseq_source = item_->source->tokens() - item_->source->padding;
+  }
+  absl::StatusOr<GenerationSettings> settings = ResolveSettings(
+      request_.generation ? *request_.generation : none, front_.traits->defaults, context);
   if (!settings.ok()) return settings.status();
   if (!settings->stop.empty() && front_.codec == nullptr) {
     return BadRequest("stop", "the model has no tokenizer; send stop_token_ids");
@@ -103,7 +105,7 @@ absl::Status Reader::ReadSettings() {
 absl::Status Reader::ReadOutputs() {
   for (const std::string& name : request_.tensors) {
     if (name == kStates) {
-      wants_states_ = true;
+      continue;
     } else if (name != "logits") {
       return BadRequest("outputs",
                         absl::StrCat("\"", name.substr(0, 64), "\" is not one of this task's"));
@@ -121,8 +123,10 @@ absl::Status Reader::ReadOutputs() {
 
 absl::Status Reader::ReadSource() {
   ItemUsage usage;
+  const bool wants_states =
+      std::count(request_.tensors.begin(), request_.tensors.end(), kStates) > 0;
   absl::StatusOr<EncoderSequence> source =
-      PrepareDocument(*front_.documents, request_, wants_states_, usage);
+      PrepareDocument(*front_.documents, request_, wants_states, usage);
   if (!source.ok()) return source.status();
   item_->source = *std::move(source);
   item_->SetUsage(usage);

@@ -55,15 +55,13 @@ ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
   return info;
 }
 
-// fairseq's generator: an output has a token before its end, never padding, and 200 tokens at most
-// before an end that is forced; a search stops when as many outputs as beams are finished.
+// fairseq's generator: an output has a token before its end, never padding, and an end that is
+// forced behind the longest; a search stops when as many outputs as beams are finished.
 absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& config,
                                                       const CommonConfig& common,
                                                       GenerationOptions found) {
-  constexpr int kTokens = 200;
   GenerationOptions fairseq;
   fairseq.min_new_tokens = 1;
-  fairseq.max_new_tokens = std::min(kTokens + 1, config.max_tokens);
   fairseq.early_stopping = true;
   absl::Status status = SetOption(fairseq, "suppress_tokens", absl::StrCat("[", config.pad, "]"));
   if (status.ok() && !common.eos_token_ids.empty()) {
@@ -108,6 +106,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
         TranslationDefaults(settings->config, directory.common, std::move(traits.defaults));
     if (!defaults.ok()) return defaults.status();
     traits.defaults = *std::move(defaults);
+    traits.fairseq = true;
     traits.bos.reset();
     traits.decoder_start = {settings->config.start};
   }

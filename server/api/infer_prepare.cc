@@ -64,7 +64,8 @@ absl::Status PrepareInfer(const ApiContext& context, const inference::ModelInfer
 }
 
 absl::Status InTensorNames(const absl::Status& status, size_t item, size_t items) {
-  const absl::Status named = WithParam(Renamed(status, {{"token_ids", "input_ids"}}));
+  const absl::Status named = WithParam(
+      Renamed(status, {{"token_ids", "input_ids"}, {"token_ids_pair", "input_ids_pair"}}));
   return items > 1 ? Prefixed(absl::StrCat("item ", item, ": "), named) : named;
 }
 

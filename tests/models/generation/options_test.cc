@@ -242,6 +242,47 @@ TEST(Settings, LengthsOfTheModelGiveWayToTheRoom) {
   EXPECT_EQ(Resolve({}, Options({{"max_length", "20"}})).max_length, 20);
 }
 
+// max_len_a times the source plus max_len_b, and the end: a source of 10 tokens, room for 92.
+TEST(Settings, FairseqLengths) {
+  SettingsContext context = Context();
+  context.fairseq_source = 10;
+  const auto tokens = [&](const GenerationOptions& request, const GenerationOptions& model = {}) {
+    const auto settings = ResolveSettings(request, model, context);
+    EXPECT_TRUE(settings.ok()) << settings.status();
+    EXPECT_TRUE(settings->fairseq);
+    return settings->max_new_tokens;
+  };
+  EXPECT_EQ(tokens({}), 93);  // 200 by default: cut to the room.
+  EXPECT_EQ(tokens(Options({{"max_len_b", "20"}})), 21);
+  EXPECT_EQ(tokens(Options({{"max_len_a", "1.55"}, {"max_len_b", "2"}})), 18);
+  EXPECT_EQ(tokens(Options({{"max_len_b", "0"}})), 1);
+  EXPECT_EQ(tokens(Options({{"max_tokens", "30"}})), 30);
+  const GenerationOptions model = Options({{"max_len_a", "2"}, {"max_len_b", "5"}});
+  EXPECT_EQ(tokens({}, model), 26);
+  EXPECT_EQ(tokens(Options({{"max_len_b", "7"}}), model), 28);
+  EXPECT_EQ(tokens(Options({{"max_tokens", "30"}}), model), 30);
+  EXPECT_EQ(
+      tokens(Options({{"max_len_a", "1"}, {"max_len_b", "0"}}), Options({{"max_tokens", "9"}})),
+      11);
+  const auto settings = ResolveSettings(Options({{"min_length", "3"}}), {}, context);
+  EXPECT_EQ(settings->min_new_tokens, 3);
+  EXPECT_EQ(settings->min_length, 0);
+}
+
+TEST(Settings, FairseqLengthsAreRefused) {
+  SettingsContext context = Context();
+  const auto refused = [&](const GenerationOptions& options, const std::string& part) {
+    const auto settings = ResolveSettings(options, {}, context);
+    ASSERT_FALSE(settings.ok()) << part;
+    EXPECT_NE(settings.status().message().find(part), std::string::npos) << settings.status();
+  };
+  refused(Options({{"max_len_a", "1"}}), "max_len_a: only");
+  context.fairseq_source = 10;
+  refused(Options({{"max_len_a", "-1"}}), "max_len_a");
+  refused(Options({{"max_len_b", "-1"}}), "max_len_b");
+  refused(Options({{"max_len_b", "1"}, {"max_tokens", "5"}}), "max_tokens");
+}
+
 TEST(Settings, IgnoredEndIsNoEnd) {
   GenerationOptions options;
   options.ignore_eos = true;

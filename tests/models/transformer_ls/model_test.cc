@@ -99,7 +99,7 @@ TEST(LsModel, IsInspectedWithoutLoading) {
   const Inspection inspection = InspectDirectory(golden.directory());
   EXPECT_TRUE(inspection.servable) << inspection.report;
   EXPECT_NE(inspection.report.find("text-generation"), std::string::npos) << inspection.report;
-  EXPECT_NE(inspection.report.find("as config.json says"), std::string::npos);
+  EXPECT_NE(inspection.report.find("as config.json and"), std::string::npos);
 }
 
 TEST(LsModel, BadRequestsAreRefused) {

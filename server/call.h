@@ -7,6 +7,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/trace_context.h"
 
 namespace longview::server {
 
@@ -14,6 +15,7 @@ namespace longview::server {
 struct CallInfo {
   std::string request_id;  // The caller's x-request-id, or a new one.
   std::string client;      // Key name, else peer address without port: the unit of fairness.
+  TraceContext trace;      // As the caller sent it.
   absl::Time arrival = absl::InfinitePast();
   absl::Time deadline = absl::InfiniteFuture();
   std::string_view api;     // "grpc" or "http"; static storage.

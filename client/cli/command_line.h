@@ -31,6 +31,8 @@ struct CommandLine {
   std::string api_key;
   bool tls = false;
   std::string ca;
+  std::string cert;
+  std::string key;
   double timeout_seconds = 60;
 
   // Inputs and answers.

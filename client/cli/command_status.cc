@@ -14,7 +14,8 @@ struct ServerState {
   bool ready = false;
 };
 
-// REQUIRES: the channel is connected. These questions need no key.
+// REQUIRES: the channel is connected. Only the version needs a key, and is left out without one: a
+// probe has none.
 ServerState Ask(const CommandLine& line, const std::shared_ptr<grpc::Channel>& channel) {
   const auto stub = inference::GRPCInferenceService::NewStub(channel);
   ServerState state;
@@ -39,6 +40,10 @@ ServerState Ask(const CommandLine& line, const std::shared_ptr<grpc::Channel>& c
   inference::ServerMetadataResponse metadata;
   state.status = stub->ServerMetadata(&context, {}, &metadata);
   state.version = metadata.name() + " " + metadata.version();
+  if (state.status.error_code() == grpc::StatusCode::UNAUTHENTICATED && line.api_key.empty()) {
+    state.status = grpc::Status::OK;
+    state.version = "longview";
+  }
   return state;
 }
 

@@ -37,8 +37,11 @@ std::string CodeName(grpc::StatusCode code) {
 }
 
 ExitCode Connect(const CommandLine& line, Console& console, Connection* connection) {
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
-      OpenChannel({.server = line.server, .tls = line.tls, .ca_file = line.ca});
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = OpenChannel({.server = line.server,
+                                                                        .tls = line.tls,
+                                                                        .ca_file = line.ca,
+                                                                        .cert_file = line.cert,
+                                                                        .key_file = line.key});
   if (!channel.ok()) {
     console.err << "longview: " << channel.status().message() << "\n";
     return kUsage;

@@ -9,18 +9,28 @@
 namespace longview::client {
 namespace {
 
+// Leaves `pem` as it is if there is no file.
+absl::Status ReadPem(const char* what, const std::string& path, std::string& pem) {
+  if (path.empty()) return absl::OkStatus();
+  std::ifstream file(path, std::ios::binary);
+  pem.assign(std::istreambuf_iterator<char>(file), {});
+  if (file && !pem.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, ": cannot read ", path));
+}
+
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const ChannelOptions& options) {
-  if (!options.tls && options.ca_file.empty()) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions ssl;
-  if (!options.ca_file.empty()) {
-    std::ifstream file(options.ca_file, std::ios::binary);
-    ssl.pem_root_certs.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file || ssl.pem_root_certs.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("ca: cannot read certificates from ", options.ca_file));
-    }
+  if (options.cert_file.empty() != options.key_file.empty()) {
+    return absl::InvalidArgumentError("cert and key: one was given without the other");
   }
+  if (!options.tls && options.ca_file.empty() && options.cert_file.empty()) {
+    return grpc::InsecureChannelCredentials();
+  }
+  grpc::SslCredentialsOptions ssl;
+  absl::Status read = ReadPem("ca", options.ca_file, ssl.pem_root_certs);
+  read.Update(ReadPem("cert", options.cert_file, ssl.pem_cert_chain));
+  read.Update(ReadPem("key", options.key_file, ssl.pem_private_key));
+  if (!read.ok()) return read;
   return grpc::SslCredentials(ssl);
 }
 

@@ -16,11 +16,16 @@ struct ChannelOptions {
   std::string server = "localhost:9000";  // host:port.
   bool tls = false;
   std::string ca_file = "";  // PEM with the roots to trust; empty = the system's. Implies tls.
+  // PEM files of a client certificate and its key, where the server asks for one (mutual TLS). Both
+  // or neither; they imply tls.
+  std::string cert_file = "";
+  std::string key_file = "";
   // Limit of one request and of one answer, in bytes; the server has its own.
   int max_message_bytes = 64 << 20;
 };
 
-// Does not connect: the first call does. An error if ca_file cannot be read.
+// Does not connect: the first call does. INVALID_ARGUMENT if a file cannot be read, or a
+// certificate comes without its key.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const ChannelOptions& options);
 
 // Connects, within seconds at most; false if that was not enough.

@@ -14,6 +14,9 @@ bool IsOurFault(absl::StatusCode code) {
          code == absl::StatusCode::kDataLoss;
 }
 
+// What callers write goes into no log beyond this length.
+std::string_view Logged(std::string_view request_id) { return request_id.substr(0, 64); }
+
 }  // namespace
 
 absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
@@ -21,7 +24,13 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
   const double seconds = absl::ToDoubleSeconds(absl::Now() - info.arrival);
   const std::string code = absl::StatusCodeToString(status.code());
   metrics_.RequestDone(model, info.api, info.method, status.code(), seconds);
-  log_.Info("request", {{"request_id", info.request_id},
+  if (status.code() == absl::StatusCode::kUnauthenticated) {
+    metrics_.Rejected({}, RejectReason::kAuth);
+  }
+  const bool traced = !info.trace.trace_id.empty();
+  log_.Info("request", {{"request_id", Logged(info.request_id)},
+                        {traced ? "trace_id" : "", info.trace.trace_id},
+                        {traced ? "parent_id" : "", info.trace.parent_id},
                         {"api", info.api},
                         {"method", info.method},
                         {"model", model.model},
@@ -31,8 +40,9 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
                         {"tokens", counts.tokens}});
   if (!IsOurFault(status.code())) return status;
   const std::string message(status.message());
-  log_.Error("internal error",
-             {{"request_id", info.request_id}, {"method", info.method}, {"error", message}});
+  log_.Error(
+      "internal error",
+      {{"request_id", Logged(info.request_id)}, {"method", info.method}, {"error", message}});
   return MakeError(absl::StatusCode::kInternal,
                    absl::StrCat("internal error; request id ", info.request_id),
                    {.reason = "INTERNAL"});

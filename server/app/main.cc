@@ -1,7 +1,8 @@
 // longview-server: reads the configuration, serves until it is told to leave.
 //
-// Exit status: 0 drained; 1 a model failed or a port is taken; 2 flags or configuration wrong.
-// The last line of stderr says which. stdout has one line, when every start-up model is warm.
+// Exit status: 0 drained; 1 a model failed, a port is taken, or a key or TLS file is bad; 2 flags
+// or configuration wrong. The last line of stderr says which. stdout has one line, when every
+// start-up model is warm.
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include "server/config/build_info.h"
 #include "server/config/config.h"
 #include "server/log/log.h"
+#include "server/security/security.h"
 
 namespace longview::server {
 namespace {
@@ -36,8 +38,18 @@ int Check(const std::string& directory) {
   return Fail(kFailed, absl::StrCat(directory, ": ", inspection.error));
 }
 
-// --validate_config: every model directory there is, without loading weights.
+absl::StatusOr<std::unique_ptr<Security>> OpenSecurity(const Config& config, Log& log) {
+  return Security::Open({.tls_cert = config.tls_cert,
+                         .tls_key = config.tls_key,
+                         .tls_client_ca = config.tls_client_ca,
+                         .api_keys_file = config.api_keys_file},
+                        log);
+}
+
+// --validate_config: keys, certificates and every model directory, without loading weights.
 int Validate(const Config& config, Log& log) {
+  const auto security = OpenSecurity(config, log);
+  if (!security.ok()) return Fail(kFailed, std::string(security.status().message()));
   const absl::StatusOr<std::vector<FoundModel>> found = FindModels(config.models, log);
   if (!found.ok()) return Fail(kFailed, std::string(found.status().message()));
   for (const FoundModel& model : *found) {
@@ -67,7 +79,9 @@ class Session {
         .device = config_.devices.front(),
         .cache_bytes = static_cast<double>(config_.cache_bytes),
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
-    Server server(config_, log_, [options](const std::string& directory) {
+    const auto security = OpenSecurity(config_, log_);
+    if (!security.ok()) return Fail(kFailed, std::string(security.status().message()));
+    Server server(config_, log_, security->get(), [options](const std::string& directory) {
       return models::LoadModel(directory, options);
     });
     const absl::Status started = server.Start([this](absl::Status warm) {
@@ -75,6 +89,9 @@ class Session {
           {warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed, std::string(warm.message())});
     });
     if (!started.ok()) return Fail(kFailed, std::string(started.message()));
+    log_.Info("listening", {{"grpc", int64_t{server.ports().grpc}},
+                            {"http", int64_t{server.ports().http}},
+                            {"admin", int64_t{server.ports().admin}}});
     return Serve(server);
   }
 

@@ -38,15 +38,17 @@ ApiOptions ApiOptionsOf(const Config& config) {
 
 class Server::Impl {
  public:
-  Impl(const Config& config, Log& log, LoadFunction load)
+  Impl(const Config& config, Log& log, const Security* security, LoadFunction load)
       : config_(config),
         metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config).devices, ",")),
         engine_(EngineOptionsOf(config), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
-        grpc_(api_),
-        http_(api_, metrics_, HttpOptions(config)),
+        tls_(security == nullptr ? nullptr : security->tls()),
+        grpc_(api_, KeysOf(security)),
+        http_(api_, metrics_, HttpOptions(config, security)),
+        admin_(api_, metrics_, AdminOptions(config)),
         memory_([this] { return engine_.calls() == 0; }) {}
 
   ~Impl() { Stop(absl::Now()); }
@@ -58,7 +60,8 @@ class Server::Impl {
           grpc_.Start({.host = config_.host,
                        .port = config_.grpc_port,
                        .max_message_bytes = config_.max_message_bytes,
-                       .max_connection_age = absl::Seconds(config_.max_connection_age_seconds)});
+                       .max_connection_age = absl::Seconds(config_.max_connection_age_seconds),
+                       .tls = tls_});
       if (!port.ok()) return port.status();
       ports_.grpc = *port;
     }
@@ -66,6 +69,11 @@ class Server::Impl {
       const absl::StatusOr<int> port = http_.Start();
       if (!port.ok()) return port.status();
       ports_.http = *port;
+    }
+    if (config_.admin_port >= 0) {
+      const absl::StatusOr<int> port = admin_.Start();
+      if (!port.ok()) return port.status();
+      ports_.admin = *port;
     }
     store_.LoadAll(std::move(started));
     return absl::OkStatus();
@@ -78,7 +86,8 @@ class Server::Impl {
     std::thread http([&] { http_.Stop(deadline); });
     grpc_.Stop(deadline);
     http.join();
-    documents_.reset();  // Their state belongs to the device's thread.
+    admin_.Stop(absl::Now());  // Last, so that probes and scrapes see the end.
+    documents_.reset();        // Their state belongs to the device's thread.
     engine_.Shutdown();
   }
 
@@ -86,13 +95,28 @@ class Server::Impl {
   void set_phase(Lifecycle::Phase phase) { lifecycle_.set_phase(phase); }
 
  private:
-  static HttpServerOptions HttpOptions(const Config& config) {
+  static const ApiKeys* KeysOf(const Security* security) {
+    return security == nullptr ? nullptr : security->keys();
+  }
+
+  static HttpServerOptions HttpOptions(const Config& config, const Security* security) {
     HttpServerOptions options;
     options.transport.host = config.host;
     options.transport.port = config.http_port;
     options.transport.max_body_bytes = config.max_message_bytes;
+    options.transport.tls = security == nullptr ? nullptr : security->tls();
     options.version = kVersion;
     options.commit = kCommit;
+    options.keys = KeysOf(security);
+    return options;
+  }
+
+  static HttpServerOptions AdminOptions(const Config& config) {
+    HttpServerOptions options;
+    options.transport.host = config.host;
+    options.transport.port = config.admin_port;
+    options.transport.threads = 1;
+    options.admin = true;
     return options;
   }
 
@@ -105,15 +129,17 @@ class Server::Impl {
   const SystemClock clock_;
   std::optional<Documents> documents_;  // Until Stop.
   Api api_;
+  const TlsSource* const tls_;
   GrpcServer grpc_;
   HttpServer http_;
+  HttpServer admin_;
   MemoryKeeper memory_;
   BoundPorts ports_;
   bool stopped_ = false;
 };
 
-Server::Server(const Config& config, Log& log, LoadFunction load)
-    : impl_(std::make_unique<Impl>(config, log, std::move(load))) {
+Server::Server(const Config& config, Log& log, const Security* security, LoadFunction load)
+    : impl_(std::make_unique<Impl>(config, log, security, std::move(load))) {
   // Debian builds Abseil with the search for lock cycles, which every lock of gRPC would pay for.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }

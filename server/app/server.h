@@ -10,20 +10,23 @@
 #include "server/config/config.h"
 #include "server/log/log.h"
 #include "server/model_store_impl.h"
+#include "server/security/security.h"
 
 namespace longview::server {
 
 struct BoundPorts {
   int grpc = -1;  // -1 = off.
   int http = -1;
+  int admin = -1;
 };
 
 // One per process in practice, but nothing here is global. All calls from one thread.
 class Server {
  public:
-  // Borrows the log. `load` makes a model of a directory; injected, so that benchmarks can
+  // Borrows the log and, if it is there, `security`: without it there are no keys and no TLS.
+  // `load` makes a model of a directory; injected, so that benchmarks can
   // serve a model that does nothing.
-  Server(const Config& config, Log& log, LoadFunction load);
+  Server(const Config& config, Log& log, const Security* security, LoadFunction load);
   ~Server();
 
   // Opens the ports and begins to load the start-up models in the background; `started` runs

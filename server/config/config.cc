@@ -58,20 +58,44 @@ absl::Status ReadAddress(Config& config) {
   config.host = absl::GetFlag(FLAGS_host);
   config.grpc_port = absl::GetFlag(FLAGS_grpc_port);
   config.http_port = absl::GetFlag(FLAGS_http_port);
+  config.admin_port = absl::GetFlag(FLAGS_admin_port);
   if (config.host.empty()) return Bad("host", "", "an address, such as 127.0.0.1");
   for (const auto& [name, port] :
-       {std::pair{"grpc_port", config.grpc_port}, std::pair{"http_port", config.http_port}}) {
+       {std::pair{"grpc_port", config.grpc_port}, std::pair{"http_port", config.http_port},
+        std::pair{"admin_port", config.admin_port}}) {
     if (port < -1 || port > 65535) return Bad(name, absl::StrCat(port), "from -1 to 65535");
   }
   if (config.grpc_port > 0 && config.grpc_port == config.http_port) {
     return Bad("http_port", absl::StrCat(config.http_port), "another port than --grpc_port");
   }
+  if (config.admin_port > 0 &&
+      (config.admin_port == config.grpc_port || config.admin_port == config.http_port)) {
+    return Bad("admin_port", absl::StrCat(config.admin_port),
+               "another port than --grpc_port and --http_port");
+  }
   if (config.grpc_port == -1 && config.http_port == -1) {
     return Bad("http_port", "-1", "on if --grpc_port is off");
   }
+  return absl::OkStatus();
+}
+
+// What the files hold is checked when they are read; here only what goes together.
+absl::Status ReadSecurity(Config& config) {
+  config.tls_cert = absl::GetFlag(FLAGS_tls_cert);
+  config.tls_key = absl::GetFlag(FLAGS_tls_key);
+  config.tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca);
+  config.api_keys_file = absl::GetFlag(FLAGS_api_keys_file);
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    return Bad(config.tls_key.empty() ? "tls_key" : "tls_cert", "",
+               absl::StrCat("given with --", config.tls_key.empty() ? "tls_cert" : "tls_key"));
+  }
+  if (!config.tls_client_ca.empty() && config.tls_cert.empty()) {
+    return Bad("tls_client_ca", config.tls_client_ca, "given with --tls_cert and --tls_key");
+  }
   const bool loopback =
       config.host == "localhost" || config.host == "::1" || config.host.starts_with("127.");
-  config.allow_model_control = absl::GetFlag(FLAGS_allow_model_control).value_or(loopback);
+  config.allow_model_control =
+      absl::GetFlag(FLAGS_allow_model_control).value_or(loopback || !config.api_keys_file.empty());
   return absl::OkStatus();
 }
 
@@ -198,7 +222,8 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   if (auto applied = ApplyEnvironment(environment, config.warnings); !applied.ok()) return applied;
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
-  for (auto* read : {&ReadAddress, &ReadCompute, &ReadLimits, &ReadTimes, &ReadLog}) {
+  for (auto* read :
+       {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadTimes, &ReadLog}) {
     if (absl::Status status = (*read)(config); !status.ok()) return status;
   }
   if (absl::Status status = ReadModels(positional, config); !status.ok()) return status;
@@ -210,6 +235,7 @@ std::string ConfigJson(const Config& config) {
       {"models", config.models},
       {"grpc_port", config.grpc_port},
       {"http_port", config.http_port},
+      {"admin_port", config.admin_port},
       {"host", config.host},
       {"device", config.device},
       {"dtype", config.dtype},
@@ -220,6 +246,10 @@ std::string ConfigJson(const Config& config) {
       {"cache_bytes", config.cache_bytes},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
       {"log_level", LogLevelName(config.log_level)},
+      {"tls_cert", config.tls_cert},
+      {"tls_key", config.tls_key},
+      {"tls_client_ca", config.tls_client_ca},
+      {"api_keys_file", config.api_keys_file},
       {"allow_model_control", config.allow_model_control},
       {"drain_seconds", config.drain_seconds},
       {"shutdown_seconds", config.shutdown_seconds},

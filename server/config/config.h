@@ -24,6 +24,7 @@ struct Config {
   std::string host;
   int grpc_port = 0;  // 0 = a free one, -1 = off.
   int http_port = 0;
+  int admin_port = -1;
   std::string device;                // As asked for: auto, cpu, cuda, cuda:0,cuda:1.
   std::vector<std::string> devices;  // Those there are, best first; the caller fills them in.
   std::string dtype;
@@ -34,6 +35,10 @@ struct Config {
   uint64_t cache_bytes = 0;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  std::string tls_cert;  // Both or neither of these two; paths.
+  std::string tls_key;
+  std::string tls_client_ca;  // Empty = clients need no certificate.
+  std::string api_keys_file;  // Empty = calls need no key.
   bool allow_model_control = false;
   int drain_seconds = 0;
   int shutdown_seconds = 0;

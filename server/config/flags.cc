@@ -9,6 +9,8 @@ ABSL_FLAG(std::string, models, "",
 ABSL_FLAG(std::string, host, "127.0.0.1", "address to listen on; containers pass 0.0.0.0");
 ABSL_FLAG(int, grpc_port, 9000, "gRPC port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, http_port, 8080, "HTTP port; 0 = a free one, -1 = off");
+ABSL_FLAG(int, admin_port, -1,
+          "plaintext HTTP without keys: /livez, /readyz, /metrics; 0 = a free one, -1 = off");
 ABSL_FLAG(std::string, device, "auto", "auto, cpu, cuda, or a list such as cuda:0,cuda:1");
 ABSL_FLAG(std::string, dtype, "auto", "auto, fp32, bf16, fp16");
 ABSL_FLAG(absl::optional<int>, threads, absl::nullopt,
@@ -21,8 +23,14 @@ ABSL_FLAG(std::string, max_image_pixels, "67108864",
 ABSL_FLAG(std::string, cache_bytes, "25%", "memory for generation state; a size or a percentage");
 ABSL_FLAG(std::string, log_format, "", "text or json; default text on a terminal, else json");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning, error");
+ABSL_FLAG(std::string, tls_cert, "",
+          "certificate chain (PEM) of both transports; re-read on change");
+ABSL_FLAG(std::string, tls_key, "", "private key of --tls_cert (PEM); re-read on change");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "certificates (PEM) that sign clients: mutual TLS; re-read on change");
+ABSL_FLAG(std::string, api_keys_file, "", "lines name:key, # comments; re-read on change");
 ABSL_FLAG(absl::optional<bool>, allow_model_control, absl::nullopt,
-          "Load and Unload; default true on a loopback host, else false");
+          "Load and Unload; default true on a loopback host or with keys, else false");
 ABSL_FLAG(int, drain_seconds, 10, "after SIGTERM: not ready, but everything is still accepted");
 ABSL_FLAG(int, shutdown_seconds, 60, "after that: work in flight may finish");
 ABSL_FLAG(int, max_connection_age_seconds, 600,

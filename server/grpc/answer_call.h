@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/api/answer_stream.h"
+#include "server/grpc/call_gate.h"
 #include "server/status_map_grpc.h"
 
 namespace longview::server {
@@ -19,12 +20,18 @@ class AnswerCall final : public grpc::ServerWriteReactor<Message> {
  public:
   using Stream = AnswerStream<Message>;
 
-  // `start(on_ready)` begins the call.
+  // `start(info, on_ready)` begins an admitted call.
   template <typename Start>
-  static grpc::ServerWriteReactor<Message>* Run(Start start) {
+  static grpc::ServerWriteReactor<Message>* Run(const CallGate& gate,
+                                                grpc::CallbackServerContext& context,
+                                                std::string_view method, Start start) {
+    const absl::StatusOr<CallInfo> info = gate.Admit(context, method);
+    if (!info.ok()) {
+      return new RefusedCall<grpc::ServerWriteReactor<Message>>(ToGrpcStatus(info.status()));
+    }
     auto call = std::shared_ptr<AnswerCall>(new AnswerCall());
     call->self_ = call;
-    std::unique_ptr<Stream> stream = start([weak = std::weak_ptr(call)] {
+    std::unique_ptr<Stream> stream = start(*info, [weak = std::weak_ptr(call)] {
       if (const auto alive = weak.lock()) alive->Step();
     });
     {

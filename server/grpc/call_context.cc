@@ -25,12 +25,16 @@ CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view met
   info.client = PeerAddress(context.peer());
   info.api = "grpc";
   info.method = method;
-  const auto given = context.client_metadata().find(kRequestIdKey);
-  info.request_id = RequestIdOr(given == context.client_metadata().end()
-                                    ? std::string_view()
-                                    : std::string_view(given->second.data(), given->second.size()));
+  info.request_id = RequestIdOr(Metadata(context, kRequestIdKey));
+  info.trace = ParseTraceparent(Metadata(context, "traceparent"));
   context.AddInitialMetadata(kRequestIdKey, info.request_id);
   return info;
+}
+
+std::string_view Metadata(const grpc::ServerContextBase& context, const char* key) {
+  const auto found = context.client_metadata().find(key);
+  if (found == context.client_metadata().end()) return {};
+  return {found->second.data(), found->second.size()};
 }
 
 std::string PeerAddress(std::string_view peer) {

@@ -10,9 +10,12 @@
 
 namespace longview::server {
 
-// Deadline, request id and peer of a call that arrives now. Sends the request id back in the
+// Deadline, request id, trace and peer of a call that arrives now. Sends the request id back in the
 // initial metadata as x-request-id. `method`: static storage.
 CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method);
+
+// The value of a metadata key; "" if it is absent.
+std::string_view Metadata(const grpc::ServerContextBase& context, const char* key);
 
 // "ipv4:10.0.0.1:443" -> "10.0.0.1", "ipv6:%5B::1%5D:443" -> "::1", "unix:/x" -> "unix".
 std::string PeerAddress(std::string_view peer);

@@ -11,12 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/grpc/call_gate.h"
 #include "server/grpc/health_service.h"
 #include "server/grpc/inference_service.h"
 #include "server/grpc/model_service.h"
 #include "server/grpc/open_streams.h"
 #include "server/grpc/parse_failures.h"
+#include "server/grpc/reflection_guard.h"
 #include "server/grpc/text_service.h"
+#include "server/grpc/tls_credentials.h"
 #include "server/grpc/vision_service.h"
 
 namespace longview::server {
@@ -61,23 +64,40 @@ void AddLimits(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   }
 }
 
+std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> Interceptors(
+    const ApiKeys* keys) {
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
+  creators.push_back(ParseFailures());
+  if (keys != nullptr) creators.push_back(ReflectionGuard(*keys));
+  return creators;
+}
+
 }  // namespace
 
 class GrpcServer::Impl {
  public:
-  explicit Impl(Api& api)
-      : text(api), vision(api), models(api), inference(api, streams), health(api, ServiceNames()) {}
+  Impl(Api& api, const ApiKeys* keys)
+      : keys(keys),
+        gate(api, keys),
+        text(api, gate),
+        vision(api, gate),
+        models(api, gate),
+        inference(api, gate, streams),
+        health(api, ServiceNames()) {}
 
+  const ApiKeys* const keys;
+  const CallGate gate;
   OpenStreams streams;
   TextServiceImpl text;
   VisionServiceImpl vision;
   ModelServiceImpl models;
   InferenceServiceImpl inference;
   HealthService health;
+  std::shared_ptr<grpc::ServerCredentials> credentials;
   std::unique_ptr<grpc::Server> server;
 };
 
-GrpcServer::GrpcServer(Api& api) : impl_(std::make_unique<Impl>(api)) {}
+GrpcServer::GrpcServer(Api& api, const ApiKeys* keys) : impl_(std::make_unique<Impl>(api, keys)) {}
 
 GrpcServer::~GrpcServer() { Stop(absl::Now()); }
 
@@ -85,9 +105,11 @@ absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(Address(options), grpc::InsecureServerCredentials(), &port);
+  impl_->credentials = options.tls == nullptr ? grpc::InsecureServerCredentials()
+                                              : TlsServerCredentials(*options.tls);
+  builder.AddListeningPort(Address(options), impl_->credentials, &port);
   AddLimits(options, builder);
-  builder.experimental().SetInterceptorCreators(ParseFailureInterceptors());
+  builder.experimental().SetInterceptorCreators(Interceptors(impl_->keys));
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &impl_->text, &impl_->vision, &impl_->models, &impl_->inference, &impl_->health}) {
     builder.RegisterService(service);

@@ -7,6 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/api/api.h"
+#include "server/security/api_keys.h"
+#include "server/security/tls_material.h"
 
 namespace longview::server {
 
@@ -17,13 +19,15 @@ struct GrpcServerOptions {
   // Connections are renewed after this, calls under way finish; zero = never.
   absl::Duration max_connection_age = absl::Seconds(600);
   int max_concurrent_streams = 4096;  // Per connection.
+  const TlsSource* tls = nullptr;     // Null = plaintext. Outlives the server.
 };
 
-// Start and Stop from one thread. Borrows the Api, which must go on answering until Stop has
-// returned: calls that are cut off still end through it.
+// Start and Stop from one thread. Borrows the keys and the Api, which must go on answering until
+// Stop has returned: calls that are cut off still end through it.
 class GrpcServer {
  public:
-  explicit GrpcServer(Api& api);
+  // `keys` null: calls need none.
+  explicit GrpcServer(Api& api, const ApiKeys* keys = nullptr);
   ~GrpcServer();
 
   // The bound port. UNAVAILABLE if the port cannot be had. Once only.

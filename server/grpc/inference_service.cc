@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "server/grpc/call_context.h"
 #include "server/grpc/recorded.h"
 #include "server/grpc/stream_infer.h"
 #include "server/grpc/unary_call.h"
@@ -44,84 +43,85 @@ ServerUnaryReactor* InferenceServiceImpl::ModelReady(CallbackServerContext* cont
 ServerUnaryReactor* InferenceServiceImpl::ServerMetadata(
     CallbackServerContext* context, const inference::ServerMetadataRequest*,
     inference::ServerMetadataResponse* response) {
-  const CallInfo info = ReadCallInfo(*context, "ServerMetadata");
-  return AnswerNow<inference::ServerMetadataResponse>(
-      *context, response,
-      Recorded<inference::ServerMetadataResponse>(api_, info, "", api_.ServerMetadata()));
+  return AnswerNow(gate_, *context, "ServerMetadata", response, [&](const CallInfo& info) {
+    return Recorded<inference::ServerMetadataResponse>(api_, info, "", api_.ServerMetadata());
+  });
 }
 
 ServerUnaryReactor* InferenceServiceImpl::ModelMetadata(
     CallbackServerContext* context, const inference::ModelMetadataRequest* request,
     inference::ModelMetadataResponse* response) {
-  const CallInfo info = ReadCallInfo(*context, "ModelMetadata");
-  return AnswerNow(*context, response,
-                   Recorded(api_, info, request->name(),
-                            api_.ModelMetadata(request->name(), request->version())));
+  return AnswerNow(gate_, *context, "ModelMetadata", response, [&](const CallInfo& info) {
+    return Recorded(api_, info, request->name(),
+                    api_.ModelMetadata(request->name(), request->version()));
+  });
 }
 
 ServerUnaryReactor* InferenceServiceImpl::ModelInfer(CallbackServerContext* context,
                                                      const inference::ModelInferRequest* request,
                                                      inference::ModelInferResponse* response) {
-  return UnaryCall<inference::ModelInferResponse>::Run(response, [&](auto reply) {
-    return api_.Infer(ReadCallInfo(*context, "ModelInfer"), *request, std::move(reply));
-  });
+  return UnaryCall<inference::ModelInferResponse>::Run(
+      gate_, *context, "ModelInfer", response, [&](const CallInfo& info, auto reply) {
+        return api_.Infer(info, *request, std::move(reply));
+      });
 }
 
 grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
 InferenceServiceImpl::ModelStreamInfer(CallbackServerContext* context) {
-  return StreamInfer::Start(api_, streams_, ReadCallInfo(*context, "ModelStreamInfer"));
+  return StreamInfer::Start(api_, gate_, streams_, *context);
 }
 
 ServerUnaryReactor* InferenceServiceImpl::ModelConfig(CallbackServerContext* context,
                                                       const inference::ModelConfigRequest* request,
                                                       inference::ModelConfigResponse* response) {
-  const CallInfo info = ReadCallInfo(*context, "ModelConfig");
-  return AnswerNow(
-      *context, response,
-      Recorded(api_, info, request->name(), api_.ModelConfig(request->name(), request->version())));
+  return AnswerNow(gate_, *context, "ModelConfig", response, [&](const CallInfo& info) {
+    return Recorded(api_, info, request->name(),
+                    api_.ModelConfig(request->name(), request->version()));
+  });
 }
 
 ServerUnaryReactor* InferenceServiceImpl::ModelStatistics(
     CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
     inference::ModelStatisticsResponse* response) {
-  const CallInfo info = ReadCallInfo(*context, "ModelStatistics");
-  return AnswerNow(*context, response,
-                   Recorded(api_, info, request->name(),
-                            api_.ModelStatistics(request->name(), request->version())));
+  return AnswerNow(gate_, *context, "ModelStatistics", response, [&](const CallInfo& info) {
+    return Recorded(api_, info, request->name(),
+                    api_.ModelStatistics(request->name(), request->version()));
+  });
 }
 
 ServerUnaryReactor* InferenceServiceImpl::RepositoryIndex(
     CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
     inference::RepositoryIndexResponse* response) {
-  const CallInfo info = ReadCallInfo(*context, "RepositoryIndex");
-  return AnswerNow<inference::RepositoryIndexResponse>(
-      *context, response,
-      Recorded<inference::RepositoryIndexResponse>(api_, info, "",
-                                                   api_.RepositoryIndex(request->ready())));
+  return AnswerNow(gate_, *context, "RepositoryIndex", response, [&](const CallInfo& info) {
+    return Recorded<inference::RepositoryIndexResponse>(api_, info, "",
+                                                        api_.RepositoryIndex(request->ready()));
+  });
 }
 
 ServerUnaryReactor* InferenceServiceImpl::RepositoryModelLoad(
     CallbackServerContext* context, const inference::RepositoryModelLoadRequest* request,
     inference::RepositoryModelLoadResponse* response) {
   using Response = inference::RepositoryModelLoadResponse;
-  return UnaryCall<Response>::Run(response, [&](auto reply) -> Api::Pending {
-    api_.RepositoryModelLoad(
-        *request, RecordedReply<Response>(api_, ReadCallInfo(*context, "RepositoryModelLoad"),
-                                          request->model_name(), std::move(reply)));
-    return nullptr;
-  });
+  return UnaryCall<Response>::Run(
+      gate_, *context, "RepositoryModelLoad", response,
+      [&](const CallInfo& info, auto reply) -> Api::Pending {
+        api_.RepositoryModelLoad(
+            *request, RecordedReply<Response>(api_, info, request->model_name(), std::move(reply)));
+        return nullptr;
+      });
 }
 
 ServerUnaryReactor* InferenceServiceImpl::RepositoryModelUnload(
     CallbackServerContext* context, const inference::RepositoryModelUnloadRequest* request,
     inference::RepositoryModelUnloadResponse* response) {
   using Response = inference::RepositoryModelUnloadResponse;
-  return UnaryCall<Response>::Run(response, [&](auto reply) -> Api::Pending {
-    api_.RepositoryModelUnload(
-        *request, RecordedReply<Response>(api_, ReadCallInfo(*context, "RepositoryModelUnload"),
-                                          request->model_name(), std::move(reply)));
-    return nullptr;
-  });
+  return UnaryCall<Response>::Run(
+      gate_, *context, "RepositoryModelUnload", response,
+      [&](const CallInfo& info, auto reply) -> Api::Pending {
+        api_.RepositoryModelUnload(
+            *request, RecordedReply<Response>(api_, info, request->model_name(), std::move(reply)));
+        return nullptr;
+      });
 }
 
 }  // namespace longview::server

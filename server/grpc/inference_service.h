@@ -4,14 +4,17 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/api/api.h"
 #include "server/grpc/arena_messages.h"
+#include "server/grpc/call_gate.h"
 #include "server/grpc/open_streams.h"
 
 namespace longview::server {
 
-// Thread-safe; handlers only hand over and return. Borrows the Api and the list of streams.
+// Thread-safe; handlers only hand over and return. Borrows the Api, the gate and the
+// list of streams.
 class InferenceServiceImpl final : public inference::GRPCInferenceService::CallbackService {
  public:
-  InferenceServiceImpl(Api& api, OpenStreams& streams) : api_(api), streams_(streams) {
+  InferenceServiceImpl(Api& api, const CallGate& gate, OpenStreams& streams)
+      : api_(api), gate_(gate), streams_(streams) {
     SetMessageAllocatorFor_ModelInfer(&infer_messages_);
   }
 
@@ -53,6 +56,7 @@ class InferenceServiceImpl final : public inference::GRPCInferenceService::Callb
 
  private:
   Api& api_;
+  const CallGate& gate_;
   OpenStreams& streams_;
   ArenaMessages<inference::ModelInferRequest, inference::ModelInferResponse> infer_messages_;
 };

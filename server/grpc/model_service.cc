@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "server/grpc/call_context.h"
 #include "server/grpc/recorded.h"
 #include "server/grpc/unary_call.h"
 
@@ -13,44 +12,50 @@ using longview::v1::Model;
 grpc::ServerUnaryReactor* ModelServiceImpl::ListModels(grpc::CallbackServerContext* context,
                                                        const longview::v1::ListModelsRequest*,
                                                        longview::v1::ListModelsResponse* response) {
-  const CallInfo info = ReadCallInfo(*context, "ListModels");
-  return AnswerNow(*context, response, Recorded(api_, info, "", api_.ListModels()));
+  return AnswerNow(gate_, *context, "ListModels", response, [&](const CallInfo& info) {
+    return Recorded(api_, info, "", api_.ListModels());
+  });
 }
 
 grpc::ServerUnaryReactor* ModelServiceImpl::GetModel(grpc::CallbackServerContext* context,
                                                      const longview::v1::GetModelRequest* request,
                                                      Model* response) {
-  const CallInfo info = ReadCallInfo(*context, "GetModel");
-  return AnswerNow(*context, response,
-                   Recorded(api_, info, request->model(), api_.GetModel(*request)));
+  return AnswerNow(gate_, *context, "GetModel", response, [&](const CallInfo& info) {
+    return Recorded(api_, info, request->model(), api_.GetModel(*request));
+  });
 }
 
 grpc::ServerUnaryReactor* ModelServiceImpl::LoadModel(grpc::CallbackServerContext* context,
                                                       const longview::v1::LoadModelRequest* request,
                                                       Model* response) {
-  return UnaryCall<Model>::Run(response, [&](auto reply) -> Api::Pending {
-    api_.LoadModel(*request, RecordedReply<Model>(api_, ReadCallInfo(*context, "LoadModel"),
-                                                  request->model(), std::move(reply)));
-    return nullptr;
-  });
+  return UnaryCall<Model>::Run(
+      gate_, *context, "LoadModel", response,
+      [&](const CallInfo& info, auto reply) -> Api::Pending {
+        api_.LoadModel(*request,
+                       RecordedReply<Model>(api_, info, request->model(), std::move(reply)));
+        return nullptr;
+      });
 }
 
 grpc::ServerUnaryReactor* ModelServiceImpl::UnloadModel(
     grpc::CallbackServerContext* context, const longview::v1::UnloadModelRequest* request,
     Model* response) {
-  return UnaryCall<Model>::Run(response, [&](auto reply) -> Api::Pending {
-    api_.UnloadModel(*request, RecordedReply<Model>(api_, ReadCallInfo(*context, "UnloadModel"),
-                                                    request->model(), std::move(reply)));
-    return nullptr;
-  });
+  return UnaryCall<Model>::Run(
+      gate_, *context, "UnloadModel", response,
+      [&](const CallInfo& info, auto reply) -> Api::Pending {
+        api_.UnloadModel(*request,
+                         RecordedReply<Model>(api_, info, request->model(), std::move(reply)));
+        return nullptr;
+      });
 }
 
 grpc::ServerUnaryReactor* ModelServiceImpl::Estimate(grpc::CallbackServerContext* context,
                                                      const longview::v1::EstimateRequest* request,
                                                      longview::v1::EstimateResponse* response) {
-  return UnaryCall<longview::v1::EstimateResponse>::Run(response, [&](auto reply) {
-    return api_.Estimate(ReadCallInfo(*context, "Estimate"), *request, std::move(reply));
-  });
+  return UnaryCall<longview::v1::EstimateResponse>::Run(
+      gate_, *context, "Estimate", response, [&](const CallInfo& info, auto reply) {
+        return api_.Estimate(info, *request, std::move(reply));
+      });
 }
 
 }  // namespace longview::server

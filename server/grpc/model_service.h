@@ -3,13 +3,14 @@
 
 #include "longview/v1/models.grpc.pb.h"
 #include "server/api/api.h"
+#include "server/grpc/call_gate.h"
 
 namespace longview::server {
 
-// Thread-safe; handlers only hand over and return. Borrows the Api.
+// Thread-safe; handlers only hand over and return. Borrows the Api and the gate.
 class ModelServiceImpl final : public longview::v1::ModelService::CallbackService {
  public:
-  explicit ModelServiceImpl(Api& api) : api_(api) {}
+  ModelServiceImpl(Api& api, const CallGate& gate) : api_(api), gate_(gate) {}
 
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const longview::v1::ListModelsRequest* request,
@@ -29,6 +30,7 @@ class ModelServiceImpl final : public longview::v1::ModelService::CallbackServic
 
  private:
   Api& api_;
+  const CallGate& gate_;
 };
 
 }  // namespace longview::server

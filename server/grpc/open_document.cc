@@ -6,9 +6,12 @@
 
 namespace longview::server {
 
-OpenDocumentCall* OpenDocumentCall::Start(Api& api, const CallInfo& info,
-                                          longview::v1::Document* response) {
-  return new OpenDocumentCall(api, info, response);
+OpenDocumentCall::Reactor* OpenDocumentCall::Start(Api& api, const CallGate& gate,
+                                                   grpc::CallbackServerContext& context,
+                                                   longview::v1::Document* response) {
+  const absl::StatusOr<CallInfo> info = gate.Admit(context, "OpenDocument");
+  if (!info.ok()) return new RefusedCall<Reactor>(ToGrpcStatus(info.status()));
+  return new OpenDocumentCall(api, *info, response);
 }
 
 OpenDocumentCall::OpenDocumentCall(Api& api, const CallInfo& info, longview::v1::Document* response)

@@ -7,14 +7,18 @@
 #include "longview/v1/text.grpc.pb.h"
 #include "server/api/api.h"
 #include "server/api/document_upload.h"
+#include "server/grpc/call_gate.h"
 
 namespace longview::server {
 
 // Owns itself from Start to OnDone.
 class OpenDocumentCall final : public grpc::ServerReadReactor<longview::v1::OpenDocumentRequest> {
  public:
+  using Reactor = grpc::ServerReadReactor<longview::v1::OpenDocumentRequest>;
+
   // `response` is the library's.
-  static OpenDocumentCall* Start(Api& api, const CallInfo& info, longview::v1::Document* response);
+  static Reactor* Start(Api& api, const CallGate& gate, grpc::CallbackServerContext& context,
+                        longview::v1::Document* response);
 
   void OnReadDone(bool ok) override;
   void OnCancel() override;

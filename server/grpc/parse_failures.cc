@@ -39,11 +39,8 @@ class Factory : public grpc::experimental::ServerInterceptorFactoryInterface {
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
-ParseFailureInterceptors() {
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
-  creators.push_back(std::make_unique<Factory>());
-  return creators;
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> ParseFailures() {
+  return std::make_unique<Factory>();
 }
 
 }  // namespace longview::server

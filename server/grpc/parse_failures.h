@@ -3,14 +3,12 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "grpcpp/support/server_interceptor.h"
 
 namespace longview::server {
 
 // For ServerBuilder::experimental().SetInterceptorCreators.
-std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
-ParseFailureInterceptors();
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> ParseFailures();
 
 }  // namespace longview::server

@@ -4,11 +4,15 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "server/status_map_grpc.h"
 
 namespace longview::server {
 
-StreamInfer* StreamInfer::Start(Api& api, OpenStreams& streams, CallInfo info) {
-  auto stream = std::shared_ptr<StreamInfer>(new StreamInfer(api, streams, std::move(info)));
+StreamInfer::Reactor* StreamInfer::Start(Api& api, const CallGate& gate, OpenStreams& streams,
+                                         grpc::CallbackServerContext& context) {
+  absl::StatusOr<CallInfo> info = gate.Admit(context, "ModelStreamInfer");
+  if (!info.ok()) return new RefusedCall<Reactor>(ToGrpcStatus(info.status()));
+  auto stream = std::shared_ptr<StreamInfer>(new StreamInfer(api, streams, *std::move(info)));
   stream->self_ = stream;
   streams.Add(stream.get());
   std::lock_guard lock(stream->mutex_);

@@ -15,6 +15,7 @@
 
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/api/api.h"
+#include "server/grpc/call_gate.h"
 #include "server/grpc/open_streams.h"
 
 namespace longview::server {
@@ -25,7 +26,11 @@ class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRe
                           public EndableStream,
                           public std::enable_shared_from_this<StreamInfer> {
  public:
-  static StreamInfer* Start(Api& api, OpenStreams& streams, CallInfo info);
+  using Reactor =
+      grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+
+  static Reactor* Start(Api& api, const CallGate& gate, OpenStreams& streams,
+                        grpc::CallbackServerContext& context);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

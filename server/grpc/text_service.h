@@ -3,13 +3,14 @@
 
 #include "longview/v1/text.grpc.pb.h"
 #include "server/api/api.h"
+#include "server/grpc/call_gate.h"
 
 namespace longview::server {
 
-// Thread-safe; handlers only hand over and return. Borrows the Api.
+// Thread-safe; handlers only hand over and return. Borrows the Api and the gate.
 class TextServiceImpl final : public longview::v1::TextService::CallbackService {
  public:
-  explicit TextServiceImpl(Api& api) : api_(api) {}
+  TextServiceImpl(Api& api, const CallGate& gate) : api_(api), gate_(gate) {}
 
   grpc::ServerUnaryReactor* Classify(grpc::CallbackServerContext* context,
                                      const longview::v1::ClassifyRequest* request,
@@ -37,6 +38,7 @@ class TextServiceImpl final : public longview::v1::TextService::CallbackService 
 
  private:
   Api& api_;
+  const CallGate& gate_;
 };
 
 }  // namespace longview::server

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/api/api.h"
+#include "server/grpc/call_gate.h"
 #include "server/status_map_grpc.h"
 
 namespace longview::server {
@@ -16,11 +17,18 @@ namespace longview::server {
 template <typename Response>
 class UnaryCall : public grpc::ServerUnaryReactor {
  public:
-  // `start(reply)` begins the work and returns its Api::Pending. `response` is the library's.
+  // `start(info, reply)` begins the work of an admitted call and returns its Api::Pending.
+  // `response` is the library's.
   template <typename Start>
-  static grpc::ServerUnaryReactor* Run(Response* response, Start start) {
+  static grpc::ServerUnaryReactor* Run(const CallGate& gate, grpc::CallbackServerContext& context,
+                                       std::string_view method, Response* response, Start start) {
     auto* call = new UnaryCall();
-    call->pending_ = start([call, response](absl::StatusOr<Response> result) {
+    const absl::StatusOr<CallInfo> info = gate.Admit(context, method);
+    if (!info.ok()) {
+      call->Finish(ToGrpcStatus(info.status()));
+      return call;
+    }
+    call->pending_ = start(*info, [call, response](absl::StatusOr<Response> result) {
       if (result.ok()) *response = *std::move(result);
       call->Finish(ToGrpcStatus(result.status()));
     });
@@ -36,7 +44,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   Api::Pending pending_;
 };
 
-// A call answered at once.
+// A call that needs no key, answered at once.
 template <typename Response>
 grpc::ServerUnaryReactor* AnswerNow(grpc::CallbackServerContext& context, Response* response,
                                     absl::StatusOr<Response> result) {
@@ -44,6 +52,14 @@ grpc::ServerUnaryReactor* AnswerNow(grpc::CallbackServerContext& context, Respon
   grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
   reactor->Finish(ToGrpcStatus(result.status()));
   return reactor;
+}
+
+// A call answered at once, by `answer(info)` if it is admitted.
+template <typename Response, typename Answer>
+grpc::ServerUnaryReactor* AnswerNow(const CallGate& gate, grpc::CallbackServerContext& context,
+                                    std::string_view method, Response* response, Answer answer) {
+  const absl::StatusOr<CallInfo> info = gate.Admit(context, method);
+  return AnswerNow<Response>(context, response, info.ok() ? answer(*info) : info.status());
 }
 
 }  // namespace longview::server

@@ -3,13 +3,14 @@
 
 #include "longview/v1/vision.grpc.pb.h"
 #include "server/api/api.h"
+#include "server/grpc/call_gate.h"
 
 namespace longview::server {
 
-// Thread-safe. Borrows the Api.
+// Thread-safe. Borrows the Api and the gate.
 class VisionServiceImpl final : public longview::v1::VisionService::CallbackService {
  public:
-  explicit VisionServiceImpl(Api& api) : api_(api) {}
+  VisionServiceImpl(Api& api, const CallGate& gate) : api_(api), gate_(gate) {}
 
   grpc::ServerUnaryReactor* ClassifyImage(grpc::CallbackServerContext* context,
                                           const longview::v1::ClassifyImageRequest* request,
@@ -23,6 +24,7 @@ class VisionServiceImpl final : public longview::v1::VisionService::CallbackServ
 
  private:
   Api& api_;
+  const CallGate& gate_;
 };
 
 }  // namespace longview::server

@@ -42,6 +42,7 @@ HttpHandler Immediate(
     std::function<absl::StatusOr<HttpResponse>(const HttpRequest&, const PathParameters&)> answer);
 
 // The groups of routes; each function adds its own.
+void AddProbes(HttpContext& context, Router& router);  // /livez, /readyz, /metrics
 void AddOperations(HttpContext& context, Router& router);
 void AddConsole(HttpContext& context, Router& router);
 void AddModels(HttpContext& context, Router& router);       // /v2: metadata and repository.

@@ -10,6 +10,7 @@
 #include "server/api/api.h"
 #include "server/http/transport/options.h"
 #include "server/metrics/metrics.h"
+#include "server/security/api_keys.h"
 
 namespace longview::server {
 
@@ -17,6 +18,10 @@ struct HttpServerOptions {
   TransportOptions transport;
   std::string version;  // What /version says.
   std::string commit;
+  // Null: calls need no key. Otherwise all do but health, probes, /metrics, /version and the
+  // console page. Outlives the server.
+  const ApiKeys* keys = nullptr;
+  bool admin = false;  // Serves /livez, /readyz and /metrics, nothing else.
 };
 
 // Start and Stop belong to one thread. Borrowed collaborators outlive it; calls that are

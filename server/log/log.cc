@@ -105,6 +105,7 @@ std::string Log::Format(LogFormat format, LogLevel level, std::string_view times
     line += ",\"msg\":";
     AppendJson(message, line);
     for (const LogField& field : fields) {
+      if (field.name.empty()) continue;
       line += ',';
       AppendJson(field.name, line);
       line += ':';
@@ -115,6 +116,7 @@ std::string Log::Format(LogFormat format, LogLevel level, std::string_view times
   }
   line.append(timestamp).append(" ").append(LogLevelName(level)).append(" ").append(message);
   for (const LogField& field : fields) {
+    if (field.name.empty()) continue;
     line.append(" ").append(field.name).append("=");
     AppendJson(field, line);
   }

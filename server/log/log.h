@@ -21,7 +21,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 std::string_view LogLevelName(LogLevel level);
 std::optional<LogLevel> ParseLogLevel(std::string_view name);
 
-// A named value of a line. Borrowed for the call.
+// A named value of a line; one without a name is left out. Borrowed for the call.
 struct LogField {
   std::string_view name;
   std::variant<std::string_view, double, int64_t> value;

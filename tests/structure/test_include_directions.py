@@ -19,6 +19,7 @@ LIBRARIES = {
     "HTTP": ("boost/beast", "boost/asio"),
     "spdlog": ("spdlog/", "fmt/"),
     "prometheus": ("prometheus/",),
+    "OpenSSL": ("openssl/",),
 }
 # What each folder may use beyond itself and the standard library; the longest folder wins.
 ALLOWED = {
@@ -29,7 +30,8 @@ ALLOWED = {
     "server/log": {"Abseil", "JSON", "spdlog"},
     "server/metrics": {"Abseil", "prometheus"},
     "server/config": {"Abseil", "JSON"},
-    "server/http": {"proto", "models", "Abseil", "JSON", "protobuf", "HTTP"},
+    "server/http": {"proto", "models", "Abseil", "JSON", "protobuf", "HTTP", "OpenSSL"},
+    "server/security": {"Abseil", "OpenSSL"},
     "client": {"proto", "gRPC", "protobuf", "Abseil", "JSON"},
 }
 # The one header of models/ that the server may see.

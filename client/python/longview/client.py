@@ -40,23 +40,31 @@ def _image_bytes(image: Image) -> bytes:
         return file.read()
 
 
-def _channel(server: str, tls: bool, ca: Optional[str]) -> grpc.Channel:
+def _read(path: Optional[str]) -> Optional[bytes]:
+    if path is None:
+        return None
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _channel(server: str, tls: bool, ca: Optional[str], cert: Optional[str],
+             key: Optional[str]) -> grpc.Channel:
+    if (cert is None) != (key is None):
+        raise ValueError("cert and key: one was given without the other")
     options = [("grpc.max_receive_message_length", _MESSAGE_BYTES),
                ("grpc.max_send_message_length", _MESSAGE_BYTES)]
-    if not tls and ca is None:
+    if not tls and ca is None and cert is None:
         return grpc.insecure_channel(server, options)
-    roots = None
-    if ca is not None:
-        with open(ca, "rb") as file:
-            roots = file.read()
-    return grpc.secure_channel(server, grpc.ssl_channel_credentials(roots), options)
+    credentials = grpc.ssl_channel_credentials(_read(ca), _read(key), _read(cert))
+    return grpc.secure_channel(server, credentials, options)
 
 
 class Client:
     """A connection to one server; may be shared by threads. Close it, or use `with`.
 
     server: host:port. timeout: seconds for a call with all its repetitions, None = no limit.
-    ca: a PEM file with the certificates to trust; implies tls.
+    ca: a PEM file with the certificates to trust; implies tls. cert, key: PEM files of the
+    client's own certificate, for a server that asks for one; imply tls.
 
     Every call takes model (it may be left out if exactly one loaded model has the task) and
     raises LongviewError.
@@ -64,11 +72,12 @@ class Client:
 
     def __init__(self, server: str = "localhost:9000", *, timeout: Optional[float] = 60.0,
                  api_key: Optional[str] = None, tls: bool = False, ca: Optional[str] = None,
+                 cert: Optional[str] = None, key: Optional[str] = None,
                  retry: RetryPolicy = RetryPolicy()) -> None:
         self._timeout = timeout
         self._retry = retry
         self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
-        self._channel = _channel(server, tls, ca)
+        self._channel = _channel(server, tls, ca, cert, key)
         self._text = text_pb2_grpc.TextServiceStub(self._channel)
         self._vision = vision_pb2_grpc.VisionServiceStub(self._channel)
         self._models = models_pb2_grpc.ModelServiceStub(self._channel)

@@ -1,5 +1,6 @@
 // /metrics, /livez, /readyz, /version.
 #include <string>
+#include <string_view>
 
 #include "nlohmann/json.hpp"
 #include "server/http/context.h"
@@ -14,32 +15,38 @@ HttpResponse Health(const char* name, bool well) {
   return response;
 }
 
+void AddHealth(HttpContext& context, Router& router, std::string_view live,
+               std::string_view ready) {
+  router.Add(Verb::kGet, live,
+             Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
+               return Health("live", context.api.ServerLive());
+             }));
+  router.Add(Verb::kGet, ready,
+             Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
+               return Health("ready", context.api.ServerReady());
+             }));
+}
+
 }  // namespace
 
-void AddOperations(HttpContext& context, Router& router) {
-  const auto live = [&context](const HttpRequest&, const PathParameters&) {
-    return Health("live", context.api.ServerLive());
-  };
-  const auto ready = [&context](const HttpRequest&, const PathParameters&) {
-    return Health("ready", context.api.ServerReady());
-  };
-  router.Add(Verb::kGet, "/livez", Immediate(context, live));
-  router.Add(Verb::kGet, "/readyz", Immediate(context, ready));
-  router.Add(Verb::kGet, "/v2/health/live", Immediate(context, live));
-  router.Add(Verb::kGet, "/v2/health/ready", Immediate(context, ready));
-
-  router.Add(Verb::kGet, "/version",
-             Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
-               return JsonResponse(nlohmann::json{
-                   {"name", "longview"}, {"version", context.version}, {"commit", context.commit}}
-                                       .dump());
-             }));
+void AddProbes(HttpContext& context, Router& router) {
+  AddHealth(context, router, "/livez", "/readyz");
   router.Add(Verb::kGet, "/metrics",
              Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
                HttpResponse response;
                response.content_type = "text/plain; version=0.0.4; charset=utf-8";
                response.body = context.metrics.Serialize();
                return response;
+             }));
+}
+
+void AddOperations(HttpContext& context, Router& router) {
+  AddHealth(context, router, "/v2/health/live", "/v2/health/ready");
+  router.Add(Verb::kGet, "/version",
+             Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
+               return JsonResponse(nlohmann::json{
+                   {"name", "longview"}, {"version", context.version}, {"commit", context.commit}}
+                                       .dump());
              }));
 }
 

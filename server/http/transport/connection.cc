@@ -35,6 +35,7 @@ constexpr size_t kReadBytes = 16 * 1024;
 constexpr size_t kMaxReadAhead = 256 * 1024;
 constexpr size_t kBodyChunk = 64 * 1024;
 constexpr std::chrono::seconds kAfterTimeout(1);
+constexpr std::chrono::milliseconds kCancelAgain(5);
 constexpr absl::Duration kLinger = absl::Seconds(5);
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -54,26 +55,27 @@ HttpResponse WithStatus(int status, std::string message, std::string_view path,
 }  // namespace
 
 Connection::Connection(std::shared_ptr<asio::io_context> context, tcp::socket socket,
-                       const TransportOptions& options, const Dispatcher& dispatch)
+                       std::shared_ptr<asio::ssl::context> tls, const TransportOptions& options,
+                       const Dispatcher& dispatch)
     : context_(std::move(context)),
-      socket_(std::move(socket)),
+      stream_(std::move(socket), std::move(tls)),
       options_(options),
       dispatch_(dispatch),
-      timer_(socket_.get_executor()),
-      wake_(socket_.get_executor()),
-      probe_(socket_.get_executor()) {
+      timer_(stream_.get_executor()),
+      wake_(stream_.get_executor()),
+      probe_(stream_.get_executor()) {
   ErrorCode error;
-  peer_ = socket_.remote_endpoint(error).address().to_string();
-  socket_.set_option(tcp::no_delay(true), error);
+  peer_ = stream_.socket().remote_endpoint(error).address().to_string();
+  stream_.socket().set_option(tcp::no_delay(true), error);
 }
 
 void Connection::Start(std::function<void()> closed) {
   asio::co_spawn(
-      socket_.get_executor(), [self = shared_from_this()] { return self->Run(); },
+      stream_.get_executor(), [self = shared_from_this()] { return self->Run(); },
       [self = shared_from_this(), closed = std::move(closed)](std::exception_ptr) {
         ErrorCode ignored;
         self->timer_.cancel();
-        self->socket_.close(ignored);
+        self->stream_.socket().close(ignored);
         if (self->current_) self->current_->Cancel();
         self->current_.reset();
         closed();
@@ -81,26 +83,40 @@ void Connection::Start(std::function<void()> closed) {
 }
 
 void Connection::Drain() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     ErrorCode ignored;
-    if (self->idle_) self->socket_.cancel(ignored);
+    if (self->idle_) self->stream_.socket().cancel(ignored);
   });
 }
 
 void Connection::Abort() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     self->gone_ = true;
     self->Wake();
     ErrorCode ignored;
-    self->socket_.close(ignored);
+    self->stream_.socket().close(ignored);
   });
 }
 
 Connection::Task Connection::Run() {
-  bool more = true;
+  bool more = co_await Handshake();
   while (more) more = co_await ServeOne();
+  if (gone_) co_return;
+  ErrorCode ignored;
+  Arm(kLinger);
+  co_await stream_.ShutdownSend(ignored);
+  Disarm();
+}
+
+Connection::Answered Connection::Handshake() {
+  ErrorCode error;
+  Arm(options_.header_timeout);
+  co_await stream_.Handshake(error);
+  Disarm();
+  gone_ = gone_ || error.failed();
+  co_return !gone_;
 }
 
 Connection::Answered Connection::ServeOne() {
@@ -117,16 +133,20 @@ Connection::Answered Connection::ServeOne() {
   if (!ok) co_return false;
   request = ConvertHead(parser.get());
   request.peer = peer_;
+  CallInfo info = NewCall();
+  info.trace = ParseTraceparent(request.Header("traceparent"));
+  ok = co_await Admit(request, &info);
+  if (!ok) co_return false;
   ok = co_await ReadBody(parser, &request);
   if (!ok) co_return false;
 
-  CallInfo info = NewCall();
+  info.arrival = absl::Now();
   answer_.reset();
   current_ = std::make_shared<Exchange>(
       std::move(request), std::move(info), [weak = weak_from_this()](HttpResponse response) {
         const std::shared_ptr<Connection> self = weak.lock();
         if (!self) return;
-        asio::post(self->socket_.get_executor(), [self, response = std::move(response)]() mutable {
+        asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
           self->answer_ = std::move(response);
           self->Wake();
         });
@@ -154,13 +174,21 @@ CallInfo Connection::NewCall() const {
   return info;
 }
 
+Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* info) {
+  if (!options_.admit) co_return true;
+  std::optional<HttpResponse> refusal = options_.admit(request, *info);
+  if (!refusal) co_return true;
+  co_await Refuse(*std::move(refusal));
+  co_return false;
+}
+
 Connection::Answered Connection::AwaitFirstByte() {
   if (buffer_.size() > 0) co_return true;
   if (half_closed_ || draining_) co_return false;
   ErrorCode error;
   idle_ = true;
   Arm(options_.idle_timeout);
-  const size_t bytes = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
+  const size_t bytes = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
   idle_ = false;
   Disarm();
   buffer_.commit(bytes);
@@ -170,7 +198,7 @@ Connection::Answered Connection::AwaitFirstByte() {
 Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_id) {
   ErrorCode error;
   Arm(options_.header_timeout);
-  co_await http::async_read_header(socket_, buffer_, parser, Into(error));
+  co_await http::async_read_header(stream_, buffer_, parser, Into(error));
   Disarm();
   const auto& message = parser.get();
   path_ = TargetPath(message);
@@ -214,7 +242,7 @@ Connection::Answered Connection::ReadBody(Parser& parser, HttpRequest* request) 
   const bool has_body = parser.chunked() || (length && *length > 0);
   if (has_body && ExpectsContinue(*request) && buffer_.size() == 0 && !http_1_0_) {
     Arm(options_.transfer_grace);
-    co_await asio::async_write(socket_, asio::buffer(kContinue), Into(error));
+    co_await asio::async_write(stream_, asio::buffer(kContinue), Into(error));
   }
   if (has_body && !error && parser.chunked()) {
     error = co_await ReadChunkedBody(parser, &request->body);
@@ -262,7 +290,7 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadSizedBody(size_t l
       body->resize(std::min(length, std::max(kBodyChunk, 2 * received)));
     }
     ArmTransfer(start, received);
-    received += co_await socket_.async_read_some(
+    received += co_await stream_.async_read_some(
         asio::buffer(body->data() + received, body->size() - received), Into(error));
   }
   body->resize(received);
@@ -280,7 +308,7 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser
     target.size = chunk.size();
     target.more = true;
     ArmTransfer(start, body->size());
-    co_await http::async_read_some(socket_, buffer_, parser, Into(error));
+    co_await http::async_read_some(stream_, buffer_, parser, Into(error));
     if (error == http::error::need_buffer) error = {};
     body->append(chunk.data(), chunk.size() - target.size);
     if (!error && body->size() > options_.max_body_bytes) error = http::error::body_limit;
@@ -302,17 +330,18 @@ void Connection::StartWatch() {
   if (watching_ || half_closed_) return;
   watching_ = true;
   asio::co_spawn(
-      socket_.get_executor(), [self = shared_from_this()] { return self->Watch(); },
+      stream_.get_executor(), [self = shared_from_this()] { return self->Watch(); },
       asio::detached);
 }
 
 Connection::Task Connection::StopWatch() {
   if (!watching_) co_return;
   ErrorCode ignored;
-  socket_.cancel(ignored);
   probe_.cancel();
   while (watching_) {
-    wake_.expires_at(asio::steady_timer::time_point::max());
+    stream_.socket().cancel(ignored);
+    // A read that had just completed starts another, which the cancellation missed.
+    wake_.expires_after(kCancelAgain);
     co_await wake_.async_wait(Into(ignored));
   }
 }
@@ -320,7 +349,7 @@ Connection::Task Connection::StopWatch() {
 Connection::Task Connection::Watch() {
   ErrorCode error;
   while (!error && buffer_.size() < kMaxReadAhead) {
-    const size_t bytes = co_await socket_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
+    const size_t bytes = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
     buffer_.commit(bytes);
   }
   if (error == asio::error::eof) {
@@ -328,7 +357,7 @@ Connection::Task Connection::Watch() {
     co_await ProbeHalfClosed(&error);
   } else if (!error) {
     // Enough read ahead; only a reset is of interest.
-    co_await socket_.async_wait(tcp::socket::wait_error, Into(error));
+    co_await stream_.socket().async_wait(tcp::socket::wait_error, Into(error));
     if (!error) error = asio::error::connection_reset;
   }
   if (error && error != asio::error::operation_aborted) gone_ = true;
@@ -350,12 +379,12 @@ Connection::Task Connection::ProbeHalfClosed(ErrorCode* error) {
     Wake();
   } else if (!result && !answer_) {
     probing_ = true;  // One write at a time.
-    co_await asio::async_write(socket_, asio::buffer(kContinue), Into(result));
+    co_await asio::async_write(stream_, asio::buffer(kContinue), Into(result));
     probing_ = false;
     Wake();
   }
   if (result || (answer_ && !streaming_)) co_return;
-  co_await socket_.async_wait(tcp::socket::wait_error, Into(result));
+  co_await stream_.socket().async_wait(tcp::socket::wait_error, Into(result));
   *error = result ? result : ErrorCode(asio::error::connection_reset);
 }
 
@@ -368,7 +397,7 @@ Connection::Task Connection::Write(HttpResponse response, std::string_view reque
   // The system's buffers take short answers at once, long ones are given time by their size.
   Arm(options_.transfer_grace +
       absl::Seconds(static_cast<double>(response.body.size()) / options_.min_rate));
-  co_await asio::async_write(socket_, parts, Into(error));
+  co_await asio::async_write(stream_, parts, Into(error));
   Disarm();
   if (error) gone_ = true;
 }
@@ -382,7 +411,7 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
   };
   response.stream->Listen([weak = weak_from_this()] {
     const std::shared_ptr<Connection> self = weak.lock();
-    if (self) asio::post(self->socket_.get_executor(), [self] { self->Wake(); });
+    if (self) asio::post(self->stream_.get_executor(), [self] { self->Wake(); });
   });
   std::string data = ResponseHead(response, {keep_alive_, http_1_0_, request_id_}, absl::Now());
   ErrorCode error;
@@ -405,7 +434,7 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     if (std::exchange(filler_due_, false) && !last) data += framed(response.stream->Filler(), last);
     Arm(options_.transfer_grace +
         absl::Seconds(static_cast<double>(data.size()) / options_.min_rate));
-    co_await asio::async_write(socket_, asio::buffer(data), Into(error));
+    co_await asio::async_write(stream_, asio::buffer(data), Into(error));
     Disarm();
     if (error) gone_ = true;
     data.clear();
@@ -423,10 +452,10 @@ Connection::Task Connection::Refuse(HttpResponse response) {
 Connection::Task Connection::Linger() {
   // Closing with unread input would reset the connection and take the answer with it.
   ErrorCode error;
-  socket_.shutdown(tcp::socket::shutdown_send, error);
   std::string scratch(kBodyChunk, '\0');
   Arm(kLinger);
-  while (!error) co_await socket_.async_read_some(asio::buffer(scratch), Into(error));
+  co_await stream_.ShutdownSend(error);
+  while (!error) co_await stream_.socket().async_read_some(asio::buffer(scratch), Into(error));
   Disarm();
 }
 
@@ -460,11 +489,11 @@ void Connection::OnTimer() {
   if (Clock::now() < deadline_) return ScheduleTimer();
   ErrorCode ignored;
   if (timed_out_) {
-    socket_.close(ignored);
+    stream_.socket().close(ignored);
     return;
   }
   timed_out_ = true;
-  socket_.cancel(ignored);
+  stream_.socket().cancel(ignored);
   // A read that had just completed starts another, which the cancellation missed.
   deadline_ = Clock::now() + kAfterTimeout;
   ScheduleTimer();

@@ -15,13 +15,13 @@
 
 #include "boost/asio/awaitable.hpp"
 #include "boost/asio/io_context.hpp"
-#include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/steady_timer.hpp"
 #include "boost/beast/core/flat_buffer.hpp"
 #include "boost/beast/http/buffer_body.hpp"
 #include "boost/beast/http/parser.hpp"
 #include "server/http/exchange.h"
 #include "server/http/transport/options.h"
+#include "server/http/transport/stream.h"
 
 namespace longview::server {
 
@@ -29,10 +29,11 @@ using Dispatcher = std::function<void(ExchangePtr)>;
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The socket's executor is a strand of `context`. `options` and `dispatch` outlive the
-  // connection.
+  // The socket's executor is a strand of `context`; `tls` null: plaintext. `options` and `dispatch`
+  // outlive the connection.
   Connection(std::shared_ptr<boost::asio::io_context> context, boost::asio::ip::tcp::socket socket,
-             const TransportOptions& options, const Dispatcher& dispatch);
+             std::shared_ptr<boost::asio::ssl::context> tls, const TransportOptions& options,
+             const Dispatcher& dispatch);
 
   // `closed` runs once, on the strand.
   void Start(std::function<void()> closed);
@@ -50,6 +51,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<boost::beast::http::buffer_body>;
 
   Task Run();
+  Answered Handshake();
   Answered ServeOne();
   Answered AwaitFirstByte();
   // False: the connection ends, an error has been answered where one helps.
@@ -70,6 +72,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task Linger();
 
   CallInfo NewCall() const;
+  // Asks options_.admit; false: the call is refused and the connection ends.
+  Answered Admit(const HttpRequest& request, CallInfo* info);
   void Arm(absl::Duration timeout);
   void ArmTransfer(absl::Time start, size_t bytes);
   void Disarm();
@@ -78,7 +82,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Wake();
 
   const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
-  boost::asio::ip::tcp::socket socket_;
+  Stream stream_;
   const TransportOptions& options_;
   const Dispatcher& dispatch_;
   std::string peer_;

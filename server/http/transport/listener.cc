@@ -15,6 +15,7 @@
 #include "boost/asio/strand.hpp"
 #include "boost/asio/use_awaitable.hpp"
 #include "server/http/transport/connection.h"
+#include "server/http/transport/tls_context.h"
 
 namespace longview::server {
 
@@ -38,6 +39,7 @@ class Listener::Impl {
   absl::Status Bind();
   asio::awaitable<void> Accept();
   void Serve(tcp::socket socket);
+  std::shared_ptr<asio::ssl::context> CurrentTls();
 
   const TransportOptions options_;
   const Dispatcher dispatch_;
@@ -46,6 +48,8 @@ class Listener::Impl {
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
   std::vector<std::thread> threads_;
+  std::shared_ptr<const TlsMaterial> material_;  // What tls_ was made of; of the accepting strand.
+  std::shared_ptr<asio::ssl::context> tls_;
 
   absl::Mutex mutex_;
   std::set<std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
@@ -73,6 +77,9 @@ absl::Status Listener::Impl::Bind() {
 }
 
 absl::StatusOr<int> Listener::Impl::Start() {
+  if (options_.tls != nullptr && CurrentTls() == nullptr) {
+    return absl::UnavailableError("the certificate cannot be used for HTTP over TLS");
+  }
   if (absl::Status status = Bind(); !status.ok()) return status;
   asio::co_spawn(acceptor_.get_executor(), Accept(), asio::detached);
   for (int i = 0; i < options_.threads; ++i) {
@@ -96,8 +103,19 @@ asio::awaitable<void> Listener::Impl::Accept() {
   }
 }
 
+std::shared_ptr<asio::ssl::context> Listener::Impl::CurrentTls() {
+  if (options_.tls == nullptr) return nullptr;
+  std::shared_ptr<const TlsMaterial> material = options_.tls->Current();
+  if (material != material_) {
+    if (auto next = MakeTlsContext(*material)) tls_ = std::move(next);
+    material_ = std::move(material);
+  }
+  return tls_;
+}
+
 void Listener::Impl::Serve(tcp::socket socket) {
-  auto connection = std::make_shared<Connection>(context_, std::move(socket), options_, dispatch_);
+  auto connection =
+      std::make_shared<Connection>(context_, std::move(socket), CurrentTls(), options_, dispatch_);
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return;

@@ -1,9 +1,14 @@
 // Limits of the HTTP transport.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
+#include "server/call.h"
+#include "server/http/message.h"
+#include "server/security/tls_material.h"
 
 namespace longview::server {
 
@@ -13,6 +18,10 @@ struct TransportOptions {
   int threads = 2;
   size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
   size_t max_header_bytes = size_t{16} << 10;
+  const TlsSource* tls = nullptr;  // Null = plaintext. Outlives the listener.
+  // Asked when a head has been read, before its body: a refusal is answered and ends the
+  // connection. May fill in who calls. Thread-safe. Empty = all are admitted.
+  std::function<std::optional<HttpResponse>(const HttpRequest& head, CallInfo& info)> admit;
 
   absl::Duration idle_timeout = absl::Seconds(75);    // Between requests.
   absl::Duration header_timeout = absl::Seconds(10);  // First byte to the last of the head.

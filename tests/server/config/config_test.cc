@@ -97,6 +97,27 @@ TEST_F(ConfigTest, ModelControlFollowsTheHost) {
   EXPECT_FALSE(Load({"m", "--host=localhost", "--noallow_model_control"})->allow_model_control);
 }
 
+TEST_F(ConfigTest, ModelControlIsOnWithKeysUnlessSaidOtherwise) {
+  EXPECT_TRUE(Load({"m", "--host=0.0.0.0", "--api_keys_file=/k"})->allow_model_control);
+  EXPECT_FALSE(Load({"m", "--host=0.0.0.0", "--api_keys_file=/k", "--noallow_model_control"})
+                   ->allow_model_control);
+}
+
+TEST_F(ConfigTest, KeysCertificatesAndTheAdminPort) {
+  const auto plain = Load({"m"});
+  EXPECT_EQ(plain->admin_port, -1);
+  EXPECT_EQ(plain->tls_cert + plain->tls_key + plain->tls_client_ca + plain->api_keys_file, "");
+  const auto config = Load({"m", "--tls_cert=/c", "--tls-key=/k", "--tls_client_ca=/a",
+                            "--api_keys_file=/keys", "--admin_port=9001"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto json = nlohmann::json::parse(ConfigJson(*config));
+  EXPECT_EQ(json["tls_cert"], "/c");
+  EXPECT_EQ(json["tls_key"], "/k");
+  EXPECT_EQ(json["tls_client_ca"], "/a");
+  EXPECT_EQ(json["api_keys_file"], "/keys");
+  EXPECT_EQ(json["admin_port"], 9001);
+}
+
 TEST_F(ConfigTest, PrintedConfigurationIsJsonOfTheSameNames) {
   const auto config = Load({"m", "--max_message_bytes=1MiB", "--cache-bytes", "2GiB"});
   ASSERT_TRUE(config.ok()) << config.status();
@@ -128,6 +149,12 @@ INSTANTIATE_TEST_SUITE_P(
                       BadCase{{"m", "--grpc_port=70000"}, "'70000' must be from -1 to 65535"},
                       BadCase{{"m", "--grpc_port=81", "--http_port=81"}, "another port"},
                       BadCase{{"m", "--grpc_port=-1", "--http_port=-1"}, "must be on"},
+                      BadCase{{"m", "--tls_cert=/c"},
+                              "--tls_key: '' must be given with --tls_cert"},
+                      BadCase{{"m", "--tls_key=/k"}, "--tls_cert: '' must be given with --tls_key"},
+                      BadCase{{"m", "--tls_client_ca=/a"}, "given with --tls_cert and --tls_key"},
+                      BadCase{{"m", "--admin_port=9000"}, "another port than --grpc_port"},
+                      BadCase{{"m", "--admin_port=-2"}, "'-2' must be from -1 to 65535"},
                       BadCase{{"m", "--dtype=int8"}, "'int8' must be auto, fp32, bf16 or fp16"},
                       BadCase{{"m", "--device=tpu"}, "'tpu' must be auto, cpu, cuda"},
                       BadCase{{"m", "--device=cuda:"}, "'cuda:' must be auto, cpu, cuda"},

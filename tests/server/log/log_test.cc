@@ -35,5 +35,14 @@ TEST(LogTest, TextQuotesValues) {
             std::string(kTime) + " error load failed model=\"a b\" count=2");
 }
 
+TEST(LogTest, FieldsWithoutANameAreLeftOut) {
+  const auto line = [](LogFormat format) {
+    return Log::Format(format, LogLevel::kInfo, kTime, "request", {{"", "x"}, {"code", "OK"}});
+  };
+  EXPECT_FALSE(nlohmann::json::parse(line(LogFormat::kJson)).contains(""));
+  EXPECT_EQ(nlohmann::json::parse(line(LogFormat::kJson))["code"], "OK");
+  EXPECT_EQ(line(LogFormat::kText), std::string(kTime) + " info request code=\"OK\"");
+}
+
 }  // namespace
 }  // namespace longview::server

@@ -1,0 +1,33 @@
+#include "server/http/transport/stream.h"
+
+#include "boost/asio/redirect_error.hpp"
+#include "boost/asio/use_awaitable.hpp"
+
+namespace longview::server {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+Stream::Stream(tcp::socket socket, std::shared_ptr<asio::ssl::context> tls)
+    : context_(std::move(tls)), socket_(std::move(socket)) {
+  if (context_ != nullptr) tls_.emplace(socket_, *context_);
+}
+
+asio::awaitable<void> Stream::Handshake(ErrorCode& error) {
+  if (!tls_) co_return;
+  co_await tls_->async_handshake(asio::ssl::stream_base::server,
+                                 asio::redirect_error(asio::use_awaitable, error));
+}
+
+asio::awaitable<void> Stream::ShutdownSend(ErrorCode& error) {
+  if (tls_) {
+    // As if the peer had closed already: otherwise OpenSSL would wait for it to do so.
+    SSL* const ssl = tls_->native_handle();
+    SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+    co_await tls_->async_shutdown(asio::redirect_error(asio::use_awaitable, error));
+  }
+  ErrorCode ignored;
+  socket_.shutdown(tcp::socket::shutdown_send, error ? ignored : error);
+}
+
+}  // namespace longview::server

@@ -70,8 +70,8 @@ ErrorDetail GetErrorDetail(const absl::Status& status) {
   return ErrorDetail{absl::StatusCodeToString(status.code()), std::nullopt, ""};
 }
 
-std::string Quoted(std::string_view value) {
-  std::string out = "\"";
+std::string Excerpt(std::string_view value) {
+  std::string out;
   size_t i = 0;
   while (i < value.size()) {
     const size_t bytes = CharacterBytes(value.substr(i));
@@ -89,8 +89,9 @@ std::string Quoted(std::string_view value) {
     i += step;
   }
   if (i < value.size()) out += "...";
-  out += '"';
   return out;
 }
+
+std::string Quoted(std::string_view value) { return absl::StrCat("\"", Excerpt(value), "\""); }
 
 }  // namespace longview::server

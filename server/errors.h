@@ -24,8 +24,11 @@ absl::Status MakeError(absl::StatusCode code, std::string message, const ErrorDe
 // What MakeError put there; for other statuses a reason derived from the code.
 ErrorDetail GetErrorDetail(const absl::Status& status);
 
-// `value` in double quotes, cut to 64 bytes at a character border with "..." if cut; invalid
-// UTF-8 and control characters become U+FFFD. For user input in messages.
+// `value` cut to 64 bytes at a character border, with "..." if cut; invalid UTF-8 and control
+// characters become U+FFFD. For user input in messages, such as names of unknown fields.
+std::string Excerpt(std::string_view value);
+
+// The same in double quotes.
 std::string Quoted(std::string_view value);
 
 }  // namespace longview::server

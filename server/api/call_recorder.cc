@@ -37,7 +37,8 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
                         {"code", code},
                         {"seconds", seconds},
                         {"items", int64_t{counts.items}},
-                        {"tokens", counts.tokens}});
+                        {counts.pixels > 0 ? "pixels" : "tokens",
+                         counts.pixels > 0 ? counts.pixels : counts.tokens}});
   if (!IsOurFault(status.code())) return status;
   const std::string message(status.message());
   log_.Error(

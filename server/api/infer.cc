@@ -78,12 +78,16 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
   }
 
   void Answer() {
-    int64_t tokens = 0;
-    for (const Completed& item : done_) tokens += item.answer.usage.input_tokens;
+    int64_t tokens = 0, pixels = 0;
+    for (const Completed& item : done_) {
+      const models::ItemUsage& usage = item.answer.usage;
+      tokens += usage.input_tokens;
+      pixels += int64_t{usage.width} * usage.height;
+    }
     const auto items = static_cast<int>(done_.size());
     auto response = JoinItems(context_, frame_, done_);
     const absl::Status status =
-        context_.recorder.Done(info_, Labels(), response.status(), {items, tokens});
+        context_.recorder.Done(info_, Labels(), response.status(), {items, tokens, pixels});
     if (status.ok()) {
       reply_(std::move(response));
     } else {

@@ -23,7 +23,7 @@ using models::Task;
 absl::Status BadParameter(std::string_view name, std::string_view problem) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("parameter ", Quoted(name), ": ", std::string(problem)),
-                   {.reason = "INVALID_ARGUMENT", .param = std::string(name)});
+                   {.reason = "INVALID_ARGUMENT", .param = Excerpt(name)});
 }
 
 // The value as a client wrote it, for messages.

@@ -41,7 +41,8 @@ std::shared_ptr<PendingCall> RunTextCall(ApiContext& context, const CallInfo& in
       return;
     }
     context.statistics.ItemDone(labels.model, labels.version, *completed);
-    const CallRecorder::Counts counts{1, completed->answer.usage.input_tokens};
+    const models::ItemUsage& usage = completed->answer.usage;
+    const CallRecorder::Counts counts{1, usage.input_tokens, int64_t{usage.width} * usage.height};
     Response response;
     response.set_model(labels.model);
     response.set_version(labels.version);

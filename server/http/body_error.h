@@ -26,9 +26,9 @@ inline absl::Status UnsupportedMedia(std::string message) {
 
 // INVALID_ARGUMENT about one field of a body or query, by its name as users write it.
 inline absl::Status FieldError(std::string_view field, std::string_view problem) {
+  const std::string name = Excerpt(field);  // The caller may have made it up.
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   std::string(field).append(": ").append(problem),
-                   {"INVALID_ARGUMENT", {}, std::string(field)});
+                   std::string(name).append(": ").append(problem), {"INVALID_ARGUMENT", {}, name});
 }
 
 }  // namespace longview::server

@@ -65,6 +65,12 @@ TEST(QuotedTest, ReplacesWhatMustNotReachATerminal) {
   EXPECT_EQ(Quoted("\xC2\x85"), "\"" + bad + "\"");
 }
 
+TEST(ExcerptTest, IsQuotedTextWithoutQuotes) {
+  EXPECT_EQ(Excerpt("top_k"), "top_k");
+  EXPECT_EQ(Excerpt(std::string(65, 'x')), std::string(64, 'x') + "...");
+  EXPECT_EQ(Excerpt("a\nb"), std::string("a") + kReplacement + "b");
+}
+
 TEST(QuotedTest, ReplacesInvalidUtf8) {
   const std::string bad = kReplacement;
   EXPECT_EQ(Quoted("\xFF"), "\"" + bad + "\"");

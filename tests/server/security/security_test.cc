@@ -26,6 +26,7 @@ class SecurityTest : public ::testing::Test {
     folder_.Write("keys", "search:first");
     options_ = {.tls_cert = folder_.Path("cert.pem"),
                 .tls_key = folder_.Path("key.pem"),
+                .tls_client_ca = "",
                 .api_keys_file = folder_.Path("keys"),
                 .interval = absl::Milliseconds(2)};
   }

@@ -138,6 +138,7 @@ class Session {
 int Serve(Config config, Log& log, EventQueue& events) {
   absl::StatusOr<models::Devices> devices = models::FindDevices(config.device);
   if (!devices.ok()) {
+    log.Flush();  // The last line says why.
     return Fail(kMisconfigured, absl::StrCat("flag --device: ", devices.status().message()));
   }
   config.devices = std::move(devices->names);

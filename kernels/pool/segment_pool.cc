@@ -7,6 +7,7 @@
 
 #include "kernels/base/bfloat16.h"
 #include "kernels/base/check.h"
+#include "kernels/pool/column_weights.h"
 #include "kernels/pool/weighted_sum.h"
 
 namespace longview::kernels {
@@ -40,25 +41,20 @@ void ForEach(const ParallelFor& pool, int64_t count, Body&& body) {
   });
 }
 
-// Weights of one column of one segment, divided by their sum: [T, C] from the first row on.
-void WeighColumn(const PoolCall& call, int segment, int c, float* weights) {
+// Weights of a group of columns of one segment, divided by their sums: [T, C] from the first row
+// on.
+void WeighGroup(const PoolCall& call, int segment, int group, float* weights) {
   const int64_t begin = call.offsets[segment];
-  const int64_t end = call.offsets[segment + 1];
-  const auto weight = [&](int64_t t) -> float& {
-    return weights[(t - call.offsets.front()) * call.columns + c];
-  };
-  float top = kNothing;
-  for (int64_t t = begin; t < end; ++t) {
-    if (Visible(call, t)) top = std::max(top, call.scores[t * call.score_stride + c]);
-  }
-  float total = 0.0f;
-  for (int64_t t = begin; t < end; ++t) {
-    const float score = call.scores[t * call.score_stride + c];
-    weight(t) = Visible(call, t) && top != kNothing ? std::exp(score - top) : 0.0f;
-    total += weight(t);
-  }
-  const float scale = total > 0.0f ? 1.0f / total : 0.0f;
-  for (int64_t t = begin; t < end; ++t) weight(t) *= scale;
+  const int first = group * kWeightColumns;
+  ColumnWeights request;
+  request.scores = call.scores + begin * call.score_stride + first;
+  request.score_stride = call.score_stride;
+  request.visible = call.visible == nullptr ? nullptr : call.visible + begin;
+  request.tokens = call.offsets[segment + 1] - begin;
+  request.columns = std::min(kWeightColumns, call.columns - first);
+  request.weights = weights + (begin - call.offsets.front()) * call.columns + first;
+  request.weight_stride = call.columns;
+  WeighColumns(request);
 }
 
 // The sums of one head's columns over kSumChannels channels of one value.
@@ -123,9 +119,9 @@ WorkspaceBytes MeasurePool(const PoolCall& call) {
 void PoolSegments(const PoolCall& call, const Workspace& workspace, const ParallelFor& pool) {
   CheckCall(call);
   float* weights = reinterpret_cast<float*>(workspace.shared);
-  ForEach(pool, int64_t{Segments(call)} * call.columns, [&](int64_t i) {
-    WeighColumn(call, static_cast<int>(i / call.columns), static_cast<int>(i % call.columns),
-                weights);
+  const int groups = (call.columns + kWeightColumns - 1) / kWeightColumns;
+  ForEach(pool, int64_t{Segments(call)} * groups, [&](int64_t i) {
+    WeighGroup(call, static_cast<int>(i / groups), static_cast<int>(i % groups), weights);
   });
   for (const PoolValue& value : call.values) {
     const int chunks = (value.width + kSumChannels - 1) / kSumChannels;

@@ -1,0 +1,95 @@
+#include "kernels/pool/column_weights.h"
+
+#include <cstring>
+#include <limits>
+
+namespace longview::kernels {
+namespace {
+
+constexpr int kLanes = kWeightColumns;
+using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
+
+// A finite one: differences from it are numbers, or -inf for scores of -inf.
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+// Below it exp has no normal result; weights that small are nothing.
+constexpr float kLeastExponent = -87.0f;
+
+// Where `mask` has all bits: a, else b, in a.
+[[gnu::always_inline]] inline void Choose(const Ints& mask, Floats& a, const Floats& b) {
+  a = reinterpret_cast<Floats>((reinterpret_cast<Ints>(a) & mask) |
+                               (reinterpret_cast<Ints>(b) & ~mask));
+}
+
+// exp of x <= 0, in place: 2^n times a polynomial of the rest, |rest| <= ln 2 / 2 (Cephes' expf).
+[[gnu::always_inline]] inline void ExpInPlace(Floats& x) {
+  constexpr float kRound = 12582912.0f;       // 1.5 * 2^23: adding it leaves no fraction.
+  const Ints normal = ~(x < kLeastExponent);  // What is no number stays none.
+  const Floats zero = {};
+  Choose(normal, x, zero);
+  Floats n = x * 1.44269504f + kRound;
+  n = n - kRound;
+  const Floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
+  Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const Ints power = (__builtin_convertvector(n, Ints) + 127) << 23;
+  x = p * reinterpret_cast<Floats>(power);
+  Choose(normal, x, zero);
+}
+
+// Called with a constant, so that whole groups copy without a length.
+[[gnu::always_inline]] inline void Weigh(const ColumnWeights& request, int columns) {
+  const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
+  const auto visible = [&](int64_t t) {
+    return request.visible == nullptr || request.visible[t] != 0;
+  };
+  Floats scores = {}, total = {};
+  Floats top = total + kLowest;
+  for (int64_t t = 0; t < request.tokens; ++t) {
+    if (!visible(t)) continue;
+    std::memcpy(&scores, request.scores + t * request.score_stride, bytes);
+    const Ints below = scores <= top;
+    Choose(below, top, scores);
+  }
+  for (int64_t t = 0; t < request.tokens; ++t) {
+    float* out = request.weights + t * request.weight_stride;
+    if (!visible(t)) {
+      std::memset(out, 0, bytes);
+      continue;
+    }
+    std::memcpy(&scores, request.scores + t * request.score_stride, bytes);
+    Floats weight = scores - top;
+    ExpInPlace(weight);
+    total += weight;
+    std::memcpy(out, &weight, bytes);
+  }
+  const Floats zero = {};
+  const Ints some = total > 0.0f;
+  Floats scale = 1.0f / total;
+  Choose(some, scale, zero);
+  for (int64_t t = 0; t < request.tokens; ++t) {
+    float* out = request.weights + t * request.weight_stride;
+    Floats weight = {};
+    std::memcpy(&weight, out, bytes);
+    weight *= scale;
+    std::memcpy(out, &weight, bytes);
+  }
+}
+
+}  // namespace
+
+// One body, compiled for the widths a server meets, as SumWeighted.
+[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]] void WeighColumns(
+    const ColumnWeights& request) {
+  if (request.columns == kWeightColumns) {
+    Weigh(request, kWeightColumns);
+  } else {
+    Weigh(request, request.columns);
+  }
+}
+
+}  // namespace longview::kernels

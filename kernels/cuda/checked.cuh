@@ -10,6 +10,7 @@ namespace longview::kernels::cuda {
 struct Stream {
   int device = 0;
   cudaStream_t stream = nullptr;
+  bool owned = true;
 };
 
 inline Status ToStatus(cudaError_t error) { return static_cast<Status>(error); }

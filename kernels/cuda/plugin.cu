@@ -89,13 +89,18 @@ Status CreateStream(int32_t device, Stream** stream) {
   return *stream == nullptr ? ToStatus(cudaErrorMemoryAllocation) : 0;
 }
 
+Status AdoptStream(int32_t device, void* native, Stream** stream) {
+  *stream = new (std::nothrow) Stream{device, static_cast<cudaStream_t>(native), false};
+  return *stream == nullptr ? ToStatus(cudaErrorMemoryAllocation) : 0;
+}
+
 Status DestroyStream(Stream* stream) {
   if (stream == nullptr) return 0;
   const Stream held = *stream;
   delete stream;
   LONGVIEW_RETURN_IF_CUDA_ERROR(Enter(&held));
   const cudaError_t error = cudaStreamSynchronize(held.stream);
-  LONGVIEW_RETURN_IF_CUDA_ERROR(cudaStreamDestroy(held.stream));
+  if (held.owned) LONGVIEW_RETURN_IF_CUDA_ERROR(cudaStreamDestroy(held.stream));
   return ToStatus(error);
 }
 
@@ -205,6 +210,7 @@ const PluginApi kPluginApi = {
     .allocate_pinned = AllocatePinned,
     .release_pinned = ReleasePinned,
     .create_stream = CreateStream,
+    .adopt_stream = AdoptStream,
     .destroy_stream = DestroyStream,
     .synchronize = Synchronize,
     .native_stream = NativeStream,

@@ -58,6 +58,8 @@ struct PluginApi {
 
   // ---- Streams ----
   Status (*create_stream)(int32_t device, Stream** stream);
+  // The stream of a library, a cudaStream_t, which stays the library's.
+  Status (*adopt_stream)(int32_t device, void* native, Stream** stream);
   Status (*destroy_stream)(Stream* stream);  // Waits for its work.
   Status (*synchronize)(Stream* stream);
   void* (*native_stream)(Stream* stream);  // A cudaStream_t, for libraries that take one.

@@ -34,8 +34,8 @@ absl::Status CheckPooling(const ModelDirectory& directory, const EncoderFacts& f
 
 class EncoderModel final : public Model {
  public:
-  EncoderModel(std::unique_ptr<ModelDirectory> directory, std::unique_ptr<EncoderFamily> family,
-               std::vector<std::string> notes)
+  EncoderModel(const std::string& device, std::unique_ptr<ModelDirectory> directory,
+               std::unique_ptr<EncoderFamily> family, std::vector<std::string> notes)
       : directory_(std::move(directory)), family_(std::move(family)) {
     const std::optional<Tokenizer>& tokenizer = directory_->tokenizer;
     front_.rules = family_.get();
@@ -45,6 +45,7 @@ class EncoderModel final : public Model {
     front_.pooling = DefaultPooling(directory_->embedding, family_->facts());
     front_.normalize = directory_->embedding.normalize;
     info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
+    info_.device = device;
     info_.notes = std::move(notes);
     info_.dtype = family_->compute() == Compute::kFp32 ? "fp32" : "bf16";
     info_.memory_bytes = family_->memory_bytes();
@@ -201,12 +202,18 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
   absl::StatusOr<ComputeChoice> choice = ChooseCompute(
       options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
+  return LoadEncoderOn("cpu", std::move(directory), *std::move(choice), build);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
+                                                     ModelDirectory directory, ComputeChoice choice,
+                                                     BuildEncoder build) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<std::unique_ptr<EncoderFamily>> family = build(*kept, choice->compute);
+  absl::StatusOr<std::unique_ptr<EncoderFamily>> family = build(*kept, choice.compute);
   if (!family.ok()) return family.status();
   if (absl::Status status = CheckPooling(*kept, (*family)->facts()); !status.ok()) return status;
-  return std::make_unique<EncoderModel>(std::move(kept), *std::move(family),
-                                        std::move(choice->notes));
+  return std::make_unique<EncoderModel>(device, std::move(kept), *std::move(family),
+                                        std::move(choice.notes));
 }
 
 std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,

@@ -3,9 +3,12 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/functional/function_ref.h"
+#include "models/dense/compute_choice.h"
 #include "models/encoder/facts.h"
 #include "models/encoder/family.h"
 #include "models/model.h"
@@ -14,12 +17,17 @@
 namespace longview::models {
 
 // Loads a family's configuration and weights. The directory outlives what is returned.
-using BuildEncoder = absl::StatusOr<std::unique_ptr<EncoderFamily>> (*)(
-    const ModelDirectory& directory, Compute compute);
+using BuildEncoder = absl::FunctionRef<absl::StatusOr<std::unique_ptr<EncoderFamily>>(
+    const ModelDirectory& directory, Compute compute)>;
 
 // Chooses the compute type, builds the family, makes it a model.
 absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
                                                    const LoadOptions& options, BuildEncoder build);
+
+// The same of a family whose layers run on `device`, which chose `choice`.
+absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
+                                                     ModelDirectory directory, ComputeChoice choice,
+                                                     BuildEncoder build);
 
 // What the model would be, for registry.h's `describe`. `own_tokenizer`: the family reads text
 // without tokenizer files in the directory.

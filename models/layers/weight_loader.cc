@@ -50,6 +50,10 @@ Norm WeightLoader::LayerNorm(const std::string& name, int64_t width, float eps) 
 std::optional<DenseLayer> WeightLoader::Pack(const std::string& name, std::span<const float> weight,
                                              std::vector<float> bias, int64_t out, int64_t in) {
   if (!status_.ok() || !compute_) return std::nullopt;
+  if (taker_) {
+    status_ = taker_(name, weight, bias);
+    return std::nullopt;
+  }
   absl::StatusOr<Linear> linear = Linear::Pack(name, weight, out, in, *compute_, rules_);
   if (!linear.ok()) {
     status_ = linear.status();

@@ -11,9 +11,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,6 +54,11 @@ class WeightLoader {
   WeightSource& source() { return source_; }
   // Whether linears get a second pack for a few rows too (DenseLayer::rows), where that pays.
   void set_packs_rows(bool packs_rows) { packs_rows_ = packs_rows; }
+  // Who gets linears instead of a pack, until it is set to null: a device that keeps them in its
+  // own memory. Spans are gone after the call; its status becomes the loader's.
+  using Taker = std::function<absl::Status(
+      const std::string& name, std::span<const float> weight, std::span<const float> bias)>;
+  void set_taker(Taker taker) { taker_ = std::move(taker); }
   bool ok() const { return status_.ok(); }
   bool reads() const { return compute_.has_value(); }
 
@@ -111,6 +118,7 @@ class WeightLoader {
   WeightSource source_;
   const std::optional<Compute> compute_;
   bool packs_rows_ = false;
+  Taker taker_;
   PanelRules rules_;
   absl::Status status_;
   double parameters_ = 0;

@@ -13,8 +13,11 @@ namespace {
 class Loader {
  public:
   Loader(const LongformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), checkpoint_(checkpoint), load_(checkpoint, origin, compute) {}
+         std::optional<Compute> compute, LongformerLayerSink* sink)
+      : config_(config),
+        checkpoint_(checkpoint),
+        load_(checkpoint, origin, compute),
+        sink_(sink) {}
 
   absl::StatusOr<LongformerWeights> Load();
 
@@ -32,6 +35,7 @@ class Loader {
   const LongformerConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
+  LongformerLayerSink* const sink_;  // Gets the layers; null: they are packed.
   std::string prefix_;
   LongformerWeights weights_;
 };
@@ -67,6 +71,10 @@ void Loader::Layer(int index) {
   auto key_value_global =
       load_.Stack(self, {{"key_global", width}, {"value_global", width}}, width);
   if (!load_.ok() || !load_.reads()) return;
+  if (sink_ != nullptr) {
+    sink_->EndLayer(attention_norm, output_norm);
+    return;
+  }
   for (const auto* dense : {&qkv, &out, &expand, &contract}) NarrowSizes(**dense, weights_.sizes);
   FloatMatrix key_global(*checkpoint_.Find(self + "key_global.weight"));
   FloatMatrix value_global(*checkpoint_.Find(self + "value_global.weight"));
@@ -143,7 +151,14 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
   load_.source().Ignore(prefix_ + "pooler.*");
   weights_.sizes = {true, true, true};
   Embeddings();
+  if (sink_ != nullptr) {
+    load_.set_taker([this](const std::string& name, std::span<const float> weight,
+                           std::span<const float> bias) {
+      return sink_->Linear(name, weight, bias);
+    });
+  }
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
+  load_.set_taker(nullptr);
   if (load_.ok()) Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
@@ -157,7 +172,14 @@ absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& 
                                                         const Checkpoint& checkpoint,
                                                         const std::string& origin,
                                                         std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+  return Loader(config, checkpoint, origin, compute, nullptr).Load();
+}
+
+absl::StatusOr<LongformerWeights> LoadLongformerHost(const LongformerConfig& config,
+                                                     const Checkpoint& checkpoint,
+                                                     const std::string& origin,
+                                                     LongformerLayerSink& sink) {
+  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
 }
 
 }  // namespace longview::models

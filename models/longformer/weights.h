@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -51,5 +52,22 @@ absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& 
                                                         const Checkpoint& checkpoint,
                                                         const std::string& origin,
                                                         std::optional<Compute> compute);
+
+// Takes the layers of a model that computes elsewhere: per layer its linears in the order of
+// LongformerLayer, then EndLayer. Spans are gone after the call.
+class LongformerLayerSink {
+ public:
+  virtual ~LongformerLayerSink() = default;
+  // weight [out, in], bias [out]; `name` is for messages.
+  virtual absl::Status Linear(const std::string& name, std::span<const float> weight,
+                              std::span<const float> bias) = 0;
+  virtual void EndLayer(const Norm& attention_norm, const Norm& output_norm) = 0;
+};
+
+// The host's share of such a model: embeddings and heads, in fp32; the layers go to `sink`.
+absl::StatusOr<LongformerWeights> LoadLongformerHost(const LongformerConfig& config,
+                                                     const Checkpoint& checkpoint,
+                                                     const std::string& origin,
+                                                     LongformerLayerSink& sink);
 
 }  // namespace longview::models

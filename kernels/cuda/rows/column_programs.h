@@ -84,8 +84,8 @@ struct CopyElements {
     const int64_t from = args.from == nullptr ? row : args.from[row];
     const int64_t to = args.to == nullptr ? row : args.to[row];
     if (from < 0 || to < 0) return;
-    static_cast<uint32_t*>(args.out)[to * Columns(args) + column] =
-        static_cast<const uint32_t*>(args.in)[from * Columns(args) + column];
+    auto* out = static_cast<uint32_t*>(args.out) + to * (args.out_stride / 4);
+    out[column] = (static_cast<const uint32_t*>(args.in) + from * (args.in_stride / 4))[column];
   }
 };
 

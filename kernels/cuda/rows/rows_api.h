@@ -71,7 +71,7 @@ struct ResidualRows {
 };
 
 // Row to[i] of `out` = row from[i] of `in`; a negative index leaves the row out. Null lists are
-// 0, 1, ... REQUIRES: row_bytes is a multiple of 4; the tensors do not overlap.
+// 0, 1, ... REQUIRES: bytes and strides are multiples of 4; the tensors do not overlap.
 struct CopyRows {
   const void* in;
   void* out;
@@ -79,6 +79,8 @@ struct CopyRows {
   const int32_t* to;    // [rows]
   int64_t rows;
   int32_t row_bytes;
+  int64_t in_stride;  // Bytes.
+  int64_t out_stride;
 };
 
 // The sequences whose global rows are folded in one go: `count` global rows each, so

@@ -196,13 +196,17 @@ TEST(DeviceRowsTest, CopiesGoWhereTheListsSay) {
     const std::vector<int32_t> in = {0, 1, 10, 11, 20, 21, 30, 31};
     const std::vector<int32_t> out(10, -5), from = {3, -1, 0}, to = {4, 1, 2};
     int32_t* target = device->Upload(out);
-    CopyRows args = {device->Upload(in), target, device->Upload(from), device->Upload(to), 3, 8};
+    CopyRows args = {device->Upload(in), target, device->Upload(from), device->Upload(to), 3, 8, 8, 8};
     ASSERT_EQ(device->api().rows.copy(device->stream(), args), 0);
     EXPECT_EQ(device->Download(target, 10),
               (std::vector<int32_t>{-5, -5, -5, -5, 0, 1, -5, -5, 30, 31}));
     args.to = nullptr;
     ASSERT_EQ(device->api().rows.copy(device->stream(), args), 0);
     EXPECT_EQ(device->Download(target, 6), (std::vector<int32_t>{30, 31, -5, -5, 0, 1}));
+    // The first column of every other row.
+    args = {args.in, target, nullptr, nullptr, 2, 4, 16, 12};
+    ASSERT_EQ(device->api().rows.copy(device->stream(), args), 0);
+    EXPECT_EQ(device->Download(target, 6), (std::vector<int32_t>{0, 31, -5, 20, 0, 1}));
   }
 }
 

@@ -89,6 +89,10 @@ PluginApi MakeTwin() {
     *stream = &host_stream;
     return 0;
   };
+  api.adopt_stream = [](int32_t, void*, Stream** stream) -> Status {
+    *stream = &host_stream;
+    return 0;
+  };
   api.destroy_stream = Nothing;
   api.synchronize = Nothing;
   api.native_stream = [](Stream*) -> void* { return nullptr; };

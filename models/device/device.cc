@@ -1,0 +1,152 @@
+#include "models/device/device.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "ATen/Context.h"
+#include "ATen/core/Tensor.h"
+#include "ATen/ops/from_blob.h"
+#include "ATen/ops/mm.h"
+#include "absl/strings/str_cat.h"
+#include "c10/core/InferenceMode.h"
+#include "c10/core/StreamGuard.h"
+#include "c10/core/impl/VirtualGuardImpl.h"
+#include "kernels/cuda/plugin.h"
+#include "kernels/cuda/span/span_api.h"
+#include "models/torch_guard.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::cuda::PluginApi;
+
+// Opens LibTorch's CUDA half, which the program does not link. It must come before LibTorch is
+// first asked whether there is CUDA: it remembers the answer.
+absl::Status LoadTorchCuda(const std::string& device) {
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(device, ": LibTorch's CUDA half does not load: ", dlerror()));
+  }
+  bool there = false;
+  const absl::Status asked = GuardTorch(device, [&] { there = at::hasCUDA(); });
+  if (!asked.ok() || there) return asked;
+  return absl::FailedPreconditionError(absl::StrCat(device, ": LibTorch sees no CUDA device"));
+}
+
+absl::StatusOr<int> IndexOf(std::string_view name) {
+  constexpr std::string_view kPrefix = "cuda:";
+  int index = -1;
+  if (name.starts_with(kPrefix)) {
+    const auto [end, error] =
+        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), index);
+    if (error == std::errc() && end == name.data() + name.size()) return index;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("device: \"", std::string(name.substr(0, 64)), "\" is not one such as cuda:0"));
+}
+
+// Products as they are written: no TF32, no sums of parts in 16 bits, no sums split over blocks.
+void AskForFullPrecision() {
+  at::globalContext().setFloat32MatmulPrecision("highest");
+  at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false,
+                                                  /*allow_splitk=*/false);
+}
+
+}  // namespace
+
+struct Device::Torch {
+  explicit Torch(at::Device device) : device(device) {
+    if (!device.is_cuda()) return;
+    // LibTorch's own streams are the only ones it can be told of without linking its CUDA half.
+    const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+    stream = guard.getNewStream(device);
+  }
+
+  const at::Device device;
+  std::optional<c10::Stream> stream;
+};
+
+absl::StatusOr<std::unique_ptr<Device>> Device::Open(std::string_view name) {
+  const absl::StatusOr<int> index = IndexOf(name);
+  if (!index.ok()) return index.status();
+  const std::string text(name);
+  const kernels::cuda::LoadedPlugin plugin = kernels::cuda::FindPlugin();
+  if (plugin.api == nullptr) {
+    return absl::NotFoundError(absl::StrCat("device: \"", text, "\": ", plugin.reason));
+  }
+  int32_t devices = 0;
+  if (plugin.api->device_count(&devices) != 0 || *index >= devices) {
+    return absl::NotFoundError(
+        absl::StrCat("device: \"", text, "\" is not there; there are ", devices));
+  }
+  if (absl::Status loaded = LoadTorchCuda(text); !loaded.ok()) return loaded;
+  std::unique_ptr<Device> device;
+  absl::Status opened = GuardTorch(text, [&] {
+    AskForFullPrecision();
+    const at::Device torch(at::kCUDA, static_cast<c10::DeviceIndex>(*index));
+    device.reset(new Device(text, *index, *plugin.api, std::make_unique<Torch>(torch)));
+  });
+  if (!opened.ok()) return opened;
+  return device;
+}
+
+std::unique_ptr<Device> Device::OnHost(const PluginApi& api) {
+  return std::unique_ptr<Device>(
+      new Device("host", 0, api, std::make_unique<Torch>(at::Device(at::kCPU))));
+}
+
+Device::Device(std::string name, int index, const PluginApi& api, std::unique_ptr<Torch> torch)
+    : name_(std::move(name)), index_(index), api_(api), torch_(std::move(torch)) {
+  if (torch_->stream) {
+    Check(api_.adopt_stream(index_, torch_->stream->native_handle(), &stream_), "a stream");
+  } else {
+    Check(api_.create_stream(index_, &stream_), "a stream");
+  }
+  Check(api_.span.prepare(index_), "its attention kernels");
+}
+
+absl::Status GuardDevice(const std::string& what, absl::FunctionRef<void()> body) {
+  return GuardTorch(what, body);
+}
+
+Device::~Device() { (void)api_.destroy_stream(stream_); }
+
+int64_t Device::FreeBytes() const {
+  uint64_t bytes = 0;
+  Check(api_.free_memory(index_, &bytes), "its free memory");
+  return static_cast<int64_t>(bytes);
+}
+
+void Device::Check(kernels::cuda::Status status, const char* what) const {
+  if (status != 0)
+    throw DeviceError(absl::StrCat(name_, ": ", what, ": ", api_.error_text(status)));
+}
+
+struct Device::Turn::Guard {
+  explicit Guard(c10::Stream stream) : stream(stream) {}
+  c10::StreamGuard stream;
+};
+
+Device::Turn::Turn(const Device& device) {
+  if (device.torch_->stream) guard_ = std::make_unique<Guard>(*device.torch_->stream);
+}
+
+Device::Turn::~Turn() = default;
+
+void Device::Multiply(const Product& product) const {
+  const c10::InferenceMode inference;
+  const auto view = [&](const void* data, int64_t rows, int64_t columns) {
+    return at::from_blob(
+        const_cast<void*>(data), {rows, columns}, [](void*) {},
+        at::TensorOptions().dtype(product.bf16 ? at::kBFloat16 : at::kFloat).device(torch_->device),
+        torch_->device);
+  };
+  at::Tensor y = view(product.y, product.rows, product.out);
+  at::mm_out(y, view(product.x, product.rows, product.in),
+             view(product.weight, product.out, product.in).t());
+}
+
+}  // namespace longview::models

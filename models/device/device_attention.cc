@@ -1,0 +1,38 @@
+#include "models/device/device_attention.h"
+
+#include "kernels/cuda/span/launch_shape.h"
+#include "kernels/span/softmax_state.h"
+
+namespace longview::models {
+
+kernels::cuda::Element DeviceElement(Compute compute) {
+  return compute == Compute::kFp32 ? kernels::cuda::Element::kFloat32
+                                   : kernels::cuda::Element::kBFloat16;
+}
+
+DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists) {
+  DevicePlan staged;
+  staged.capacity = kernels::cuda::CapacityOf(plan);
+  const std::byte* image =
+      lists.AddBytes(kernels::cuda::ImageBytes(staged.capacity),
+                     [&](std::byte* to) { kernels::cuda::WriteImage(plan, staged.capacity, to); });
+  if (image != nullptr) staged.view = kernels::cuda::ViewImage(staged.capacity, image);
+  return staged;
+}
+
+size_t DevicePartialBytes(const DevicePlan& plan, int Dv) {
+  return kernels::PartialBytes(plan.capacity.partial_slots, Dv);
+}
+
+void Attend(const Device& device, const DevicePlan& plan, kernels::cuda::SpanCall call,
+            void* partials) {
+  if (plan.empty()) return;
+  kernels::cuda::PrepareCall(&call, partials, plan.capacity.partial_slots);
+  const kernels::cuda::SpanLaunch launch = kernels::cuda::ShapeLaunch(plan.capacity, call);
+  const kernels::cuda::SpanApi& api = device.api().span;
+  device.Check(api.forward(device.stream(), &plan.view, &call, &launch), "attention");
+  if (launch.merges == 0) return;
+  device.Check(api.merge(device.stream(), &plan.view, &call, &launch), "merging attention");
+}
+
+}  // namespace longview::models

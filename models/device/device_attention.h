@@ -1,0 +1,36 @@
+// The attention executor over an uploaded plan, as a family calls it in every layer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/span/plan_image.h"
+#include "kernels/cuda/span/span_api.h"
+#include "kernels/cuda/span/span_call.h"
+#include "models/dense/compute.h"
+#include "models/device/device.h"
+#include "models/device/staged_lists.h"
+
+namespace longview::models {
+
+kernels::cuda::Element DeviceElement(Compute compute);
+
+// A plan on the device. Plain data: valid as long as the lists it was staged in.
+struct DevicePlan {
+  kernels::cuda::PlanCapacity capacity;
+  kernels::cuda::PlanView view = {};  // Of device memory.
+
+  bool empty() const { return capacity.items == 0; }
+};
+
+DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists);
+
+// Bytes of the plan's unfinished states.
+size_t DevicePartialBytes(const DevicePlan& plan, int Dv);
+
+// Hands one attention to the stream. `partials`: DevicePartialBytes of device memory. Nothing for
+// an empty plan. Throws DeviceError.
+void Attend(const Device& device, const DevicePlan& plan, kernels::cuda::SpanCall call,
+            void* partials);
+
+}  // namespace longview::models

@@ -1,0 +1,49 @@
+#include "models/device/device_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/base/bfloat16.h"
+
+namespace longview::models {
+namespace {
+
+constexpr size_t kStagingBytes = size_t{16} << 20;
+
+}  // namespace
+
+DeviceBlock::DeviceBlock(const Device& device, size_t bytes) : device_(device), bytes_(bytes) {
+  device_.Check(device_.api().allocate(device_.index(), bytes, &data_), "memory");
+}
+
+DeviceBlock::~DeviceBlock() { (void)device_.api().release(device_.index(), data_); }
+
+PinnedBlock::PinnedBlock(const Device& device, size_t bytes) : device_(device), bytes_(bytes) {
+  device_.Check(device_.api().allocate_pinned(bytes, &data_), "pinned memory");
+}
+
+PinnedBlock::~PinnedBlock() { (void)device_.api().release_pinned(data_); }
+
+WeightUpload::WeightUpload(const Device& device)
+    : device_(device), staging_(device, kStagingBytes) {}
+
+void WeightUpload::Put(std::span<const float> values, bool bf16, void* to) {
+  const size_t element = bf16 ? sizeof(uint16_t) : sizeof(float);
+  auto* next = static_cast<std::byte*>(to);
+  while (!values.empty()) {
+    const size_t count = std::min(values.size(), staging_.bytes() / element);
+    if (bf16) {
+      auto* bits = reinterpret_cast<uint16_t*>(staging_.data());
+      for (size_t i = 0; i < count; ++i) bits[i] = kernels::FloatToBFloat16(values[i]);
+    } else {
+      std::memcpy(staging_.data(), values.data(), count * sizeof(float));
+    }
+    device_.Check(device_.api().copy_in(device_.stream(), next, staging_.data(), count * element),
+                  "weights");
+    device_.Wait();
+    values = values.subspan(count);
+    next += count * element;
+  }
+}
+
+}  // namespace longview::models

@@ -1,0 +1,48 @@
+// Lists of a batch on their way to a device: written to pinned memory one behind the other, copied
+// in one go, read at the same offsets of a block of device memory.
+//
+// Two passes run the same code, as with Carver: one over no memory counts bytes. One thread uses
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "kernels/base/workspace.h"
+
+namespace longview::models {
+
+class StagedLists {
+ public:
+  // Null bases: bytes are counted, addresses are null.
+  StagedLists(std::byte* host, std::byte* device) : host_(host), device_(device) {}
+
+  // Where the device finds a copy of `values`.
+  template <typename T>
+  const T* Add(std::span<const T> values) {
+    return reinterpret_cast<const T*>(AddBytes(values.size_bytes(), [&](std::byte* to) {
+      if (!values.empty()) std::memcpy(to, values.data(), values.size_bytes());
+    }));
+  }
+
+  // The same of bytes that `write(host memory)` writes.
+  template <typename Write>
+  const std::byte* AddBytes(size_t bytes, Write&& write) {
+    const size_t at = used_;
+    used_ += kernels::AlignUp(bytes);
+    if (host_ == nullptr) return nullptr;
+    write(host_ + at);
+    return device_ + at;
+  }
+
+  size_t used() const { return used_; }
+
+ private:
+  std::byte* host_;
+  std::byte* device_;
+  size_t used_ = 0;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,124 @@
+// Panels of device linears, and linears on a device that is the host.
+#include "models/device/device_linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "models/device/device_admission.h"
+#include "models/device/device_compute.h"
+#include "tests/kernels/cuda/support/twin.h"
+
+namespace longview::models {
+namespace {
+
+constexpr DevicePanelSet kAll = {31};
+
+TEST(DevicePanelsTest, TakeTheLeastTimePerRow) {
+  EXPECT_EQ(NextDevicePanel(kAll, 1), 16);
+  EXPECT_EQ(NextDevicePanel(kAll, 40), 64);
+  EXPECT_EQ(NextDevicePanel(kAll, 300), 256);
+  EXPECT_EQ(NextDevicePanel(kAll, 952), 1024);
+  EXPECT_EQ(NextDevicePanel(kAll, 4000), 4096);
+  EXPECT_EQ(NextDevicePanel(kAll, 1'000'000), 4096);
+  EXPECT_EQ(NextDevicePanel({}, 1), 256);
+  EXPECT_EQ(NextDevicePanel({}, 1'000'000), 256);
+}
+
+TEST(DevicePanelsTest, NeverReachFurtherPastTheEndThanBuffersDo) {
+  for (uint32_t others = 0; others < 32; ++others) {
+    const DevicePanelSet panels = {others | 4u};
+    for (int64_t rows = 1; rows < 9000; rows += 7) {
+      int64_t row = 0;
+      while (row < rows) row += NextDevicePanel(panels, rows - row);
+      ASSERT_LE(row - rows, kDevicePanelTail) << rows << " rows, panels " << panels.bits;
+    }
+  }
+}
+
+class DeviceLinearTest : public testing::TestWithParam<Compute> {};
+
+TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
+  const Compute compute = GetParam();
+  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const Device::Turn turn(*device);
+  const int64_t in = 48, out = 80, rows = 700;
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 1);
+  const auto values = [&](int64_t count) {
+    std::vector<float> numbers(static_cast<size_t>(count));
+    // Exact in bfloat16.
+    for (float& number : numbers) number = std::round(normal(random) * 16) / 16;
+    return numbers;
+  };
+  const std::vector<float> weight = values(out * in), x = values(rows * in);
+  const auto bytes = [&](int64_t columns) {
+    return static_cast<size_t>((rows + kDevicePanelTail) * columns * ElementBytes(compute));
+  };
+  const DeviceBlock on_device(*device, static_cast<size_t>(out * in) * 4), xs(*device, bytes(in)),
+      ys(*device, bytes(out));
+  DeviceLinear linear;
+  linear.weight = on_device.data();
+  linear.in = in;
+  linear.out = out;
+  linear.compute = compute;
+  WeightUpload upload(*device);
+  upload.Put(weight, compute == Compute::kBf16, linear.weight);
+  upload.Put(x, compute == Compute::kBf16, xs.data());
+  DevicePanelRules rules;
+  ASSERT_TRUE(ChooseDevicePanels(*device, "a linear", rules, linear).ok());
+  EXPECT_TRUE(linear.panels.Has(2));
+  EXPECT_EQ(rules.size(), 1u);
+  const auto row = [&](int64_t first, int64_t count, int64_t i) {
+    MultiplyRows(*device, linear, xs.data() + first * in * ElementBytes(compute), count, ys.data());
+    const std::byte* at = ys.data() + i * out * ElementBytes(compute);
+    return std::vector<std::byte>(at, at + out * ElementBytes(compute));
+  };
+  const std::vector<std::byte> alone = row(600, 1, 0);
+  EXPECT_EQ(row(0, rows, 600), alone);
+  EXPECT_EQ(row(123, 500, 477), alone);
+  if (compute == Compute::kBf16) return;
+  const auto* got = reinterpret_cast<const float*>(alone.data());
+  for (int64_t n = 0; n < out; ++n) {
+    double sum = 0;
+    for (int64_t k = 0; k < in; ++k) sum += double{weight[n * in + k]} * x[600 * in + k];
+    ASSERT_NEAR(got[n], sum, 1e-4) << n;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DeviceLinearTest, testing::Values(Compute::kFp32, Compute::kBf16));
+
+TEST(DeviceAdmissionTest, CountsDocumentsUntilMemoryEnds) {
+  const DeviceNeed need = {100e6, 50e6, 4096};
+  const auto bytes = [](double documents) {
+    return static_cast<int64_t>(100e6 + kDeviceLibraryBytes + documents * 50e6);
+  };
+  EXPECT_EQ(*DocumentsAtOnce("cuda:0", need, bytes(3.5), 8), 3);
+  EXPECT_EQ(*DocumentsAtOnce("cuda:0", need, bytes(100), 8), 8);
+  const auto refused = DocumentsAtOnce("cuda:0", need, bytes(0.9), 8);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.status().message(),
+            "cuda:0: needs 687 MB (weights 100, libraries 537, one document of 4096 tokens 50), "
+            "682 MB are free");
+}
+
+TEST(DeviceComputeTest, SixteenBitsWhereTheDirectorySaysSo) {
+  EXPECT_EQ(ChooseDeviceCompute("auto", "", "float32")->compute, Compute::kFp32);
+  EXPECT_EQ(ChooseDeviceCompute("auto", "", "bfloat16")->compute, Compute::kBf16);
+  EXPECT_EQ(ChooseDeviceCompute("auto", "fp32", "bfloat16")->compute, Compute::kFp32);
+  EXPECT_EQ(ChooseDeviceCompute("bf16", "", "float32")->compute, Compute::kBf16);
+  EXPECT_EQ(ChooseDeviceCompute("auto", "", "float16")->notes.size(), 1u);
+  EXPECT_FALSE(ChooseDeviceCompute("fp16", "", "").ok());
+  EXPECT_FALSE(ChooseDeviceCompute("int8", "", "").ok());
+}
+
+TEST(DeviceTest, WhatIsNotThereIsRefusedByName) {
+  EXPECT_EQ(Device::Open("gpu").status().code(), absl::StatusCode::kInvalidArgument);
+  const auto none = Device::Open("cuda:4096");
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(none.status().message()).find("cuda:4096"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace longview::models

@@ -1,0 +1,221 @@
+// Longformer's layers on a device: the whole forward on a device that is the host, against the
+// golden cases and the model on the CPU; on CUDA's first device where there is one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+
+#include "kernels/cuda/plugin.h"
+#include "models/device/device_admission.h"
+#include "models/encoder/model.h"
+#include "models/longformer/device_model.h"
+#include "models/longformer/device_weights.h"
+#include "models/longformer/device_workspace.h"
+#include "models/longformer/rules.h"
+#include "models/model_directory.h"
+#include "tests/kernels/cuda/support/twin.h"
+#include "tests/models/longformer/golden_case.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::cuda::PluginApi;
+using kernels::cuda::ThreadOrder;
+using kernels::cuda::testing::HostTwin;
+
+LoadOptions OptionsOf(const std::string& dtype) {
+  LoadOptions options;
+  options.dtype = dtype;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
+                                              const GoldenCase& golden, const std::string& dtype) {
+  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
+  if (!directory.ok()) return directory.status();
+  return LoadDeviceLongformer(*std::move(directory), OptionsOf(dtype), std::move(device));
+}
+
+struct Place {
+  std::string name;
+  std::function<std::unique_ptr<Device>()> open;
+};
+
+// The host in both thread orders, and CUDA where it is.
+std::vector<Place> Places() {
+  std::vector<Place> places = {
+      {"host", [] { return Device::OnHost(HostTwin()); }},
+      {"host, threads falling", [] { return Device::OnHost(HostTwin(ThreadOrder::kFalling)); }}};
+  const kernels::cuda::DriverDevices driver = kernels::cuda::CountDriverDevices();
+  if (driver.count > 0) {
+    places.push_back({"cuda:0", [] {
+                        absl::StatusOr<std::unique_ptr<Device>> device = Device::Open("cuda:0");
+                        EXPECT_TRUE(device.ok()) << device.status();
+                        return device.ok() ? *std::move(device) : nullptr;
+                      }});
+  } else {
+    std::printf("not run on CUDA: %s\n", driver.reason.c_str());
+  }
+  return places;
+}
+
+std::vector<Request> Requests(const GoldenCase& golden, Task task,
+                              const std::vector<std::string>& tensors) {
+  std::vector<Request> requests;
+  for (int i = 0; i < golden.items(); ++i) {
+    requests.push_back(TokenRequest(task, golden.Tokens(i), tensors));
+  }
+  return requests;
+}
+
+// Largest difference of two models' answers.
+double Difference(const std::vector<Answer>& a, const std::vector<Answer>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
+      const std::span<const float> want = b[i].tensors[t].floats();
+      largest = std::max(largest,
+                         LargestDifference(a[i].tensors[t].floats(), {want.begin(), want.end()}));
+    }
+  }
+  return largest;
+}
+
+void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
+      EXPECT_EQ(a[i].tensors[t].data, b[i].tensors[t].data) << "item " << i;
+    }
+  }
+}
+
+struct Case {
+  std::string name;
+  Task task;
+  std::vector<std::string> tensors;
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+// Together they have folded and projected global rows, dilated heads, masked tokens, last layers
+// for the first row, for some and for all.
+const Case kCases[] = {
+    {"classification", Task::kTextClassification, {"logits"}},
+    {"classification_padded_batch", Task::kTextClassification, {"logits"}},
+    {"dilated", Task::kTextClassification, {"logits", "last_hidden_state"}},
+    {"head64_window128", Task::kTextClassification, {"logits", "last_hidden_state"}},
+    {"embeddings", Task::kEmbedding, {"last_hidden_state"}},
+    {"global_patterns", Task::kEmbedding, {"last_hidden_state"}},
+    {"question_answering", Task::kQuestionAnswering, {"start_logits", "end_logits"}},
+    {"masked_lm", Task::kFillMask, {"mask_logits"}},
+};
+
+class DeviceLongformerTest : public testing::TestWithParam<Case> {};
+
+TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
+  const GoldenCase golden(GetParam().name);
+  const std::vector<Request> requests = Requests(golden, GetParam().task, GetParam().tensors);
+  const std::vector<Answer> expected = RunBatch(*golden.Load("fp32"), requests);
+  for (const Place& place : Places()) {
+    for (const std::string dtype : {"fp32", "bf16"}) {
+      SCOPED_TRACE(place.name + ", " + dtype);
+      const auto model = LoadOn(place.open(), golden, dtype);
+      ASSERT_TRUE(model.ok()) << model.status();
+      EXPECT_EQ((*model)->info().dtype, dtype);
+      std::vector<Answer> alone;
+      for (const Request& request : requests) alone.push_back(RunAlone(**model, request));
+      const double error = Difference(alone, expected);
+      EXPECT_LE(error, dtype == "fp32" ? 2e-4 : 0.5);
+      EXPECT_GT((*model)->info().memory_bytes, 0);
+      ExpectSameBits(RunBatch(**model, requests), alone);
+      std::printf("%-28s %s on %s: %.2e from the CPU\n", GetParam().name.c_str(), dtype.c_str(),
+                  place.name.c_str(), error);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceLongformerTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+// Admission. A device that has `free_bytes`.
+uint64_t free_bytes = 0;
+
+PluginApi WithFreeBytes(uint64_t bytes) {
+  free_bytes = bytes;
+  PluginApi api = HostTwin();
+  api.free_memory = [](int32_t, uint64_t* left) -> kernels::cuda::Status {
+    *left = free_bytes;
+    return 0;
+  };
+  return api;
+}
+
+// What weights and one longest document of the fixture's model take.
+double LeastBytes(const GoldenCase& golden) {
+  const auto directory = OpenModelDirectory(golden.directory());
+  const auto config =
+      ParseLongformerConfig(directory->config, directory->common, directory->config_path);
+  const int tokens = MostTokens(*directory, LongformerFacts(*config));
+  return static_cast<double>(DeviceWeightBytes(*config, Compute::kFp32) +
+                             LongestDocumentBytes(*config, Compute::kFp32, tokens).device()) +
+         kDeviceLibraryBytes;
+}
+
+TEST(DeviceLongformerMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
+  const GoldenCase golden("classification");
+  const auto least = static_cast<uint64_t>(LeastBytes(golden));
+  const PluginApi short_of_one = WithFreeBytes(least - 1);
+  const auto refused = LoadOn(Device::OnHost(short_of_one), golden, "fp32");
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  for (const std::string part : {"host: needs ", "weights", "one document of ", "are free"}) {
+    EXPECT_NE(std::string(refused.status().message()).find(part), std::string::npos) << part;
+  }
+}
+
+// With memory for one document a batch of several runs in parts, and nothing shows.
+TEST(DeviceLongformerMemoryTest, BatchesBeyondTheWorkspaceRunInParts) {
+  const GoldenCase golden("global_patterns");
+  std::vector<Request> requests;
+  for (int times = 0; times < 3; ++times) {
+    for (Request& request : Requests(golden, Task::kEmbedding, {"last_hidden_state"})) {
+      requests.push_back(std::move(request));
+    }
+  }
+  const PluginApi ample = WithFreeBytes(uint64_t{1} << 34);
+  const auto roomy = LoadOn(Device::OnHost(ample), golden, "fp32");
+  const std::vector<Answer> together = RunBatch(**roomy, requests);
+  const PluginApi one = WithFreeBytes(static_cast<uint64_t>(LeastBytes(golden)));
+  const auto tight = LoadOn(Device::OnHost(one), golden, "fp32");
+  ASSERT_TRUE(tight.ok()) << tight.status();
+  EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
+  ExpectSameBits(RunBatch(**tight, requests), together);
+}
+
+TEST(DeviceLongformerMemoryTest, DroppedDocumentsChangeNothingForOthers) {
+  const GoldenCase golden("global_patterns");
+  const auto model = LoadOn(Device::OnHost(HostTwin()), golden, "fp32");
+  const std::vector<Request> requests = Requests(golden, Task::kEmbedding, {"last_hidden_state"});
+  const std::vector<Answer> together = RunBatch(**model, requests);
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> batch;
+  for (const Request& request : requests) {
+    items.push_back(*(*model)->Prepare(request));
+    batch.push_back(items.back().get());
+  }
+  ASSERT_GE(batch.size(), 2u);
+  const std::unique_ptr<Run> run = (*model)->Begin(batch);
+  ASSERT_TRUE(run->Advance());
+  run->Drop(0);
+  while (run->Advance()) {
+  }
+  EXPECT_EQ(run->Take(0).status().code(), absl::StatusCode::kCancelled);
+  const auto second = run->Take(1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  ExpectSameBits({*second}, {together[1]});
+}
+
+}  // namespace
+}  // namespace longview::models

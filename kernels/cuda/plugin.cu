@@ -7,9 +7,11 @@
 #include <new>
 
 #include "kernels/cuda/checked.cuh"
+#include "kernels/cuda/outer/outer.cuh"
 #include "kernels/cuda/pool/pool.cuh"
 #include "kernels/cuda/rows/rows.cuh"
 #include "kernels/cuda/span/span.cuh"
+#include "kernels/cuda/vision/performer.cuh"
 
 namespace longview::kernels::cuda {
 
@@ -232,6 +234,8 @@ const PluginApi kPluginApi = {
     .rows = kRowsApi,
     .pool = kPoolApi,
     .span = kSpanApi,
+    .outer = kOuterApi,
+    .performer = kPerformerApi,
 };
 
 }  // namespace

@@ -14,10 +14,12 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/outer/outer_api.h"
 #include "kernels/cuda/plugin_types.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/rows/rows_api.h"
 #include "kernels/cuda/span/span_api.h"
+#include "kernels/cuda/vision/performer_api.h"
 
 namespace longview::kernels::cuda {
 
@@ -88,6 +90,8 @@ struct PluginApi {
   RowsApi rows;
   PoolApi pool;
   SpanApi span;
+  OuterApi outer;
+  PerformerApi performer;
 };
 
 // The type of the exported function.

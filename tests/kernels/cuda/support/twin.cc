@@ -3,10 +3,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/cuda/outer/outer_program.h"
 #include "kernels/cuda/pool/pool_programs.h"
 #include "kernels/cuda/rows/column_programs.h"
 #include "kernels/cuda/rows/fold_programs.h"
 #include "kernels/cuda/rows/norm_program.h"
+#include "kernels/cuda/vision/performer_programs.h"
 #include "tests/kernels/cuda/support/emulated_span.h"
 
 namespace longview::kernels::cuda {
@@ -67,6 +69,19 @@ using BiasProgram = ElementProgram<BiasElements<T>>;
 template <typename T>
 using WidenProgram = ElementProgram<WidenElements<T>>;
 
+template <typename T, ThreadOrder kOrder>
+Status RunPerformerTyped(Stream* stream, const PerformerRows& args) {
+  Run<PerformerTopsProgram<T>, kOrder>(stream, args);
+  Run<PerformerKeysProgram<T>, kOrder>(stream, args);
+  return Run<PerformerQueriesProgram<T>, kOrder>(stream, args);
+}
+
+template <ThreadOrder kOrder>
+Status RunPerformerRows(Stream* stream, const PerformerRows& args) {
+  return args.dtype == DType::kFloat32 ? RunPerformerTyped<float, kOrder>(stream, args)
+                                       : RunPerformerTyped<BFloat16, kOrder>(stream, args);
+}
+
 template <ThreadOrder kOrder>
 PluginApi MakeTwin() {
   PluginApi api = {};
@@ -123,6 +138,8 @@ PluginApi MakeTwin() {
       .merge = Run<PoolMergeProgram, kOrder>,
       .append = RunTyped<PoolAppendProgram, kOrder, kRowsType>,
   };
+  api.outer = {.append = Run<OuterProgram, kOrder>};
+  api.performer = {.run = RunPerformerRows<kOrder>};
   api.span = EmulatedSpanApi(kOrder);
   return api;
 }

@@ -1,0 +1,48 @@
+// Luna's causal sums on the device: kernels/outer/running_outer.h, the same state and packed rows
+// (OuterStateFloats, PackOuterRows).
+//
+// A block is one head of one sequence and takes its tokens in order, so a token's bits depend on
+// its sequence alone, however it is cut into calls.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/plugin_types.h"
+#include "kernels/outer/running_outer.h"
+
+namespace longview::kernels::cuda {
+
+inline constexpr int kMostOuterRows = 256;  // Of P; and channels of a head.
+
+// As kernels::OuterSequence; all pointers into device memory.
+struct DeviceOuterSequence {
+  int64_t row0;
+  int64_t tokens;
+  int64_t before;
+  int32_t rows;
+  const float* packed;
+  float* state;
+};
+
+// As kernels::OuterCall. REQUIRES: rows and width up to kMostOuterRows.
+struct AppendOuterRows {
+  const float* q;  // [T, heads, width]
+  const float* k;
+  const float* v;
+  const float* g;
+  int64_t row_stride;
+  float* out;  // [T, heads, width]
+  int64_t out_stride;
+  int32_t heads;
+  int32_t width;
+  float scale;
+  OuterActivation activation;
+  const DeviceOuterSequence* sequences;  // [count]
+  int32_t count;
+};
+
+struct OuterApi {
+  Status (*append)(Stream* stream, const AppendOuterRows& args);
+};
+
+}  // namespace longview::kernels::cuda

@@ -1,5 +1,6 @@
 #include "models/device/device_attention.h"
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/launch_shape.h"
 #include "kernels/span/softmax_state.h"
 
@@ -11,6 +12,12 @@ kernels::cuda::Element DeviceElement(Compute compute) {
 }
 
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists) {
+  if (plan.sources.size() > kernels::cuda::kMaxDeviceSources) {
+    throw DeviceError(absl::StrCat("attention over ", plan.sources.size(),
+                                   " sources, as many as heads have different dilations and one "
+                                   "more; a device takes at most ",
+                                   kernels::cuda::kMaxDeviceSources));
+  }
   DevicePlan staged;
   staged.capacity = kernels::cuda::CapacityOf(plan);
   const std::byte* image =

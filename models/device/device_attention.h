@@ -23,6 +23,8 @@ struct DevicePlan {
   bool empty() const { return capacity.items == 0; }
 };
 
+// Throws DeviceError if the plan has more sources than a device's kernels take: a property of the
+// pattern, so it shows when a model loads.
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists);
 
 // Bytes of the plan's unfinished states.

@@ -1,12 +1,12 @@
 // Runs a model in this process for a benchmark driver in Python.
 //
-//   model_pipe DIRECTORY DTYPE THREADS
+//   model_pipe DIRECTORY DTYPE THREADS [DEVICE]
 //
 // Answers "ready" after loading. Then one JSON request a line on stdin,
 //   {"documents": [[ids...], ...]}    or    {"pixels": FILE, "shape": [n, 3, h, w]}
 // with raw floats in the file; all documents or images in one batch; one JSON answer a line on
-// stdout: seconds of Begin to Take, of documents also those of the linears and of attention,
-// logits of each, and the peak of resident memory above what was resident before.
+// stdout: seconds of Begin to Take, of documents on the CPU also those of the linears and of
+// attention, logits of each, and the peak of resident memory above what was resident before.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -74,9 +74,9 @@ nlohmann::json RunBatch(const Model& model, const nlohmann::json& line) {
   ResetPeak();
   const auto start = std::chrono::steady_clock::now();
   EncoderTimes times;
-  const bool documents = line.contains("documents");
-  const std::unique_ptr<Run> run =
-      documents ? BeginTimed(model, batch, &times) : model.Begin(batch);
+  // A device that is timed part by part is waited for after each.
+  const bool parts = line.contains("documents") && model.info().device == "cpu";
+  const std::unique_ptr<Run> run = parts ? BeginTimed(model, batch, &times) : model.Begin(batch);
   while (run->Advance()) {
   }
   nlohmann::json logits = nlohmann::json::array();
@@ -99,16 +99,17 @@ nlohmann::json RunBatch(const Model& model, const nlohmann::json& line) {
 
 int main(int argc, char** argv) {
   using namespace longview::models;
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: model_pipe DIRECTORY DTYPE THREADS\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: model_pipe DIRECTORY DTYPE THREADS [DEVICE]\n");
     return 2;
   }
   SetComputeThreads(std::atoi(argv[3]));
-  auto model = LoadModel(argv[1], {.dtype = argv[2]});
+  auto model = LoadModel(argv[1], {.dtype = argv[2], .device = argc == 5 ? argv[4] : "cpu"});
   if (!model.ok()) Die(model.status());
   if (absl::Status warm = (*model)->WarmUp(); !warm.ok()) Die(warm);
   std::cout << nlohmann::json{{"ready", DescribeBackend()},
                               {"dtype", (*model)->info().dtype},
+                              {"device", (*model)->info().device},
                               {"memory_bytes", (*model)->info().memory_bytes}}
             << std::endl;
   for (std::string line; std::getline(std::cin, line);) {

@@ -12,9 +12,9 @@ BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
 class Ours:
     """A model_pipe process."""
 
-    def __init__(self, directory, dtype, threads):
+    def __init__(self, directory, dtype, threads, device="cpu"):
         self.process = subprocess.Popen(
-            [BUILD / "bin/model_pipe", directory, dtype, str(threads)],
+            [BUILD / "bin/model_pipe", directory, dtype, str(threads), device],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.facts = json.loads(self.process.stdout.readline())
 

@@ -110,7 +110,7 @@ const Case kCases[] = {
     {"embeddings", Task::kEmbedding, {"last_hidden_state"}},
     {"global_patterns", Task::kEmbedding, {"last_hidden_state"}},
     {"question_answering", Task::kQuestionAnswering, {"start_logits", "end_logits"}},
-    {"masked_lm", Task::kFillMask, {"mask_logits"}},
+    {"masked_lm", Task::kFillMask, {"logits"}},
 };
 
 class DeviceLongformerTest : public testing::TestWithParam<Case> {};
@@ -206,7 +206,7 @@ TEST(DeviceLongformerMemoryTest, DroppedDocumentsChangeNothingForOthers) {
     batch.push_back(items.back().get());
   }
   ASSERT_GE(batch.size(), 2u);
-  const std::unique_ptr<Run> run = (*model)->Begin(batch);
+  const auto run = (*model)->Begin(batch);
   ASSERT_TRUE(run->Advance());
   run->Drop(0);
   while (run->Advance()) {

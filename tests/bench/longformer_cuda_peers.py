@@ -1,0 +1,112 @@
+"""Longformer-base-4096 classification on a CUDA device beside HuggingFace there, in one run.
+
+  python tests/bench/longformer_cuda_peers.py --batches 1,8 --length 4096
+
+Same random weights for all: Longview, HuggingFace eager and under torch.compile, bf16. Answers are
+compared with HuggingFace's in fp32 before a ratio is printed. Beside the time stands the share of
+the device's own matrix rate, measured in the same run, that Longview's multiply-adds amount to.
+Needs `pip install torch==2.11.0 transformers==5.23.0` with CUDA, and build/bin/model_pipe; without a
+device it says so and ends.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+
+import timing
+from longformer_peers import TOLERANCE, Logits, build, padded
+from pipe import Ours
+
+WIDTH, INNER, WINDOW = 768, 3072, 512
+
+
+def multiply_adds(tokens, layers):
+    """Of one document with one global token: linears and visible pairs, not HuggingFace's chunks."""
+    linears = tokens * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER)
+    return layers * (linears + 2 * WIDTH * tokens * (WINDOW + 2))
+
+
+def matrix_rate(size=8192, seconds=1.0):
+    """bf16 multiply-adds per second of one large product."""
+    a = torch.randn(size, size, device="cuda", dtype=torch.bfloat16)
+    torch.mm(a, a)
+    torch.cuda.synchronize()
+    products, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        for _ in range(8):
+            torch.mm(a, a)
+        torch.cuda.synchronize()
+        products += 8
+    return products * size**3 / (time.perf_counter() - start)
+
+
+def waited(function):
+    def run():
+        function()
+        torch.cuda.synchronize()
+    return run
+
+
+def compare(models, ours, batch, arguments, rate):
+    generator = torch.Generator().manual_seed(7)
+    documents = [[0] + torch.randint(3, 50265, (arguments.length - 1,), generator=generator).tolist()
+                 for _ in range(batch)]
+    given = [x.cuda() for x in padded(documents)]
+    truth = torch.cat([Logits(models["fp32"])(*[x.cuda() for x in padded([document])]).cpu()
+                       for document in documents])
+    eager = Logits(models["bf16"])
+    compiled = torch.compile(eager)
+    print(f"\n{batch} x {arguments.length} tokens, {arguments.layers} layers")
+    functions = {"hf:eager": waited(lambda: eager(*given)),
+                 "hf:compile": waited(lambda: compiled(*given)),
+                 "longview": lambda: float(ours.run(documents)["seconds"])}
+    errors = {"hf:eager": float((eager(*given).float().cpu() - truth).abs().max()),
+              "hf:compile": float((compiled(*given).float().cpu() - truth).abs().max()),
+              "longview": float((torch.tensor(ours.run(documents)["logits"]) - truth).abs().max())}
+    if errors["longview"] > TOLERANCE["bf16"]:
+        raise SystemExit(f"off by {errors['longview']:.1e}: no ratio for a wrong result")
+    times = timing.interleave(functions, arguments.repeats, warmup=3)
+    for name, values in times.items():
+        print(f"  {name:12} {timing.spread(values)}  error {errors[name]:.1e}")
+    mine = statistics.median(times["longview"])
+    share = batch * multiply_adds(arguments.length, arguments.layers) / mine / rate
+    ratios = [f"{statistics.median(times[name]) / mine:.2f}x {name}"
+              for name in times if name != "longview"]
+    print(f"  longview is faster by: {', '.join(ratios)}; {share:.0%} of the matrix rate")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", default="1,8")
+    parser.add_argument("--length", type=int, default=4096)
+    parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--device", default="cuda:0", help="of Longview; HuggingFace takes the first")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("no CUDA device: nothing to measure")
+        return 0
+    torch.set_grad_enabled(False)
+    print(f"{torch.cuda.get_device_name(0)}; {timing.machine()}")
+    print(timing.versions("torch", "transformers"))
+    models = {"fp32": build(arguments.layers).cuda(),
+              "bf16": build(arguments.layers).to(torch.bfloat16).cuda()}
+    with tempfile.TemporaryDirectory() as directory:
+        models["fp32"].save_pretrained(directory)
+        ours = Ours(directory, "bf16", 2, arguments.device)
+    print(ours.facts["ready"], "on", ours.facts["device"])
+    rate = matrix_rate()
+    print(f"matrix rate {2 * rate / 1e12:.0f} TFLOP/s in bf16")
+    for batch in arguments.batches.split(","):
+        compare(models, ours, int(batch), arguments, rate)
+    ours.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "models/encoder/model.h"
 #include "models/encoder/weighted_family.h"
 #include "models/longformer/cost.h"
-#include "models/longformer/encoder.h"
 #include "models/longformer/device_model.h"
+#include "models/longformer/encoder.h"
 #include "models/longformer/heads.h"
 #include "models/longformer/rules.h"
 
@@ -63,12 +64,18 @@ absl::StatusOr<ModelInfo> DescribeLongformer(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformer(ModelDirectory directory,
                                                       const LoadOptions& options) {
-  if (options.device.starts_with("cuda:")) {
-    absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(options.device);
-    if (!device.ok()) return device.status();
-    return LoadDeviceLongformer(std::move(directory), options, *std::move(device));
+  if (!options.device.starts_with("cuda:")) {
+    return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>);
   }
-  return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>);
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(options.device);
+  if (device.ok()) return LoadDeviceLongformer(std::move(directory), options, *std::move(device));
+  if (!absl::IsFailedPrecondition(device.status())) return device.status();
+  // A LibTorch without its CUDA half is no reason not to serve.
+  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  choice->notes.push_back(absl::StrCat("runs on the CPU: ", device.status().message()));
+  return LoadEncoderOn("cpu", std::move(directory), *std::move(choice), BuildFamily<Longformer>);
 }
 
 }  // namespace longview::models

@@ -8,6 +8,7 @@
 // a closed socket resets the connection.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -38,8 +39,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // `closed` runs once, on the strand.
   void Start(std::function<void()> closed);
 
-  // Thread-safe. Drain closes after the answer under way, at once if there is none; Abort
-  // cancels it.
+  // Thread-safe. After TakeNoMore no request follows the answer under way; Drain also closes at
+  // once if there is none; Abort cancels it.
+  void TakeNoMore() { draining_ = true; }
   void Drain();
   void Abort();
 
@@ -110,7 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool half_closed_ = false;
   bool gone_ = false;       // Nobody reads the answer.
   bool keep_alive_ = true;  // Another request may follow.
-  bool draining_ = false;
+  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace longview::server

@@ -140,6 +140,8 @@ void Listener::Impl::Stop(absl::Time deadline) {
     stopping_ = true;
     open.assign(connections_.begin(), connections_.end());
   }
+  // All know it before the first closes: whoever sees one close may count on the others.
+  for (const auto& connection : open) connection->TakeNoMore();
   for (const auto& connection : open) connection->Drain();
   open.clear();
   {

@@ -93,7 +93,7 @@ fi
 
 if [ "$fuzz_seconds" -gt 0 ]; then
   begin "Building the fuzz targets"
-  install_packages clang libclang-rt-14-dev
+  install_packages clang libclang-rt-14-dev libomp-14-dev
   cmake --preset fuzz >/dev/null
   cmake --build --preset fuzz -j "$jobs"
   begin "Fuzzing, $fuzz_seconds s a target"

@@ -9,7 +9,7 @@ namespace {
 // Columns [d, d + 16) of one row as floats; columns from `size` on and row -1 are zeros.
 inline V16 LoadColumns(const void* data, bool bfloat16, int64_t row, int64_t stride, int d,
                        int size) {
-  if (row < 0) return Zero();
+  if (row < 0 || d >= size) return Zero();
   const int64_t at = row * stride + d;
   // The next head of the row usually follows and is packed next. Into the second level: the
   // first has too few lines in flight to stream from memory.

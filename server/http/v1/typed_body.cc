@@ -78,7 +78,7 @@ absl::Status TypedBody::Fill(google::protobuf::Message* message) const {
     const auto& [name, value] = fields_[i];
     const auto* field = message->GetDescriptor()->FindFieldByName(name);
     const bool again = std::any_of(fields_.begin(), fields_.begin() + static_cast<ptrdiff_t>(i),
-                                   [&](const auto& pair) { return pair.first == name; });
+                                   [&name = name](const auto& pair) { return pair.first == name; });
     if (again && field && !field->is_repeated()) return FieldError(name, "given twice");
     if (absl::Status status = ReadTextField(name, value, message); !status.ok()) return status;
   }

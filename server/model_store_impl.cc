@@ -1,6 +1,7 @@
 #include "server/model_store_impl.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -122,8 +123,11 @@ absl::Status ModelStoreImpl::Rescan() const {
 
 absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const FoundModel& found) {
   const absl::Time start = absl::Now();
-  absl::StatusOr<std::unique_ptr<models::Model>> model =
-      Guarded([&] { return load_(found.directory); });
+  // On a thread that ends with the load, and its compute threads with it: as long as they lived,
+  // GNU OpenMP would count more threads than cores and let those of the device sleep between any
+  // two parallel regions, which halves the throughput of small models.
+  absl::StatusOr<std::unique_ptr<models::Model>> model = absl::UnknownError("");
+  std::thread([&] { model = Guarded([&] { return load_(found.directory); }); }).join();
   if (!model.ok()) return model.status();
   const absl::Status warm =
       engine_.RunOnDevice((*model)->info().device, [&model] { return (*model)->WarmUp(); });

@@ -9,8 +9,9 @@
 namespace longview::server {
 namespace {
 
-// About 40 microseconds: the time between two parallel loops of a layer, but no layer's.
-constexpr char kSpinCount[] = "1000";
+// Some hundreds of microseconds: the time between two parallel loops of a layer, with the wake-up
+// of a sleeping thread that it saves, but far from the library's milliseconds.
+constexpr char kSpinCount[] = "20000";
 
 }  // namespace
 

@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -23,10 +22,11 @@
 #include "models/dense/linear.h"
 #include "models/encoder/model.h"
 #include "models/model.h"
+#include "tests/bench/random_checkpoint.h"
 #include "tests/bench/random_longformer.h"
 
 ABSL_FLAG(std::string, model, "", "Model directory; empty: random weights of base size.");
-ABSL_FLAG(std::string, scratch, "/tmp/longview-random-longformer", "Where those are written.");
+ABSL_FLAG(std::string, scratch, "", "Where those are written; default: temporary files' folder.");
 ABSL_FLAG(std::vector<std::string>, tokens, (std::vector<std::string>{"512", "1024", "4096"}),
           "Lengths.");
 ABSL_FLAG(std::vector<std::string>, dtypes, (std::vector<std::string>{"fp32", "bf16"}), "Types.");
@@ -138,10 +138,8 @@ void Main() {
   models::SetComputeThreads(absl::GetFlag(FLAGS_threads));
   std::string directory = absl::GetFlag(FLAGS_model);
   if (directory.empty()) {
-    directory = absl::GetFlag(FLAGS_scratch);
-    if (!std::filesystem::exists(directory + "/model.safetensors")) {
-      WriteRandomLongformer(directory, {});
-    }
+    directory = KeptModel(absl::GetFlag(FLAGS_scratch), "longformer",
+                          [](const std::string& path) { WriteRandomLongformer(path, {}); });
   }
   std::printf("%s\n", models::DescribeBackend().c_str());
   for (const std::string& dtype : absl::GetFlag(FLAGS_dtypes)) Bench(directory, dtype);

@@ -68,4 +68,13 @@ void WriteRandomModel(const std::string& directory, const nlohmann::json& config
   Check(out.good(), path);
 }
 
+std::string KeptModel(const std::string& folder, const std::string& name,
+                      const std::function<void(const std::string&)>& write) {
+  namespace fs = std::filesystem;
+  const fs::path parent = folder.empty() ? fs::temp_directory_path() : fs::path(folder);
+  const fs::path directory = parent / ("longview-random-" + name);
+  if (!fs::exists(directory / "model.safetensors")) write(directory);
+  return directory;
+}
+
 }  // namespace longview::bench

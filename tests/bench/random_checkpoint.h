@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,10 @@ void AddRandomNorm(std::vector<RandomTensor>& tensors, const std::string& name, 
 // tensors always get the same numbers. Aborts with a message on failure.
 void WriteRandomModel(const std::string& directory, const nlohmann::json& config,
                       const std::vector<RandomTensor>& tensors);
+
+// The directory `folder`/longview-random-`name`, made by `write` (of its path) unless a run before
+// left it there. An empty folder is the system's for temporary files.
+std::string KeptModel(const std::string& folder, const std::string& name,
+                      const std::function<void(const std::string&)>& write);
 
 }  // namespace longview::bench

@@ -16,7 +16,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -24,11 +23,12 @@
 
 #include "models/model.h"
 #include "models/vision/model.h"
+#include "tests/bench/random_checkpoint.h"
 #include "tests/bench/random_vil.h"
 
 ABSL_FLAG(std::string, model, "small", "tiny or small, with random weights.");
 ABSL_FLAG(std::string, directory, "", "A model directory in their place.");
-ABSL_FLAG(std::string, scratch, "/tmp/longview-random-vil-", "Where random models are written.");
+ABSL_FLAG(std::string, scratch, "", "Where those are written; default: temporary files' folder.");
 ABSL_FLAG(std::vector<std::string>, megapixels,
           (std::vector<std::string>{"0.25", "0.5", "1", "2", "4", "8", "16"}), "Image sizes.");
 ABSL_FLAG(std::vector<std::string>, dtypes, (std::vector<std::string>{"fp32"}), "Types.");
@@ -162,10 +162,10 @@ void Main() {
   std::string directory = absl::GetFlag(FLAGS_directory);
   if (directory.empty()) {
     const std::string name = absl::GetFlag(FLAGS_model);
-    directory = absl::GetFlag(FLAGS_scratch) + name;
-    if (!std::filesystem::exists(directory + "/model.safetensors")) {
-      WriteRandomVil(directory, name == "tiny" ? kVilTiny : kVilSmall);
-    }
+    directory =
+        KeptModel(absl::GetFlag(FLAGS_scratch), "vil-" + name, [&](const std::string& path) {
+          WriteRandomVil(path, name == "tiny" ? kVilTiny : kVilSmall);
+        });
   }
   std::printf("%s\n", models::DescribeBackend().c_str());
   for (const std::string& dtype : absl::GetFlag(FLAGS_dtypes)) Bench(directory, dtype);

@@ -1,6 +1,10 @@
 // Loading, swapping and unloading fake models under an engine that serves.
+#include <unistd.h>
+
 #include <atomic>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,6 +63,7 @@ class ModelStoreTest : public EngineFixture {
   absl::StatusOr<std::unique_ptr<models::Model>> LoadFake(const std::string& directory) {
     std::lock_guard lock(mutex_);
     ++loads_;
+    loading_threads_.insert(gettid());
     const std::string name = directory.substr(directory.rfind('/') + 1);
     if (failing_.contains(name)) return absl::InvalidArgumentError(failing_.at(name));
     FakeOptions options = fakes_[name];
@@ -98,8 +103,23 @@ class ModelStoreTest : public EngineFixture {
   std::map<std::string, FakeOptions> fakes_;
   std::map<std::string, std::string> failing_;
   int loads_ = 0;
+  std::set<pid_t> loading_threads_;
   std::unique_ptr<ModelStoreImpl> store_;
 };
+
+TEST_F(ModelStoreTest, ThreadsOfLoadsEndWithThem) {
+  AddDirectory("a");
+  AddDirectory("b");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  std::lock_guard lock(mutex_);
+  EXPECT_FALSE(loading_threads_.empty());
+  // Else its compute threads would keep those of the device from spinning.
+  for (const pid_t thread : loading_threads_) {
+    const std::string path = "/proc/self/task/" + std::to_string(thread);
+    Await([&] { return !std::filesystem::exists(path); }, "the end of " + path);
+  }
+}
 
 TEST_F(ModelStoreTest, StartLoadsEverythingInTheBackground) {
   AddDirectory("a");

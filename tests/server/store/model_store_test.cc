@@ -117,7 +117,7 @@ TEST_F(ModelStoreTest, ThreadsOfLoadsEndWithThem) {
   // Else its compute threads would keep those of the device from spinning.
   for (const pid_t thread : loading_threads_) {
     const std::string path = "/proc/self/task/" + std::to_string(thread);
-    Await([&] { return !std::filesystem::exists(path); }, "the end of " + path);
+    Await([&] { return !std::filesystem::exists(path); }, "the end of a thread");
   }
 }
 

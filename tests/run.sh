@@ -11,6 +11,8 @@
 # --sanitize-cuda  also the device's kernels under compute-sanitizer (of a CUDA toolkit on the path),
 #             on a machine with a GPU.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
+# A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
+# listed as UNSTEADY.
 # LONGVIEW_GOLDEN=DIR runs the parity tests on other fixtures of the same shape.
 set -euo pipefail
 . "$(dirname "$0")/../deploy/lib.sh"
@@ -66,8 +68,11 @@ run_ctest() {
   local exclude=()
   $slow || exclude=(-LE slow)
   # Several tests share the cores: a compute thread without work must sleep, not spin.
-  OMP_WAIT_POLICY=passive ctest --test-dir "$build" -j "$jobs" --output-on-failure ${exclude[@]+"${exclude[@]}"} \
-    --output-junit "$results/ctest-$name.xml" --no-tests=error | tail -n 40 || true
+  local -x OMP_WAIT_POLICY=passive
+  ctest --test-dir "$build" -j "$jobs" --output-on-failure ${exclude[@]+"${exclude[@]}"} \
+    --output-junit "$results/ctest-$name.xml" --no-tests=error | tail -n 40 && return
+  ctest --test-dir "$build" --rerun-failed ${exclude[@]+"${exclude[@]}"} \
+    --output-junit "$results/ctest-$name.again.xml" | tail -n 40 || true
 }
 run_ctest build release
 run_ctest build-tsan tsan
@@ -103,8 +108,12 @@ fi
 begin "Black-box and Python tests"
 marks=()
 $slow || marks=(-m "not slow")
-PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest tests -q --durations=10 \
-  ${marks[@]+"${marks[@]}"} --junitxml "$results/pytest.xml" || true
+run_pytest() {
+  PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest tests -q \
+    ${marks[@]+"${marks[@]}"} "$@"
+}
+run_pytest --durations=10 --junitxml "$results/pytest.xml" ||
+  run_pytest --last-failed --last-failed-no-failures none --junitxml "$results/pytest.again.xml" || true
 
 begin ""
 say "Time of each part"

@@ -47,8 +47,12 @@ class StreamCall : public grpc::ClientReadReactor<v1::GenerateResponse> {
 
   void OnDone(const grpc::Status& status) override {
     end_.status = status;
-    done_(std::move(end_));
+    const OnCallEnd done = std::move(done_);
+    const CallEnd end = std::move(end_);
+    // First: the context holds the channel, and whoever hears of the last end may let go of it;
+    // gRPC must not destroy a channel on the thread that runs its callbacks.
     delete this;
+    done(end);
   }
 
  private:

@@ -1,44 +1,64 @@
 """Adds up JUnit files and prints one line: N passed, N failed, N skipped.
 
+Beside a file NAME.xml, NAME.again.xml may hold a second run of its failed tests, each alone. A test
+that passes there counts as passed and is listed as UNSTEADY: it depends on its neighbours or on the
+machine's load, which somebody has to mend.
+
 Exit status 1 if anything failed, if a file is missing, or if nothing ran.
 """
 
+import os
 import sys
 import xml.etree.ElementTree as ElementTree
 
+LINES_SHOWN = 12
 
-def count(path):
-    """Returns (passed, failed, skipped, names of the failed) of one JUnit file."""
-    passed = failed = skipped = 0
-    names = []
-    for case in ElementTree.parse(path).getroot().iter("testcase"):
-        kinds = {child.tag for child in case}
-        name = f"{case.get('classname', '')}.{case.get('name', '')}"
-        if kinds & {"failure", "error"}:
-            failed += 1
-            names.append(name)
-        elif "skipped" in kinds:
-            skipped += 1
-        elif case.get("status") in ("fail", "notrun"):  # ctest: the program is missing
-            failed += 1
-            names.append(name)
-        else:
-            passed += 1
-    return passed, failed, skipped, names
+
+def verdict(case):
+    """Returns "passed", "failed" or "skipped", and what a failed test printed last."""
+    children = {child.tag: child for child in case}
+    for tag in ("failure", "error"):
+        if tag in children:
+            printed = children.get("system-out", children[tag])
+            return "failed", printed.text or children[tag].get("message") or ""
+    if "skipped" in children:
+        return "skipped", ""
+    if case.get("status") in ("fail", "notrun"):  # ctest: failed, or the program is missing
+        return "failed", children["system-out"].text or "" if "system-out" in children else ""
+    return "passed", ""
+
+
+def read(path):
+    """Returns [(name, verdict, output)] of one JUnit file."""
+    cases = ElementTree.parse(path).getroot().iter("testcase")
+    return [(f"{case.get('classname', '')}.{case.get('name', '')}", *verdict(case)) for case in cases]
+
+
+def read_again(path):
+    """Returns the names that passed in the second run beside `path`, if there was one."""
+    again = path.removesuffix(".xml") + ".again.xml"
+    if not os.path.exists(again):
+        return set()
+    return {name for name, result, _ in read(again) if result == "passed"}
 
 
 def main(paths):
-    totals = [0, 0, 0]
+    totals = {"passed": 0, "failed": 0, "skipped": 0}
     for path in paths:
         try:
-            passed, failed, skipped, names = count(path)
+            results, steadied = read(path), read_again(path)
         except (OSError, ElementTree.ParseError) as error:
-            passed, failed, skipped, names = 0, 1, 0, [f"{path}: {error}"]
-        for name in names:
-            print(f"FAILED {name}")
-        totals = [totals[0] + passed, totals[1] + failed, totals[2] + skipped]
-    print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped")
-    return 1 if totals[1] or not totals[0] else 0
+            results, steadied = [(path, "failed", str(error))], set()
+        for name, result, output in results:
+            if result == "failed":
+                for line in output.splitlines()[-LINES_SHOWN:]:
+                    print(f"  {line}")
+                if name in steadied:
+                    result = "passed"
+                print(f"{'UNSTEADY' if result == 'passed' else 'FAILED'} {name}")
+            totals[result] += 1
+    print("{passed} passed, {failed} failed, {skipped} skipped".format(**totals))
+    return 1 if totals["failed"] or not totals["passed"] else 0
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import pathlib
 import shutil
 import sys
 
+import command_line
+import model_directory
 import pickle_to_safetensors
 from restricted_unpickler import RefusedError
 
@@ -90,10 +92,8 @@ def convert(source, out):
     config = led_config(given)
     tensors, ties = pickle_to_safetensors.collect(pickle_to_safetensors.find_weights(source))
     tensors = led_tensors(tensors, config)
-    out.mkdir(parents=True, exist_ok=True)
-    size = pickle_to_safetensors.write(out / "model.safetensors", tensors,
-                                       {led_name(a): led_name(b) for a, b in ties.items()})
-    (out / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
+    ties = {led_name(name): led_name(kept) for name, kept in ties.items()}
+    size = model_directory.write(out, tensors, ties, config)
     for name in TOKENIZER:
         if (source / name).exists():
             shutil.copyfile(source / name, out / name)
@@ -105,12 +105,7 @@ def main(arguments=None):
     parser.add_argument("source", type=pathlib.Path)
     parser.add_argument("directory", type=pathlib.Path)
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options.source, options.directory))
-    except (RefusedError, OSError) as error:
-        print(f"{options.source}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.source, lambda: convert(options.source, options.directory))
 
 
 if __name__ == "__main__":

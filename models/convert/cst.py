@@ -17,7 +17,8 @@ import math
 import pathlib
 import sys
 
-import pickle_to_safetensors
+import command_line
+import model_directory
 import restricted_unpickler
 import torch_file
 from restricted_unpickler import RefusedError
@@ -174,17 +175,6 @@ def expected_shapes(config):
     return {**shapes, **head_shapes(s)}
 
 
-def check(tensors, config):
-    wanted = expected_shapes(config)
-    missing = sorted(wanted.keys() - tensors.keys())
-    extra = sorted(tensors.keys() - wanted.keys())
-    if missing or extra:
-        raise RefusedError(f"tensors missing: {missing[:5]}, not expected: {extra[:5]}")
-    for name, want in wanted.items():
-        if list(tensors[name].shape) != want:
-            raise RefusedError(f"{name} is {list(tensors[name].shape)}, expected {want}")
-
-
 def without_prefix(tensors, prefix):
     if not prefix:
         return dict(tensors)
@@ -232,18 +222,14 @@ def convert(options):
                                 if entry else restricted_unpickler.check_state_dict)
     file.tensors = without_prefix(file.tensors, options.prefix)
     tied = drop_tied_words(file.tensors, config)
-    check(file.tensors, config)
-    tensors, ties = pickle_to_safetensors.collect_file(file)
-    if ties:
-        raise RefusedError(f"tensors share memory: {ties}")
+    model_directory.check(file.tensors, expected_shapes(config))
+    tensors = model_directory.untied(file)
     if options.reversed_clusters:
         if _CLUSTERS[0] not in tensors:
             raise RefusedError("--reversed-clusters: the model has no adaptive softmax")
         for name in _CLUSTERS:
             tensors[name] = (ReversedRows(*tensors[name]), tensors[name][1])
-    options.directory.mkdir(parents=True, exist_ok=True)
-    size = pickle_to_safetensors.write(options.directory / "model.safetensors", tensors, {})
-    (options.directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    size = model_directory.write(options.directory, tensors, {}, config)
     return f"{options.directory}: {len(tensors)} tensors, {size} bytes{tied}"
 
 
@@ -257,12 +243,7 @@ def main(arguments=None):
     parser.add_argument("--reversed-clusters", action="store_true",
                         help="cluster rows stand last tail first")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError, ValueError) as error:
-        print(f"{options.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.checkpoint, lambda: convert(options))
 
 
 if __name__ == "__main__":

@@ -11,15 +11,20 @@ in the file is run.
 """
 
 import argparse
+import functools
 import pathlib
 import re
 import sys
 
+import command_line
 import image_directory as images
+import model_directory
 from restricted_unpickler import RefusedError
 
 _KERNELS = (7, 3, 3)
 _ATTENTION = "stage{}_transformer.0.layers.{}.0.fn."
+
+shape = functools.partial(model_directory.shape, family="CvT-LS classifier")
 
 
 def three(text):
@@ -33,14 +38,14 @@ def three(text):
 def read_config(tensors, options):
     """config.json by names, shapes and options."""
     first = _ATTENTION.format(1, 0)
-    dims = [images.shape(tensors, f"stage{s}_conv_embed.0.weight")[0] for s in (1, 2, 3)]
+    dims = [shape(tensors, f"stage{s}_conv_embed.0.weight")[0] for s in (1, 2, 3)]
     depths, ranks = [], []
     for s, heads in zip((1, 2, 3), options.heads):
         blocks = {int(m[1]) for name in tensors
                   if (m := re.match(rf"stage{s}_transformer\.0\.layers\.(\d+)\.", name))}
         depths.append(len(blocks))
         projection = _ATTENTION.format(s, 0) + "to_dynamic_projection.pointwise.weight"
-        columns = images.shape(tensors, projection)[0] if projection in tensors else 0
+        columns = shape(tensors, projection)[0] if projection in tensors else 0
         if heads < 1 or dims[s - 1] % heads or columns % heads:
             raise RefusedError(f"--heads: {heads} do not divide width {dims[s - 1]} and {columns} "
                                f"projections of stage {s}")
@@ -50,8 +55,8 @@ def read_config(tensors, options):
     def has(name):
         return name in tensors
 
-    hidden = images.shape(tensors, first.replace("0.fn.", "1.fn.net.0.weight"))[0]
-    classes = images.shape(tensors, "mlp_head.1.weight")[0]
+    hidden = shape(tensors, first.replace("0.fn.", "1.fn.net.0.weight"))[0]
+    classes = shape(tensors, "mlp_head.1.weight")[0]
     one_head = [_ATTENTION.format(s, 0) + "to_out.0.weight" for s in (1, 2, 3)
                 if options.heads[s - 1] == 1]
     return {
@@ -150,7 +155,7 @@ def convert(options):
     config = read_config(file.tensors, options)
     wanted = expected_shapes(config)
     counters = [name for name in wanted if name.endswith(".num_batches_tracked")]
-    images.check(file.tensors, wanted, counters)
+    model_directory.check(file.tensors, wanted, counters)
     return images.write(options.directory, file, file.tensors, config, lambda *names: False,
                         images.pipeline(options.image_size, options.crop_fraction))
 
@@ -176,12 +181,7 @@ def main(arguments=None):
     parser.add_argument("--any-size", action="store_true")
     parser.add_argument("--labels", type=pathlib.Path, help="a file with one class name a line")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError) as error:
-        print(f"{options.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.checkpoint, lambda: convert(options))
 
 
 if __name__ == "__main__":

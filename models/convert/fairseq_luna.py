@@ -16,14 +16,15 @@ Nothing in the pickle is run; PyTorch is not needed.
 """
 
 import argparse
-import json
 import pathlib
 import re
 import shutil
 import struct
 import sys
 
+import command_line
 import luna_names
+import model_directory
 import pickle_to_safetensors
 import torch_file
 from restricted_unpickler import Namespace, RefusedError, check_state_dict
@@ -299,9 +300,7 @@ def read_checkpoint(path):
 
 def convert(flags):
     """Writes the directory; returns a line for the user."""
-    output = flags.directory / "model.safetensors"
-    if output.exists() and not flags.force:
-        raise RefusedError(f"{output} exists already; --force replaces it")
+    pickle_to_safetensors.new_weights(flags.directory, flags.force)
     file, options = read_checkpoint(flags.checkpoint)
     config, wanted = describe(file.tensors, options, flags)
     check_tensors(file.tensors, wanted, luna_names.optional(config))
@@ -316,11 +315,9 @@ def convert(flags):
     first = next(iter(file.tensors.values()))
     config["torch_dtype"] = _FLOATS[first.storage.dtype.name][0]
     tensors, ties = pickle_to_safetensors.collect_file(file)
-    flags.directory.mkdir(parents=True, exist_ok=True)
-    size = pickle_to_safetensors.write(output, tensors, ties)
+    size = model_directory.write(flags.directory, tensors, ties, config)
     for name, source in copies.items():
         shutil.copyfile(source, flags.directory / name)
-    (flags.directory / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
     return f"{flags.directory}: {config['architectures'][0]}, {len(tensors)} tensors, {size} bytes"
 
 
@@ -337,12 +334,7 @@ def main(arguments=None):
                         choices=("softplus_ln2", "softplus", "elu1"))
     parser.add_argument("--force", action="store_true", help="replace model.safetensors")
     flags = parser.parse_args(arguments)
-    try:
-        print(convert(flags))
-    except (RefusedError, OSError, UnicodeDecodeError) as error:
-        print(f"{flags.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(flags.checkpoint, lambda: convert(flags))
 
 
 if __name__ == "__main__":

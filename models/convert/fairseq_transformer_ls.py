@@ -16,13 +16,14 @@ Nothing in the pickle is run; PyTorch is not needed.
 """
 
 import argparse
-import json
 import pathlib
 import shutil
 import sys
 
+import command_line
+import model_directory
+import pickle_to_safetensors
 import torch_file
-from pickle_to_safetensors import write
 from restricted_unpickler import RefusedError, Tensor, check_state_dict
 
 _PREFIX = "decoder.model."
@@ -142,9 +143,7 @@ def make_config(shape, vocab, dtype, options):
 
 def convert(options):
     """Writes the directory; returns a line for the user."""
-    output = options.directory / "model.safetensors"
-    if output.exists() and not options.force:
-        raise RefusedError(f"{output} exists already; --force replaces it")
+    pickle_to_safetensors.new_weights(options.directory, options.force)
     file, cfg = read_checkpoint(options.checkpoint)
     shape = read_hyper_parameters(cfg)
     tensors = dict(file.tensors)
@@ -161,11 +160,9 @@ def convert(options):
         )
     config = make_config(shape, vocab, embedding.storage.dtype.name, options)
     ties = drop_tied_copy(file, tensors)
-    options.directory.mkdir(parents=True, exist_ok=True)
-    size = write(output, {name: (file, tensor) for name, tensor in tensors.items()}, ties)
+    kept = {name: (file, tensor) for name, tensor in tensors.items()}
+    size = model_directory.write(options.directory, kept, ties, config)
     shutil.copyfile(options.dictionary, options.directory / "dict.txt")
-    text = json.dumps(config, indent=1) + "\n"
-    (options.directory / "config.json").write_text(text, "utf-8")
     return f"{options.directory}: {len(tensors)} tensors, {size} bytes, {vocab} ids"
 
 
@@ -180,12 +177,7 @@ def main(arguments=None):
     parser.add_argument("--mem-len", type=int, help="tokens of memory (blocks)")
     parser.add_argument("--force", action="store_true", help="replace model.safetensors")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError, UnicodeDecodeError) as error:
-        print(f"{options.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.checkpoint, lambda: convert(options))
 
 
 if __name__ == "__main__":

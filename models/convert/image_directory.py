@@ -1,9 +1,7 @@
-"""What converters of image classifiers share: the state dict in a trainer's file, names and shapes
-checked against those that the model has, and the directory that is written."""
+"""What converters of image classifiers share: the state dict in a trainer's file, and the directory
+with the pipeline that the original repositories evaluate with."""
 
-import json
-
-import pickle_to_safetensors
+import model_directory
 import restricted_unpickler
 import torch_file
 from restricted_unpickler import RefusedError
@@ -29,23 +27,6 @@ def open_net(path):
     return file
 
 
-def shape(tensors, name):
-    if name not in tensors:
-        raise RefusedError(f"no tensor {name!r}: not a model of this family")
-    return list(tensors[name].shape)
-
-
-def check(tensors, wanted, optional=()):
-    """Refuses names that are missing or not expected, and other shapes than wanted."""
-    missing = sorted(wanted.keys() - tensors.keys() - set(optional))
-    extra = sorted(tensors.keys() - wanted.keys())
-    if missing or extra:
-        raise RefusedError(f"tensors missing: {missing[:5]}, not expected: {extra[:5]}")
-    for name, want in wanted.items():
-        if name in tensors and list(tensors[name].shape) != want:
-            raise RefusedError(f"{name} is {list(tensors[name].shape)}, expected {want}")
-
-
 def write(directory, file, tensors, config, ties_allowed, pipeline):
     """model.safetensors of `tensors`, config.json and preprocessor_config.json. Tensors that share
     memory are written once where ties_allowed(name, kept name). Returns a line for the user."""
@@ -58,10 +39,8 @@ def write(directory, file, tensors, config, ties_allowed, pipeline):
         if not ties_allowed(name, other):
             raise RefusedError(f"{name} and {other} share memory")
         del kept[name]
-    directory.mkdir(parents=True, exist_ok=True)
-    size = pickle_to_safetensors.write(directory / "model.safetensors", kept, {})
-    _write_json(directory / "config.json", config)
-    _write_json(directory / "preprocessor_config.json", pipeline)
+    size = model_directory.write(directory, kept, {}, config)
+    model_directory.write_json(directory / "preprocessor_config.json", pipeline)
     shared = len(tensors) - len(kept)
     return (f"{directory}: {len(kept)} tensors, {size} bytes"
             + (f", {shared} of shared memory left out" if shared else ""))
@@ -94,7 +73,3 @@ def pipeline(image_size, crop_fraction):
         "image_mean": _MEAN,
         "image_std": _STD,
     }
-
-
-def _write_json(path, value):
-    path.write_text(json.dumps(value, indent=1) + "\n")

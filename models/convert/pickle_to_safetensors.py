@@ -16,6 +16,7 @@ import os
 import pathlib
 import sys
 
+import command_line
 import torch_file
 from restricted_unpickler import RefusedError
 
@@ -115,11 +116,17 @@ def write(path, tensors, ties):
     return end
 
 
-def convert(directory, force=False):
-    """Converts a directory; returns a line for the user."""
+def new_weights(directory, force):
+    """The path to write to; refuses to replace weights that nobody gave up."""
     output = directory / "model.safetensors"
     if output.exists() and not force:
         raise RefusedError(f"{output} exists already; --force replaces it")
+    return output
+
+
+def convert(directory, force=False):
+    """Converts a directory; returns a line for the user."""
+    output = new_weights(directory, force)
     tensors, ties = collect(find_weights(directory))
     if not tensors:
         raise RefusedError("the state dict is empty")
@@ -133,12 +140,7 @@ def main(arguments=None):
     parser.add_argument("directory", type=pathlib.Path, help="a model directory")
     parser.add_argument("--force", action="store_true", help="replace model.safetensors")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options.directory, options.force))
-    except (RefusedError, OSError) as error:
-        print(f"{options.directory}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.directory, lambda: convert(options.directory, options.force))
 
 
 if __name__ == "__main__":

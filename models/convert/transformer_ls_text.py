@@ -11,13 +11,14 @@ No PyTorch is needed, and nothing in the file is run.
 """
 
 import argparse
-import json
+import functools
 import pathlib
 import re
 import shutil
 import sys
 
-import pickle_to_safetensors
+import command_line
+import model_directory
 import restricted_unpickler
 import torch_file
 from restricted_unpickler import RefusedError
@@ -29,11 +30,7 @@ _OUT = "seq_classifer.mlpblock.2."
 # Tokens that the trainer's data files keep of a text.
 _TASK_TOKENS = {"text": 4000, "retrieval": 4096, "listops": 2000}
 
-
-def shape(tensors, name):
-    if name not in tensors:
-        raise RefusedError(f"no tensor {name!r}: not a Transformer-LS text model")
-    return list(tensors[name].shape)
+shape = functools.partial(model_directory.shape, family="Transformer-LS text model")
 
 
 def read_config(tensors, heads, window, cls_mode):
@@ -105,17 +102,6 @@ def expected_shapes(config):
     return shapes
 
 
-def check(tensors, config):
-    wanted = expected_shapes(config)
-    missing = sorted(wanted.keys() - tensors.keys())
-    extra = sorted(tensors.keys() - wanted.keys())
-    if missing or extra:
-        raise RefusedError(f"tensors missing: {missing[:5]}, not expected: {extra[:5]}")
-    for name, want in wanted.items():
-        if list(tensors[name].shape) != want:
-            raise RefusedError(f"{name} is {list(tensors[name].shape)}, expected {want}")
-
-
 def tokenizer_config(task, positions):
     limit = min(_TASK_TOKENS[task], positions)
     if task == "listops":
@@ -133,25 +119,17 @@ def convert(options):
         if options.layers is None:
             raise RefusedError("one layer is stored for all: --layers says how often it applies")
         config["layers"] = options.layers
-    check(file.tensors, config)
+    model_directory.check(file.tensors, expected_shapes(config))
     if options.task == "listops" and options.vocabulary is None:
         raise RefusedError("ListOps checkpoints need --vocabulary: word ids are not in the file")
-    tensors, ties = pickle_to_safetensors.collect_file(file)
-    if ties:
-        raise RefusedError(f"tensors share memory: {ties}")
-    options.directory.mkdir(parents=True, exist_ok=True)
-    size = pickle_to_safetensors.write(options.directory / "model.safetensors", tensors, {})
-    write_json(options.directory / "config.json", config)
+    tensors = model_directory.untied(file)
+    size = model_directory.write(options.directory, tensors, {}, config)
     if options.task:
-        write_json(options.directory / "tokenizer_config.json",
-                   tokenizer_config(options.task, config["max_seq_len"]))
+        model_directory.write_json(options.directory / "tokenizer_config.json",
+                                   tokenizer_config(options.task, config["max_seq_len"]))
     if options.task == "listops":
         shutil.copyfile(options.vocabulary, options.directory / "vocab.json")
     return f"{options.directory}: {len(tensors)} tensors, {size} bytes"
-
-
-def write_json(path, value):
-    path.write_text(json.dumps(value, indent=1) + "\n")
 
 
 def main(arguments=None):
@@ -166,12 +144,7 @@ def main(arguments=None):
     parser.add_argument("--task", choices=sorted(_TASK_TOKENS), help="writes the task's tokenizer")
     parser.add_argument("--vocabulary", type=pathlib.Path, help="ListOps: a JSON object word -> id")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError) as error:
-        print(f"{options.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.checkpoint, lambda: convert(options))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,13 @@ import array
 import pathlib
 import sys
 
+import command_line
 import image_directory as images
+import model_directory
 import torch_file
 from restricted_unpickler import RefusedError
 from vil_shapes import EFFICIENT, INDEX, dense, norm, parse_arch, stage_shapes
+
 
 def expected_shapes(stages, options, classes):
     """Every tensor such a model stores."""
@@ -106,12 +109,12 @@ def convert(options):
         options.attn_type = "long_short"
     stages = parse_arch(options.arch)
     file.tensors.pop("calls_since_last_redraw", None)
-    classes = images.shape(file.tensors, "head.weight")[0]
+    classes = model_directory.shape(file.tensors, "head.weight", "Vision Longformer classifier")[0]
     wanted = expected_shapes(stages, options, classes)
     second_copy = shared_pair(options)
     optional = [n for n, s in wanted.items() if n.endswith(INDEX) or 0 in s
                 or second_copy(n, n.replace("_global.", ".").replace("proj_v", "proj_k"))]
-    images.check(file.tensors, wanted, optional)
+    model_directory.check(file.tensors, wanted, optional)
     indices = take_indices(file, stages, lambda s: options.attn_type if s["s"] else "full")
     line = images.write(options.directory, file, file.tensors, config_of(stages, options, classes),
                         second_copy,
@@ -137,12 +140,7 @@ def main(arguments=None):
     parser.add_argument("--mode", type=int, default=0)
     parser.add_argument("--labels", type=pathlib.Path, help="a file with one class name a line")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError) as error:
-        print(f"{options.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.checkpoint, lambda: convert(options))
 
 
 if __name__ == "__main__":

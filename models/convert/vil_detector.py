@@ -12,12 +12,14 @@ No PyTorch is needed, and nothing in the file is run.
 """
 
 import argparse
-import json
+import functools
 import math
 import pathlib
 import re
 import sys
 
+import command_line
+import model_directory
 import pickle_to_safetensors
 import restricted_unpickler
 import torch_file
@@ -43,11 +45,7 @@ PREPROCESSOR = {
     "image_std": [58.395, 57.12, 57.375], "do_pad": True, "size_divisor": 32,
 }
 
-
-def shape(tensors, name):
-    if name not in tensors:
-        raise RefusedError(f"no tensor {name!r}: not a Vision Longformer detector")
-    return list(tensors[name].shape)
+shape = functools.partial(model_directory.shape, family="Vision Longformer detector")
 
 
 def square_root(value, name):
@@ -202,11 +200,8 @@ def convert(options):
     tensors, ties = pickle_to_safetensors.collect_file(file)
     tensors = {name: value for name, value in tensors.items() if name in kept}
     ties = {name: first for name, first in ties.items() if name in kept}
-    options.directory.mkdir(parents=True, exist_ok=True)
-    size = pickle_to_safetensors.write(options.directory / "model.safetensors", tensors, ties)
-    for name, value in (("config", config), ("preprocessor_config", PREPROCESSOR)):
-        path = options.directory / f"{name}.json"
-        path.write_text(json.dumps(value, indent=1) + "\n")
+    size = model_directory.write(options.directory, tensors, ties, config)
+    model_directory.write_json(options.directory / "preprocessor_config.json", PREPROCESSOR)
     return f"{options.directory}: {config['detector']}, {len(tensors)} tensors, {size} bytes"
 
 
@@ -217,12 +212,7 @@ def main(arguments=None):
     parser.add_argument("--heads", type=int, nargs="+", help="by stage, with absolute positions")
     parser.add_argument("--chunk", type=int, help="side of a chunk, with absolute positions")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError) as error:
-        print(f"{options.checkpoint}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.checkpoint, lambda: convert(options))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ import re
 import struct
 import sys
 
+import command_line
+import model_directory
 from restricted_unpickler import RefusedError
 from vil_shapes import parse_arch
 
@@ -180,6 +182,9 @@ def adapted(tensors, config, arch, image_size, classes):
 
 def convert(options):
     config = json.loads((options.directory / "config.json").read_text())
+    for key in ("model_type", "arch"):
+        if key not in config:
+            raise RefusedError(f"config.json has no {key!r}: not a Vision Longformer classifier")
     arch = options.arch or config["arch"]
     size = options.image_size
     if options.detector:  # Its longest side, in whole strides.
@@ -199,7 +204,7 @@ def convert(options):
         config["id2label"] = {key: name for key, name in names.items() if int(key) < options.classes}
         config.pop("label2id", None)
     write(options.out / "model.safetensors", tensors)
-    (options.out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    model_directory.write_json(options.out / "config.json", config)
     return f"{options.out}: {len(tensors)} tensors for images of {size} x {size}"
 
 
@@ -213,12 +218,7 @@ def main(arguments=None):
     parser.add_argument("--classes", type=int, default=0)
     parser.add_argument("--detector", action="store_true")
     options = parser.parse_args(arguments)
-    try:
-        print(convert(options))
-    except (RefusedError, OSError, ValueError, KeyError) as error:
-        print(f"{options.directory}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return command_line.run(options.directory, lambda: convert(options))
 
 
 if __name__ == "__main__":

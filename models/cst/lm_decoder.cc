@@ -1,26 +1,17 @@
 #include "models/cst/lm_decoder.h"
 
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/base/cpu_features.h"
 #include "models/cst/lm_cache.h"
 #include "models/cst/lm_calls.h"
-#include "models/generation/pass_step.h"
 
 namespace longview::models {
-namespace {
-
-// What one step of a busy server may carry; beyond it the cache may have to evict earlier.
-constexpr int64_t kStepTokens = 4096;
-constexpr int kStepSequences = 256;
-
-}  // namespace
-
 CstDecoder::CstDecoder(const CstConfig& config, Checkpoint checkpoint, Compute compute,
                        int max_tokens)
-    : config_(config), checkpoint_(std::move(checkpoint)), max_tokens_(max_tokens) {
+    : CachedDecoder({"cst", config.vocab}, max_tokens),
+      config_(config),
+      checkpoint_(std::move(checkpoint)) {
   CstContext& rows = context_.rows;
   rows.config = &config_;
   rows.weights = &weights_;
@@ -46,41 +37,17 @@ absl::Status CstDecoder::Load(const std::string& origin, double cache_bytes) {
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
   const kernels::CacheShape shape = CstCacheShape(config_, CstBlockType(context_.rows));
-  budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
-  kernels::ProjectionCache::Options options;
-  options.step_tokens = kStepTokens;
-  options.step_sequences = kStepSequences;
-  cache_ = kernels::ProjectionCache::Create(shape, options, budget_.get());
-  if (cache_ == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        origin, ": cannot reserve ", static_cast<int64_t>(cache_bytes), " bytes of addresses"));
-  }
-  context_.cache = cache_.get();
-  costs_ = std::make_unique<CstLmCosts>(context_.rows, shape, max_tokens_);
+  if (absl::Status status = Reserve(shape, cache_bytes, origin); !status.ok()) return status;
+  context_.cache = &projection_cache();
+  set_costs(std::make_unique<CstLmCosts>(context_.rows, shape, max_tokens()));
   return absl::OkStatus();
 }
 
 int CstDecoder::prefill_granule() const { return CstGranule(config_); }
 
-std::unique_ptr<DecoderSequence> CstDecoder::Open(std::span<const int32_t> prompt) {
-  return std::make_unique<CachedSequence>(cache_->Open(prompt, kernels::Reuse::kPrefillMade));
-}
-
-std::unique_ptr<DecoderStep> CstDecoder::Begin(std::span<const DecoderFeed> feeds) {
-  return std::make_unique<PassStep>(
-      PassStep::Rules{"cst", config_.vocab}, feeds, [this](std::vector<TokenRun> runs) {
-        return std::make_unique<CstLmPass>(context_, scratch_, std::move(runs), times_);
-      });
-}
-
-absl::Status CstDecoder::WarmUp() {
-  return CalibrateDecoder({*this, *costs_, static_cast<double>(budget_->capacity()),
-                           [this](EncoderTimes* times) { times_ = times; }});
-}
-
-CacheUse CstDecoder::cache() const {
-  return {static_cast<double>(budget_->used()), static_cast<double>(budget_->evictable()),
-          static_cast<double>(budget_->capacity())};
+std::unique_ptr<TokenPass> CstDecoder::MakePass(std::vector<TokenRun> runs, ScratchKeeper& scratch,
+                                                EncoderTimes* times) {
+  return std::make_unique<CstLmPass>(context_, scratch, std::move(runs), times);
 }
 
 }  // namespace longview::models

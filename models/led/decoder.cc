@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "models/generation/cache_room.h"
 #include "models/led/document.h"
 #include "models/led/sequence.h"
 #include "models/led/step.h"
@@ -14,9 +14,6 @@
 namespace longview::models {
 namespace {
 
-// What one step of a busy server may carry; beyond it the cache may have to evict earlier.
-constexpr int64_t kStepTokens = 4096;
-constexpr int kStepSequences = 256;
 constexpr int kWarmUpTokens = 8;  // Decoded.
 
 }  // namespace
@@ -59,17 +56,13 @@ absl::Status LedDecoder::Load(const std::string& origin, double cache_bytes) {
   stack.tables = tables_.get();
   budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
   context_.budget = budget_.get();
-  kernels::ProjectionCache::Options options;
   // Documents are never forked, nor published.
   documents_ = kernels::ProjectionCache::Create(
-      DocumentCacheShape(config_.decoder, stack.block_type()), options, budget_.get());
-  options.step_tokens = kStepTokens;
-  options.step_sequences = kStepSequences;
+      DocumentCacheShape(config_.decoder, stack.block_type()), {}, budget_.get());
   cache_ = kernels::ProjectionCache::Create(StackCacheShape(config_.decoder, stack.block_type()),
-                                            options, budget_.get());
+                                            StepCacheOptions(), budget_.get());
   if (cache_ == nullptr || documents_ == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        origin, ": cannot reserve ", static_cast<int64_t>(cache_bytes), " bytes of addresses"));
+    return NoAddresses(origin, *budget_);
   }
   stack.cache = cache_.get();
   stack.documents = documents_.get();
@@ -106,10 +99,7 @@ std::unique_ptr<DecoderStep> LedDecoder::Begin(std::span<const DecoderFeed> feed
   return std::make_unique<LedStep>(context_, scratch_, feeds, times_);
 }
 
-CacheUse LedDecoder::cache() const {
-  return {static_cast<double>(budget_->used()), static_cast<double>(budget_->evictable()),
-          static_cast<double>(budget_->capacity())};
-}
+CacheUse LedDecoder::cache() const { return UseOf(*budget_); }
 
 // Every row of the last layer is read; then each decoder layer makes keys and values of it.
 EncoderWork LedDecoder::WorkOf(const EncoderSequence& document) const {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "models/generation/cache_room.h"
 #include "models/generation/decoder_rates.h"
 #include "models/luna/placement.h"
 #include "models/luna_decoder/step.h"
@@ -64,8 +64,7 @@ absl::Status LunaDecoder::Load(const std::string& origin, double cache_bytes) {
   budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
   states_ = LunaStates::Create(config_, budget_.get());
   if (states_ == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        origin, ": cannot reserve ", static_cast<int64_t>(cache_bytes), " bytes of addresses"));
+    return NoAddresses(origin, *budget_);
   }
   context_.states = states_.get();
   return absl::OkStatus();
@@ -105,10 +104,7 @@ double LunaDecoder::Stage::EncodeSeconds(const EncoderSequence& document) const 
   return decoder_.costs_.DocumentSeconds(document);
 }
 
-CacheUse LunaDecoder::cache() const {
-  return {static_cast<double>(budget_->used()), static_cast<double>(budget_->evictable()),
-          static_cast<double>(budget_->capacity())};
-}
+CacheUse LunaDecoder::cache() const { return UseOf(*budget_); }
 
 // A translation's prompt follows a document.
 absl::StatusOr<std::unique_ptr<DecoderSequence>> LunaDecoder::OpenSample() {

@@ -1,0 +1,27 @@
+#include "models/generation/cache_room.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace longview::models {
+
+// What one step of a busy server may carry; beyond it the cache may have to evict earlier.
+kernels::ProjectionCache::Options StepCacheOptions() {
+  kernels::ProjectionCache::Options options;
+  options.step_tokens = 4096;
+  options.step_sequences = 256;
+  return options;
+}
+
+absl::Status NoAddresses(std::string_view origin, const kernels::CacheBudget& budget) {
+  return absl::ResourceExhaustedError(absl::StrCat(std::string(origin), ": cannot reserve ",
+                                                   budget.capacity(), " bytes of addresses"));
+}
+
+CacheUse UseOf(const kernels::CacheBudget& budget) {
+  return {static_cast<double>(budget.used()), static_cast<double>(budget.evictable()),
+          static_cast<double>(budget.capacity())};
+}
+
+}  // namespace longview::models

@@ -2,44 +2,27 @@
 fixture's directory again; what LED cannot compute is refused by name."""
 
 import json
-import math
-import os
-import pathlib
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import allenai_led as converter
+import torch_pickles as pickles
+from fixture_models import GOLDEN, fixture, read_safetensors
 
-import allenai_led as converter  # noqa: E402
-import torch_pickles as pickles  # noqa: E402
-from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN") or ROOT / "tests/golden")
 FIXTURE = GOLDEN / "led/text_summarize/model"
 SWITCHES = {"attention_mode": "sliding_chunks", "attention_dilation": None,
             "extra_pos_embeddings": 2, "normalize_embedding": True, "scale_embedding": False,
             "gradient_checkpointing": True}
 
 
-def fixture():
-    tensors, _ = read_safetensors(FIXTURE / "model.safetensors")
-    return tensors, json.loads((FIXTURE / "config.json").read_text())
-
-
 def source(path, tensors, config, unused=converter.UNUSED_ROWS, **changes):
     """The fixture as allenai's class saved it, with rows of garbage before the positions."""
-    state, storages = {}, {}
-    for key, (name, (dtype, shape, data)) in enumerate(tensors.items()):
-        assert dtype == "F32"
+    before = {}
+    for name, (dtype, shape, data) in tensors.items():
         if name in converter.TABLES:
             data, shape = b"\x77" * (4 * shape[1] * unused) + data, [shape[0] + unused, shape[1]]
-        stored = pickles.storage("FloatStorage", str(key), len(data) // 4)
-        steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
-        state[name.replace("led.", "model.", 1)] = pickles.tensor(stored, 0, shape, steps)
-        storages[str(key)] = data
+        before[name.replace("led.", "model.", 1)] = dtype, shape, data
+    state, storages, _ = pickles.state_dict(before)
     path.mkdir()
     (path / "pytorch_model.bin").write_bytes(pickles.zip_file(pickles.dictionary(state), storages))
     layers = config["encoder_layers"]
@@ -55,7 +38,7 @@ def source(path, tensors, config, unused=converter.UNUSED_ROWS, **changes):
 
 
 def test_the_fixture_comes_back(tmp_path):
-    tensors, config = fixture()
+    tensors, config = fixture("led", "text_summarize")
     out = tmp_path / "out"
     assert converter.main([str(source(tmp_path / "in", tensors, config)), str(out)]) == 0
     assert read_safetensors(out / "model.safetensors")[0] == tensors
@@ -78,13 +61,13 @@ def test_the_fixture_comes_back(tmp_path):
     ({"max_decoder_position_embeddings": None}, "max_decoder_position_embeddings"),
 ])
 def test_what_led_does_not_have(tmp_path, capsys, changes, said):
-    path = source(tmp_path / "in", *fixture(), **changes)
+    path = source(tmp_path / "in", *fixture("led", "text_summarize"), **changes)
     assert converter.main([str(path), str(tmp_path / "out")]) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_huggingface_files_are_refused(tmp_path, capsys):
-    path = source(tmp_path / "in", *fixture(), unused=0)
+    path = source(tmp_path / "in", *fixture("led", "text_summarize"), unused=0)
     assert converter.main([str(path), str(tmp_path / "out")]) == 1
     assert "unused rows" in capsys.readouterr().err

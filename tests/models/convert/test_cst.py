@@ -2,24 +2,15 @@
 give their own directories back; anything else is refused by name."""
 
 import json
-import os
-import pathlib
-import sys
 
 import numpy as np
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import cst
+from fixture_models import GOLDEN, cases, read_safetensors
+from torch_pickles import checkpoint
 
-import cst  # noqa: E402
-from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-from test_transformer_ls_text import checkpoint  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
 FAMILY = GOLDEN / "cst"
-CASES = sorted(path.name for path in FAMILY.iterdir())
 
 
 def fixture(case):
@@ -28,7 +19,7 @@ def fixture(case):
     return tensors, model / "config.json"
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases("cst"))
 def test_fixtures_come_back(case, tmp_path):
     tensors, config = fixture(case)
     path = checkpoint(tmp_path / "model.pt", tensors)

@@ -1,16 +1,11 @@
 """Checkpoints of CvT*-LS: the fixtures, packed as a trainer saves them, give their own directories
 back; a plain CvT is refused by name."""
 
-import pathlib
-import sys
-
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import cvt_ls  # noqa: E402
-from test_image_models import check_directory, checkpoint, fixture, square_cases  # noqa: E402
+import cvt_ls
+from fixture_models import fixture
+from test_image_models import check_directory, checkpoint, square_cases
 
 
 def cvt_arguments(path, out, config):

@@ -2,25 +2,16 @@
 anything else is refused by name."""
 
 import json
-import math
-import os
-import pathlib
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import fairseq_luna as converter
+import torch_pickles as pickles
+from fixture_models import GOLDEN, cases, fixture, read_safetensors
 
-import fairseq_luna as converter  # noqa: E402
-import torch_pickles as pickles  # noqa: E402
-from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-
-FAMILY = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden")) / "luna"
+FAMILY = GOLDEN / "luna"
 # Language models have no published code: nothing to convert.
-CASES = sorted(path.name for path in FAMILY.iterdir() if not path.name.startswith("causal_"))
-SIZES = {"F32": ("FloatStorage", 4), "F16": ("HalfStorage", 2)}
+CASES = [case for case in cases("luna") if not case.startswith("causal_")]
 
 
 def value(python):
@@ -38,30 +29,14 @@ def namespace(entries):
 
 def checkpoint(path, tensors, options, container="zip"):
     """What fairseq's trainer writes: every tensor in a storage of its own."""
-    state, storages, counts = {}, {}, {}
-    for key, (name, (dtype, shape, data)) in enumerate(tensors.items()):
-        kind, size = SIZES[dtype]
-        stored = pickles.storage(kind, str(key), len(data) // size,
-                                 b"N" if container == "legacy" else b"")
-        steps = [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
-        state[name] = pickles.tensor(stored, 0, shape, steps)
-        storages[str(key)] = data
-        counts[str(key)] = (len(data) // size, data)
+    state, storages, counts = pickles.state_dict(tensors, container == "legacy")
     body = pickles.dictionary({
         "args": namespace(options),
         "model": pickles.dictionary(state),
         "optimizer_history": b"]",
         "extra_state": pickles.dictionary({"epoch": pickles.integer(3)}),
     })
-    path.write_bytes(pickles.zip_file(body, storages) if container == "zip"
-                     else pickles.legacy_file(body, counts))
-    return path
-
-
-def fixture(case):
-    model = FAMILY / case / "model"
-    tensors, _ = read_safetensors(model / "model.safetensors")
-    return tensors, json.loads((model / "config.json").read_text())
+    return pickles.save(path, body, storages, counts, container)
 
 
 def training_options(config, **changes):
@@ -129,7 +104,7 @@ def arguments(case, path, out, config):
 
 
 def convert(tmp_path, case, tensors=None, container="zip", more=(), **changes):
-    found, config = fixture(case)
+    found, config = fixture("luna", case)
     path = checkpoint(tmp_path / "checkpoint.pt", tensors or found,
                       training_options(config, **changes), container)
     return converter.main([*arguments(case, path, tmp_path / "out", config), *more])
@@ -139,7 +114,7 @@ def convert(tmp_path, case, tensors=None, container="zip", more=(), **changes):
 @pytest.mark.parametrize("case", CASES)
 def test_fixtures_come_back(case, container, tmp_path):
     assert convert(tmp_path, case, container=container) == 0
-    tensors, expected = fixture(case)
+    tensors, expected = fixture("luna", case)
     assert read_safetensors(tmp_path / "out/model.safetensors")[0] == tensors
     config = json.loads((tmp_path / "out/config.json").read_text())
     del config["torch_dtype"]
@@ -155,7 +130,7 @@ def test_fixtures_come_back(case, container, tmp_path):
 
 
 def test_old_spellings_are_renamed(tmp_path):
-    tensors, _ = fixture("mlm_tied")
+    tensors, _ = fixture("luna", "mlm_tied")
     old = {}
     for name, tensor in tensors.items():
         name = name.replace(".self_attn_layer_norm.", ".layer_norms.0.")
@@ -177,7 +152,7 @@ def test_labels_get_the_names_of_their_dictionary(tmp_path, capsys):
 
 
 def test_norms_around_zero_are_read_as_differences_to_one(tmp_path, capsys):
-    tensors, _ = fixture("lra_text_cls")
+    tensors, _ = fixture("luna", "lra_text_cls")
     shifted = {
         name: (dtype, shape, bytes(len(data)) if name.endswith("norm.weight") else data)
         for name, (dtype, shape, data) in tensors.items()
@@ -212,7 +187,7 @@ def added(name):
     (added("encoder.encoder.layers.0.self_attn.pc_proj.weight"), "self_attn"),
 ])
 def test_tensors_are_refused_by_name(change, message, tmp_path, capsys):
-    tensors, _ = fixture("lra_text_cls")
+    tensors, _ = fixture("luna", "lra_text_cls")
     assert convert(tmp_path, "lra_text_cls", change(tensors)) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out/model.safetensors").exists()
@@ -228,7 +203,7 @@ def test_options_are_never_guessed(changes, tmp_path, capsys):
 
 
 def test_a_dictionary_of_another_size_is_refused(tmp_path, capsys):
-    tensors, config = fixture("lra_text_cls")
+    tensors, config = fixture("luna", "lra_text_cls")
     short = tmp_path / "short.txt"
     short.write_text("a 5\nb 4\n")
     path = checkpoint(tmp_path / "c.pt", tensors, training_options(config))
@@ -237,7 +212,7 @@ def test_a_dictionary_of_another_size_is_refused(tmp_path, capsys):
 
 
 def test_heads_are_chosen_by_name(tmp_path, capsys):
-    tensors, config = fixture("seqcls_cls")
+    tensors, config = fixture("luna", "seqcls_cls")
     path = checkpoint(tmp_path / "c.pt", tensors, training_options(config))
     dictionary = str(FAMILY / "seqcls_cls/model/dict.txt")
     assert converter.main([str(path), dictionary, str(tmp_path / "out"), "--head", "none"]) == 1

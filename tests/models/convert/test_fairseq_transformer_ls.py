@@ -1,34 +1,15 @@
 """A fairseq checkpoint made from a fixture's weights becomes the fixture's directory again."""
 
 import json
-import os
-import pathlib
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import fairseq_transformer_ls as converter
+import torch_pickles as pickles
+from fixture_models import GOLDEN, read_safetensors
 
-import fairseq_transformer_ls as converter  # noqa: E402
-import torch_pickles as pickles  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
 CASE = GOLDEN / "transformer_ls_lm/blocks_enwik8_dict/model"
-KINDS = {"F32": ("FloatStorage", 4), "F16": ("HalfStorage", 2)}
 CONFIG = json.loads((CASE / "config.json").read_text())
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    header.pop("__metadata__", None)
-    return {
-        name: (entry["dtype"], entry["shape"], data[8 + length :][slice(*entry["data_offsets"])])
-        for name, entry in header.items()
-    }
 
 
 def boolean(value):
@@ -48,15 +29,7 @@ def hyper_parameters(**changes):
 
 def checkpoint(tensors, model_cfg):
     """A file as fairseq writes it: every tensor in a storage of its own, optimizer state beside."""
-    storages, state = {}, {}
-    for key, (name, (dtype, shape, data)) in enumerate(tensors.items()):
-        kind, size = KINDS[dtype]
-        strides = [1] * len(shape)
-        for axis in range(len(shape) - 2, -1, -1):
-            strides[axis] = strides[axis + 1] * shape[axis + 1]
-        stored = pickles.storage(kind, str(key), len(data) // size)
-        state[name] = pickles.tensor(stored, 0, shape, strides)
-        storages[str(key)] = data
+    state, storages, _ = pickles.state_dict(tensors)
     body = pickles.dictionary(
         {
             "args": b"N",
@@ -71,7 +44,7 @@ def checkpoint(tensors, model_cfg):
 
 @pytest.fixture
 def tensors():
-    return read_safetensors(CASE / "model.safetensors")
+    return read_safetensors(CASE / "model.safetensors")[0]
 
 
 def convert(directory, tensors, *flags, model_cfg=None, dictionary=CASE / "dict.txt"):
@@ -83,7 +56,7 @@ def convert(directory, tensors, *flags, model_cfg=None, dictionary=CASE / "dict.
 
 def test_the_fixture_comes_back(tmp_path, tensors):
     assert convert(tmp_path, tensors, "--schedule", "blocks", "--block-len", "16", "--mem-len", "64") == 0
-    found = read_safetensors(tmp_path / "out/model.safetensors")
+    found, _ = read_safetensors(tmp_path / "out/model.safetensors")
     tied = "decoder.model.out_emb.weight"
     assert found == {name: tensor for name, tensor in tensors.items() if name != tied}
     config = json.loads((tmp_path / "out/config.json").read_text())

@@ -2,35 +2,21 @@
 trainers save them, give their own directories back; anything else is refused by name."""
 
 import json
-import os
-import pathlib
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import torch_pickles as pickles
+import vil
+from fixture_models import cases, fixture, read_safetensors
 
-import torch_pickles as pickles  # noqa: E402
-import vil  # noqa: E402
-from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
 INDEX = "relative_position_index"
 DERIVED = (INDEX, "calls_since_last_redraw")
 
 
-def fixture(family, case):
-    model = GOLDEN / family / case / "model"
-    tensors, _ = read_safetensors(model / "model.safetensors")
-    return tensors, json.loads((model / "config.json").read_text())
-
-
 def square_cases(*families):
     """Fixtures that the original constructors, which take one side, could have made."""
-    return [(family, path.name) for family in families for path in sorted((GOLDEN / family).iterdir())
-            if isinstance(fixture(family, path.name)[1]["image_size"], int)]
+    return [(family, case) for family in families for case in cases(family)
+            if isinstance(fixture(family, case)[1]["image_size"], int)]
 
 
 def checkpoint(path, tensors, prefix="module."):

@@ -1,39 +1,16 @@
 import json
-import os
-import pathlib
 import random
 import shutil
 import struct
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import pickle_to_safetensors
+import torch_pickles as pickles
+from fixture_models import GOLDEN, read_safetensors
+from restricted_unpickler import RefusedError
 
-import pickle_to_safetensors  # noqa: E402
-import torch_pickles as pickles  # noqa: E402
-from restricted_unpickler import RefusedError  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
 FORMS = GOLDEN / "longformer/checkpoint_forms"
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    metadata = header.pop("__metadata__", {})
-    ends = sorted(tuple(entry["data_offsets"]) for entry in header.values())
-    assert ends[0][0] == 0 and ends[-1][1] == len(data) - 8 - length
-    assert all(a[1] == b[0] for a, b in zip(ends, ends[1:]))
-    tensors = {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        body = data[8 + length + begin : 8 + length + end]
-        tensors[name] = (entry["dtype"], entry["shape"], body)
-    return tensors, metadata
 
 
 def converted(directory):

@@ -2,39 +2,14 @@
 trainer saves them, give their own directories back; anything else is refused by name."""
 
 import json
-import os
-import pathlib
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import transformer_ls_text
+from fixture_models import GOLDEN, cases, fixture, read_safetensors
+from torch_pickles import checkpoint
 
-import torch_pickles as pickles  # noqa: E402
-import transformer_ls_text  # noqa: E402
-from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
-FAMILY = GOLDEN / "transformer_ls_text"
-CASES = sorted(path.name for path in FAMILY.iterdir())
-
-
-def checkpoint(path, tensors, key="model_state_dict", container="zip"):
-    """What torch.save({key: state_dict}) writes."""
-    entries, storages, counts = pickles.state_dict(tensors, container == "legacy")
-    body = pickles.dictionary({key: pickles.dictionary(entries)})
-    content = (pickles.zip_file(body, storages) if container == "zip"
-               else pickles.legacy_file(body, counts))
-    path.write_bytes(content)
-    return path
-
-
-def fixture(case):
-    model = FAMILY / case / "model"
-    tensors, _ = read_safetensors(model / "model.safetensors")
-    return tensors, json.loads((model / "config.json").read_text())
+FAMILY = "transformer_ls_text"
 
 
 def arguments(path, out, config, *more):
@@ -44,9 +19,9 @@ def arguments(path, out, config, *more):
 
 
 @pytest.mark.parametrize("container", ["zip", "legacy"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(FAMILY))
 def test_fixtures_come_back(case, container, tmp_path):
-    tensors, config = fixture(case)
+    tensors, config = fixture(FAMILY, case)
     path = checkpoint(tmp_path / "lra_output.model", tensors, container=container)
     assert transformer_ls_text.main(arguments(path, tmp_path / "out", config)) == 0
     found, _ = read_safetensors(tmp_path / "out/model.safetensors")
@@ -58,9 +33,9 @@ def test_fixtures_come_back(case, container, tmp_path):
 
 
 def test_the_tokenizer_of_a_task(tmp_path):
-    tensors, config = fixture("listops_w8_r32")
+    tensors, config = fixture(FAMILY, "listops_w8_r32")
     path = checkpoint(tmp_path / "m", tensors)
-    vocabulary = FAMILY / "listops_w8_r32/model/vocab.json"
+    vocabulary = GOLDEN / FAMILY / "listops_w8_r32/model/vocab.json"
     options = arguments(path, tmp_path / "out", config, "--task", "listops")
     assert transformer_ls_text.main(options) == 1
     assert transformer_ls_text.main([*options, "--vocabulary", str(vocabulary)]) == 0
@@ -79,7 +54,7 @@ def test_the_tokenizer_of_a_task(tmp_path):
     (lambda t: t.pop("seq_classifer.mlpblock.0.weight"), "seq_classifer.mlpblock.0.weight"),
 ])
 def test_what_does_not_fit_is_refused_by_name(change, message, tmp_path, capsys):
-    tensors, config = fixture("interior_mask")
+    tensors, config = fixture(FAMILY, "interior_mask")
     change(tensors)
     path = checkpoint(tmp_path / "m", tensors)
     assert transformer_ls_text.main(arguments(path, tmp_path / "out", config)) == 1
@@ -88,7 +63,7 @@ def test_what_does_not_fit_is_refused_by_name(change, message, tmp_path, capsys)
 
 
 def test_other_checkpoints_are_refused(tmp_path, capsys):
-    tensors, config = fixture("interior_mask")
+    tensors, config = fixture(FAMILY, "interior_mask")
     path = checkpoint(tmp_path / "m", tensors, key="model")
     assert transformer_ls_text.main(arguments(path, tmp_path / "out", config)) == 1
     assert "model_state_dict" in capsys.readouterr().err

@@ -2,22 +2,14 @@
 them, give their own tensors and architecture back; anything else is refused by name."""
 
 import json
-import os
-import pathlib
-import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import vil_detector
+import vil_shapes
+from fixture_models import GOLDEN, read_safetensors
+from torch_pickles import checkpoint
 
-import vil_detector  # noqa: E402
-import vil_shapes  # noqa: E402
-from test_pickle_to_safetensors import read_safetensors  # noqa: E402
-from test_transformer_ls_text import checkpoint  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
 FAMILY = GOLDEN / "vil_detection"
 CASES = sorted(path.parents[1].name for path in FAMILY.glob("*/model/config.json"))
 # What the file's shapes tell; the others are the published values.

@@ -2,19 +2,13 @@
 to a detector make of the same weights."""
 
 import json
-import os
-import pathlib
-import sys
 
 import numpy as np
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "models/convert"))
+import vil_resize
+from fixture_models import GOLDEN
 
-import vil_resize  # noqa: E402
-
-GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN", ROOT / "tests/golden"))
 RESIZED = ("vil/resize_ape_64_to_96", "vil/resize_rpb_64_to_96", "vil_ls/loader_resize_32_to_48")
 
 
@@ -81,3 +75,12 @@ def test_other_blocks_are_refused(tmp_path, capsys):
     changed = arch.replace("d24", "d32")
     assert vil_resize.main([str(source), str(tmp_path), "--image-size", "96", "--arch", changed]) == 1
     assert "stage 3 has d32" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["model_type", "arch"])
+def test_a_config_of_something_else_is_refused(key, tmp_path, capsys):
+    config = json.loads((GOLDEN / "vil/resize_ape_64_to_96/source/config.json").read_text())
+    del config[key]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert vil_resize.main([str(tmp_path), str(tmp_path / "out"), "--image-size", "96"]) == 1
+    assert f"config.json has no {key!r}" in capsys.readouterr().err

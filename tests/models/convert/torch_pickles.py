@@ -55,7 +55,7 @@ def program(body):
     return b"\x80\x02" + body + b"."
 
 
-KINDS = {"F32": ("FloatStorage", 4), "I64": ("LongStorage", 8)}
+KINDS = {"F32": ("FloatStorage", 4), "F16": ("HalfStorage", 2), "I64": ("LongStorage", 8)}
 
 
 def state_dict(tensors, legacy=False):
@@ -94,3 +94,15 @@ def legacy_file(body, storages, little_endian=True):
     for elements, data in storages.values():
         parts.append(struct.pack("<q", elements) + data)
     return b"".join(parts)
+
+
+def save(path, body, storages, counts, container="zip"):
+    """What torch.save writes of an object with the tensors of a state dict in it."""
+    path.write_bytes(zip_file(body, storages) if container == "zip" else legacy_file(body, counts))
+    return path
+
+
+def checkpoint(path, tensors, key="model_state_dict", container="zip"):
+    """What a trainer saves as {key: state dict}."""
+    entries, storages, counts = state_dict(tensors, container == "legacy")
+    return save(path, dictionary({key: dictionary(entries)}), storages, counts, container)

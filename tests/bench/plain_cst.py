@@ -5,6 +5,8 @@ random weights."""
 import torch
 from torch.nn import functional as F
 
+from plain_parts import PlainModel, RandomTensors
+
 SLICE = 16
 
 
@@ -20,48 +22,26 @@ def weights(given, generator):
     """name -> random tensor, by the names of the server's format."""
     d, ff = given["hidden_size"], given["intermediate_size"]
     slices = -(-given["max_position_embeddings"] // SLICE)
-    tensors = {}
-
-    def normal(name, *shape, scale=0.05):
-        tensors[name] = torch.randn(*shape, generator=generator) * scale
-
-    def dense(name, out, into):
-        normal(name + ".weight", out, into, scale=into ** -0.5)
-        normal(name + ".bias", out)
-
-    def norm(name):
-        tensors[name + ".weight"] = 1 + 0.1 * torch.randn(d, generator=generator)
-        normal(name + ".bias", d)
-
-    normal("cst.embeddings.word_embeddings.weight", given["vocab_size"], d, scale=1)
-    normal("cst.ms_vipe.local_embeddings.weight", SLICE, d, scale=0.3)
-    normal("cst.ms_vipe.global_embeddings.weight", slices, d, scale=0.3)
+    tensors = RandomTensors(d, generator)
+    tensors.normal("cst.embeddings.word_embeddings.weight", given["vocab_size"], d, scale=1)
+    tensors.normal("cst.ms_vipe.local_embeddings.weight", SLICE, d, scale=0.3)
+    tensors.normal("cst.ms_vipe.global_embeddings.weight", slices, d, scale=0.3)
     for i in range(given["num_hidden_layers"]):
         layer = f"cst.encoder.layer.{i}."
         for part in ("query", "key", "value"):
-            dense(f"{layer}attention.self.{part}", d, d)
-        dense(layer + "attention.output.dense", d, d)
-        norm(layer + "attention.output.LayerNorm")
-        dense(layer + "intermediate.dense", ff, d)
-        dense(layer + "output.dense", d, ff)
-        norm(layer + "output.LayerNorm")
-    norm("cst.encoder.LayerNorm")
-    dense("classifier.dense", ff, d)
-    dense("classifier.out_proj", given["num_labels"], ff)
+            tensors.dense(f"{layer}attention.self.{part}", d, d)
+        tensors.dense(layer + "attention.output.dense", d, d)
+        tensors.norm(layer + "attention.output.LayerNorm")
+        tensors.dense(layer + "intermediate.dense", ff, d)
+        tensors.dense(layer + "output.dense", d, ff)
+        tensors.norm(layer + "output.LayerNorm")
+    tensors.norm("cst.encoder.LayerNorm")
+    tensors.dense("classifier.dense", ff, d)
+    tensors.dense("classifier.out_proj", given["num_labels"], ff)
     return tensors
 
 
-class Plain:
-    def __init__(self, given, tensors):
-        self.given, self.tensors = given, tensors
-
-    def dense(self, name, x):
-        return F.linear(x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
-
-    def norm(self, name, x):
-        return F.layer_norm(x, x.shape[-1:], self.tensors[name + ".weight"],
-                            self.tensors[name + ".bias"], eps=1e-5)
-
+class Plain(PlainModel):
     def attention(self, name, x, positions):
         """Every row of x [batch, n, d] over the rows of its batch; positions [n, d] or less."""
         batch, n, d = x.shape

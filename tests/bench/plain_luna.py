@@ -5,6 +5,8 @@ directory of random weights."""
 import torch
 from torch.nn import functional as F
 
+from plain_parts import PlainModel, RandomTensors
+
 PREFIX = "encoder.encoder."
 
 
@@ -19,48 +21,27 @@ def config(arguments):
 def weights(given, generator):
     """name -> random tensor, by the names of the published checkpoints."""
     d, ff = given["hidden_size"], given["ffn_size"]
-    tensors = {}
-
-    def normal(name, *shape, scale=0.05):
-        tensors[name] = torch.randn(*shape, generator=generator) * scale
-
-    def dense(name, out, into):
-        normal(name + ".weight", out, into, scale=into ** -0.5)
-        normal(name + ".bias", out)
-
-    def norm(name):
-        tensors[name + ".weight"] = 1 + 0.1 * torch.randn(d, generator=generator)
-        normal(name + ".bias", d)
-
-    normal(PREFIX + "embed_tokens.weight", given["vocab_size"], d, scale=1)
-    normal(PREFIX + "embed_positions.weight", given["max_positions"] + 2, d, scale=1)
-    normal(PREFIX + "projected_embeddings", given["proj_len"], d, scale=1)
-    norm(PREFIX + "emb_layer_norm")
-    norm(PREFIX + "proj_emb_layer_norm")
+    tensors = RandomTensors(d, generator)
+    tensors.normal(PREFIX + "embed_tokens.weight", given["vocab_size"], d, scale=1)
+    tensors.normal(PREFIX + "embed_positions.weight", given["max_positions"] + 2, d, scale=1)
+    tensors.normal(PREFIX + "projected_embeddings", given["proj_len"], d, scale=1)
+    tensors.norm(PREFIX + "emb_layer_norm")
+    tensors.norm(PREFIX + "proj_emb_layer_norm")
     for i in range(given["num_layers"]):
         layer = f"{PREFIX}layers.{i}."
         for part in ("pq", "q", "pk", "pv", "k", "v", "out"):
-            dense(f"{layer}self_attn.{part}_proj", d, d)
+            tensors.dense(f"{layer}self_attn.{part}_proj", d, d)
         for part in ("self_attn", "self_atten_proj", "final"):
-            norm(f"{layer}{part}_layer_norm")
-        dense(layer + "fc1", ff, d)
-        dense(layer + "fc2", d, ff)
-    dense("classifier.0", given["classifier_out_dim"], d)
-    normal("sentence_projection_layer.weight", given["num_labels"], given["classifier_out_dim"])
+            tensors.norm(f"{layer}{part}_layer_norm")
+        tensors.dense(layer + "fc1", ff, d)
+        tensors.dense(layer + "fc2", d, ff)
+    tensors.dense("classifier.0", given["classifier_out_dim"], d)
+    tensors.normal("sentence_projection_layer.weight", given["num_labels"],
+                   given["classifier_out_dim"])
     return tensors
 
 
-class Plain:
-    def __init__(self, given, tensors):
-        self.given, self.tensors = given, tensors
-
-    def dense(self, name, x):
-        return F.linear(x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
-
-    def norm(self, name, x):
-        return F.layer_norm(x, x.shape[-1:], self.tensors[name + ".weight"],
-                            self.tensors[name + ".bias"])
-
+class Plain(PlainModel):
     def attention(self, query, key, value):
         """Softmax attention of rows [n, d] over rows [m, d], all heads."""
         q, k, v = (x.view(x.shape[0], self.given["num_heads"], -1).transpose(0, 1)

@@ -4,6 +4,8 @@
 import torch
 from torch.nn import functional as F
 
+from plain_parts import PlainModel, RandomTensors
+
 
 def config(arguments):
     return {"model_type": "transformer_ls",
@@ -16,48 +18,26 @@ def config(arguments):
 def weights(given, generator):
     """name -> random tensor, by the names of the published checkpoints."""
     d, ff, columns = given["d"], given["ff"], given["heads"] * given["rank"]
-    tensors = {}
-
-    def normal(name, *shape, scale=0.05):
-        tensors[name] = torch.randn(*shape, generator=generator) * scale
-
-    def dense(name, out, into):
-        normal(name + ".weight", out, into, scale=into ** -0.5)
-        normal(name + ".bias", out)
-
-    def norm(name):
-        tensors[name + ".weight"] = 1 + 0.1 * torch.randn(d, generator=generator)
-        normal(name + ".bias", d)
-
-    normal("model.embeddings.word_embeddings.weight", given["vocab_size"], d, scale=1)
-    normal("model.embeddings.position_embeddings.weight", given["max_seq_len"], d, scale=1)
-    normal("model.cls_embed", 1, 1, d, scale=1)
+    tensors = RandomTensors(d, generator)
+    tensors.normal("model.embeddings.word_embeddings.weight", given["vocab_size"], d, scale=1)
+    tensors.normal("model.embeddings.position_embeddings.weight", given["max_seq_len"], d, scale=1)
+    tensors.normal("model.cls_embed", 1, 1, d, scale=1)
     for i in range(given["layers"]):
         layer = f"model.transformer_{i}."
         for part in ("norm1", "norm2", "mha.dual_ln_s", "mha.dual_ln_l"):
-            norm(layer + part)
+            tensors.norm(layer + part)
         for part in ("W_q", "W_k", "W_v", "W_o"):
-            dense(f"{layer}mha.{part}", d, d)
-        dense(layer + "mha.dconv_fc", columns, d)
-        dense(layer + "mlpblock.0", ff, d)
-        dense(layer + "mlpblock.3", d, ff)
-    norm("model.norm")
-    dense("seq_classifer.mlpblock.0", ff, d)
-    dense("seq_classifer.mlpblock.2", given["num_labels"], ff)
+            tensors.dense(f"{layer}mha.{part}", d, d)
+        tensors.dense(layer + "mha.dconv_fc", columns, d)
+        tensors.dense(layer + "mlpblock.0", ff, d)
+        tensors.dense(layer + "mlpblock.3", d, ff)
+    tensors.norm("model.norm")
+    tensors.dense("seq_classifer.mlpblock.0", ff, d)
+    tensors.dense("seq_classifer.mlpblock.2", given["num_labels"], ff)
     return tensors
 
 
-class Plain:
-    def __init__(self, given, tensors):
-        self.given, self.tensors = given, tensors
-
-    def dense(self, name, x):
-        return F.linear(x, self.tensors[name + ".weight"], self.tensors[name + ".bias"])
-
-    def norm(self, name, x):
-        return F.layer_norm(x, x.shape[-1:], self.tensors[name + ".weight"],
-                            self.tensors[name + ".bias"])
-
+class Plain(PlainModel):
     def heads(self, x):
         return x.view(x.shape[0], self.given["heads"], -1).transpose(0, 1)
 

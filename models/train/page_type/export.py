@@ -3,16 +3,16 @@
     python export.py --work DIR [--out models/zoo/page-type]
 """
 
-import argparse
-import json
 import pathlib
-
-import torch
-from safetensors.torch import save_file
+import sys
 
 import data
 import kinds
 import train
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
+
+import served  # noqa: E402
 
 
 def config(arch):
@@ -34,26 +34,11 @@ def preprocessor():
 
 
 def export(saved, out):
-    out.mkdir(parents=True, exist_ok=True)
-    tensors = {name: value.half().contiguous() for name, value in saved["average"].items()}
-    save_file(tensors, out / "model.safetensors", {"format": "pt"})
-    # Weights in 16 bits are for size; answers are computed in 32.
-    for name, content in (("config", config(saved["arch"])), ("preprocessor_config", preprocessor()),
-                          ("longview", {"dtype": "fp32"})):
-        (out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    served.write(out, saved, config(saved["arch"]), preprocessor())
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parents[2] / "zoo/page-type")
-    options = parser.parse_args(arguments)
-    saved = torch.load(options.work / "page-type.pt", weights_only=True)
-    export(saved, options.out)
-    size = sum(path.stat().st_size for path in options.out.iterdir())
-    print(f"{options.out}: step {saved['step']}, {size / 1e6:.2f} MB")
+    served.main(__doc__, "page-type", export, arguments)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import kinds
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
 
+import run as runs  # noqa: E402
 import vil  # noqa: E402
 
 ARCH = ("l1,h2,d48,n1,s1,g1,p8,f4,a0_l2,h3,d96,n1,s1,g1,p2,f4,a0_"
@@ -58,47 +59,21 @@ def rate(share):
     return PEAK * 0.5 * (1 + math.cos(math.pi * min(1, share)))
 
 
-class Run:
-    """The weights, their running average, the optimizer, and how long all that took."""
-
+class Run(runs.Run):
     def __init__(self, path, seed):
         torch.manual_seed(seed)
-        self.path, self.seconds, self.step = path, 0.0, 0
-        self.model = vil.Vil(ARCH, data.SIDE, len(kinds.LABELS))
-        matrices = [p for p in self.model.parameters() if p.dim() > 1]
-        vectors = [p for p in self.model.parameters() if p.dim() <= 1]
-        self.optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05},
-                                            {"params": vectors, "weight_decay": 0.0}], lr=PEAK)
-        self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
-        if path.exists():
-            saved = torch.load(path, weights_only=True)
-            self.model.load_state_dict(saved["model"])
-            self.optimizer.load_state_dict(saved["optimizer"])
-            self.average, self.seconds, self.step = (saved[k] for k in ("average", "seconds", "step"))
-
-    def save(self):
-        partial = self.path.with_suffix(".partial")
-        torch.save({"model": self.model.state_dict(), "average": self.average,
-                    "optimizer": self.optimizer.state_dict(), "seconds": self.seconds,
-                    "step": self.step, "arch": ARCH}, partial)
-        partial.replace(self.path)
+        model = vil.Vil(ARCH, data.SIDE, len(kinds.LABELS))
+        matrices = [p for p in model.parameters() if p.dim() > 1]
+        vectors = [p for p in model.parameters() if p.dim() <= 1]
+        optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05},
+                                       {"params": vectors, "weight_decay": 0.0}], lr=PEAK)
+        super().__init__(path, model, optimizer, slowest=0.998, arch=ARCH)
 
     def learn(self, values, wanted, learning_rate):
         """One step; the loss and how many were right."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
         logits = self.model(values)
         loss = F.cross_entropy(logits, wanted, label_smoothing=0.05)
-        self.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.step += 1
-        keep = min(0.998, self.step / (self.step + 10))
-        with torch.no_grad():
-            for name, value in self.model.state_dict().items():
-                self.average[name].lerp_(value, 1 - keep)
-        return loss.item(), int((logits.argmax(1) == wanted).sum())
+        return self.descend(loss, learning_rate), int((logits.argmax(1) == wanted).sum())
 
 
 def main(arguments=None):

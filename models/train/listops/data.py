@@ -5,7 +5,8 @@
 
 listops draws expressions by the public grammar from --seed; training and test never share one.
 bytes reads CORPUS/train.jsonl and CORPUS/test.jsonl of ../code_language/collect.py, whose splits
-share no package: the first bytes of a source file, its language is the label. Writes
+share no package: the first bytes of a source file, its language is the label. Files stand in an
+order drawn from --seed, so that any first part of a split is a sample of all of it. Writes
 DIR/<task>/{train,test}.npz (symbols one after the other, offsets, labels) and DIR/<task>/labels.json.
 """
 
@@ -13,6 +14,7 @@ import argparse
 import itertools
 import json
 import pathlib
+import random
 
 import numpy
 
@@ -40,19 +42,17 @@ def listops(options):
 
 
 def source_bytes(options):
-    names = set()
+    splits = {}
     for split in ("train", "test"):
         with open(options.documents / f"{split}.jsonl", encoding="utf-8") as lines:
-            names |= {json.loads(line)["language"] for line in lines}
-    names = sorted(names)
-    for split in ("train", "test"):
-        documents, labels = [], []
-        with open(options.documents / f"{split}.jsonl", encoding="utf-8") as lines:
-            for document in map(json.loads, lines):
-                text = document["text"].encode()[:options.longest]
-                documents.append(numpy.frombuffer(text, numpy.uint8))
-                labels.append(names.index(document["language"]))
-        write(options.work / "bytes" / f"{split}.npz", documents, labels)
+            splits[split] = [(document["language"], document["text"].encode()[:options.longest])
+                             for document in map(json.loads, lines)]
+    names = sorted({name for found in splits.values() for name, _ in found})
+    for split, found in splits.items():
+        random.Random(options.seed).shuffle(found)
+        write(options.work / "bytes" / f"{split}.npz",
+              [numpy.frombuffer(text, numpy.uint8) for _, text in found],
+              [names.index(name) for name, _ in found])
     return names
 
 

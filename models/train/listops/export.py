@@ -6,7 +6,6 @@
 --limit refuses longer documents, for a model whose positions beyond it were never trained.
 """
 
-import argparse
 import dataclasses
 import json
 import pathlib
@@ -90,11 +89,7 @@ def export(saved, family, task, out, half, limit):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("family", choices=tasks.FAMILIES)
-    parser.add_argument("--task", default="listops")
-    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser = tasks.parser(__doc__)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--half", action="store_true", help="weights as fp16")
     parser.add_argument("--limit", type=int, help="symbols of the longest document taken")

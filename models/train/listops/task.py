@@ -1,5 +1,6 @@
-"""What a task and a size are to every family, and documents as padded ids."""
+"""What a task and a size are to every family, documents as padded ids, and how programs name them."""
 
+import argparse
 import dataclasses
 import importlib
 import json
@@ -44,6 +45,16 @@ def read(work, name):
     symbols = len(grammar.SYMBOLS) if name == "listops" else 256
     labels = tuple(json.loads((folder / "labels.json").read_text()))
     return Task(name, symbols, longest, labels), splits
+
+
+def parser(description):
+    """Of a program for one family's classifier of a task: FAMILY --task NAME --work DIR."""
+    made = argparse.ArgumentParser(description=description,
+                                   formatter_class=argparse.RawTextHelpFormatter)
+    made.add_argument("family", choices=FAMILIES)
+    made.add_argument("--task", choices=data.TASKS, default="listops")
+    made.add_argument("--work", type=pathlib.Path, required=True)
+    return made
 
 
 def padded(documents, form, task):

@@ -12,7 +12,6 @@ in the file is run.
 
 import argparse
 import functools
-import pathlib
 import re
 import sys
 
@@ -161,13 +160,9 @@ def convert(options):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("checkpoint", type=pathlib.Path)
-    parser.add_argument("directory", type=pathlib.Path)
+    parser = images.parser(__doc__)
     parser.add_argument("--heads", type=three, required=True, metavar="H,H,H")
     parser.add_argument("--windows", type=three, required=True, metavar="W,W,W")
-    parser.add_argument("--image-size", type=int, default=224)
-    parser.add_argument("--crop-fraction", type=float, default=0.875)
     parser.add_argument("--cls-qkv", default="identity", choices=["identity", "pointwise"])
     parser.add_argument("--cls-update", default="post", choices=["post", "joint"])
     parser.add_argument("--qkv-norm", default="none", choices=["none", "ws"],
@@ -179,7 +174,6 @@ def main(arguments=None):
     parser.add_argument("--attn-scale", default="head_dim", choices=["head_dim", "model_dim"])
     parser.add_argument("--pool", default="cls", choices=["cls", "mean"])
     parser.add_argument("--any-size", action="store_true")
-    parser.add_argument("--labels", type=pathlib.Path, help="a file with one class name a line")
     options = parser.parse_args(arguments)
     return command_line.run(options.checkpoint, lambda: convert(options))
 

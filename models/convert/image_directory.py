@@ -1,5 +1,8 @@
-"""What converters of image classifiers share: the state dict in a trainer's file, and the directory
-with the pipeline that the original repositories evaluate with."""
+"""What converters of image classifiers share: their command line, the state dict in a trainer's file,
+and the directory with the pipeline that the original repositories evaluate with."""
+
+import argparse
+import pathlib
 
 import model_directory
 import restricted_unpickler
@@ -8,6 +11,17 @@ from restricted_unpickler import RefusedError
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _BICUBIC = 3
+
+
+def parser(description):
+    """Of CHECKPOINT DIR and what every classifier of images may be told."""
+    made = argparse.ArgumentParser(description=description.split("\n")[0])
+    made.add_argument("checkpoint", type=pathlib.Path)
+    made.add_argument("directory", type=pathlib.Path)
+    made.add_argument("--image-size", type=int, default=224)
+    made.add_argument("--crop-fraction", type=float, default=0.875, help="INPUT.CROP_PCT of ViL")
+    made.add_argument("--labels", type=pathlib.Path, help="a file with one class name a line")
+    return made
 
 
 def open_net(path):

@@ -10,9 +10,7 @@ is checked by name and shape, stored indices of relative positions by their form
 and left out. No PyTorch is needed, and nothing in the file is run.
 """
 
-import argparse
 import array
-import pathlib
 import sys
 
 import command_line
@@ -123,12 +121,8 @@ def convert(options):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("checkpoint", type=pathlib.Path)
-    parser.add_argument("directory", type=pathlib.Path)
+    parser = images.parser(__doc__)
     parser.add_argument("--arch", required=True, help="MODEL.VIT.MSVIT.ARCH")
-    parser.add_argument("--image-size", type=int, default=224)
-    parser.add_argument("--crop-fraction", type=float, default=0.875, help="INPUT.CROP_PCT")
     parser.add_argument("--attn-type", default="longformerhand", help="ViL, of stages with s1",
                         choices=[*EFFICIENT, "full", "linformer", "srformer", "performer"])
     parser.add_argument("--avg-pool", action="store_true")
@@ -138,7 +132,6 @@ def main(arguments=None):
     parser.add_argument("--only-global", action="store_true")
     parser.add_argument("--sw-exact", type=int, default=0, choices=[-1, 0, 1])
     parser.add_argument("--mode", type=int, default=0)
-    parser.add_argument("--labels", type=pathlib.Path, help="a file with one class name a line")
     options = parser.parse_args(arguments)
     return command_line.run(options.checkpoint, lambda: convert(options))
 

@@ -3,26 +3,14 @@ server's boxes."""
 
 import io
 import json
-import pathlib
-import sys
 import urllib.request
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from server_process import Server
 
-from trainer_modules import modules_of  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-FOLDER = ROOT / "models/train/page_layout"
-SERVER = ROOT / "build/bin/longview-server"
-
-
-@pytest.fixture(scope="module")
-def modules():
-    with modules_of(FOLDER) as importing:
-        yield importing
+TRAINER = "page_layout"
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +69,7 @@ def test_every_box_of_a_page_has_an_anchor_that_is_close(layouts, modules):
     assert (best > 0.4).float().mean() > 0.9
 
 
-def test_from_training_to_the_servers_boxes(layouts, modules, tmp_path):
+def test_from_training_to_the_servers_boxes(layouts, modules, program, tmp_path):
     torch = pytest.importorskip("torch")
     train, export, detector = (modules(name) for name in ("train", "export", "detector"))
     run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)
@@ -93,11 +81,7 @@ def test_from_training_to_the_servers_boxes(layouts, modules, tmp_path):
     run.save()
     out = tmp_path / "page-layout"
     export.main(["--work", str(tmp_path), "--out", str(out)])
-    if not SERVER.exists():
-        pytest.skip("no server is built")
-    sys.path.insert(0, str(ROOT / "tests/e2e"))
-    from server_process import Server
-
+    program("longview-server")
     image, _ = layouts.draw(5)
     picture = io.BytesIO()
     image.save(picture, "PNG")

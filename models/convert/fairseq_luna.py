@@ -15,7 +15,6 @@ What the file cannot say: --legacy-roles for tied checkpoints from before July 2
 Nothing in the pickle is run; PyTorch is not needed.
 """
 
-import argparse
 import pathlib
 import re
 import shutil
@@ -23,13 +22,14 @@ import struct
 import sys
 
 import command_line
+import fairseq_files
 import luna_names
 import model_directory
 import pickle_to_safetensors
 import torch_file
-from restricted_unpickler import Namespace, RefusedError, check_state_dict
+from restricted_unpickler import Namespace, RefusedError
 
-_FLOATS = {"F16": ("float16", "e"), "BF16": ("bfloat16", None), "F32": ("float32", "f")}
+_FORMATS = {"F16": "e", "F32": "f"}
 _ACTIVATIONS = ("gelu", "gelu_accurate", "gelu_fast", "relu", "tanh", "linear")
 _OLD_NORMS = {
     "encoder": ("self_attn", "final"),
@@ -223,25 +223,11 @@ def describe(tensors, options, flags):
     raise RefusedError("the tensors are none of a Luna model")
 
 
-def check_tensors(tensors, wanted, optional):
-    """Refuses missing, unknown and misshapen tensors by name."""
-    for name, tensor in tensors.items():
-        expected = wanted.get(name, optional.get(name))
-        if expected is None:
-            raise RefusedError(f"tensor {name!r} is none of this architecture")
-        if tensor.shape != tuple(expected) or tensor.storage.dtype.name not in _FLOATS:
-            found = f"{tensor.storage.dtype.name} {list(tensor.shape)}"
-            raise RefusedError(f"tensor {name!r}: expected floats {list(expected)}, found {found}")
-    missing = sorted(wanted.keys() - tensors.keys())
-    if missing:
-        raise RefusedError(f"{len(missing)} tensors are missing, the first is {missing[0]!r}")
-
-
 def norm_gain(file, tensors):
     """How LayerNorm weights are stored: around one, or, from 2023 on, around zero."""
     total, count = 0.0, 0
     for name, tensor in tensors.items():
-        kind = _FLOATS[tensor.storage.dtype.name][1]
+        kind = _FORMATS.get(tensor.storage.dtype.name)
         if not re.search(r"layer_?norm[^.]*\.weight$|layernorm_\w+\.weight$", name) or kind is None:
             continue
         data = torch_file.tensor_bytes(tensor, file.read_storage(tensor.storage))
@@ -250,20 +236,8 @@ def norm_gain(file, tensors):
     return "one_plus" if count and total / count < 0.5 else "direct"
 
 
-def symbols(path):
-    return [line.rsplit(" ", 1)[0] for line in path.read_text("utf-8").splitlines()]
-
-
-def check_dictionary(path, vocab, added):
-    """`added`: ids behind the dictionary's that the model has."""
-    found = len(symbols(path)) + 4 + added
-    if found != vocab:
-        raise RefusedError(f"{path} has {found - 4 - added} symbols, which with {4 + added} specials "
-                           f"make {found} ids; the embedding has {vocab}")
-
-
 def label_names(path, count):
-    names = [name for name in symbols(path) if not name.startswith("madeupword")]
+    names = [name for name in fairseq_files.symbols(path) if not name.startswith("madeupword")]
     if len(names) != count:
         raise RefusedError(f"{path} has {len(names)} labels, the head has {count}")
     return {str(i): name for i, name in enumerate(names)}
@@ -271,31 +245,27 @@ def label_names(path, count):
 
 def copy_dictionaries(config, flags):
     translates = config["head"] == "translation"
-    check_dictionary(flags.dictionary, config["vocab_size"], 0 if translates else 1)
+    fairseq_files.check_dictionary(flags.dictionary, config["vocab_size"], 0 if translates else 1)
     copies = {"dict.txt": flags.dictionary}
     if translates and flags.target_dictionary:
-        check_dictionary(flags.target_dictionary, config["decoder_vocab_size"], 0)
+        fairseq_files.check_dictionary(flags.target_dictionary, config["decoder_vocab_size"])
         copies = {"dict.src.txt": flags.dictionary, "dict.tgt.txt": flags.target_dictionary}
     elif translates:
-        check_dictionary(flags.dictionary, config["decoder_vocab_size"], 0)
+        fairseq_files.check_dictionary(flags.dictionary, config["decoder_vocab_size"])
     return copies
+
+
+def renamed(state):
+    is_bert = any("sentence_encoder." in name for name in state)
+    return {rename(name, is_bert): tensor for name, tensor in state.items()}
 
 
 def read_checkpoint(path):
     """(file with .tensors of `model` by today's names, options)"""
-    found = {}
-
-    def check(value):
-        if not isinstance(value, dict) or not isinstance(value.get("model"), dict):
-            raise RefusedError('expected fairseq\'s dictionary with "model" and "args"')
-        if not isinstance(value.get("args"), Namespace):
-            raise RefusedError('no "args" with the options of the training: not written by fairseq 0.9')
-        found["args"] = value["args"]
-        state = check_state_dict(value["model"])
-        is_bert = any("sentence_encoder." in name for name in state)
-        return {rename(name, is_bert): tensor for name, tensor in state.items()}
-
-    return torch_file.open_file(path, check), Options(found["args"])
+    file, found = fairseq_files.open_checkpoint(path, "args", renamed)
+    if not isinstance(found, Namespace):
+        raise RefusedError('no "args" with the options of the training: not written by fairseq 0.9')
+    return file, Options(found)
 
 
 def convert(flags):
@@ -303,7 +273,7 @@ def convert(flags):
     pickle_to_safetensors.new_weights(flags.directory, flags.force)
     file, options = read_checkpoint(flags.checkpoint)
     config, wanted = describe(file.tensors, options, flags)
-    check_tensors(file.tensors, wanted, luna_names.optional(config))
+    fairseq_files.check_tensors(file.tensors, wanted, luna_names.optional(config))
     config["layer_norm_gain"] = norm_gain(file, file.tensors)
     if config["layer_norm_gain"] != "direct":
         print("warning: LayerNorm weights lie around zero: read as 1 + weight", file=sys.stderr)
@@ -313,7 +283,7 @@ def convert(flags):
         config["id2label"] = label_names(flags.labels, config.get("num_labels", 0))
     copies = copy_dictionaries(config, flags)
     first = next(iter(file.tensors.values()))
-    config["torch_dtype"] = _FLOATS[first.storage.dtype.name][0]
+    config["torch_dtype"] = fairseq_files.FLOATS[first.storage.dtype.name]
     tensors, ties = pickle_to_safetensors.collect_file(file)
     size = model_directory.write(flags.directory, tensors, ties, config)
     for name, source in copies.items():
@@ -322,17 +292,13 @@ def convert(flags):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("checkpoint", type=pathlib.Path, help="fairseq's .pt file")
-    parser.add_argument("dictionary", type=pathlib.Path, help="dict.txt of the training data")
-    parser.add_argument("directory", type=pathlib.Path, help="the model directory to write")
+    parser = fairseq_files.parser(__doc__)
     parser.add_argument("--target-dictionary", type=pathlib.Path, help="of the decoder, if another")
     parser.add_argument("--labels", type=pathlib.Path, help="the label dictionary of a classifier")
     parser.add_argument("--head", help="the classification head of a RoBERTa-style model")
     parser.add_argument("--legacy-roles", action="store_true", help="pc_proj and c_proj swapped")
     parser.add_argument("--causal-activation", default="softplus_ln2",
                         choices=("softplus_ln2", "softplus", "elu1"))
-    parser.add_argument("--force", action="store_true", help="replace model.safetensors")
     flags = parser.parse_args(arguments)
     return command_line.run(flags.checkpoint, lambda: convert(flags))
 

@@ -15,22 +15,20 @@ text; blocks is what the published evaluation does, with its block and memory le
 Nothing in the pickle is run; PyTorch is not needed.
 """
 
-import argparse
-import pathlib
 import shutil
 import sys
 
 import command_line
+import fairseq_files
 import model_directory
 import pickle_to_safetensors
 import torch_file
-from restricted_unpickler import RefusedError, Tensor, check_state_dict
+from restricted_unpickler import RefusedError, Tensor
 
 _PREFIX = "decoder.model."
 _SIZES = ("d_model", "n_head", "d_inner", "n_layer", "window_len", "chunk_size", "chunk_rank")
 _SWITCHES = ("use_bias", "pre_ln", "use_gelu")
 _CLAMPS = ("clamp_len", "cpos_clamp_len")
-_FLOATS = ("F16", "BF16", "F32")
 
 
 def read_hyper_parameters(cfg):
@@ -81,22 +79,6 @@ def expected_shapes(shape, vocab):
     return shapes
 
 
-def check_tensors(tensors, shape, vocab):
-    """Refuses missing, unknown and misshapen tensors by name."""
-    shapes = {_PREFIX + name: extent for name, extent in expected_shapes(shape, vocab).items()}
-    optional = {_PREFIX + "out_emb.weight": (vocab, shape["d_model"])}
-    for name, tensor in tensors.items():
-        wanted = shapes.get(name, optional.get(name))
-        if wanted is None:
-            raise RefusedError(f"tensor {name!r} is none of this architecture")
-        if tensor.shape != wanted or tensor.storage.dtype.name not in _FLOATS:
-            found = f"{tensor.storage.dtype.name} {list(tensor.shape)}"
-            raise RefusedError(f"tensor {name!r}: expected floats {list(wanted)}, found {found}")
-    missing = sorted(shapes.keys() - tensors.keys())
-    if missing:
-        raise RefusedError(f"{len(missing)} tensors are missing, the first is {missing[0]!r}")
-
-
 def drop_tied_copy(file, tensors):
     """Removes out_emb.weight, which must hold the embedding."""
     first, second = _PREFIX + "in_emb.weight", _PREFIX + "out_emb.weight"
@@ -112,19 +94,6 @@ def drop_tied_copy(file, tensors):
     return {second: first}
 
 
-def read_checkpoint(path):
-    """Returns (file with .tensors of `model`, cfg)."""
-    found = {}
-
-    def check(value):
-        if not isinstance(value, dict) or not isinstance(value.get("model"), dict):
-            raise RefusedError('expected fairseq\'s dictionary with "model" and "cfg"')
-        found["cfg"] = value.get("cfg")
-        return check_state_dict(value["model"])
-
-    return torch_file.ZipFile(path, check), found["cfg"]
-
-
 def make_config(shape, vocab, dtype, options):
     config = {"model_type": "transformer_ls", "architectures": ["TransformerLSForCausalLM"]}
     config |= {"vocab_size": vocab, **shape, "schedule": options.schedule}
@@ -137,27 +106,24 @@ def make_config(shape, vocab, dtype, options):
                     f"is needed with --schedule blocks, found {config[name]}"
                 )
     config["tokenizer"] = {"type": f"fairseq_{options.task}", "file": "dict.txt"}
-    config["torch_dtype"] = {"F16": "float16", "BF16": "bfloat16", "F32": "float32"}[dtype]
+    config["torch_dtype"] = fairseq_files.FLOATS[dtype]
     return config
 
 
 def convert(options):
     """Writes the directory; returns a line for the user."""
     pickle_to_safetensors.new_weights(options.directory, options.force)
-    file, cfg = read_checkpoint(options.checkpoint)
+    file, cfg = fairseq_files.open_checkpoint(options.checkpoint, "cfg")
     shape = read_hyper_parameters(cfg)
     tensors = dict(file.tensors)
     embedding = tensors.get(_PREFIX + "in_emb.weight")
     if not isinstance(embedding, Tensor) or len(embedding.shape) != 2:
         raise RefusedError(f"no tensor {_PREFIX}in_emb.weight of two dimensions")
     vocab = embedding.shape[0]
-    check_tensors(tensors, shape, vocab)
-    symbols = len(options.dictionary.read_text("utf-8").splitlines())
-    if symbols + 4 != vocab:
-        raise RefusedError(
-            f"{options.dictionary} has {symbols} symbols, which with 4 specials make "
-            f"{symbols + 4} ids; the embedding has {vocab}"
-        )
+    wanted = {_PREFIX + name: extent for name, extent in expected_shapes(shape, vocab).items()}
+    fairseq_files.check_tensors(tensors, wanted,
+                          {_PREFIX + "out_emb.weight": (vocab, shape["d_model"])})
+    fairseq_files.check_dictionary(options.dictionary, vocab)
     config = make_config(shape, vocab, embedding.storage.dtype.name, options)
     ties = drop_tied_copy(file, tensors)
     kept = {name: (file, tensor) for name, tensor in tensors.items()}
@@ -167,15 +133,11 @@ def convert(options):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("checkpoint", type=pathlib.Path, help="fairseq's .pt file")
-    parser.add_argument("dictionary", type=pathlib.Path, help="dict.txt of the training data")
-    parser.add_argument("directory", type=pathlib.Path, help="the model directory to write")
+    parser = fairseq_files.parser(__doc__)
     parser.add_argument("--task", choices=("enwik8", "text8"), required=True)
     parser.add_argument("--schedule", choices=("paper", "blocks"), default="paper")
     parser.add_argument("--block-len", type=int, help="tokens of a block (blocks)")
     parser.add_argument("--mem-len", type=int, help="tokens of memory (blocks)")
-    parser.add_argument("--force", action="store_true", help="replace model.safetensors")
     options = parser.parse_args(arguments)
     return command_line.run(options.checkpoint, lambda: convert(options))
 

@@ -79,11 +79,12 @@ struct Piece {
   float score = 0;                             // Beam search: of a finished sequence.
 };
 
-// Memory for generation state of one model, bytes.
+// Memory for generation state, bytes.
 struct CacheUse {
-  double used = 0;       // By sequences and documents.
-  double evictable = 0;  // Kept for prompts that may come again.
-  double capacity = 0;
+  double used = 0;         // By this model's sequences and documents.
+  double evictable = 0;    // Kept for its prompts that may come again.
+  double capacity = 0;     // Shared with other models,
+  double used_by_all = 0;  // of which theirs and this model's sequences use so much.
 };
 
 }  // namespace longview::models

@@ -18,6 +18,10 @@
 #include "absl/status/statusor.h"
 #include "models/generation.h"
 
+namespace longview::kernels {
+class CacheMemory;
+}
+
 namespace longview::models {
 
 // Element types of host tensors; names as in the Open Inference Protocol.
@@ -361,10 +365,26 @@ class Model {
   virtual CacheUse cache() const { return {}; }  // Thread-safe.
 };
 
+// Memory for generation state, as much on each device, that all models loaded with it share.
+// Thread-safe. Outlives the models.
+class CachePool {
+ public:
+  explicit CachePool(double bytes_per_device);
+  ~CachePool();
+
+  // For models: the memory on a device by ModelInfo::device.
+  kernels::CacheMemory& On(std::string_view device);
+
+ private:
+  struct Devices;
+  const std::unique_ptr<Devices> devices_;
+};
+
 struct LoadOptions {
   std::string dtype = "auto";  // auto, fp32, bf16, fp16
   std::string device = "cpu";
-  double cache_bytes = 0;  // Generation state this model may hold; 0 = no generation.
+  CachePool* cache = nullptr;  // Generation state; borrowed.
+  double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
   int64_t max_image_pixels = int64_t{1} << 26;  // Of an encoded image, by its header.
 };
 

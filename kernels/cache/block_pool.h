@@ -4,7 +4,8 @@
 // A block's *users* are sequences, its *keepers* entries of the prefix index. With users it is
 // used, with keepers alone evictable, with neither idle: CacheBudget counts accordingly.
 //
-// Used by the executor's thread; contents may be read and written by any thread it directs.
+// Used under the lock of the budget's memory; contents may be read and written by any thread of
+// who uses the block.
 #pragma once
 
 #include <array>
@@ -62,6 +63,7 @@ class BlockPool {
   // Copies all of a block.
   void Copy(int32_t from, int32_t to);
 
+  int64_t idle_blocks() const { return static_cast<int64_t>(idle_.size()); }
   // Gives back the memory of idle blocks, at least `bytes` if there is that much. Returns how much.
   int64_t ReleaseIdle(int64_t bytes);
 

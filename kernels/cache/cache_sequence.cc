@@ -22,6 +22,8 @@ CacheSequence& CacheSequence::operator=(CacheSequence&& other) noexcept {
 }
 
 void CacheSequence::Clear() {
+  if (cache_ == nullptr) return;
+  const auto lock = cache_->budget_->Lock();
   for (size_t i = 0; i < strips_.size(); ++i) {
     for (int32_t block : strips_[i].blocks) cache_->pools_[i]->DropUser(block);
   }
@@ -33,6 +35,7 @@ void CacheSequence::Clear() {
 
 CacheSequence CacheSequence::Fork() const {
   CacheSequence fork(cache_);
+  const auto lock = cache_->budget_->Lock();
   fork.strips_ = strips_;
   fork.state_ = state_;
   fork.ids_ = ids_;
@@ -45,6 +48,7 @@ CacheSequence CacheSequence::Fork() const {
 }
 
 void CacheSequence::Publish() {
+  const auto lock = cache_->budget_->Lock();
   const int64_t granule = cache_->shape_.granule();
   const int64_t last = tokens() / granule * granule;
   if (last == tokens()) PublishAt(last - granule);

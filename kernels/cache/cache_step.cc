@@ -14,6 +14,7 @@ CacheStep::CacheStep(ProjectionCache* cache) : cache_(cache) {
 
 bool CacheStep::Append(Group group, CacheSequence* sequence, std::span<const int32_t> ids) {
   KERNEL_CHECK(sequence->cache_ == cache_ && !ids.empty());
+  const auto lock = cache_->budget_->Lock();
   const int64_t before = sequence->tokens();
   const int64_t after = before + static_cast<int64_t>(ids.size());
   if (group != kPrefill) {
@@ -106,8 +107,11 @@ void CacheStep::AddPlaces(const BlockList& list, int64_t before, int64_t after,
 }
 
 void CacheStep::End() {
-  for (int32_t block : pinned_) cache_->pools_[0]->DropUser(block);
-  pinned_.clear();
+  if (!pinned_.empty()) {
+    const auto lock = cache_->budget_->Lock();
+    for (int32_t block : pinned_) cache_->pools_[0]->DropUser(block);
+    pinned_.clear();
+  }
   prefilling_ = false;
   for (std::vector<Part>& parts : parts_) {
     for (Part& part : parts) {

@@ -38,8 +38,8 @@ struct CacheTable {
 
 class CacheStep {
  public:
-  // Separate calls of a model, with separate rows. kResume is prefill that begins inside a block and
-  // ends there or at its border; it goes the way of kDecode.
+  // Separate calls of a model, with separate rows. kResume is prefill that begins inside a block
+  // and ends there or at its border; it goes the way of kDecode.
   enum Group : int { kPrefill = 0, kDecode = 1, kResume = 2 };
 
   explicit CacheStep(ProjectionCache* cache);
@@ -56,8 +56,8 @@ class CacheStep {
   // kPrefill: sequence->tokens() is a multiple of kBlockSlots.
   bool Append(Group group, CacheSequence* sequence, std::span<const int32_t> ids);
 
-  // What attention reads: kDecode, kResume: the strip with this step's rows; kPrefill: the window without
-  // and all other strips with them.
+  // What attention reads: kDecode, kResume: the strip with this step's rows; kPrefill: the window
+  // without and all other strips with them.
   const CacheTable& table(Group group, int strip) const { return parts_[group][strip].table; }
 
   // Where this step's rows go, in order of Append: per token for the window (strip 0); per

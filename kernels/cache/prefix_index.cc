@@ -18,7 +18,9 @@ PrefixIndex::PrefixIndex(int32_t granule, uint64_t salt, PrefixHash hash,
                          std::vector<BlockPool*> pools, CacheBudget* budget)
     : granule_(granule), salt_(salt), hash_(hash), pools_(std::move(pools)), budget_(budget) {}
 
-PrefixIndex::~PrefixIndex() {
+PrefixIndex::~PrefixIndex() { Clear(); }
+
+void PrefixIndex::Clear() {
   while (!entries_.empty()) Drop(entries_.begin());
 }
 

@@ -6,7 +6,7 @@
 // Found by a chained hash of the ids; ids are always compared, so a collision costs time and
 // nothing else. Beside its blocks an entry holds 4 bytes per token outside the budget.
 //
-// Used by the executor's thread.
+// Used under the lock of the budget's memory.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +62,8 @@ class PrefixIndex {
   // Of the entry found least recently that has an evictable block; CacheBudget::kNever if none.
   uint64_t OldestEvictable() const;
   void EvictOldest();
+
+  void Clear();
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
 

@@ -43,6 +43,9 @@ std::unique_ptr<ProjectionCache> ProjectionCache::Create(const CacheShape& shape
   for (size_t i = 0; i < shape.strips.size(); ++i) pools.push_back(cache->pools_[i].get());
   cache->index_ = std::make_unique<PrefixIndex>(shape.granule(), options.salt, options.hash,
                                                 std::move(pools), budget);
+  const auto lock = budget->Lock();
+  budget->Join(cache.get());
+  budget->AddHeadroom(cache->headroom_);
   return cache;
 }
 
@@ -51,16 +54,26 @@ ProjectionCache::ProjectionCache(const CacheShape& shape, const Options& options
     : shape_(shape),
       layout_(shape.layout()),
       budget_(budget),
-      headroom_(shape.StepBytes(options.step_tokens, options.step_sequences)) {
-  budget_->Join(this);
-  budget_->AddHeadroom(headroom_);
-}
+      headroom_(shape.StepBytes(options.step_tokens, options.step_sequences)) {}
 
 ProjectionCache::~ProjectionCache() {
-  index_.reset();
-  pools_.clear();
+  if (index_ == nullptr) return;  // Never joined.
+  // The system takes its time with gigabytes, and others wait for the lock: piece by piece.
+  constexpr int64_t kPiece = int64_t{64} << 20;
+  auto lock = budget_->Lock();
+  index_->Clear();
+  while (HasIdle()) {
+    ReleaseIdle(kPiece);
+    lock.unlock();
+    lock.lock();
+  }
   budget_->Leave(this);
+  pools_.clear();
   budget_->AddHeadroom(-headroom_);
+}
+
+bool ProjectionCache::HasIdle() const {
+  return std::ranges::any_of(pools_, [](const auto& pool) { return pool->idle_blocks() > 0; });
 }
 
 void ProjectionCache::ReleaseIdle(int64_t bytes) {
@@ -78,6 +91,7 @@ void ProjectionCache::EvictOldest() {
 }
 
 int64_t ProjectionCache::Find(std::span<const int32_t> prompt, Reuse reuse) const {
+  const auto lock = budget_->Lock();
   const auto limit = static_cast<int64_t>(prompt.size()) - 1;
   const PrefixIndex::Entry* entry = index_->Find(prompt, limit, reuse);
   return entry == nullptr ? 0 : entry->tokens();
@@ -87,6 +101,7 @@ CacheSequence ProjectionCache::Open(std::span<const int32_t> prompt, Reuse reuse
   CacheSequence sequence(this);
   if (prompt.empty()) return sequence;
   AddTo(&lookups_, 1);
+  const auto lock = budget_->Lock();
   const PrefixIndex::Entry* entry =
       index_->Find(prompt, static_cast<int64_t>(prompt.size()) - 1, reuse);
   if (entry == nullptr) return sequence;

@@ -6,8 +6,8 @@
 //
 // Tokens are appended through CacheStep (cache_step.h).
 //
-// Thread-compatible: used by the executor's thread; CacheBudget's counters and stats() may be read
-// from any.
+// Thread-compatible: used by the executor's thread, while other threads may use, make and destroy
+// other caches of the same CacheMemory; CacheBudget's counters and stats() may be read from any.
 #pragma once
 
 #include <atomic>
@@ -162,6 +162,7 @@ class ProjectionCache final : private CacheBudget::Member {
   bool OwnBlock(int strip, int filled, int32_t* block);
   void ClearTail(int strip, int32_t block, int from);
 
+  bool HasIdle() const;
   void ReleaseIdle(int64_t bytes) override;
   uint64_t OldestEvictable() const override;
   void EvictOldest() override;

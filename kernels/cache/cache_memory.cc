@@ -1,18 +1,16 @@
-#include "kernels/cache/cache_budget.h"
-
-#include <vector>
+#include "kernels/cache/cache_memory.h"
 
 namespace longview::kernels {
 
-bool CacheBudget::ReleaseIdle(int64_t bytes) {
+bool CacheMemory::ReleaseIdle(int64_t bytes) {
   for (Member* member : members_) {
-    if (HasRoom(bytes)) return true;
+    if (Free() >= bytes) return true;
     member->ReleaseIdle(bytes - Free());
   }
-  return HasRoom(bytes);
+  return Free() >= bytes;
 }
 
-bool CacheBudget::EvictOldest() {
+bool CacheMemory::EvictOldest() {
   Member* oldest = nullptr;
   uint64_t when = kNever;
   for (Member* member : members_) {
@@ -26,14 +24,10 @@ bool CacheBudget::EvictOldest() {
   return true;
 }
 
-void CacheBudget::AddHeadroom(int64_t bytes) {
+void CacheMemory::AddHeadroom(int64_t bytes) {
   Add(&headroom_, bytes);
   while (!ReleaseIdle(0) && EvictOldest()) {
   }
 }
-
-void CacheBudget::Join(Member* member) { members_.push_back(member); }
-
-void CacheBudget::Leave(Member* member) { std::erase(members_, member); }
 
 }  // namespace longview::kernels

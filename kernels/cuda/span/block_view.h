@@ -117,31 +117,4 @@ LONGVIEW_HD inline int64_t RowEntry(const Bias& bias, int row) {
   return bias.base + static_cast<int64_t>(bias.row_mul) * ((row + bias.row_phase) / bias.row_div);
 }
 
-LONGVIEW_HD inline float AddedBias(const SpanTable& table, int64_t entry, int head) {
-  return static_cast<const float*>(table.data)[head * table.head_stride + entry];
-}
-
-// (q + dot_add) . R[entry], a plain chain over d. Not inlined: kernels ask for it in many places.
-[[gnu::noinline]] LONGVIEW_HD inline float DottedBias(const SpanCall& call, const SpanTable& table,
-                                                      int64_t q_row, int64_t entry, int head) {
-  const int64_t q0 = q_row * call.q_row_stride + head * call.q_head_stride;
-  const int64_t r0 = head * table.head_stride + entry * table.entry_stride;
-  float sum = 0.0f;
-  for (int d = 0; d < call.Dk; ++d) {
-    float q = LoadElement(call.q, call.element, q0 + d);
-    if (table.dot_add != nullptr) q += table.dot_add[head * call.Dk + d];
-    sum += q * LoadElement(table.data, table.element, r0 + d);
-  }
-  return sum;
-}
-
-// Slot of a tile's unfinished state.
-LONGVIEW_HD inline int64_t PartSlot(const Tile& tile, int head, int row) {
-  return tile.part + static_cast<int64_t>(head - tile.head0) * tile.rows + row;
-}
-
-LONGVIEW_HD inline int64_t QueryRow(const Tile& tile, int row) {
-  return tile.row0 + static_cast<int64_t>(row) * tile.row_step;
-}
-
 }  // namespace longview::kernels::cuda

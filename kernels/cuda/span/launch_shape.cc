@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kernels/base/check.h"
-#include "kernels/cuda/span/span_float_tile.h"
-#include "kernels/cuda/span/span_tile.h"
+#include "kernels/cuda/span/tile_program.h"
+#include "kernels/cuda/span/variants.h"
 
 namespace longview::kernels::cuda {
 
@@ -13,27 +13,13 @@ int PaddedDim(int Dk, int Dv) {
   return (std::max(Dk, Dv) + 31) / 32 * 32;
 }
 
-namespace {
-
-template <int kD>
-int BytesOf(Element element, bool biased) {
-  if (element == Element::kFloat32) return FloatTileShared<kD>::kBytes;
-  return biased ? TileShared<kD>::kBytesWithBias : TileShared<kD>::kBytes;
-}
-
-}  // namespace
-
 int SharedBytes(Element element, int padded_dim, bool biased) {
-  switch (padded_dim) {
-    case 32:
-      return BytesOf<32>(element, biased);
-    case 64:
-      return BytesOf<64>(element, biased);
-    case 96:
-      return BytesOf<96>(element, biased);
-    default:
-      return BytesOf<128>(element, biased);
-  }
+  return WithPaddedDim(padded_dim, [&]<int kD>(HeadDim<kD>) {
+    return WithElement(element, [&]<Element kElement>(ElementType<kElement>) {
+      using Shared = TileProgramShared<kD, kElement>;
+      return biased ? Shared::kBytesWithBias : Shared::kBytes;
+    });
+  });
 }
 
 SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanPhase phase) {

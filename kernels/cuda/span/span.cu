@@ -5,6 +5,7 @@
 #include "kernels/cuda/span/ref_row.h"
 #include "kernels/cuda/span/span_api.h"
 #include "kernels/cuda/span/span_forward.cuh"
+#include "kernels/cuda/span/variants.h"
 
 namespace longview::kernels::cuda {
 
@@ -18,7 +19,7 @@ __global__ void __launch_bounds__(kMaxTileRows)
   if (static_cast<int32_t>(blockIdx.x) >= plan.counts->items) return;
   const Item item = plan.items[blockIdx.x];
   const int row = static_cast<int>(threadIdx.x);
-  if (row < plan.tiles[item.tile].rows) RefRow(plan, call, item, row);
+  if (row < plan.tiles[item.tile].rows) RefRow(plan, call, item).Run(row);
 }
 
 // One warp a row, a lane every 32nd column.
@@ -35,9 +36,11 @@ __global__ void __launch_bounds__(kMergeWarps * 32)
 
 Status Prepare(int32_t device) {
   LONGVIEW_RETURN_IF_CUDA_ERROR(cudaSetDevice(device));
-  if (const Status status = PrepareFloat32Tiles(); status != 0) return status;
-  if (const Status status = PrepareBFloat16Tiles(); status != 0) return status;
-  return PrepareFloat16Tiles();
+  for (Status (*prepare)() : {PrepareTiles<Element::kFloat32>, PrepareTiles<Element::kBFloat16>,
+                              PrepareTiles<Element::kFloat16>}) {
+    if (const Status status = prepare(); status != 0) return status;
+  }
+  return 0;
 }
 
 Status Forward(Stream* stream, const PlanView* plan, const SpanCall* call,
@@ -49,15 +52,9 @@ Status Forward(Stream* stream, const PlanView* plan, const SpanCall* call,
     return LaunchStatus();
   }
   if (launch->kernel == SpanKernel::kRows) return LaunchSpanRows(stream, *plan, *call, *launch);
-  switch (call->element) {
-    case Element::kFloat32:
-      return LaunchFloat32Tiles(stream, *plan, *call, *launch);
-    case Element::kBFloat16:
-      return LaunchBFloat16Tiles(stream, *plan, *call, *launch);
-    case Element::kFloat16:
-      return LaunchFloat16Tiles(stream, *plan, *call, *launch);
-  }
-  return ToStatus(cudaErrorInvalidValue);
+  return WithElement(call->element, [&]<Element kElement>(ElementType<kElement>) {
+    return LaunchTiles<kElement>(stream, *plan, *call, *launch);
+  });
 }
 
 Status MergeStates(Stream* stream, const PlanView* plan, const SpanCall* call,

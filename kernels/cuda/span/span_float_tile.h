@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/span/block_view.h"
 #include "kernels/cuda/span/state_math.h"
+#include "kernels/cuda/span/tile_head.h"
 
 namespace longview::kernels::cuda {
 
@@ -29,6 +30,7 @@ struct FloatTileShared {
   static constexpr int kScores = kKeys + kBlockSlots * kPitch;
   static constexpr int kFactors = kScores + kMaxTileRows * kScorePitch;  // One a row.
   static constexpr int kBytes = (kFactors + kMaxTileRows) * 4;
+  static constexpr int kBytesWithBias = kBytes;
 };
 
 // What one thread holds.
@@ -42,20 +44,17 @@ struct FloatTileLane {
 };
 
 template <class Machine, int kD>
-class SpanFloatTile {
+class SpanFloatTile : private TileHead {
  public:
+  static constexpr int kThreads = kFloatTileThreads;
   using Lane = FloatTileLane<kD>;
   using Lanes = typename Machine::template Lanes<Lane>;
   using Shared = FloatTileShared<kD>;
 
   LONGVIEW_HD SpanFloatTile(Machine& machine, const PlanView& plan, const SpanCall& call,
                             const Item& item)
-      : machine_(machine),
-        plan_(plan),
-        call_(call),
-        tile_(plan.tiles[item.tile]),
-        head_(item.head),
-        kv_head_(item.head / call.kv_group),
+      : TileHead(plan, call, item),
+        machine_(machine),
         shared_(reinterpret_cast<float*>(machine.shared())) {}
 
   LONGVIEW_HD void Run(Lanes& lanes) {
@@ -108,8 +107,7 @@ class SpanFloatTile {
         const int row = i / kD, d = i % kD;
         float q = 0.0f;
         if (row < tile_.rows && d < call_.Dk) {
-          q = static_cast<const float*>(
-              call_.q)[QueryRow(tile_, row) * call_.q_row_stride + head_ * call_.q_head_stride + d];
+          q = static_cast<const float*>(call_.q)[QueryAt(row) + d];
           if (q_add != nullptr) q += q_add[head_ * call_.Dk + d];
         }
         shared_[Shared::kQueries + row * Shared::kPitch + d] = q;
@@ -188,20 +186,12 @@ class SpanFloatTile {
         float x = -INFINITY;
         if ((seen >> key & 1) != 0) {
           x = call_.scale * r.s[i][n];
-          if (span.bias >= 0) x += BiasOf(span, block * kBlockSlots + key - span.key0, row);
+          if (span.bias >= 0) x += KeyBias(span, block * kBlockSlots + key - span.key0, row);
           x *= kLog2E;
         }
         shared_[Shared::kScores + row * Shared::kScorePitch + key] = x;
       }
     }
-  }
-
-  LONGVIEW_HD float BiasOf(const Span& span, int32_t key, int row) const {
-    const Bias& bias = plan_.biases[span.bias];
-    const SpanTable& table = call_.tables[bias.id];
-    const int64_t entry = RowEntry(bias, row) + static_cast<int64_t>(bias.key_mul) * key;
-    if (bias.kind == kAdded) return AddedBias(table, entry, head_);
-    return call_.scale * DottedBias(call_, table, QueryRow(tile_, row), entry, head_);
   }
 
   // Scores to weights, in place: threads 2 i and 2 i + 1 take half a row each.
@@ -276,7 +266,7 @@ class SpanFloatTile {
         if (thread % 2 != 0) return;
         shared_[Shared::kFactors + row] = mine[lane].l;
         if (tile_.part < 0 || row >= tile_.rows) return;
-        const int64_t slot = PartSlot(tile_, head_, row);
+        const int64_t slot = PartSlot(row);
         call_.part_m[slot] = mine[lane].m;
         call_.part_l[slot] = mine[lane].l;
       });
@@ -291,10 +281,8 @@ class SpanFloatTile {
       const int row = RowOf(thread, i);
       if (row >= tile_.rows) continue;
       const float share = Share(shared_[Shared::kFactors + row]);
-      float* out = tile_.part >= 0 ? call_.part_o + PartSlot(tile_, head_, row) * call_.part_stride
-                                   : static_cast<float*>(call_.out) +
-                                         QueryRow(tile_, row) * call_.out_row_stride +
-                                         head_ * call_.out_head_stride;
+      float* out = tile_.part >= 0 ? call_.part_o + PartSlot(row) * call_.part_stride
+                                   : static_cast<float*>(call_.out) + OutAt(row);
 #pragma unroll
       for (int c = 0; c < kD / 8; ++c) {
         const int column = ColumnOf(thread, c / 4) + c % 4;
@@ -305,11 +293,6 @@ class SpanFloatTile {
   }
 
   Machine& machine_;
-  const PlanView& plan_;
-  const SpanCall& call_;
-  const Tile tile_;
-  const int head_;
-  const int kv_head_;
   float* const shared_;
 };
 

@@ -1,12 +1,9 @@
-#include "kernels/cuda/span/span_forward.cuh"
+#include "kernels/cuda/span/span_tiles.cuh"
 
 namespace longview::kernels::cuda {
 
-Status PrepareBFloat16Tiles() { return PrepareSpanTiles<Element::kBFloat16>(); }
-
-Status LaunchBFloat16Tiles(Stream* stream, const PlanView& plan, const SpanCall& call,
-                           const SpanLaunch& launch) {
-  return LaunchSpanTiles<Element::kBFloat16>(stream, plan, call, launch);
-}
+template Status PrepareTiles<Element::kBFloat16>();
+template Status LaunchTiles<Element::kBFloat16>(Stream*, const PlanView&, const SpanCall&,
+                                                const SpanLaunch&);
 
 }  // namespace longview::kernels::cuda

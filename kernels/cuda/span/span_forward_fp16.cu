@@ -1,12 +1,9 @@
-#include "kernels/cuda/span/span_forward.cuh"
+#include "kernels/cuda/span/span_tiles.cuh"
 
 namespace longview::kernels::cuda {
 
-Status PrepareFloat16Tiles() { return PrepareSpanTiles<Element::kFloat16>(); }
-
-Status LaunchFloat16Tiles(Stream* stream, const PlanView& plan, const SpanCall& call,
-                          const SpanLaunch& launch) {
-  return LaunchSpanTiles<Element::kFloat16>(stream, plan, call, launch);
-}
+template Status PrepareTiles<Element::kFloat16>();
+template Status LaunchTiles<Element::kFloat16>(Stream*, const PlanView&, const SpanCall&,
+                                               const SpanLaunch&);
 
 }  // namespace longview::kernels::cuda

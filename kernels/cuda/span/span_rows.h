@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/span/block_view.h"
 #include "kernels/cuda/span/state_math.h"
+#include "kernels/cuda/span/tile_head.h"
 
 namespace longview::kernels::cuda {
 
@@ -28,7 +29,7 @@ struct RowsShape {
   static constexpr int kKeys = kBlockSlots / kGroups < 4 ? kBlockSlots / kGroups : 4;
   // A group's state: m, l and its weighted sums.
   static constexpr int kStateFloats = 2 + kGroup * 8;
-  static constexpr int kSharedBytes = kGroups * kStateFloats * 4;
+  static constexpr int kBytes = kGroups * kStateFloats * 4;
 };
 
 // What one lane holds. Eight elements are kept as they were read: four words, or eight of fp32.
@@ -46,28 +47,24 @@ struct RowsLane {
 };
 
 template <class Machine, int kD, Element kElement>
-class SpanRows {
+class SpanRows : private TileHead {
  public:
-  using Shape = RowsShape<kD>;
-  using Lane = RowsLane<Shape::kKeys, kElement>;
+  static constexpr int kThreads = kRowsThreads;
+  using Shared = RowsShape<kD>;
+  using Lane = RowsLane<Shared::kKeys, kElement>;
   using Lanes = typename Machine::template Lanes<Lane>;
 
   LONGVIEW_HD SpanRows(Machine& machine, const PlanView& plan, const SpanCall& call,
                        const Item& item)
-      : machine_(machine),
-        plan_(plan),
-        call_(call),
-        tile_(plan.tiles[item.tile]),
-        head_(item.head),
-        kv_head_(item.head / call.kv_group) {}
+      : TileHead(plan, call, item), machine_(machine) {}
 
   LONGVIEW_HD void Run(Lanes& lanes) {
     for (int row = 0; row < tile_.rows; ++row) RunRow(lanes, row);
   }
 
  private:
-  LONGVIEW_HD static int GroupOf(int warp, int lane) { return (warp * 32 + lane) / Shape::kGroup; }
-  LONGVIEW_HD static int ColumnOf(int lane) { return lane % Shape::kGroup * 8; }
+  LONGVIEW_HD static int GroupOf(int warp, int lane) { return (warp * 32 + lane) / Shared::kGroup; }
+  LONGVIEW_HD static int ColumnOf(int lane) { return lane % Shared::kGroup * 8; }
 
   LONGVIEW_HD void RunRow(Lanes& lanes, int row) {
     machine_.EachWarp(lanes, [&](auto& warp, auto& mine) {
@@ -99,7 +96,7 @@ class SpanRows {
   }
 
   LONGVIEW_HD void GatherQuery(Lane& r, int lane, int row, const float* q_add) const {
-    const int64_t q0 = QueryRow(tile_, row) * call_.q_row_stride + head_ * call_.q_head_stride;
+    const int64_t q0 = QueryAt(row);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int d = ColumnOf(lane) + i;
@@ -114,11 +111,11 @@ class SpanRows {
   template <class Warp, class Mine>
   LONGVIEW_HD void AddBlock(Warp& warp, Mine& mine, const Span& span, const SpanSource& source,
                             int32_t block, uint64_t keys, int row) const {
-    for (int j0 = 0; j0 < kBlockSlots; j0 += Shape::kGroups * Shape::kKeys) {
+    for (int j0 = 0; j0 < kBlockSlots; j0 += Shared::kGroups * Shared::kKeys) {
       warp.Each([&](int lane) {
         Lane& r = mine[lane];
 #pragma unroll
-        for (int u = 0; u < Shape::kKeys; ++u) {
+        for (int u = 0; u < Shared::kKeys; ++u) {
           const int j = KeyOf(j0, u, warp.index(), lane);
           r.seen[u] = (keys >> j & 1) != 0;
           if (!r.seen[u]) continue;
@@ -128,21 +125,21 @@ class SpanRows {
           Read(source.v, at.v, ColumnOf(lane), call_.Dv, source.pieces, r.v[u]);
         }
 #pragma unroll
-        for (int u = 0; u < Shape::kKeys; ++u) r.dot[u] = r.seen[u] ? Dot(r.q, r.k[u]) : 0.0f;
+        for (int u = 0; u < Shared::kKeys; ++u) r.dot[u] = r.seen[u] ? Dot(r.q, r.k[u]) : 0.0f;
       });
 #pragma unroll
-      for (int u = 0; u < Shape::kKeys; ++u) {
-        warp.template SumGroups<Shape::kGroup>(mine, [&](Lane& r) -> float& { return r.dot[u]; });
+      for (int u = 0; u < Shared::kKeys; ++u) {
+        warp.template SumGroups<Shared::kGroup>(mine, [&](Lane& r) -> float& { return r.dot[u]; });
       }
       warp.Each([&](int lane) {
         Lane& r = mine[lane];
 #pragma unroll
-        for (int u = 0; u < Shape::kKeys; ++u) {
+        for (int u = 0; u < Shared::kKeys; ++u) {
           if (!r.seen[u]) continue;
           float score = call_.scale * r.dot[u];
           if (span.bias >= 0) {
             const int j = KeyOf(j0, u, warp.index(), lane);
-            score += BiasOf(span, block * kBlockSlots + j - span.key0, row);
+            score += KeyBias(span, block * kBlockSlots + j - span.key0, row);
           }
           AddKey(r, score * kLog2E, r.v[u]);
         }
@@ -151,15 +148,7 @@ class SpanRows {
   }
 
   LONGVIEW_HD static int KeyOf(int j0, int u, int warp, int lane) {
-    return j0 + u * Shape::kGroups + GroupOf(warp, lane);
-  }
-
-  LONGVIEW_HD float BiasOf(const Span& span, int32_t key, int row) const {
-    const Bias& bias = plan_.biases[span.bias];
-    const SpanTable& table = call_.tables[bias.id];
-    const int64_t entry = RowEntry(bias, row) + static_cast<int64_t>(bias.key_mul) * key;
-    if (bias.kind == kAdded) return AddedBias(table, entry, head_);
-    return call_.scale * DottedBias(call_, table, QueryRow(tile_, row), entry, head_);
+    return j0 + u * Shared::kGroups + GroupOf(warp, lane);
   }
 
   // Eight elements of a row, those at and beyond D as zeros.
@@ -224,7 +213,7 @@ class SpanRows {
   }
 
   LONGVIEW_HD float* StateOf(int group) const {
-    return reinterpret_cast<float*>(machine_.shared()) + group * Shape::kStateFloats;
+    return reinterpret_cast<float*>(machine_.shared()) + group * Shared::kStateFloats;
   }
 
   LONGVIEW_HD void Publish(const Lane& r, int warp, int lane) const {
@@ -241,7 +230,7 @@ class SpanRows {
   LONGVIEW_HD void Finish(int d, int row) const {
     if (d >= call_.Dv) return;
     float m = -INFINITY, l = 0.0f, o = 0.0f;
-    for (int g = 0; g < Shape::kGroups; ++g) {
+    for (int g = 0; g < Shared::kGroups; ++g) {
       const float* state = StateOf(g);
       if (state[0] == -INFINITY) continue;
       const float top = m > state[0] ? m : state[0];
@@ -252,7 +241,7 @@ class SpanRows {
       m = top;
     }
     if (tile_.part >= 0) {
-      const int64_t slot = PartSlot(tile_, head_, row);
+      const int64_t slot = PartSlot(row);
       if (d == 0) {
         call_.part_m[slot] = m;
         call_.part_l[slot] = l;
@@ -260,16 +249,10 @@ class SpanRows {
       call_.part_o[slot * call_.part_stride + d] = o;
       return;
     }
-    const int64_t at = QueryRow(tile_, row) * call_.out_row_stride + head_ * call_.out_head_stride;
-    StoreElement(call_.out, kElement, at + d, l > 0.0f ? o * Share(l) + 0.0f : 0.0f);
+    StoreElement(call_.out, kElement, OutAt(row) + d, l > 0.0f ? o * Share(l) + 0.0f : 0.0f);
   }
 
   Machine& machine_;
-  const PlanView& plan_;
-  const SpanCall& call_;
-  const Tile tile_;
-  const int head_;
-  const int kv_head_;
 };
 
 }  // namespace longview::kernels::cuda

@@ -25,6 +25,7 @@
 
 #include "kernels/cuda/span/block_view.h"
 #include "kernels/cuda/span/state_math.h"
+#include "kernels/cuda/span/tile_head.h"
 
 namespace longview::kernels::cuda {
 
@@ -77,20 +78,16 @@ struct TileStage {
 };
 
 template <class Machine, int kD, Element kElement>
-class SpanTile {
+class SpanTile : private TileHead {
  public:
+  static constexpr int kThreads = kTileThreads;
   using Lane = TileLane<kD>;
   using Lanes = typename Machine::template Lanes<Lane>;
   using Shared = TileShared<kD>;
 
   LONGVIEW_HD SpanTile(Machine& machine, const PlanView& plan, const SpanCall& call,
                        const Item& item)
-      : machine_(machine),
-        plan_(plan),
-        call_(call),
-        tile_(plan.tiles[item.tile]),
-        head_(item.head),
-        kv_head_(item.head / call.kv_group) {}
+      : TileHead(plan, call, item), machine_(machine) {}
 
   LONGVIEW_HD void Run(Lanes& lanes) {
     machine_.EachWarp(
@@ -198,8 +195,7 @@ class SpanTile {
   // Two neighbouring elements of a query; zeros for rows and columns that are not there.
   LONGVIEW_HD uint32_t QueryPair(int row, int column, const float* add) const {
     if (row >= tile_.rows || column >= call_.Dk) return 0;
-    const auto* q = static_cast<const uint16_t*>(call_.q) +
-                    QueryRow(tile_, row) * call_.q_row_stride + head_ * call_.q_head_stride;
+    const auto* q = static_cast<const uint16_t*>(call_.q) + QueryAt(row);
     const bool two = column + 1 < call_.Dk;
     if (add == nullptr) {
       if (two && call_.q_pairs != 0) return *reinterpret_cast<const uint32_t*>(q + column);
@@ -357,15 +353,12 @@ class SpanTile {
     return Machine::template Pack<kElement>(low, high);
   }
 
-  LONGVIEW_HD float BiasOf(const Bias& bias, int64_t entry, int row,
-                           const DottedPanel& dotted) const {
-    const SpanTable& table = call_.tables[bias.id];
-    if (bias.kind == kAdded) return AddedBias(table, entry, head_);
-    const float dot =
-        dotted.products == nullptr
-            ? DottedBias(call_, table, QueryRow(tile_, row), entry, head_)
-            : dotted.products[row % kWarpRows * Shared::kDottedPitch + (entry - dotted.entry0)];
-    return call_.scale * dot;
+  // From the panel where there is one.
+  LONGVIEW_HD float PanelBias(const Bias& bias, int64_t entry, int row,
+                              const DottedPanel& dotted) const {
+    if (dotted.products == nullptr) return EntryBias(bias, entry, row);
+    const int64_t column = entry - dotted.entry0;
+    return call_.scale * dotted.products[row % kWarpRows * Shared::kDottedPitch + column];
   }
 
   LONGVIEW_HD void AddBias(Lane& r, int warp, int lane, const Span& span, int32_t block,
@@ -385,7 +378,7 @@ class SpanTile {
           const int key = n * 8 + lane % 4 * 2 + i;
           if ((keys >> key & 1) == 0) continue;
           const int64_t entry = entry0 + static_cast<int64_t>(bias.key_mul) * (key0 + key);
-          r.s[n][2 * pair + i] += BiasOf(bias, entry, row, dotted) * kLog2E;
+          r.s[n][2 * pair + i] += PanelBias(bias, entry, row, dotted) * kLog2E;
         }
       }
     }
@@ -498,7 +491,7 @@ class SpanTile {
   }
 
   LONGVIEW_HD void StorePart(const Lane& r, int pair, int row, int lane) const {
-    const int64_t slot = PartSlot(tile_, head_, row);
+    const int64_t slot = PartSlot(row);
     if (lane % 4 == 0) {
       call_.part_m[slot] = pair == 0 ? r.m[0] : r.m[1];
       call_.part_l[slot] = pair == 0 ? r.l[0] : r.l[1];
@@ -517,8 +510,7 @@ class SpanTile {
   LONGVIEW_HD void StoreRow(const Lane& r, int pair, int row, int lane) const {
     const float l = pair == 0 ? r.l[0] : r.l[1];
     const float share = Share(l);
-    auto* out = static_cast<uint16_t*>(call_.out) + QueryRow(tile_, row) * call_.out_row_stride +
-                head_ * call_.out_head_stride;
+    auto* out = static_cast<uint16_t*>(call_.out) + OutAt(row);
 #pragma unroll
     for (int n = 0; n < kD / 8; ++n) {
       const int column = n * 8 + lane % 4 * 2;
@@ -537,11 +529,6 @@ class SpanTile {
   }
 
   Machine& machine_;
-  const PlanView& plan_;
-  const SpanCall& call_;
-  const Tile tile_;
-  const int head_;
-  const int kv_head_;
 };
 
 }  // namespace longview::kernels::cuda

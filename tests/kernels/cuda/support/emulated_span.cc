@@ -4,16 +4,16 @@
 #include <memory>
 
 #include "kernels/cuda/span/ref_row.h"
-#include "kernels/cuda/span/span_float_tile.h"
 #include "kernels/cuda/span/span_rows.h"
-#include "kernels/cuda/span/span_tile.h"
+#include "kernels/cuda/span/tile_program.h"
+#include "kernels/cuda/span/variants.h"
 #include "tests/kernels/cuda/support/emulated_machine.h"
 
 namespace longview::kernels::cuda::testing {
 namespace {
 
 void RunReference(const PlanView& plan, const SpanCall& call, const Item& item) {
-  for (int row = 0; row < plan.tiles[item.tile].rows; ++row) RefRow(plan, call, item, row);
+  for (int row = 0; row < plan.tiles[item.tile].rows; ++row) RefRow(plan, call, item).Run(row);
 }
 
 // Runs a program on one item; registers begin as a GPU leaves them, with anything.
@@ -26,33 +26,19 @@ void RunProgram(int shared_bytes, const PlanView& plan, const SpanCall& call, co
   Program(machine, plan, call, item).Run(*lanes);
 }
 
-template <int kD, Element kElement>
 void RunItem(const SpanLaunch& launch, const PlanView& plan, const SpanCall& call, const Item& item,
              ThreadOrder order) {
-  if (launch.kernel == SpanKernel::kRows) {
-    RunProgram<SpanRows<EmulatedMachine, kD, kElement>>(RowsShape<kD>::kSharedBytes, plan, call,
-                                                        item, order);
-  } else if constexpr (kElement == Element::kFloat32) {
-    RunProgram<SpanFloatTile<EmulatedMachine, kD>>(launch.shared_bytes, plan, call, item, order);
-  } else {
-    RunProgram<SpanTile<EmulatedMachine, kD, kElement>>(launch.shared_bytes, plan, call, item,
-                                                        order);
-  }
-}
-
-template <Element kElement>
-void RunItemOf(const SpanLaunch& launch, const PlanView& plan, const SpanCall& call,
-               const Item& item, ThreadOrder order) {
-  switch (launch.padded_dim) {
-    case 32:
-      return RunItem<32, kElement>(launch, plan, call, item, order);
-    case 64:
-      return RunItem<64, kElement>(launch, plan, call, item, order);
-    case 96:
-      return RunItem<96, kElement>(launch, plan, call, item, order);
-    default:
-      return RunItem<128, kElement>(launch, plan, call, item, order);
-  }
+  WithPaddedDim(launch.padded_dim, [&]<int kD>(HeadDim<kD>) {
+    WithElement(call.element, [&]<Element kElement>(ElementType<kElement>) {
+      if (launch.kernel == SpanKernel::kRows) {
+        using Program = SpanRows<EmulatedMachine, kD, kElement>;
+        RunProgram<Program>(Program::Shared::kBytes, plan, call, item, order);
+      } else {
+        using Program = TileProgram<EmulatedMachine, kD, kElement>;
+        RunProgram<Program>(launch.shared_bytes, plan, call, item, order);
+      }
+    });
+  });
 }
 
 template <ThreadOrder kOrder>
@@ -62,12 +48,8 @@ Status Forward(Stream*, const PlanView* plan, const SpanCall* call, const SpanLa
     const Item& item = plan->items[i];
     if (launch->kernel == SpanKernel::kReference) {
       RunReference(*plan, *call, item);
-    } else if (call->element == Element::kFloat32) {
-      RunItemOf<Element::kFloat32>(*launch, *plan, *call, item, kOrder);
-    } else if (call->element == Element::kBFloat16) {
-      RunItemOf<Element::kBFloat16>(*launch, *plan, *call, item, kOrder);
     } else {
-      RunItemOf<Element::kFloat16>(*launch, *plan, *call, item, kOrder);
+      RunItem(*launch, *plan, *call, item, kOrder);
     }
   }
   return 0;

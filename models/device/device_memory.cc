@@ -12,17 +12,27 @@ constexpr size_t kStagingBytes = size_t{16} << 20;
 
 }  // namespace
 
-DeviceBlock::DeviceBlock(const Device& device, size_t bytes) : device_(device), bytes_(bytes) {
-  device_.Check(device_.api().allocate(device_.index(), bytes, &data_), "memory");
+template <MemoryPlace kPlace>
+MemoryBlock<kPlace>::MemoryBlock(const Device& device, size_t bytes)
+    : device_(device), bytes_(bytes) {
+  if constexpr (kPlace == MemoryPlace::kDevice) {
+    device_.Check(device_.api().allocate(device_.index(), bytes, &data_), "memory");
+  } else {
+    device_.Check(device_.api().allocate_pinned(bytes, &data_), "pinned memory");
+  }
 }
 
-DeviceBlock::~DeviceBlock() { (void)device_.api().release(device_.index(), data_); }
-
-PinnedBlock::PinnedBlock(const Device& device, size_t bytes) : device_(device), bytes_(bytes) {
-  device_.Check(device_.api().allocate_pinned(bytes, &data_), "pinned memory");
+template <MemoryPlace kPlace>
+MemoryBlock<kPlace>::~MemoryBlock() {
+  if constexpr (kPlace == MemoryPlace::kDevice) {
+    (void)device_.api().release(device_.index(), data_);
+  } else {
+    (void)device_.api().release_pinned(data_);
+  }
 }
 
-PinnedBlock::~PinnedBlock() { (void)device_.api().release_pinned(data_); }
+template class MemoryBlock<MemoryPlace::kDevice>;
+template class MemoryBlock<MemoryPlace::kPinned>;
 
 WeightUpload::WeightUpload(const Device& device)
     : device_(device), staging_(device, kStagingBytes) {}

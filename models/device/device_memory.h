@@ -9,13 +9,19 @@
 
 namespace longview::models {
 
-// Owns a block of the device's memory. Throws DeviceError.
-class DeviceBlock {
+enum class MemoryPlace {
+  kDevice,
+  kPinned,  // On the host, where the device copies from and to.
+};
+
+// Owns a block of memory. Throws DeviceError.
+template <MemoryPlace kPlace>
+class MemoryBlock {
  public:
-  DeviceBlock(const Device& device, size_t bytes);
-  ~DeviceBlock();
-  DeviceBlock(const DeviceBlock&) = delete;
-  DeviceBlock& operator=(const DeviceBlock&) = delete;
+  MemoryBlock(const Device& device, size_t bytes);
+  ~MemoryBlock();
+  MemoryBlock(const MemoryBlock&) = delete;
+  MemoryBlock& operator=(const MemoryBlock&) = delete;
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   size_t bytes() const { return bytes_; }
@@ -26,22 +32,8 @@ class DeviceBlock {
   void* data_ = nullptr;
 };
 
-// The same of host memory that the device copies from and to. Throws DeviceError.
-class PinnedBlock {
- public:
-  PinnedBlock(const Device& device, size_t bytes);
-  ~PinnedBlock();
-  PinnedBlock(const PinnedBlock&) = delete;
-  PinnedBlock& operator=(const PinnedBlock&) = delete;
-
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-  size_t bytes() const { return bytes_; }
-
- private:
-  const Device& device_;
-  const size_t bytes_;
-  void* data_ = nullptr;
-};
+using DeviceBlock = MemoryBlock<MemoryPlace::kDevice>;
+using PinnedBlock = MemoryBlock<MemoryPlace::kPinned>;
 
 // Brings weights to the device while a model loads, through one pinned block. Throws DeviceError.
 class WeightUpload {

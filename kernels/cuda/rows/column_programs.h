@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "kernels/cuda/typed_element.h"
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/cuda/typed_element.h"
 
 namespace longview::kernels::cuda {
 
@@ -53,11 +53,16 @@ struct ElementProgram {
   }
 };
 
-template <typename T>
-struct BiasElements {
-  using Args = BiasRows;
+// Where the arguments say themselves how many rows there are, and of how many columns.
+template <typename Of>
+struct ElementsOf {
+  using Args = Of;
   LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
   LONGVIEW_HD static int Columns(const Args& args) { return args.columns; }
+};
+
+template <typename T>
+struct BiasElements : ElementsOf<BiasRows> {
   LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
     T* y = static_cast<T*>(args.y) + row * args.columns + column;
     Narrow(Activate(args.activation, Widen(*y) + args.bias[column]), y);
@@ -65,10 +70,7 @@ struct BiasElements {
 };
 
 template <typename T>
-struct WidenElements {
-  using Args = WidenRows;
-  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
-  LONGVIEW_HD static int Columns(const Args& args) { return args.columns; }
+struct WidenElements : ElementsOf<WidenRows> {
   LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
     const int64_t at = row * args.columns + column;
     args.out[at] = Widen(static_cast<const T*>(args.y)[at]) + args.bias[column];
@@ -76,9 +78,7 @@ struct WidenElements {
 };
 
 // An element is four bytes.
-struct CopyElements {
-  using Args = CopyRows;
-  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
+struct CopyElements : ElementsOf<CopyRows> {
   LONGVIEW_HD static int Columns(const Args& args) { return args.row_bytes / 4; }
   LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
     const int64_t from = args.from == nullptr ? row : args.from[row];

@@ -2,9 +2,9 @@
 // their scores with every token, values projected from means.
 #pragma once
 
-#include "kernels/cuda/typed_element.h"
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/cuda/typed_element.h"
 
 namespace longview::kernels::cuda {
 
@@ -66,75 +66,104 @@ struct DotTile {
   }
 };
 
-// A block per 16 tokens of a sequence; two phases per 4 columns.
-struct FoldScoresProgram {
-  using Args = FoldScores;
+// Programs that are rounds of such tiles: in the first phase of a round all threads give their
+// parts of the dots, in the second they take the totals. `Dots` has Args, GridOf, Rounds, Give and
+// Take.
+template <typename Dots>
+struct DotProgram {
+  using Args = typename Dots::Args;
   static constexpr int kThreads = DotTile::kThreads;
   struct Thread {};
   struct Shared {
     DotTile tile;
   };
+
+  LONGVIEW_HD static Grid GridOf(const Args& args) { return Dots::GridOf(args); }
+  LONGVIEW_HD static int Phases(const Args& args, Block) { return 2 * Dots::Rounds(args); }
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
+                                Shared& shared) {
+    if (phase % 2 == 0) {
+      Dots::Give(args, block, phase / 2, thread, shared.tile);
+    } else {
+      Dots::Take(args, block, phase / 2, thread, shared.tile);
+    }
+  }
+};
+
+// A block per 16 tokens of a sequence; a round per 4 columns.
+struct FoldScoresDots {
+  using Args = FoldScores;
 
   LONGVIEW_HD static Grid GridOf(const Args& args) {
     return {(args.longest + DotTile::kRows - 1) / DotTile::kRows, args.shape.sequences};
   }
-  LONGVIEW_HD static int Phases(const Args& args, Block) {
-    return 2 * ((FoldColumns(args.shape) + DotTile::kVectors - 1) / DotTile::kVectors);
+  LONGVIEW_HD static int Rounds(const Args& args) {
+    return (FoldColumns(args.shape) + DotTile::kVectors - 1) / DotTile::kVectors;
   }
-  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
-                                Shared& shared) {
-    const int columns = FoldColumns(args.shape), width = args.shape.width;
-    const int first = phase / 2 * DotTile::kVectors;
-    const int count = columns - first < DotTile::kVectors ? columns - first : DotTile::kVectors;
-    const int64_t tile0 = args.begins[block.y] + block.x * DotTile::kRows;
-    if (phase % 2 == 0) {
-      const int64_t t = tile0 + thread / DotTile::kParts;
-      const float* row = t < args.ends[block.y] ? args.x + t * width : nullptr;
-      const float* vectors = args.vectors + (int64_t{block.y} * columns + first) * width;
-      shared.tile.Give(thread, row, vectors, count, width);
-      return;
-    }
+  LONGVIEW_HD static void Give(const Args& args, Block block, int round, int thread,
+                               DotTile& tile) {
+    const int width = args.shape.width, columns = FoldColumns(args.shape);
+    const int first = round * DotTile::kVectors;
+    const int64_t t = Token(args, block, thread / DotTile::kParts);
+    const float* row = t < args.ends[block.y] ? args.x + t * width : nullptr;
+    const float* vectors = args.vectors + (int64_t{block.y} * columns + first) * width;
+    tile.Give(thread, row, vectors, Vectors(args, round), width);
+  }
+  LONGVIEW_HD static void Take(const Args& args, Block block, int round, int thread,
+                               const DotTile& tile) {
     const int row = thread / DotTile::kVectors, vector = thread % DotTile::kVectors;
-    const int64_t t = tile0 + row;
-    if (row >= DotTile::kRows || vector >= count || t >= args.ends[block.y]) return;
-    args.scores[t * columns + first + vector] = shared.tile.Total(row, vector);
+    const int64_t t = Token(args, block, row);
+    if (row >= DotTile::kRows || vector >= Vectors(args, round) || t >= args.ends[block.y]) return;
+    args.scores[t * FoldColumns(args.shape) + round * DotTile::kVectors + vector] =
+        tile.Total(row, vector);
+  }
+
+ private:
+  LONGVIEW_HD static int64_t Token(const Args& args, Block block, int row) {
+    return args.begins[block.y] + block.x * DotTile::kRows + row;
+  }
+  LONGVIEW_HD static int Vectors(const Args& args, int round) {
+    const int left = FoldColumns(args.shape) - round * DotTile::kVectors;
+    return left < DotTile::kVectors ? left : DotTile::kVectors;
   }
 };
+using FoldScoresProgram = DotProgram<FoldScoresDots>;
 
-// A block per column; two phases per 16 channels of its head.
+// A block per column; a round per 16 channels of its head.
 template <typename T>
-struct FoldValuesProgram {
+struct FoldValuesDots {
   using Args = FoldValues;
-  static constexpr int kThreads = DotTile::kThreads;
-  struct Thread {};
-  struct Shared {
-    DotTile tile;
-  };
 
   LONGVIEW_HD static Grid GridOf(const Args& args) {
     return {int64_t{args.shape.sequences} * FoldColumns(args.shape), 1};
   }
-  LONGVIEW_HD static int Phases(const Args& args, Block) {
-    return 2 * ((args.shape.dim + DotTile::kRows - 1) / DotTile::kRows);
+  LONGVIEW_HD static int Rounds(const Args& args) {
+    return (args.shape.dim + DotTile::kRows - 1) / DotTile::kRows;
   }
-  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
-                                Shared& shared) {
+  LONGVIEW_HD static void Give(const Args& args, Block block, int round, int thread,
+                               DotTile& tile) {
     const FoldShape& shape = args.shape;
-    const int64_t head = block.x % shape.heads, global = block.x / shape.heads;
-    const int first = phase / 2 * DotTile::kRows;
-    if (phase % 2 == 0) {
-      const int d = first + thread / DotTile::kParts;
-      const float* row =
-          d < shape.dim ? args.weight + (head * shape.dim + d) * shape.width : nullptr;
-      shared.tile.Give(thread, row, args.means + block.x * shape.width, 1, shape.width);
-      return;
-    }
-    const int d = first + thread;
+    const int d = round * DotTile::kRows + thread / DotTile::kParts;
+    const float* row =
+        d < shape.dim ? args.weight + Channel(args, block, d) * shape.width : nullptr;
+    tile.Give(thread, row, args.means + block.x * shape.width, 1, shape.width);
+  }
+  LONGVIEW_HD static void Take(const Args& args, Block block, int round, int thread,
+                               const DotTile& tile) {
+    const FoldShape& shape = args.shape;
+    const int d = round * DotTile::kRows + thread;
     if (thread >= DotTile::kRows || d >= shape.dim) return;
-    const int64_t column = head * shape.dim + d;
-    Narrow(shared.tile.Total(thread, 0) + args.bias[column],
-           static_cast<T*>(args.out) + args.out_rows[global] * int64_t{shape.width} + column);
+    const int64_t global = block.x / shape.heads, channel = Channel(args, block, d);
+    Narrow(tile.Total(thread, 0) + args.bias[channel],
+           static_cast<T*>(args.out) + args.out_rows[global] * int64_t{shape.width} + channel);
+  }
+
+ private:
+  LONGVIEW_HD static int64_t Channel(const Args& args, Block block, int d) {
+    return block.x % args.shape.heads * args.shape.dim + d;
   }
 };
+template <typename T>
+using FoldValuesProgram = DotProgram<FoldValuesDots<T>>;
 
 }  // namespace longview::kernels::cuda

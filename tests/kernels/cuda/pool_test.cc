@@ -3,130 +3,89 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
-#include "kernels/base/bfloat16.h"
 #include "kernels/cuda/pool/pool_pieces.h"
-#include "kernels/pool/segment_pool.h"
 #include "tests/kernels/cuda/support/test_device.h"
+#include "tests/kernels/support/pool_problem.h"
 
 namespace longview::kernels::cuda {
 namespace {
 
+using kernels::testing::Pooled;
+using kernels::testing::PoolShape;
+using kernels::testing::Tensor;
 using testing::TestDevice;
 using testing::TestDevices;
 
-struct Shape {
-  const char* name;
-  std::vector<int> lengths;
-  int heads;
-  int per_head;
-  int width;
-  bool full_width = false;  // Every column reads all channels.
-  bool holes = false;
-  bool bf16 = false;
-};
-
-const std::vector<Shape> kShapes = {
+const std::vector<PoolShape> kShapes = {
     {"one token", {1}, 1, 1, 8},
     {"empty segments", {0, 3, 0, 5, 0}, 2, 2, 16},
     {"pieces whole and cut", {255, 256, 257, 600}, 2, 1, 32},
     {"more columns than a block takes", {33, 300}, 3, 9, 37},
     {"folded global row", {700, 12}, 12, 1, 192, true},
-    {"masked tokens", {500, 9, 300}, 2, 3, 48, false, true},
-    {"bf16", {50, 290}, 2, 3, 130, false, true, true},
+    {"masked tokens", {500, 9, 300}, 2, 3, 48, false, DType::kFloat32, true},
+    {"bf16", {50, 290}, 2, 3, 130, false, DType::kBFloat16, true},
 };
 
-struct Data {
-  explicit Data(const Shape& shape) : shape(shape), columns(shape.heads * shape.per_head) {
-    offsets.push_back(0);
-    for (const int n : shape.lengths) offsets.push_back(offsets.back() + n);
-    std::mt19937 random(41);
-    std::normal_distribution<float> normal(0, 3);
-    row = shape.full_width ? shape.width : shape.heads * shape.width;
-    scores.resize(static_cast<size_t>(tokens()) * columns);
-    values.resize(static_cast<size_t>(tokens()) * row);
-    for (float& score : scores) score = normal(random);
-    for (float& value : values) {
-      value = normal(random);
-      bits.push_back(FloatToBFloat16(value));
-      if (shape.bf16) value = BFloat16ToFloat(bits.back());
-    }
-    visible.assign(static_cast<size_t>(tokens()), 1);
-    // The last segment of a shape with holes is masked as a whole, others in whole pieces too.
-    for (int t = 0; shape.holes && t < tokens(); ++t) {
-      visible[t] = t % 3 != 0 && t > 260 && t < offsets[offsets.size() - 2] ? 1 : 0;
-    }
+// Of shapes with holes, whole pieces are masked too.
+struct Data : kernels::testing::PoolData {
+  explicit Data(const PoolShape& shape) : PoolData(shape) {
+    for (int t = 0; shape.holes && t <= 260; ++t) visible[t] = 0;
   }
-  int tokens() const { return offsets.back(); }
-  int segments() const { return static_cast<int>(offsets.size()) - 1; }
 
-  // By definition, double precision.
   std::vector<float> Means() const {
-    std::vector<float> out(static_cast<size_t>(segments()) * columns * shape.width);
-    PoolValue value;
-    value.data = values.data();
-    value.row_stride = row;
-    value.head_stride = shape.full_width ? 0 : shape.width;
-    value.width = shape.width;
-    value.out = out.data();
-    PoolCall call;
-    call.scores = scores.data();
-    call.score_stride = columns;
-    call.columns = columns;
-    call.columns_per_head = shape.full_width ? columns : shape.per_head;
-    call.visible = shape.holes ? visible.data() : nullptr;
-    call.offsets = offsets;
-    call.values = {&value, 1};
-    PoolSegmentsRef(call);
-    return out;
+    Pooled pooled(*this);
+    PoolSegmentsRef(pooled.call);
+    return pooled.out[0];
   }
-
-  const Shape& shape;
-  int columns;
-  int row = 0;  // Channels of a value row.
-  std::vector<int32_t> offsets;
-  std::vector<float> scores, values;
-  std::vector<uint16_t> bits;
-  std::vector<uint8_t> visible;
 };
+
+template <typename T>
+const T* Upload(TestDevice& device, const Tensor& tensor) {
+  const auto* values = static_cast<const T*>(tensor.data());
+  return device.Upload(std::vector<T>(values, values + tensor.elements()));
+}
 
 PoolColumns ColumnsOf(TestDevice& device, const Data& data) {
-  const Shape& shape = data.shape;
-  return {device.Upload(data.scores), data.columns, data.columns,
-          shape.full_width ? data.columns : shape.per_head,
+  const PoolShape& shape = data.shape;
+  return {Upload<float>(device, data.scores), shape.columns(), shape.columns(),
+          shape.full_width ? shape.columns() : shape.per_head,
           shape.holes ? device.Upload(data.visible) : nullptr};
 }
 
 PoolRows RowsOf(TestDevice& device, const Data& data) {
-  const Shape& shape = data.shape;
-  const void* values =
-      shape.bf16 ? static_cast<const void*>(device.Upload(data.bits)) : device.Upload(data.values);
-  return {values, data.row, shape.full_width ? 0 : shape.width, shape.width,
-          shape.bf16 ? DType::kBFloat16 : DType::kFloat32};
+  const PoolShape& shape = data.shape;
+  const Tensor& values = data.values[0];
+  const void* uploaded = shape.dtype == DType::kFloat32
+                             ? static_cast<const void*>(Upload<float>(device, values))
+                             : Upload<uint16_t>(device, values);
+  return {uploaded, shape.channels(), shape.full_width ? 0 : shape.width, shape.width, shape.dtype};
 }
 
 // The means of some of the segments.
 std::vector<float> Pool(TestDevice& device, const Data& data,
                         const std::vector<PoolSegment>& segments) {
   const PoolPiecePlan plan = CutPieces(segments);
-  const size_t states = plan.pieces.size() * data.columns;
+  const size_t states = plan.pieces.size() * data.shape.columns();
   const PoolSums sums = {device.Allocate<float>(states), device.Allocate<float>(states),
                          device.Allocate<float>(states * data.shape.width)};
   const PoolPieces pieces = {ColumnsOf(device, data), RowsOf(device, data),
                              device.Upload(plan.pieces), static_cast<int32_t>(plan.pieces.size()),
                              sums};
-  const size_t outputs = segments.size() * data.columns * data.shape.width;
-  const PoolMerge merge = {
-      sums,         device.Upload(plan.piece0), static_cast<int32_t>(segments.size()),
-      data.columns, data.shape.width,           device.Allocate<float>(outputs)};
+  const size_t outputs = segments.size() * data.shape.columns() * data.shape.width;
+  const PoolMerge merge = {sums,
+                           device.Upload(plan.piece0),
+                           static_cast<int32_t>(segments.size()),
+                           data.shape.columns(),
+                           data.shape.width,
+                           device.Allocate<float>(outputs)};
   EXPECT_EQ(device.api().pool.pieces(device.stream(), pieces), 0);
   EXPECT_EQ(device.api().pool.merge(device.stream(), merge), 0);
   return device.Download(merge.out, outputs);
 }
 
 TEST(DevicePoolTest, WholeSegmentsAreTheirDefinitionAndDoNotMindTheirCompany) {
-  for (const Shape& shape : kShapes) {
+  for (const PoolShape& shape : kShapes) {
     SCOPED_TRACE(shape.name);
     const Data data(shape);
     const std::vector<float> expected = data.Means();
@@ -148,7 +107,7 @@ TEST(DevicePoolTest, WholeSegmentsAreTheirDefinitionAndDoNotMindTheirCompany) {
 }
 
 TEST(DevicePoolTest, AnOpenSegmentIsOneChainHoweverItArrives) {
-  const Shape shape = {"open", {100}, 2, 3, 70};
+  const PoolShape shape = {"open", {100}, 2, 3, 70};
   const Data data(shape);
   const std::vector<float> expected = data.Means();
   for (const auto& device : TestDevices()) {

@@ -2,54 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <random>
-#include <thread>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include "kernels/base/bfloat16.h"
+#include "tests/kernels/support/performer_problem.h"
+#include "tests/kernels/support/run.h"
 
 namespace longview::kernels {
 namespace {
 
-class Threads final : public ParallelFor {
- public:
-  explicit Threads(int count) : count_(count) {}
-  int threads() const override { return count_; }
-  void Run(ThreadBody body, void* context) const override {
-    std::vector<std::thread> running;
-    for (int i = 0; i < count_; ++i) running.emplace_back(body, context, i);
-    for (std::thread& thread : running) thread.join();
-  }
+using testing::Threads;
 
- private:
-  int count_;
-};
-
-struct Problem {
-  Problem(int heads, int width, int features, std::vector<int32_t> image_offsets, float spread)
-      : offsets(std::move(image_offsets)) {
-    std::mt19937 random(heads * 100 + width);
-    std::normal_distribution<float> normal(0, spread);
-    const int64_t rows = offsets.back();
-    qkv.resize(rows * 3 * heads * width);
-    out.resize(rows * heads * width, -7);
-    projection.resize(features * width);
-    for (float& value : qkv) value = normal(random);
-    for (float& value : projection) value = normal(random) / spread;
-    call.q = qkv.data();
-    call.k = qkv.data() + heads * width;
-    call.v = qkv.data() + 2 * heads * width;
-    call.out = out.data();
-    call.row_stride = 3 * heads * width;
-    call.out_row_stride = heads * width;
-    call.heads = heads;
-    call.width = width;
-    call.features = features;
-    call.projection = projection.data();
-    call.offsets = offsets;
-  }
+struct Problem : testing::PerformerProblem {
+  using PerformerProblem::PerformerProblem;
 
   std::vector<float> Run(const ParallelFor& pool) {
     const WorkspaceBytes bytes = MeasurePerformer(call);
@@ -60,10 +29,6 @@ struct Problem {
     RunPerformer(call, CarveWorkspace(at, bytes), pool);
     return out;
   }
-
-  std::vector<int32_t> offsets;
-  std::vector<float> qkv, out, projection;
-  PerformerCall call;
 };
 
 TEST(PerformerTest, IsTheReference) {

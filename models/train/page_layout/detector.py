@@ -1,6 +1,7 @@
 """RetinaNet (Lin et al. 2017) over Vision Longformer's stages, for training; tensors have the names
 that the server reads, anchors and codes are those of its definition (models/detection)."""
 
+import functools
 import math
 import pathlib
 import sys
@@ -13,17 +14,19 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
 
 import vil  # noqa: E402
 
-ARCH = ("l1,h2,d48,n1,s1,g1,p8,f8,a0_l2,h3,d96,n2,s1,g1,p2,f8,a0_"
-        "l3,h6,d192,n4,s1,g0,p2,f8,a0")
-STRIDES = (8, 16, 32, 64, 128)
+ARCH = ("l1,h3,d96,n1,s1,g1,p16,f4,a0_l2,h6,d192,n3,s1,g1,p2,f4,a0_"
+        "l3,h6,d192,n2,s1,g0,p2,f4,a0")
+STAGES = 3  # All their maps enter the pyramid.
+STRIDES = (16, 32, 64, 128, 256)
 WIDTH, CONVS = 64, 2
 # Lines of text are wide: heights of anchors over their widths.
 RATIOS = (0.05, 0.15, 0.45, 1.2)
-SIZES = tuple((3.0 * stride, 4.5 * stride) for stride in STRIDES)
+SIZES = tuple((2.0 * stride, 3.2 * stride) for stride in STRIDES)
 ANCHORS = len(RATIOS) * len(SIZES[0])
 _LARGEST_STEP = math.log(1000 / 16)
 
 
+@functools.lru_cache(4)
 def anchors(height, width):
     """[n, 4] of all levels: by row, column, size, ratio."""
     found = []
@@ -55,12 +58,14 @@ def decode(deltas, reference):
 
 
 class _Pyramid(nn.Module):
-    """m_k = lateral(C_k) + up2(m_{k+1}), P_k = output(m_k); two levels above from C_5."""
+    """m_k = lateral(C_k) + up2(m_{k+1}), P_k = output(m_k); k is the stride's logarithm. Two levels above
+    from the last map, by their published names."""
 
     def __init__(self, widths):
         super().__init__()
         self.bottom_up = None  # Set by the detector, for the name.
-        for level, width in enumerate(widths, 3):
+        self.lowest = STRIDES[0].bit_length() - 1
+        for level, width in enumerate(widths, self.lowest):
             setattr(self, f"fpn_lateral{level}", nn.Conv2d(width, WIDTH, 1))
             setattr(self, f"fpn_output{level}", nn.Conv2d(WIDTH, WIDTH, 3, 1, 1))
         self.top_block = nn.ModuleDict({"p6": nn.Conv2d(widths[-1], WIDTH, 3, 2, 1),
@@ -68,8 +73,8 @@ class _Pyramid(nn.Module):
 
     def forward(self, maps):
         merged, levels = None, []
-        for level in (5, 4, 3):
-            lateral = getattr(self, f"fpn_lateral{level}")(maps[level - 3])
+        for level in reversed(range(self.lowest, self.lowest + len(maps))):
+            lateral = getattr(self, f"fpn_lateral{level}")(maps[level - self.lowest])
             merged = lateral if merged is None else lateral + F.interpolate(merged, scale_factor=2)
             levels.insert(0, getattr(self, f"fpn_output{level}")(merged))
         levels.append(self.top_block["p6"](maps[-1]))
@@ -89,8 +94,10 @@ class _Head(nn.Module):
         self.bbox_pred = nn.Conv2d(WIDTH, ANCHORS * 4, 3, 1, 1)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
-                nn.init.normal_(module.weight, std=0.01)
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
                 nn.init.zeros_(module.bias)
+        for module in (self.cls_score, self.bbox_pred):
+            nn.init.normal_(module.weight, std=0.01)
         nn.init.constant_(self.cls_score.bias, -math.log(99))  # A hundredth is foreground.
 
     def forward(self, level, classes):
@@ -102,7 +109,7 @@ class _Head(nn.Module):
 
 
 class Detector(nn.Module):
-    """Of images of one size (height, width), whole chunks in every stage."""
+    """Of images that are whole chunks in every stage, like those of `size` (height, width)."""
 
     def __init__(self, size, classes):
         super().__init__()
@@ -110,10 +117,31 @@ class Detector(nn.Module):
         self.backbone = _Pyramid([stage["d"] for stage in vil.parse(ARCH)])
         self.backbone.bottom_up = vil.Stages(ARCH, size)
         self.head = _Head(classes)
-        self.register_buffer("places", anchors(*size), persistent=False)
+        # For training alone: what covers each place of the maps that carry positions.
+        self.cover = nn.Conv2d(WIDTH, classes + 1, 1)
+        nn.init.normal_(self.cover.weight, std=0.01)
 
     def forward(self, x):
-        """Normalised pixels -> logits [B, anchors, classes], deltas [B, anchors, 4]."""
+        """Normalised pixels -> logits [B, anchors, classes], deltas [B, anchors, 4], and per stage of the
+        pyramid the logits [B, classes + 1, H, W] of what covers a place, nothing last."""
         levels = self.backbone(self.backbone.bottom_up.maps(x)[1])
         scores, deltas = zip(*(self.head(level, self.classes) for level in levels), strict=True)
-        return torch.cat(scores, 1), torch.cat(deltas, 1)
+        covers = [self.cover(level) for level in levels[:STAGES]]
+        return torch.cat(scores, 1), torch.cat(deltas, 1), covers
+
+    def begin_from(self, classifier):
+        """Takes over what a classifier's stages {name: tensor} share with these; how many tensors. Its
+        patches are half as wide: its second stage is the first here."""
+        mine, taken = self.backbone.bottom_up.state_dict(), {}
+        for name, value in classifier.items():
+            if not name.startswith("layer"):
+                continue
+            name = f"layer{int(name[5]) - 1}{name[6:]}"
+            if ".qkv." in name:  # Attention over a whole map has its projections in one.
+                d = value.shape[0] // 3
+                parts = {name.replace("qkv", "query"): value[:d], name.replace("qkv", "kv"): value[d:]}
+            else:
+                parts = {name: value}
+            taken |= {k: v for k, v in parts.items() if k in mine and mine[k].shape == v.shape}
+        self.backbone.bottom_up.load_state_dict(taken, strict=False)
+        return len(taken)

@@ -1,15 +1,18 @@
 """Mean average precision of the served detector on pages that training never saw.
 
     python evaluate.py --server 127.0.0.1:8000 [--count 200]
+    python evaluate.py --store DIR --count 4      # held-out pages as files: pictures and COCO's truth.json
+    python evaluate.py --server 127.0.0.1:8000 --pages DIR     # those
 
 Prints COCO's AP (IoU 0.50 to 0.95) and AP50 by label, for pages drawn like training and for held-out
-styles; pages are sent as PNG at full size.
+styles; pages are sent at full size.
 """
 
 import argparse
 import contextlib
 import io
 import json
+import pathlib
 import urllib.request
 
 import numpy as np
@@ -19,15 +22,14 @@ from pycocotools.cocoeval import COCOeval
 import layouts
 
 MODEL = "page-layout"
-SPLITS = (("drawn like training, other seeds", 10 ** 8, False), ("held-out styles", 2 * 10 ** 8, True))
+HELD_OUT = ("held-out styles", 2 * 10 ** 8, True)
+SPLITS = (("drawn like training, other seeds", 10 ** 8, False), HELD_OUT)
 
 
-def detect(server, image):
-    packed = io.BytesIO()
-    image.save(packed, "PNG")
+def detect(server, picture, kind="image/png"):
     request = urllib.request.Request(
-        f"http://{server}/v1/detect?model={MODEL}&score_threshold=0.05&max_detections=200",
-        packed.getvalue(), {"Content-Type": "image/png"})
+        f"http://{server}/v1/detect?model={MODEL}&score_threshold=0.05&max_detections=200", picture,
+        {"Content-Type": kind})
     with urllib.request.urlopen(request, timeout=600) as answer:
         return json.load(answer)["detections"]
 
@@ -36,24 +38,58 @@ def corner_and_size(x0, y0, x1, y1):
     return [x0, y0, x1 - x0, y1 - y0]
 
 
-def collect(server, first_seed, count, held_out):
-    """COCO's ground truth and results."""
-    truth = {"images": [], "annotations": [],
-             "categories": [{"id": i, "name": name} for i, name in enumerate(layouts.LABELS)]}
-    results = []
-    for i in range(count):
-        image, found = layouts.draw(first_seed + i, held_out)
-        truth["images"].append({"id": i, "width": image.width, "height": image.height})
-        for label, box in found:
-            box = corner_and_size(*map(float, box))
-            truth["annotations"].append({
-                "id": len(truth["annotations"]) + 1, "image_id": i, "iscrowd": 0, "bbox": box,
-                "category_id": layouts.LABELS.index(label), "area": box[2] * box[3]})
-        for one in detect(server, image):
-            results.append({"image_id": i, "category_id": layouts.LABELS.index(one["label"]),
-                            "bbox": corner_and_size(*(one[k] for k in ("x0", "y0", "x1", "y1"))),
-                            "score": one["score"]})
+def add_page(truth, name, size, found):
+    """COCO's entries of one more page."""
+    number = len(truth["images"])
+    truth["images"].append({"id": number, "file_name": name, "width": size[0], "height": size[1]})
+    for label, box in found:
+        box = corner_and_size(*map(float, box))
+        truth["annotations"].append({
+            "id": len(truth["annotations"]) + 1, "image_id": number, "iscrowd": 0, "bbox": box,
+            "category_id": layouts.LABELS.index(label), "area": box[2] * box[3]})
+
+
+def no_pages():
+    return {"images": [], "annotations": [],
+            "categories": [{"id": i, "name": name} for i, name in enumerate(layouts.LABELS)]}
+
+
+def results_of(detections, number):
+    """COCO's results of what the server found on page `number`."""
+    return [{"image_id": number, "category_id": layouts.LABELS.index(one["label"]),
+             "bbox": corner_and_size(*(one[k] for k in ("x0", "y0", "x1", "y1"))),
+             "score": one["score"]} for one in detections]
+
+
+def drawn(server, first_seed, count, held_out):
+    """COCO's truth and results for pages drawn for this."""
+    truth, results = no_pages(), []
+    for number in range(count):
+        image, found = layouts.draw(first_seed + number, held_out)
+        add_page(truth, f"{number}.png", image.size, found)
+        packed = io.BytesIO()
+        image.save(packed, "PNG")
+        results += results_of(detect(server, packed.getvalue()), number)
     return truth, results
+
+
+def stored(server, folder):
+    """The same for pages that `store` wrote."""
+    truth = json.loads((folder / "truth.json").read_text())
+    results = [one for page in truth["images"] for one in results_of(
+        detect(server, (folder / page["file_name"]).read_bytes(), "image/jpeg"), page["id"])]
+    return truth, results
+
+
+def store(folder, count):
+    folder.mkdir(parents=True, exist_ok=True)
+    truth = no_pages()
+    for number in range(count):
+        image, found = layouts.draw(HELD_OUT[1] + number, held_out=True)
+        name = f"page-{number}.jpg"
+        image.save(folder / name, "JPEG", quality=80)
+        add_page(truth, name, image.size, found)
+    (folder / "truth.json").write_text(json.dumps(truth) + "\n")
 
 
 def average_precision(truth, results):
@@ -71,20 +107,33 @@ def average_precision(truth, results):
     return np.nanmean(precision, (0, 1)), np.nanmean(precision[0], 0)
 
 
+def table(name, truth, results):
+    whole, half = average_precision(truth, results)
+    lines = [f"\n{name}, {len(truth['images'])} pages: AP {np.nanmean(whole):.3f}, "
+             f"AP50 {np.nanmean(half):.3f}\n", "| label | boxes | AP | AP50 |", "|---|---:|---:|---:|"]
+    for i, label in enumerate(layouts.LABELS):
+        boxes = sum(a["category_id"] == i for a in truth["annotations"])
+        lines.append(f"| {label} | {boxes} | {whole[i]:.3f} | {half[i]:.3f} |")
+    return "\n".join(lines)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--server", required=True)
+    parser.add_argument("--server")
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--store", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--pages", type=pathlib.Path, metavar="DIR")
     options = parser.parse_args(arguments)
+    if options.store:
+        return store(options.store, options.count)
+    if not options.server:
+        parser.error("--server or --store")
+    if options.pages:
+        return print(table(options.pages.name, *stored(options.server, options.pages)))
     for name, first_seed, held_out in SPLITS:
-        truth, results = collect(options.server, first_seed, options.count, held_out)
-        whole, half = average_precision(truth, results)
-        print(f"\n{name}, {options.count} pages: AP {np.nanmean(whole):.3f}, "
-              f"AP50 {np.nanmean(half):.3f}\n\n| label | boxes | AP | AP50 |\n|---|---|---|---|")
-        for i, label in enumerate(layouts.LABELS):
-            boxes = sum(a["category_id"] == i for a in truth["annotations"])
-            print(f"| {label} | {boxes} | {whole[i]:.3f} | {half[i]:.3f} |")
+        print(table(name, *drawn(options.server, first_seed, options.count, held_out)), flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def config():
             "arch": detector.ARCH, "image_size": max(layouts.SIZE), "num_channels": 3,
             "norm_embed": True, "attn_type": "longformerhand", "share_w": True, "share_kv": True,
             "only_global": False, "sw_exact": 0, "mode": 0, "ln_eps": 1e-6,
-            "fpn_in_features": ["layer1", "layer2", "layer3"], "fpn_out_channels": detector.WIDTH,
-            "fpn_fuse_type": "sum", "anchor_sizes": detector.SIZES,
+            "fpn_in_features": [f"layer{i + 1}" for i in range(detector.STAGES)],
+            "fpn_out_channels": detector.WIDTH, "fpn_fuse_type": "sum", "anchor_sizes": detector.SIZES,
             "anchor_aspect_ratios": [detector.RATIOS], "anchor_offset": 0.0,
             "head_num_convs": detector.CONVS, "bbox_reg_weights": [1.0, 1.0, 1.0, 1.0],
             "score_threshold": 0.3, "topk_candidates": 1000, "nms_threshold": 0.5,
@@ -35,12 +35,13 @@ def preprocessor():
             "do_resize": True, "size": {"shortest_edge": min(layouts.SIZE),
                                         "longest_edge": max(layouts.SIZE)},
             "resample": 2, "do_rescale": False, "do_normalize": True, "image_mean": train.MEAN,
-            "image_std": train.STD, "do_pad": True, "size_divisor": 32}
+            "image_std": train.STD, "do_pad": True, "size_divisor": detector.STRIDES[detector.STAGES - 1]}
 
 
 def export(saved, out):
     out.mkdir(parents=True, exist_ok=True)
-    tensors = {name: value.half().contiguous().cpu() for name, value in saved["average"].items()}
+    tensors = {name: value.half().contiguous().cpu() for name, value in saved["average"].items()
+               if not name.startswith("cover.")}
     save_file(tensors, out / "model.safetensors", {"format": "pt"})
     for name, content in (("config", config()), ("preprocessor_config", preprocessor()),
                           ("longview", {"dtype": "fp32"})):

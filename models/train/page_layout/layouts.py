@@ -17,6 +17,7 @@ import tables  # noqa: E402
 LABELS = ("caption", "figure", "footer", "formula", "header", "heading", "list", "paragraph", "table",
           "title")
 SIZE = (1024, 1280)  # Width and height: whole chunks of every stage.
+SMALL = (512, 768)  # Of the pages that training begins with: a third of the work.
 
 
 def _edges(page, x0, x1):
@@ -81,12 +82,12 @@ def _column(page, x, y, width, bottom):
             y += page.rng.randint(20, 200)
 
 
-def draw(seed, held_out=False):
+def draw(seed, held_out=False, size=SIZE):
     """(image, [(label, box)]); the same for the same arguments on a machine with the same fonts."""
     rng = random.Random(f"layout {seed} {held_out}")
-    page = pages.Page(SIZE, rng, styles.draw(rng, SIZE[0] * 3 // 4, held_out))
-    margin = round(SIZE[0] * rng.uniform(0.06, 0.13))
-    x0, x1 = margin, SIZE[0] - margin
+    page = pages.Page(size, rng, styles.draw(rng, size[0] * 3 // 4, held_out))
+    margin = round(size[0] * rng.uniform(0.06, 0.13))
+    x0, x1 = margin, size[0] - margin
     y, bottom = _edges(page, x0, x1)
     if rng.random() < 0.55:
         y = blocks.title(page, x0, y, x1 - x0, bottom)

@@ -1,4 +1,5 @@
-"""Which anchor answers for which box, and what it pays."""
+"""Which anchor answers for which box, and what it pays. Anchors that answer are few, and stages that begin
+from nothing learn slowly from them: every place also says what covers it."""
 
 import torch
 from torch.nn import functional as F
@@ -6,6 +7,7 @@ from torch.nn import functional as F
 import detector
 
 FOREGROUND, BACKGROUND = 0.5, 0.4
+KEPT, NEARLY = 6, 0.7
 ALPHA, GAMMA, BETA = 0.25, 2.0, 0.1
 
 
@@ -19,13 +21,18 @@ def overlaps(a, b):
 
 
 def match(places, boxes):
-    """Per anchor the index of its box, -1 background, -2 neither; every box keeps its best anchor."""
+    """Per anchor the index of its box, -1 background, -2 neither. Thin lines fit no anchor well: every
+    box keeps its best anchors, as far as they are nearly as good as the very best."""
     if len(boxes) == 0:
         return torch.full((len(places),), -1)
     found = overlaps(places, boxes)
     best, of = found.max(1)
     matched = torch.where(best >= FOREGROUND, of, torch.where(best < BACKGROUND, -1, -2))
-    matched[found.argmax(0)] = torch.arange(len(boxes), device=places.device)
+    kept, at = found.topk(KEPT, 0)
+    index = torch.arange(len(boxes), device=places.device)
+    for rank in reversed(range(KEPT)):  # A box's best anchor is the last to be given away.
+        near = kept[rank] >= NEARLY * kept[0]
+        matched[at[rank, near]] = index[near]
     return matched
 
 
@@ -48,3 +55,16 @@ def loss(places, logits, deltas, labels, boxes):
     codes = detector.encode(boxes[matched[foreground]], places[foreground])
     total = total + F.smooth_l1_loss(deltas[foreground], codes, beta=BETA, reduction="sum")
     return total / max(1, int(foreground.sum()))
+
+
+def cover(logits, stride, labels, boxes):
+    """Of one map [classes + 1, H, W] of one image: places with something on them count as much as
+    places with nothing."""
+    nothing, high, wide = logits.shape[0] - 1, *logits.shape[1:]
+    wanted = torch.full((high, wide), nothing, device=logits.device)
+    for label, box in zip(labels.tolist(), boxes.tolist(), strict=True):
+        x0, y0, x1, y1 = (round(v / stride) for v in box)  # Places whose middle is inside.
+        wanted[y0:max(y1, y0 + 1), x0:max(x1, x0 + 1)] = label
+    each = F.cross_entropy(logits[None], wanted[None], reduction="none")[0]
+    parts = [each[wanted == nothing], each[wanted != nothing]]
+    return sum(part.mean() for part in parts if part.numel()) / 2

@@ -1,6 +1,6 @@
 """Trains the detector of page parts.
 
-    python train.py --work DIR --minutes 600 [--threads 2] [--device cpu]
+    python train.py --work DIR --minutes 600 [--threads 2] [--device cpu] [--start page-type.pt]
 
 Pages are drawn while it runs, by a pool of processes, never twice. DIR/page-layout.pt is written every
 few minutes and gone on from; the rate falls with the share of the minutes used.
@@ -19,14 +19,15 @@ import detector
 import layouts
 import losses
 
-# Pixels as detection pipelines leave them: not divided by 255.
-MEAN, STD = (127.5, 127.5, 127.5), (127.5, 127.5, 127.5)
-PEAK, SAVE_SECONDS, RISE = 4e-4, 180, 0.02
+# Pixels as detection pipelines leave them, not divided by 255; paper is nearly zero.
+MEAN, STD = (229.5, 229.5, 229.5), (63.75, 63.75, 63.75)
+PEAK, SAVE_SECONDS, RISE = 1e-3, 120, 0.03
+SMALL_SHARE = 0.6  # Of the minutes: a small page costs a third and shows as much.
 
 
-def page(seed):
+def page(seed, size=layouts.SIZE):
     """Pixels [H, W, 3], labels, boxes."""
-    image, found = layouts.draw(seed)
+    image, found = layouts.draw(seed, size=size)
     return (np.asarray(image), np.array([layouts.LABELS.index(label) for label, _ in found]),
             np.array([box for _, box in found], dtype=np.float32).reshape(-1, 4))
 
@@ -44,12 +45,15 @@ def rate(share):
 class Run:
     """Weights, their running average, the optimizer, and how long all that took."""
 
-    def __init__(self, path, device, seed):
+    def __init__(self, path, device, seed, start=None):
         torch.manual_seed(seed)
         self.path, self.device, self.seconds, self.step = path, device, 0.0, 0
         size = layouts.SIZE[1], layouts.SIZE[0]
         self.model = detector.Detector(size, len(layouts.LABELS)).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=PEAK, weight_decay=0.02)
+        if start:
+            trained = torch.load(start, weights_only=True, map_location=device)["average"]
+            print(f"{self.model.begin_from(trained)} tensors of {start}", flush=True)
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
         if path.exists():
             saved = torch.load(path, weights_only=True, map_location=device)
@@ -68,11 +72,14 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         pictures, labels, boxes = zip(*batch, strict=True)
-        logits, deltas = self.model(normalised(pictures).to(self.device))
-        total = sum(losses.loss(self.model.places, logits[i], deltas[i],
-                                torch.from_numpy(labels[i]).to(self.device),
-                                torch.from_numpy(boxes[i]).to(self.device))
-                    for i in range(len(batch))) / len(batch)
+        logits, deltas, covers = self.model(normalised(pictures).to(self.device))
+        places, total = detector.anchors(*pictures[0].shape[:2]).to(self.device), 0
+        for i in range(len(batch)):
+            label, box = (torch.from_numpy(part[i]).to(self.device) for part in (labels, boxes))
+            found = losses.loss(places, logits[i], deltas[i], label, box)
+            total = total + found + sum(losses.cover(level[i], stride, label, box)
+                                        for level, stride in zip(covers, detector.STRIDES))
+        total = total / len(batch)
         self.optimizer.zero_grad()
         total.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -90,7 +97,10 @@ def main(arguments=None):
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--pause-after", type=float, default=math.inf, metavar="MINUTES",
+                        help="of this call, to be gone on from by the next")
     parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--start", type=pathlib.Path, help="a checkpoint of ../page_type to begin with")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--painters", type=int, default=1)
     parser.add_argument("--device", default="cpu")
@@ -98,15 +108,17 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     options.work.mkdir(parents=True, exist_ok=True)
-    run = Run(options.work / "page-layout.pt", options.device, options.seed)
+    run = Run(options.work / "page-layout.pt", options.device, options.seed, options.start)
     before, began, kept, found = run.seconds, time.time(), time.time(), []
     with multiprocessing.get_context("spawn").Pool(options.painters) as pool:
         def seeds():
             first = run.step * options.batch
-            return pool.map_async(page, range(first, first + options.batch))
+            size = layouts.SMALL if run.seconds < SMALL_SHARE * 60 * options.minutes else layouts.SIZE
+            return pool.starmap_async(page, [(first + i, size) for i in range(options.batch)])
 
         waiting = seeds()
-        while run.seconds < 60 * options.minutes:
+        end = min(60 * options.minutes, before + 60 * options.pause_after)
+        while run.seconds < end:
             batch = waiting.get()
             learning_rate = rate(run.seconds / (60 * options.minutes))
             run.step += 1  # The next pages are drawn meanwhile.

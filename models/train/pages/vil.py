@@ -62,55 +62,97 @@ class FullAttention(_Attention):
         return self.proj((torch.softmax(scores, -1) @ v).transpose(1, 2).flatten(2))
 
 
+class _Around(torch.autograd.Function):
+    """[B, h, rows, columns, ww, M] of chunks -> [B, h, rows, columns, 9ww, M] of the chunks around
+    each, zeros outside; gradients are added up in place."""
+
+    @staticmethod
+    def forward(ctx, x):
+        rows, columns = x.shape[2:4]
+        x = F.pad(x, (0, 0, 0, 0, 1, 1, 1, 1))
+        x = torch.cat([x[:, :, i:i + rows] for i in range(3)], -2)
+        return torch.cat([x[:, :, :, i:i + columns] for i in range(3)], -2)
+
+    @staticmethod
+    def backward(ctx, d):
+        batch, heads, rows, columns, ww, width = d.shape
+        across = d.new_zeros(batch, heads, rows, columns + 2, ww // 3, width)
+        for i, part in enumerate(d.split(ww // 3, -2)):
+            across[:, :, :, i:i + columns] += part
+        down = d.new_zeros(batch, heads, rows + 2, columns + 2, ww // 9, width)
+        for i, part in enumerate(across.split(ww // 9, -2)):
+            down[:, :, i:i + rows] += part
+        return down[:, :, 1:-1, 1:-1]
+
+
+class _Weighed(torch.autograd.Function):
+    """softmax(q k' + bias) v for q [B, h, rows, columns, ww, M] and k, v of [..., g + 9ww, M]; keys
+    beyond the map weigh nothing. Scores are most of a step's memory traffic: one buffer each way."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, bias):
+        scores = q @ k.transpose(-1, -2)
+        scores.add_(bias[:, None, None])
+        ww = q.shape[-2]
+        near = scores[..., -9 * ww:].unflatten(-1, (3, 3, ww))  # Columns of chunks before rows.
+        near[:, :, 0, ..., 0, :] = near[:, :, -1, ..., 2, :] = -1e9
+        near[:, :, :, 0, :, 0] = near[:, :, :, -1, :, 2] = -1e9
+        weights = torch.softmax(scores, -1, out=scores)
+        z = weights @ v
+        ctx.save_for_backward(q, k, v, weights, z)
+        return z
+
+    @staticmethod
+    def backward(ctx, d_z):
+        q, k, v, weights, z = ctx.saved_tensors
+        d_scores = d_z @ v.transpose(-1, -2)
+        d_scores.sub_((d_z * z).sum(-1, keepdim=True)).mul_(weights)
+        return (d_scores @ k, d_scores.transpose(-1, -2) @ q, weights.transpose(-1, -2) @ d_z,
+                d_scores.sum((0, 2, 3)))
+
+
 class ChunkAttention(_Attention):
-    """A local token sees the global tokens, its own chunk of w x w tokens and the eight around it."""
+    """A local token sees the global tokens, its own chunk of w x w tokens and the eight around it.
+    Local tokens come chunk by chunk."""
 
     def __init__(self, d, heads, globals_, w):
         super().__init__(d, heads, globals_, (4 * w - 1) ** 2)
         self.w = w
         self.query, self.kv = nn.Linear(d, d), nn.Linear(d, 2 * d)
         own, near = torch.arange(w), torch.arange(3 * w) - w
-        apart = own[:, None] - near[None] + 2 * w - 1  # [w, 3w]
-        row = apart[:, None, :, None] * (4 * w - 1) + apart[None, :, None, :]
+        apart = (own[:, None] - near[None] + 2 * w - 1).unflatten(1, (3, w))  # [w, 3, w]
+        # [own row, own column, chunk column, chunk row, row, column]
+        row = apart[:, None, None, :, :, None] * (4 * w - 1) + apart[None, :, :, None, None, :]
         self.register_buffer("row", row.reshape(w * w, 9 * w * w), persistent=False)
 
-    def chunks(self, x, size):
-        """[B, h, L, M] -> own tokens [B, h, chunks, w w, M]."""
-        w = self.w
-        x = x.unflatten(2, (size[0] // w, w, size[1] // w, w)).transpose(3, 4)
-        return x.flatten(4, 5).flatten(2, 3)
-
-    def around(self, x, size):
-        """[B, h, L, M] -> tokens of the 3 x 3 chunks [B, h, chunks, 9 w w, M], zeros outside."""
-        w = self.w
-        x = F.pad(x.unflatten(2, size), (0, 0, w, w, w, w))
-        x = x.unfold(2, 3 * w, w).unfold(3, 3 * w, w)  # [B, h, rows / w, columns / w, M, 3w, 3w]
-        return x.flatten(5).transpose(-1, -2).flatten(2, 3)
-
-    def back(self, x, size):
-        w = self.w
-        x = x.unflatten(2, (size[0] // w, size[1] // w)).unflatten(4, (w, w)).transpose(3, 4)
-        return x.flatten(2, 5)
-
     def forward(self, x, size):
-        g = self.globals
+        g, chunks = self.globals, (size[0] // self.w, size[1] // self.w, self.w ** 2)
         q = _heads(self.query(x), self.heads) * (x.shape[-1] // self.heads) ** -0.5
         k, v = (_heads(part, self.heads) for part in self.kv(x).chunk(2, -1))
-        inside = self.around(torch.ones(1, 1, size[0] * size[1], 1), size)[0, 0, ..., 0]  # [chunks, 9ww]
-        bias = self.local_relative_position_bias_table[self.row].permute(2, 0, 1)[:, None]
-        own = self.chunks(q[:, :, g:], size)
-        near = own @ self.around(k[:, :, g:], size).transpose(-1, -2) + bias
-        near = near.masked_fill(inside[None, None, :, None] == 0, -1e9)
+        own, near_k, near_v = (part[:, :, g:].unflatten(2, chunks) for part in (q, k, v))
+        near_k, near_v = _Around.apply(near_k), _Around.apply(near_v)
+        bias = self.local_relative_position_bias_table[self.row].permute(2, 0, 1)
         if not g:
-            z = torch.softmax(near, -1) @ self.around(v, size)
-            return self.proj(self.back(z, size).transpose(1, 2).flatten(2))
-        far = own @ k[:, :, None, :g].transpose(-1, -2)
-        far = far + self.g2l_relative_position_bias[1][:, None, None]
-        weights = torch.softmax(torch.cat([far, near], -1), -1)
-        z = weights[..., :g] @ v[:, :, None, :g] + weights[..., g:] @ self.around(v[:, :, g:], size)
+            z = _Weighed.apply(own, near_k, near_v, bias)
+            return self.proj(z.flatten(2, 4).transpose(1, 2).flatten(2))
+        far = self.g2l_relative_position_bias[1][:, None].expand(-1, bias.shape[1], -1)
+        far_k, far_v = (part[:, :, None, None, :g].expand(-1, -1, *chunks[:2], -1, -1)
+                        for part in (k, v))
+        z = _Weighed.apply(own, torch.cat([far_k, near_k], -2), torch.cat([far_v, near_v], -2),
+                           torch.cat([far, bias], -1))
         scores = q[:, :, :g] @ k.transpose(-1, -2) + self.global_bias(size[0] * size[1])
         first = torch.softmax(scores, -1) @ v
-        return self.proj(torch.cat([first, self.back(z, size)], 2).transpose(1, 2).flatten(2))
+        return self.proj(torch.cat([first, z.flatten(2, 4)], 2).transpose(1, 2).flatten(2))
+
+
+def by_chunk(x, size, w):
+    """Rows [B, L, d] of a map, row by row -> chunk by chunk."""
+    return x.unflatten(1, (size[0] // w, w, size[1] // w, w)).transpose(2, 3).flatten(1, 4)
+
+
+def by_row(x, size, w):
+    """Back from `by_chunk`."""
+    return x.unflatten(1, (size[0] // w, size[1] // w, w, w)).transpose(2, 3).flatten(1, 4)
 
 
 class _AttentionBlock(nn.Module):
@@ -177,14 +219,19 @@ class Stages(nn.Module):
         nn.init.normal_(self.layer1[0].proj.bias, std=0.5)
 
     def maps(self, x):
-        """Normalised pixels [B, 3, H, W] -> rows of the last stage, and all stages' maps."""
+        """Normalised pixels [B, 3, H, W] -> rows of the last stage (a chunked one's chunk by chunk), and
+        all stages' maps."""
         maps = []
         for number, stage in enumerate(self.stages, 1):
             embed, *blocks = getattr(self, f"layer{number}")
             rows, size = embed(x)
+            if stage["s"]:
+                rows = torch.cat([rows[:, :stage["g"]],
+                                  by_chunk(rows[:, stage["g"]:], size, stage["f"])], 1)
             for block in blocks:
                 rows = block(rows, size)
-            x = rows[:, stage["g"]:].transpose(1, 2).unflatten(2, size)
+            x = rows[:, stage["g"]:]
+            x = (by_row(x, size, stage["f"]) if stage["s"] else x).transpose(1, 2).unflatten(2, size)
             maps.append(x)
         return rows, maps
 

@@ -1,6 +1,7 @@
 """Pages with boxes drawn for training, what the detector pays for them, and the way from training to the
 server's boxes."""
 
+import contextlib
 import io
 import json
 import urllib.request
@@ -69,11 +70,48 @@ def test_every_box_of_a_page_has_an_anchor_that_is_close(layouts, modules):
     assert (best > 0.4).float().mean() > 0.9
 
 
+def test_reported_precision_is_what_coco_sums_up(layouts, modules, tmp_path):
+    coco = pytest.importorskip("pycocotools.coco")
+    evaluation = pytest.importorskip("pycocotools.cocoeval")
+    evaluate = modules("evaluate")
+    evaluate.store(tmp_path, 3)
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    random = np.random.default_rng(5)
+
+    def answer(_, picture, kind):
+        """Most of the page's boxes, not quite where they are, and some that are not there."""
+        number = next(one["id"] for one in truth["images"]
+                      if (tmp_path / one["file_name"]).read_bytes() == picture)
+        found = []
+        for one in truth["annotations"]:
+            if one["image_id"] == number and random.random() < 0.8:
+                x0, y0, wide, high = np.array(one["bbox"]) * random.normal(1, 0.02, 4)
+                label = layouts.LABELS[one["category_id"] if random.random() < 0.9 else 0]
+                found.append({"x0": x0, "y0": y0, "x1": x0 + wide, "y1": y0 + high, "label": label,
+                              "score": random.random()})
+        return found
+
+    evaluate.detect = answer
+    same, results = evaluate.stored(None, tmp_path)
+    assert same == truth
+    whole, half = evaluate.average_precision(truth, results)
+    with contextlib.redirect_stdout(io.StringIO()):
+        data = coco.COCO(str(tmp_path / "truth.json"))
+        run = evaluation.COCOeval(data, data.loadRes(results), "bbox")
+        run.evaluate()
+        run.accumulate()
+        run.summarize()
+    assert 0.1 < run.stats[0] < 0.95
+    assert np.nanmean(whole) == pytest.approx(run.stats[0], abs=1e-6)
+    assert np.nanmean(half) == pytest.approx(run.stats[1], abs=1e-6)
+    assert f"AP {run.stats[0]:.3f}" in evaluate.table("pages", truth, results)
+
+
 def test_from_training_to_the_servers_boxes(layouts, modules, program, tmp_path):
     torch = pytest.importorskip("torch")
     train, export, detector = (modules(name) for name in ("train", "export", "detector"))
     run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)
-    first = run.learn([train.page(1)], 1e-4)
+    first = run.learn([train.page(1, layouts.SMALL)], 1e-4)
     run.save()
     run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)  # Goes on.
     assert run.step == 1 and np.isfinite(first)
@@ -88,8 +126,8 @@ def test_from_training_to_the_servers_boxes(layouts, modules, program, tmp_path)
     saved = torch.load(run.path, weights_only=True)["average"]
     run.model.load_state_dict({name: value.half().float() for name, value in saved.items()})
     with torch.no_grad():
-        logits, deltas = run.model(train.normalised([np.asarray(image)]))
-    scores = torch.sigmoid(logits[0])
+        logits, deltas, _ = run.model(train.normalised([np.asarray(image)]))
+    scores, places = torch.sigmoid(logits[0]), detector.anchors(image.height, image.width)
     with Server([f"m={out}"], "--dtype=fp32") as server:
         request = urllib.request.Request(
             f"http://{server.http}/v1/detect?model=m&score_threshold=0&max_detections=1",
@@ -97,7 +135,7 @@ def test_from_training_to_the_servers_boxes(layouts, modules, program, tmp_path)
         with urllib.request.urlopen(request) as answer:
             found = json.load(answer)["detections"][0]
     place, label = divmod(int(scores.argmax()), len(layouts.LABELS))
-    box = detector.decode(deltas[0, place:place + 1], run.model.places[place:place + 1])[0]
+    box = detector.decode(deltas[0, place:place + 1], places[place:place + 1])[0]
     box[0::2] = box[0::2].clamp(0, image.width)
     box[1::2] = box[1::2].clamp(0, image.height)
     assert found["label"] == layouts.LABELS[label]

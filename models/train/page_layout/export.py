@@ -3,16 +3,16 @@
     python export.py --work DIR [--out models/zoo/page-layout]
 """
 
-import argparse
-import json
 import pathlib
-
-import torch
-from safetensors.torch import save_file
+import sys
 
 import detector
 import layouts
 import train
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
+
+import served  # noqa: E402
 
 
 def config():
@@ -39,26 +39,13 @@ def preprocessor():
 
 
 def export(saved, out):
-    out.mkdir(parents=True, exist_ok=True)
-    tensors = {name: value.half().contiguous().cpu() for name, value in saved["average"].items()
-               if not name.startswith("cover.")}
-    save_file(tensors, out / "model.safetensors", {"format": "pt"})
-    for name, content in (("config", config()), ("preprocessor_config", preprocessor()),
-                          ("longview", {"dtype": "fp32"})):
-        (out / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    served_too = {name: value for name, value in saved["average"].items()
+                  if not name.startswith("cover.")}
+    served.write(out, {"average": served_too}, config(), preprocessor())
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parents[2] / "zoo/page-layout")
-    options = parser.parse_args(arguments)
-    saved = torch.load(options.work / "page-layout.pt", weights_only=True, map_location="cpu")
-    export(saved, options.out)
-    size = sum(path.stat().st_size for path in options.out.iterdir())
-    print(f"{options.out}: step {saved['step']}, {size / 1e6:.2f} MB")
+    served.main(__doc__, "page-layout", export, arguments)
 
 
 if __name__ == "__main__":

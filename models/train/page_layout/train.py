@@ -10,6 +10,7 @@ import argparse
 import math
 import multiprocessing
 import pathlib
+import sys
 import time
 
 import numpy as np
@@ -18,6 +19,10 @@ import torch
 import detector
 import layouts
 import losses
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
+
+import run as runs  # noqa: E402
 
 # Pixels as detection pipelines leave them, not divided by 255; paper is nearly zero.
 MEAN, STD = (229.5, 229.5, 229.5), (63.75, 63.75, 63.75)
@@ -42,35 +47,20 @@ def rate(share):
     return PEAK * min(1, share / RISE + 0.01) * 0.5 * (1 + math.cos(math.pi * min(1, share)))
 
 
-class Run:
-    """Weights, their running average, the optimizer, and how long all that took."""
-
+class Run(runs.Run):
     def __init__(self, path, device, seed, start=None):
+        """`start`: a checkpoint of ../page_type to begin with, where there is none of this."""
         torch.manual_seed(seed)
-        self.path, self.device, self.seconds, self.step = path, device, 0.0, 0
-        size = layouts.SIZE[1], layouts.SIZE[0]
-        self.model = detector.Detector(size, len(layouts.LABELS)).to(device)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=PEAK, weight_decay=0.02)
+        self.device = device
+        model = detector.Detector((layouts.SIZE[1], layouts.SIZE[0]), len(layouts.LABELS)).to(device)
         if start:
             trained = torch.load(start, weights_only=True, map_location=device)["average"]
-            print(f"{self.model.begin_from(trained)} tensors of {start}", flush=True)
-        self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
-        if path.exists():
-            saved = torch.load(path, weights_only=True, map_location=device)
-            self.model.load_state_dict(saved["model"])
-            self.optimizer.load_state_dict(saved["optimizer"])
-            self.average, self.seconds, self.step = (saved[k] for k in ("average", "seconds", "step"))
-
-    def save(self):
-        partial = self.path.with_suffix(".partial")
-        torch.save({"model": self.model.state_dict(), "average": self.average,
-                    "optimizer": self.optimizer.state_dict(), "seconds": self.seconds,
-                    "step": self.step}, partial)
-        partial.replace(self.path)
+            print(f"{model.begin_from(trained)} tensors of {start}", flush=True)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK, weight_decay=0.02)
+        super().__init__(path, model, optimizer, slowest=0.999)
 
     def learn(self, batch, learning_rate):
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+        """One step; the loss."""
         pictures, labels, boxes = zip(*batch, strict=True)
         logits, deltas, covers = self.model(normalised(pictures).to(self.device))
         places, total = detector.anchors(*pictures[0].shape[:2]).to(self.device), 0
@@ -79,17 +69,7 @@ class Run:
             found = losses.loss(places, logits[i], deltas[i], label, box)
             total = total + found + sum(losses.cover(level[i], stride, label, box)
                                         for level, stride in zip(covers, detector.STRIDES))
-        total = total / len(batch)
-        self.optimizer.zero_grad()
-        total.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.step += 1
-        keep = min(0.999, self.step / (self.step + 10))
-        with torch.no_grad():
-            for name, value in self.model.state_dict().items():
-                self.average[name].lerp_(value, 1 - keep)
-        return total.item()
+        return self.descend(total / len(batch), learning_rate)
 
 
 def main(arguments=None):
@@ -111,19 +91,17 @@ def main(arguments=None):
     run = Run(options.work / "page-layout.pt", options.device, options.seed, options.start)
     before, began, kept, found = run.seconds, time.time(), time.time(), []
     with multiprocessing.get_context("spawn").Pool(options.painters) as pool:
-        def seeds():
-            first = run.step * options.batch
+        def drawing(step):
+            first = step * options.batch
             size = layouts.SMALL if run.seconds < SMALL_SHARE * 60 * options.minutes else layouts.SIZE
             return pool.starmap_async(page, [(first + i, size) for i in range(options.batch)])
 
-        waiting = seeds()
+        waiting = drawing(run.step)
         end = min(60 * options.minutes, before + 60 * options.pause_after)
         while run.seconds < end:
             batch = waiting.get()
             learning_rate = rate(run.seconds / (60 * options.minutes))
-            run.step += 1  # The next pages are drawn meanwhile.
-            waiting = seeds()
-            run.step -= 1
+            waiting = drawing(run.step + 1)  # While this step is taken.
             found.append(run.learn(batch, learning_rate))
             run.seconds = before + time.time() - began
             if time.time() - kept > SAVE_SECONDS:

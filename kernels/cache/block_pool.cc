@@ -1,51 +1,35 @@
 #include "kernels/cache/block_pool.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/base/check.h"
 
 namespace longview::kernels {
-namespace {
-
-// Areas begin where a huge page may.
-constexpr size_t kHugePage = size_t{2} << 20;
-
-size_t AlignTo(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
-
-}  // namespace
 
 std::unique_ptr<BlockPool> BlockPool::Create(std::array<size_t, 2> part_bytes, int32_t max_blocks,
-                                             CacheBudget* budget) {
-  std::unique_ptr<BlockPool> pool(new BlockPool(part_bytes, max_blocks, budget));
-  std::array<size_t, 2> area_bytes;
+                                             CacheBudget* budget, BlockMemory* memory) {
+  std::unique_ptr<BlockPool> pool(new BlockPool(part_bytes, max_blocks, budget, memory));
   for (int i = 0; i < 2; ++i) {
-    KERNEL_CHECK(part_bytes[i] % kPage == 0);
-    area_bytes[i] = AlignTo(part_bytes[i] * max_blocks, kHugePage);
+    if (pool->AreaBytes(i) == 0) continue;
+    pool->areas_[i] = pool->memory_->Reserve(pool->AreaBytes(i));
+    if (pool->areas_[i] == nullptr) return nullptr;
   }
-  const size_t bytes = area_bytes[0] + area_bytes[1] + kHugePage;
-  void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) return nullptr;
-  pool->mapping_ = mapping;
-  pool->mapping_bytes_ = bytes;
-  const size_t start = AlignTo(reinterpret_cast<size_t>(mapping), kHugePage);
-  pool->areas_ = {reinterpret_cast<std::byte*>(start),
-                  reinterpret_cast<std::byte*>(start + area_bytes[0])};
-  // Attention streams through blocks of some hundred kilobytes; a refusal only costs speed.
-  (void)madvise(pool->areas_[0], area_bytes[0] + area_bytes[1], MADV_HUGEPAGE);
   return pool;
 }
 
-BlockPool::BlockPool(std::array<size_t, 2> part_bytes, int32_t max_blocks, CacheBudget* budget)
-    : part_bytes_(part_bytes), max_blocks_(max_blocks), budget_(budget) {}
+BlockPool::BlockPool(std::array<size_t, 2> part_bytes, int32_t max_blocks, CacheBudget* budget,
+                     BlockMemory* memory)
+    : part_bytes_(part_bytes),
+      max_blocks_(max_blocks),
+      budget_(budget),
+      memory_(memory == nullptr ? &host_ : memory) {}
 
 BlockPool::~BlockPool() {
   for (const Block& block : blocks_) KERNEL_CHECK(block.users == 0 && block.keepers == 0);
   budget_->AddIdle(-block_bytes() * static_cast<int64_t>(idle_.size()));
-  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+  for (int i = 0; i < 2; ++i) {
+    if (areas_[i] != nullptr) memory_->Return(areas_[i], AreaBytes(i));
+  }
 }
 
 int32_t BlockPool::Take() {
@@ -113,7 +97,7 @@ void BlockPool::Freed(int32_t block) {
 
 void BlockPool::Copy(int32_t from, int32_t to) {
   for (int i = 0; i < 2; ++i) {
-    if (part_bytes_[i] > 0) std::memcpy(part(i, to), part(i, from), part_bytes_[i]);
+    if (part_bytes_[i] > 0) memory_->Copy(part(i, to), part(i, from), part_bytes_[i]);
   }
 }
 
@@ -124,7 +108,7 @@ int64_t BlockPool::ReleaseIdle(int64_t bytes) {
     idle_.pop_back();
     released_.push_back(block);
     for (int i = 0; i < 2; ++i) {
-      if (part_bytes_[i] > 0) (void)madvise(part(i, block), part_bytes_[i], MADV_DONTNEED);
+      if (part_bytes_[i] > 0) memory_->Release(part(i, block), part_bytes_[i]);
     }
     done += block_bytes();
   }

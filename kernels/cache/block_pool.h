@@ -1,5 +1,5 @@
-// Blocks of one size by id, counted by reference. Their memory is one range of addresses, reserved
-// at once and backed by the system only where it was used, so that the base address never moves.
+// Blocks of one size by id, counted by reference. Their memory (block_memory.h) is reserved at
+// once, so that addresses never move.
 //
 // A block's *users* are sequences, its *keepers* entries of the prefix index. With users it is
 // used, with keepers alone evictable, with neither idle: CacheBudget counts accordingly.
@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cache/block_memory.h"
 #include "kernels/cache/cache_budget.h"
 
 namespace longview::kernels {
@@ -29,15 +30,16 @@ struct BlockList {
 class BlockPool {
  public:
   // The parts of a block lie in separate areas (keys, values): part i of block b is
-  // area(i) + b * part_bytes[i]. Ids stay below max_blocks. Null: no address space.
-  // REQUIRES: parts are multiples of kPage bytes, or 0.
+  // area(i) + b * part_bytes[i]. Ids stay below max_blocks. `memory` outlives the pool; null: the
+  // host's. Null: it has no room.
+  // REQUIRES: parts of the host's memory are multiples of kPage bytes, or 0.
   static std::unique_ptr<BlockPool> Create(std::array<size_t, 2> part_bytes, int32_t max_blocks,
-                                           CacheBudget* budget);
+                                           CacheBudget* budget, BlockMemory* memory = nullptr);
   ~BlockPool();
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  static constexpr size_t kPage = 4096;
+  static constexpr size_t kPage = HostBlockMemory::kPage;
 
   int64_t block_bytes() const { return static_cast<int64_t>(part_bytes_[0] + part_bytes_[1]); }
   std::byte* area(int part) const { return areas_[part]; }
@@ -74,7 +76,9 @@ class BlockPool {
     int32_t filled = 0;
   };
 
-  BlockPool(std::array<size_t, 2> part_bytes, int32_t max_blocks, CacheBudget* budget);
+  BlockPool(std::array<size_t, 2> part_bytes, int32_t max_blocks, CacheBudget* budget,
+            BlockMemory* memory);
+  size_t AreaBytes(int part) const { return part_bytes_[part] * static_cast<size_t>(max_blocks_); }
   void Freed(int32_t block);
   // Is there an id whose block has no memory?
   bool HasId() const {
@@ -84,8 +88,8 @@ class BlockPool {
   const std::array<size_t, 2> part_bytes_;
   const int32_t max_blocks_;
   CacheBudget* budget_;
-  void* mapping_ = nullptr;
-  size_t mapping_bytes_ = 0;
+  HostBlockMemory host_;
+  BlockMemory* const memory_;
   std::array<std::byte*, 2> areas_ = {};
   std::vector<Block> blocks_;      // Every id that was ever taken.
   std::vector<int32_t> idle_;      // With memory; the last one freed is taken first.

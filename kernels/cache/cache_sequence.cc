@@ -24,10 +24,10 @@ CacheSequence& CacheSequence::operator=(CacheSequence&& other) noexcept {
 void CacheSequence::Clear() {
   if (cache_ == nullptr) return;
   const auto lock = cache_->budget_->Lock();
-  for (size_t i = 0; i < strips_.size(); ++i) {
-    for (int32_t block : strips_[i].blocks) cache_->pools_[i]->DropUser(block);
+  for (const BlockList& strip : strips_) {
+    for (int32_t block : strip.blocks) cache_->rows_->DropUser(block);
   }
-  if (state_ >= 0) cache_->state_pool()->DropUser(state_);
+  if (state_ >= 0) cache_->states_->DropUser(state_);
   strips_.clear();
   ids_.clear();
   state_ = -1;
@@ -40,10 +40,10 @@ CacheSequence CacheSequence::Fork() const {
   fork.state_ = state_;
   fork.ids_ = ids_;
   fork.prefilled_ = prefilled_;
-  for (size_t i = 0; i < strips_.size(); ++i) {
-    for (int32_t block : strips_[i].blocks) cache_->pools_[i]->AddUser(block);
+  for (const BlockList& strip : strips_) {
+    for (int32_t block : strip.blocks) cache_->rows_->AddUser(block);
   }
-  if (state_ >= 0) cache_->state_pool()->AddUser(state_);
+  if (state_ >= 0) cache_->states_->AddUser(state_);
   return fork;
 }
 

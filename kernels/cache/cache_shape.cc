@@ -12,6 +12,10 @@ namespace {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+size_t RowsBytes(int columns, DType dtype) {
+  return static_cast<size_t>(kBlockSlots * CeilDiv(columns, 8) * 8) * SizeOf(dtype);
+}
+
 }  // namespace
 
 int32_t CacheShape::granule() const {
@@ -38,10 +42,16 @@ int64_t CacheShape::Blocks(int strip, int64_t tokens) const {
   return std::min(CeilDiv(Slots(strip, tokens), kBlockSlots), MaxBlocks(strip));
 }
 
+size_t CacheShape::KeyBytes() const {
+  return form == BlockForm::kPanels ? layout().k_block_bytes() : RowsBytes(Dk, dtype);
+}
+
+size_t CacheShape::ValueBytes() const {
+  return form == BlockForm::kPanels ? layout().v_block_bytes() : RowsBytes(Dv, dtype);
+}
+
 int64_t CacheShape::BlockBytes() const {
-  const KvLayout blocks = layout();
-  return static_cast<int64_t>(layers) * kv_heads *
-         static_cast<int64_t>(blocks.k_block_bytes() + blocks.v_block_bytes());
+  return static_cast<int64_t>(layers) * kv_heads * static_cast<int64_t>(KeyBytes() + ValueBytes());
 }
 
 int64_t CacheShape::StateBytes() const {

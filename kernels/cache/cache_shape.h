@@ -32,11 +32,18 @@ inline StripShape PageStrip(int32_t segment, int32_t rank, int32_t segments = 0)
   return {segment, rank, segments * rank};
 }
 
+// How a head's 64 rows lie in a block.
+enum class BlockForm {
+  kPanels,  // KvLayout: what this machine's executor reads.
+  kRows,    // One behind the other, [64][D up to 8]: what a device reads (cuda/span/span_call.h).
+};
+
 struct CacheShape {
   int layers = 1;
   int kv_heads = 1;
-  int Dk = 1, Dv = 1;              // Per head, 1 .. kMaxHeadDim.
-  DType dtype = DType::kFloat32;   // Of the blocks: PanelDType of the process.
+  int Dk = 1, Dv = 1;             // Per head, 1 .. kMaxHeadDim.
+  DType dtype = DType::kFloat32;  // Of the blocks: PanelDType of the process.
+  BlockForm form = BlockForm::kPanels;
   std::vector<StripShape> strips;  // At least one; strips[0] has segment = rank = 1.
   int pool_columns = 0;            // Open segment's PoolState; 0: none.
   std::vector<int> pool_widths;    // One or two value tensors.
@@ -59,6 +66,9 @@ struct CacheShape {
   // Blocks of a strip that one sequence of `tokens` tokens holds, exactly.
   int64_t Blocks(int strip, int64_t tokens) const;
 
+  // Memory of one head's keys, and values, in a block.
+  size_t KeyBytes() const;
+  size_t ValueBytes() const;
   // Memory of one block of a strip, all layers, keys and values.
   int64_t BlockBytes() const;
   // Memory of one sequence's open segments, all layers; 0 if there is none.

@@ -46,13 +46,13 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   const CacheShape& shape = cache_->shape();
   const int64_t filled = shape.Slots(strip, sequence->tokens());
   const int64_t slots = shape.Slots(strip, tokens);
-  BlockPool* pool = cache_->pools_[strip].get();
+  BlockPool* pool = cache_->rows_.get();
   BlockList& list = sequence->strips_[strip];
   const int open = static_cast<int>(filled % kBlockSlots);
   if (slots == filled) {
     // Attention multiplies slots after the end by zero, so they must be this sequence's own.
     const bool foreign = open > 0 && pool->filled(list.blocks.back()) > open;
-    return !foreign || cache_->OwnBlock(strip, open, &list.blocks.back());
+    return !foreign || cache_->OwnBlock(open, &list.blocks.back());
   }
   const int64_t end = (slots + kBlockSlots - 1) / kBlockSlots;
   const int64_t first = std::max(list.first, end - shape.Blocks(strip, tokens));
@@ -67,7 +67,7 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   }
   list.blocks.erase(list.blocks.begin(), list.blocks.begin() + dropped);
   list.first = first;
-  if (open > 0 && !list.blocks.empty() && !cache_->OwnBlock(strip, open, &list.blocks.back())) {
+  if (open > 0 && !list.blocks.empty() && !cache_->OwnBlock(open, &list.blocks.back())) {
     return false;
   }
   while (list.end() < end) {
@@ -81,7 +81,7 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
 }
 
 int32_t CacheStep::TakeBlock(Group group, int strip) {
-  BlockPool* pool = cache_->pools_[strip].get();
+  BlockPool* pool = cache_->rows_.get();
   if (group == kPrefill && strip == 0) {
     const auto own =
         std::ranges::find_if(pinned_, [pool](int32_t block) { return pool->exclusive(block); });
@@ -109,7 +109,7 @@ void CacheStep::AddPlaces(const BlockList& list, int64_t before, int64_t after,
 void CacheStep::End() {
   if (!pinned_.empty()) {
     const auto lock = cache_->budget_->Lock();
-    for (int32_t block : pinned_) cache_->pools_[0]->DropUser(block);
+    for (int32_t block : pinned_) cache_->rows_->DropUser(block);
     pinned_.clear();
   }
   prefilling_ = false;

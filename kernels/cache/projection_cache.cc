@@ -10,8 +10,13 @@ namespace longview::kernels {
 namespace {
 
 // Block ids times layers are what tables hold.
-int32_t MostBlocks(int64_t capacity, int64_t block_bytes, int layers) {
-  return static_cast<int32_t>(std::min<int64_t>(capacity / block_bytes, INT32_MAX / layers));
+int32_t MostBlocks(const CacheShape& shape, int64_t bytes) {
+  return static_cast<int32_t>(
+      std::min<int64_t>(bytes / shape.BlockBytes(), INT32_MAX / shape.layers));
+}
+
+int64_t Headroom(const CacheShape& shape, const ProjectionCache::Options& options) {
+  return shape.StepBytes(options.step_tokens, options.step_sequences);
 }
 
 void AddTo(std::atomic<int64_t>* counter, int64_t n) {
@@ -25,28 +30,30 @@ std::unique_ptr<ProjectionCache> ProjectionCache::Create(const CacheShape& shape
                                                          CacheBudget* budget) {
   KERNEL_CHECK(shape.layers >= 1 && !shape.strips.empty());
   KERNEL_CHECK(shape.strips[0].segment == 1 && shape.strips[0].rank == 1);
-  const KvLayout layout = shape.layout();
   const size_t heads = static_cast<size_t>(shape.layers) * shape.kv_heads;
-  std::vector<std::array<size_t, 2>> parts(
-      shape.strips.size(), {heads * layout.k_block_bytes(), heads * layout.v_block_bytes()});
-  if (shape.StateBytes() > 0) parts.push_back({static_cast<size_t>(shape.StateBytes()), 0});
   std::unique_ptr<ProjectionCache> cache(new ProjectionCache(shape, options, budget));
-  for (const std::array<size_t, 2>& of_block : parts) {
-    const int32_t blocks =
-        MostBlocks(budget->capacity() + cache->headroom_,
-                   static_cast<int64_t>(of_block[0] + of_block[1]), shape.layers);
-    auto pool = BlockPool::Create(of_block, blocks, budget);
-    if (pool == nullptr) return nullptr;
-    cache->pools_.push_back(std::move(pool));
+  const int32_t blocks = MostBlocks(shape, budget->capacity() + cache->headroom_);
+  cache->rows_ = BlockPool::Create({heads * shape.KeyBytes(), heads * shape.ValueBytes()}, blocks,
+                                   budget, options.memory);
+  if (cache->rows_ == nullptr) return nullptr;
+  if (shape.StateBytes() > 0) {
+    cache->states_ = BlockPool::Create({static_cast<size_t>(shape.StateBytes()), 0}, blocks, budget,
+                                       options.memory);
+    if (cache->states_ == nullptr) return nullptr;
   }
-  std::vector<BlockPool*> pools;
-  for (size_t i = 0; i < shape.strips.size(); ++i) pools.push_back(cache->pools_[i].get());
-  cache->index_ = std::make_unique<PrefixIndex>(shape.granule(), options.salt, options.hash,
-                                                std::move(pools), budget);
+  cache->index_ = std::make_unique<PrefixIndex>(
+      shape.granule(), options.salt, options.hash,
+      std::vector<BlockPool*>(shape.strips.size(), cache->rows_.get()), budget);
   const auto lock = budget->Lock();
   budget->Join(cache.get());
   budget->AddHeadroom(cache->headroom_);
   return cache;
+}
+
+int64_t ProjectionCache::MemoryBytes(const CacheShape& shape, const Options& options,
+                                     int64_t capacity) {
+  return MostBlocks(shape, capacity + Headroom(shape, options)) *
+         (shape.BlockBytes() + shape.StateBytes());
 }
 
 ProjectionCache::ProjectionCache(const CacheShape& shape, const Options& options,
@@ -54,7 +61,8 @@ ProjectionCache::ProjectionCache(const CacheShape& shape, const Options& options
     : shape_(shape),
       layout_(shape.layout()),
       budget_(budget),
-      headroom_(shape.StepBytes(options.step_tokens, options.step_sequences)) {}
+      memory_(options.memory),
+      headroom_(Headroom(shape, options)) {}
 
 ProjectionCache::~ProjectionCache() {
   if (index_ == nullptr) return;  // Never joined.
@@ -68,19 +76,18 @@ ProjectionCache::~ProjectionCache() {
     lock.lock();
   }
   budget_->Leave(this);
-  pools_.clear();
+  states_.reset();
+  rows_.reset();
   budget_->AddHeadroom(-headroom_);
 }
 
 bool ProjectionCache::HasIdle() const {
-  return std::ranges::any_of(pools_, [](const auto& pool) { return pool->idle_blocks() > 0; });
+  return rows_->idle_blocks() > 0 || (states_ != nullptr && states_->idle_blocks() > 0);
 }
 
 void ProjectionCache::ReleaseIdle(int64_t bytes) {
-  for (const auto& pool : pools_) {
-    if (bytes <= 0) return;
-    bytes -= pool->ReleaseIdle(bytes);
-  }
+  bytes -= rows_->ReleaseIdle(bytes);
+  if (bytes > 0 && states_ != nullptr) states_->ReleaseIdle(bytes);
 }
 
 uint64_t ProjectionCache::OldestEvictable() const { return index_->OldestEvictable(); }
@@ -105,8 +112,8 @@ CacheSequence ProjectionCache::Open(std::span<const int32_t> prompt, Reuse reuse
   const PrefixIndex::Entry* entry =
       index_->Find(prompt, static_cast<int64_t>(prompt.size()) - 1, reuse);
   if (entry == nullptr) return sequence;
-  for (size_t i = 0; i < entry->strips.size(); ++i) {
-    for (int32_t block : entry->strips[i].blocks) pools_[i]->AddUser(block);
+  for (const BlockList& strip : entry->strips) {
+    for (int32_t block : strip.blocks) rows_->AddUser(block);
   }
   sequence.strips_ = entry->strips;
   sequence.ids_ = entry->ids;
@@ -131,9 +138,10 @@ void ProjectionCache::AddTable(const CacheSequence& sequence, int strip, CacheTa
 }
 
 Source ProjectionCache::PagedSource(int strip, int layer, const CacheTable& table) const {
+  KERNEL_CHECK(HasStrip(strip));
   Source source;
-  source.k = pools_[strip]->area(0) + layout_.KBlock(layer, 0);
-  source.v = pools_[strip]->area(1) + layout_.VBlock(layer, 0);
+  source.k = rows_->area(0) + KeyOffset(layer, 0);
+  source.v = rows_->area(1) + ValueOffset(layer, 0);
   source.dtype = layout_.dtype();
   source.layout = Layout::kPaged;
   source.kv_heads = layout_.kv_heads();
@@ -144,6 +152,7 @@ Source ProjectionCache::PagedSource(int strip, int layer, const CacheTable& tabl
 
 void ProjectionCache::Write(int strip, int layer, std::span<const CachePlace> places,
                             const Rows& rows, const ParallelFor& pool) const {
+  KERNEL_CHECK(OnHost() && HasStrip(strip));
   const auto* k = static_cast<const std::byte*>(rows.k);
   const auto* v = static_cast<const std::byte*>(rows.v);
   const auto size = static_cast<int64_t>(SizeOf(rows.dtype));
@@ -158,8 +167,8 @@ void ProjectionCache::Write(int strip, int layer, std::span<const CachePlace> pl
       if (block < 0) continue;
       for (int head = 0; head < layout_.kv_heads(); ++head) {
         if (unit++ % threads != thread) continue;
-        std::byte* to_k = KeyBlock(strip, layer, block, head);
-        std::byte* to_v = ValueBlock(strip, layer, block, head);
+        std::byte* to_k = KeyBlock(layer, block, head);
+        std::byte* to_v = ValueBlock(layer, block, head);
         if (places[begin].slot == 0 && end - begin < kBlockSlots) {
           layout_.ClearK(to_k);
           layout_.ClearV(to_v);
@@ -179,21 +188,26 @@ void ProjectionCache::Write(int strip, int layer, std::span<const CachePlace> pl
   });
 }
 
-PoolState ProjectionCache::State(const CacheSequence& sequence, int layer) const {
+std::byte* ProjectionCache::StateAddress(const CacheSequence& sequence, int layer) const {
   KERNEL_CHECK(sequence.state_ >= 0);
   const size_t bytes = AlignUp(PoolStateBytes(shape_.pool_columns, shape_.pool_widths));
-  return CarvePoolState(state_pool()->part(0, sequence.state_) + layer * bytes, shape_.pool_columns,
-                        shape_.pool_widths);
+  return states_->part(0, sequence.state_) + layer * bytes;
+}
+
+PoolState ProjectionCache::State(const CacheSequence& sequence, int layer) const {
+  KERNEL_CHECK(OnHost());
+  return CarvePoolState(StateAddress(sequence, layer), shape_.pool_columns, shape_.pool_widths);
 }
 
 void ProjectionCache::ReadRow(const CacheSequence& sequence, int strip, int layer, int64_t slot,
                               int head, float* k, float* v) const {
+  KERNEL_CHECK(OnHost());
   const BlockList& list = sequence.strips_[strip];
   KERNEL_CHECK(slot >= list.first * kBlockSlots && slot < list.end() * kBlockSlots);
   const int32_t block = list.blocks[slot / kBlockSlots - list.first];
   const int in_block = static_cast<int>(slot % kBlockSlots);
-  const std::byte* from_k = KeyBlock(strip, layer, block, head);
-  const std::byte* from_v = ValueBlock(strip, layer, block, head);
+  const std::byte* from_k = KeyBlock(layer, block, head);
+  const std::byte* from_v = ValueBlock(layer, block, head);
   for (int d = 0; d < shape_.Dk; ++d) k[d] = layout_.ReadK(from_k, in_block, d);
   for (int d = 0; d < shape_.Dv; ++d) v[d] = layout_.ReadV(from_v, in_block, d);
 }
@@ -205,7 +219,7 @@ ProjectionCache::Stats ProjectionCache::stats() const {
 
 bool ProjectionCache::OwnState(CacheSequence* sequence) {
   if (shape_.StateBytes() == 0) return true;
-  BlockPool* pool = state_pool();
+  BlockPool* pool = states_.get();
   const int32_t old = sequence->state_;
   if (old >= 0 && pool->exclusive(old)) return true;
   const int32_t block = pool->Take();
@@ -216,14 +230,15 @@ bool ProjectionCache::OwnState(CacheSequence* sequence) {
     pool->DropUser(old);
     return true;
   }
+  if (!OnHost()) return true;
   for (int layer = 0; layer < shape_.layers; ++layer) {
     ResetPoolState(State(*sequence, layer), shape_.pool_columns, shape_.pool_widths);
   }
   return true;
 }
 
-bool ProjectionCache::OwnBlock(int strip, int filled, int32_t* block) {
-  BlockPool* pool = pools_[strip].get();
+bool ProjectionCache::OwnBlock(int filled, int32_t* block) {
+  BlockPool* pool = rows_.get();
   if (!pool->exclusive(*block)) {
     const int32_t own = pool->Take();
     if (own < 0) return false;
@@ -234,19 +249,21 @@ bool ProjectionCache::OwnBlock(int strip, int filled, int32_t* block) {
   }
   // Slots after a prefix are another sequence's.
   if (pool->filled(*block) > filled) {
-    ClearTail(strip, *block, filled);
+    ClearTail(*block, filled);
     pool->set_filled(*block, filled);
   }
   return true;
 }
 
-void ProjectionCache::ClearTail(int strip, int32_t block, int from) {
+void ProjectionCache::ClearTail(int32_t block, int from) {
+  // A device's kernels read no slot that no row sees.
+  if (!OnHost()) return;
   const float zeros[kMaxHeadDim] = {};
   for (int layer = 0; layer < shape_.layers; ++layer) {
     for (int head = 0; head < layout_.kv_heads(); ++head) {
-      for (int slot = from; slot < pools_[strip]->filled(block); ++slot) {
-        layout_.WriteK(KeyBlock(strip, layer, block, head), slot, zeros, DType::kFloat32);
-        layout_.WriteV(ValueBlock(strip, layer, block, head), slot, zeros, DType::kFloat32);
+      for (int slot = from; slot < rows_->filled(block); ++slot) {
+        layout_.WriteK(KeyBlock(layer, block, head), slot, zeros, DType::kFloat32);
+        layout_.WriteV(ValueBlock(layer, block, head), slot, zeros, DType::kFloat32);
       }
     }
   }

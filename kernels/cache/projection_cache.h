@@ -98,11 +98,19 @@ class ProjectionCache final : private CacheBudget::Member {
     int64_t step_tokens = 0;
     int step_sequences = 0;
     PrefixHash hash = HashTokens;
+    // Where blocks lie, which outlives the cache; null: in the host's memory. What the host cannot
+    // read, it cannot write either: the calls below that do are for the host's memory and
+    // BlockForm::kPanels, and a model that keeps its blocks elsewhere brings kernels of its own.
+    BlockMemory* memory = nullptr;
   };
 
-  // Null: the address space for the budget's bytes cannot be had. The budget outlives the cache.
+  // Null: the memory has no room for the budget's bytes (MemoryBytes). The budget outlives the
+  // cache.
   static std::unique_ptr<ProjectionCache> Create(const CacheShape& shape, const Options& options,
                                                  CacheBudget* budget);
+  // What a memory is asked for in all, for a budget of `capacity` bytes: blocks of rows for all of
+  // it and the steps' headroom, and as many states, for who has a state has a block of its own too.
+  static int64_t MemoryBytes(const CacheShape& shape, const Options& options, int64_t capacity);
   ~ProjectionCache() override;  // REQUIRES: no sequence is left.
   ProjectionCache(const ProjectionCache&) = delete;
   ProjectionCache& operator=(const ProjectionCache&) = delete;
@@ -125,16 +133,22 @@ class ProjectionCache final : private CacheBudget::Member {
   Source PagedSource(int strip, int layer, const CacheTable& table) const;
 
   // Stores row i at places[i] of a strip in one layer. Rows of one block come in ascending slots.
-  // A block begun here is zero-filled where no row is given.
+  // A block begun here is zero-filled where no row is given. REQUIRES: the host's memory.
   void Write(int strip, int layer, std::span<const CachePlace> places, const Rows& rows,
              const ParallelFor& pool) const;
 
   // Sums of the open segment in one layer, [pool_columns] and [pool_columns, width]. Reset when
   // the sequence's first token was appended or a prefix was found; the model resets it after each
   // finished segment. Valid from the sequence's Append to the end of that step: a fork may copy it.
+  // REQUIRES: the host's memory.
   PoolState State(const CacheSequence& sequence, int layer) const;
 
-  // Reads one stored row back as float; for references and tests. REQUIRES: the slot is held.
+  // Where these sums begin, PoolStateBytes of them, in any memory. Elsewhere than on the host
+  // nobody resets them: they are undefined wherever a segment begins.
+  std::byte* StateAddress(const CacheSequence& sequence, int layer) const;
+
+  // Reads one stored row back as float; for references and tests. REQUIRES: the slot is held, in
+  // the host's memory.
   void ReadRow(const CacheSequence& sequence, int strip, int layer, int64_t slot, int head,
                float* k, float* v) const;
 
@@ -148,19 +162,29 @@ class ProjectionCache final : private CacheBudget::Member {
 
   ProjectionCache(const CacheShape& shape, const Options& options, CacheBudget* budget);
 
-  std::byte* KeyBlock(int strip, int layer, int32_t block, int head) const {
-    return pools_[strip]->part(0, block) + layout_.KBlock(layer, head);
+  // Bytes from an area's begin to a layer's and head's part of block 0.
+  size_t KeyOffset(int layer, int head) const {
+    return static_cast<size_t>(layer * shape_.kv_heads + head) * shape_.KeyBytes();
   }
-  std::byte* ValueBlock(int strip, int layer, int32_t block, int head) const {
-    return pools_[strip]->part(1, block) + layout_.VBlock(layer, head);
+  size_t ValueOffset(int layer, int head) const {
+    return static_cast<size_t>(layer * shape_.kv_heads + head) * shape_.ValueBytes();
   }
-  BlockPool* state_pool() const { return pools_.back().get(); }
+  std::byte* KeyBlock(int layer, int32_t block, int head) const {
+    return rows_->part(0, block) + KeyOffset(layer, head);
+  }
+  std::byte* ValueBlock(int layer, int32_t block, int head) const {
+    return rows_->part(1, block) + ValueOffset(layer, head);
+  }
+  bool HasStrip(int strip) const {
+    return strip >= 0 && strip < static_cast<int>(shape_.strips.size());
+  }
+  bool OnHost() const { return memory_ == nullptr && shape_.form == BlockForm::kPanels; }
 
   // Give `sequence` what only it writes into: its state; a block, of whose slots it has `filled`,
   // with zeros after them. False: no memory.
   bool OwnState(CacheSequence* sequence);
-  bool OwnBlock(int strip, int filled, int32_t* block);
-  void ClearTail(int strip, int32_t block, int from);
+  bool OwnBlock(int filled, int32_t* block);
+  void ClearTail(int32_t block, int from);
 
   bool HasIdle() const;
   void ReleaseIdle(int64_t bytes) override;
@@ -170,8 +194,10 @@ class ProjectionCache final : private CacheBudget::Member {
   CacheShape shape_;
   KvLayout layout_;
   CacheBudget* budget_;
+  BlockMemory* const memory_;
   const int64_t headroom_;
-  std::vector<std::unique_ptr<BlockPool>> pools_;  // One per strip, then the states'.
+  std::unique_ptr<BlockPool> rows_;    // Of all strips.
+  std::unique_ptr<BlockPool> states_;  // Null: there are none.
   std::unique_ptr<PrefixIndex> index_;
   std::atomic<int64_t> lookups_{0};
   std::atomic<int64_t> hits_{0};

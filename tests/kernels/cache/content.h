@@ -8,8 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "kernels/base/bfloat16.h"
 #include "kernels/cache/cache_step.h"
 #include "kernels/cache/projection_cache.h"
+#include "tests/kernels/cache/apart_memory.h"
 
 namespace longview::kernels::testing {
 
@@ -36,7 +38,9 @@ inline float Value(uint64_t prefix, int strip, int layer, int rank, int head, in
 
 class Writer {
  public:
-  explicit Writer(ProjectionCache* cache) : cache_(cache) {}
+  // `apart`: where the cache's blocks lie, null for the host's memory.
+  explicit Writer(ProjectionCache* cache, const ApartMemory* apart = nullptr)
+      : cache_(cache), apart_(apart) {}
 
   // Hash that decides the row in `slot` of a strip.
   static uint64_t Decides(const StripShape& strip, const std::vector<uint64_t>& hashes,
@@ -61,7 +65,11 @@ class Writer {
         rows.k_head_stride = shape.Dk;
         rows.v_row_stride = int64_t{shape.kv_heads} * shape.Dv;
         rows.v_head_stride = shape.Dv;
-        cache_->Write(strip, layer, places, rows, SerialFor());
+        if (apart_ == nullptr) {
+          cache_->Write(strip, layer, places, rows, SerialFor());
+        } else {
+          WriteApart(strip, layer, places);
+        }
       }
     }
     for (const CacheSequence* sequence : sequences) WriteState(*sequence);
@@ -81,7 +89,7 @@ class Writer {
         const int rank = static_cast<int>(slot % shape.strips[strip].rank);
         for (int layer = 0; layer < shape.layers; ++layer) {
           const int head = static_cast<int>(slot + layer) % shape.kv_heads;
-          cache_->ReadRow(sequence, strip, layer, slot, head, k.data(), v.data());
+          ReadRow(sequence, strip, layer, slot, head, k.data(), v.data());
           for (int d = 0; d < shape.Dk; ++d) {
             ASSERT_EQ(k[d], Value(hash, strip, layer, rank, head, d))
                 << "strip " << strip << " slot " << slot << " of " << sequence.tokens();
@@ -91,16 +99,80 @@ class Writer {
           }
         }
       }
-      if (!found) CheckTail(sequence, strip);
+      if (!found && apart_ == nullptr) CheckTail(sequence, strip);
     }
     if (found || shape.StateBytes() == 0 || sequence.tokens() == 0) return;
     for (int layer = 0; layer < shape.layers; ++layer) {
       const int last = shape.pool_columns - 1;
-      ASSERT_EQ(cache_->State(sequence, layer).m[last], Value(hashes.back(), 7, layer, 0, 0, last));
+      ASSERT_EQ(State(sequence, layer).m[last], Value(hashes.back(), 7, layer, 0, 0, last));
     }
   }
 
  private:
+  PoolState State(const CacheSequence& sequence, int layer) const {
+    if (apart_ == nullptr) return cache_->State(sequence, layer);
+    const CacheShape& shape = cache_->shape();
+    return CarvePoolState(apart_->Inside(cache_->StateAddress(sequence, layer)), shape.pool_columns,
+                          shape.pool_widths);
+  }
+
+  // Where a device of BlockForm::kRows keeps a row: `block` counts layers, as a table's ids do.
+  std::byte* RowApart(const void* area, int64_t block, int head, int64_t slot, int columns) const {
+    const int64_t pitch = (columns + 7) / 8 * 8;
+    const int64_t row = (block * cache_->shape().kv_heads + head) * kBlockSlots + slot;
+    return apart_->Inside(static_cast<const std::byte*>(area)) +
+           row * pitch * static_cast<int64_t>(SizeOf(cache_->shape().dtype));
+  }
+
+  static void Store(DType dtype, const float* from, int columns, std::byte* to) {
+    for (int d = 0; d < columns; ++d) {
+      if (dtype == DType::kFloat32) {
+        reinterpret_cast<float*>(to)[d] = from[d];
+      } else {
+        reinterpret_cast<uint16_t*>(to)[d] = FloatToBFloat16(from[d]);
+      }
+    }
+  }
+
+  static void Load(DType dtype, const std::byte* from, int columns, float* to) {
+    for (int d = 0; d < columns; ++d) {
+      to[d] = dtype == DType::kFloat32
+                  ? reinterpret_cast<const float*>(from)[d]
+                  : BFloat16ToFloat(reinterpret_cast<const uint16_t*>(from)[d]);
+    }
+  }
+
+  // What a device's kernel does with k_ and v_.
+  void WriteApart(int strip, int layer, std::span<const CachePlace> places) const {
+    const CacheShape& shape = cache_->shape();
+    const Source source = cache_->PagedSource(strip, layer, CacheTable());
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i].block < 0) continue;
+      const int64_t block = int64_t{places[i].block} * shape.layers;
+      for (int head = 0; head < shape.kv_heads; ++head) {
+        const size_t at = i * shape.kv_heads + head;
+        Store(shape.dtype, k_.data() + at * shape.Dk, shape.Dk,
+              RowApart(source.k, block, head, places[i].slot, shape.Dk));
+        Store(shape.dtype, v_.data() + at * shape.Dv, shape.Dv,
+              RowApart(source.v, block, head, places[i].slot, shape.Dv));
+      }
+    }
+  }
+
+  void ReadRow(const CacheSequence& sequence, int strip, int layer, int64_t slot, int head,
+               float* k, float* v) const {
+    if (apart_ == nullptr) return cache_->ReadRow(sequence, strip, layer, slot, head, k, v);
+    const CacheShape& shape = cache_->shape();
+    const BlockList& list = sequence.blocks(strip);
+    const int64_t block =
+        int64_t{list.blocks.at(static_cast<size_t>(slot / kBlockSlots - list.first))} *
+        shape.layers;
+    const Source source = cache_->PagedSource(strip, layer, CacheTable());
+    const int64_t in_block = slot % kBlockSlots;
+    Load(shape.dtype, RowApart(source.k, block, head, in_block, shape.Dk), shape.Dk, k);
+    Load(shape.dtype, RowApart(source.v, block, head, in_block, shape.Dv), shape.Dv, v);
+  }
+
   void Gather(int strip, int layer, std::span<const CacheSequence* const> sequences,
               std::span<const int64_t> before) {
     const CacheShape& shape = cache_->shape();
@@ -129,7 +201,7 @@ class Writer {
     if (shape.StateBytes() == 0) return;
     const uint64_t hash = Prefixes(sequence.ids()).back();
     for (int layer = 0; layer < shape.layers; ++layer) {
-      const PoolState state = cache_->State(sequence, layer);
+      const PoolState state = State(sequence, layer);
       for (int c = 0; c < shape.pool_columns; ++c) {
         state.m[c] = Value(hash, 7, layer, 0, 0, c);
         state.s[c] = 1;
@@ -152,6 +224,7 @@ class Writer {
   }
 
   ProjectionCache* cache_;
+  const ApartMemory* apart_;
   std::vector<float> k_, v_;
 };
 

@@ -30,8 +30,11 @@ class Driver {
       : budget_(budget) {
     if (options.step_tokens == 0) options.step_tokens = 256;
     if (options.step_sequences == 0) options.step_sequences = 2;
+    // Blocks of a device's form lie where the host cannot read them.
+    const bool apart = shape.form == BlockForm::kRows;
+    if (apart) options.memory = &apart_;
     cache_ = ProjectionCache::Create(shape, options, budget);
-    writer_ = std::make_unique<Writer>(cache_.get());
+    writer_ = std::make_unique<Writer>(cache_.get(), apart ? &apart_ : nullptr);
   }
 
   ProjectionCache* cache() { return cache_.get(); }
@@ -104,6 +107,7 @@ class Driver {
   static constexpr int kGroups = 3;
 
   CacheBudget* budget_;
+  ApartMemory apart_;
   std::unique_ptr<ProjectionCache> cache_;
   std::unique_ptr<Writer> writer_;
   std::vector<int64_t> before_[kGroups];

@@ -18,16 +18,30 @@ constexpr int64_t kPlenty = int64_t{1} << 30;
 
 struct Case {
   int window, segment, rank;
+  BlockForm form = BlockForm::kPanels;
 };
 
 // Published; segments across blocks; every position; no pages; a segment per token; odd ones.
-const Case kCases[] = {{512, 16, 1}, {100, 48, 3}, {0, 16, 1}, {130, 1, 0},
-                       {64, 1, 1},   {1, 7, 2},    {0, 1, 0},  {65, 80, 5}};
+const Case kCases[] = {{512, 16, 1},
+                       {100, 48, 3},
+                       {0, 16, 1},
+                       {130, 1, 0},
+                       {64, 1, 1},
+                       {1, 7, 2},
+                       {0, 1, 0},
+                       {65, 80, 5},
+                       // In memory that the host cannot read.
+                       {512, 16, 1, BlockForm::kRows},
+                       {100, 48, 3, BlockForm::kRows},
+                       {130, 1, 0, BlockForm::kRows},
+                       {1, 7, 2, BlockForm::kRows}};
 
 class Shapes : public ::testing::TestWithParam<Case> {
  protected:
   static CacheShape Shape(DType dtype = DType::kFloat32) {
-    return SmallShape(GetParam().window, GetParam().segment, GetParam().rank, dtype);
+    CacheShape shape = SmallShape(GetParam().window, GetParam().segment, GetParam().rank, dtype);
+    shape.form = GetParam().form;
+    return shape;
   }
 };
 
@@ -202,6 +216,21 @@ TEST(ProjectionCache, RefusesWhatDoesNotFit) {
   second = CacheSequence();
   EXPECT_EQ(budget.used(), shape.SequenceBytes(0, 300, 1));
   EXPECT_LE(budget.used() + budget.idle(), budget.capacity() + budget.headroom());
+}
+
+TEST(ProjectionCache, AsksAMemoryForAsMuchAsItSaid) {
+  CacheShape shape = SmallShape(128, 16, 1);
+  shape.form = BlockForm::kRows;
+  testing::ApartMemory memory;
+  ProjectionCache::Options options;
+  options.step_tokens = 256;
+  options.step_sequences = 3;
+  options.memory = &memory;
+  CacheBudget budget(shape.SequenceBytes(0, 3000, 2));
+  const auto cache = ProjectionCache::Create(shape, options, &budget);
+  const int64_t asked = ProjectionCache::MemoryBytes(shape, options, budget.capacity());
+  EXPECT_EQ(static_cast<int64_t>(memory.reserved()), asked);
+  EXPECT_GE(asked, budget.capacity());
 }
 
 // A block written anew in the step that dropped it must not be what the step still reads.

@@ -12,13 +12,13 @@
 
 namespace longview::models {
 
-// What the network sees at a time. Pictures stay 8 bits a value until their turn comes.
+// What the network sees at a time.
 struct DetectionPiece {
-  Tile tile;           // Of the given picture; all of it where it is not tiled.
-  Raster resized;      // Or, with pixel values:
-  PixelValues values;  // padded.
-  ImageSize size;      // Of the network's input without padding.
+  Tile tile;       // Of the given picture; all of it where it is not tiled.
+  ImageSize size;  // Of the network's input without padding.
   ImageSize padded;
+  bool normalised = false;  // Pixel values were given:
+  PixelValues values;       // padded; else empty.
 };
 
 // Immutable once Prepare returned it.
@@ -26,6 +26,9 @@ struct DetectionItem final : Item {
   bool detects = true;  // Else stage maps alone are wanted.
   ImageSize given;      // The picture as seen; of pixel values, their own size.
   std::vector<DetectionPiece> pieces;
+  // 8 bits a value. Of one piece: resized. Of several: as given, tiles are resized in their turn,
+  // as all of them together may be much larger than the picture.
+  Raster picture;
   std::vector<std::string> tensors;
   std::vector<int> stages;  // Whose maps are wanted in the answer, by index.
   float score_threshold = 0.05f;

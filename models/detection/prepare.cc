@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/image/limits.h"
 #include "models/vision/prepare.h"
 
 namespace longview::models {
@@ -58,6 +59,7 @@ int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
 // Zeros, which are the mean colour, at the right and the bottom.
 DetectionPiece PieceOf(const PixelInput& pixels, int divisor) {
   DetectionPiece piece;
+  piece.normalised = true;
   piece.size = {pixels.height, pixels.width};
   piece.tile.size = piece.size;
   piece.padded = {RoundUp(pixels.height, divisor), RoundUp(pixels.width, divisor)};
@@ -72,15 +74,6 @@ DetectionPiece PieceOf(const PixelInput& pixels, int divisor) {
   return piece;
 }
 
-Raster Part(const Raster& picture, const Tile& tile) {
-  Raster part(tile.size.width, tile.size.height);
-  for (int y = 0; y < tile.size.height; ++y) {
-    std::memcpy(part.row(y), picture.row(tile.y + y) + size_t{3} * tile.x,
-                size_t{3} * tile.size.width);
-  }
-  return part;
-}
-
 absl::Status FillFromPicture(const DetectionFrontEnd& front, const Request& request,
                              DetectionItem& item) {
   if (!front.pipeline) {
@@ -89,9 +82,9 @@ absl::Status FillFromPicture(const DetectionFrontEnd& front, const Request& requ
   }
   const ImageBytes bytes(reinterpret_cast<const uint8_t*>(request.image->data()),
                          request.image->size());
-  const absl::StatusOr<Raster> picture = DecodeImage(bytes, front.limits, front.pipeline->rotate);
-  if (!picture.ok()) return picture.status();
-  item.given = {picture->height, picture->width};
+  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, front.limits);
+  if (!header.ok()) return header.status();
+  item.given = SeenSize(*front.pipeline, *header);
   std::vector<Tile> tiles = {{0, 0, item.given}};
   if (request.tiles) {
     absl::StatusOr<std::vector<Tile>> plan = PlanTiles(item.given, *request.tiles);
@@ -99,12 +92,35 @@ absl::Status FillFromPicture(const DetectionFrontEnd& front, const Request& requ
     tiles = *std::move(plan);
   }
   for (const Tile& tile : tiles) {
+    absl::Status status = CheckPixelCount("image", *front.pipeline, tile.size, front.limits);
+    if (!status.ok()) return status;
+  }
+  absl::StatusOr<Raster> picture = DecodeImage(bytes, front.limits, front.pipeline->rotate);
+  if (!picture.ok()) return picture.status();
+  for (const Tile& tile : tiles) {
     DetectionPiece& piece = item.pieces.emplace_back();
     piece.tile = tile;
-    piece.resized = front.pipeline->Resize(tiles.size() == 1 ? *picture : Part(*picture, tile));
-    piece.size = {piece.resized.height, piece.resized.width};
+    piece.size = front.pipeline->ResizedSize(tile.size);
     piece.padded = front.pipeline->FinalSize(tile.size);
   }
+  item.picture = tiles.size() == 1 ? front.pipeline->Resize(*picture) : *std::move(picture);
+  return absl::OkStatus();
+}
+
+// Of a picture by its size, or of pixel values where the model takes no pictures.
+absl::Status FillOutline(const DetectionFrontEnd& front, const PixelInput& pixels,
+                         DetectionItem& item) {
+  ImagePipeline pipeline;
+  pipeline.size_divisor = front.divisor;
+  if (front.pipeline) pipeline = *front.pipeline;
+  item.given = {pixels.height, pixels.width};
+  absl::Status status = CheckPixelCount("width", pipeline, item.given, front.limits);
+  if (!status.ok()) return status;
+  DetectionPiece& piece = item.pieces.emplace_back();
+  piece.tile.size = item.given;
+  piece.size = pipeline.ResizedSize(item.given);
+  piece.padded = pipeline.FinalSize(item.given);
+  piece.normalised = !front.pipeline;
   return absl::OkStatus();
 }
 
@@ -113,6 +129,7 @@ absl::Status FillPieces(const DetectionFrontEnd& front, const Request& request,
   if (request.image) return FillFromPicture(front, request, item);
   const PixelInput& pixels = *request.pixel_values;
   if (request.tiles) return absl::InvalidArgumentError("tile: goes with image, not pixel_values");
+  if (IsOutline(request)) return FillOutline(front, pixels, item);
   if (absl::Status status = CheckPixelValues(pixels); !status.ok()) return status;
   item.given = {pixels.height, pixels.width};
   item.pieces.push_back(PieceOf(pixels, front.divisor));
@@ -135,7 +152,8 @@ absl::StatusOr<std::unique_ptr<DetectionItem>> PrepareDetection(const DetectionF
   }
   if (absl::Status status = FillPieces(front, request, *item); !status.ok()) return status;
   for (const DetectionPiece& piece : item->pieces) {
-    if (absl::Status status = front.backbone->CheckSize(piece.padded); !status.ok()) return status;
+    absl::Status fits = CheckFamilySize(PixelField(request), *front.backbone, piece.padded);
+    if (!fits.ok()) return fits;
   }
   ItemUsage usage;
   usage.width = item->given.width;

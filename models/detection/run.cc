@@ -51,7 +51,12 @@ DetectionRun::DetectionRun(const DetectorParts& parts, std::span<const Item* con
       times_(times),
       dropped_(items.size()),
       answers_(items.size()) {
-  for (const Item* item : items) items_.push_back(static_cast<const DetectionItem*>(item));
+  for (const Item* item : items) {
+    items_.push_back(static_cast<const DetectionItem*>(item));
+    const DetectionItem& added = *items_.back();
+    if (!added.picture.rgb.empty() || !added.pieces[0].values.values.empty()) continue;
+    status_ = absl::InternalError("an item without pixels has a cost only");
+  }
 }
 
 bool DetectionRun::Advance() {
@@ -98,8 +103,11 @@ void DetectionRun::BeginPiece() {
   const Stopwatch watch(times_ ? &times_->prepare : nullptr);
   stages_ = WantedStages(*parts_.config, item());
   const PixelValues* pixels = &piece().values;
-  if (!piece().resized.rgb.empty()) {
-    values_ = parts_.pipeline->Normalize(piece().resized);
+  if (!piece().normalised) {
+    const Raster& picture = item().picture;
+    values_ = parts_.pipeline->Normalize(
+        item().pieces.size() == 1 ? picture
+                                  : parts_.pipeline->Resize(PartOf(picture, piece().tile)));
     pixels = &values_;
   }
   const VisionInput input = {pixels, stages_};
@@ -205,7 +213,7 @@ double DetectionBytes(const DetectorParts& parts, const DetectionItem& item) {
       const double stride = parts.backbone->facts().strides[stage];
       maps += sizeof(float) * area / (stride * stride) * parts.backbone->facts().channels[stage];
     }
-    const double pixels = piece.resized.rgb.empty() ? 0 : 3 * sizeof(float) * area;
+    const double pixels = piece.normalised ? 0 : 3 * sizeof(float) * area;
     const auto backbone = static_cast<double>(parts.backbone->WorkspaceBytes(size));
     const auto head = static_cast<double>(
         item.detects ? parts.head->ScratchBytes(size, item.detections, item.masks) : 0);

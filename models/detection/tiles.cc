@@ -1,6 +1,7 @@
 #include "models/detection/tiles.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,6 +62,15 @@ absl::StatusOr<std::vector<Tile>> PlanTiles(ImageSize picture, const TileGrid& g
     }
   }
   return tiles;
+}
+
+Raster PartOf(const Raster& picture, const Tile& tile) {
+  Raster part(tile.size.width, tile.size.height);
+  for (int y = 0; y < tile.size.height; ++y) {
+    std::memcpy(part.row(y), picture.row(tile.y + y) + size_t{3} * tile.x,
+                size_t{3} * tile.size.width);
+  }
+  return part;
 }
 
 bool IsCut(const kernels::Box& box, const Tile& tile, ImageSize picture) {

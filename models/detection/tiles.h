@@ -24,6 +24,9 @@ struct Tile {
 // alone. INVALID_ARGUMENT names the field, the value and the limit.
 absl::StatusOr<std::vector<Tile>> PlanTiles(ImageSize picture, const TileGrid& grid);
 
+// Its pixels.
+Raster PartOf(const Raster& picture, const Tile& tile);
+
 // A detection of one tile, its box in pixels of the picture.
 struct TileDetection {
   FoundBox found;

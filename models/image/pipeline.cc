@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
+
+#include "models/image/limits.h"
 
 namespace longview::models {
 namespace {
@@ -15,6 +18,11 @@ int HalfRoundedToEven(int value) {
   return value % 2 != 0 && half % 2 != 0 ? half + 1 : half;
 }
 
+// Of a side that only CheckPixels sees when it is so long.
+int Bounded(double side) {
+  return static_cast<int>(std::min(side, double{std::numeric_limits<int>::max()}));
+}
+
 // floor(x + 0.5) of both sides, the shorter one exact, the longer one bounded.
 ImageSize DetectionSize(ImageSize given, double shortest, double longest) {
   const double scale = shortest / std::min(given.height, given.width);
@@ -25,13 +33,14 @@ ImageSize DetectionSize(ImageSize given, double shortest, double longest) {
     height *= longest / larger;
     width *= longest / larger;
   }
-  return {static_cast<int>(height + 0.5), static_cast<int>(width + 0.5)};
+  return {Bounded(height + 0.5), Bounded(width + 0.5)};
 }
 
 ImageSize ClassificationSize(ImageSize given, int shortest) {
   const int64_t shorter = std::min(given.height, given.width);
   const int64_t longer = std::max(given.height, given.width);
-  const int target = static_cast<int>(shortest * longer / shorter);
+  const int target = static_cast<int>(
+      std::min<int64_t>(shortest * longer / shorter, std::numeric_limits<int>::max()));
   return given.height < given.width ? ImageSize{shortest, target} : ImageSize{target, shortest};
 }
 
@@ -94,6 +103,12 @@ PreparedImage ImagePipeline::Run(const Raster& picture) const {
 
 absl::StatusOr<PreparedImage> ImagePipeline::Run(ImageBytes bytes,
                                                  const DecodeLimits& limits) const {
+  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
+  if (!header.ok()) return header.status();
+  const ImageSize given = SeenSize(*this, *header);
+  if (absl::Status status = CheckPixelCount("image", *this, given, limits); !status.ok()) {
+    return status;
+  }
   absl::StatusOr<Raster> picture = DecodeImage(bytes, limits, rotate);
   if (!picture.ok()) return picture.status();
   return Run(*picture);

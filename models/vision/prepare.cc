@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "models/image/limits.h"
 
 namespace longview::models {
 namespace {
@@ -22,9 +23,18 @@ absl::Status CheckTask(const VisionFacts& facts, Task task) {
       absl::StrCat(facts.architecture, " does no ", std::string(TaskName(task))));
 }
 
+absl::Status FillOutline(const VisionFrontEnd& front, const PixelInput& pixels, ImageItem& item) {
+  const ImagePipeline pipeline = front.pipeline.value_or(ImagePipeline());
+  item.given = {pixels.height, pixels.width};
+  absl::Status status = CheckPixelCount("width", pipeline, item.given, front.limits);
+  if (status.ok()) item.pixels.size = pipeline.FinalSize(item.given);
+  return status;
+}
+
 absl::Status FillPixels(const VisionFrontEnd& front, const Request& request, ImageItem& item) {
   if (request.pixel_values) {
     const PixelInput& pixels = *request.pixel_values;
+    if (IsOutline(request)) return FillOutline(front, pixels, item);
     if (absl::Status status = CheckPixelValues(pixels); !status.ok()) return status;
     item.given = {pixels.height, pixels.width};
     item.pixels = {item.given, pixels.values};
@@ -84,6 +94,21 @@ absl::Status CheckPixelValues(const PixelInput& pixels) {
   return absl::OkStatus();
 }
 
+absl::Status CheckFamilySize(std::string_view field, const VisionFamily& family, ImageSize size) {
+  const absl::Status status = family.CheckSize(size);
+  if (status.ok()) return status;
+  return BadImage(absl::StrCat(std::string(field), ": ", std::string(status.message())));
+}
+
+bool IsOutline(const Request& request) {
+  return request.pixel_values && request.pixel_values->values.empty();
+}
+
+std::string_view PixelField(const Request& request) {
+  if (IsOutline(request)) return "width";
+  return request.image ? "image" : "pixel_values";
+}
+
 std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor) {
   constexpr std::string_view kPrefix = "features.";
   if (!tensor.starts_with(kPrefix)) return std::nullopt;
@@ -106,7 +131,8 @@ absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd
   item->tensors = request.tensors;
   if (absl::Status status = FillTensors(facts, request, *item); !status.ok()) return status;
   if (absl::Status status = FillPixels(front, request, *item); !status.ok()) return status;
-  if (absl::Status status = front.family->CheckSize(item->pixels.size); !status.ok()) return status;
+  absl::Status fits = CheckFamilySize(PixelField(request), *front.family, item->pixels.size);
+  if (!fits.ok()) return fits;
   ItemUsage usage;
   usage.width = item->given.width;
   usage.height = item->given.height;

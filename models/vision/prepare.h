@@ -26,6 +26,14 @@ std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tens
 // The checks that image models of every task share. INVALID_ARGUMENT names the field.
 absl::Status CheckImageRequest(const Request& request);   // An image or pixels, no text.
 absl::Status CheckPixelValues(const PixelInput& pixels);  // [3, H, W] of finite numbers.
+// Whether the weights fit pixels of this size.
+absl::Status CheckFamilySize(std::string_view field, const VisionFamily& family, ImageSize size);
+
+// A request of pixel values with a size and no values stands for any picture of that size as seen:
+// its item has the cost of theirs and never runs.
+bool IsOutline(const Request& request);
+// Which field of a request, or of an estimate, the size of its pixels comes from.
+std::string_view PixelField(const Request& request);
 
 // The item without its cost. Thread-safe.
 absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,

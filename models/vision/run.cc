@@ -25,7 +25,11 @@ HostTensor Floats(const std::string& name, std::vector<int64_t> shape,
 VisionRun::VisionRun(const VisionFamily& family, std::span<const Item* const> items,
                      ScratchKeeper& scratch, EncoderTimes* times)
     : family_(family), scratch_(scratch), times_(times), dropped_(items.size()) {
-  for (const Item* item : items) items_.push_back(static_cast<const ImageItem*>(item));
+  for (const Item* item : items) {
+    items_.push_back(static_cast<const ImageItem*>(item));
+    if (!items_.back()->pixels.values.empty()) continue;
+    status_ = absl::InternalError("an item without pixels has a cost only");
+  }
 }
 
 bool VisionRun::Advance() {

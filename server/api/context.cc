@@ -86,7 +86,7 @@ absl::Status WithParam(const absl::Status& status) {
   if (status.code() != absl::StatusCode::kInvalidArgument) return status;
   ErrorDetail detail = GetErrorDetail(status);
   const std::string message(status.message());
-  const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  const size_t end = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_.");
   if (!detail.param.empty() || end == 0 || end == std::string::npos || message[end] != ':') {
     return status;
   }

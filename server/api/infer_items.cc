@@ -212,12 +212,12 @@ absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Reque
   return absl::OkStatus();
 }
 
+}  // namespace
+
 bool IsImageTask(Task task) {
   return task == Task::kImageClassification || task == Task::kImageFeatures ||
          task == Task::kObjectDetection;
 }
-
-}  // namespace
 
 absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,
                                        const models::ModelInfo& info, int max_items) {

@@ -19,6 +19,8 @@ struct ItemShape {
   int64_t decoder_tokens = 0;  // D of decoder_input_ids.
 };
 
+bool IsImageTask(models::Task task);
+
 // Checks which inputs the task needs together and that they agree in n and T.
 // INVALID_ARGUMENT names input, shape and limit.
 absl::StatusOr<ItemShape> MeasureItems(const std::vector<InputTensor>& inputs,

@@ -62,6 +62,9 @@ std::string Hindrance(std::string_view name, Task task, const ItemShape& shape,
   if (IsPerToken(name, task) && shape.items > 1) {
     return absl::StrCat("has one row per token and needs n = 1; n is ", shape.items);
   }
+  if (name.starts_with("features.") && shape.items > 1) {
+    return absl::StrCat("is one image's map and needs n = 1; n is ", shape.items);
+  }
   if (name == "entities" && !shape.from_text) return "needs the input text";
   if (name == "embedding" && pooling == "none") {
     return "there is none with pooling \"none\"; name last_hidden_state";

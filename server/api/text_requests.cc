@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/api/context.h"
+#include "server/api/infer_items.h"
 
 namespace longview::server {
 namespace {
@@ -168,12 +169,39 @@ absl::StatusOr<EstimateSubject> EstimateOfLength(const longview::v1::EstimateReq
   return subject;
 }
 
+// Pixel values without values: they stand for any picture of that size.
+absl::StatusOr<EstimateSubject> EstimateOfPicture(const longview::v1::EstimateRequest& request,
+                                                  const models::ModelInfo& info) {
+  constexpr std::string_view kSees = "the model sees pictures; send width and height";
+  if (!request.text().empty()) return BadField("text", kSees);
+  if (request.token_ids_size() > 0) return BadField("token_ids", kSees);
+  if (request.num_tokens() != 0) return BadField("num_tokens", kSees);
+  if (request.max_tokens() != 0) return BadField("max_tokens", "the model does not generate");
+  if (request.n() < 0 || request.n() > 1) {
+    return BadField("n", absl::StrCat(request.n(), "; the model does not generate"));
+  }
+  if (request.width() < 1) {
+    return BadField("width", absl::StrCat(request.width(), " is below 1; send width and height"));
+  }
+  if (request.height() < 1) {
+    return BadField("height", absl::StrCat(request.height(), " is below 1; send width and height"));
+  }
+  EstimateSubject subject;
+  subject.request.emplace().task = info.task;
+  models::PixelInput& picture = subject.request->pixel_values.emplace();
+  picture.width = request.width();
+  picture.height = request.height();
+  return subject;
+}
+
 }  // namespace
 
 absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRequest& request,
                                                   const models::ModelInfo& info) {
+  if (IsImageTask(info.task)) return EstimateOfPicture(request, info);
   if (request.width() != 0 || request.height() != 0) {
-    return BadField("width", "the model reads text; send text, token_ids or num_tokens");
+    return BadField(request.width() != 0 ? "width" : "height",
+                    "the model reads text; send text, token_ids or num_tokens");
   }
   const bool generates = Generates(info.task);
   if (!generates && request.max_tokens() != 0) {

@@ -1,10 +1,13 @@
 #include "server/api/vision_calls.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/api/context.h"
 #include "server/api/mask_rle.h"
 
@@ -19,6 +22,15 @@ absl::StatusOr<models::Request> ReadImage(const std::string& image, models::Task
   out.task = task;
   out.image = image;
   return out;
+}
+
+// Names of the model's stage maps.
+std::vector<std::string> FeatureMaps(const models::ModelInfo& info) {
+  std::vector<std::string> names;
+  for (const models::TensorSpec& spec : info.outputs) {
+    if (spec.name.starts_with(kFeatures)) names.push_back(spec.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -38,13 +50,19 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ExtractFeatur
   auto out = ReadImage(request.image(), models::Task::kImageFeatures);
   if (!out.ok()) return out;
   out->typed = false;
+  const std::vector<std::string> maps = FeatureMaps(info);
   for (const int stride : request.strides()) {
-    out->tensors.push_back(absl::StrCat(std::string(kFeatures), stride));
+    const std::string name = absl::StrCat(std::string(kFeatures), stride);
+    if (std::find(maps.begin(), maps.end(), name) == maps.end()) {
+      return BadField("strides", absl::StrCat(stride, " is none of the model's; its maps are ",
+                                              absl::StrJoin(maps, ", ")));
+    }
+    if (std::find(out->tensors.begin(), out->tensors.end(), name) != out->tensors.end()) {
+      return BadField("strides", absl::StrCat(stride, " is named twice"));
+    }
+    out->tensors.push_back(name);
   }
-  if (!out->tensors.empty()) return out;
-  for (const models::TensorSpec& spec : info.outputs) {
-    if (spec.name.starts_with(kFeatures)) out->tensors.push_back(spec.name);
-  }
+  if (out->tensors.empty()) out->tensors = maps;
   return out;
 }
 

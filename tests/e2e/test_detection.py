@@ -144,16 +144,45 @@ def test_every_form_of_the_request_gives_one_answer(server):
     assert form["detections"] == bare["detections"]
 
 
+@pytest.mark.parametrize("model", [BOXES, MASKS])
+def test_estimate_of_a_size_on_every_way(server, model):
+    """The same answer by gRPC and HTTP, growing with the picture."""
+    def ask(width, height):
+        size = {"model": model, "width": width, "height": height}
+        status, rest = post(server, "/v1/estimate", json.dumps(size).encode())
+        assert status == 200, rest
+        call = subprocess.run(["grpcurl", "-plaintext", "-emit-defaults", "-d", json.dumps(size),
+                               server.grpc, "longview.v1.ModelService/Estimate"],
+                              capture_output=True, text=True, timeout=60)
+        assert call.returncode == 0, call.stderr
+        typed = json.loads(call.stdout)
+        assert typed["seconds"] == rest["seconds"]
+        assert typed["workspace_bytes"] == rest["workspace_bytes"]
+        assert (rest["usage"]["width"], rest["usage"]["height"]) == (width, height)
+        return rest
+
+    small, large = ask(200, 200), ask(300, 200)
+    assert small["fits"] and 0 < small["seconds"] < large["seconds"]
+    assert 0 < small["workspace_bytes"] < large["workspace_bytes"]
+    for size, field in (({"width": 5}, "height"), ({"width": 60000, "height": 60000}, "width"),
+                        ({"num_tokens": 5}, "num_tokens")):
+        status, answer = post(server, "/v1/estimate", json.dumps({"model": model, **size}).encode())
+        assert status == 400 and answer["error"]["param"] == field, answer
+
+
 def test_tiles(server):
     data = pictures("maskrcnn_small")[0].read_bytes()
     tiled = '&tile={"size":80,"overlap":20}'.replace('"', "%22")
     first, second = (detect(server, MASKS, data, tiled)[1]["detections"] for _ in range(2))
     assert first == second and first
     assert max(d["x1"] for d in first) <= 151 and max(d["y1"] for d in first) <= 90
+    members = detect(server, MASKS, data, "&tile.size=80&tile.overlap=20")[1]["detections"]
+    assert members == first
     for tile, message in (('{"size":0}', "tile.size: 0"), ('{"size":9,"overlap":9}', "tile.overlap"),
                           ('{"size":1}', "13590 tiles")):
         status, answer = detect(server, MASKS, data, "&tile=" + tile.replace('"', "%22"))
         assert status == 400 and message in answer["error"]["message"], answer
+        assert answer["error"]["param"].startswith("tile."), answer
 
 
 def test_mistakes_are_named_and_others_go_on(server):

@@ -112,6 +112,19 @@ def test_feature_maps(server):
         assert len(feature["values"]) == feature["channels"] * side * side
 
 
+def test_maps_that_there_are_not(server):
+    image = base64.b64encode(pictures(PICTURES)[0].read_bytes()).decode()
+    for strides, problem in (([5], "5 is none of"), ([4, 4], "4 is named twice")):
+        body = {"model": MODEL, "image": image, "strides": strides}
+        status, answer = post(server, "/v1/features", json.dumps(body).encode())
+        assert status == 400 and answer["error"]["param"] == "strides", answer
+        assert problem in answer["error"]["message"]
+    infer = {"inputs": [{"name": "image", "datatype": "BYTES", "shape": [2], "data": [image] * 2}],
+             "outputs": [{"name": "features.4"}]}
+    status, answer = post(server, f"/v2/models/{MODEL}/infer", json.dumps(infer).encode())
+    assert status == 400 and "n is 2" in answer["error"], answer
+
+
 def test_bad_pictures_are_named_and_others_go_on(server):
     good = pictures(PICTURES)[0].read_bytes()
     url = f"/v1/classify?model={MODEL}"

@@ -19,6 +19,10 @@ class FakeItem : public models::Item {
     cost_ = cost;
     usage_.input_tokens = static_cast<int>(ids.size());
     usage_.truncated_tokens = truncated;
+    if (request.pixel_values) {
+      usage_.width = request.pixel_values->width;
+      usage_.height = request.pixel_values->height;
+    }
     ++control_->live_items;
   }
   ~FakeItem() override { --control_->live_items; }

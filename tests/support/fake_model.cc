@@ -173,6 +173,17 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
   if (text.find(options_.fail_prepare) != std::string::npos) {
     return absl::InvalidArgumentError("text: fake failure of Prepare");
   }
+  if (request.pixel_values) {  // A pixel costs what a token does.
+    const int width = request.pixel_values->width, height = request.pixel_values->height;
+    const int64_t pixels = int64_t{width} * height;
+    if (pixels > options_.max_tokens) {
+      return absl::InvalidArgumentError(absl::StrCat("width: ", width, " x ", height, " is ",
+                                                     pixels, " pixels, the limit is ",
+                                                     options_.max_tokens));
+    }
+    return std::make_unique<FakeItem>(std::vector<int32_t>(), request,
+                                      CostOf(static_cast<int>(pixels)), 0, options_.control);
+  }
   int truncated = 0;
   absl::StatusOr<std::vector<int32_t>> ids = Tokens(request, &truncated);
   if (!ids.ok()) return ids.status();

@@ -17,7 +17,7 @@ namespace longview::server {
 absl::Status ReadMessage(const nlohmann::json& object, google::protobuf::Message* message);
 
 // Sets one field from text, as forms and queries have it: a repeated field gets one more
-// element (numbers: also a comma list), a message field takes JSON.
+// element (numbers: also a comma list), a message field takes JSON, or "tile.size" its members.
 absl::Status ReadTextField(std::string_view name, std::string_view value,
                            google::protobuf::Message* message);
 

@@ -126,9 +126,17 @@ absl::Status ReadMessage(const json& object, Message* message) {
 }
 
 absl::Status ReadTextField(std::string_view name, std::string_view value, Message* message) {
-  const auto found = FindMember(*message->GetDescriptor(), std::string(name));
+  const size_t dot = name.find('.');
+  const auto found = FindMember(*message->GetDescriptor(), std::string(name.substr(0, dot)));
   if (!found.ok()) return found.status();
   const FieldDescriptor& field = **found;
+  if (dot != std::string_view::npos) {
+    if (field.is_repeated() || field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+      return FieldError(name, "unknown field");
+    }
+    return ReadTextField(name.substr(dot + 1), value,
+                         message->GetReflection()->MutableMessage(message, &field));
+  }
   if (field.type() == FieldDescriptor::TYPE_BYTES) {
     message->GetReflection()->SetString(message, &field, std::string(value));
     return absl::OkStatus();

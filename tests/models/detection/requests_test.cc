@@ -13,6 +13,13 @@ class DetectionRequestsTest : public testing::Test {
   std::vector<Detection> Detect(const Request& request) {
     return RunTogether(*model_, {request}).at(0).detections;
   }
+  // A picture by its size alone.
+  static Request Outline(int width, int height) {
+    Request request;
+    request.task = Task::kObjectDetection;
+    request.pixel_values = PixelInput{height, width, {}};
+    return request;
+  }
   std::string Refusal(const Request& request) {
     const auto item = model_->Prepare(request);
     return item.ok() ? "" : std::string(item.status().message());
@@ -93,6 +100,30 @@ TEST_F(DetectionRequestsTest, CostsAreKnownBefore) {
   EXPECT_GE((*whole)->cost().workspace_bytes, (*boxes)->cost().workspace_bytes);
   EXPECT_GT((*whole)->cost().seconds, (*boxes)->cost().seconds);
   EXPECT_GT((*tiles)->cost().seconds, (*boxes)->cost().seconds);
+}
+
+TEST_F(DetectionRequestsTest, ASizeCostsWhatTheItemDoes) {
+  for (size_t i = 0; i < golden_.pictures.size(); ++i) {
+    Request request = golden_.RequestOf(i);
+    request.masks = false;
+    const auto item = model_->Prepare(request);
+    ASSERT_TRUE(item.ok()) << item.status();
+    const ItemUsage& usage = (*item)->usage();
+    const auto estimate = model_->Prepare(Outline(usage.width, usage.height));
+    ASSERT_TRUE(estimate.ok()) << estimate.status();
+    EXPECT_EQ((*estimate)->cost().workspace_bytes, (*item)->cost().workspace_bytes);
+    EXPECT_EQ((*estimate)->cost().seconds, (*item)->cost().seconds);
+  }
+  EXPECT_EQ(Refusal(Outline(9000, 8000)),
+            "width: 9000 x 8000 is 72000000 pixels, the limit is 67108864");
+}
+
+TEST_F(DetectionRequestsTest, AnOutlineNeverRuns) {
+  const auto item = *model_->Prepare(Outline(64, 64));
+  const Item* const items[] = {item.get()};
+  const std::unique_ptr<models::Run> run = model_->Begin(items);
+  EXPECT_FALSE(run->Advance());
+  EXPECT_EQ(run->Take(0).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST_F(DetectionRequestsTest, DroppedItemsLeaveTheOthersAlone) {

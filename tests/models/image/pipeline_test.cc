@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/config/json_reader.h"
+#include "models/image/limits.h"
 #include "tests/models/image/picture_files.h"
 
 namespace longview::models {
@@ -52,6 +53,20 @@ TEST(PipelineTest, DetectionSizesFollowTheReference) {
     EXPECT_EQ(pipeline->ResizedSize(given), (ImageSize{std::max(1, at(4)), std::max(1, at(5))}));
     EXPECT_EQ(pipeline->FinalSize(given), (ImageSize{std::max(32, at(6)), std::max(32, at(7))}));
   }
+}
+
+// A thin picture whose shorter side becomes long is as large as any other bomb.
+TEST(PipelineTest, WhatResizingMakesIsWithinTheLimitToo) {
+  ImagePipeline pipeline;
+  pipeline.shortest_edge = 800;
+  const DecodeLimits limits{1 << 22};
+  EXPECT_TRUE(CheckPixelCount("image", pipeline, {60, 90}, limits).ok());
+  EXPECT_EQ(
+      CheckPixelCount("image", pipeline, {1, 60000}, limits).message(),
+      "image: 60000 x 1 resized to 48000000 x 800 is 38400000000 pixels, the limit is 4194304");
+  EXPECT_EQ(CheckPixelCount("width", pipeline, {3000, 3000}, limits).message(),
+            "width: 3000 x 3000 is 9000000 pixels, the limit is 4194304");
+  EXPECT_FALSE(CheckPixelCount("image", pipeline, {1, 4000000}, limits).ok()) << "Sides saturate.";
 }
 
 TEST(PipelineTest, PixelsOfAClassifierAreTheReferences) {

@@ -83,6 +83,28 @@ TEST_F(TypedErrors, Estimates) {
   ExpectBad(&server::Api::Estimate, R"(model: "one" num_tokens: 3 n: 2)", "n");
 }
 
+TEST_F(TypedErrors, EstimatesOfPictures) {
+  FakeOptions sees;
+  sees.tasks = {Task::kObjectDetection};
+  sees.max_tokens = 5000;
+  backend.store.Add("sees", sees);
+  const auto bad = [&](const std::string& fields, const std::string& field) {
+    ExpectBad(&server::Api::Estimate, "model: \"sees\" " + fields, field);
+  };
+  bad("", "width");
+  bad("width: 8", "height");
+  bad("height: 8", "width");
+  bad("width: -8 height: 8", "width");
+  bad("width: 8 height: -1", "height");
+  bad("width: 71 height: 71", "width");
+  bad(R"(width: 8 height: 8 text: "a")", "text");
+  bad("width: 8 height: 8 token_ids: 3", "token_ids");
+  bad("num_tokens: 8", "num_tokens");
+  bad("width: 8 height: 8 max_tokens: 4", "max_tokens");
+  bad("width: 8 height: 8 n: 2", "n");
+  ExpectBad(&server::Api::Estimate, R"(model: "one" height: 4)", "height");
+}
+
 TEST_F(TypedErrors, AModelWithoutTheTaskSaysWhatItDoes) {
   const absl::Status status = Try(&server::Api::FillMask, R"(model: "one" text: "a")");
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);

@@ -131,5 +131,21 @@ TEST(Typed, Estimate) {
   EXPECT_EQ(by_text->usage().input_tokens(), 18);
 }
 
+TEST(Typed, EstimateByAPicturesSize) {
+  Backend backend;
+  FakeOptions sees;
+  sees.tasks = {Task::kObjectDetection};
+  sees.max_tokens = 5000;
+  backend.store.Add("sees", sees);
+  const auto estimate = Do<v1::EstimateRequest, v1::EstimateResponse>(
+      backend, &server::Api::Estimate, R"(model: "sees" width: 60 height: 50)");
+  ASSERT_TRUE(estimate.ok()) << estimate.status();
+  EXPECT_DOUBLE_EQ(estimate->workspace_bytes(), 1024.0 * 3000);
+  EXPECT_EQ(estimate->usage().width(), 60);
+  EXPECT_EQ(estimate->usage().height(), 50);
+  EXPECT_EQ(estimate->usage().input_tokens(), 0);
+  EXPECT_TRUE(estimate->fits());
+}
+
 }  // namespace
 }  // namespace longview::testing

@@ -102,6 +102,26 @@ TEST_F(TypedServices, ModelCalls) {
   EXPECT_EQ(estimate.workspace_bytes(), 10240);
 }
 
+TEST_F(TypedServices, EstimateOfAPicture) {
+  FakeOptions sees;
+  sees.tasks = {Task::kObjectDetection};
+  sees.max_tokens = 5000;
+  backend.store.Add("sees", sees);
+  const auto ask = [&](const std::string& request, v1::EstimateResponse* response) {
+    grpc::ClientContext context;
+    return models->Estimate(&context, Parse<v1::EstimateRequest>(request), response);
+  };
+  v1::EstimateResponse estimate;
+  ASSERT_TRUE(ask(R"(model: "sees" width: 60 height: 50)", &estimate).ok());
+  EXPECT_EQ(estimate.workspace_bytes(), 1024.0 * 3000);
+  EXPECT_EQ(estimate.usage().width(), 60);
+  EXPECT_EQ(estimate.usage().height(), 50);
+  const grpc::Status over = ask(R"(model: "sees" width: 71 height: 71)", &estimate);
+  EXPECT_EQ(over.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(over.error_message().find("71 x 71 is 5041 pixels, the limit is 5000"),
+            std::string::npos);
+}
+
 TEST_F(TypedServices, ErrorsCarryDetails) {
   grpc::ClientContext context;
   v1::ClassifyResponse response;

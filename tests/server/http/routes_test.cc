@@ -375,6 +375,23 @@ TEST_F(RoutesTest, OtherTypedCalls) {
   EXPECT_EQ(estimate["usage"]["input_tokens"], 1000);
 }
 
+TEST_F(RoutesTest, EstimateOfAPicture) {
+  FakeOptions sees;
+  sees.tasks = {models::Task::kImageClassification};
+  sees.max_tokens = 5000;
+  backend_.store.Add("sees", sees);
+  const json estimate = Body(Post("/v1/estimate", R"({"model":"sees","width":60,"height":50})"));
+  EXPECT_EQ(estimate["workspace_bytes"], 1024 * 3000);
+  EXPECT_EQ(estimate["usage"]["width"], 60);
+  EXPECT_EQ(estimate["usage"]["height"], 50);
+  const RawResponse over = Post("/v1/estimate", R"({"model":"sees","width":71,"height":71})");
+  EXPECT_EQ(over.status, 400);
+  EXPECT_EQ(Body(over)["error"]["param"], "width");
+  const RawResponse half = Post("/v1/estimate", R"({"model":"sees","width":71})");
+  EXPECT_EQ(half.status, 400);
+  EXPECT_EQ(Body(half)["error"]["param"], "height");
+}
+
 TEST_F(RoutesTest, TypedRefusals) {
   struct Case {
     const char* path;

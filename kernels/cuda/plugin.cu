@@ -11,6 +11,7 @@
 #include "kernels/cuda/pool/pool.cuh"
 #include "kernels/cuda/rows/rows.cuh"
 #include "kernels/cuda/span/span.cuh"
+#include "kernels/cuda/token/token.cuh"
 #include "kernels/cuda/vision/performer.cuh"
 
 namespace longview::kernels::cuda {
@@ -236,6 +237,7 @@ const PluginApi kPluginApi = {
     .span = kSpanApi,
     .outer = kOuterApi,
     .performer = kPerformerApi,
+    .token = kTokenApi,
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/rows/rows_api.h"
 #include "kernels/cuda/span/span_api.h"
+#include "kernels/cuda/token/token_api.h"
 #include "kernels/cuda/vision/performer_api.h"
 
 namespace longview::kernels::cuda {
@@ -92,6 +93,7 @@ struct PluginApi {
   SpanApi span;
   OuterApi outer;
   PerformerApi performer;
+  TokenApi token;
 };
 
 // The type of the exported function.

@@ -2,7 +2,8 @@
 //
 // Whole segments are pooled in pieces of kPoolPiece tokens, counted from the segment's first, then
 // the pieces of a segment are merged in rising order: bits depend on the segment alone. An open
-// segment is appended to token by token, one chain, however many tokens a call brings.
+// segment is appended to token by token, one chain, however many tokens a call brings; its means
+// are what reads its state makes of it (token/token_api.h).
 #pragma once
 
 #include <cstdint>
@@ -65,16 +66,25 @@ struct PoolMerge {
   float* out;  // [segments, columns, width]
 };
 
-// Appends rows begin .. end of piece i, of any length, to the open segment states[segment]; where
-// begins[i] is set its sums start from nothing.
-// REQUIRES: pieces have different segments.
+// Rows of one open segment, and where its sums are kept: kernels::CarvePoolState of all columns and
+// one width per value.
+struct PoolRun {
+  float* state;
+  int32_t begin;  // Rows of scores and values, any number of them.
+  int32_t end;
+  int32_t begins;   // 1: sums start from nothing, whatever the state holds.
+  int32_t shifted;  // 1: `shift` floats are added to `state`.
+};
+
+// Appends rows to open segments: sums of one or two values with the same weights.
+// REQUIRES: runs have different states.
 struct PoolAppend {
   PoolColumns columns;
   PoolRows rows;
-  const PoolPiece* pieces;  // [count]
-  const uint8_t* begins;    // [count]; null: none.
+  const void* second;   // Another value, like `rows` but for its data; null: none.
+  const PoolRun* runs;  // [count]
   int32_t count;
-  const PoolSums* states;  // Each n = 1.
+  int64_t shift;  // To the states of a layer from those of the first.
 };
 
 struct PoolApi {

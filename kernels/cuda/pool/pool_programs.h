@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "kernels/cuda/typed_element.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/program.h"
+#include "kernels/cuda/typed_element.h"
 
 namespace longview::kernels::cuda {
 
@@ -190,12 +190,13 @@ struct PoolMergeProgram {
   }
 };
 
-// A block per open segment and column; a thread takes every 64th channel and walks the scores
-// itself, so that none waits for another. Thread 0, which always has a channel, keeps m and s.
+// A block per open segment and column; a thread takes every 128th channel of its values side by
+// side and walks the scores itself, so that none waits for another. Thread 0, which always has a
+// channel, keeps m and s.
 template <typename T>
 struct PoolAppendProgram {
   using Args = PoolAppend;
-  static constexpr int kThreads = 64;
+  static constexpr int kThreads = 128;
   struct Thread {
     float m, s;
   };
@@ -205,40 +206,42 @@ struct PoolAppendProgram {
   LONGVIEW_HD static int Phases(const Args&, Block) { return 2; }
   LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread& mine,
                                 Shared&) {
-    const PoolPiece piece = args.pieces[block.x];
-    const PoolSums& state = args.states[piece.segment];
-    const int c = block.y;
+    const PoolRun run = args.runs[block.x];
+    float* const state = run.state + (run.shifted != 0 ? args.shift : 0);
+    const int c = block.y, columns = args.columns.columns, width = args.rows.width;
     if (phase == 1) {
       if (thread != 0) return;
-      state.m[c] = mine.m;
-      state.s[c] = mine.s;
+      state[c] = mine.m;
+      state[columns + c] = mine.s;
       return;
     }
-    const bool begins = args.begins != nullptr && args.begins[block.x] != 0;
-    for (int channel = thread; channel < args.rows.width; channel += kThreads) {
-      float* at = state.sums + int64_t{c} * args.rows.width + channel;
-      mine.m = begins ? kNoToken : state.m[c];
-      mine.s = begins ? 0.0f : state.s[c];
-      float sum = begins ? 0.0f : *at;
-      for (int64_t t = piece.begin; t < piece.end; ++t) {
-        if (args.columns.visible != nullptr && args.columns.visible[t] == 0) continue;
-        const float score = args.columns.scores[t * args.columns.score_stride + c];
-        const float top = fmaxf(mine.m, score);
-        const float keep = mine.m == kNoToken ? 0.0f : expf(mine.m - top);
-        const float take = expf(score - top);
-        mine.m = top;
-        mine.s = mine.s * keep + take;
-        sum = sum * keep + take * ValueAt(args, t, c, channel);
-      }
-      *at = sum;
+    const int channels = args.second == nullptr ? width : 2 * width;
+    for (int channel = thread; channel < channels; channel += kThreads) {
+      const int64_t value = channel / width;
+      float* const at = state + 2 * columns + (value * columns + c) * width + channel % width;
+      mine.m = run.begins != 0 ? kNoToken : state[c];
+      mine.s = run.begins != 0 ? 0.0f : state[columns + c];
+      const void* const data = value == 0 ? args.rows.data : args.second;
+      *at = Walk(args, run, data, channel % width, run.begins != 0 ? 0.0f : *at, mine, c);
     }
   }
 
  private:
-  LONGVIEW_HD static float ValueAt(const Args& args, int64_t t, int c, int channel) {
+  LONGVIEW_HD static float Walk(const Args& args, const PoolRun& run, const void* data, int channel,
+                                float sum, Thread& mine, int c) {
     const int64_t head = c / args.columns.columns_per_head;
-    return Widen(static_cast<const T*>(
-        args.rows.data)[t * args.rows.row_stride + head * args.rows.head_stride + channel]);
+    const T* const values = static_cast<const T*>(data) + head * args.rows.head_stride + channel;
+    for (int64_t t = run.begin; t < run.end; ++t) {
+      if (args.columns.visible != nullptr && args.columns.visible[t] == 0) continue;
+      const float score = args.columns.scores[t * args.columns.score_stride + c];
+      const float top = fmaxf(mine.m, score);
+      const float keep = mine.m == kNoToken ? 0.0f : expf(mine.m - top);
+      const float take = expf(score - top);
+      mine.m = top;
+      mine.s = mine.s * keep + take;
+      sum = sum * keep + take * Widen(values[t * args.rows.row_stride]);
+    }
+    return sum;
   }
 };
 

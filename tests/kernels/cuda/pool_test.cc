@@ -106,37 +106,39 @@ TEST(DevicePoolTest, WholeSegmentsAreTheirDefinitionAndDoNotMindTheirCompany) {
   }
 }
 
+// Two values with the same weights: a state in a row of states, at a layer's place.
 TEST(DevicePoolTest, AnOpenSegmentIsOneChainHoweverItArrives) {
   const PoolShape shape = {"open", {100}, 2, 3, 70};
   const Data data(shape);
   const std::vector<float> expected = data.Means();
+  constexpr int64_t kLayer = 1000;
   for (const auto& device : TestDevices()) {
     SCOPED_TRACE(device->name());
     const PoolColumns columns = ColumnsOf(*device, data);
     const PoolRows rows = RowsOf(*device, data);
-    const auto read = [&](const std::vector<int>& cuts) {
-      const PoolSums state = {device->Allocate<float>(6), device->Allocate<float>(6),
-                              device->Allocate<float>(6 * 70)};
-      const std::vector<PoolSums> states = {state};
+    const auto read = [&](const std::vector<int>& cuts, bool two) {
+      const size_t floats = 2 * 6 + 2 * 6 * 70;
+      float* const state = device->Allocate<float>(kLayer + floats);
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-        const std::vector<PoolPiece> piece = {{0, cuts[i], cuts[i + 1]}};
-        const std::vector<uint8_t> begins = {i == 0};
-        const PoolAppend append = {columns,
-                                   rows,
-                                   device->Upload(piece),
-                                   device->Upload(begins),
-                                   1,
-                                   device->Upload(states)};
+        const std::vector<PoolRun> run = {{state, cuts[i], cuts[i + 1], i == 0, 1}};
+        const PoolAppend append = {columns, rows,  two ? rows.data : nullptr, device->Upload(run),
+                                   1,       kLayer};
         EXPECT_EQ(device->api().pool.append(device->stream(), append), 0);
       }
-      std::vector<float> sums = device->Download(state.sums, 6 * 70);
-      const std::vector<float> s = device->Download(state.s, 6);
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] /= s[i / 70];
-      return sums;
+      std::vector<float> got = device->Download(state + kLayer, floats);
+      const std::vector<float> s(got.begin() + 6, got.begin() + 12);
+      got.erase(got.begin(), got.begin() + 12);
+      if (two) {
+        EXPECT_TRUE(std::equal(got.begin() + 6 * 70, got.end(), got.begin()));
+      }
+      got.resize(6 * 70);
+      for (size_t i = 0; i < got.size(); ++i) got[i] /= s[i / 70];
+      return got;
     };
-    const std::vector<float> whole = read({0, 100});
+    const std::vector<float> whole = read({0, 100}, true);
     for (size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(whole[i], expected[i], 2e-5) << i;
-    EXPECT_EQ(read({0, 1, 2, 50, 99, 100}), whole);
+    EXPECT_EQ(read({0, 1, 2, 50, 99, 100}, true), whole);
+    EXPECT_EQ(read({0, 37, 100}, false), whole);
   }
 }
 

@@ -8,6 +8,9 @@
 #include "kernels/cuda/rows/column_programs.h"
 #include "kernels/cuda/rows/fold_programs.h"
 #include "kernels/cuda/rows/norm_program.h"
+#include "kernels/cuda/token/cache_programs.h"
+#include "kernels/cuda/token/product_programs.h"
+#include "kernels/cuda/token/stream_programs.h"
 #include "kernels/cuda/vision/performer_programs.h"
 #include "tests/kernels/cuda/support/emulated_span.h"
 
@@ -68,6 +71,19 @@ template <typename T>
 using BiasProgram = ElementProgram<BiasElements<T>>;
 template <typename T>
 using WidenProgram = ElementProgram<WidenElements<T>>;
+
+template <typename T>
+using StreamNormProgram = NormProgram<StreamRows, T>;
+template <typename T>
+using StreamProgram = ElementProgram<StreamElements<T>>;
+template <typename T>
+using StoreProgram = ElementProgram<StoreElements<T>>;
+
+template <ThreadOrder kOrder>
+Status RunStream(Stream* stream, const StreamRows& args) {
+  return args.norm.gamma != nullptr ? RunTyped<StreamNormProgram, kOrder, kOwnType>(stream, args)
+                                    : RunTyped<StreamProgram, kOrder, kOwnType>(stream, args);
+}
 
 template <typename T, ThreadOrder kOrder>
 Status RunPerformerTyped(Stream* stream, const PerformerRows& args) {
@@ -141,6 +157,14 @@ PluginApi MakeTwin() {
   api.outer = {.append = Run<OuterProgram, kOrder>};
   api.performer = {.run = RunPerformerRows<kOrder>};
   api.span = EmulatedSpanApi(kOrder);
+  api.token = {
+      .stream = RunStream<kOrder>,
+      .project = RunTyped<ProjectProgram, kOrder, kOwnType>,
+      .store = RunTyped<StoreProgram, kOrder, kOwnType>,
+      .pages = RunTyped<PageProgram, kOrder, kOwnType>,
+      .product = RunTyped<ProductProgram, kOrder, kOwnType>,
+      .positions = RunTyped<PositionProgram, kOrder, kOwnType>,
+  };
   return api;
 }
 

@@ -1,0 +1,41 @@
+// A device's memory for the blocks of a cache: reserved as a whole when a model loads, copied on
+// the stream that the model computes on.
+//
+// Used by the thread that uses the stream.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cache/block_memory.h"
+#include "kernels/cuda/plugin_api.h"
+
+namespace longview::kernels::cuda {
+
+class DeviceBlocks final : public BlockMemory {
+ public:
+  // Borrows table and stream.
+  DeviceBlocks(const PluginApi& api, int32_t device, Stream* stream)
+      : api_(api), device_(device), stream_(stream) {}
+
+  std::byte* Reserve(size_t bytes) override;
+  // Waits for the stream: kernels that were handed over may still use the memory.
+  void Return(std::byte* memory, size_t bytes) override;
+  void Copy(std::byte* to, const std::byte* from, size_t bytes) override;
+  // What admission gave the pools stays theirs.
+  void Release(std::byte*, size_t) override {}
+
+  // Of the first call that failed, but for Reserve; 0: none. A step that finds one is lost.
+  Status status() const { return status_; }
+
+ private:
+  void Keep(Status status) {
+    if (status_ == 0) status_ = status;
+  }
+
+  const PluginApi& api_;
+  const int32_t device_;
+  Stream* const stream_;
+  Status status_ = 0;
+};
+
+}  // namespace longview::kernels::cuda

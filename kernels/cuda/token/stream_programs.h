@@ -1,0 +1,119 @@
+// A generating model's residual stream, and what follows its first product: a block per row.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/cuda/program.h"
+#include "kernels/cuda/rows/column_programs.h"
+#include "kernels/cuda/rows/norm_program.h"
+#include "kernels/cuda/rows/row_sum.h"
+#include "kernels/cuda/token/token_api.h"
+#include "kernels/cuda/typed_element.h"
+
+namespace longview::kernels::cuda {
+
+// With a norm: NormProgram<StreamRows, T>.
+template <typename T>
+LONGVIEW_HD inline float SummedColumn(const StreamRows& args, int64_t row, int i) {
+  const int64_t at = row * args.width + i;
+  const float bias = args.bias == nullptr ? 0.0f : args.bias[i];
+  const float y = args.y == nullptr ? 0.0f : Widen(static_cast<const T*>(args.y)[at]);
+  return (args.x[at] + bias) + y;
+}
+
+// Without one: ElementProgram<StreamElements<T>>.
+template <typename T>
+struct StreamElements {
+  using Args = StreamRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.width; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    const float value = SummedColumn<T>(args, row, column);
+    const int64_t at = row * args.width + column;
+    args.x[at] = value;
+    if (args.copy != nullptr) Narrow(value, static_cast<T*>(args.copy) + at);
+  }
+};
+
+// Sums come first: the row is written in place.
+template <typename T>
+struct ProjectProgram {
+  using Args = ProjectedRows;
+  static constexpr int kThreads = kRowThreads;
+
+  struct Thread {
+    float mean[2];
+  };
+  struct Shared {
+    RowSum sum[2];
+    RowSum squares[2];
+  };
+
+  LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.rows, 1}; }
+  LONGVIEW_HD static int Phases(const Args&, Block) { return 5; }
+
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread& mine,
+                                Shared& shared) {
+    const float width = static_cast<float>(args.width);
+    T* const y = static_cast<T*>(args.y) + block.x * (3 * args.width + args.columns);
+    for (int part = 0; part < 2; ++part) {
+      switch (phase) {
+        case 0:
+          shared.sum[part].Give(thread, Sum(args, y, part, thread, 0.0f, false));
+          break;
+        case 1:
+          shared.sum[part].Gather(thread);
+          break;
+        case 2:
+          mine.mean[part] = shared.sum[part].Total() / width;
+          shared.squares[part].Give(thread, Sum(args, y, part, thread, mine.mean[part], true));
+          break;
+        case 3:
+          shared.squares[part].Gather(thread);
+          break;
+        default:
+          Write(args, block.x, y, part, mine.mean[part], shared.squares[part].Total() / width,
+                thread);
+      }
+    }
+    if (phase == 4) WriteRest(args, block.x, y, thread);
+  }
+
+ private:
+  // Column i of keys (part 0) or values, with its bias.
+  LONGVIEW_HD static float At(const Args& args, const T* y, int part, int i) {
+    const int column = (1 + part) * args.width + i;
+    return Widen(y[column]) + args.bias[column];
+  }
+
+  LONGVIEW_HD static float Sum(const Args& args, const T* y, int part, int thread, float mean,
+                               bool squares) {
+    float total = 0;
+    for (int i = thread; i < args.width; i += kThreads) {
+      const float value = At(args, y, part, i) - mean;
+      total += squares ? value * value : value;
+    }
+    return total;
+  }
+
+  LONGVIEW_HD static void Write(const Args& args, int64_t row, T* y, int part, float mean,
+                                float variance, int thread) {
+    const float factor = 1.0f / sqrtf(variance + args.norm.eps);
+    T* const normed = static_cast<T*>(part == 0 ? args.keys : args.values) + row * args.width;
+    for (int i = thread; i < args.width; i += kThreads) {
+      const float value = At(args, y, part, i);
+      Narrow((value - mean) * factor * args.norm.gamma[i] + args.norm.beta[i], normed + i);
+      Narrow(value, y + (1 + part) * args.width + i);
+    }
+  }
+
+  LONGVIEW_HD static void WriteRest(const Args& args, int64_t row, T* y, int thread) {
+    for (int i = thread; i < args.width; i += kThreads) Narrow(Widen(y[i]) + args.bias[i], y + i);
+    for (int c = thread; c < args.columns; c += kThreads) {
+      const int column = 3 * args.width + c;
+      args.scores[row * args.columns + c] = Widen(y[column]) + args.bias[column];
+    }
+  }
+};
+
+}  // namespace longview::kernels::cuda

@@ -1,0 +1,125 @@
+// What a pass of a generating model does on a device between products and attention, and the
+// products of its few decoding rows: Transformer-LS's norms, its writes into the cache, its
+// segments, its position scores.
+//
+// A row's bits depend on that row alone. Sums and norms are float; dtype is that of tensors marked
+// T. The cache's blocks are [block][head][64][pitch], pitch = BlockPitch(D) (span/span_call.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/pool/pool_api.h"
+#include "kernels/cuda/rows/rows_api.h"
+#include "kernels/span/kv_layout.h"
+
+namespace longview::kernels::cuda {
+
+// x = x + y + bias, then LayerNorm; copy = x in T.
+struct StreamRows {
+  float* x;           // [rows, width]
+  const void* y;      // T [rows, width]; null: none.
+  const float* bias;  // [width]; null: none.
+  RowNorm norm;       // gamma null: none.
+  void* copy;         // T [rows, width]; null: none.
+  int64_t rows;
+  int32_t width;
+  DType dtype;
+};
+
+// A row is query, key, value and scores side by side. Adds their biases in place, scores to
+// `scores` instead; keys and values normed go to `keys` and `values`.
+struct ProjectedRows {
+  void* y;            // T [rows, 3 * width + columns]
+  const float* bias;  // [3 * width + columns]
+  RowNorm norm;       // Dual LN of the window, Zhu et al. 2021, section 3.2.
+  void* keys;         // T [rows, width]
+  void* values;       // T [rows, width]
+  float* scores;      // [rows, columns]
+  int64_t rows;
+  int32_t width;
+  int32_t columns;
+  DType dtype;
+};
+
+// One layer's part of a cache.
+struct CacheRows {
+  void* k;  // T
+  void* v;  // T
+  int32_t heads;
+  int32_t dim;    // Of a head, of keys and values alike.
+  int32_t pitch;  // BlockPitch(dim)
+};
+
+// A row's place there; block -1: nowhere. `block` counts as a block table's ids do.
+struct CacheRowPlace {
+  int32_t block;
+  int32_t slot;
+};
+
+// Row i of keys and values to places[i].
+struct StoreRows {
+  const void* keys;    // T [rows, heads * dim]
+  const void* values;  // T [rows, heads * dim]
+  const CacheRowPlace* places;
+  CacheRows cache;
+  int64_t rows;
+  DType dtype;
+};
+
+// Projected rows of finished segments: means of their sums, rank k of all heads side by side, then
+// LayerNorm, to places[segment * rank + k]. Columns of the sums are head * rank + k.
+struct PageRows {
+  const PoolRun* runs;     // [segments], with two values of width `dim`.
+  const int32_t* indices;  // [segments] in `runs`.
+  int64_t shift;           // As PoolAppend's.
+  const CacheRowPlace* places;
+  CacheRows cache;
+  RowNorm norm;  // [heads * dim]
+  int32_t segments;
+  int32_t rank;
+  DType dtype;
+};
+
+// y = x W^T for few rows, each weight read once for eight of them: what a decode step multiplies
+// by.
+struct RowProducts {
+  const void* x;       // T [rows, in]
+  const void* weight;  // T [out, in]
+  void* y;             // T [rows, out]
+  int64_t rows;
+  int64_t in;
+  int64_t out;
+  DType dtype;
+};
+
+// scores[head * head_stride + row * row_stride + i] = scale * (q + add) . table[head, i], for the
+// first limits[row] entries.
+struct PositionScores {
+  const void* q;  // T [rows, heads * dim], q_stride elements apart.
+  int64_t q_stride;
+  const float* add;       // [heads * dim]; null: none.
+  const void* table;      // T [heads, table_entries, dim]
+  int64_t table_entries;  // Of a head.
+  const int32_t* limits;  // [rows]
+  int32_t most;           // Of the limits.
+  int64_t head_stride;
+  int64_t row_stride;
+  float* scores;
+  int32_t rows;
+  int32_t heads;
+  int32_t dim;  // Up to kMaxHeadDim.
+  float scale;
+  DType dtype;
+};
+
+struct TokenApi {
+  Status (*stream)(Stream* stream, const StreamRows& args);
+  Status (*project)(Stream* stream, const ProjectedRows& args);
+  Status (*store)(Stream* stream, const StoreRows& args);
+  Status (*pages)(Stream* stream, const PageRows& args);
+  Status (*product)(Stream* stream, const RowProducts& args);
+  Status (*positions)(Stream* stream, const PositionScores& args);
+};
+
+}  // namespace longview::kernels::cuda

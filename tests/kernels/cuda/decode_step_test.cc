@@ -1,0 +1,412 @@
+// A whole decode step of Transformer-LS on a device, against the model by definition in double
+// precision: a cache in the device's memory, forks that part inside a segment, a beginning that is
+// found again; and equal bits alone and in company.
+#include "kernels/cuda/token/decode_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "kernels/base/bfloat16.h"
+#include "kernels/cuda/device_blocks.h"
+#include "tests/kernels/cuda/support/test_device.h"
+
+namespace longview::kernels::cuda {
+namespace {
+
+using testing::TestDevice;
+using testing::TestDevices;
+
+constexpr float kEps = 1e-5f;
+constexpr int kLayers = 2, kMostTokens = 200;
+
+DecodeShape Shape(bool pre_norm, DType dtype) {
+  DecodeShape shape;
+  shape.width = 32;
+  shape.heads = 2;
+  shape.intermediate = 40;
+  shape.vocab = 29;
+  shape.window = 20;
+  shape.segment = 8;
+  shape.rank = 3;
+  shape.pre_norm = pre_norm;
+  shape.activation = RowActivation::kRelu;
+  shape.dtype = dtype;
+  return shape;
+}
+
+using Row = std::vector<double>;
+
+// Weights by name, made up where they are first asked for; exact in bfloat16.
+class Weights {
+ public:
+  explicit Weights(const DecodeShape& shape) : shape_(shape) {}
+
+  const DecodeShape& shape() const { return shape_; }
+
+  const std::vector<float>& Get(const std::string& name, int64_t count, double scale,
+                                double mean = 0) {
+    std::vector<float>& values = values_[name];
+    while (std::ssize(values) < count) {
+      const double value = mean + scale * normal_(random_);
+      values.push_back(BFloat16ToFloat(FloatToBFloat16(static_cast<float>(value))));
+    }
+    return values;
+  }
+  const std::vector<float>& Matrix(const std::string& name, int64_t out, int64_t in) {
+    return Get(name, out * in, 1.2 / std::sqrt(static_cast<double>(in)));
+  }
+  const std::vector<float>& Bias(const std::string& name, int64_t count) {
+    return Get(name, count, 0.3);
+  }
+  const std::vector<float>& Gamma(const std::string& name) {
+    return Get(name + ".gamma", shape_.width, 0.2, 1);
+  }
+  const std::vector<float>& Beta(const std::string& name) {
+    return Get(name + ".beta", shape_.width, 0.2);
+  }
+
+ private:
+  const DecodeShape shape_;
+  std::mt19937 random_{3};
+  std::normal_distribution<double> normal_{0, 1};
+  std::map<std::string, std::vector<float>> values_;
+};
+
+std::string Name(int layer, const char* name) { return std::to_string(layer) + name; }
+
+// The model by definition: logits of a text's last token.
+class Definition {
+ public:
+  explicit Definition(Weights& weights) : weights_(weights), shape_(weights.shape()) {}
+
+  Row Logits(std::span<const int32_t> ids) {
+    std::vector<Row> x;
+    const auto& words = weights_.Get("words", shape_.vocab * shape_.width, 1);
+    for (const int32_t id : ids) {
+      Row row(words.begin() + id * shape_.width, words.begin() + (id + 1) * shape_.width);
+      x.push_back(shape_.pre_norm ? Norm(row, Name(0, "norm1")) : row);
+    }
+    for (int layer = 0; layer < kLayers; ++layer) Layer(layer, x);
+    return Linear(x.back(), "logits", shape_.vocab);
+  }
+
+ private:
+  Row Linear(const Row& x, const std::string& name, int64_t out) {
+    const auto in = std::ssize(x);
+    const auto& weight = weights_.Matrix(name, out, in);
+    const auto& bias = weights_.Bias(name + ".bias", out);
+    Row y(bias.begin(), bias.begin() + out);
+    for (int64_t o = 0; o < out; ++o) {
+      for (int64_t i = 0; i < in; ++i) y[o] += weight[o * in + i] * x[i];
+    }
+    return y;
+  }
+
+  Row Norm(const Row& x, const std::string& name) {
+    double mean = 0, squares = 0;
+    for (const double value : x) mean += value / static_cast<double>(x.size());
+    for (const double value : x) squares += (value - mean) * (value - mean);
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(x.size()) + kEps);
+    Row normed;
+    for (size_t i = 0; i < x.size(); ++i) {
+      normed.push_back((x[i] - mean) * factor * weights_.Gamma(name)[i] + weights_.Beta(name)[i]);
+    }
+    return normed;
+  }
+
+  static Row Part(const Row& row, int64_t first, int64_t count) {
+    return {row.begin() + first, row.begin() + first + count};
+  }
+
+  // Rank k of the segment that begins at `first`: softmax means of its rows' columns from `from`
+  // on.
+  Row Page(const std::vector<Row>& y, int first, int k, int64_t from) const {
+    Row page;
+    for (int head = 0; head < shape_.heads; ++head) {
+      const auto column = 3 * shape_.width + head * shape_.rank + k;
+      double total = 0;
+      Row sum(static_cast<size_t>(shape_.dim()));
+      for (int t = first; t < first + shape_.segment; ++t) {
+        const double weight = std::exp(y[t][column]);
+        total += weight;
+        for (int d = 0; d < shape_.dim(); ++d) {
+          sum[d] += weight * y[t][from + head * shape_.dim() + d];
+        }
+      }
+      for (const double value : sum) page.push_back(value / total);
+    }
+    return page;
+  }
+
+  struct Key {
+    Row key, value;
+    int64_t entry = 0;  // Of its table.
+    bool window = false;
+  };
+
+  Row Attend(int layer, const Row& y, const std::vector<Key>& keys) {
+    const int width = shape_.width, dim = shape_.dim();
+    const auto& window_add = weights_.Bias(Name(layer, "window_add"), width);
+    const auto& distance_add = weights_.Bias(Name(layer, "distance_add"), width);
+    const auto& windows = weights_.Bias(Name(layer, "windows"), shape_.window * width);
+    const auto& segments = weights_.Bias(Name(layer, "segments"), SegmentIds(shape_) * width);
+    Row z;
+    for (int head = 0; head < shape_.heads; ++head) {
+      double total = 0;
+      Row sum(static_cast<size_t>(dim));
+      for (const Key& key : keys) {
+        double score = 0;
+        for (int d = 0; d < dim; ++d) {
+          const int at = head * dim + d;
+          const int64_t entries = key.window ? shape_.window : SegmentIds(shape_);
+          const auto& table = key.window ? windows : segments;
+          score += (y[at] + (key.window ? window_add[at] : 0)) * key.key[at] +
+                   (y[at] + (key.window ? distance_add[at] : 0)) *
+                       table[(head * entries + key.entry) * dim + d];
+        }
+        const double weight = std::exp(score / std::sqrt(dim));
+        total += weight;
+        for (int d = 0; d < dim; ++d) sum[d] += weight * key.value[head * dim + d];
+      }
+      for (const double value : sum) z.push_back(value / total);
+    }
+    return z;
+  }
+
+  void Layer(int layer, std::vector<Row>& x) {
+    const int width = shape_.width, tokens = static_cast<int>(x.size());
+    std::vector<Row> y, keys, values, page_keys, page_values;
+    for (const Row& row : x) {
+      y.push_back(Linear(row, Name(layer, "project"), shape_.projected()));
+      keys.push_back(Norm(Part(y.back(), width, width), Name(layer, "window")));
+      values.push_back(Norm(Part(y.back(), 2 * width, width), Name(layer, "window")));
+    }
+    for (int first = 0; first + shape_.segment <= tokens; first += shape_.segment) {
+      for (int k = 0; k < shape_.rank; ++k) {
+        page_keys.push_back(Norm(Page(y, first, k, width), Name(layer, "segment")));
+        page_values.push_back(Norm(Page(y, first, k, 2 * width), Name(layer, "segment")));
+      }
+    }
+    for (int t = 0; t < tokens; ++t) {
+      std::vector<Key> seen;
+      const int pages = t / shape_.segment * shape_.rank;
+      for (int j = 0; j < pages; ++j) {
+        seen.push_back({page_keys[j], page_values[j], pages - 1 - j, false});
+      }
+      for (int p = std::max(0, t - shape_.window + 1); p <= t; ++p) {
+        seen.push_back({keys[p], values[p], t - p, true});
+      }
+      x[t] = Finish(layer, x[t], Attend(layer, y[t], seen));
+    }
+  }
+
+  Row Finish(int layer, Row x, const Row& z) {
+    const Row attended = Linear(z, Name(layer, "out"), shape_.width);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += attended[i];
+    x = Norm(x, Name(layer, shape_.pre_norm ? "norm2" : "norm1"));
+    Row wide = Linear(x, Name(layer, "expand"), shape_.intermediate);
+    for (double& value : wide) value = std::max(value, 0.0);
+    const Row added = Linear(wide, Name(layer, "contract"), shape_.width);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += added[i];
+    if (!shape_.pre_norm) return Norm(x, Name(layer, "norm2"));
+    return layer + 1 == kLayers ? x : Norm(x, Name(layer + 1, "norm1"));
+  }
+
+ public:
+  static int64_t SegmentIds(const DecodeShape& shape) {
+    return kMostTokens / shape.segment * shape.rank;
+  }
+
+ private:
+  Weights& weights_;
+  const DecodeShape shape_;
+};
+
+// The same on a device.
+class DeviceModel {
+ public:
+  DeviceModel(TestDevice& device, Weights& weights)
+      : device_(device),
+        shape_(weights.shape()),
+        blocks_(device.api(), 0, device.stream()),
+        budget_(int64_t{1} << 22) {
+    Upload(weights);
+    CacheShape cache;
+    cache.layers = kLayers;
+    cache.kv_heads = shape_.heads;
+    cache.Dk = cache.Dv = shape_.dim();
+    cache.dtype = shape_.dtype;
+    cache.form = BlockForm::kRows;
+    cache.strips = {WindowStrip(shape_.window), PageStrip(shape_.segment, shape_.rank)};
+    cache.pool_columns = shape_.columns();
+    cache.pool_widths = {shape_.dim(), shape_.dim()};
+    ProjectionCache::Options options;
+    options.step_sequences = 4;
+    options.memory = &blocks_;
+    cache_ = ProjectionCache::Create(cache, options, &budget_);
+  }
+  ~DeviceModel() {
+    cache_.reset();
+    EXPECT_EQ(blocks_.status(), 0);
+  }
+
+  CacheSequence Open(std::span<const int32_t> prompt) { return cache_->Open(prompt, Reuse::kAny); }
+
+  // The next token of each; their logits.
+  std::vector<std::vector<float>> Step(const std::vector<CacheSequence*>& sequences,
+                                       const std::vector<int32_t>& ids) {
+    CacheStep step(cache_.get());
+    std::vector<DecodeToken> tokens;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      EXPECT_TRUE(step.Append(CacheStep::kDecode, sequences[i], {&ids[i], 1}));
+      tokens.push_back({ids[i], sequences[i]});
+    }
+    DecodeStep decode(shape_, weights_, *cache_, step, tokens);
+    std::vector<std::byte> lists(decode.list_bytes());
+    auto* const on_device = device_.Allocate<std::byte>(lists.size());
+    decode.WriteLists(lists.data(), on_device);
+    EXPECT_EQ(device_.api().copy_in(device_.stream(), on_device, lists.data(), lists.size()), 0);
+    const float* logits = nullptr;
+    auto* const buffers = device_.Allocate<std::byte>(decode.buffer_bytes());
+    EXPECT_EQ(decode.Run(device_.api(), device_.stream(), buffers, &logits), 0);
+    std::vector<std::vector<float>> rows;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      rows.push_back(device_.Download(logits + i * shape_.vocab, shape_.vocab));
+    }
+    return rows;
+  }
+
+ private:
+  const void* Typed(const std::vector<float>& values) {
+    if (shape_.dtype == DType::kFloat32) return device_.Upload(values);
+    std::vector<uint16_t> bits;
+    for (const float value : values) bits.push_back(FloatToBFloat16(value));
+    return device_.Upload(bits);
+  }
+
+  void Upload(Weights& weights) {
+    const int width = shape_.width;
+    const auto linear = [&](const std::string& name, int64_t out, int64_t in) -> DecodeLinear {
+      return {Typed(weights.Matrix(name, out, in)),
+              device_.Upload(weights.Bias(name + ".bias", out))};
+    };
+    const auto norm = [&](const std::string& name) -> RowNorm {
+      return {device_.Upload(weights.Gamma(name)), device_.Upload(weights.Beta(name)), kEps};
+    };
+    weights_.segment_ids = Definition::SegmentIds(shape_);
+    for (int i = 0; i < kLayers; ++i) {
+      DecodeLayer& layer = weights_.layers.emplace_back();
+      layer.project = linear(Name(i, "project"), shape_.projected(), width);
+      layer.out = linear(Name(i, "out"), width, width);
+      layer.expand = linear(Name(i, "expand"), shape_.intermediate, width);
+      layer.contract = linear(Name(i, "contract"), width, shape_.intermediate);
+      layer.norm1 = norm(Name(i, "norm1"));
+      layer.norm2 = norm(Name(i, "norm2"));
+      layer.window_norm = norm(Name(i, "window"));
+      layer.segment_norm = norm(Name(i, "segment"));
+      layer.window_add = device_.Upload(weights.Bias(Name(i, "window_add"), width));
+      layer.distance_add = device_.Upload(weights.Bias(Name(i, "distance_add"), width));
+      layer.window_table = Typed(weights.Bias(Name(i, "windows"), shape_.window * width));
+      layer.segment_table = Typed(weights.Bias(Name(i, "segments"), weights_.segment_ids * width));
+    }
+    weights_.words = device_.Upload(weights.Get("words", shape_.vocab * width, 1));
+    weights_.logits = linear("logits", shape_.vocab, width);
+  }
+
+  TestDevice& device_;
+  const DecodeShape shape_;
+  DecodeWeights weights_;
+  DeviceBlocks blocks_;
+  CacheBudget budget_;
+  std::unique_ptr<ProjectionCache> cache_;
+};
+
+std::vector<int32_t> Text(int tokens, int seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < tokens; ++i) ids.push_back(static_cast<int32_t>(random() % 29));
+  return ids;
+}
+
+struct Setting {
+  bool pre_norm;
+  DType dtype;
+};
+
+class DecodeStepTest : public ::testing::TestWithParam<Setting> {
+ protected:
+  DecodeStepTest()
+      : weights_(Shape(GetParam().pre_norm, GetParam().dtype)), definition_(weights_) {}
+
+  void ExpectNear(const std::vector<float>& got, std::span<const int32_t> ids) {
+    const Row want = definition_.Logits(ids);
+    const double bound = GetParam().dtype == DType::kFloat32 ? 2e-4 : 0.25;
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], bound) << "logit " << i << " after " << ids.size() << " tokens";
+    }
+  }
+
+  Weights weights_;
+  Definition definition_;
+};
+
+TEST_P(DecodeStepTest, LogitsAreTheModelsByDefinition) {
+  const std::vector<int32_t> text = Text(150, 1), young = Text(60, 2);
+  for (const auto& device : TestDevices()) {
+    SCOPED_TRACE(device->name());
+    DeviceModel model(*device, weights_);
+    CacheSequence first = model.Open({}), second = model.Open({});
+    for (int t = 0; t < 150; ++t) {
+      const bool both = t >= 70 && t < 130;
+      std::vector<CacheSequence*> sequences = {&first};
+      std::vector<int32_t> ids = {text[t]};
+      if (both) {
+        sequences.insert(sequences.begin(), &second);
+        ids.insert(ids.begin(), young[t - 70]);
+      }
+      const auto logits = model.Step(sequences, ids);
+      // Around ends of segments, windows and blocks, and at the end.
+      if (t % 8 > 1 && t != 149 && t % 16 != 5) continue;
+      ExpectNear(logits.back(), std::span(text).first(t + 1));
+      if (both) ExpectNear(logits.front(), std::span(young).first(t - 69));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// 67 tokens: inside a segment and a block. A beginning of 64 is found.
+TEST_P(DecodeStepTest, ForksAndFoundBeginningsReadOnLikeTheirText) {
+  const std::vector<int32_t> text = Text(100, 3), other = Text(33, 4);
+  for (const auto& device : TestDevices()) {
+    SCOPED_TRACE(device->name());
+    DeviceModel model(*device, weights_);
+    CacheSequence whole = model.Open({});
+    std::vector<std::vector<float>> alone;
+    for (const int32_t id : text) alone.push_back(model.Step({&whole}, {id})[0]);
+    whole.Publish();
+    CacheSequence found = model.Open(text);
+    ASSERT_EQ(found.tokens(), 64);
+    CacheSequence fork = model.Open({});
+    for (int t = 64; t < 67; ++t) EXPECT_EQ(model.Step({&found}, {text[t]})[0], alone[t]);
+    fork = found.Fork();
+    std::vector<int32_t> read(text.begin(), text.begin() + 67);
+    for (int t = 67; t < 100; ++t) {
+      const auto logits = model.Step({&fork, &found}, {other[t - 67], text[t]});
+      read.push_back(other[t - 67]);
+      ASSERT_EQ(logits[1], alone[t]) << t;
+      if (t % 8 == 0 || t == 99) ExpectNear(logits[0], read);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecodeStepTest,
+                         ::testing::Values(Setting{true, DType::kFloat32},
+                                           Setting{false, DType::kFloat32},
+                                           Setting{true, DType::kBFloat16}));
+
+}  // namespace
+}  // namespace longview::kernels::cuda

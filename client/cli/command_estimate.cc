@@ -16,10 +16,14 @@ Outcome EstimateOne(const Client& client, const v1::EstimateRequest& request) {
   if (response.state_bytes() > 0) {
     state = absl::StrFormat("\tstate %.1f MB", response.state_bytes() / 1e6);
   }
-  outcome.text = absl::StrFormat("%d tokens\t%.4f s\tqueue %.4f s\tworkspace %.1f MB%s%s",
-                                 response.usage().input_tokens(), response.seconds(),
-                                 response.queue_seconds(), response.workspace_bytes() / 1e6, state,
-                                 response.fits() ? "" : "\tdoes not fit: " + response.reason());
+  const v1::Usage& usage = response.usage();
+  const std::string length = usage.width() > 0
+                                 ? absl::StrFormat("%d x %d pixels", usage.width(), usage.height())
+                                 : absl::StrFormat("%d tokens", usage.input_tokens());
+  outcome.text =
+      absl::StrFormat("%s\t%.4f s\tqueue %.4f s\tworkspace %.1f MB%s%s", length, response.seconds(),
+                      response.queue_seconds(), response.workspace_bytes() / 1e6, state,
+                      response.fits() ? "" : "\tdoes not fit: " + response.reason());
   return outcome;
 }
 
@@ -35,14 +39,16 @@ ExitCode RunEstimate(const CommandLine& line, Console& console) {
   request.set_model(model.name());
   request.set_max_tokens(line.max_tokens.value_or(0));
   request.set_n(line.n.value_or(0));
-  if (!line.tokens) {
+  if (!line.tokens && !line.width) {
     return RunOverInputs(line, console, [&](const std::string& text) {
       v1::EstimateRequest with_text = request;
       with_text.set_text(text);
       return EstimateOne(*connection.client, with_text);
     });
   }
-  request.set_num_tokens(*line.tokens);
+  request.set_num_tokens(line.tokens.value_or(0));
+  request.set_width(line.width.value_or(0));
+  request.set_height(line.height.value_or(0));
   const Outcome outcome = EstimateOne(*connection.client, request);
   if (!outcome.status.ok()) {
     console.err << "longview: " << CodeName(outcome.status.error_code()) << ": "

@@ -250,6 +250,12 @@ std::vector<Flag> CommonFlags() {
        {"estimate"},
        "a length in tokens instead of inputs",
        Int(&CommandLine::tokens, 1, kMany)},
+      {"width",
+       "N",
+       {"estimate"},
+       "of a picture as seen, in pixels, with --height instead of inputs",
+       Int(&CommandLine::width, 1, kMany)},
+      {"height", "N", {"estimate"}, "see --width", Int(&CommandLine::height, 1, kMany)},
       {"rate",
        "N",
        {"bench"},
@@ -335,7 +341,13 @@ absl::Status TakeFlag(const std::vector<Flag>& flags, const std::vector<std::str
 }
 
 absl::Status CheckInputs(const CommandLine& line) {
-  const bool replaced = (line.command == "estimate" && line.tokens) ||
+  if (line.width.has_value() != line.height.has_value()) {
+    return absl::InvalidArgumentError("--width and --height go together");
+  }
+  if (line.tokens && line.width) {
+    return absl::InvalidArgumentError("--tokens is of texts, --width and --height of pictures");
+  }
+  const bool replaced = (line.command == "estimate" && (line.tokens || line.width)) ||
                         (line.command == "bench" && !line.lengths.empty());
   const bool reads = line.command != "models" && line.command != "status" && !replaced;
   if (reads && line.inputs.empty()) {

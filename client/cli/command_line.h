@@ -47,6 +47,8 @@ struct CommandLine {
   std::optional<bool> normalize;  // embed
   std::string check;              // models: a directory to explain.
   std::optional<int> tokens;      // estimate: a length instead of a text.
+  std::optional<int> width;       // estimate: of a picture, instead of inputs; both or none.
+  std::optional<int> height;
 
   // detect; unset = the model's.
   std::string draw;  // Where the picture with its detections goes; one input only.

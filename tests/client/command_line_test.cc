@@ -76,6 +76,10 @@ TEST(CommandLine, InputsWhereTheyBelong) {
   EXPECT_NE(ErrorOf({"classify"}), "");
   EXPECT_NE(ErrorOf({"status", "x"}), "");
   EXPECT_NE(ErrorOf({"estimate", "--tokens", "5", "x"}), "");
+  EXPECT_NE(ErrorOf({"estimate", "--width=5", "--height=5", "x"}), "");
+  EXPECT_EQ(ErrorOf({"estimate", "--width=5"}), "--width and --height go together");
+  EXPECT_NE(ErrorOf({"estimate", "--width=5", "--height=5", "--tokens=5"}), "");
+  EXPECT_TRUE(Parse({"estimate", "--width=5", "--height=5"}).ok());
   EXPECT_NE(ErrorOf({"classify", "-", "-"}), "");
   EXPECT_TRUE(Parse({"estimate", "--tokens", "5"}).ok());
   EXPECT_TRUE(Parse({"bench", "--lengths", "700,1500"}).ok());

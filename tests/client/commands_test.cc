@@ -228,6 +228,14 @@ TEST_F(CommandsTest, EstimateTakesALength) {
   EXPECT_DOUBLE_EQ(Lines()[0]["seconds"], 2.0);
 }
 
+TEST_F(CommandsTest, EstimateTakesAPicturesSize) {
+  EXPECT_EQ(Run({"estimate", "--model=code", "--width=1000", "--height=3000", "--json"}), kAllWell);
+  EXPECT_DOUBLE_EQ(Lines()[0]["seconds"], 3.0);
+  EXPECT_EQ(Lines()[0]["usage"]["height"], 3000);
+  EXPECT_EQ(Run({"estimate", "--model=code", "--width=1000", "--height=3000"}), kAllWell);
+  EXPECT_EQ(out_.str().rfind("1000 x 3000 pixels\t", 0), 0u) << out_.str();
+}
+
 TEST_F(CommandsTest, BenchReportsInGhzTerms) {
   const std::string path = Write("a", "short text");
   EXPECT_EQ(Run({"bench", "--json", "--model=code", "--rate=200", "--duration=0.5", path}),

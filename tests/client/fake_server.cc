@@ -161,7 +161,10 @@ grpc::Status FakeServer::ListModels(grpc::ServerContext*, const longview::v1::Li
 grpc::Status FakeServer::Estimate(grpc::ServerContext*,
                                   const longview::v1::EstimateRequest* request,
                                   longview::v1::EstimateResponse* response) {
-  response->set_seconds(request->num_tokens() * 1e-3);
+  const double pixels = static_cast<double>(request->width()) * request->height();
+  response->set_seconds(request->num_tokens() * 1e-3 + pixels * 1e-6);
+  response->mutable_usage()->set_width(request->width());
+  response->mutable_usage()->set_height(request->height());
   response->set_fits(true);
   response->mutable_usage()->set_input_tokens(request->num_tokens());
   return grpc::Status::OK;

@@ -142,6 +142,8 @@ def test_every_function_reaches_its_call(client, server):
     assert client.classify_tokens("x", model="ner").entities[0].label == "simple"
     assert client.fill_mask("x", model="lm").masks[0].position == 5
     assert client.estimate(num_tokens=2000).seconds == 2.0
+    assert client.estimate(width=1000, height=3000, model="page").fits
+    assert (server.requests[-1].width, server.requests[-1].height) == (1000, 3000)
     assert [model.name for model in client.models()] == ["code"]
 
 
@@ -251,6 +253,8 @@ def test_estimate_wants_exactly_one_of_text_and_length(client):
         client.estimate(model="code")
     with pytest.raises(ValueError):
         client.estimate("x", num_tokens=3, model="code")
+    with pytest.raises(ValueError):
+        client.estimate("x", width=3, height=4, model="code")
 
 
 def test_generate_streams_and_options_arrive(client, server):

@@ -146,7 +146,7 @@ def test_every_form_of_the_request_gives_one_answer(server):
 
 @pytest.mark.parametrize("model", [BOXES, MASKS])
 def test_estimate_of_a_size_on_every_way(server, model):
-    """The same answer by gRPC and HTTP, growing with the picture."""
+    """The same answer by gRPC, HTTP and the command line, growing with the picture."""
     def ask(width, height):
         size = {"model": model, "width": width, "height": height}
         status, rest = post(server, "/v1/estimate", json.dumps(size).encode())
@@ -155,9 +155,14 @@ def test_estimate_of_a_size_on_every_way(server, model):
                                server.grpc, "longview.v1.ModelService/Estimate"],
                               capture_output=True, text=True, timeout=60)
         assert call.returncode == 0, call.stderr
-        typed = json.loads(call.stdout)
-        assert typed["seconds"] == rest["seconds"]
-        assert typed["workspace_bytes"] == rest["workspace_bytes"]
+        line = run(server, "estimate", "--json", f"--model={model}", f"--width={width}",
+                   f"--height={height}")
+        assert line.returncode == 0, line.stderr
+        typed, printed = json.loads(call.stdout), json.loads(line.stdout)
+        for other in (typed["seconds"], printed["seconds"]):
+            assert other == rest["seconds"]
+        for other in (typed["workspace_bytes"], printed["workspace_bytes"]):
+            assert other == rest["workspace_bytes"]
         assert (rest["usage"]["width"], rest["usage"]["height"]) == (width, height)
         return rest
 

@@ -244,21 +244,24 @@ class Client:
         return list(self._repeat(self._models.ListModels, request).models)
 
     def estimate(self, document: Optional[Document] = None, *, num_tokens: Optional[int] = None,
-                 model: Optional[str] = None, max_tokens: int = 0, n: int = 0
-                 ) -> models_pb2.EstimateResponse:
-        """What a request would cost; nothing runs. Give a document or a length in tokens.
+                 width: int = 0, height: int = 0, model: Optional[str] = None,
+                 max_tokens: int = 0, n: int = 0) -> models_pb2.EstimateResponse:
+        """What a request would cost; nothing runs.
+
+        Give a document, a length in tokens, or width and height of a picture in pixels.
 
         max_tokens and n: of generators, 0 = the model's.
         """
-        if (document is None) == (num_tokens is None):
-            raise ValueError("give either document or num_tokens")
-        request = models_pb2.EstimateRequest(model=model or self._model_for(""),
-                                             max_tokens=max_tokens, n=n)
+        sized = bool(width or height)
+        if (document is not None) + (num_tokens is not None) + sized != 1:
+            raise ValueError("give one of document, num_tokens, and width with height")
+        request = models_pb2.EstimateRequest(model=model or self._model_for(""), width=width,
+                                             height=height, max_tokens=max_tokens, n=n)
         if num_tokens is not None:
             request.num_tokens = num_tokens
         elif isinstance(document, str):
             request.text = document
-        else:
+        elif document is not None:
             request.token_ids.extend(document)
         return self._call(self._models.Estimate, request, "")
 

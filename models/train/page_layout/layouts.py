@@ -98,4 +98,9 @@ def draw(seed, held_out=False, size=SIZE):
     width = (x1 - x0 - gap * (columns - 1)) // columns
     for column in range(columns):
         _column(page, x0 + column * (width + gap), y, width, bottom)
-    return scan.worn(page.image, rng), page.found
+    image, found = page.image, page.found
+    if rng.random() < 0.25:
+        degrees = rng.uniform(-1, 1)
+        image = scan.skewed(image, degrees, page.style.paper)
+        found = [(label, scan.turned(box, degrees, size)) for label, box in found]
+    return scan.worn(image, rng), found

@@ -58,13 +58,13 @@ def loss(places, logits, deltas, labels, boxes):
 
 
 def cover(logits, stride, labels, boxes):
-    """Of one map [classes + 1, H, W] of one image: places with something on them count as much as
-    places with nothing."""
+    """Of one map [classes + 1, H, W] of one image: the mean over what there is of the mean over its
+    places, since most of a page is paragraphs and paper."""
     nothing, high, wide = logits.shape[0] - 1, *logits.shape[1:]
     wanted = torch.full((high, wide), nothing, device=logits.device)
     for label, box in zip(labels.tolist(), boxes.tolist(), strict=True):
         x0, y0, x1, y1 = (round(v / stride) for v in box)  # Places whose middle is inside.
         wanted[y0:max(y1, y0 + 1), x0:max(x1, x0 + 1)] = label
     each = F.cross_entropy(logits[None], wanted[None], reduction="none")[0]
-    parts = [each[wanted == nothing], each[wanted != nothing]]
-    return sum(part.mean() for part in parts if part.numel()) / 2
+    parts = [each[wanted == kind].mean() for kind in wanted.unique()]
+    return sum(parts) / len(parts)

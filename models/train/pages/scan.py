@@ -1,6 +1,7 @@
 """What printing, scanning and photographing do to a page."""
 
 import io
+import math
 
 import numpy as np
 from PIL import Image, ImageFilter
@@ -8,6 +9,16 @@ from PIL import Image, ImageFilter
 
 def skewed(image, degrees, paper):
     return image.rotate(degrees, Image.Resampling.BILINEAR, fillcolor=paper)
+
+
+def turned(box, degrees, size):
+    """The upright box, in whole pixels, around what `skewed` makes of a box on an image of that size."""
+    turn, middle = math.radians(degrees), (size[0] / 2, size[1] / 2)
+    x, y = np.array(box).reshape(2, 2).T - np.array(middle)[:, None]
+    xs = middle[0] + math.cos(turn) * x[:, None] + math.sin(turn) * y[None]
+    ys = middle[1] - math.sin(turn) * x[:, None] + math.cos(turn) * y[None]
+    return (max(0, math.floor(xs.min())), max(0, math.floor(ys.min())),
+            min(size[0], math.ceil(xs.max())), min(size[1], math.ceil(ys.max())))
 
 
 def worn(image, rng):

@@ -46,7 +46,18 @@ def test_blocks_of_a_column_do_not_overlap(layouts):
             for b in boxes[:i]:
                 wide = min(a[2], b[2]) - max(a[0], b[0])
                 high = min(a[3], b[3]) - max(a[1], b[1])
-                assert wide <= 8 or high <= 8, (seed, a, b)
+                # Boxes around lines that are askew reach into each other.
+                assert wide <= 24 or high <= 24, (seed, a, b)
+
+
+def test_boxes_turn_with_the_page(modules):
+    Image, ImageDraw = (pytest.importorskip(f"PIL.{name}") for name in ("Image", "ImageDraw"))
+    scan, size = modules("scan"), (300, 400)
+    for box, degrees in (((20, 30, 280, 45), 3.0), ((200, 300, 260, 390), -5.0), ((0, 0, 90, 8), 1.0)):
+        image = Image.new("L", size, 255)
+        ImageDraw.Draw(image).rectangle((box[0], box[1], box[2] - 1, box[3] - 1), fill=0)
+        ink = Image.eval(scan.skewed(image, degrees, 255), lambda v: 255 * (v < 128)).getbbox()
+        assert np.abs(np.array(ink) - scan.turned(box, degrees, size)).max() <= 1.5
 
 
 def test_boxes_come_back_from_their_codes(layouts, modules):

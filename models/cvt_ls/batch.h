@@ -9,16 +9,15 @@
 
 namespace longview::models {
 
-// The residual stream is fp32 in both compute types.
 class CvtBatch final : public StagedBatch {
  public:
+  using Context = CvtContext;
+
   CvtBatch(const CvtContext& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
            EncoderTimes* times)
-      : StagedBatch(inputs, scratch, times), context_(context) {}
+      : StagedBatch(context, inputs, scratch, times), context_(context) {}
 
   static size_t ScratchBytes(const CvtContext& context, std::span<const ImageSize> sizes);
-
-  std::vector<float> Logits(int i) const override;
 
  private:
   static std::vector<CvtStagePlan> MakePlans(const CvtContext& context,
@@ -28,12 +27,12 @@ class CvtBatch final : public StagedBatch {
   int Blocks(size_t stage) const override { return context_.config->stages[stage].blocks; }
   void Plan(std::span<const ImageSize> sizes) override { plans_ = MakePlans(context_, sizes); }
   void Carve(Carver& carver) override { buffers_ = CarveCvtBuffers(context_, plans_, carver); }
-  void Embed() override;
+  Stream StreamOf(size_t stage) const override;
+  TokenMaker Tokens() const override;
+  void EnterStage() override;
   void RunBlock() override;
-  Rows RowsOf(int member) const override;
   std::vector<float> Feature(int member) const override;
-
-  void GatherEmbedding(TokenFinder::Place place, std::byte* to) const;
+  const DenseLayer& Head() const override { return *context_.weights->head; }
 
   const CvtContext& context_;
   std::vector<CvtStagePlan> plans_;

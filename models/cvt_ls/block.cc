@@ -126,7 +126,7 @@ void Block::Attend() const {
   rows.landmarks = buffers_.long_short;
   rows.workspace = buffers_.workspace;
   RunLongShort(LongShortOf(config_, stage_), plan_.attention,
-               config_.dual_norm ? &weights_.landmark_norm : nullptr, {}, context_.device(), rows);
+               config_.dual_norm ? &weights_.landmark_norm : nullptr, {}, context_, rows);
 }
 
 void Block::Finish() const {

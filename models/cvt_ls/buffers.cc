@@ -40,9 +40,7 @@ CvtStagePlan PlanCvtStage(const CvtContext& context, size_t index,
                                                     position % map.width};
     }
   }
-  const int tile_rows =
-      kernels::TileRows(kernels::EffectiveIsa(context.isa, SpanType(context.compute)));
-  plan.attention = PlanLongShort(pattern, images, tile_rows, false);
+  plan.attention = PlanLongShort(pattern, images, context.tile_rows(), false);
   return plan;
 }
 
@@ -61,10 +59,8 @@ CvtBuffers CarveCvtBuffers(const CvtContext& context, std::span<const CvtStagePl
     rows = std::max(rows, (count + kPanelRows) * d);
     qkv = std::max(qkv, count * 3 * d);
     scores = std::max(scores, count * stage.columns());
-    long_short =
-        std::max(long_short, LongShortBytes(pattern, plans[s].attention, context.device()));
-    workspace =
-        std::max(workspace, LongShortWorkspace(pattern, plans[s].attention, context.device()));
+    long_short = std::max(long_short, LongShortBytes(pattern, plans[s].attention, context));
+    workspace = std::max(workspace, LongShortWorkspace(pattern, plans[s].attention, context));
     channels = d;
   }
   const int64_t element = ElementBytes(context.compute);

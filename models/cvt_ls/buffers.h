@@ -5,26 +5,16 @@
 #include <span>
 #include <vector>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "models/cvt_ls/config.h"
 #include "models/cvt_ls/weights.h"
 #include "models/dense/scratch.h"
+#include "models/layers/compute_context.h"
 #include "models/long_short/map_attention.h"
 #include "models/vision/map_tokens.h"
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
-struct CvtContext {
-  const CvtConfig* config = nullptr;
-  const CvtWeights* weights = nullptr;
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-
-  LongShortDevice device() const { return {compute, isa, pool}; }
-};
+using CvtContext = ModelContext<CvtConfig, CvtWeights>;
 
 // Tokens lie window by window.
 struct CvtStagePlan {

@@ -54,6 +54,7 @@ enum class CvtStandard {
 };
 
 struct CvtConfig {
+  std::string family = "cvt_ls";
   std::string architecture;
   std::array<CvtStage, kCvtStages> stages;
   ImageSize image;

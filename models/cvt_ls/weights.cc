@@ -30,7 +30,6 @@ class Loader {
   void Embedding(size_t index, CvtStageWeights& out);
   CvtBlock Block(const std::string& name, const CvtStage& stage);
   void Attention(const std::string& name, const CvtStage& stage, CvtBlock& block);
-  void Narrow(const CvtBlock& block, PanelSizes& sizes) const;
   void Head();
 
   const CvtConfig& config_;
@@ -125,8 +124,7 @@ CvtBlock Loader::Block(const std::string& name, const CvtStage& stage) {
   return block;
 }
 
-void Loader::Narrow(const CvtBlock& block, PanelSizes& sizes) const {
-  if (!load_.ok() || !load_.reads()) return;
+void Narrow(const CvtBlock& block, PanelSizes& sizes) {
   for (const auto* layer : {&block.query.pointwise, &block.key.pointwise, &block.value.pointwise,
                             &block.landmarks.pointwise, &block.value_landmarks.pointwise,
                             &block.out, &block.expand, &block.contract}) {
@@ -199,16 +197,8 @@ void StandardiseKernels(CvtStandard standard, std::vector<float>& kernels) {
 
 absl::StatusOr<CvtWeights> LoadCvtWeights(const CvtConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          Compute compute) {
+                                          std::optional<Compute> compute) {
   return Loader(config, place, checkpoint, origin, compute).Load();
-}
-
-absl::StatusOr<double> CheckCvtWeights(const CvtConfig& config, const BackbonePlace* place,
-                                       const Checkpoint& checkpoint, const std::string& origin) {
-  absl::StatusOr<CvtWeights> weights =
-      Loader(config, place, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
 }
 
 }  // namespace longview::models

@@ -56,14 +56,11 @@ struct CvtWeights {
 };
 
 // `place`: where a backbone's tensors lie (config.backbone), else null. REQUIRES: `checkpoint`
-// outlives the call. Errors name the tensor.
+// outlives the call. Errors name the tensor. Without `compute` names and shapes are checked,
+// nothing is read.
 absl::StatusOr<CvtWeights> LoadCvtWeights(const CvtConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          Compute compute);
-
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckCvtWeights(const CvtConfig& config, const BackbonePlace* place,
-                                       const Checkpoint& checkpoint, const std::string& origin);
+                                          std::optional<Compute> compute);
 
 // Standardises a depthwise kernel [C, 9] channel by channel.
 void StandardiseKernels(CvtStandard standard, std::vector<float>& kernels);

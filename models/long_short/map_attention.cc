@@ -21,23 +21,23 @@ struct LongShortBuffers : LongShortRows {
 };
 
 LongShortBuffers Carve(const LongShortPattern& pattern, const LongShortPlan& plan,
-                       const LongShortDevice& device, const LongShortRows& rows, Carver& carver) {
+                       const ComputeContext& context, const LongShortRows& rows, Carver& carver) {
   const int64_t landmarks = plan.images() * pattern.ranks * pattern.width;
   LongShortBuffers buffers{rows};
   buffers.pooled = carver.Take<float>(2 * landmarks);
-  buffers.projected = carver.TakeBytes(2 * landmarks * ElementBytes(device.compute));
-  buffers.thread_rows = carver.Take<float>(int64_t{device.pool->threads()} * pattern.width);
+  buffers.projected = carver.TakeBytes(2 * landmarks * ElementBytes(context.compute));
+  buffers.thread_rows = carver.Take<float>(int64_t{context.pool->threads()} * pattern.width);
   return buffers;
 }
 
 // One attention over one plan; storage of the call's sources.
 class PlannedCall {
  public:
-  PlannedCall(const LongShortPattern& pattern, const LongShortDevice& device,
+  PlannedCall(const LongShortPattern& pattern, const ComputeContext& context,
               const LongShortBuffers& buffers)
-      : pattern_(pattern), device_(device), buffers_(buffers) {
+      : pattern_(pattern), context_(context), buffers_(buffers) {
     const int64_t width = pattern.width;
-    call_.dtype = SpanType(device.compute);
+    call_.dtype = SpanType(context.compute);
     call_.q = buffers.qkv;
     call_.q_row_stride = 3 * width;
     call_.out = buffers.z;
@@ -52,7 +52,7 @@ class PlannedCall {
   const kernels::Call& Tokens(std::span<const kernels::Table> tables) {
     const int64_t width = pattern_.width;
     const kernels::Source landmarks =
-        Rows(buffers_.projected, Column(buffers_.projected, width, device_.compute), 2 * width);
+        Rows(buffers_.projected, Column(buffers_.projected, width, context_.compute), 2 * width);
     sources_ = {Fresh(), landmarks, Fresh()};
     call_.sources = sources_;
     call_.tables = tables;
@@ -68,16 +68,16 @@ class PlannedCall {
 
  private:
   kernels::Source Rows(const void* k, const void* v, int64_t row_stride) const {
-    return RowsSource(k, v, device_.compute, row_stride, pattern_.head_dim());
+    return RowsSource(k, v, context_.compute, row_stride, pattern_.head_dim());
   }
   kernels::Source Fresh() const {
     const int64_t width = pattern_.width;
-    return Rows(Column(buffers_.qkv, width, device_.compute),
-                Column(buffers_.qkv, 2 * width, device_.compute), 3 * width);
+    return Rows(Column(buffers_.qkv, width, context_.compute),
+                Column(buffers_.qkv, 2 * width, context_.compute), 3 * width);
   }
 
   const LongShortPattern& pattern_;
-  const LongShortDevice& device_;
+  const ComputeContext& context_;
   const LongShortBuffers& buffers_;
   std::vector<kernels::Source> sources_;
   kernels::Call call_;
@@ -86,7 +86,7 @@ class PlannedCall {
 // Pools keys and values, with one set of weights or each with its own.
 class Pooling {
  public:
-  Pooling(const LongShortPattern& pattern, const LongShortPlan& plan, const LongShortDevice& device,
+  Pooling(const LongShortPattern& pattern, const LongShortPlan& plan, const ComputeContext& context,
           const LongShortBuffers& buffers)
       : separate_(buffers.value_scores != nullptr) {
     kernels::PoolCall call;
@@ -98,8 +98,8 @@ class Pooling {
     const int64_t outputs = plan.images() * pattern.columns() * pattern.head_dim();
     for (int part = 0; part < 2; ++part) {
       kernels::PoolValue& value = values_[part];
-      value.data = Column(buffers.qkv, (1 + part) * pattern.width, device.compute);
-      value.dtype = SpanType(device.compute);
+      value.data = Column(buffers.qkv, (1 + part) * pattern.width, context.compute);
+      value.dtype = SpanType(context.compute);
       value.row_stride = 3 * pattern.width;
       value.head_stride = value.width = pattern.head_dim();
       value.out = buffers.pooled == nullptr ? nullptr : buffers.pooled + part * outputs;
@@ -127,20 +127,20 @@ class Pooling {
 
 // Rows of the landmarks' source: heads side by side, normalised together.
 void PlaceLandmarks(const LongShortPattern& pattern, const LongShortPlan& plan, const Norm* norm,
-                    const LongShortDevice& device, const LongShortBuffers& buffers) {
-  const RowKernels& kernels = ChooseRowKernels(device.compute);
+                    const ComputeContext& context, const LongShortBuffers& buffers) {
+  const RowKernels& kernels = ChooseRowKernels(context.compute);
   const int64_t width = pattern.width;
   const int64_t rows = plan.images() * pattern.ranks;
   const std::vector<float> zeros(width);
-  const int threads = device.pool->threads();
-  kernels::RunOnThreads(*device.pool, [&](int thread) {
+  const int threads = context.pool->threads();
+  kernels::RunOnThreads(*context.pool, [&](int thread) {
     float* row = buffers.thread_rows + thread * width;
     for (int64_t i = thread; i < 2 * rows; i += threads) {
       const int64_t part = i / rows, landmark = i % rows;
       const float* pooled = buffers.pooled + part * rows * width;
       JoinLandmark(pooled, {pattern.heads, pattern.ranks, pattern.head_dim()},
                    landmark / pattern.ranks, landmark % pattern.ranks, row);
-      std::byte* to = Column(buffers.projected, (2 * landmark + part) * width, device.compute);
+      std::byte* to = Column(buffers.projected, (2 * landmark + part) * width, context.compute);
       if (norm == nullptr) {
         kernels.narrow(row, width, to);
       } else {
@@ -153,44 +153,39 @@ void PlaceLandmarks(const LongShortPattern& pattern, const LongShortPlan& plan, 
 }  // namespace
 
 size_t LongShortBytes(const LongShortPattern& pattern, const LongShortPlan& plan,
-                      const LongShortDevice& device) {
+                      const ComputeContext& context) {
   Carver carver(nullptr);
-  Carve(pattern, plan, device, {}, carver);
+  Carve(pattern, plan, context, {}, carver);
   return carver.used();
 }
 
 size_t LongShortWorkspace(const LongShortPattern& pattern, const LongShortPlan& plan,
-                          const LongShortDevice& device) {
+                          const ComputeContext& context) {
   const LongShortBuffers none;
-  const int threads = device.pool->threads();
-  PlannedCall call(pattern, device, none);
-  size_t bytes = Measure(plan.tokens, call.Tokens({}), device.isa).total(threads);
+  const int threads = context.pool->threads();
+  PlannedCall call(pattern, context, none);
+  size_t bytes = Measure(plan.tokens, call.Tokens({}), context.isa).total(threads);
   if (!plan.class_rows.items.empty()) {
-    bytes = std::max(bytes, Measure(plan.class_rows, call.ClassRows(), device.isa).total(threads));
+    bytes = std::max(bytes, Measure(plan.class_rows, call.ClassRows(), context.isa).total(threads));
   }
   if (pattern.ranks > 0) {
-    bytes = std::max(bytes, Pooling(pattern, plan, device, none).Bytes().total(threads));
+    bytes = std::max(bytes, Pooling(pattern, plan, context, none).Bytes().total(threads));
   }
   return bytes;
 }
 
 void RunLongShort(const LongShortPattern& pattern, const LongShortPlan& plan,
                   const Norm* landmark_norm, std::span<const kernels::Table> tables,
-                  const LongShortDevice& device, const LongShortRows& rows) {
+                  const ComputeContext& context, const LongShortRows& rows) {
   Carver carver(rows.landmarks);
-  const LongShortBuffers buffers = Carve(pattern, plan, device, rows, carver);
+  const LongShortBuffers buffers = Carve(pattern, plan, context, rows, carver);
   if (pattern.ranks > 0) {
-    Pooling(pattern, plan, device, buffers).Run(buffers.workspace, *device.pool);
-    PlaceLandmarks(pattern, plan, landmark_norm, device, buffers);
+    Pooling(pattern, plan, context, buffers).Run(buffers.workspace, *context.pool);
+    PlaceLandmarks(pattern, plan, landmark_norm, context, buffers);
   }
-  PlannedCall planned(pattern, device, buffers);
-  const auto run = [&](const kernels::Plan& attention, const kernels::Call& call) {
-    const kernels::WorkspaceBytes bytes = Measure(attention, call, device.isa);
-    RunPlan(attention, call, kernels::CarveWorkspace(buffers.workspace, bytes), *device.pool,
-            device.isa);
-  };
-  run(plan.tokens, planned.Tokens(tables));
-  if (!plan.class_rows.items.empty()) run(plan.class_rows, planned.ClassRows());
+  PlannedCall planned(pattern, context, buffers);
+  RunSpans(context, plan.tokens, planned.Tokens(tables), buffers.workspace);
+  RunSpans(context, plan.class_rows, planned.ClassRows(), buffers.workspace);
 }
 
 }  // namespace longview::models

@@ -12,22 +12,13 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/span/executor.h"
-#include "models/dense/compute.h"
 #include "models/dense/scratch.h"
+#include "models/layers/compute_context.h"
 #include "models/layers/weight_loader.h"
 #include "models/long_short/map_plan.h"
 
 namespace longview::models {
-
-// What a model computes with.
-struct LongShortDevice {
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-};
 
 // What a model hands over. "T" is an element of the compute type.
 struct LongShortRows {
@@ -41,14 +32,14 @@ struct LongShortRows {
 
 // Bytes of pooled keys and values, and of the landmarks made of them.
 size_t LongShortBytes(const LongShortPattern& pattern, const LongShortPlan& plan,
-                      const LongShortDevice& device);
+                      const ComputeContext& context);
 
 size_t LongShortWorkspace(const LongShortPattern& pattern, const LongShortPlan& plan,
-                          const LongShortDevice& device);
+                          const ComputeContext& context);
 
 // `landmark_norm` may be null: landmarks as they are. `tables` are those of plan.tokens.
 void RunLongShort(const LongShortPattern& pattern, const LongShortPlan& plan,
                   const Norm* landmark_norm, std::span<const kernels::Table> tables,
-                  const LongShortDevice& device, const LongShortRows& rows);
+                  const ComputeContext& context, const LongShortRows& rows);
 
 }  // namespace longview::models

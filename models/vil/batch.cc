@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "models/layers/map_rows.h"
 #include "models/vil/block.h"
 
 namespace longview::models {
-
-VilBatch::VilBatch(const VilContext& context, std::span<const VisionInput> inputs,
-                   ScratchKeeper& scratch, EncoderTimes* times)
-    : StagedBatch(inputs, scratch, times),
-      context_(context),
-      kernels_(ChooseRowKernels(context.compute)) {}
 
 std::vector<VilStagePlan> VilBatch::MakePlans(const VilContext& context,
                                               std::span<const ImageSize> sizes, bool measure) {
@@ -42,77 +35,49 @@ void VilBatch::Plan(std::span<const ImageSize> sizes) {
 
 void VilBatch::Carve(Carver& carver) { buffers_ = CarveVilBuffers(context_, plans_, carver); }
 
-// The patch of a token, in the order of the weight's columns.
-void VilBatch::GatherPatch(TokenFinder::Place place, std::byte* to) const {
-  const int p = context_.config->stages[stage()].patch;
-  const Taps taps{place.y * p, place.x * p, p};
-  if (stage() == 0) {
-    GatherPixels(pixels(place.image), taps, context_.compute, to);
-    return;
-  }
-  const size_t before = stage() - 1;
-  GatherRows(buffers_.stages[before].x, context_.config->stages[before].width,
-             plans_[before].images[place.image], taps, context_.compute, to);
+StagedBatch::Stream VilBatch::StreamOf(size_t stage) const {
+  return {buffers_.stages[stage].x, context_.config->stages[stage].width, plans_[stage].images};
 }
 
-void VilBatch::EmbedGlobals(const MapTokens& image) {
-  const VilStage& stage = context_.config->stages[this->stage()];
-  const VilStageWeights& weights = context_.weights->stages[this->stage()];
-  float* x = buffers_.stages[this->stage()].x + int64_t{image.row0} * stage.width;
-  for (size_t i = 0; i < weights.class_tokens.size(); ++i) {
-    x[i] = weights.class_tokens[i] + (stage.absolute ? weights.class_positions[i] : 0);
-  }
-}
-
-void VilBatch::PlaceRow(TokenFinder::Place place, const void* y) const {
+StagedBatch::TokenMaker VilBatch::Tokens() const {
   const VilStageWeights& weights = context_.weights->stages[stage()];
-  const VilStagePlan& plan = plans_[stage()];
-  const MapTokens& image = plan.images[place.image];
-  const int64_t d = weights.patch->out();
-  const int64_t row = image.row0 + image.place[int64_t{place.y} * image.map.width + place.x];
-  float* x = buffers_.stages[stage()].x + row * d;
-  if (context_.config->norm_embed) {
-    std::fill_n(x, d, 0.0f);
-    kernels_.residual_norm(x, y, weights.patch->bias.data(), weights.patch_norm.view(), d, nullptr);
-  } else {
-    kernels_.bias_widen(y, weights.patch->bias.data(), d, x);
-  }
-  if (!context_.config->stages[stage()].absolute) return;
-  const int64_t half = d / 2;
-  const VilMapWeights& map = *plan.maps[image.size];
+  const int patch = context_.config->stages[stage()].patch;
+  const Norm* norm = context_.config->norm_embed ? &weights.patch_norm : nullptr;
+  return {&*weights.patch, norm, patch, patch, 0, buffers_.panel};
+}
+
+void VilBatch::AddPlace(TokenFinder::Place place, float* token) const {
+  const VilStage& stage = context_.config->stages[this->stage()];
+  if (!stage.absolute) return;
+  const VilStagePlan& plan = plans_[this->stage()];
+  const int64_t half = stage.width / 2;
+  const VilMapWeights& map = *plan.maps[plan.images[place.image].size];
   const float* down = map.row_positions.data() + place.y * half;
   const float* across = map.column_positions.data() + place.x * half;
   for (int64_t i = 0; i < half; ++i) {
-    x[i] += down[i];
-    x[half + i] += across[i];
+    token[i] += down[i];
+    token[half + i] += across[i];
   }
 }
 
-void VilBatch::Embed() {
-  const VilStagePlan& plan = plans_[stage()];
-  const DenseLayer& patch = *context_.weights->stages[stage()].patch;
-  for (const MapTokens& image : plan.images) EmbedGlobals(image);
-  const TokenFinder finder(plan.images);
-  const int64_t out_bytes = patch.out() * ElementBytes(context_.compute);
-  const PanelContext panels{context_.pool, buffers_.panel, times()};
-  ForEachGatheredPanel(
-      patch, patch.linear.sizes(), finder.tokens(), panels,
-      [&](int64_t token, std::byte* to) { GatherPatch(finder.Find(token), to); },
-      [&](int64_t token, int64_t count, int, const std::byte* y) {
-        panels.Each(count, [&](long i) { PlaceRow(finder.Find(token + i), y + i * out_bytes); });
-      });
+void VilBatch::EnterStage() {
+  const VilStage& stage = context_.config->stages[this->stage()];
+  const VilStageWeights& weights = context_.weights->stages[this->stage()];
+  const VilStagePlan& plan = plans_[this->stage()];
+  const VilBuffers& buffers = buffers_.stages[this->stage()];
+  for (const MapTokens& image : plan.images) {
+    float* x = buffers.x + int64_t{image.row0} * stage.width;
+    for (size_t i = 0; i < weights.class_tokens.size(); ++i) {
+      x[i] = weights.class_tokens[i] + (stage.absolute ? weights.class_positions[i] : 0);
+    }
+  }
   // Last panels read past the rows: what stands there must not slow arithmetic down.
-  std::memset(buffers_.stages[stage()].rows, 0,
-              static_cast<size_t>((plan.band_rows() + kPanelRows) * out_bytes));
+  const int64_t row_bytes = stage.width * ElementBytes(context_.compute);
+  std::memset(buffers.rows, 0, static_cast<size_t>((plan.band_rows() + kPanelRows) * row_bytes));
 }
 
 void VilBatch::RunBlock() {
   RunVilBlock(context_, stage(), block(), plans_[stage()], buffers_.stages[stage()], times());
-}
-
-StagedBatch::Rows VilBatch::RowsOf(int member) const {
-  return {buffers_.stages[stage()].x, context_.config->stages[stage()].width,
-          &plans_[stage()].images[member]};
 }
 
 // After the last norm: the first global token, or the mean over all tokens in row order.
@@ -142,15 +107,6 @@ std::vector<float> VilBatch::Feature(int member) const {
   const auto count = static_cast<double>(stage.globals + image.count());
   for (int64_t c = 0; c < d; ++c) feature[c] = static_cast<float>(sum[c] / count);
   return feature;
-}
-
-std::vector<float> VilBatch::Logits(int i) const {
-  const DenseLayer& head = *context_.weights->head;
-  std::vector<float> logits(head.out());
-  const std::vector<float> feature = Embedding(i);
-  const float* const rows[] = {feature.data()};
-  ApplyToRows(head, rows, Activation::kNone, *context_.pool, logits.data());
-  return logits;
 }
 
 }  // namespace longview::models

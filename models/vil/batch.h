@@ -9,15 +9,15 @@
 
 namespace longview::models {
 
-// The residual stream is fp32 in both compute types.
 class VilBatch final : public StagedBatch {
  public:
+  using Context = VilContext;
+
   VilBatch(const VilContext& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
-           EncoderTimes* times);
+           EncoderTimes* times)
+      : StagedBatch(context, inputs, scratch, times), context_(context) {}
 
   static size_t ScratchBytes(const VilContext& context, std::span<const ImageSize> sizes);
-
-  std::vector<float> Logits(int i) const override;
 
  private:
   static std::vector<VilStagePlan> MakePlans(const VilContext& context,
@@ -27,17 +27,15 @@ class VilBatch final : public StagedBatch {
   int Blocks(size_t stage) const override { return context_.config->stages[stage].blocks; }
   void Plan(std::span<const ImageSize> sizes) override;
   void Carve(Carver& carver) override;
-  void Embed() override;
+  Stream StreamOf(size_t stage) const override;
+  TokenMaker Tokens() const override;
+  void AddPlace(TokenFinder::Place place, float* token) const override;
+  void EnterStage() override;
   void RunBlock() override;
-  Rows RowsOf(int member) const override;
   std::vector<float> Feature(int member) const override;
-
-  void EmbedGlobals(const MapTokens& image);
-  void GatherPatch(TokenFinder::Place place, std::byte* to) const;
-  void PlaceRow(TokenFinder::Place place, const void* y) const;
+  const DenseLayer& Head() const override { return *context_.weights->head; }
 
   const VilContext& context_;
-  const RowKernels& kernels_;
   std::vector<VilStagePlan> plans_;
   VilBatchBuffers buffers_;
 };

@@ -175,12 +175,9 @@ void Block::ProjectLongShort() const {
 }
 
 void Block::RunSpans(const VilAttentionPlan& attention, bool separate_globals) const {
-  const kernels::Plan& plan = attention.plan;
-  if (plan.items.empty()) return;
+  if (attention.plan.items.empty()) return;
   const VilCall call(context_, index_, attention, number_, buffers_, separate_globals);
-  const kernels::WorkspaceBytes bytes = Measure(plan, call.call(), context_.isa);
-  RunPlan(plan, call.call(), kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-          context_.isa);
+  models::RunSpans(context_, attention.plan, call.call(), buffers_.workspace);
 }
 
 void Block::RunRandomFeatures() const {
@@ -199,8 +196,8 @@ void Block::RunLongShortAttention() const {
   rows.workspace = buffers_.workspace;
   std::vector<kernels::Table> tables;
   if (stage_.relative_bias()) tables = LocalTables(plan_.maps, stage_.heads, number_);
-  RunLongShort(LongShortOf(stage_), plan_.long_short, &weights_.landmark_norm, tables,
-               context_.device(), rows);
+  RunLongShort(LongShortOf(stage_), plan_.long_short, &weights_.landmark_norm, tables, context_,
+               rows);
 }
 
 void Block::Attend(const VilBand& band) const {

@@ -25,7 +25,7 @@ size_t WorkspaceOf(const VilContext& context, size_t index, const VilStagePlan& 
     return MeasurePerformer(MakePerformerCall(context, stage, plan, none)).total(threads);
   }
   if (stage.attention == VilAttention::kLongShort) {
-    return LongShortWorkspace(LongShortOf(stage), plan.long_short, context.device());
+    return LongShortWorkspace(LongShortOf(stage), plan.long_short, context);
   }
   size_t bytes = 0;
   const auto measure = [&](const VilAttentionPlan& attention, bool separate) {
@@ -57,7 +57,7 @@ VilBuffers CarveStage(const VilContext& context, size_t index, const VilStagePla
   if (stage.attention == VilAttention::kLongShort) {
     const LongShortPattern pattern = LongShortOf(stage);
     b.scores = carver.Take<float>(plan.rows * pattern.columns());
-    b.long_short = carver.TakeBytes(LongShortBytes(pattern, plan.long_short, context.device()));
+    b.long_short = carver.TakeBytes(LongShortBytes(pattern, plan.long_short, context));
   }
   if (plan.has_slices()) b.globals = CarveVilGlobals(context, stage, band, carver);
   b.workspace = carver.TakeBytes(WorkspaceOf(context, index, plan));

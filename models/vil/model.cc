@@ -4,31 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/base/cpu_features.h"
-#include "models/parallel.h"
 #include "models/vil/batch.h"
-#include "models/vision/model.h"
+#include "models/vision/weighted_family.h"
 
 namespace longview::models {
 namespace {
-
-using ParseConfig = absl::StatusOr<VilConfig> (*)(const nlohmann::json& config,
-                                                  const CommonConfig& common,
-                                                  const std::string& origin, bool backbone);
-
-VisionFacts FactsOf(const VilConfig& config) {
-  VisionFacts facts;
-  facts.family = config.family;
-  facts.architecture = config.architecture;
-  facts.width = config.feature_width();
-  for (size_t s = 0; s < config.stages.size(); ++s) {
-    facts.strides.push_back(config.stride(s));
-    facts.channels.push_back(config.stages[s].width);
-  }
-  facts.labels = config.labels;
-  facts.problem_type = config.problem_type;
-  return facts;
-}
 
 // Pairs of places on an axis of n that squares of w, widened by e, hold.
 double PairsAlong(int n, int w, int e) {
@@ -65,21 +45,12 @@ double Products(const VilConfig& config, const VilStage& stage, ImageSize map) {
   }
 }
 
-class Vil final : public VisionFamily {
+class Vil final : public WeightedVision<VilBatch, LoadVilWeights> {
  public:
   Vil(VilConfig config, VilWeights weights, Compute compute)
-      : config_(std::move(config)), weights_(std::move(weights)), facts_(FactsOf(config_)) {
-    context_ = {
-        &config_, &weights_,
-        compute,  compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa(),
-        &pool_,   &maps_};
+      : WeightedVision(std::move(config), std::move(weights), compute) {
+    context_.maps = &maps_;
   }
-
-  const VisionFacts& facts() const override { return facts_; }
-  Compute compute() const override { return context_.compute; }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
-  ImageSize typical_size() const override { return config_.image; }
 
   absl::Status CheckSize(ImageSize size) const override {
     const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config_, size);
@@ -95,11 +66,6 @@ class Vil final : public VisionFamily {
           config_.image.width, config_.backbone ? "" : " only", hint));
     }
     return absl::OkStatus();
-  }
-
-  std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchKeeper& scratch,
-                                     EncoderTimes* times) const override {
-    return std::make_unique<VilBatch>(context_, inputs, scratch, times);
   }
 
   EncoderWork WorkOf(ImageSize size) const override {
@@ -123,90 +89,31 @@ class Vil final : public VisionFamily {
   }
 
  private:
-  size_t MeasureWorkspace(ImageSize size) const override {
-    return VilBatch::ScratchBytes(context_, {&size, 1});
-  }
-
-  const VilConfig config_;
-  const VilWeights weights_;
-  const VisionFacts facts_;
-  const TorchParallelFor pool_;
-  mutable VilMapCache maps_;  // Of the executor's thread, as the batches are.
-  VilContext context_;
+  VilMapCache maps_;  // Of the executor's thread, as the batches are.
 };
 
-absl::StatusOr<VilConfig> ReadConfig(const ModelDirectory& directory, ParseConfig parse,
-                                     bool backbone) {
-  return parse(directory.config, directory.common, directory.config_path, backbone);
-}
-
-absl::StatusOr<std::unique_ptr<VisionFamily>> BuildAt(const ModelDirectory& directory,
-                                                      ParseConfig parse, const BackbonePlace* place,
-                                                      Compute compute) {
-  absl::StatusOr<VilConfig> config = ReadConfig(directory, parse, place != nullptr);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<VilWeights> weights =
-      LoadVilWeights(*config, place, directory.checkpoint, directory.path, compute);
-  if (!weights.ok()) return weights.status();
-  return std::make_unique<Vil>(*std::move(config), *std::move(weights), compute);
-}
-
-template <ParseConfig kParse>
-absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
-                                                    Compute compute) {
-  return BuildAt(directory, kParse, nullptr, compute);
-}
-
-template <ParseConfig kParse>
-absl::StatusOr<std::unique_ptr<VisionFamily>> BuildBackbone(const ModelDirectory& directory,
-                                                            const BackbonePlace& place,
-                                                            Compute compute) {
-  return BuildAt(directory, kParse, &place, compute);
-}
-
-absl::StatusOr<ModelInfo> Describe(const ModelDirectory& directory, ParseConfig parse) {
-  const absl::StatusOr<VilConfig> config = ReadConfig(directory, parse, false);
-  if (!config.ok()) return config.status();
-  const absl::StatusOr<double> parameters =
-      CheckVilWeights(*config, nullptr, directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
-  return DescribeVision(directory, FactsOf(*config), *parameters);
-}
-
-template <ParseConfig kParse>
-absl::StatusOr<BackboneFacts> DescribeBackbone(const ModelDirectory& directory,
-                                               const BackbonePlace& place) {
-  const absl::StatusOr<VilConfig> config = ReadConfig(directory, kParse, true);
-  if (!config.ok()) return config.status();
-  const absl::StatusOr<double> parameters =
-      CheckVilWeights(*config, &place, directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
-  return BackboneFacts{FactsOf(*config), *parameters};
-}
+using VilEntry = VisionEntry<Vil, ParseVilConfig>;
+using VilLsEntry = VisionEntry<Vil, ParseVilLsConfig>;
 
 }  // namespace
 
-BackboneBuilder VilBackbone() {
-  return {"vil", DescribeBackbone<ParseVilConfig>, BuildBackbone<ParseVilConfig>};
-}
-BackboneBuilder VilLsBackbone() {
-  return {"vil_ls", DescribeBackbone<ParseVilLsConfig>, BuildBackbone<ParseVilLsConfig>};
-}
+BackboneBuilder VilBackbone() { return VilEntry::Backbone("vil"); }
+BackboneBuilder VilLsBackbone() { return VilLsEntry::Backbone("vil_ls"); }
 
 absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory) {
-  return Describe(directory, ParseVilConfig);
+  return VilEntry::Describe(directory);
 }
 absl::StatusOr<ModelInfo> DescribeVilLs(const ModelDirectory& directory) {
-  return Describe(directory, ParseVilLsConfig);
+  return VilLsEntry::Describe(directory);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadVil(ModelDirectory directory,
                                                const LoadOptions& options) {
-  return LoadVisionModel(std::move(directory), options, Build<ParseVilConfig>);
+  return VilEntry::Load(std::move(directory), options);
 }
 absl::StatusOr<std::unique_ptr<Model>> LoadVilLs(ModelDirectory directory,
                                                  const LoadOptions& options) {
-  return LoadVisionModel(std::move(directory), options, Build<ParseVilLsConfig>);
+  return VilLsEntry::Load(std::move(directory), options);
 }
 
 }  // namespace longview::models

@@ -153,8 +153,7 @@ VilStagePlan PlanVilStage(const VilContext& context, size_t index, std::span<con
     plan.maps = FindVilMaps(context, index, sizes);
   }
   const bool list_bias = std::count(plan.maps.begin(), plan.maps.end(), nullptr) > 0;
-  const int tile_rows =
-      kernels::TileRows(kernels::EffectiveIsa(context.isa, SpanType(context.compute)));
+  const int tile_rows = context.tile_rows();
   BiasRows rows;
   if (chunks) {
     PlanChunkBands(context, index, tile_rows, measure, plan);

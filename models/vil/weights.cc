@@ -235,11 +235,9 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
   block.mlp_norm = load_.LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
   block.expand = load_.Dense(prefix_ + mlp + "mlp.fc1", stage.hidden, d);
   block.contract = load_.Dense(prefix_ + mlp + "mlp.fc2", d, stage.hidden);
-  if (load_.ok() && load_.reads()) {
-    for (const auto* dense : {&block.qkv, &block.out, &block.expand, &block.contract,
-                              &block.global_query, &block.global_key_value, &block.global_out}) {
-      if (dense->has_value()) NarrowSizes(**dense, out.sizes);
-    }
+  for (const auto* dense : {&block.qkv, &block.out, &block.expand, &block.contract,
+                            &block.global_query, &block.global_key_value, &block.global_out}) {
+    if (dense->has_value()) NarrowSizes(**dense, out.sizes);
   }
   out.blocks.push_back(std::move(block));
 }
@@ -296,16 +294,8 @@ absl::StatusOr<VilWeights> Loader::Load() {
 
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          Compute compute) {
+                                          std::optional<Compute> compute) {
   return Loader(config, place, checkpoint, origin, compute).Load();
-}
-
-absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const BackbonePlace* place,
-                                       const Checkpoint& checkpoint, const std::string& origin) {
-  absl::StatusOr<VilWeights> weights =
-      Loader(config, place, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
 }
 
 }  // namespace longview::models

@@ -64,13 +64,10 @@ struct VilWeights {
 };
 
 // `place`: where a backbone's tensors lie (config.backbone), else null. REQUIRES: `checkpoint`
-// outlives the call. Errors name the tensor.
+// outlives the call. Errors name the tensor. Without `compute` names and shapes are checked,
+// nothing is read.
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          Compute compute);
-
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckVilWeights(const VilConfig& config, const BackbonePlace* place,
-                                       const Checkpoint& checkpoint, const std::string& origin);
+                                          std::optional<Compute> compute);
 
 }  // namespace longview::models

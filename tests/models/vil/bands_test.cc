@@ -12,10 +12,6 @@
 namespace longview::models {
 namespace {
 
-kernels::Isa IsaOf(Compute compute) {
-  return compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-}
-
 // A fixture's model, driven below LoadModel, with bands of any size.
 class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>> {
  protected:
@@ -25,7 +21,8 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
     config_ = *ParseVilConfig(directory_.config, directory_.common, path, false);
     config_.any_size = true;
     weights_ = *LoadVilWeights(config_, nullptr, directory_.checkpoint, path, compute());
-    context_ = {&config_, &weights_, compute(), IsaOf(compute()), &pool_, &maps_};
+    context_ = VilContext(config_, weights_, compute(), pool_);
+    context_.maps = &maps_;
   }
 
   static Compute compute() { return std::get<1>(GetParam()); }
@@ -116,7 +113,7 @@ TEST(BandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
     changed["any_size"] = true;
     const VilConfig config = *ParseVilConfig(changed, directory.common, path, false);
     for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
-      const VilContext context{&config, nullptr, compute, IsaOf(compute), &pool, nullptr};
+      const VilContext context(config, VilWeights(), compute, pool);
       const ImageSize size{1024, 1024};
       const double bytes = 4.0 * 256 * 256 * config.stages[0].width;
       const size_t scratch = VilBatch::ScratchBytes(context, {&size, 1});

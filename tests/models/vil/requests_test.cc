@@ -13,12 +13,9 @@ TEST(VilSizesTest, OtherSizesNeedTheKeyWherePositionsFixTheMap) {
   const ImageCase fixed("vil", "rpb_nonsquare");
   const std::unique_ptr<Model> model = fixed.Load("fp32");
   ASSERT_NE(model, nullptr);
-  Request request = fixed.Requests()[0];
-  request.pixel_values = PixelInput{64, 64, std::vector<float>(3 * 64 * 64)};
-  const auto refused = model->Prepare(request);
-  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(refused.status().message()).find("64 x 64"), std::string::npos);
-  EXPECT_TRUE(fixed.LoadWith({{"any_size", true}})->Prepare(request).ok());
+  const Request request = fixed.Requests()[0];
+  ExpectSizeRefused(*model, request, {64, 64}, "any_size");
+  EXPECT_TRUE(fixed.LoadWith({{"any_size", true}})->Prepare(Resized(request, {64, 64})).ok());
 }
 
 // The checkpoint before the original loader interpolated its positions, served at the larger size.

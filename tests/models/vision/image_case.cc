@@ -235,4 +235,20 @@ void ExpectStageMaps(const ImageCase& golden) {
   }
 }
 
+Request Resized(Request request, ImageSize size) {
+  const size_t values = size_t{3} * static_cast<size_t>(size.height * size.width);
+  request.pixel_values = PixelInput{size.height, size.width, std::vector<float>(values)};
+  return request;
+}
+
+void ExpectSizeRefused(const Model& model, Request request, ImageSize size,
+                       const std::string& part) {
+  const absl::Status refused = model.Prepare(Resized(std::move(request), size)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(refused.message());
+  EXPECT_NE(message.find(absl::StrCat(size.height, " x ", size.width)), std::string::npos)
+      << message;
+  EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
 }  // namespace longview::models

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/image/pipeline.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/models/vision/run_together.h"
@@ -58,6 +59,11 @@ void ExpectFixtureWithinTolerance(const ImageCase& golden);
 // Embeddings of the fixture's requests by `model`, which is not the fixture's own.
 void ExpectFeatures(const ImageCase& golden, const Model& model);
 void ExpectSameBitsAloneAndTogether(const ImageCase& golden);
+// A fixture's request with black pixels of another size, and that it is refused by a message that
+// names the size and has `part`.
+Request Resized(Request request, ImageSize size);
+void ExpectSizeRefused(const Model& model, Request request, ImageSize size,
+                       const std::string& part);
 // features.<stride> of every stage whose stride no later stage shares.
 void ExpectStageMaps(const ImageCase& golden);
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "models/generation/counter_random.h"
+#include "kernels/base/counter_random.h"
 
 namespace longview::models {
 namespace {
@@ -18,7 +18,8 @@ bool Contains(const std::vector<int32_t>& ids, int32_t id) {
 }
 
 double Gumbel(uint32_t seed, int step, size_t place) {
-  const double u = Uniform(seed, 0, static_cast<uint32_t>(step), static_cast<uint32_t>(place));
+  const double u =
+      kernels::Uniform(seed, 0, static_cast<uint32_t>(step), static_cast<uint32_t>(place));
   return -std::log(-std::log(u + 0x1p-54));
 }
 

@@ -170,6 +170,10 @@ std::span<const Candidate> CandidateFilter::Keep(std::span<const double> scores)
   KeepTypical();
   KeepAbove(settings_.epsilon_cutoff, false);
   KeepAbove(settings_.eta_cutoff, true);
+  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.id < b.id; };
+  if (!std::is_sorted(kept_.begin(), kept_.end(), by_id)) {
+    std::sort(kept_.begin(), kept_.end(), by_id);
+  }
   return kept_;
 }
 

@@ -74,11 +74,10 @@ void LogitsProcessors::BanWords(std::span<const int32_t> ids, std::span<double> 
   }
 }
 
-void LogitsProcessors::BanEarlyEnd(const TokenHistory& history, std::span<double> scores) const {
-  if (history.tokens() < settings_.min_length ||
-      history.tokens() - history.prompt() < settings_.min_new_tokens) {
-    Ban(settings_.eos, scores);
-  }
+std::span<const int32_t> LogitsProcessors::EarlyEnds(const TokenHistory& history) const {
+  const bool early = history.tokens() < settings_.min_length ||
+                     history.tokens() - history.prompt() < settings_.min_new_tokens;
+  return early ? std::span<const int32_t>(settings_.eos) : std::span<const int32_t>();
 }
 
 void LogitsProcessors::Force(const TokenHistory& history, std::span<double> scores) const {
@@ -129,7 +128,7 @@ void LogitsProcessors::Apply(const TokenHistory& history, std::span<double> scor
     BanNgrams(source_, ids, settings_.encoder_no_repeat_ngram, scores);
   }
   BanWords(ids, scores);
-  BanEarlyEnd(history, scores);
+  Ban(EarlyEnds(history), scores);
   Force(history, scores);
   if (settings_.remove_invalid) {
     constexpr double kMax = std::numeric_limits<float>::max();

@@ -27,13 +27,15 @@ class LogitsProcessors {
   // Whether Apply needs TokenHistory::distinct.
   bool needs_distinct() const { return settings_.repetition_penalty != 1; }
 
+  // The ends that are banned because the history is too short for one.
+  std::span<const int32_t> EarlyEnds(const TokenHistory& history) const;
+
   // `scores`: [vocabulary], changed in place; a banned token's are -infinity.
   void Apply(const TokenHistory& history, std::span<double> scores) const;
 
  private:
   void BiasSequences(std::span<const int32_t> ids, std::span<double> scores) const;
   void BanWords(std::span<const int32_t> ids, std::span<double> scores) const;
-  void BanEarlyEnd(const TokenHistory& history, std::span<double> scores) const;
   void Force(const TokenHistory& history, std::span<double> scores) const;
   void Decay(const TokenHistory& history, std::span<double> scores) const;
   void Suppress(const TokenHistory& history, std::span<double> scores) const;

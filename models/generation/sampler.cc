@@ -3,16 +3,26 @@
 #include <algorithm>
 #include <limits>
 
-#include "models/generation/counter_random.h"
+#include "kernels/base/counter_random.h"
 #include "models/generation/row_math.h"
 
 namespace longview::models {
+
+absl::Status LogitsNotNumbers() {
+  return absl::InternalError("the model's logits are not numbers");
+}
+
+absl::Status LogitsNotFinite() { return absl::InternalError("the model's logits are not finite"); }
+
+absl::Status NoTokenLeft() {
+  return absl::InvalidArgumentError("the options leave no token to generate");
+}
 
 absl::StatusOr<int32_t> Sampler::Choose(std::span<const float> logits, const TokenHistory& history,
                                         int sample) {
   const RowPeak peak = FindPeak(logits);
   if (!settings_.remove_invalid && !peak.valid) {
-    return absl::InternalError("the model's logits are not numbers");
+    return LogitsNotNumbers();
   }
   if (!settings_.sample && processors_.neutral()) return peak.id;
   scores_.assign(logits.begin(), logits.end());
@@ -22,13 +32,13 @@ absl::StatusOr<int32_t> Sampler::Choose(std::span<const float> logits, const Tok
   const auto best = std::max_element(scores_.begin(), scores_.end());
   if (!settings_.sample) return static_cast<int32_t>(best - scores_.begin());
   if (*best == -std::numeric_limits<double>::infinity()) {
-    return absl::InvalidArgumentError("the options leave no token to generate");
+    return NoTokenLeft();
   }
   if (!(*best < std::numeric_limits<double>::infinity())) {
-    return absl::InternalError("the model's logits are not finite");
+    return LogitsNotFinite();
   }
-  const double uniform = Uniform(settings_.seed, static_cast<uint32_t>(sample),
-                                 static_cast<uint32_t>(history.tokens() - history.prompt()));
+  const double uniform = kernels::Uniform(settings_.seed, static_cast<uint32_t>(sample),
+                                          static_cast<uint32_t>(history.generated().size()));
   return filter_.neutral() ? DrawFromAll(*best, uniform) : Draw(filter_.Keep(scores_), uniform);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/generation/candidate_filter.h"
 #include "models/generation/logits_processors.h"
@@ -13,6 +14,12 @@
 #include "models/generation/token_history.h"
 
 namespace longview::models {
+
+// Why there is no next token: a logit is NaN; the largest is infinite and tokens are drawn; all of
+// them are banned.
+absl::Status LogitsNotNumbers();
+absl::Status LogitsNotFinite();
+absl::Status NoTokenLeft();
 
 class Sampler {
  public:

@@ -10,6 +10,7 @@
 #include "kernels/cuda/outer/outer.cuh"
 #include "kernels/cuda/pool/pool.cuh"
 #include "kernels/cuda/rows/rows.cuh"
+#include "kernels/cuda/sampling/sampling.cuh"
 #include "kernels/cuda/span/span.cuh"
 #include "kernels/cuda/token/token.cuh"
 #include "kernels/cuda/vision/performer.cuh"
@@ -238,6 +239,7 @@ const PluginApi kPluginApi = {
     .outer = kOuterApi,
     .performer = kPerformerApi,
     .token = kTokenApi,
+    .sampling = kSamplingApi,
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "kernels/cuda/plugin_types.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/cuda/sampling/sampling_api.h"
 #include "kernels/cuda/span/span_api.h"
 #include "kernels/cuda/token/token_api.h"
 #include "kernels/cuda/vision/performer_api.h"
@@ -94,6 +95,7 @@ struct PluginApi {
   OuterApi outer;
   PerformerApi performer;
   TokenApi token;
+  SamplingApi sampling;
 };
 
 // The type of the exported function.

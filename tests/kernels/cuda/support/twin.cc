@@ -8,6 +8,7 @@
 #include "kernels/cuda/rows/column_programs.h"
 #include "kernels/cuda/rows/fold_programs.h"
 #include "kernels/cuda/rows/norm_program.h"
+#include "kernels/cuda/sampling/sample_program.h"
 #include "kernels/cuda/token/cache_programs.h"
 #include "kernels/cuda/token/product_programs.h"
 #include "kernels/cuda/token/stream_programs.h"
@@ -156,6 +157,7 @@ PluginApi MakeTwin() {
   };
   api.outer = {.append = Run<OuterProgram, kOrder>};
   api.performer = {.run = RunPerformerRows<kOrder>};
+  api.sampling = {.sample = Run<SampleProgram, kOrder>};
   api.span = EmulatedSpanApi(kOrder);
   api.token = {
       .stream = RunStream<kOrder>,

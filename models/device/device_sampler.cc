@@ -1,0 +1,156 @@
+#include "models/device/device_sampler.h"
+
+#include <algorithm>
+
+#include "kernels/base/check.h"
+#include "models/dense/scratch.h"
+#include "models/device/staged_lists.h"
+#include "models/generation/sampler.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::cuda::kMostReported;
+using kernels::cuda::ReportedToken;
+using kernels::cuda::SampledToken;
+using kernels::cuda::SampleRow;
+using kernels::cuda::SampleRows;
+using kernels::cuda::SampleStatus;
+
+size_t Count(int rows, int each) { return static_cast<size_t>(rows) * static_cast<size_t>(each); }
+
+// The rows themselves; of each the ids it has seen, and those banned.
+size_t ListBytes(int vocab, int rows) {
+  const size_t ids = kernels::AlignUp(static_cast<size_t>(vocab) * sizeof(int32_t));
+  return kernels::AlignUp(Count(rows, 1) * sizeof(SampleRow)) + Count(rows, 2) * ids;
+}
+
+// Tokens, and the reports behind them.
+size_t ResultBytes(int rows) {
+  return kernels::AlignUp(Count(rows, 1) * sizeof(SampledToken)) +
+         Count(rows, kMostReported) * sizeof(ReportedToken);
+}
+
+// Where things lie in the device's memory.
+struct DeviceLayout {
+  DeviceLayout(std::byte* memory, int vocab, int rows) : carver(memory) {
+    lists = carver.TakeBytes(ListBytes(vocab, rows));
+    results = carver.TakeBytes(ResultBytes(rows));
+    scores = carver.Take<double>(static_cast<int64_t>(Count(rows, vocab)));
+    weights = carver.Take<float>(static_cast<int64_t>(Count(rows, vocab)));
+  }
+  Carver carver;
+  std::byte* lists;
+  std::byte* results;
+  double* scores;
+  float* weights;
+};
+
+struct Results {
+  Results(std::byte* memory, size_t rows)
+      : tokens(reinterpret_cast<SampledToken*>(memory)),
+        top(reinterpret_cast<ReportedToken*>(memory +
+                                             kernels::AlignUp(rows * sizeof(SampledToken)))) {}
+  SampledToken* tokens;
+  ReportedToken* top;
+};
+
+std::vector<int32_t> Distinct(std::span<const int32_t> ids) {
+  std::vector<int32_t> distinct(ids.begin(), ids.end());
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  return distinct;
+}
+
+SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
+  const GenerationSettings& settings = *from.settings;
+  const TokenHistory& history = *from.history;
+  SampleRow row = {};
+  row.logits = from.logits;
+  const std::span<const int32_t> seen =
+      from.processors->needs_distinct() ? history.distinct() : std::span<const int32_t>();
+  row.seen = lists.Add(seen);
+  row.seen_count = static_cast<int32_t>(seen.size());
+  row.penalty = settings.repetition_penalty;
+  const std::vector<int32_t> banned = Distinct(from.processors->EarlyEnds(history));
+  row.banned = lists.Add(std::span<const int32_t>(banned));
+  row.banned_count = static_cast<int32_t>(banned.size());
+  row.sample = settings.sample ? 1 : 0;
+  row.temperature = settings.temperature;
+  row.top_k = settings.top_k;
+  row.top_p = settings.top_p;
+  row.min_p = settings.min_p;
+  row.seed = settings.seed;
+  row.sequence = static_cast<uint32_t>(from.sample);
+  row.step = static_cast<uint32_t>(history.generated().size());
+  row.reported = settings.logprobs.value_or(-1);
+  return row;
+}
+
+DeviceToken Read(const SampledToken& token, const ReportedToken* top, int reported) {
+  switch (token.status) {
+    case SampleStatus::kNotNumbers:
+      return {LogitsNotNumbers(), 0, {}};
+    case SampleStatus::kNotFinite:
+      return {LogitsNotFinite(), 0, {}};
+    case SampleStatus::kNothingLeft:
+      return {NoTokenLeft(), 0, {}};
+    case SampleStatus::kChosen:
+      break;
+  }
+  return {token.id, token.logprob, {top, top + std::max(reported, 0)}};
+}
+
+}  // namespace
+
+bool DeviceSampler::Takes(const GenerationSettings& settings) {
+  GenerationSettings rest = settings;
+  rest.repetition_penalty = 1;
+  rest.min_length = rest.min_new_tokens = 0;
+  return settings.beams == 1 && LogitsProcessors(rest, {}).neutral() && settings.typical_p >= 1 &&
+         settings.epsilon_cutoff <= 0 && settings.eta_cutoff <= 0;
+}
+
+size_t DeviceSampler::DeviceBytes(int vocab, int rows) {
+  return DeviceLayout(nullptr, vocab, rows).carver.used();
+}
+
+DeviceSampler::DeviceSampler(const Device& device, int vocab, int rows)
+    : device_(device),
+      vocab_(vocab),
+      room_(static_cast<size_t>(rows)),
+      memory_(device, DeviceBytes(vocab, rows)),
+      lists_(device, ListBytes(vocab, rows)),
+      results_(device, ResultBytes(rows)) {}
+
+std::vector<DeviceToken> DeviceSampler::Choose(std::span<const SamplingRow> rows) {
+  KERNEL_CHECK(rows.size() <= room_);
+  const DeviceLayout layout(memory_.data(), vocab_, static_cast<int>(room_));
+  StagedLists lists(lists_.data(), layout.lists);
+  std::vector<SampleRow> staged;
+  for (const SamplingRow& row : rows) staged.push_back(StageRow(row, lists));
+  const Results on_device(layout.results, room_), results(results_.data(), room_);
+  SampleRows args = {};
+  args.rows = lists.Add(std::span<const SampleRow>(staged));
+  args.count = static_cast<int32_t>(rows.size());
+  args.vocab = vocab_;
+  args.scores = layout.scores;
+  args.weights = layout.weights;
+  args.out = on_device.tokens;
+  args.top = on_device.top;
+  const kernels::cuda::PluginApi& api = device_.api();
+  device_.Check(api.copy_in(device_.stream(), layout.lists, lists_.data(), lists.used()),
+                "sampling rows");
+  device_.Check(api.sampling.sample(device_.stream(), args), "sampling");
+  device_.Check(api.copy_out(device_.stream(), results_.data(), layout.results, results_.bytes()),
+                "sampled tokens");
+  device_.Wait();
+  std::vector<DeviceToken> tokens;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int reported = std::min(staged[i].reported, vocab_);
+    tokens.push_back(Read(results.tokens[i], results.top + i * kMostReported, reported));
+  }
+  return tokens;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,67 @@
+// The next tokens of a batch, chosen on the device where its logits lie: those that Sampler chooses
+// for the same logits, with the log-probabilities of ReportToken.
+//
+// Sums over the vocabulary are made in another order than on the host: see
+// kernels/cuda/sampling/sampling_api.h.
+//
+// Used by one thread, the executor's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/sampling/sampling_api.h"
+#include "models/device/device_memory.h"
+#include "models/generation/logits_processors.h"
+#include "models/generation/settings.h"
+#include "models/generation/token_history.h"
+
+namespace longview::models {
+
+// Who is to be continued. Everything is borrowed for the call.
+struct SamplingRow {
+  const float* logits = nullptr;  // [vocabulary], on the device.
+  const GenerationSettings* settings = nullptr;
+  const LogitsProcessors* processors = nullptr;
+  const TokenHistory* history = nullptr;
+  int sample = 0;
+};
+
+struct DeviceToken {
+  absl::StatusOr<int32_t> id;  // Errors are Sampler's.
+  // With settings.logprobs: the token's own, and the most probable ones, best first.
+  float logprob = 0;
+  std::vector<kernels::cuda::ReportedToken> top;
+};
+
+class DeviceSampler {
+ public:
+  // Whether these settings' tokens can be chosen on a device: greedy search and sampling with
+  // temperature, top_k, top_p, min_p, repetition penalty and minimum lengths. What else there is
+  // needs the host.
+  static bool Takes(const GenerationSettings& settings);
+
+  // Of the device's memory, for up to `rows` rows at once.
+  static size_t DeviceBytes(int vocab, int rows);
+
+  // Asks for all memory there will ever be. Throws DeviceError.
+  DeviceSampler(const Device& device, int vocab, int rows);
+
+  // A token for each row, whatever the others are. Waits for the device. Throws DeviceError.
+  // REQUIRES: no more rows than there is room for; settings that the device takes; histories track
+  // distinct ids where the processors need them.
+  std::vector<DeviceToken> Choose(std::span<const SamplingRow> rows);
+
+ private:
+  const Device& device_;
+  const int vocab_;
+  const size_t room_;  // Rows.
+  const DeviceBlock memory_;
+  const PinnedBlock lists_;
+  const PinnedBlock results_;
+};
+
+}  // namespace longview::models

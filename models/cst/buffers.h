@@ -5,24 +5,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/span/executor.h"
 #include "models/cst/config.h"
 #include "models/cst/plan.h"
 #include "models/cst/weights.h"
 #include "models/dense/scratch.h"
+#include "models/layers/compute_context.h"
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
-struct CstContext {
-  const CstConfig* config = nullptr;
-  const CstWeights* weights = nullptr;
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-};
+using CstContext = ModelContext<CstConfig, CstWeights>;
 
 // "T" is an element of the compute type. Inputs of linears hold a panel more than their rows,
 // so that a last panel may read past them.

@@ -21,8 +21,7 @@ size_t Measured(const CstContext& context, const CstPlan& plan) {
 }  // namespace
 
 CstPlan CstBatch::MakePlan(const CstContext& context, const RaggedBatch& batch) {
-  const kernels::Isa isa = kernels::EffectiveIsa(context.isa, SpanType(context.compute));
-  return PlanCst(*context.config, batch, kernels::TileRows(isa));
+  return PlanCst(*context.config, batch, context.tile_rows());
 }
 
 size_t CstBatch::ScratchBytes(const CstContext& context, Sequences sequences) {
@@ -51,12 +50,7 @@ CstBatch::CstBatch(const CstContext& context, Sequences sequences, ScratchKeeper
 
 void CstBatch::LeaveDropped() {
   batch_.Leave([&](RaggedBatch::Place from, RaggedBatch::Place to, int64_t rows) {
-    if (layer_ == 0 || from.row == to.row) return;
-    std::memmove(buffers_.x + to.row * width_, buffers_.x + from.row * width_,
-                 static_cast<size_t>(rows * width_) * sizeof(float));
-    if (buffers_.input == reinterpret_cast<std::byte*>(buffers_.x)) return;
-    std::memmove(buffers_.input + to.row * row_bytes_, buffers_.input + from.row * row_bytes_,
-                 static_cast<size_t>(rows * row_bytes_));
+    if (layer_ > 0) RowsBeside(buffers_.input).Move(from.row, to.row, rows);
   });
   plan_ = MakePlan(context_, batch_);
 }
@@ -97,10 +91,7 @@ void CstBatch::AttendTokens(const CstLayer& layer, const std::byte* from) {
 }
 
 void CstBatch::Run(const kernels::Plan& plan) {
-  if (plan.items.empty()) return;
-  const kernels::WorkspaceBytes bytes = Measure(plan, call_.call, context_.isa);
-  RunPlan(plan, call_.call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-          context_.isa);
+  RunSpans(context_, plan, call_.call, buffers_.workspace);
 }
 
 // One slice through both linears, masked and absent places reading as zeros. `from` may be z: the
@@ -262,38 +253,6 @@ void CstBatch::Attend(const CstLayer& layer) {
   AddSlices(buffers_.z);
 }
 
-// Moves what the heads read to the front of x and z.
-int64_t CstBatch::KeepWanted() {
-  int64_t kept = 0;
-  for (int s = 0; s < batch_.size(); ++s) {
-    first_row_.push_back(kept);
-    for (const int32_t token : batch_.sequences()[s]->wanted) {
-      const int64_t row = batch_.offsets()[s] + token;
-      if (kept != row) {
-        std::memmove(buffers_.x + kept * width_, buffers_.x + row * width_,
-                     static_cast<size_t>(width_) * sizeof(float));
-        std::memmove(buffers_.z + kept * row_bytes_, buffers_.z + row * row_bytes_,
-                     static_cast<size_t>(row_bytes_));
-      }
-      ++kept;
-    }
-  }
-  return kept;
-}
-
-// The last norm in fp32, in place: what heads read is not rounded.
-void CstBatch::FinishModel(int64_t rows) {
-  if (!weights_.norm) return;
-  const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
-  const NormWeights norm = weights_.norm->view();
-  ParallelRanges(*context_.pool, rows, 8, [&](long begin, long end) {
-    for (long row = begin; row < end; ++row) {
-      floats.residual_norm(buffers_.x + row * width_, nullptr, zeros_.data(), norm, width_,
-                           nullptr);
-    }
-  });
-}
-
 bool CstBatch::Advance() {
   if (batch_.drops_pending()) LeaveDropped();
   if (batch_.size() == 0 || layer_ >= config_.layers) return false;
@@ -301,10 +260,11 @@ bool CstBatch::Advance() {
   if (layer_ == 0) Embed();
   Attend(layer);
   const bool last = layer_ + 1 == config_.layers;
-  const int64_t rows = last ? KeepWanted() : plan_.rows();
+  const int64_t rows =
+      last ? KeepWantedRows(batch_, RowsBeside(buffers_.z), first_row_) : plan_.rows();
   RunBlockTail(TailOf(context_, layer_), {buffers_.x, buffers_.input, buffers_.z, rows},
                weights_.sizes, *context_.pool, times_);
-  if (last) FinishModel(rows);
+  if (last && weights_.norm) NormLastRows(*weights_.norm, buffers_.x, rows, *context_.pool);
   return ++layer_ < config_.layers;
 }
 

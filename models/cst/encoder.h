@@ -24,11 +24,13 @@
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/family.h"
 #include "models/encoder/ragged_batch.h"
+#include "models/encoder/residual_rows.h"
 
 namespace longview::models {
 
 class CstBatch final : public EncoderBatch {
  public:
+  using Context = CstContext;
   using Sequences = RaggedBatch::Sequences;
 
   // REQUIRES: sequences, context and scratch outlive the batch. `times` may be null.
@@ -64,8 +66,7 @@ class CstBatch final : public EncoderBatch {
   void AddSlices(const std::byte* from);
   void Run(const kernels::Plan& plan);  // With call_.
 
-  int64_t KeepWanted();
-  void FinishModel(int64_t rows);
+  ResidualRows RowsBeside(std::byte* rows) const { return {buffers_.x, rows, width_, row_bytes_}; }
 
   const CstContext context_;
   const CstConfig& config_;

@@ -1,16 +1,10 @@
 #include "models/cst/lm_calls.h"
 
-#include "models/layers/span_rows.h"
-
 namespace longview::models {
-
-kernels::DType CstBlockType(const CstContext& context) {
-  return kernels::PanelDType(kernels::EffectiveIsa(context.isa, SpanType(context.compute)));
-}
 
 kernels::Source CstBlocksKind(const CstContext& context) {
   kernels::Source source;
-  source.dtype = CstBlockType(context);
+  source.dtype = context.block_type();
   source.layout = kernels::Layout::kPaged;
   source.kv_heads = context.config->heads;
   return source;

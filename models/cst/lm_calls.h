@@ -6,9 +6,6 @@
 
 namespace longview::models {
 
-// What cache blocks are stored as.
-kernels::DType CstBlockType(const CstContext& context);
-
 // A source of cached blocks as far as measuring needs it.
 kernels::Source CstBlocksKind(const CstContext& context);
 

@@ -2,23 +2,15 @@
 
 #include <utility>
 
-#include "kernels/base/cpu_features.h"
 #include "models/cst/lm_cache.h"
-#include "models/cst/lm_calls.h"
 
 namespace longview::models {
 CstDecoder::CstDecoder(const CstConfig& config, Checkpoint checkpoint, Compute compute,
                        int max_tokens)
     : CachedDecoder({"cst", config.vocab}, max_tokens),
       config_(config),
-      checkpoint_(std::move(checkpoint)) {
-  CstContext& rows = context_.rows;
-  rows.config = &config_;
-  rows.weights = &weights_;
-  rows.compute = compute;
-  rows.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-  rows.pool = &pool_;
-}
+      checkpoint_(std::move(checkpoint)),
+      context_{CstContext(config_, weights_, compute, pool_)} {}
 
 absl::StatusOr<std::unique_ptr<CstDecoder>> CstDecoder::Create(const CstConfig& config,
                                                                Checkpoint checkpoint,
@@ -36,7 +28,7 @@ absl::Status CstDecoder::Load(const std::string& origin, double cache_bytes) {
       LoadCstWeights(config_, checkpoint_, origin, context_.rows.compute);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
-  const kernels::CacheShape shape = CstCacheShape(config_, CstBlockType(context_.rows));
+  const kernels::CacheShape shape = CstCacheShape(config_, context_.rows.block_type());
   if (absl::Status status = Reserve(shape, cache_bytes, origin); !status.ok()) return status;
   context_.cache = &projection_cache();
   set_costs(std::make_unique<CstLmCosts>(context_.rows, shape, max_tokens()));

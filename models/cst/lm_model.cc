@@ -12,26 +12,11 @@
 namespace longview::models {
 namespace {
 
-absl::StatusOr<CstConfig> ReadConfig(const ModelDirectory& directory) {
-  absl::StatusOr<CstConfig> config =
-      ParseCstConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
-
-// What the position tables hold, lowered by the tokenizer's limit and longview.json.
-int MaxTokens(const ModelDirectory& directory, const CstConfig& config) {
-  EncoderFacts facts;
-  facts.max_tokens = config.most_tokens;
-  return MostTokens(directory, facts);
-}
-
 ModelInfo InfoOf(const ModelDirectory& directory, const CstConfig& config) {
   ModelInfo info;
   info.family = "cst";
   info.architecture = config.architecture;
-  DescribeGenerator(config.vocab, MaxTokens(directory, config), CstGranule(config),
+  DescribeGenerator(config.vocab, MostTokens(directory, config.most_tokens), CstGranule(config),
                     directory.bytes || directory.tokenizer, info);
   return info;
 }
@@ -39,7 +24,7 @@ ModelInfo InfoOf(const ModelDirectory& directory, const CstConfig& config) {
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeCstLm(const ModelDirectory& directory) {
-  const absl::StatusOr<CstConfig> config = ReadConfig(directory);
+  const absl::StatusOr<CstConfig> config = ReadTextConfig<ParseCstConfig>(directory);
   if (!config.ok()) return config.status();
   const absl::StatusOr<CstWeights> weights =
       LoadCstWeights(*config, directory.checkpoint, directory.path, std::nullopt);
@@ -51,12 +36,12 @@ absl::StatusOr<ModelInfo> DescribeCstLm(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadCstLm(ModelDirectory directory,
                                                  const LoadOptions& options) {
-  const absl::StatusOr<CstConfig> config = ReadConfig(directory);
+  const absl::StatusOr<CstConfig> config = ReadTextConfig<ParseCstConfig>(directory);
   if (!config.ok()) return config.status();
   absl::StatusOr<GeneratorStart> start =
       StartGenerator(directory, options, InfoOf(directory, *config));
   if (!start.ok()) return start.status();
-  const int max_tokens = MaxTokens(directory, *config);
+  const int max_tokens = MostTokens(directory, config->most_tokens);
   TakeTokenizer(directory, start->parts);
   auto decoder = CstDecoder::Create(*config, std::move(directory.checkpoint), directory.path,
                                     start->compute, max_tokens, options.cache_bytes);

@@ -17,8 +17,7 @@ namespace longview::models {
 using kernels::CacheStep;
 
 CstPassLayout CstLmPass::LayOut(const CstContext& context, std::vector<TokenRun> runs) {
-  const kernels::Isa isa = kernels::EffectiveIsa(context.isa, SpanType(context.compute));
-  return LayOutCstPass(*context.config, std::move(runs), kernels::TileRows(isa));
+  return LayOutCstPass(*context.config, std::move(runs), context.tile_rows());
 }
 
 // The wanted rows' logits are computed from z: it holds a panel behind them as behind all rows.
@@ -131,10 +130,7 @@ void CstLmPass::Embed() {
 }
 
 void CstLmPass::Run(const kernels::Plan& plan) {
-  if (plan.items.empty()) return;
-  const kernels::WorkspaceBytes bytes = Measure(plan, call_.call, context_.rows.isa);
-  RunPlan(plan, call_.call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.rows.pool,
-          context_.rows.isa);
+  RunSpans(context_.rows, plan, call_.call, buffers_.workspace);
 }
 
 // Rows of the compute type as the cache stores them, heads side by side.

@@ -18,14 +18,9 @@ namespace {
 constexpr int kMaskedId = 0;
 
 EncoderFacts FactsOf(const CstConfig& config) {
-  EncoderFacts facts;
-  facts.family = "cst";
-  facts.architecture = config.architecture;
-  facts.vocab = config.vocab;
+  EncoderFacts facts = FactsOfText("cst", config);
   facts.types = config.types;
-  facts.width = config.width;
   facts.max_tokens = config.most_tokens;
-  facts.problem_type = config.problem_type;
   facts.has_pooler = config.head == CstHead::kPooled && config.pooler;
   facts.pooler_reads = RowsRead::kAll;
   facts.head_reads = RowsRead::kAll;
@@ -35,7 +30,8 @@ EncoderFacts FactsOf(const CstConfig& config) {
     case CstHead::kMaskedLm:
       facts.head = EncoderHead::kMaskedLm;
       facts.head_reads = RowsRead::kFirst;
-      return facts;
+      facts.labels.clear();
+      break;
     case CstHead::kMatching:
       facts.head = EncoderHead::kPairClassification;
       facts.pairs = PairForm::kSeparate;
@@ -47,21 +43,10 @@ EncoderFacts FactsOf(const CstConfig& config) {
     default:
       facts.head = EncoderHead::kSequenceClassification;
   }
-  facts.labels = config.labels;
   return facts;
 }
 
-struct CstParts {
-  using Config = CstConfig;
-  using Weights = CstWeights;
-  using Context = CstContext;
-  using Batch = CstBatch;
-  static constexpr auto kParse = ParseCstConfig;
-  static constexpr auto kLoad = LoadCstWeights;
-  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
-};
-
-class Cst final : public WeightedFamily<CstParts> {
+class Cst final : public WeightedFamily<CstBatch, ParseCstConfig, LoadCstWeights, FactsOf> {
  public:
   using WeightedFamily::WeightedFamily;
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/model.h"
@@ -64,5 +65,18 @@ struct EncoderFacts {
 
 // The task of the head, first, and the others the model can do.
 std::vector<Task> TasksOf(const EncoderFacts& facts);
+
+// The facts that every configuration holds under the same names.
+template <class Config>
+EncoderFacts FactsOfText(std::string family, const Config& config) {
+  EncoderFacts facts;
+  facts.family = std::move(family);
+  facts.architecture = config.architecture;
+  facts.vocab = config.vocab;
+  facts.width = config.width;
+  facts.labels = config.labels;
+  facts.problem_type = config.problem_type;
+  return facts;
+}
 
 }  // namespace longview::models

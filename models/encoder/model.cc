@@ -41,7 +41,7 @@ class EncoderModel final : public Model {
     front_.rules = family_.get();
     front_.tokenizer = tokenizer ? &*tokenizer : nullptr;
     front_.codec = directory_->bytes ? directory_->bytes->codec.get() : nullptr;
-    front_.max_tokens = MostTokens(*directory_, family_->facts());
+    front_.max_tokens = MostTokens(*directory_, family_->facts().max_tokens);
     front_.pooling = DefaultPooling(directory_->embedding, family_->facts());
     front_.normalize = directory_->embedding.normalize;
     info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
@@ -168,8 +168,8 @@ absl::Status EncoderModel::WarmUp() {
 
 }  // namespace
 
-int MostTokens(const ModelDirectory& directory, const EncoderFacts& facts) {
-  int64_t limit = facts.max_tokens;
+int MostTokens(const ModelDirectory& directory, int positions) {
+  int64_t limit = positions;
   if (limit == 0) limit = directory.serving.max_tokens.value_or(kMostTokens);
   if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
     limit = std::min(limit, directory.tokenizer->model_max_length());
@@ -192,7 +192,7 @@ absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
                           double parameters, bool own_tokenizer) {
   ModelInfo info = EncoderInfo(facts, own_tokenizer || directory.tokenizer || directory.bytes);
-  info.max_tokens = MostTokens(directory, facts);
+  info.max_tokens = MostTokens(directory, facts.max_tokens);
   info.parameters = parameters;
   return info;
 }

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/functional/function_ref.h"
 #include "models/dense/compute_choice.h"
 #include "models/encoder/facts.h"
 #include "models/encoder/family.h"
@@ -34,12 +34,21 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
 ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
                           double parameters, bool own_tokenizer = false);
 
-// The longest sequence: what the position table holds, lowered by the tokenizer's limit and
+// The longest sequence: `positions` of a table, 0 without one, lowered by the tokenizer's limit and
 // longview.json.
-int MostTokens(const ModelDirectory& directory, const EncoderFacts& facts);
+int MostTokens(const ModelDirectory& directory, int positions);
 
 // INVALID_ARGUMENT if the tokenizer has ids that the vocabulary lacks.
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab);
+
+// What kParse reads of a directory, if it fits the directory's tokenizer.
+template <auto kParse>
+auto ReadTextConfig(const ModelDirectory& directory) {
+  auto config = kParse(directory.config, directory.common, directory.config_path);
+  if (!config.ok()) return config;
+  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) config = status;
+  return config;
+}
 
 // A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
 // LoadEncoder.

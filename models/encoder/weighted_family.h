@@ -1,13 +1,14 @@
 // The frame of an encoder family: a configuration that was read and checked, weights, the context
-// of its batches, and what registry.h asks of it. A family derives from WeightedFamily<Parts> and
-// adds how tokens are placed and what sequences cost. `Parts` names the rest:
+// of its batches, and what registry.h asks of it. A family derives from WeightedFamily<Batch,
+// kParse, kLoad, kFacts> and adds how tokens are placed and what sequences cost.
 //
-//   Config, Weights, Context, Batch              Batch(context, sequences, scratch, times)
-//   static constexpr auto kParse, kLoad          Parse...Config and Load...Weights of the family
-//   static EncoderFacts Facts(const Config&)
+//   Batch     Batch(context, sequences, scratch, times) and ScratchBytes(context, sequences), where
+//             Batch::Context derives from ModelContext
+//   kParse    Parse...Config(json, common, origin)
+//   kLoad     Load...Weights(config, checkpoint, origin, compute)
+//   kFacts    EncoderFacts of a configuration
 //
-// Context has `config`, `weights`, `compute`, `isa` and `pool`; Config has `vocab`; Weights has
-// `parameters` and `memory_bytes`.
+// Config has `vocab`; Weights has `parameters` and `memory_bytes`.
 #pragma once
 
 #include <memory>
@@ -15,28 +16,35 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "kernels/base/cpu_features.h"
 #include "models/encoder/family.h"
 #include "models/encoder/model.h"
+#include "models/layers/compute_context.h"
 #include "models/parallel.h"
 
 namespace longview::models {
 
-template <class PartsT>
+template <class Batch, auto kParse, auto kLoad, auto kFacts>
 class WeightedFamily : public EncoderFamily {
  public:
-  using Parts = PartsT;
-  using Config = typename Parts::Config;
-  using Weights = typename Parts::Weights;
+  using Context = typename Batch::Context;
+  using Config = typename Context::Config;
+  using Weights = typename Context::Weights;
 
   WeightedFamily(Config config, Weights weights, Compute compute)
-      : config_(std::move(config)), weights_(std::move(weights)), facts_(Parts::Facts(config_)) {
-    context_.config = &config_;
-    context_.weights = &weights_;
-    context_.compute = compute;
-    context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-    context_.pool = &pool_;
+      : config_(std::move(config)),
+        weights_(std::move(weights)),
+        facts_(kFacts(config_)),
+        context_(config_, weights_, compute, pool_) {}
+
+  static absl::StatusOr<Config> Read(const ModelDirectory& directory) {
+    return ReadTextConfig<kParse>(directory);
   }
+  // Without `compute` names and shapes are checked.
+  static absl::StatusOr<Weights> Load(const Config& config, const ModelDirectory& directory,
+                                      std::optional<Compute> compute) {
+    return kLoad(config, directory.checkpoint, directory.path, compute);
+  }
+  static EncoderFacts FactsOf(const Config& config) { return kFacts(config); }
 
   const EncoderFacts& facts() const override { return facts_; }
   Compute compute() const override { return context_.compute; }
@@ -45,39 +53,29 @@ class WeightedFamily : public EncoderFamily {
 
   std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
                                       EncoderTimes* times) const override {
-    return std::make_unique<typename Parts::Batch>(context_, sequences, scratch, times);
+    return std::make_unique<Batch>(context_, sequences, scratch, times);
   }
 
  protected:
   // Of the batch's buffers; results of panels come on top.
   size_t ScratchBytes(Sequences sequences) const {
-    return Parts::Batch::ScratchBytes(context_, sequences);
+    return Batch::ScratchBytes(context_, sequences);
   }
 
   const Config config_;
   const Weights weights_;
   EncoderFacts facts_;
   const TorchParallelFor pool_;
-  typename Parts::Context context_;
+  Context context_;
 };
-
-// The configuration of a directory, which fits the directory's tokenizer.
-template <class Parts>
-absl::StatusOr<typename Parts::Config> ReadEncoderConfig(const ModelDirectory& directory) {
-  absl::StatusOr<typename Parts::Config> config =
-      Parts::kParse(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
 
 // A BuildEncoder of a class derived from WeightedFamily.
 template <class Family>
 absl::StatusOr<std::unique_ptr<EncoderFamily>> BuildFamily(const ModelDirectory& directory,
                                                            Compute compute) {
-  auto config = ReadEncoderConfig<typename Family::Parts>(directory);
+  auto config = Family::Read(directory);
   if (!config.ok()) return config.status();
-  auto weights = Family::Parts::kLoad(*config, directory.checkpoint, directory.path, compute);
+  auto weights = Family::Load(*config, directory, compute);
   if (!weights.ok()) return weights.status();
   return std::make_unique<Family>(*std::move(config), *std::move(weights), compute);
 }
@@ -86,12 +84,11 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> BuildFamily(const ModelDirectory&
 template <class Family>
 absl::StatusOr<ModelInfo> DescribeFamily(const ModelDirectory& directory,
                                          bool own_tokenizer = false) {
-  using Parts = typename Family::Parts;
-  const auto config = ReadEncoderConfig<Parts>(directory);
+  const auto config = Family::Read(directory);
   if (!config.ok()) return config.status();
-  const auto weights = Parts::kLoad(*config, directory.checkpoint, directory.path, std::nullopt);
+  const auto weights = Family::Load(*config, directory, std::nullopt);
   if (!weights.ok()) return weights.status();
-  return DescribeEncoder(directory, Parts::Facts(*config), weights->parameters, own_tokenizer);
+  return DescribeEncoder(directory, Family::FactsOf(*config), weights->parameters, own_tokenizer);
 }
 
 }  // namespace longview::models

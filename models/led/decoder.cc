@@ -24,16 +24,10 @@ LedDecoder::LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute,
       checkpoint_(std::move(checkpoint)),
       limits_(limits),
       rules_(config_) {
-  const kernels::Isa isa =
-      compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
   context_.config = &config_;
   context_.weights = &weights_;
-  context_.encoder = {&config_.encoder, &weights_.encoder, compute, isa, &pool_};
-  context_.decoder.config = &config_.decoder;
-  context_.decoder.weights = &weights_.decoder;
-  context_.decoder.compute = compute;
-  context_.decoder.isa = isa;
-  context_.decoder.pool = &pool_;
+  context_.encoder = EncoderContext(config_.encoder, weights_.encoder, compute, pool_);
+  context_.decoder = StackContext(config_.decoder, weights_.decoder, compute, pool_);
 }
 
 absl::StatusOr<std::unique_ptr<LedDecoder>> LedDecoder::Create(LedConfig config,

@@ -26,7 +26,7 @@ ModelInfo InfoOf(const ModelDirectory& directory, const LedConfig& config) {
   ModelInfo info;
   info.family = "led";
   info.architecture = directory.common.architecture;
-  DescribeEncoderDecoder(config.decoder.vocab, MostTokens(directory, LedFacts(config)),
+  DescribeEncoderDecoder(config.decoder.vocab, MostTokens(directory, LedFacts(config).max_tokens),
                          LedDecoder::kGranule, directory.tokenizer.has_value(), true,
                          config.decoder.width, info);
   return info;
@@ -37,11 +37,10 @@ ModelInfo InfoOf(const ModelDirectory& directory, const LedConfig& config) {
 absl::StatusOr<ModelInfo> DescribeLed(const ModelDirectory& directory) {
   const absl::StatusOr<LedConfig> config = ReadConfig(directory);
   if (!config.ok()) return config.status();
-  const absl::StatusOr<double> parameters =
-      CheckLedWeights(*config, directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
+  const auto weights = LoadLedWeights(*config, directory.checkpoint, directory.path, std::nullopt);
+  if (!weights.ok()) return weights.status();
   ModelInfo info = InfoOf(directory, *config);
-  info.parameters = *parameters;
+  info.parameters = weights->parameters;
   return info;
 }
 
@@ -58,7 +57,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLed(ModelDirectory directory,
   traits.eos = config->eos;
   traits.pad = config->pad;
   traits.default_top_k = kDefaultTopK;
-  const LedDecoder::Limits limits = {MostTokens(directory, LedFacts(*config)), options.cache_bytes};
+  const LedDecoder::Limits limits = {MostTokens(directory, LedFacts(*config).max_tokens),
+                                     options.cache_bytes};
   TakeTokenizer(directory, start->parts);
   auto decoder = LedDecoder::Create(*std::move(config), std::move(directory.checkpoint),
                                     directory.path, start->compute, limits);

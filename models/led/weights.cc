@@ -170,15 +170,9 @@ absl::StatusOr<LedWeights> Loader::Load() {
 }  // namespace
 
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, Compute compute) {
+                                          const std::string& origin,
+                                          std::optional<Compute> compute) {
   return Loader(config, checkpoint, origin, compute).Load();
-}
-
-absl::StatusOr<double> CheckLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                       const std::string& origin) {
-  absl::StatusOr<LedWeights> weights = Loader(config, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
 }
 
 }  // namespace longview::models

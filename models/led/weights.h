@@ -1,6 +1,8 @@
 // The weights of an LED, packed for this machine. Embedding tables stay in the mapped file.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,12 +23,10 @@ struct LedWeights {
   double memory_bytes = 0;  // Packs, copies, and the mapped tables.
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor.
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// shapes are checked, nothing is read.
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, Compute compute);
-
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                       const std::string& origin);
+                                          const std::string& origin,
+                                          std::optional<Compute> compute);
 
 }  // namespace longview::models

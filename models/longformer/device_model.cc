@@ -19,12 +19,6 @@ namespace {
 // on the device at a time than that gains nothing.
 constexpr int kMostDocuments = 8;
 
-// What reading the configuration needs (ReadEncoderConfig).
-struct ConfigParts {
-  using Config = LongformerConfig;
-  static constexpr auto kParse = ParseLongformerConfig;
-};
-
 class DeviceLongformer final : public EncoderFamily {
  public:
   DeviceLongformer(LongformerConfig config, DeviceLongformerWeights weights, Compute compute,
@@ -89,13 +83,13 @@ class DeviceLongformer final : public EncoderFamily {
 absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& directory,
                                                      Compute compute,
                                                      std::unique_ptr<Device> device) {
-  absl::StatusOr<LongformerConfig> config = ReadEncoderConfig<ConfigParts>(directory);
+  absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseLongformerConfig>(directory);
   if (!config.ok()) return config.status();
   if (config->width % 2 != 0) {
     return absl::InvalidArgumentError(directory.config_path +
                                       ": hidden_size must be even to run on " + device->name());
   }
-  const int tokens = MostTokens(directory, LongformerFacts(*config));
+  const int tokens = MostTokens(directory, config->max_tokens());
   const DeviceRunBytes longest = LongestDocumentBytes(*config, compute, tokens);
   const DeviceNeed need = {static_cast<double>(DeviceWeightBytes(*config, compute)),
                            static_cast<double>(longest.device()), tokens};

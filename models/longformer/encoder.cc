@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "models/checkpoint/convert.h"
+#include "models/encoder/residual_rows.h"
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
-#include "models/layers/span_rows.h"
 #include "models/longformer/global_rows.h"
 #include "models/longformer/heads.h"
 #include "models/parallel.h"
@@ -16,14 +15,6 @@ namespace longview::models {
 namespace {
 
 constexpr int kLast = -1;  // Key of the last layer's plan where it is one of its own.
-
-std::vector<int32_t> OffsetsOf(EncoderRun::Sequences sequences) {
-  std::vector<int32_t> offsets = {0};
-  for (const EncoderSequence* sequence : sequences) {
-    offsets.push_back(offsets.back() + sequence->tokens());
-  }
-  return offsets;
-}
 
 bool WantsAll(EncoderRun::Sequences sequences) {
   return std::all_of(sequences.begin(), sequences.end(), [](const EncoderSequence* sequence) {
@@ -44,18 +35,17 @@ int PatternOf(const LongformerConfig& config, int layer) {
 
 }  // namespace
 
-EncoderRun::Plans EncoderRun::MakePlans(const EncoderContext& context, Sequences sequences,
-                                        std::span<const int32_t> offsets, bool subset) {
+EncoderRun::Plans EncoderRun::MakePlans(const EncoderContext& context, const RaggedBatch& batch,
+                                        bool subset) {
   const LongformerConfig& config = *context.config;
-  const int tile_rows =
-      kernels::TileRows(kernels::EffectiveIsa(context.isa, SpanType(context.compute)));
   const int last = config.layers - 1;
   Plans plans;
   for (int layer = 0; layer < config.layers; ++layer) {
     const bool own = subset && layer == last;
     const int key = own ? kLast : PatternOf(config, layer);
     if (plans.contains(key)) continue;
-    plans.emplace(key, PlanLayer(config, layer, sequences, offsets, own, tile_rows));
+    plans.emplace(key, PlanLayer(config, layer, batch.sequences(), batch.offsets(), own,
+                                 context.tile_rows()));
   }
   return plans;
 }
@@ -68,10 +58,8 @@ EncoderSizes EncoderRun::SizesOf(const EncoderContext& context, const Plans& pla
 
 size_t EncoderRun::ScratchBytes(const EncoderContext& context, Sequences sequences) {
   Carver carver(nullptr);
-  const std::vector<int32_t> offsets = OffsetsOf(sequences);
-  CarveBuffers(context,
-               SizesOf(context, MakePlans(context, sequences, offsets, !WantsAll(sequences))),
-               carver);
+  const Plans plans = MakePlans(context, RaggedBatch(sequences), !WantsAll(sequences));
+  CarveBuffers(context, SizesOf(context, plans), carver);
   return carver.used();
 }
 
@@ -83,11 +71,8 @@ EncoderRun::EncoderRun(const EncoderContext& context, Sequences sequences, Scrat
       row_bytes_(width_ * ElementBytes(context.compute)),
       times_(times),
       subset_(!WantsAll(sequences)),
-      sequences_(sequences.begin(), sequences.end()),
-      members_(sequences.size()),
-      dropped_(sequences.size()) {
-  std::iota(members_.begin(), members_.end(), 0);
-  Plan();
+      batch_(sequences),
+      plans_(MakePlans(context, batch_, subset_)) {
   const EncoderSizes sizes = SizesOf(context_, plans_);
   Carver measure(nullptr);
   CarveBuffers(context_, sizes, measure);
@@ -101,44 +86,13 @@ EncoderRun::EncoderRun(const EncoderContext& context, Sequences sequences, Scrat
   std::memset(buffers_.z + sizes.rows * row_bytes_, 0, tail);
 }
 
-void EncoderRun::Plan() {
-  offsets_ = OffsetsOf(sequences_);
-  roles_.clear();
-  for (const EncoderSequence* sequence : sequences_) {
-    roles_.insert(roles_.end(), sequence->roles.begin(), sequence->roles.end());
-  }
-  plans_ = MakePlans(context_, sequences_, offsets_, subset_);
-}
-
-void EncoderRun::Drop(int i) {
-  if (dropped_[i]) return;
-  dropped_[i] = true;
-  drops_pending_ = true;
-}
-
-// Closes the gaps of dropped sequences. Rows move to the front, so buffers stay large enough.
+// Rows move to the front, so buffers stay large enough.
 void EncoderRun::LeaveDropped() {
-  drops_pending_ = false;
-  size_t kept = 0;
-  int64_t row = 0;
-  for (size_t s = 0; s < sequences_.size(); ++s) {
-    const int64_t rows = offsets_[s + 1] - offsets_[s];
-    if (dropped_[members_[s]]) continue;
-    if (layer_ > 0 && row != offsets_[s]) {
-      std::memmove(buffers_.x + row * width_, buffers_.x + offsets_[s] * width_,
-                   static_cast<size_t>(rows * width_) * sizeof(float));
-      if (context_.compute == Compute::kBf16) {
-        std::memmove(buffers_.input + row * row_bytes_, buffers_.input + offsets_[s] * row_bytes_,
-                     static_cast<size_t>(rows * row_bytes_));
-      }
-    }
-    sequences_[kept] = sequences_[s];
-    members_[kept++] = members_[s];
-    row += rows;
-  }
-  sequences_.resize(kept);
-  members_.resize(kept);
-  Plan();
+  const ResidualRows x{buffers_.x, buffers_.input, width_, row_bytes_};
+  batch_.Leave([&](RaggedBatch::Place from, RaggedBatch::Place to, int64_t rows) {
+    if (layer_ > 0) x.Move(from.row, to.row, rows);
+  });
+  plans_ = MakePlans(context_, batch_, subset_);
 }
 
 void EncoderRun::EmbedRow(int64_t row, const EncoderSequence& sequence, int token, float* parts) {
@@ -155,15 +109,11 @@ void EncoderRun::EmbedRow(int64_t row, const EncoderSequence& sequence, int toke
 void EncoderRun::Embed() {
   const Stopwatch watch(times_ ? &times_->rest : nullptr);
   const int threads = context_.pool->threads();
-  const int64_t total = offsets_.back();
   kernels::RunOnThreads(*context_.pool, [&](int thread) {
     float* parts = buffers_.embedding_rows + 3 * width_ * thread;
-    const int64_t begin = total * thread / threads, end = total * (thread + 1) / threads;
-    auto s = std::upper_bound(offsets_.begin(), offsets_.end(), begin) - offsets_.begin() - 1;
-    for (int64_t row = begin; row < end; ++row) {
-      while (row >= offsets_[s + 1]) ++s;
-      EmbedRow(row, *sequences_[s], static_cast<int>(row - offsets_[s]), parts);
-    }
+    batch_.ForRowsOf(thread, threads, [&](int64_t row, int s, int token) {
+      EmbedRow(row, *batch_.sequences()[s], token, parts);
+    });
   });
 }
 
@@ -192,27 +142,23 @@ void EncoderRun::ProjectLocal(const LongformerLayer& layer, const LayerPlan& pla
 }
 
 void EncoderRun::AttendLocal(const LayerPlan& plan) {
-  if (plan.band.items.empty()) return;
   std::vector<kernels::Source> sources;
   const kernels::Call call = BandCall(context_, plan, buffers_, sources);
-  const kernels::WorkspaceBytes bytes = Measure(plan.band, call, context_.isa);
-  RunPlan(plan.band, call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-          context_.isa);
+  RunSpans(context_, plan.band, call, buffers_.workspace);
 }
 
 // The residual rows of a last layer's outputs move to the front.
 void EncoderRun::KeepOutputs(const LayerPlan& plan) {
+  const ResidualRows x{buffers_.x, nullptr, width_, row_bytes_};
   for (size_t i = 0; i < plan.out_rows.size(); ++i) {
-    std::memmove(buffers_.x + static_cast<int64_t>(i) * width_,
-                 buffers_.x + plan.out_rows[i] * width_,
-                 static_cast<size_t>(width_) * sizeof(float));
+    x.Move(plan.out_rows[i], static_cast<int64_t>(i));
   }
 }
 
 bool EncoderRun::Advance() {
-  if (drops_pending_) LeaveDropped();
+  if (batch_.drops_pending()) LeaveDropped();
   const LongformerConfig& config = *context_.config;
-  if (sequences_.empty() || layer_ >= config.layers) return false;
+  if (batch_.size() == 0 || layer_ >= config.layers) return false;
   if (layer_ == 0) Embed();
   const auto last = plans_.find(kLast);
   const bool own = layer_ == config.layers - 1 && last != plans_.end();
@@ -222,7 +168,7 @@ bool EncoderRun::Advance() {
   {
     const Stopwatch watch(times_ ? &times_->attention : nullptr);
     AttendLocal(plan);
-    AttendGlobal(context_, layer, plan, roles_, buffers_);
+    AttendGlobal(context_, layer, plan, batch_.roles(), buffers_);
   }
   KeepOutputs(plan);
   const BlockTail tail = {&layer.out,      &layer.attention_norm, &layer.expand,
@@ -233,10 +179,10 @@ bool EncoderRun::Advance() {
 }
 
 const float* EncoderRun::Rows(int i) const {
-  const auto member = std::find(members_.begin(), members_.end(), i);
-  const auto place = static_cast<size_t>(member - members_.begin());
   int64_t row = 0;
-  for (size_t s = 0; s < place; ++s) row += static_cast<int64_t>(sequences_[s]->wanted.size());
+  for (int s = 0; s < batch_.PlaceOf(i); ++s) {
+    row += static_cast<int64_t>(batch_.sequences()[s]->wanted.size());
+  }
   return buffers_.x + row * width_;
 }
 

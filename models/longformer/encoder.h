@@ -14,7 +14,7 @@
 
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/family.h"
-#include "models/encoder/sequence.h"
+#include "models/encoder/ragged_batch.h"
 #include "models/encoder/work.h"
 #include "models/longformer/encoder_buffers.h"
 
@@ -24,7 +24,8 @@ namespace longview::models {
 // The constructor and Advance throw what LibTorch and the allocator throw (torch_guard.h).
 class EncoderRun final : public EncoderBatch {
  public:
-  using Sequences = std::span<const EncoderSequence* const>;
+  using Context = EncoderContext;
+  using Sequences = RaggedBatch::Sequences;
 
   // REQUIRES: sequences, context and scratch outlive the run; every sequence has a token and a
   // wanted row. `times` is added to, unless null.
@@ -38,7 +39,7 @@ class EncoderRun final : public EncoderBatch {
   bool Advance() override;
 
   // Sequence i leaves the batch before the next layer.
-  void Drop(int i) override;
+  void Drop(int i) override { batch_.Drop(i); }
 
   // After the last layer: the wanted rows of sequence i, [wanted, H]. REQUIRES: not dropped.
   const float* Rows(int i) const override;
@@ -48,10 +49,8 @@ class EncoderRun final : public EncoderBatch {
  private:
   using Plans = std::map<int, LayerPlan>;  // By the first layer of the pattern, or kLast.
 
-  static Plans MakePlans(const EncoderContext& context, Sequences sequences,
-                         std::span<const int32_t> offsets, bool subset);
+  static Plans MakePlans(const EncoderContext& context, const RaggedBatch& batch, bool subset);
   static EncoderSizes SizesOf(const EncoderContext& context, const Plans& plans);
-  void Plan();
   void LeaveDropped();
 
   void Embed();
@@ -68,12 +67,7 @@ class EncoderRun final : public EncoderBatch {
   // Some sequence wants less than all its rows. Kept when sequences leave, so that plans only
   // ever shrink and buffers stay large enough.
   const bool subset_;
-  std::vector<const EncoderSequence*> sequences_;  // Of the batch.
-  std::vector<int> members_;                       // Their index as given.
-  std::vector<bool> dropped_;                      // By index as given.
-  bool drops_pending_ = false;
-  std::vector<int32_t> offsets_;  // Rows of sequences_, one entry more.
-  std::vector<uint8_t> roles_;    // Per row.
+  RaggedBatch batch_;
   Plans plans_;
   std::optional<ScratchLoan> scratch_;
   EncoderBuffers buffers_;

@@ -6,24 +6,16 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
+#include "models/layers/compute_context.h"
 #include "models/longformer/config.h"
 #include "models/longformer/layer_plan.h"
 #include "models/longformer/weights.h"
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
-struct EncoderContext {
-  const LongformerConfig* config = nullptr;
-  const LongformerWeights* weights = nullptr;
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-};
+using EncoderContext = ModelContext<LongformerConfig, LongformerWeights>;
 
 // "T" is an element of the compute type. Inputs of linears hold a panel more than their rows,
 // so that a last panel may read past them.

@@ -45,9 +45,7 @@ class GlobalAttention {
     ProjectKeys();
     std::vector<kernels::Source> sources;
     const kernels::Call call = GlobalCall(context_, buffers_, sources);
-    const kernels::WorkspaceBytes bytes = Measure(plan_.full, call, context_.isa);
-    RunPlan(plan_.full, call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-            context_.isa);
+    RunSpans(context_, plan_.full, call, buffers_.workspace);
     for (size_t i = 0; i < plan_.unfolded.size(); ++i) {
       std::memcpy(buffers_.z + plan_.unfolded[i].out * row_bytes_,
                   buffers_.global_out + static_cast<int64_t>(i) * row_bytes_,

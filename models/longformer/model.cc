@@ -15,17 +15,8 @@
 namespace longview::models {
 namespace {
 
-struct LongformerParts {
-  using Config = LongformerConfig;
-  using Weights = LongformerWeights;
-  using Context = EncoderContext;
-  using Batch = EncoderRun;
-  static constexpr auto kParse = ParseLongformerConfig;
-  static constexpr auto kLoad = LoadLongformerWeights;
-  static EncoderFacts Facts(const Config& config) { return LongformerFacts(config); }
-};
-
-class Longformer final : public WeightedFamily<LongformerParts> {
+class Longformer final : public WeightedFamily<EncoderRun, ParseLongformerConfig,
+                                               LoadLongformerWeights, LongformerFacts> {
  public:
   Longformer(LongformerConfig config, LongformerWeights weights, Compute compute)
       : WeightedFamily(std::move(config), std::move(weights), compute) {

@@ -214,8 +214,7 @@ LayerPlan PiecewiseEncoder::PlanRows(const Shape& shape, int layer, int64_t firs
   const int64_t window = config.window[static_cast<size_t>(layer)];
   const int64_t begin = std::max<int64_t>(0, first - window) / kBlockSlots * kBlockSlots;
   const int64_t end = std::min(shape.tokens, first + count + window);
-  const int tile_rows =
-      kernels::TileRows(kernels::EffectiveIsa(context.isa, SpanType(context.compute)));
+  const int tile_rows = context.tile_rows();
   std::vector<int32_t> wanted(static_cast<size_t>(count));
   std::iota(wanted.begin(), wanted.end(), static_cast<int32_t>(first - begin));
   std::vector<int32_t> globals = shape.globals;
@@ -281,14 +280,11 @@ EncoderBuffers PiecewiseEncoder::CarvePiece(const Shape& shape, const Held& held
 
 void PiecewiseEncoder::AttendLocal(const LayerPlan& plan, int64_t first,
                                    const EncoderBuffers& buffers) {
-  if (plan.band.items.empty()) return;  // Every row is global.
   std::vector<kernels::Source> sources;
   kernels::Call call = BandCall(context_, plan, buffers, sources);
   call.q = buffers.qkv + first * 3 * row_bytes_;
   call.q_row_stride = 3 * width_;
-  const kernels::WorkspaceBytes bytes = Measure(plan.band, call, context_.isa);
-  RunPlan(plan.band, call, kernels::CarveWorkspace(buffers.workspace, bytes), *context_.pool,
-          context_.isa);
+  RunSpans(context_, plan.band, call, buffers.workspace);
 }
 
 void PiecewiseEncoder::RunLayer(int layer, int64_t first, int64_t count) {

@@ -9,16 +9,10 @@
 namespace longview::models {
 
 EncoderFacts LongformerFacts(const LongformerConfig& config) {
-  EncoderFacts facts;
-  facts.family = "longformer";
-  facts.architecture = config.architecture;
+  EncoderFacts facts = FactsOfText("longformer", config);
   facts.head = config.head;
-  facts.vocab = config.vocab;
   facts.types = config.types;
-  facts.width = config.width;
   facts.max_tokens = config.max_tokens();
-  facts.labels = config.labels;
-  facts.problem_type = config.problem_type;
   facts.pairs = PairForm::kJoined;
   facts.sep = config.sep;
   facts.pad = config.pad;

@@ -12,28 +12,17 @@ namespace longview::models {
 namespace {
 
 // The keys are the masked LM's.
-absl::StatusOr<LongformerConfig> ReadConfig(const ModelDirectory& directory) {
-  CommonConfig common = directory.common;
+absl::StatusOr<LongformerConfig> ParseConfig(const nlohmann::json& json, CommonConfig common,
+                                             const std::string& origin) {
   common.architecture = "LongformerForMaskedLM";
-  absl::StatusOr<LongformerConfig> config =
-      ParseLongformerConfig(directory.config, common, directory.config_path);
-  if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
-  return config;
-}
-
-// What the position table holds, lowered by the tokenizer's limit and longview.json.
-int MaxTokens(const ModelDirectory& directory, const LongformerConfig& config) {
-  EncoderFacts facts;
-  facts.max_tokens = config.max_tokens();
-  return MostTokens(directory, facts);
+  return ParseLongformerConfig(json, common, origin);
 }
 
 ModelInfo InfoOf(const ModelDirectory& directory, const LongformerConfig& config) {
   ModelInfo info;
   info.family = "longformer_lm";
   info.architecture = directory.common.architecture;
-  DescribeGenerator(config.vocab, MaxTokens(directory, config),
+  DescribeGenerator(config.vocab, MostTokens(directory, config.max_tokens()),
                     static_cast<int>(kernels::kBlockSlots), directory.tokenizer.has_value(), info);
   return info;
 }
@@ -41,19 +30,19 @@ ModelInfo InfoOf(const ModelDirectory& directory, const LongformerConfig& config
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeLongformerLm(const ModelDirectory& directory) {
-  const absl::StatusOr<LongformerConfig> config = ReadConfig(directory);
+  const absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseConfig>(directory);
   if (!config.ok()) return config.status();
-  const absl::StatusOr<double> parameters =
-      CheckLongformerLmWeights(*config, directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
+  const auto weights =
+      LoadLongformerLmWeights(*config, directory.checkpoint, directory.path, std::nullopt);
+  if (!weights.ok()) return weights.status();
   ModelInfo info = InfoOf(directory, *config);
-  info.parameters = *parameters;
+  info.parameters = weights->parameters;
   return info;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory,
                                                         const LoadOptions& options) {
-  const absl::StatusOr<LongformerConfig> config = ReadConfig(directory);
+  const absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseConfig>(directory);
   if (!config.ok()) return config.status();
   absl::StatusOr<GeneratorStart> start =
       StartGenerator(directory, options, InfoOf(directory, *config));
@@ -62,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory
   StackDecoder::Parts stack;
   stack.config = LongformerStack(*config);
   stack.compute = start->compute;
-  stack.max_tokens = MaxTokens(directory, *config);
+  stack.max_tokens = MostTokens(directory, config->max_tokens());
   stack.cache_bytes = options.cache_bytes;
   auto checkpoint = std::make_unique<Checkpoint>(std::move(directory.checkpoint));
   absl::StatusOr<LongformerLmWeights> weights =

@@ -121,17 +121,8 @@ StackConfig LongformerStack(const LongformerConfig& config) {
 absl::StatusOr<LongformerLmWeights> LoadLongformerLmWeights(const LongformerConfig& config,
                                                             const Checkpoint& checkpoint,
                                                             const std::string& origin,
-                                                            Compute compute) {
+                                                            std::optional<Compute> compute) {
   return Loader(config, checkpoint, origin, compute).Load();
-}
-
-absl::StatusOr<double> CheckLongformerLmWeights(const LongformerConfig& config,
-                                                const Checkpoint& checkpoint,
-                                                const std::string& origin) {
-  absl::StatusOr<LongformerLmWeights> weights =
-      Loader(config, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
 }
 
 }  // namespace longview::models

@@ -2,6 +2,9 @@
 // machine.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/longformer/config.h"
@@ -17,15 +20,11 @@ struct LongformerLmWeights {
   double memory_bytes = 0;  // Packs, copies, and the mapped tables.
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor.
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// shapes are checked, nothing is read.
 absl::StatusOr<LongformerLmWeights> LoadLongformerLmWeights(const LongformerConfig& config,
                                                             const Checkpoint& checkpoint,
                                                             const std::string& origin,
-                                                            Compute compute);
-
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckLongformerLmWeights(const LongformerConfig& config,
-                                                const Checkpoint& checkpoint,
-                                                const std::string& origin);
+                                                            std::optional<Compute> compute);
 
 }  // namespace longview::models

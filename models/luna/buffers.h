@@ -5,24 +5,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
+#include "models/layers/compute_context.h"
 #include "models/luna/config.h"
 #include "models/luna/plan.h"
 #include "models/luna/weights.h"
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
-struct LunaContext {
-  const LunaConfig* config = nullptr;
-  const LunaWeights* weights = nullptr;
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-};
+using LunaContext = ModelContext<LunaConfig, LunaWeights>;
 
 // "T" is an element of the compute type. Inputs of linears hold a panel more than their rows,
 // so that a last panel may read past them.

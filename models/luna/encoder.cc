@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "models/checkpoint/convert.h"
+#include "models/encoder/residual_rows.h"
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
-#include "models/layers/span_rows.h"
 #include "models/luna/heads.h"
 #include "models/parallel.h"
 
@@ -13,8 +13,7 @@ namespace longview::models {
 namespace {
 
 LunaPlan MakePlan(const LunaContext& context, const RaggedBatch& batch) {
-  const kernels::Isa isa = kernels::EffectiveIsa(context.isa, SpanType(context.compute));
-  return PlanLuna(*context.config, batch, kernels::TileRows(isa));
+  return PlanLuna(*context.config, batch, context.tile_rows());
 }
 
 size_t Measured(const LunaContext& context, const LunaSizes& sizes) {
@@ -58,19 +57,12 @@ LunaBatch::LunaBatch(const LunaContext& context, Sequences sequences, ScratchKee
 void LunaBatch::LeaveDropped() {
   const std::vector<int32_t> projected = plan_.projected_offsets;
   int64_t to_projected = 0;
-  const bool own_input = HasOwnInput(context_);
-  const auto move = [&](float* x, std::byte* input, int64_t from, int64_t to, int64_t rows) {
-    if (layer_ == 0 || from == to) return;
-    std::memmove(x + to * width_, x + from * width_,
-                 static_cast<size_t>(rows * width_) * sizeof(float));
-    if (!own_input) return;
-    std::memmove(input + to * row_bytes_, input + from * row_bytes_,
-                 static_cast<size_t>(rows * row_bytes_));
-  };
+  const ResidualRows x{buffers_.x, buffers_.input, width_, row_bytes_};
+  const ResidualRows p{buffers_.p, buffers_.p_input, width_, row_bytes_};
   batch_.Leave([&](RaggedBatch::Place from, RaggedBatch::Place to, int64_t rows) {
-    move(buffers_.x, buffers_.input, from.row, to.row, rows);
+    if (layer_ > 0) x.Move(from.row, to.row, rows);
     const int64_t count = projected[from.index + 1] - projected[from.index];
-    move(buffers_.p, buffers_.p_input, projected[from.index], to_projected, count);
+    if (layer_ > 0) p.Move(projected[from.index], to_projected, count);
     to_projected += count;
   });
   plan_ = MakePlan(context_, batch_);
@@ -134,11 +126,8 @@ void LunaBatch::NormRows(float* x, std::byte* input, int64_t rows, const Norm& n
 }
 
 void LunaBatch::RunAttention(const kernels::Plan& plan, const kernels::Call& call) {
-  if (plan.items.empty()) return;
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  const kernels::WorkspaceBytes bytes = Measure(plan, call, context_.isa);
-  RunPlan(plan, call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-          context_.isa);
+  RunSpans(context_, plan, call, buffers_.workspace);
 }
 
 // packed = Y_P, and the unpack's query of every token beside the pack's key and value.
@@ -191,10 +180,8 @@ void LunaBatch::UpdateProjected(const LunaLayer& layer) {
 
 // The residual rows that the heads read move to the front.
 void LunaBatch::KeepWanted() {
-  for (int64_t i = 0; i < plan_.wanted(); ++i) {
-    std::memmove(buffers_.x + i * width_, buffers_.x + plan_.wanted_rows[i] * width_,
-                 static_cast<size_t>(width_) * sizeof(float));
-  }
+  const ResidualRows x{buffers_.x, nullptr, width_, row_bytes_};
+  for (int64_t i = 0; i < plan_.wanted(); ++i) x.Move(plan_.wanted_rows[i], i);
 }
 
 void LunaBatch::FinishLayer(const LunaLayer& layer) {
@@ -214,20 +201,11 @@ void LunaBatch::FinishLayer(const LunaLayer& layer) {
                *context_.pool, times_);
 }
 
-// The last norms of a pre-norm model in fp32, in place: what heads read is not rounded.
 void LunaBatch::FinishModel() {
   if (!pre_norm()) return;
-  const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
-  const auto norm_rows = [&](float* x, int64_t rows, const Norm& norm) {
-    ParallelRanges(*context_.pool, rows, 8, [&](long begin, long end) {
-      for (long row = begin; row < end; ++row) {
-        floats.residual_norm(x + row * width_, nullptr, zeros_.data(), norm.view(), width_,
-                             nullptr);
-      }
-    });
-  };
-  norm_rows(buffers_.x, plan_.wanted(), context_.weights->final_norm);
-  norm_rows(buffers_.p, plan_.projected_rows(), context_.weights->final_projected_norm);
+  const LunaWeights& weights = *context_.weights;
+  NormLastRows(weights.final_norm, buffers_.x, plan_.wanted(), *context_.pool);
+  NormLastRows(weights.final_projected_norm, buffers_.p, plan_.projected_rows(), *context_.pool);
 }
 
 bool LunaBatch::Advance() {

@@ -24,6 +24,7 @@ namespace longview::models {
 
 class LunaBatch final : public EncoderBatch {
  public:
+  using Context = LunaContext;
   using Sequences = RaggedBatch::Sequences;
 
   // REQUIRES: sequences, context and scratch outlive the batch. `times` may be null.

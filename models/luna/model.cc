@@ -40,15 +40,9 @@ RowsRead RowsOfHead(const LunaConfig& config) {
 }
 
 EncoderFacts FactsOf(const LunaConfig& config) {
-  EncoderFacts facts;
-  facts.family = "luna";
-  facts.architecture = config.architecture;
+  EncoderFacts facts = FactsOfText("luna", config);
   facts.head = config.task;
-  facts.vocab = config.vocab;
-  facts.width = config.width;
   facts.max_tokens = config.max_tokens;
-  facts.labels = config.labels;
-  facts.problem_type = config.problem_type;
   if (config.task == EncoderHead::kPairClassification) facts.pairs = PairForm::kSeparate;
   if (config.head == LunaHead::kSentence || config.head == LunaHead::kProjectedMax ||
       config.head == LunaHead::kProjectedHead) {
@@ -64,17 +58,7 @@ EncoderFacts FactsOf(const LunaConfig& config) {
   return facts;
 }
 
-struct LunaParts {
-  using Config = LunaConfig;
-  using Weights = LunaWeights;
-  using Context = LunaContext;
-  using Batch = LunaBatch;
-  static constexpr auto kParse = ParseLunaConfig;
-  static constexpr auto kLoad = LoadLunaWeights;
-  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
-};
-
-class Luna final : public WeightedFamily<LunaParts> {
+class Luna final : public WeightedFamily<LunaBatch, ParseLunaConfig, LoadLunaWeights, FactsOf> {
  public:
   using WeightedFamily::WeightedFamily;
 
@@ -138,7 +122,7 @@ EncoderWork Luna::WorkOf(const EncoderSequence& sequence) const {
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory) {
-  const absl::StatusOr<LunaConfig> config = ReadEncoderConfig<LunaParts>(directory);
+  const absl::StatusOr<LunaConfig> config = Luna::Read(directory);
   if (!config.ok()) return config.status();
   const auto dictionary = ReadDictionary(directory, *config);
   if (!dictionary.ok()) return dictionary.status();
@@ -147,7 +131,7 @@ absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
                                                 const LoadOptions& options) {
-  const absl::StatusOr<LunaConfig> config = ReadEncoderConfig<LunaParts>(directory);
+  const absl::StatusOr<LunaConfig> config = Luna::Read(directory);
   if (!config.ok()) return config.status();
   absl::StatusOr<std::optional<Tokenizer>> dictionary = ReadDictionary(directory, *config);
   if (!dictionary.ok()) return dictionary.status();

@@ -21,21 +21,12 @@ LunaDecoder::LunaDecoder(const LunaDecoderConfig& config, Checkpoint checkpoint,
     : config_(config),
       checkpoint_(std::move(checkpoint)),
       max_tokens_(limits.tokens),
+      context_(config_, weights_, compute, pool_),
       document_tokens_(limits.document),
       costs_(context_) {
-  context_.config = &config_;
-  context_.weights = &weights_;
-  context_.compute = compute;
-  context_.isa = kernels::BestFloatIsa();
-  context_.pool = &pool_;
   if (!config_.encoder) return;
   rules_ = std::make_unique<LunaRules>(config_, document_tokens_);
-  encoder_context_.config = &*config_.encoder;
-  encoder_context_.weights = &encoder_weights_;
-  encoder_context_.compute = compute;
-  encoder_context_.isa =
-      compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-  encoder_context_.pool = &pool_;
+  encoder_context_ = LunaContext(*config_.encoder, encoder_weights_, compute, pool_);
   context_.encoder = &encoder_context_;
 }
 

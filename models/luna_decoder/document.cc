@@ -18,8 +18,6 @@ EncoderSequence WithAllRows(EncoderSequence document) {
   return document;
 }
 
-int KeyParts(const LunaDecoderConfig& config) { return config.tied_kv ? 1 : 2; }
-
 int64_t KeyBytes(const LunaDecoderContext& context, int rows) {
   const LunaDecoderConfig& config = *context.config;
   return int64_t{rows} * KeyParts(config) * config.width * ElementBytes(context.compute);
@@ -28,11 +26,10 @@ int64_t KeyBytes(const LunaDecoderContext& context, int rows) {
 // Rows of P over the document's visible tokens.
 kernels::Plan PlanPack(const LunaDecoderContext& context, const EncoderSequence& document,
                        int rows) {
-  const kernels::Isa isa = kernels::EffectiveIsa(context.encoder->isa, SpanType(context.compute));
   kernels::FullPattern pattern;
   pattern.heads = context.config->cross_pack_heads;
   pattern.split = true;
-  pattern.tile_rows = kernels::TileRows(isa);
+  pattern.tile_rows = context.encoder->tile_rows();
   const std::vector<kernels::FullSequence> sequences = {
       {0, rows, 0, document.tokens(), document.roles}};
   return PlanFull(pattern, sequences);
@@ -193,9 +190,7 @@ void LunaDocument::PrepareLayer() {
   const kernels::Plan plan = PlanPack(context_, document_, rows_);
   std::vector<kernels::Source> sources;
   const kernels::Call call = PackCall(context_, b.queries, b.pack, b.packed, sources);
-  const kernels::Isa isa = context_.encoder->isa;
-  RunPlan(plan, call, kernels::CarveWorkspace(b.workspace, Measure(plan, call, isa)),
-          *context_.pool, isa);
+  RunSpans(*context_.encoder, plan, call, b.workspace);
   Multiply(cross.unpack, b.packed, rows_, keys_.data() + crossed_ * layer_bytes_);
 
   for (int64_t r = 0; r < rows_; ++r) {

@@ -40,8 +40,6 @@ kernels::OuterCall CallOf(const LunaDecoderContext& context, const LunaStepBuffe
   return call;
 }
 
-int KeyParts(const LunaDecoderConfig& config) { return config.tied_kv ? 1 : 2; }
-
 // Every token over its document's packed rows. Feeds without tokens have no part in it.
 LunaCrossPlan PlanCross(const LunaDecoderContext& context, std::span<const DecoderFeed> feeds) {
   LunaCrossPlan cross;
@@ -61,10 +59,9 @@ LunaCrossPlan PlanCross(const LunaDecoderContext& context, std::span<const Decod
     sequences.push_back({row, tokens, entry->second, document->rows(), {}});
     row += tokens;
   }
-  const kernels::Isa isa = kernels::EffectiveIsa(context.encoder->isa, SpanType(context.compute));
   kernels::FullPattern pattern;
   pattern.heads = context.config->heads;
-  pattern.tile_rows = kernels::TileRows(isa);
+  pattern.tile_rows = context.encoder->tile_rows();
   cross.plan = PlanFull(pattern, sequences);
   return cross;
 }
@@ -147,8 +144,7 @@ size_t LunaStep::DocumentScratchBytes(const LunaDecoderContext& context) {
   const std::vector<kernels::FullSequence> one = {{0, 1, 0, config.projected, {}}};
   kernels::FullPattern pattern;
   pattern.heads = config.heads;
-  pattern.tile_rows =
-      kernels::TileRows(kernels::EffectiveIsa(context.encoder->isa, SpanType(context.compute)));
+  pattern.tile_rows = context.encoder->tile_rows();
   LunaCrossPlan cross;
   cross.plan = PlanFull(pattern, one);
   return static_cast<size_t>(int64_t{config.projected} * KeyParts(config) * config.width *
@@ -288,10 +284,7 @@ void LunaStep::AttendAcross(const LunaDecoderLayer& layer) {
   }
   std::vector<kernels::Source> sources;
   const kernels::Call call = CrossCall(context_, buffers_, sources);
-  const kernels::Isa isa = context_.encoder->isa;
-  const kernels::WorkspaceBytes bytes = Measure(cross_.plan, call, isa);
-  RunPlan(cross_.plan, call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-          isa);
+  RunSpans(*context_.encoder, cross_.plan, call, buffers_.workspace);
 }
 
 // Rows whose logits are wanted move to the front, each feed's in order; nothing else of the last

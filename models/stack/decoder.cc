@@ -8,14 +8,9 @@ namespace longview::models {
 StackDecoder::StackDecoder(Parts parts)
     : CachedDecoder({parts.config.family, parts.config.vocab}, parts.max_tokens),
       parts_(std::move(parts)),
-      tables_(parts_.config) {
-  context_.config = &parts_.config;
-  context_.weights = &parts_.weights;
+      tables_(parts_.config),
+      context_(parts_.config, parts_.weights, parts_.compute, pool_) {
   context_.tables = &tables_;
-  context_.compute = parts_.compute;
-  context_.isa =
-      parts_.compute == Compute::kFp32 ? kernels::BestFloatIsa() : kernels::BestBf16Isa();
-  context_.pool = &pool_;
 }
 
 absl::StatusOr<std::unique_ptr<StackDecoder>> StackDecoder::Create(Parts parts) {

@@ -91,9 +91,7 @@ void StackPass::Embed() {
 }
 
 void StackPass::Run(const kernels::Plan& plan) {
-  const kernels::WorkspaceBytes bytes = Measure(plan, call_.call, context_.isa);
-  RunPlan(plan, call_.call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-          context_.isa);
+  RunSpans(context_, plan, call_.call, buffers_.workspace);
 }
 
 void StackPass::Attend(int index) {

@@ -1,9 +1,8 @@
 // What every step of one Transformer-LS model shares.
 #pragma once
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/cache/projection_cache.h"
+#include "models/layers/compute_context.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/positions.h"
 #include "models/transformer_ls/weights.h"
@@ -12,23 +11,12 @@
 namespace longview::models {
 
 // Borrowed. Tables and cache change between steps, on the executor's thread; all else is constant.
-struct LsContext {
-  const LsLmConfig* config = nullptr;
-  const LsLmWeights* weights = nullptr;
+struct LsContext : ModelContext<LsLmConfig, LsLmWeights> {
+  using ModelContext::ModelContext;
+
   RelativeTables* tables = nullptr;
   kernels::ProjectionCache* cache = nullptr;
   const ZeroBlocks* zero = nullptr;  // Set with zero memory.
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-
-  kernels::DType span_type() const {
-    return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-  }
-  // What cache blocks are stored as.
-  kernels::DType block_type() const {
-    return kernels::PanelDType(kernels::EffectiveIsa(isa, span_type()));
-  }
 };
 
 // The threads for small work on `rows` rows: waking them costs more than a few rows do.

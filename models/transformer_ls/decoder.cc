@@ -30,12 +30,9 @@ LsDecoder::LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute co
                      int max_tokens)
     : CachedDecoder(RulesOf(config), max_tokens),
       config_(config),
-      checkpoint_(std::move(checkpoint)) {
-  context_.config = &config_;
-  context_.weights = &weights_;
-  context_.compute = compute;
-  context_.isa = compute == Compute::kFp32 ? kernels::BestFloatIsa() : Bf16CacheIsa();
-  context_.pool = &pool_;
+      checkpoint_(std::move(checkpoint)),
+      context_(config_, weights_, compute, pool_) {
+  if (compute == Compute::kBf16) context_.isa = Bf16CacheIsa();
 }
 
 absl::StatusOr<std::unique_ptr<LsDecoder>> LsDecoder::Create(const LsLmConfig& config,

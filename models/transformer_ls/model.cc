@@ -50,11 +50,11 @@ ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
 absl::StatusOr<ModelInfo> DescribeTransformerLs(const ModelDirectory& directory) {
   const absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
-  const absl::StatusOr<double> parameters =
-      CheckLsLmWeights(settings->config, directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
+  const auto weights =
+      LoadLsLmWeights(settings->config, directory.checkpoint, directory.path, std::nullopt);
+  if (!weights.ok()) return weights.status();
   ModelInfo info = InfoOf(directory, *settings);
-  info.parameters = *parameters;
+  info.parameters = weights->parameters;
   return info;
 }
 

@@ -80,8 +80,8 @@ class PageWriter {
       return value;
     };
     const kernels::PoolValue projected[] = {
-        value(buffers_.qkv + width * element, context_.span_type(), 3 * width),
-        value(buffers_.qkv + 2 * width * element, context_.span_type(), 3 * width)};
+        value(buffers_.qkv + width * element, SpanType(context_.compute), 3 * width),
+        value(buffers_.qkv + 2 * width * element, SpanType(context_.compute), 3 * width)};
     const kernels::PoolValue hidden[] = {value(buffers_.x, kernels::DType::kFloat32, width)};
     kernels::PoolCall call;
     call.scores = buffers_.scores;

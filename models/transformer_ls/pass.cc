@@ -58,8 +58,7 @@ void LsPass::ClearTail(std::byte* buffer, PanelSizes sizes, int64_t rows) const 
 }
 
 LsPassLayout LsPass::LayOut(const LsContext& context, std::vector<TokenRun> runs) {
-  const int tile_rows = kernels::TileRows(kernels::EffectiveIsa(context.isa, context.span_type()));
-  return LayOutPass(*context.config, std::move(runs), tile_rows);
+  return LayOutPass(*context.config, std::move(runs), context.tile_rows());
 }
 
 size_t LsPass::ScratchBytes(const LsContext& context, const LsPassLayout& layout) {
@@ -135,7 +134,7 @@ void LsPass::ProjectRow(const LsLmLayer& layer, const std::byte* y, int64_t row)
 
 LsPass::Rows LsPass::NextRows(int64_t row) const {
   const LsGroup& decode = layout_.groups[2];
-  const bool few = decode.runs > 0 && context_.weights->layers[0].rows.project.has_value();
+  const bool few = decode.runs > 0 && context_.weights->few_rows();
   if (few && row >= decode.row0) {
     return {std::min(RowLinear::kRows, layout_.rows - row), 0};
   }
@@ -144,20 +143,20 @@ LsPass::Rows LsPass::NextRows(int64_t row) const {
   return {std::min<int64_t>(panel, left), panel};
 }
 
-PanelOutput LsPass::Multiply(const DenseLayer& dense, const std::optional<RowLinear>& few,
-                             const void* x, const Rows& rows, std::byte* products) const {
+PanelOutput LsPass::Multiply(const DenseLayer& dense, const void* x, const Rows& rows,
+                             std::byte* products) const {
   const Stopwatch watch(times_ ? &times_->linears : nullptr);
   if (rows.panel > 0) return dense.linear.Panel(x, rows.panel);
   const auto* input = static_cast<const std::byte*>(x);
-  return {nullptr, few->Multiply(input, rows.count, products, *context_.pool)};
+  return {nullptr, dense.rows->linear.Multiply(input, rows.count, products, *context_.pool)};
 }
 
 void LsPass::Project(const LsLmLayer& layer) {
   const int64_t out_bytes = layer.project.out() * ElementBytes(context_.compute);
   for (int64_t row = 0; row < layout_.rows;) {
     const Rows rows = NextRows(row);
-    const PanelOutput y = Multiply(layer.project, layer.rows.project,
-                                   buffers_.input + row * row_bytes_, rows, buffers_.products[0]);
+    const PanelOutput y =
+        Multiply(layer.project, buffers_.input + row * row_bytes_, rows, buffers_.products[0]);
     const Stopwatch watch(times_ ? &times_->rest : nullptr);
     ParallelRanges(*context_.pool, rows.count, kRowGrain, [&](long begin, long end) {
       for (long i = begin; i < end; ++i) {
@@ -175,9 +174,7 @@ void LsPass::Attend(int index) {
   if (group.group == CacheStep::kDecode) ScorePositions(context_, layer_, layout_, buffers_);
   MakeCall(context_, layer_, layout_, group, buffers_, &step_, absolute_[index], zero_offsets_,
            call_);
-  const kernels::WorkspaceBytes bytes = Measure(group.plan, call_.call, context_.isa);
-  RunPlan(group.plan, call_.call, kernels::CarveWorkspace(buffers_.workspace, bytes),
-          *context_.pool, context_.isa);
+  RunSpans(context_, group.plan, call_.call, buffers_.workspace);
 }
 
 void LsPass::WriteWindow(int index) {
@@ -186,7 +183,7 @@ void LsPass::WriteWindow(int index) {
   kernels::ProjectionCache::Rows rows;
   rows.k = buffers_.keys + group.row0 * row_bytes_;
   rows.v = buffers_.values + group.row0 * row_bytes_;
-  rows.dtype = context_.span_type();
+  rows.dtype = SpanType(context_.compute);
   rows.k_row_stride = rows.v_row_stride = width_;
   rows.k_head_stride = rows.v_head_stride = config_.head_dim();
   context_.cache->Write(kWindowStrip, layer_, step_.places(group.group, kWindowStrip), rows,
@@ -221,11 +218,10 @@ void LsPass::Finish(const LsLmLayer& layer, int64_t first) {
   for (int64_t row = first; row < layout_.rows;) {
     const Rows rows = NextRows(row);
     const auto& products = buffers_.products;
-    add(row, rows.count,
-        Multiply(layer.out, layer.rows.out, buffers_.z + row * row_bytes_, rows, products[0]),
+    add(row, rows.count, Multiply(layer.out, buffers_.z + row * row_bytes_, rows, products[0]),
         layer.out, after_attention);
-    const PanelOutput expanded = Multiply(layer.expand, layer.rows.expand,
-                                          buffers_.input + row * row_bytes_, rows, products[1]);
+    const PanelOutput expanded =
+        Multiply(layer.expand, buffers_.input + row * row_bytes_, rows, products[1]);
     {
       const Stopwatch watch(times_ ? &times_->rest : nullptr);
       ParallelRanges(*context_.pool, rows.count, kRowGrain, [&](long begin, long end) {
@@ -235,8 +231,7 @@ void LsPass::Finish(const LsLmLayer& layer, int64_t first) {
         }
       });
     }
-    add(row, rows.count,
-        Multiply(layer.contract, layer.rows.contract, expanded.data(), rows, products[0]),
+    add(row, rows.count, Multiply(layer.contract, expanded.data(), rows, products[0]),
         layer.contract, after_ffn);
     row += rows.count;
   }
@@ -263,15 +258,15 @@ void LsPass::Logits() {
       }
     });
   };
-  const int64_t panels = context_.weights->logit_rows
+  const int64_t panels = context_.weights->few_rows()
                              ? WantedRows(std::span(layout_.runs).first(layout_.groups[2].run0))
                              : layout_.wanted;
   ForEachPanel(logits.linear, buffers_.logit_input, panels, store);
   for (int64_t row = panels; row < layout_.wanted; row += RowLinear::kRows) {
     const int64_t count = std::min(RowLinear::kRows, layout_.wanted - row);
     store(row, count,
-          context_.weights->logit_rows->Multiply(buffers_.logit_input + row * row_bytes_, count,
-                                                 buffers_.products[0], *context_.pool));
+          logits.rows->linear.Multiply(buffers_.logit_input + row * row_bytes_, count,
+                                       buffers_.products[0], *context_.pool));
   }
 }
 

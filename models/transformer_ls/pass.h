@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,8 +47,8 @@ class LsPass final : public TokenPass {
   };
   Rows NextRows(int64_t row) const;
   // The result is in `products` where the rows are decoding's.
-  PanelOutput Multiply(const DenseLayer& dense, const std::optional<RowLinear>& few, const void* x,
-                       const Rows& rows, std::byte* products) const;
+  PanelOutput Multiply(const DenseLayer& dense, const void* x, const Rows& rows,
+                       std::byte* products) const;
   void Project(const LsLmLayer& layer);
   void ProjectRow(const LsLmLayer& layer, const std::byte* y, int64_t row);
   void Attend(int group);

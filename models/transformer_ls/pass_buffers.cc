@@ -12,7 +12,7 @@ kernels::Source FreshSource(const LsContext& context, const LsBuffers& buffers) 
   kernels::Source source;
   source.k = buffers.keys;
   source.v = buffers.values;
-  source.dtype = context.span_type();
+  source.dtype = SpanType(context.compute);
   source.k_row_stride = source.v_row_stride = context.config->width;
   source.k_head_stride = source.v_head_stride = context.config->head_dim();
   return source;
@@ -125,7 +125,7 @@ void MakeCall(const LsContext& context, int layer, const LsPassLayout& layout, c
   kernels::Call& call = result.call;
   call.q = buffers.qkv;
   call.out = buffers.z;
-  call.dtype = context.span_type();
+  call.dtype = SpanType(context.compute);
   call.q_head_stride = call.out_head_stride = config.head_dim();
   call.q_row_stride = 3 * config.width;
   call.out_row_stride = config.width;

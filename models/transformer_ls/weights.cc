@@ -30,59 +30,27 @@ class Loader {
  public:
   Loader(const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
          std::optional<Compute> compute)
-      : config_(config), compute_(compute), load_(checkpoint, origin, compute) {}
+      : config_(config), load_(checkpoint, origin, compute) {
+    load_.set_packs_rows(true);
+  }
 
   absl::StatusOr<LsLmWeights> Load();
 
  private:
-  // A linear whose bias may be missing by design.
-  struct Part {
-    std::string name;
-    int64_t out = 0;
-    bool bias = false;
-  };
-
   Norm LayerNorm(const std::string& name) { return load_.LayerNorm(name, config_.width, kNormEps); }
-  // Parts of equal input, their outputs side by side; missing biases are zeros. `rows` gets a
-  // second pack, for decoding, where that pays.
-  std::optional<DenseLayer> Stack(const std::vector<Part>& parts, int64_t in,
-                                  std::optional<RowLinear>* rows);
-  // The same as fp32.
-  std::optional<DenseLayer> FloatLinear(const Part& part);
+  // In fp32, whatever the compute type.
+  std::optional<DenseLayer> FloatLinear(const WeightLoader::Part& part);
   std::vector<float> QueryBias(const std::string& name, const std::vector<int64_t>& shape);
   void Embeddings();
-  // Memory for second packs, where they pay. Throws std::bad_alloc.
-  void ReserveRowPacks();
   void Layer(int index);
 
   const LsLmConfig& config_;
-  const std::optional<Compute> compute_;
   WeightLoader load_;
   PanelRules float_rules_;
   LsLmWeights weights_;
-  Carver row_packs_{nullptr};
 };
 
-std::optional<DenseLayer> Loader::Stack(const std::vector<Part>& parts, int64_t in,
-                                        std::optional<RowLinear>* rows) {
-  std::vector<float> weight, bias;
-  int64_t out = 0;
-  for (const Part& part : parts) {
-    const std::vector<float> rows = load_.Copy(load_.Get(part.name + ".weight", {part.out, in}));
-    weight.insert(weight.end(), rows.begin(), rows.end());
-    std::vector<float> part_bias(static_cast<size_t>(part.out));
-    if (part.bias) part_bias = load_.Vector(part.name + ".bias", part.out);
-    bias.insert(bias.end(), part_bias.begin(), part_bias.end());
-    out += part.out;
-  }
-  if (load_.ok() && weights_.row_packs.bytes() > 0) {
-    const size_t bytes = RowLinear::PackBytes(out, in, *compute_);
-    rows->emplace(weight, out, in, *compute_, row_packs_.TakeBytes(bytes));
-  }
-  return load_.Pack(parts[0].name, weight, std::move(bias), out, in);
-}
-
-std::optional<DenseLayer> Loader::FloatLinear(const Part& part) {
+std::optional<DenseLayer> Loader::FloatLinear(const WeightLoader::Part& part) {
   const int64_t width = config_.width;
   const std::vector<float> weight = load_.Copy(load_.Get(part.name + ".weight", {part.out, width}));
   std::vector<float> bias(static_cast<size_t>(part.out));
@@ -123,34 +91,21 @@ void Loader::Embeddings() {
       load_.Pack(kPrefix + "out_emb", ToFloat32(*weights_.words), std::move(bias), vocab, width);
 }
 
-void Loader::ReserveRowPacks() {
-  if (!compute_ || !RowLinear::Pays(*compute_)) return;
-  const int64_t width = config_.width, inner = config_.intermediate;
-  const size_t layer = RowLinear::PackBytes(3 * width + config_.columns(), width, *compute_) +
-                       RowLinear::PackBytes(width, width, *compute_) +
-                       RowLinear::PackBytes(inner, width, *compute_) +
-                       RowLinear::PackBytes(width, inner, *compute_);
-  const size_t logits = RowLinear::PackBytes(config_.vocab, width, *compute_);
-  weights_.row_packs = Scratch::InHugePages(static_cast<size_t>(config_.layers) * layer + logits);
-  row_packs_ = Carver(weights_.row_packs.data());
-  load_.CountBytes(static_cast<double>(weights_.row_packs.bytes()));
-}
-
 void Loader::Layer(int index) {
   const std::string layer = absl::StrCat(kPrefix, "layers.", index, ".");
   const std::string attention = layer + "attn.";
   const int64_t width = config_.width, heads = config_.heads, dim = config_.head_dim();
   const bool biases = config_.biases;
-  LsLmRowLinears rows;
-  auto project = Stack({{attention + "proj_query", width, biases},
-                        {attention + "proj_key", width, biases},
-                        {attention + "proj_val", width, biases},
-                        {attention + "dconv_1", config_.columns(), true}},
-                       width, &rows.project);
-  auto out = Stack({{attention + "proj_out", width, biases}}, width, &rows.out);
   const int64_t inner = config_.intermediate;
-  auto expand = Stack({{layer + "ff.fc1", inner, true}}, width, &rows.expand);
-  auto contract = Stack({{layer + "ff.fc2", width, true}}, inner, &rows.contract);
+  auto project = load_.Stack(attention,
+                             {{"proj_query", width, biases},
+                              {"proj_key", width, biases},
+                              {"proj_val", width, biases},
+                              {"dconv_1", config_.columns()}},
+                             width);
+  auto out = load_.Dense(attention + "proj_out", width, width, biases);
+  auto expand = load_.Dense(layer + "ff.fc1", inner, width);
+  auto contract = load_.Dense(layer + "ff.fc2", width, inner);
   Norm norm1 = LayerNorm(layer + "norm1"), norm2 = LayerNorm(layer + "norm2");
   Norm window_norm = LayerNorm(attention + "dual_ln_win");
   Norm segment_norm = LayerNorm(attention + "dual_ln_dproj");
@@ -165,20 +120,13 @@ void Loader::Layer(int index) {
   weights_.layers.push_back({*std::move(project), *std::move(out), *std::move(expand),
                              *std::move(contract), std::move(norm1), std::move(norm2),
                              std::move(window_norm), std::move(segment_norm), std::move(window_add),
-                             std::move(distance_add), *std::move(distances), *std::move(segments),
-                             std::move(rows)});
+                             std::move(distance_add), *std::move(distances), *std::move(segments)});
 }
 
 absl::StatusOr<LsLmWeights> Loader::Load() {
   weights_.sizes = {true, true, true};
   Embeddings();
-  ReserveRowPacks();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
-  if (load_.ok() && weights_.row_packs.bytes() > 0) {
-    const size_t bytes = RowLinear::PackBytes(config_.vocab, config_.width, *compute_);
-    weights_.logit_rows.emplace(ToFloat32(*weights_.words), config_.vocab, config_.width, *compute_,
-                                row_packs_.TakeBytes(bytes));
-  }
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
@@ -208,7 +156,8 @@ LsLmZeroRow ZeroRow(const LsLmConfig& config, const LsLmLayer& layer) {
 }  // namespace
 
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
-                                            const std::string& origin, Compute compute) {
+                                            const std::string& origin,
+                                            std::optional<Compute> compute) {
   absl::StatusOr<LsLmWeights> weights;
   absl::Status status = GuardTorch(origin, [&] {
     weights = Loader(config, checkpoint, origin, compute).Load();
@@ -217,13 +166,6 @@ absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Chec
   });
   if (!status.ok()) return status;
   return weights;
-}
-
-absl::StatusOr<double> CheckLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
-                                        const std::string& origin) {
-  absl::StatusOr<LsLmWeights> weights = Loader(config, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
 }
 
 }  // namespace longview::models

@@ -10,19 +10,13 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
-#include "models/dense/row_linear.h"
-#include "models/dense/scratch.h"
 #include "models/layers/weight_loader.h"
 #include "models/transformer_ls/config.h"
 
 namespace longview::models {
 
-// Second packs of a layer's linears, for the few rows of a decode step; all or none is set.
-struct LsLmRowLinears {
-  std::optional<RowLinear> project, out, expand, contract;
-};
-
 struct LsLmLayer {
+  // These four and the logits have second packs for the few rows of a decode step, all or none.
   // Query, key, value and the scores of dconv_1 side by side: [3d + h * r, d].
   DenseLayer project;
   DenseLayer out;       // proj_out
@@ -36,7 +30,6 @@ struct LsLmLayer {
   std::vector<float> window_add, distance_add;
   // r_net and r_net_chunk, fp32 whatever the compute type: they only make tables of positions.
   DenseLayer distances, segments;
-  LsLmRowLinears rows;
 };
 
 // What a place before the text gives as key and value (spec of `zero_memory`): constants of a
@@ -51,20 +44,18 @@ struct LsLmWeights {
   std::vector<LsLmLayer> layers;
   std::vector<LsLmZeroRow> zero;     // Per layer; empty without zero memory.
   std::optional<DenseLayer> logits;  // out_emb [V, d]; set once loaded.
-  std::optional<RowLinear> logit_rows;
 
-  Scratch row_packs;  // Of all LsLmRowLinears and logit_rows, in the order of reading.
-  PanelSizes sizes;   // Panels that every linear of a layer allows.
+  PanelSizes sizes;  // Panels that every linear of a layer allows.
   double parameters = 0;
   double memory_bytes = 0;  // Packs, copies and the mapped table.
+
+  bool few_rows() const { return logits && logits->rows != nullptr; }
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor.
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// shapes are checked, nothing is read.
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
-                                            const std::string& origin, Compute compute);
-
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
-absl::StatusOr<double> CheckLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
-                                        const std::string& origin);
+                                            const std::string& origin,
+                                            std::optional<Compute> compute);
 
 }  // namespace longview::models

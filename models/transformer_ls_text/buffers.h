@@ -6,25 +6,17 @@
 #include <span>
 #include <vector>
 
-#include "kernels/base/cpu_features.h"
-#include "kernels/base/parallel.h"
 #include "kernels/pool/segment_pool.h"
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
+#include "models/layers/compute_context.h"
 #include "models/transformer_ls_text/config.h"
 #include "models/transformer_ls_text/plan.h"
 #include "models/transformer_ls_text/weights.h"
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
-struct LsTextContext {
-  const LsTextConfig* config = nullptr;
-  const LsTextWeights* weights = nullptr;
-  Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;
-  const kernels::ParallelFor* pool = nullptr;
-};
+using LsTextContext = ModelContext<LsTextConfig, LsTextWeights>;
 
 // "T" is an element of the compute type. Inputs of linears hold a panel more than their rows,
 // so that a last panel may read past them.

@@ -22,14 +22,11 @@ size_t Measured(const LsTextContext& context, const LsTextSizes& sizes) {
 
 LsTextBatch::Plans LsTextBatch::MakePlans(const LsTextContext& context, const RaggedBatch& batch) {
   const LsTextConfig& config = *context.config;
-  const auto type =
-      context.compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
-  const int tile_rows = kernels::TileRows(kernels::EffectiveIsa(context.isa, type));
   Plans plans;
   for (int layer = 0; layer < config.layers; ++layer) {
     const bool has_class = config.HasClass(layer);
     if (plans.contains(has_class)) continue;
-    plans.emplace(has_class, PlanLsText(config, batch, has_class, tile_rows));
+    plans.emplace(has_class, PlanLsText(config, batch, has_class, context.tile_rows()));
   }
   return plans;
 }
@@ -77,16 +74,11 @@ void LsTextBatch::LeaveDropped() {
   std::vector<int> stayed;
   batch_.Leave([&](RaggedBatch::Place from, RaggedBatch::Place to, int64_t rows) {
     stayed.push_back(from.index);
-    if (!moves || from.row == to.row) return;
-    std::memmove(buffers_.x + to.row * width_, buffers_.x + from.row * width_,
-                 static_cast<size_t>(rows * width_) * sizeof(float));
-    std::memmove(Input(to.row), Input(from.row), static_cast<size_t>(rows * row_bytes_));
+    if (moves) RowsBeside(buffers_.input).Move(from.row, to.row, rows);
   });
   for (size_t s = 0; carried && s < stayed.size(); ++s) {
-    const int64_t from = old_class0 + stayed[s], to = batch_.rows() + static_cast<int64_t>(s);
-    std::memmove(buffers_.x + to * width_, buffers_.x + from * width_,
-                 static_cast<size_t>(width_) * sizeof(float));
-    std::memmove(Input(to), Input(from), static_cast<size_t>(row_bytes_));
+    RowsBeside(buffers_.input)
+        .Move(old_class0 + stayed[s], batch_.rows() + static_cast<int64_t>(s));
   }
   plans_ = MakePlans(context_, batch_);
 }
@@ -212,35 +204,17 @@ void LsTextBatch::PoolLandmarks(const LsTextLayer& layer, const LsTextPlan& plan
 
 void LsTextBatch::Attend(const LsTextPlan& plan) {
   std::vector<kernels::Source> sources;
-  const auto run = [&](const kernels::Plan& attention, const kernels::Call& call) {
-    if (attention.items.empty()) return;
-    const kernels::WorkspaceBytes bytes = Measure(attention, call, context_.isa);
-    RunPlan(attention, call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool,
-            context_.isa);
-  };
-  run(plan.tokens, LsTokenCall(context_, buffers_, sources));
-  run(plan.class_rows, LsClassCall(context_, buffers_, sources));
+  RunSpans(context_, plan.tokens, LsTokenCall(context_, buffers_, sources), buffers_.workspace);
+  RunSpans(context_, plan.class_rows, LsClassCall(context_, buffers_, sources), buffers_.workspace);
 }
 
-// Moves what the heads read to the front of x and z: wanted tokens, then the class rows.
+// The wanted tokens come first, then the class rows.
 int64_t LsTextBatch::KeepWanted(const LsTextPlan& plan) {
-  int64_t kept = 0;
-  const auto keep = [&](int64_t row) {
-    if (kept != row) {
-      std::memmove(buffers_.x + kept * width_, buffers_.x + row * width_,
-                   static_cast<size_t>(width_) * sizeof(float));
-      std::memmove(buffers_.z + kept * row_bytes_, buffers_.z + row * row_bytes_,
-                   static_cast<size_t>(row_bytes_));
-    }
-    ++kept;
-  };
-  for (int s = 0; s < batch_.size(); ++s) {
-    first_row_.push_back(kept);
-    for (const int32_t token : batch_.sequences()[s]->wanted) keep(batch_.offsets()[s] + token);
-  }
-  class_row0_ = kept;
-  for (int64_t row = plan.token_rows; row < plan.rows(); ++row) keep(row);
-  return kept;
+  const ResidualRows rows = RowsBeside(buffers_.z);
+  class_row0_ = KeepWantedRows(batch_, rows, first_row_);
+  const int64_t class_rows = plan.rows() - plan.token_rows;
+  rows.Move(plan.token_rows, class_row0_, class_rows);
+  return class_row0_ + class_rows;
 }
 
 void LsTextBatch::FinishLayer(const LsTextLayer& layer, int64_t rows) {
@@ -255,18 +229,6 @@ void LsTextBatch::FinishLayer(const LsTextLayer& layer, int64_t rows) {
   tail.norms = NormPlace::kPre;
   RunBlockTail(tail, {buffers_.x, buffers_.input, buffers_.z, rows}, weights.sizes, *context_.pool,
                times_);
-}
-
-// The last norm in fp32, in place: what heads read is not rounded.
-void LsTextBatch::FinishModel(int64_t rows) {
-  const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
-  const NormWeights norm = context_.weights->norm.view();
-  ParallelRanges(*context_.pool, rows, 8, [&](long begin, long end) {
-    for (long row = begin; row < end; ++row) {
-      floats.residual_norm(buffers_.x + row * width_, nullptr, zeros_.data(), norm, width_,
-                           nullptr);
-    }
-  });
 }
 
 bool LsTextBatch::Advance() {
@@ -291,7 +253,7 @@ bool LsTextBatch::Advance() {
   const bool last = layer_ + 1 == config_.layers;
   const int64_t rows = last ? KeepWanted(plan) : plan.rows();
   FinishLayer(layer, rows);
-  if (last) FinishModel(rows);
+  if (last) NormLastRows(context_.weights->norm, buffers_.x, rows, *context_.pool);
   return ++layer_ < config_.layers;
 }
 

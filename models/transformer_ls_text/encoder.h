@@ -23,12 +23,14 @@
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/family.h"
 #include "models/encoder/ragged_batch.h"
+#include "models/encoder/residual_rows.h"
 #include "models/transformer_ls_text/buffers.h"
 
 namespace longview::models {
 
 class LsTextBatch final : public EncoderBatch {
  public:
+  using Context = LsTextContext;
   using Sequences = RaggedBatch::Sequences;
 
   // REQUIRES: sequences, context and scratch outlive the batch. `times` may be null.
@@ -64,8 +66,8 @@ class LsTextBatch final : public EncoderBatch {
   void Attend(const LsTextPlan& plan);
   int64_t KeepWanted(const LsTextPlan& plan);
   void FinishLayer(const LsTextLayer& layer, int64_t rows);
-  void FinishModel(int64_t rows);
 
+  ResidualRows RowsBeside(std::byte* rows) const { return {buffers_.x, rows, width_, row_bytes_}; }
   std::byte* Input(int64_t row) { return buffers_.input + row * row_bytes_; }
   bool has_class_now() const { return config_.HasClass(layer_); }
 

@@ -12,15 +12,9 @@ namespace longview::models {
 namespace {
 
 EncoderFacts FactsOf(const LsTextConfig& config) {
-  EncoderFacts facts;
-  facts.family = "transformer_ls_text";
-  facts.architecture = config.architecture;
+  EncoderFacts facts = FactsOfText("transformer_ls_text", config);
   facts.head = config.head;
-  facts.vocab = config.vocab;
-  facts.width = config.width;
   facts.max_tokens = config.positions - config.first_position();
-  facts.labels = config.labels;
-  facts.problem_type = config.problem_type;
   const bool pair = config.head == EncoderHead::kPairClassification;
   facts.pairs = pair ? PairForm::kSeparate : PairForm::kNone;
   facts.pad = kLsMaskedId;
@@ -32,17 +26,8 @@ EncoderFacts FactsOf(const LsTextConfig& config) {
   return facts;
 }
 
-struct LsTextParts {
-  using Config = LsTextConfig;
-  using Weights = LsTextWeights;
-  using Context = LsTextContext;
-  using Batch = LsTextBatch;
-  static constexpr auto kParse = ParseLsTextConfig;
-  static constexpr auto kLoad = LoadLsTextWeights;
-  static EncoderFacts Facts(const Config& config) { return FactsOf(config); }
-};
-
-class LsText final : public WeightedFamily<LsTextParts> {
+class LsText final
+    : public WeightedFamily<LsTextBatch, ParseLsTextConfig, LoadLsTextWeights, FactsOf> {
  public:
   using WeightedFamily::WeightedFamily;
 

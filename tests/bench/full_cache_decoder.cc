@@ -52,10 +52,11 @@ FullCacheDecoder::FullCacheDecoder(const models::LsDecoder& decoder, int sequenc
   logits_.resize(static_cast<size_t>(sequences) * config_.vocab);
 }
 
-const std::byte* FullCacheDecoder::Multiply(const DenseLayer& layer,
-                                            const std::optional<models::RowLinear>& few,
-                                            const std::byte* x, int which) {
-  if (few) return few->Multiply(x, count_, products_[which].data(), *context_.pool);
+const std::byte* FullCacheDecoder::Multiply(const DenseLayer& layer, const std::byte* x,
+                                            int which) {
+  if (layer.rows != nullptr) {
+    return layer.rows->linear.Multiply(x, count_, products_[which].data(), *context_.pool);
+  }
   const int64_t out_bytes = layer.out() * ElementBytes(context_.compute);
   ForEachPanel(layer.linear, x, count_, [&](int64_t row, int64_t used, void* y) {
     std::memcpy(products_[which].data() + row * out_bytes, y,
@@ -70,7 +71,7 @@ void FullCacheDecoder::Attend(int layer, const kernels::Plan& plan) {
   kernels::Call call;
   call.q = queries_.data();
   call.out = z_.data();
-  call.dtype = context_.span_type();
+  call.dtype = models::SpanType(context_.compute);
   call.q_row_stride = call.out_row_stride = width;
   call.q_head_stride = call.out_head_stride = config_.head_dim();
   call.Dk = call.Dv = config_.head_dim();
@@ -91,7 +92,7 @@ void FullCacheDecoder::Layer(int index, const kernels::Plan& plan) {
   const bool last = index + 1 == config_.layers;
   const models::Norm* next = last ? nullptr : &context_.weights->layers[index + 1].norm1;
   auto* x = reinterpret_cast<float*>(x_.data());
-  const std::byte* y = Multiply(layer.project, layer.rows.project, input_.data(), 0);
+  const std::byte* y = Multiply(layer.project, input_.data(), 0);
   for (int64_t r = 0; r < count_; ++r) {
     const std::byte* of_row = y + r * layer.project.out() * element;
     const float* bias = layer.project.bias.data();
@@ -104,7 +105,7 @@ void FullCacheDecoder::Layer(int index, const kernels::Plan& plan) {
   kernels::ProjectionCache::Rows rows;
   rows.k = keys_.data();
   rows.v = values_.data();
-  rows.dtype = context_.span_type();
+  rows.dtype = models::SpanType(context_.compute);
   rows.k_row_stride = rows.v_row_stride = width;
   rows.k_head_stride = rows.v_head_stride = config_.head_dim();
   cache_->Write(0, index, step_.places(CacheStep::kDecode, 0), rows, *context_.pool);
@@ -122,14 +123,13 @@ void FullCacheDecoder::Layer(int index, const kernels::Plan& plan) {
       if (context_.compute == models::Compute::kFp32) std::memcpy(copy, x + r * width, row_bytes);
     }
   };
-  add(Multiply(layer.out, layer.rows.out, z_.data(), 0), layer.out, &layer.norm2);
-  auto* expanded =
-      const_cast<std::byte*>(Multiply(layer.expand, layer.rows.expand, input_.data(), 1));
+  add(Multiply(layer.out, z_.data(), 0), layer.out, &layer.norm2);
+  auto* expanded = const_cast<std::byte*>(Multiply(layer.expand, input_.data(), 1));
   for (int64_t r = 0; r < count_; ++r) {
     rows_.bias_act(expanded + r * layer.expand.out() * element, layer.expand.bias.data(),
                    layer.expand.out(), config_.activation);
   }
-  add(Multiply(layer.contract, layer.rows.contract, expanded, 0), layer.contract, next);
+  add(Multiply(layer.contract, expanded, 0), layer.contract, next);
 }
 
 const std::vector<float>& FullCacheDecoder::Step(
@@ -158,7 +158,7 @@ const std::vector<float>& FullCacheDecoder::Step(
   const kernels::Plan plan = PlanPaged(pattern, batch);
   for (int i = 0; i < config_.layers; ++i) Layer(i, plan);
   const DenseLayer& logits = *context_.weights->logits;
-  const std::byte* y = Multiply(logits, context_.weights->logit_rows, input_.data(), 0);
+  const std::byte* y = Multiply(logits, input_.data(), 0);
   for (int64_t r = 0; r < count_; ++r) {
     rows_.bias_widen(y + r * logits.out() * ElementBytes(context_.compute), logits.bias.data(),
                      logits.out(), logits_.data() + r * config_.vocab);

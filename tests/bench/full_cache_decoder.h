@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,9 +30,7 @@ class FullCacheDecoder {
  private:
   void Layer(int index, const kernels::Plan& plan);
   // layer(x) of the compute type, for all rows of the step; in products_[which].
-  const std::byte* Multiply(const models::DenseLayer& layer,
-                            const std::optional<models::RowLinear>& few, const std::byte* x,
-                            int which);
+  const std::byte* Multiply(const models::DenseLayer& layer, const std::byte* x, int which);
   void Attend(int layer, const kernels::Plan& plan);
 
   const models::LsContext& context_;

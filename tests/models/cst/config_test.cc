@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/config/json_reader.h"
+#include "tests/models/config/parse_with.h"
 
 namespace longview::models {
 namespace {
@@ -25,11 +25,7 @@ nlohmann::json Causal() {
   return json;
 }
 
-absl::StatusOr<CstConfig> Parse(const nlohmann::json& json) {
-  auto common = ParseCommonConfig(JsonReader(json, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseCstConfig(json, *common, "config.json");
-}
+constexpr auto Parse = ParseWith<ParseCstConfig>;
 
 TEST(CstConfigTest, ReadsSizesAndDefaults) {
   const auto config = Parse(Small());

@@ -52,6 +52,23 @@ void ExpectRefused(const Model& model, const Request& request, const std::string
   EXPECT_NE(item.status().message().find(part), std::string::npos) << item.status();
 }
 
+void ExpectPlainIdsOnly(const Model& model, int most, int32_t vocab) {
+  ExpectRefused(model, Classify(RandomIds(most + 1, 1, 1, vocab)), std::to_string(most));
+  ExpectRefused(model, Classify({{3, vocab}, {}, {}, {}}), "[0, " + std::to_string(vocab) + ")");
+  Request globals = Classify(RandomIds(5, 1, 1, vocab));
+  globals.global_positions = {0};
+  ExpectRefused(model, globals, "no global attention");
+  Request types = Classify(RandomIds(2, 1, 1, vocab));
+  types.tokens->token_type_ids = {0, 0};
+  ExpectRefused(model, types, "no token types");
+  Request second = Classify(RandomIds(2, 1, 1, vocab));
+  second.tokens_pair = RandomIds(2, 1, 1, vocab);
+  ExpectRefused(model, second, "token_ids_pair");
+  EXPECT_EQ(
+      model.Prepare(TokenRequest(Task::kFillMask, RandomIds(5, 1, 1, vocab), {})).status().code(),
+      absl::StatusCode::kUnimplemented);
+}
+
 void ExpectOrderMatters(const Model& model, const Request& pair) {
   Request swapped = pair;
   std::swap(swapped.tokens, swapped.tokens_pair);

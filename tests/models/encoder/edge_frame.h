@@ -31,6 +31,10 @@ void ExpectFinite(std::span<const float> values, const std::string& where);
 // Prepare refuses the request, and its message has `part`.
 void ExpectRefused(const Model& model, const Request& request, const std::string& part);
 
+// Of a classifier of single documents without token types and global attention: what it refuses
+// beside more than `most` tokens and ids that are not below `vocab`.
+void ExpectPlainIdsOnly(const Model& model, int most, int32_t vocab);
+
 // The two documents of `pair` the other way round give other logits.
 void ExpectOrderMatters(const Model& model, const Request& pair);
 

@@ -36,55 +36,22 @@ class DecoderCompany : public testing::TestWithParam<Setting> {
  protected:
   DecoderCompany() : reader_(Load(GetParam())), model_(*reader_) {}
 
-  std::vector<int32_t> Text(int tokens, uint32_t seed) const {
-    std::mt19937 random(seed);
-    std::vector<int32_t> ids;
-    for (int i = 0; i < tokens; ++i) {
-      ids.push_back(static_cast<int32_t>(random() % vocab()));
-    }
-    return ids;
-  }
-
-  uint32_t vocab() const { return static_cast<uint32_t>(model_.decoder().vocab_size()); }
-
   const std::unique_ptr<DecoderReader> reader_;
   DecoderReader& model_;
 };
 
 TEST_P(DecoderCompany, PrefillCutAnywhereGivesTheSameBits) {
-  const std::vector<int32_t> text = Text(333, 1);
-  const auto whole = model_.New();
-  const std::vector<float> want = model_.Read(*whole, text);
-  const std::vector<float> next = model_.Step(*whole, Text(9, 2));
   const int granule = model_.decoder().prefill_granule();
   // Multiples of the granule, and any other length, which documents that grow have.
-  for (const int chunk : {granule, 2 * granule, 1, 50, 100}) {
-    const auto cut = model_.New();
-    EXPECT_EQ(model_.ReadInChunks(*cut, text, chunk), want) << "chunks of " << chunk;
-    EXPECT_EQ(model_.Step(*cut, Text(9, 2)), next) << "chunks of " << chunk;
-  }
+  ExpectCutsChangeNoBit(model_, 333, {granule, 2 * granule, 1, 50, 100});
 }
 
 TEST_P(DecoderCompany, AForkReadsLikeAFreshSequence) {
-  for (const int shared : {5, 64, 100, 200}) {
-    const std::vector<int32_t> text = Text(shared, 3), tail = Text(77, 4), other = Text(60, 5);
-    const auto document = model_.New();
-    model_.Read(*document, text, WantedLogits::kNone);
-    const auto fork = document->Fork(), another = document->Fork();
-    model_.Read(*another, other, WantedLogits::kNone);
-    const std::vector<float> got = model_.Read(*fork, tail);
-
-    std::vector<int32_t> both = text;
-    both.insert(both.end(), tail.begin(), tail.end());
-    const auto fresh = model_.New();
-    const std::vector<float> all = model_.Read(*fresh, both);
-    EXPECT_EQ(got, std::vector<float>(all.end() - static_cast<int64_t>(got.size()), all.end()));
-    EXPECT_EQ(model_.Step(*fork, other), model_.Step(*fresh, other)) << shared;
-  }
+  for (const int shared : {5, 64, 100, 200}) ExpectForkReadsLikeFresh(model_, shared, 77, 60);
 }
 
 TEST_P(DecoderCompany, AFoundPrefixReadsLikeAFreshOne) {
-  const std::vector<int32_t> prompt = Text(300, 6), tail = Text(20, 7);
+  const std::vector<int32_t> prompt = model_.Text(300, 6), tail = model_.Text(20, 7);
   std::vector<float> want, next;
   {
     const auto first = model_.Open(prompt);
@@ -137,12 +104,12 @@ TEST_P(DecoderCompany, AloneAndAmongOthersThatComeAndGo) {
   std::mt19937 random(8);
   const auto join = [&](uint32_t seed) {
     Member member;
-    member.prompt = Text(1 + static_cast<int>(seed * 37 % 200), seed);
+    member.prompt = model_.Text(1 + static_cast<int>(seed * 37 % 200), seed);
     member.sequence = model_.New();
     return member;
   };
   Member alone = join(100);
-  alone.prompt = Text(150, 100);
+  alone.prompt = model_.Text(150, 100);
   while (alone.tokens.size() < kTokens) {
     const DecoderFeed feed = alone.Feed(random, granule);
     alone.Take(RunStep(model_.decoder(), {&feed, 1})[0]);

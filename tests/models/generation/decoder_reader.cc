@@ -3,8 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 namespace longview::models {
+
+std::vector<int32_t> DecoderReader::Text(int tokens, uint32_t seed) const {
+  std::mt19937 random(seed);
+  const auto vocab = static_cast<uint32_t>(decoder_->vocab_size());
+  std::vector<int32_t> ids;
+  for (int i = 0; i < tokens; ++i) ids.push_back(static_cast<int32_t>(random() % vocab));
+  return ids;
+}
+
 std::vector<float> DecoderReader::Read(DecoderSequence& sequence, std::span<const int32_t> ids,
                                        WantedLogits wanted, DecoderPhase phase) {
   const DecoderFeed feed{&sequence, ids, phase, wanted};
@@ -42,6 +52,35 @@ std::vector<std::vector<float>> RunStep(Decoder& decoder, std::span<const Decode
     logits.emplace_back(rows.begin(), rows.end());
   }
   return logits;
+}
+
+void ExpectCutsChangeNoBit(DecoderReader& model, int tokens, std::initializer_list<int> chunks) {
+  const std::vector<int32_t> text = model.Text(tokens, 1), tail = model.Text(9, 2);
+  const auto whole = model.New();
+  const std::vector<float> want = model.Read(*whole, text);
+  const std::vector<float> next = model.Step(*whole, tail);
+  for (const int chunk : chunks) {
+    const auto cut = model.New();
+    EXPECT_EQ(model.ReadInChunks(*cut, text, chunk), want) << "chunks of " << chunk;
+    EXPECT_EQ(model.Step(*cut, tail), next) << "chunks of " << chunk;
+  }
+}
+
+void ExpectForkReadsLikeFresh(DecoderReader& model, int shared, int tail, int other) {
+  const std::vector<int32_t> text = model.Text(shared, 3), more = model.Text(tail, 4);
+  const std::vector<int32_t> others = model.Text(other, 5);
+  const auto document = model.New();
+  if (shared > 0) model.Read(*document, text, WantedLogits::kNone);
+  const auto fork = document->Fork(), another = document->Fork();
+  model.Read(*another, others, WantedLogits::kNone);
+  const std::vector<float> got = model.Read(*fork, more);
+
+  std::vector<int32_t> both = text;
+  both.insert(both.end(), more.begin(), more.end());
+  const auto fresh = model.New();
+  const std::vector<float> all = model.Read(*fresh, both);
+  EXPECT_EQ(got, std::vector<float>(all.end() - static_cast<int64_t>(got.size()), all.end()));
+  EXPECT_EQ(model.Step(*fork, others), model.Step(*fresh, others)) << shared;
 }
 
 int32_t Greedy(std::span<const float> logits) {

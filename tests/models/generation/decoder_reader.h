@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <utility>
@@ -25,6 +26,9 @@ class DecoderReader {
     return decoder_->Open(prompt);
   }
 
+  // Random ids of the vocabulary, the same for a seed.
+  std::vector<int32_t> Text(int tokens, uint32_t seed) const;
+
   // One step of one sequence; the wanted rows of logits.
   std::vector<float> Read(DecoderSequence& sequence, std::span<const int32_t> ids,
                           WantedLogits wanted = WantedLogits::kAll,
@@ -41,6 +45,14 @@ class DecoderReader {
 
 // Runs a step to its end; a failure is a failure of the test.
 std::vector<std::vector<float>> RunStep(Decoder& decoder, std::span<const DecoderFeed> feeds);
+
+// A text of `tokens` read in chunks has the bits of the whole, and so has what is decoded behind
+// it.
+void ExpectCutsChangeNoBit(DecoderReader& model, int tokens, std::initializer_list<int> chunks);
+
+// Behind `shared` tokens, a fork reads `tail` more like a fresh sequence, whatever `other` tokens
+// another fork read before.
+void ExpectForkReadsLikeFresh(DecoderReader& model, int shared, int tail, int other);
 
 // The largest value's place, the first of equal ones.
 int32_t Greedy(std::span<const float> logits);

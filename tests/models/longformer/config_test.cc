@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/config/json_reader.h"
+#include "tests/models/config/parse_with.h"
 
 namespace longview::models {
 namespace {
@@ -20,11 +20,7 @@ nlohmann::json Published() {
     "ignore_attention_mask": false, "gradient_checkpointing": false})");
 }
 
-absl::StatusOr<LongformerConfig> Parse(const nlohmann::json& json) {
-  auto common = ParseCommonConfig(JsonReader(json, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseLongformerConfig(json, *common, "config.json");
-}
+constexpr auto Parse = ParseWith<ParseLongformerConfig>;
 
 TEST(LongformerConfigTest, ReadsAPublishedFile) {
   const auto config = Parse(Published());

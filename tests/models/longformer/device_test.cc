@@ -158,7 +158,7 @@ double LeastBytes(const GoldenCase& golden) {
   const auto directory = OpenModelDirectory(golden.directory());
   const auto config =
       ParseLongformerConfig(directory->config, directory->common, directory->config_path);
-  const int tokens = MostTokens(*directory, LongformerFacts(*config));
+  const int tokens = MostTokens(*directory, config->max_tokens());
   return static_cast<double>(DeviceWeightBytes(*config, Compute::kFp32) +
                              LongestDocumentBytes(*config, Compute::kFp32, tokens).device()) +
          kDeviceLibraryBytes;

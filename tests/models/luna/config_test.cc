@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/config/json_reader.h"
+#include "tests/models/config/parse_with.h"
 
 namespace longview::models {
 namespace {
@@ -17,11 +17,7 @@ nlohmann::json Classifier() {
     "proj_len": 8, "max_positions": 48, "classifier_out_dim": 64, "num_labels": 2})");
 }
 
-absl::StatusOr<LunaConfig> Parse(const nlohmann::json& json) {
-  auto common = ParseCommonConfig(JsonReader(json, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseLunaConfig(json, *common, "config.json");
-}
+constexpr auto Parse = ParseWith<ParseLunaConfig>;
 
 TEST(LunaConfigTest, DefaultsOfTheLongRangeArenaModels) {
   const auto config = Parse(Classifier());

@@ -19,47 +19,16 @@ class LunaDecoderCompany : public testing::TestWithParam<std::tuple<std::string,
       : golden_(std::get<0>(GetParam()), "luna"),
         model_(golden_.directory(), std::get<1>(GetParam())) {}
 
-  std::vector<int32_t> Text(int tokens, uint32_t seed) const {
-    std::mt19937 random(seed);
-    std::vector<int32_t> ids;
-    for (int i = 0; i < tokens; ++i) {
-      ids.push_back(static_cast<int32_t>(random() % model_.config().vocab));
-    }
-    return ids;
-  }
-
   const GoldenCase golden_;
   LunaCase model_;
 };
 
 TEST_P(LunaDecoderCompany, PrefillCutAnywhereGivesTheSameBits) {
-  const std::vector<int32_t> text = Text(50, 1), tail = Text(9, 2);
-  const auto whole = model_.New();
-  const std::vector<float> want = model_.Read(*whole, text);
-  const std::vector<float> next = model_.Step(*whole, tail);
-  for (const int chunk : {1, 7, 8, 16, 33}) {
-    const auto cut = model_.New();
-    EXPECT_EQ(model_.ReadInChunks(*cut, text, chunk), want) << "chunks of " << chunk;
-    EXPECT_EQ(model_.Step(*cut, tail), next) << "chunks of " << chunk;
-  }
+  ExpectCutsChangeNoBit(model_, 50, {1, 7, 8, 16, 33});
 }
 
 TEST_P(LunaDecoderCompany, AForkReadsLikeAFreshSequence) {
-  for (const int shared : {0, 1, 20}) {
-    const std::vector<int32_t> text = Text(shared, 3), tail = Text(17, 4), other = Text(12, 5);
-    const auto document = model_.New();
-    if (shared > 0) model_.Read(*document, text, WantedLogits::kNone);
-    const auto fork = document->Fork(), another = document->Fork();
-    model_.Read(*another, other, WantedLogits::kNone);
-    const std::vector<float> got = model_.Read(*fork, tail);
-
-    std::vector<int32_t> both = text;
-    both.insert(both.end(), tail.begin(), tail.end());
-    const auto fresh = model_.New();
-    const std::vector<float> all = model_.Read(*fresh, both);
-    EXPECT_EQ(got, std::vector<float>(all.end() - static_cast<int64_t>(got.size()), all.end()));
-    EXPECT_EQ(model_.Step(*fork, other), model_.Step(*fresh, other)) << shared;
-  }
+  for (const int shared : {0, 1, 20}) ExpectForkReadsLikeFresh(model_, shared, 17, 12);
 }
 
 TEST_P(LunaDecoderCompany, AloneAndInRandomSteps) {
@@ -70,7 +39,7 @@ TEST_P(LunaDecoderCompany, AloneAndInRandomSteps) {
   std::vector<std::unique_ptr<DecoderSequence>> sequences;
   std::vector<size_t> read(kSequences);
   for (int i = 0; i < kSequences; ++i) {
-    texts.push_back(Text(1 + static_cast<int>(random() % 60), static_cast<uint32_t>(i)));
+    texts.push_back(model_.Text(1 + static_cast<int>(random() % 60), static_cast<uint32_t>(i)));
     want.push_back(model_.Read(*model_.New(), texts.back()));
     sequences.push_back(model_.New());
   }
@@ -101,7 +70,7 @@ TEST_P(LunaDecoderCompany, AloneAndInRandomSteps) {
 
 // What a feed wants decides which rows of the last layer are computed, and no bit of them.
 TEST_P(LunaDecoderCompany, WantedRowsHaveTheBitsOfAllRows) {
-  const std::vector<int32_t> text = Text(30, 7);
+  const std::vector<int32_t> text = model_.Text(30, 7);
   const std::vector<float> all = model_.Read(*model_.New(), text);
   const std::vector<float> last = model_.Read(*model_.New(), text, WantedLogits::kLast);
   EXPECT_EQ(last, std::vector<float>(all.end() - model_.config().vocab, all.end()));
@@ -111,15 +80,15 @@ TEST_P(LunaDecoderCompany, WantedRowsHaveTheBitsOfAllRows) {
 TEST_P(LunaDecoderCompany, StatesAreOfOneSizeAndGoWithTheirSequences) {
   EXPECT_EQ(model_.decoder().cache().used, 0);
   const auto sequence = model_.New();
-  model_.Read(*sequence, Text(3, 8), WantedLogits::kNone);
+  model_.Read(*sequence, model_.Text(3, 8), WantedLogits::kNone);
   const double one = model_.decoder().cache().used;
   EXPECT_EQ(one, model_.decoder().costs().StateBytes(0, 3, 1));
-  model_.Read(*sequence, Text(40, 9), WantedLogits::kNone);
+  model_.Read(*sequence, model_.Text(40, 9), WantedLogits::kNone);
   EXPECT_EQ(model_.decoder().cache().used, one);
   {
     const auto fork = sequence->Fork();
     EXPECT_EQ(model_.decoder().cache().used, one) << "shared until one of them reads on";
-    model_.Read(*fork, Text(2, 10), WantedLogits::kNone);
+    model_.Read(*fork, model_.Text(2, 10), WantedLogits::kNone);
     EXPECT_EQ(model_.decoder().cache().used, 2 * one);
   }
   EXPECT_EQ(model_.decoder().cache().used, one);

@@ -6,8 +6,8 @@
 
 #include <functional>
 
-#include "models/config/json_reader.h"
 #include "models/model.h"
+#include "tests/models/config/parse_with.h"
 #include "tests/models/longformer/edited_model.h"
 
 namespace longview::models {
@@ -20,11 +20,7 @@ nlohmann::json Causal() {
     "max_positions": 64, "bos_token_id": 2, "eos_token_id": 2})");
 }
 
-absl::StatusOr<LunaDecoderConfig> Parse(const nlohmann::json& json) {
-  auto common = ParseCommonConfig(JsonReader(json, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseLunaDecoderConfig(json, *common, "config.json");
-}
+constexpr auto Parse = ParseWith<ParseLunaDecoderConfig>;
 
 TEST(LunaDecoderConfigTest, Defaults) {
   const auto config = Parse(Causal());

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/text/byte_codec.h"
+#include "tests/models/config/parse_with.h"
 #include "tests/models/longformer/edited_model.h"
 #include "tests/models/longformer/golden_case.h"
 
@@ -37,11 +38,7 @@ json Blocks() {
   return config;
 }
 
-absl::StatusOr<LsLmConfig> Parse(const json& config) {
-  const auto common = ParseCommonConfig(JsonReader(config, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseLsLmConfig(config, *common, "config.json");
-}
+constexpr auto Parse = ParseWith<ParseLsLmConfig>;
 
 TEST(LsLmConfig, ReadsThePublishedShape) {
   json config = Paper();

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/config/json_reader.h"
+#include "tests/models/config/parse_with.h"
 
 namespace longview::models {
 namespace {
@@ -17,11 +17,7 @@ nlohmann::json Published() {
     "window": 8, "rank": 32, "num_labels": 2})");
 }
 
-absl::StatusOr<LsTextConfig> Parse(const nlohmann::json& json) {
-  auto common = ParseCommonConfig(JsonReader(json, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseLsTextConfig(json, *common, "config.json");
-}
+constexpr auto Parse = ParseWith<ParseLsTextConfig>;
 
 TEST(LsTextConfigTest, ReadsThePublishedSizesAndDefaults) {
   const auto config = Parse(Published());

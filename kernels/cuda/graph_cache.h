@@ -2,8 +2,8 @@
 // it is recorded once and launched as a whole from then on.
 //
 // A step's size is its number of sequences, rounded up (BatchBucket), and the capacity of its plans
-// (PlanCapacity rounded up): everything that decides launches and addresses must be in the key. What
-// differs from step to step is uploaded before (PlanUpload), to the same addresses.
+// (PlanCapacity rounded up): everything that decides launches and addresses must be in the key.
+// What differs from step to step is uploaded before (step_upload.h), to the same addresses.
 //
 // One thread at a time, the stream's.
 #pragma once
@@ -24,6 +24,7 @@ int BatchBucket(int sequences);
 
 struct GraphKey {
   int32_t bucket = 0;
+  int32_t entries = 0;    // Of tables that a row reads.
   PlanCapacity capacity;  // Rounded up.
   bool operator==(const GraphKey&) const = default;
 };

@@ -203,7 +203,9 @@ struct PoolAppendProgram {
   struct Shared {};
 
   LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.count, args.columns.columns}; }
-  LONGVIEW_HD static int Phases(const Args&, Block) { return 2; }
+  LONGVIEW_HD static int Phases(const Args& args, Block block) {
+    return args.runs[block.x].begin < args.runs[block.x].end ? 2 : 0;
+  }
   LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread& mine,
                                 Shared&) {
     const PoolRun run = args.runs[block.x];

@@ -1,30 +1,22 @@
-// One plan at a time in a device's memory: written to pinned memory, copied behind what the stream
-// still has to do, read by every layer's kernels.
-//
-// Two pinned copies take turns, so that the host writes the next plan while the last is still on
-// its way; it waits only when both are.
+// One plan at a time in a device's memory, read by every layer's kernels.
 //
 // One thread at a time, the stream's.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
-#include "kernels/cuda/plugin_api.h"
 #include "kernels/cuda/span/plan_image.h"
+#include "kernels/cuda/step_upload.h"
 
 namespace longview::kernels::cuda {
 
 class PlanUpload {
  public:
   // Borrows the plugin's table.
-  PlanUpload(const PluginApi& api, int32_t device);
-  ~PlanUpload();
-  PlanUpload(const PlanUpload&) = delete;
-  PlanUpload& operator=(const PlanUpload&) = delete;
+  PlanUpload(const PluginApi& api, int32_t device) : upload_(api, device) {}
 
   // Takes the memory that images of up to `bytes` need, when a model loads. Once.
-  Status Reserve(uint64_t bytes);
+  Status Reserve(uint64_t bytes) { return upload_.Reserve(bytes); }
 
   // Puts a plan into the image of `capacity`. Kernels that the stream was handed before still read
   // the plan before; those handed over later read this one.
@@ -35,18 +27,7 @@ class PlanUpload {
   const PlanView& view() const { return view_; }
 
  private:
-  struct Staging {
-    void* memory = nullptr;
-    Event* sent = nullptr;
-    bool under_way = false;
-  };
-
-  const PluginApi& api_;
-  int32_t device_;
-  uint64_t bytes_ = 0;
-  void* image_ = nullptr;
-  std::array<Staging, 2> staging_;
-  int next_ = 0;
+  StepUpload upload_;
   PlanView view_{};
 };
 

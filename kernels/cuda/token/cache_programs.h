@@ -79,7 +79,7 @@ struct PageProgram {
 
   // The segment's mean, channel i of all heads.
   LONGVIEW_HD static float At(const Args& args, Block block, int i) {
-    const PoolRun& run = args.runs[args.indices[block.x / args.rank]];
+    const PoolRun& run = args.runs[block.x / args.rank];
     const float* const state = run.state + (run.shifted != 0 ? args.shift : 0);
     const int columns = args.cache.heads * args.rank, dim = args.cache.dim;
     const auto column = i / dim * args.rank + static_cast<int>(block.x % args.rank);

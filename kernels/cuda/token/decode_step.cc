@@ -2,56 +2,62 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <type_traits>
 
 #include "kernels/base/check.h"
 #include "kernels/base/workspace.h"
-#include "kernels/cuda/span/decode_plan.h"
 #include "kernels/cuda/span/launch_shape.h"
-#include "kernels/span/paged_planner.h"
 #include "kernels/span/softmax_state.h"
 
 namespace longview::kernels::cuda {
 namespace {
 
 constexpr int kWindowStrip = 0, kPageStrip = 1;
-constexpr int kWindowTable = 0, kSegmentTable = 1;
 
-int64_t PositionOf(const DecodeToken& token) { return token.sequence->tokens() - 1; }
+int32_t PositionOf(const DecodeToken& token) {
+  return static_cast<int32_t>(token.sequence->tokens() - 1);
+}
 
-}  // namespace
+std::vector<int32_t> PositionsOf(std::span<const DecodeToken> tokens) {
+  std::vector<int32_t> positions;
+  for (const DecodeToken& token : tokens) positions.push_back(PositionOf(token));
+  return positions;
+}
 
-// Arrays one behind the other, at the same offsets on both sides. Without memory they are counted.
-class DecodeStep::Lists {
+// Arrays one behind the other; without memory their bytes are counted.
+class Carver {
  public:
-  Lists(std::byte* host, std::byte* device) : host_(host), device_(device) {}
+  explicit Carver(std::byte* memory) : memory_(memory) {}
 
-  // Room that the caller fills, through *at.
-  std::byte* Take(size_t bytes, std::byte** at) {
+  template <typename T>
+  T* Array(size_t count) {
     const size_t begin = used_;
-    used_ += AlignUp(bytes);
-    *at = host_ == nullptr ? nullptr : host_ + begin;
-    return device_ == nullptr ? nullptr : device_ + begin;
+    used_ += AlignUp(count * sizeof(T));
+    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + begin);
   }
-
-  template <typename T>
-  const T* Add(std::span<const T> values) {
-    std::byte* at = nullptr;
-    std::byte* const device = Take(values.size_bytes(), &at);
-    if (at != nullptr && !values.empty()) std::memcpy(at, values.data(), values.size_bytes());
-    return reinterpret_cast<const T*>(device);
-  }
-  template <typename T>
-  const T* Add(const std::vector<T>& values) {
-    return Add(std::span<const T>(values));
-  }
-
   size_t used() const { return used_; }
 
  private:
-  std::byte* const host_;
-  std::byte* const device_;
+  std::byte* const memory_;
   size_t used_ = 0;
+};
+
+}  // namespace
+
+// In one layout on both sides, [rows] where nothing is said. Rows beyond the tokens read word 0 and
+// are written nowhere.
+struct DecodeStep::Lists {
+  int32_t* ids;
+  PoolRun* runs;
+  CacheRowPlace* window_rows;
+  CacheRowPlace* page_rows;  // [rows * rank]
+  int32_t* window_limits;    // Entries of the row's tables.
+  int32_t* page_limits;
+  int32_t* window_blocks;   // [WindowBlocks]
+  int32_t* window_offsets;  // For absolute slots.
+  int32_t* page_blocks;     // [PageBlocks]
+  int32_t* page_offsets;
+  std::byte* plan;
 };
 
 // "T" is an element of the shape's dtype.
@@ -61,11 +67,11 @@ struct DecodeStep::Buffers {
   std::byte* y;      // T [rows, projected], and every other product of width columns
   std::byte* keys;   // T [rows, width]
   std::byte* values;
-  float* scores;    // [rows, columns]
-  std::byte* z;     // T [rows, width]
-  std::byte* wide;  // T [rows, intermediate]
-  float* window_scores;
-  float* segment_scores;
+  float* scores;         // [rows, columns]
+  std::byte* z;          // T [rows, width]
+  std::byte* wide;       // T [rows, intermediate]
+  float* window_scores;  // [heads, rows, window]
+  float* page_scores;    // [heads, rows, pages]
   std::byte* partials;
   std::byte* rounded;  // T [rows, vocab]
   float* logits;       // [rows, vocab]
@@ -78,150 +84,149 @@ DecodeStep::DecodeStep(const DecodeShape& shape, const DecodeWeights& weights,
       weights_(weights),
       cache_(cache),
       step_(step),
-      tokens_(tokens.begin(), tokens.end()) {
-  KERNEL_CHECK(!tokens_.empty() && cache.shape().form == BlockForm::kRows);
+      tokens_(tokens.begin(), tokens.end()),
+      planned_(PlanDecode(shape, PositionsOf(tokens))) {
+  KERNEL_CHECK(cache.shape().form == BlockForm::kRows);
   KERNEL_CHECK(cache.shape().layers == static_cast<int>(weights.layers.size()));
-  for (size_t i = 0; i < tokens_.size(); ++i) {
-    const int64_t position = PositionOf(tokens_[i]);
-    if ((position + 1) % shape_.segment == 0) closing_.push_back(static_cast<int32_t>(i));
-    most_segments_ =
-        std::max(most_segments_, static_cast<int32_t>(position / shape_.segment * shape_.rank));
-  }
-  KERNEL_CHECK(most_segments_ <= weights.segment_ids);
-  PlanAttention();
-  PlaceLists(nullptr, nullptr, &list_bytes_);
-  Carve(nullptr, &buffer_bytes_);
-}
-
-// Biases are Added: every row reads scores of its own.
-void DecodeStep::PlanAttention() {
-  PagedPattern pattern;
-  pattern.heads = shape_.heads;
-  pattern.window = shape_.window;
-  pattern.segment = shape_.segment;
-  pattern.rank = shape_.rank;
-  pattern.window_table = kWindowTable;
-  pattern.page_table = kSegmentTable;
-  pattern.tile_rows = kDeviceTileRows;
-  std::vector<PagedSequence> batch;
-  for (size_t i = 0; i < tokens_.size(); ++i) {
-    PagedSequence& sequence = batch.emplace_back();
-    sequence.query_row0 = static_cast<int32_t>(i);
-    sequence.tokens = 1;
-    sequence.start = static_cast<int32_t>(PositionOf(tokens_[i]));
-  }
-  Plan plan = PlanPaged(pattern, batch);
-  for (const Tile& tile : plan.tiles) {
-    for (int32_t s = tile.span0; s < tile.span0 + tile.spans; ++s) {
-      Bias& bias = plan.biases[plan.spans[s].bias];
-      bias.kind = kAdded;
-      bias.base += tile.row0 * (bias.id == kWindowTable ? shape_.window : most_segments_);
-    }
-  }
-  plan_ = CutForDecode(plan);
-  capacity_ = CapacityOf(plan_);
-}
-
-DecodeStep::Placed DecodeStep::PlaceLists(std::byte* host, std::byte* device, size_t* bytes) const {
-  Lists lists(host, device);
-  std::vector<int32_t> ids, window_limits, segment_limits;
-  std::vector<PoolRun> runs;
   for (const DecodeToken& token : tokens_) {
-    const auto position = static_cast<int32_t>(PositionOf(token));
-    const auto row = static_cast<int32_t>(ids.size());
-    ids.push_back(token.id);
-    window_limits.push_back(std::min(position + 1, shape_.window));
-    segment_limits.push_back(position / shape_.segment * shape_.rank);
-    runs.push_back({reinterpret_cast<float*>(cache_.StateAddress(*token.sequence, 0)), row, row + 1,
-                    position % shape_.segment == 0, 1});
+    KERNEL_CHECK(shape_.Pages(PositionOf(token)) <= weights.segment_ids);
   }
-  const auto places = [&](int strip) {
-    std::vector<CacheRowPlace> rows;
-    for (const CachePlace& place : step_.places(CacheStep::kDecode, strip)) {
-      const int32_t block = place.block < 0 ? -1 : place.block * cache_.shape().layers;
-      rows.push_back({block, place.slot});
-    }
-    return lists.Add(rows);
+}
+
+DecodeStep::Lists DecodeStep::CarveLists(const DecodeShape& shape, const CacheShape& cache,
+                                         const DecodeRoom& room, std::byte* memory, size_t* bytes) {
+  Carver take(memory);
+  const auto rows = static_cast<size_t>(room.rows);
+  Lists lists;
+  lists.ids = take.Array<int32_t>(rows);
+  lists.runs = take.Array<PoolRun>(rows);
+  lists.window_rows = take.Array<CacheRowPlace>(rows);
+  lists.page_rows = take.Array<CacheRowPlace>(rows * static_cast<size_t>(shape.rank));
+  lists.window_limits = take.Array<int32_t>(rows);
+  lists.page_limits = take.Array<int32_t>(rows);
+  lists.window_blocks = take.Array<int32_t>(static_cast<size_t>(WindowBlocks(cache, room)));
+  lists.window_offsets = take.Array<int32_t>(rows);
+  lists.page_blocks = take.Array<int32_t>(static_cast<size_t>(PageBlocks(room)));
+  lists.page_offsets = take.Array<int32_t>(rows);
+  lists.plan = take.Array<std::byte>(ImageBytes(room.capacity));
+  *bytes = take.used();
+  return lists;
+}
+
+DecodeStep::Buffers DecodeStep::CarveBuffers(const DecodeShape& shape, const DecodeRoom& room,
+                                             std::byte* memory, size_t* bytes) {
+  Carver take(memory);
+  const auto rows = static_cast<size_t>(room.rows);
+  const auto floats = [&](int32_t columns) {
+    return take.Array<float>(rows * static_cast<size_t>(columns));
   };
-  const auto offsets = [&](const CacheTable& table) {
-    std::vector<int32_t> absolute;
+  const auto typed = [&](int32_t columns) {
+    return take.Array<std::byte>(rows * static_cast<size_t>(columns) * SizeOf(shape.dtype));
+  };
+  Buffers b;
+  b.x = floats(shape.width);
+  b.input = typed(shape.width);
+  b.y = typed(shape.projected());
+  b.keys = typed(shape.width);
+  b.values = typed(shape.width);
+  b.scores = floats(shape.columns());
+  b.z = typed(shape.width);
+  b.wide = typed(shape.intermediate);
+  b.window_scores = floats(shape.heads * shape.window);
+  b.page_scores = floats(shape.heads * room.pages);
+  b.partials = take.Array<std::byte>(PartialBytes(room.capacity.partial_slots, shape.dim()));
+  b.rounded = typed(shape.vocab);
+  b.logits = floats(shape.vocab);
+  *bytes = take.used();
+  return b;
+}
+
+size_t DecodeStep::ListBytes(const DecodeShape& shape, const CacheShape& cache,
+                             const DecodeRoom& room) {
+  size_t bytes = 0;
+  CarveLists(shape, cache, room, nullptr, &bytes);
+  return bytes;
+}
+
+size_t DecodeStep::BufferBytes(const DecodeShape& shape, const DecodeRoom& room) {
+  size_t bytes = 0;
+  CarveBuffers(shape, room, nullptr, &bytes);
+  return bytes;
+}
+
+void DecodeStep::WriteRows(const Lists& to) const {
+  for (int32_t row = 0; row < room().rows; ++row) {
+    if (row >= std::ssize(tokens_)) {
+      to.ids[row] = to.window_limits[row] = to.page_limits[row] = 0;
+      to.runs[row] = {};
+      continue;
+    }
+    const DecodeToken& token = tokens_[static_cast<size_t>(row)];
+    const int32_t position = PositionOf(token);
+    to.ids[row] = token.id;
+    to.window_limits[row] = std::min(position + 1, shape_.window);
+    to.page_limits[row] = shape_.Pages(position);
+    to.runs[row] = {reinterpret_cast<float*>(cache_.StateAddress(*token.sequence, 0)), row, row + 1,
+                    position % shape_.segment == 0, 1};
+  }
+}
+
+// The cache lists places of pages for those tokens that end a segment.
+void DecodeStep::WritePlaces(const Lists& to) const {
+  const auto place = [&](const CachePlace& of) -> CacheRowPlace {
+    return {of.block < 0 ? -1 : of.block * cache_.shape().layers, of.slot};
+  };
+  const std::span<const CachePlace> windows = step_.places(CacheStep::kDecode, kWindowStrip);
+  const std::span<const CachePlace> pages = step_.places(CacheStep::kDecode, kPageStrip);
+  size_t next = 0;
+  for (int32_t row = 0; row < room().rows; ++row) {
+    const bool there = row < std::ssize(tokens_);
+    to.window_rows[row] = there ? place(windows[static_cast<size_t>(row)]) : CacheRowPlace{-1, 0};
+    const bool ends =
+        there && (PositionOf(tokens_[static_cast<size_t>(row)]) + 1) % shape_.segment == 0;
+    for (int32_t k = 0; k < shape_.rank; ++k) {
+      to.page_rows[row * shape_.rank + k] = ends ? place(pages[next++]) : CacheRowPlace{-1, 0};
+    }
+  }
+}
+
+void DecodeStep::WriteBlocks(const Lists& to) const {
+  const auto write = [](const CacheTable& table, int64_t room, int32_t* blocks, int32_t* offsets) {
+    KERNEL_CHECK(std::ssize(table.blocks) <= room);
+    std::ranges::copy(table.blocks, blocks);
     for (size_t s = 0; s < table.first_block.size(); ++s) {
-      absolute.push_back(table.offsets[s] - table.first_block[s]);
+      offsets[s] = table.offsets[s] - table.first_block[s];
     }
-    return lists.Add(absolute);
   };
-  const CacheTable& window = step_.table(CacheStep::kDecode, kWindowStrip);
-  const CacheTable& pages = step_.table(CacheStep::kDecode, kPageStrip);
-  Placed placed = {};
-  placed.ids = lists.Add(ids);
-  placed.runs = lists.Add(runs);
-  placed.closing = lists.Add(closing_);
-  placed.window_rows = places(kWindowStrip);
-  placed.page_rows = places(kPageStrip);
-  placed.window_limits = lists.Add(window_limits);
-  placed.segment_limits = lists.Add(segment_limits);
-  placed.window_blocks = lists.Add(window.blocks);
-  placed.window_offsets = offsets(window);
-  placed.page_blocks = lists.Add(pages.blocks);
-  placed.page_offsets = offsets(pages);
-  std::byte* image = nullptr;
-  const std::byte* const on_device = lists.Take(ImageBytes(capacity_), &image);
-  if (image != nullptr) {
-    WriteImage(plan_, capacity_, image);
-    placed.plan = ViewImage(capacity_, on_device);
-  }
-  *bytes = lists.used();
-  return placed;
+  write(step_.table(CacheStep::kDecode, kWindowStrip), WindowBlocks(cache_.shape(), room()),
+        to.window_blocks, to.window_offsets);
+  write(step_.table(CacheStep::kDecode, kPageStrip), PageBlocks(room()), to.page_blocks,
+        to.page_offsets);
 }
 
 void DecodeStep::WriteLists(std::byte* host, std::byte* device) {
   size_t bytes = 0;
-  placed_ = PlaceLists(host, device, &bytes);
-}
-
-DecodeStep::Buffers DecodeStep::Carve(std::byte* memory, size_t* bytes) const {
-  size_t used = 0;
-  const auto take = [&](size_t size) {
-    const size_t begin = used;
-    used += AlignUp(size);
-    return memory == nullptr ? nullptr : memory + begin;
-  };
-  const auto rows = tokens_.size();
-  const auto floats = [&](size_t count) {
-    return reinterpret_cast<float*>(take(count * sizeof(float)));
-  };
-  const auto typed = [&](size_t columns) { return take(rows * columns * SizeOf(shape_.dtype)); };
-  const auto width = static_cast<size_t>(shape_.width), vocab = static_cast<size_t>(shape_.vocab);
-  const auto heads = static_cast<size_t>(shape_.heads);
-  Buffers b;
-  b.x = floats(rows * width);
-  b.input = typed(width);
-  b.y = typed(static_cast<size_t>(shape_.projected()));
-  b.keys = typed(width);
-  b.values = typed(width);
-  b.scores = floats(rows * static_cast<size_t>(shape_.columns()));
-  b.z = typed(width);
-  b.wide = typed(static_cast<size_t>(shape_.intermediate));
-  b.window_scores = floats(heads * rows * static_cast<size_t>(shape_.window));
-  b.segment_scores = floats(heads * rows * static_cast<size_t>(most_segments_));
-  b.partials = take(PartialBytes(capacity_.partial_slots, shape_.dim()));
-  b.rounded = typed(vocab);
-  b.logits = floats(rows * vocab);
-  *bytes = used;
-  return b;
+  const Lists to = CarveLists(shape_, cache_.shape(), room(), host, &bytes);
+  WriteRows(to);
+  WritePlaces(to);
+  WriteBlocks(to);
+  WriteImage(planned_.plan, room().capacity, to.plan);
+  lists_ = device;
 }
 
 // The step's calls, in order. After a failure the rest is left out.
 class DecodeStep::Runner {
  public:
-  Runner(const DecodeStep& step, const PluginApi& api, Stream* stream, const Buffers& buffers)
+  Runner(const DecodeStep& step, const PluginApi& api, Stream* stream, const Lists& lists,
+         const Buffers& buffers)
       : step_(step),
         shape_(step.shape_),
-        lists_(step.placed_),
+        room_(step.room()),
+        lists_(lists),
         api_(api),
         stream_(stream),
         b_(buffers),
-        rows_(static_cast<int32_t>(step.tokens_.size())) {}
+        rows_(room_.rows) {}
 
   Status Run() {
     Embed();
@@ -293,10 +298,8 @@ class DecodeStep::Runner {
                           lists_.runs,
                           rows_,
                           Shift(layer)});
-    if (step_.closing_.empty()) return;
-    Do(api_.token.pages, {lists_.runs, lists_.closing, Shift(layer), lists_.page_rows,
-                          CacheOf(kPageStrip, layer), LayerOf(layer).segment_norm,
-                          static_cast<int32_t>(step_.closing_.size()), shape_.rank, shape_.dtype});
+    Do(api_.token.pages, {lists_.runs, Shift(layer), lists_.page_rows, CacheOf(kPageStrip, layer),
+                          LayerOf(layer).segment_norm, rows_, shape_.rank, shape_.dtype});
   }
 
   void WriteWindow(int layer) {
@@ -306,7 +309,6 @@ class DecodeStep::Runner {
 
   void ScorePositions(const float* add, const void* table, int64_t entries, const int32_t* limits,
                       int32_t most, float* scores) {
-    if (most == 0) return;
     Do(api_.token.positions,
        {b_.y, shape_.projected(), add, table, entries, limits, most, int64_t{rows_} * most, most,
         scores, rows_, shape_.heads, shape_.dim(), Scale(), shape_.dtype});
@@ -335,11 +337,10 @@ class DecodeStep::Runner {
 
   void Attend(int layer) {
     const DecodeLayer& weights = LayerOf(layer);
-    const int32_t most = step_.most_segments_;
     ScorePositions(weights.distance_add, weights.window_table, shape_.window, lists_.window_limits,
                    shape_.window, b_.window_scores);
-    ScorePositions(nullptr, weights.segment_table, step_.weights_.segment_ids,
-                   lists_.segment_limits, most, b_.segment_scores);
+    ScorePositions(nullptr, weights.segment_table, step_.weights_.segment_ids, lists_.page_limits,
+                   room_.pages, b_.page_scores);
     SpanCall call = {};
     call.q = b_.y;
     call.out = b_.z;
@@ -354,12 +355,13 @@ class DecodeStep::Runner {
     call.sources[0] = Paged(kPageStrip, layer, lists_.page_blocks, lists_.page_offsets);
     call.sources[1] = Paged(kWindowStrip, layer, lists_.window_blocks, lists_.window_offsets);
     call.sources[1].q_add = weights.window_add;
-    call.tables[kWindowTable] = ScoreTable(b_.window_scores, shape_.window);
-    call.tables[kSegmentTable] = ScoreTable(b_.segment_scores, most);
-    PrepareCall(&call, b_.partials, step_.capacity_.partial_slots);
-    const SpanLaunch launch = ShapeLaunch(step_.capacity_, call, SpanPhase::kDecode);
-    if (status_ == 0) status_ = api_.span.forward(stream_, &lists_.plan, &call, &launch);
-    if (status_ == 0) status_ = api_.span.merge(stream_, &lists_.plan, &call, &launch);
+    call.tables[kDecodeWindowTable] = ScoreTable(b_.window_scores, shape_.window);
+    call.tables[kDecodePageTable] = ScoreTable(b_.page_scores, room_.pages);
+    PrepareCall(&call, b_.partials, room_.capacity.partial_slots);
+    const SpanLaunch launch = ShapeLaunch(room_.capacity, call, SpanPhase::kDecode);
+    const PlanView plan = ViewImage(room_.capacity, lists_.plan);
+    if (status_ == 0) status_ = api_.span.forward(stream_, &plan, &call, &launch);
+    if (status_ == 0) status_ = api_.span.merge(stream_, &plan, &call, &launch);
   }
 
   // pre_norm keeps the stream normalised: what follows the second linear is the next layer's norm1.
@@ -380,7 +382,8 @@ class DecodeStep::Runner {
 
   const DecodeStep& step_;
   const DecodeShape& shape_;
-  const Placed& lists_;
+  const DecodeRoom& room_;
+  const Lists& lists_;
   const PluginApi& api_;
   Stream* const stream_;
   const Buffers& b_;
@@ -388,12 +391,16 @@ class DecodeStep::Runner {
   Status status_ = 0;
 };
 
-Status DecodeStep::Run(const PluginApi& api, Stream* stream, std::byte* buffers,
-                       const float** logits) const {
+Status DecodeStep::Run(const PluginApi& api, Stream* stream, std::byte* buffers) const {
   size_t bytes = 0;
-  const Buffers carved = Carve(buffers, &bytes);
-  *logits = carved.logits;
-  return Runner(*this, api, stream, carved).Run();
+  const Lists lists = CarveLists(shape_, cache_.shape(), room(), lists_, &bytes);
+  const Buffers carved = CarveBuffers(shape_, room(), buffers, &bytes);
+  return Runner(*this, api, stream, lists, carved).Run();
+}
+
+const float* DecodeStep::Logits(std::byte* buffers) const {
+  size_t bytes = 0;
+  return CarveBuffers(shape_, room(), buffers, &bytes).logits;
 }
 
 }  // namespace longview::kernels::cuda

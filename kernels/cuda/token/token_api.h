@@ -67,12 +67,12 @@ struct StoreRows {
   DType dtype;
 };
 
-// Projected rows of finished segments: means of their sums, rank k of all heads side by side, then
-// LayerNorm, to places[segment * rank + k]. Columns of the sums are head * rank + k.
+// Projected rows of segments: means of their sums, rank k of all heads side by side, then
+// LayerNorm, to places[segment * rank + k]; nowhere for those that go on. Columns of the sums are
+// head * rank + k.
 struct PageRows {
-  const PoolRun* runs;     // [segments], with two values of width `dim`.
-  const int32_t* indices;  // [segments] in `runs`.
-  int64_t shift;           // As PoolAppend's.
+  const PoolRun* runs;  // [segments], with two values of width `dim`.
+  int64_t shift;        // As PoolAppend's.
   const CacheRowPlace* places;
   CacheRows cache;
   RowNorm norm;  // [heads * dim]

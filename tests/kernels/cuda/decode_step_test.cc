@@ -12,6 +12,7 @@
 
 #include "kernels/base/bfloat16.h"
 #include "kernels/cuda/device_blocks.h"
+#include "kernels/cuda/token/decode_runner.h"
 #include "tests/kernels/cuda/support/test_device.h"
 
 namespace longview::kernels::cuda {
@@ -233,7 +234,8 @@ class DeviceModel {
       : device_(device),
         shape_(weights.shape()),
         blocks_(device.api(), 0, device.stream()),
-        budget_(int64_t{1} << 22) {
+        budget_(int64_t{1} << 22),
+        runner_(device.api(), 0, device.stream()) {
     Upload(weights);
     CacheShape cache;
     cache.layers = kLayers;
@@ -248,6 +250,7 @@ class DeviceModel {
     options.step_sequences = 4;
     options.memory = &blocks_;
     cache_ = ProjectionCache::Create(cache, options, &budget_);
+    EXPECT_EQ(runner_.Reserve(shape_, cache, {3, kMostTokens}), 0);
   }
   ~DeviceModel() {
     cache_.reset();
@@ -255,6 +258,8 @@ class DeviceModel {
   }
 
   CacheSequence Open(std::span<const int32_t> prompt) { return cache_->Open(prompt, Reuse::kAny); }
+
+  size_t recorded() const { return runner_.recorded(); }
 
   // The next token of each; their logits.
   std::vector<std::vector<float>> Step(const std::vector<CacheSequence*>& sequences,
@@ -266,13 +271,8 @@ class DeviceModel {
       tokens.push_back({ids[i], sequences[i]});
     }
     DecodeStep decode(shape_, weights_, *cache_, step, tokens);
-    std::vector<std::byte> lists(decode.list_bytes());
-    auto* const on_device = device_.Allocate<std::byte>(lists.size());
-    decode.WriteLists(lists.data(), on_device);
-    EXPECT_EQ(device_.api().copy_in(device_.stream(), on_device, lists.data(), lists.size()), 0);
     const float* logits = nullptr;
-    auto* const buffers = device_.Allocate<std::byte>(decode.buffer_bytes());
-    EXPECT_EQ(decode.Run(device_.api(), device_.stream(), buffers, &logits), 0);
+    EXPECT_EQ(runner_.Run(decode, &logits), 0);
     std::vector<std::vector<float>> rows;
     for (size_t i = 0; i < tokens.size(); ++i) {
       rows.push_back(device_.Download(logits + i * shape_.vocab, shape_.vocab));
@@ -323,6 +323,7 @@ class DeviceModel {
   DeviceBlocks blocks_;
   CacheBudget budget_;
   std::unique_ptr<ProjectionCache> cache_;
+  DecodeRunner runner_;
 };
 
 std::vector<int32_t> Text(int tokens, int seed) {
@@ -375,6 +376,8 @@ TEST_P(DecodeStepTest, LogitsAreTheModelsByDefinition) {
       if (both) ExpectNear(logits.front(), std::span(young).first(t - 69));
       if (HasFatalFailure()) return;
     }
+    // 150 steps of one and two sequences.
+    EXPECT_LE(model.recorded(), 20u);
   }
 }
 
@@ -399,6 +402,22 @@ TEST_P(DecodeStepTest, ForksAndFoundBeginningsReadOnLikeTheirText) {
       read.push_back(other[t - 67]);
       ASSERT_EQ(logits[1], alone[t]) << t;
       if (t % 8 == 0 || t == 99) ExpectNear(logits[0], read);
+    }
+  }
+}
+
+// What is reserved at load is enough for every step within the limits.
+TEST(DecodeRoomTest, NoStepNeedsMoreThanTheMost) {
+  DecodeShape shape = Shape(true, DType::kFloat32);
+  for (const int window : {1, 20, 64, 700}) {
+    shape.window = window;
+    const DecodeRoom most = MostRoom(shape, 3, 3000);
+    for (int32_t position = 0; position < 3000; position += 1 + position / 97) {
+      const std::vector<int32_t> positions = {position, 2999, 2999 - position};
+      const DecodeRoom room = PlanDecode(shape, positions).room;
+      ASSERT_TRUE(Fits(room.capacity, most.capacity)) << window << " " << position;
+      ASSERT_LE(room.rows, most.rows);
+      ASSERT_LE(room.pages, most.pages);
     }
   }
 }

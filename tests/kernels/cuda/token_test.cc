@@ -213,8 +213,7 @@ TEST(DeviceTokenTest, PagesAreNormedMeansOfTheirSegments) {
   std::vector<float> states = Random(2 * kState, 14);
   // Sums of weights are positive.
   for (float& value : states) value = std::fabs(value) + 0.5f;
-  // Run 2 is the first segment, run 0 the second, whose state lies at a layer's place.
-  const std::vector<int32_t> indices = {2, 0};
+  // The second state lies at a layer's place.
   const std::vector<CacheRowPlace> places = {{1, 0}, {1, 1}, {-1, 0}, {3, 63}};
   OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
     const TestCache cache(typed);
@@ -222,9 +221,8 @@ TEST(DeviceTokenTest, PagesAreNormedMeansOfTheirSegments) {
     std::vector<float> shifted(kShift);
     shifted.insert(shifted.end(), states.begin() + kState, states.end());
     float* const second = device.Upload(shifted);
-    const std::vector<PoolRun> runs = {{second, 0, 0, 0, 1}, {}, {first, 0, 0, 0, 0}};
+    const std::vector<PoolRun> runs = {{first, 0, 0, 0, 0}, {second, 0, 0, 0, 1}};
     const PageRows args = {device.Upload(runs),
-                           device.Upload(indices),
                            kShift,
                            device.Upload(places),
                            cache.rows,

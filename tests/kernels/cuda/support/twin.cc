@@ -2,6 +2,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/outer/outer_program.h"
 #include "kernels/cuda/pool/pool_programs.h"
@@ -17,14 +20,19 @@
 
 namespace longview::kernels::cuda {
 
-// One is enough: work is done when it is handed over.
-struct Stream {};
+// Work is done when it is handed over, or kept while the stream records.
+struct Stream {
+  std::vector<std::function<void()>> recorded;
+  bool recording = false;
+};
+struct Graph {
+  std::vector<std::function<void()>> work;
+};
 struct Event {};
 
 namespace testing {
 namespace {
 
-Stream host_stream;
 Event host_event;
 
 // Memory as a device gives it: aligned, and full of numbers that spoil a result.
@@ -41,17 +49,69 @@ Status Release(int32_t, void* memory) {
   return 0;
 }
 
-Status Copy(Stream*, void* to, const void* from, uint64_t bytes) {
-  if (bytes > 0) std::memmove(to, from, bytes);
+Status HandOver(Stream* stream, std::function<void()> work) {
+  if (stream->recording) {
+    stream->recorded.push_back(std::move(work));
+  } else {
+    work();
+  }
   return 0;
 }
 
-Status Nothing(Stream*) { return 0; }
+Status CreateStream(Stream** stream) {
+  *stream = new Stream();
+  return 0;
+}
+
+Status DestroyStream(Stream* stream) {
+  delete stream;
+  return 0;
+}
+
+// As CUDA's: who waits for a stream that records spoils the recording.
+Status Synchronize(Stream* stream) { return stream->recording ? 900 : 0; }
+
+Status Copy(Stream* stream, void* to, const void* from, uint64_t bytes) {
+  return HandOver(stream, [=] {
+    if (bytes > 0) std::memmove(to, from, bytes);
+  });
+}
+
+Status BeginRecording(Stream* stream) {
+  stream->recording = true;
+  stream->recorded.clear();
+  return 0;
+}
+
+Status EndRecording(Stream* stream, Graph** graph) {
+  stream->recording = false;
+  *graph = new Graph{std::move(stream->recorded)};
+  return 0;
+}
+
+Status LaunchGraph(Stream* stream, Graph* graph) {
+  for (const auto& work : graph->work) HandOver(stream, work);
+  return 0;
+}
+
+Status DestroyGraph(Graph* graph) {
+  delete graph;
+  return 0;
+}
 
 template <typename Program, ThreadOrder kOrder>
-Status Run(Stream*, const typename Program::Args& args) {
-  RunOnHost<Program>(args, kOrder);
-  return 0;
+Status Run(Stream* stream, const typename Program::Args& args) {
+  return HandOver(stream, [args] { RunOnHost<Program>(args, kOrder); });
+}
+
+// A call travels by value, as a kernel's parameter does.
+template <ThreadOrder kOrder, auto kCall>
+Status RunSpan(Stream* stream, const PlanView* plan, const SpanCall* call,
+               const SpanLaunch* launch) {
+  return HandOver(stream, [plan = *plan, call = *call, launch = *launch] {
+    const SpanApi api = EmulatedSpanApi(kOrder);
+    (void)(api.*kCall)(nullptr, &plan, &call, &launch);
+  });
 }
 
 // The program of T = float or bfloat16, by dtype_of(args).
@@ -117,22 +177,21 @@ PluginApi MakeTwin() {
   api.release = Release;
   api.allocate_pinned = [](uint64_t bytes, void** memory) { return Allocate(0, bytes, memory); };
   api.release_pinned = [](void* memory) { return Release(0, memory); };
-  api.create_stream = [](int32_t, Stream** stream) -> Status {
-    *stream = &host_stream;
-    return 0;
-  };
-  api.adopt_stream = [](int32_t, void*, Stream** stream) -> Status {
-    *stream = &host_stream;
-    return 0;
-  };
-  api.destroy_stream = Nothing;
-  api.synchronize = Nothing;
+  api.create_stream = [](int32_t, Stream** stream) { return CreateStream(stream); };
+  api.adopt_stream = [](int32_t, void*, Stream** stream) { return CreateStream(stream); };
+  api.destroy_stream = DestroyStream;
+  api.synchronize = Synchronize;
   api.native_stream = [](Stream*) -> void* { return nullptr; };
   api.copy_in = api.copy_out = api.copy = Copy;
-  api.fill_zero = [](Stream*, void* memory, uint64_t bytes) -> Status {
-    if (bytes > 0) std::memset(memory, 0, bytes);
-    return 0;
+  api.fill_zero = [](Stream* stream, void* memory, uint64_t bytes) {
+    return HandOver(stream, [=] {
+      if (bytes > 0) std::memset(memory, 0, bytes);
+    });
   };
+  api.begin_recording = BeginRecording;
+  api.end_recording = EndRecording;
+  api.launch_graph = LaunchGraph;
+  api.destroy_graph = DestroyGraph;
   // Everything has happened when it is asked for.
   api.create_event = [](int32_t, Event** event) -> Status {
     *event = &host_event;
@@ -159,6 +218,8 @@ PluginApi MakeTwin() {
   api.performer = {.run = RunPerformerRows<kOrder>};
   api.sampling = {.sample = Run<SampleProgram, kOrder>};
   api.span = EmulatedSpanApi(kOrder);
+  api.span.forward = RunSpan<kOrder, &SpanApi::forward>;
+  api.span.merge = RunSpan<kOrder, &SpanApi::merge>;
   api.token = {
       .stream = RunStream<kOrder>,
       .project = RunTyped<ProjectProgram, kOrder, kOwnType>,

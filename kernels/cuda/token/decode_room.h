@@ -1,0 +1,46 @@
+// How large a decode step is laid out: in few sizes, each a little more than a step needs, so that
+// a recorded step (graph_cache.h) serves all steps of its size.
+//
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cache/cache_shape.h"
+#include "kernels/cuda/graph_cache.h"
+#include "kernels/cuda/span/plan_image.h"
+#include "kernels/cuda/token/decode_shape.h"
+#include "kernels/span/plan.h"
+
+namespace longview::kernels::cuda {
+
+// What every launch and every address of a step follows from.
+struct DecodeRoom {
+  int32_t rows = 0;       // BatchBucket of its sequences.
+  int32_t pages = 0;      // Projected keys of one sequence, at most; a power of two.
+  PlanCapacity capacity;  // Rounded up.
+
+  GraphKey key() const { return {rows, pages, capacity}; }
+};
+
+// A step's attention and its room.
+struct DecodePlan {
+  Plan plan;
+  DecodeRoom room;
+};
+
+// One query of each sequence, row i at positions[i], over absolute slots. Biases are Added: row i
+// reads entries i * window and i * room.pages on of the window's and the pages' table.
+DecodePlan PlanDecode(const DecodeShape& shape, std::span<const int32_t> positions);
+
+inline constexpr int kDecodeWindowTable = 0, kDecodePageTable = 1;
+
+// Enough for any step of up to `sequences` sequences of up to `tokens` tokens.
+DecodeRoom MostRoom(const DecodeShape& shape, int sequences, int32_t tokens);
+
+// Entries of block tables: of windows, of pages.
+int64_t WindowBlocks(const CacheShape& cache, const DecodeRoom& room);
+int64_t PageBlocks(const DecodeRoom& room);
+
+}  // namespace longview::kernels::cuda

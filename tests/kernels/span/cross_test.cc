@@ -14,7 +14,7 @@ namespace longview::kernels {
 namespace {
 
 using testing::NaiveRow;
-using testing::Pages;
+using testing::PageTable;
 using testing::Tensor;
 
 constexpr int kHeads = 2;
@@ -33,39 +33,20 @@ struct Library {
     }
     k = Tensor::Random(rows, kHeads, kDim, &random);
     v = Tensor::Random(rows, kHeads, kDim, &random);
-    std::vector<int32_t> free_blocks = testing::Range(0, blocks);
-    std::shuffle(free_blocks.begin(), free_blocks.end(), random);
-    pages = std::make_unique<Pages>(panels, kDim, kDim, kHeads, blocks);
-    for (size_t d = 0; d < keys.size(); ++d) {
-      offsets.push_back(static_cast<int32_t>(table.size()));
-      for (int slot = 0; slot < keys[d]; ++slot) {
-        if (slot % kBlockSlots == 0) {
-          table.push_back(free_blocks.back());
-          free_blocks.pop_back();
-        }
-        pages->Write(table.back(), slot % kBlockSlots, k, v, first_row[d] + slot);
-      }
-    }
-  }
-
-  Source AsSource() const {
-    Source source = pages->AsSource(Layout::kPaged);
-    source.block_table = table.data();
-    source.seq_offset = offsets.data();
-    return source;
+    pages = std::make_unique<PageTable>(panels, kDim, kDim, kHeads, blocks, &random);
+    for (size_t d = 0; d < keys.size(); ++d) pages->Add(k, v, first_row[d], 0, keys[d]);
   }
 
   Tensor k, v;
-  std::unique_ptr<Pages> pages;
+  std::unique_ptr<PageTable> pages;
   std::vector<int> first_row;
-  std::vector<int32_t> table, offsets;
 };
 
 Tensor Attend(const Library& library, const Tensor& q, const std::vector<CrossDocument>& batch,
               Isa isa) {
   Tensor out(q.rows(), kHeads, kDim);
   Call call = testing::MakeCall(q, &out, kScale);
-  const Source source = library.AsSource();
+  const Source source = library.pages->AsSource();
   call.sources = std::span(&source, 1);
   testing::RunChecked(PlanCross(kHeads, TileRows(isa), batch), call, isa, 2);
   return out;

@@ -12,7 +12,7 @@ namespace longview::kernels {
 namespace {
 
 using testing::NaiveRow;
-using testing::Pages;
+using testing::PageTable;
 using testing::Tensor;
 
 constexpr int kHeads = 2;
@@ -43,23 +43,13 @@ struct Stage {
     zero_v = Tensor::Random(zeros, kHeads, kDim, &random);
     positions = Tensor::Random(pattern.slice + pattern.extension, kHeads, kDim, &random, dtype);
     const int blocks = rows / kBlockSlots + 2 * static_cast<int>(streams.size());
-    std::vector<int32_t> free_blocks = testing::Range(0, blocks);
-    std::shuffle(free_blocks.begin(), free_blocks.end(), random);
-    cache = std::make_unique<Pages>(panels, kDim, kDim, kHeads, blocks);
+    cache = std::make_unique<PageTable>(panels, kDim, kDim, kHeads, blocks, &random);
     int row0 = 0, query0 = 0;
     for (const Stream& stream : streams) {
       const int end = stream.start + (fresh ? 0 : stream.tokens);
       const int slice0 = stream.start / pattern.slice * pattern.slice;
       const int first = std::max(0, slice0 - pattern.extension) / kBlockSlots;
-      offsets.push_back(static_cast<int32_t>(table.size()));
-      for (int b = first; b * kBlockSlots < end; ++b) {
-        table.push_back(free_blocks.back());
-        free_blocks.pop_back();
-      }
-      for (int p = first * kBlockSlots; p < end; ++p) {
-        cache->Write(table[offsets.back() + p / kBlockSlots - first], p % kBlockSlots, k, v,
-                     row0 + p);
-      }
+      cache->Add(k, v, row0, first, end);
       batch.push_back({query0, stream.tokens, stream.start, first, row0 + stream.start});
       first_row.push_back(row0);
       row0 += stream.start + stream.tokens;
@@ -72,16 +62,13 @@ struct Stage {
     if (pattern.zero_boundary && pattern.extension > 0) {
       sources.push_back(testing::RowsSource(zero_k, zero_v));
     }
-    sources.push_back(cache->AsSource(Layout::kPaged));
-    sources.back().block_table = table.data();
-    sources.back().seq_offset = offsets.data();
+    sources.push_back(cache->AsSource());
     if (fresh) sources.push_back(testing::RowsSource(k, v));
     return sources;
   }
 
   Tensor q, k, v, zero_k, zero_v, positions;
-  std::unique_ptr<Pages> cache;
-  std::vector<int32_t> table, offsets;
+  std::unique_ptr<PageTable> cache;
   std::vector<PagedSequence> batch;
   std::vector<int> first_row;
 };

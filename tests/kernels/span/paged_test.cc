@@ -15,6 +15,7 @@ namespace {
 using testing::DottedTable;
 using testing::NaiveRow;
 using testing::Pages;
+using testing::PageTable;
 using testing::Tensor;
 
 constexpr int kHeads = 4;
@@ -57,17 +58,12 @@ struct Stage {
     Fill(pattern, streams, panels, &random);
   }
 
-  // Blocks are handed out in random order, as a pool in use would.
   void Fill(const PagedPattern& pattern, const std::vector<Stream>& streams, DType panels,
             std::mt19937* random) {
     const int blocks = k.rows() / kBlockSlots + 2 * static_cast<int>(streams.size()) + 1;
     const int page_blocks = pk.rows() / kBlockSlots + 2 * static_cast<int>(streams.size()) + 1;
-    std::vector<int32_t> free_blocks = testing::Range(0, blocks);
-    std::vector<int32_t> free_pages = testing::Range(0, page_blocks);
-    std::shuffle(free_blocks.begin(), free_blocks.end(), *random);
-    std::shuffle(free_pages.begin(), free_pages.end(), *random);
-    cache = std::make_unique<Pages>(panels, kDim, kDim, kKvHeads, blocks);
-    pages = std::make_unique<Pages>(panels, kDim, kDim, kKvHeads, page_blocks);
+    cache = std::make_unique<PageTable>(panels, kDim, kDim, kKvHeads, blocks, random);
+    pages = std::make_unique<PageTable>(panels, kDim, kDim, kKvHeads, page_blocks, random);
     int row0 = 0;
     int query0 = 0;
     for (const Stream& stream : streams) {
@@ -75,25 +71,9 @@ struct Stage {
       const int oldest = pattern.window == 0 ? 0 : std::max(0, stream.start - pattern.window + 1);
       PagedSequence sequence{query0, stream.tokens, stream.start, oldest / kBlockSlots,
                              row0 + stream.start};
-      cache_offset.push_back(static_cast<int32_t>(cache_table.size()));
-      for (int b = sequence.first_block; b * kBlockSlots < end; ++b) {
-        cache_table.push_back(free_blocks.back());
-        free_blocks.pop_back();
-      }
-      for (int p = sequence.first_block * kBlockSlots; p < end; ++p) {
-        const int block = cache_offset.back() + p / kBlockSlots - sequence.first_block;
-        cache->Write(cache_table[block], p % kBlockSlots, k, v, row0 + p);
-      }
+      cache->Add(k, v, row0, sequence.first_block, end);
       const int finished = (stream.start + stream.tokens) / pattern.segment * pattern.rank;
-      page_offset.push_back(static_cast<int32_t>(page_table_ids.size()));
-      for (int b = 0; b * kBlockSlots < finished; ++b) {
-        page_table_ids.push_back(free_pages.back());
-        free_pages.pop_back();
-      }
-      for (int j = 0; j < finished; ++j) {
-        pages->Write(page_table_ids[page_offset.back() + j / kBlockSlots], j % kBlockSlots, pk, pv,
-                     row0 * pattern.rank + j);
-      }
+      pages->Add(pk, pv, row0 * pattern.rank, 0, finished);
       batch.push_back(sequence);
       first_row.push_back(row0);
       row0 += stream.start + stream.tokens;
@@ -104,13 +84,9 @@ struct Stage {
   std::vector<Source> Sources(const PagedPattern& pattern, const Tensor& r_w) const {
     std::vector<Source> sources;
     if (pattern.rank > 0) {
-      sources.push_back(pages->AsSource(Layout::kPaged));
-      sources.back().block_table = page_table_ids.data();
-      sources.back().seq_offset = page_offset.data();
+      sources.push_back(pages->AsSource());
     }
-    sources.push_back(cache->AsSource(Layout::kPaged));
-    sources.back().block_table = cache_table.data();
-    sources.back().seq_offset = cache_offset.data();
+    sources.push_back(cache->AsSource());
     if (pattern.fresh) sources.push_back(testing::RowsSource(k, v));
     for (size_t s = pattern.rank > 0 ? 1 : 0; s < sources.size(); ++s) {
       if (pattern.window_table >= 0) sources[s].q_add = static_cast<const float*>(r_w.data());
@@ -119,8 +95,7 @@ struct Stage {
   }
 
   Tensor q, k, v, pk, pv, window_table, page_table;
-  std::unique_ptr<Pages> cache, pages;
-  std::vector<int32_t> cache_table, cache_offset, page_table_ids, page_offset;
+  std::unique_ptr<PageTable> cache, pages;
   std::vector<PagedSequence> batch;
   std::vector<int> first_row;
 };
@@ -255,10 +230,6 @@ TEST(PagedTest, HowAPrefillIsCutChangesNoBit) {
       rest.page_table = whole.page_table;
       rest.batch.clear();
       rest.first_row.clear();
-      rest.cache_table.clear();
-      rest.cache_offset.clear();
-      rest.page_table_ids.clear();
-      rest.page_offset.clear();
       std::mt19937 random(cut);
       rest.Fill(pattern, {{cut, 300 - cut}}, PanelDType(isa), &random);
       const Tensor got = run(rest, TileRows(isa));

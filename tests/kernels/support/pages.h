@@ -1,8 +1,11 @@
 // Key/value storage in blocks, filled row by row as a cache would.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "tests/kernels/support/tensors.h"
@@ -52,6 +55,41 @@ class Pages {
 
   KvLayout layout_;
   Block k_, v_;
+};
+
+// Pages of several sequences, whose blocks are handed out in random order as a pool in use would.
+// Its sources point into it.
+class PageTable {
+ public:
+  PageTable(DType dtype, int Dk, int Dv, int kv_heads, int blocks, std::mt19937* random)
+      : pages_(dtype, Dk, Dv, kv_heads, blocks), free_(static_cast<size_t>(blocks)) {
+    std::iota(free_.begin(), free_.end(), 0);
+    std::shuffle(free_.begin(), free_.end(), *random);
+  }
+
+  // The next sequence: positions from the start of block `first_block` to `end`, of which position
+  // p is row row0 + p of the tensors.
+  void Add(const Tensor& k, const Tensor& v, int row0, int first_block, int end) {
+    offsets_.push_back(static_cast<int32_t>(table_.size()));
+    for (int p = first_block * kBlockSlots; p < end; ++p) {
+      if (p % kBlockSlots == 0) {
+        table_.push_back(free_.back());
+        free_.pop_back();
+      }
+      pages_.Write(table_.back(), p % kBlockSlots, k, v, row0 + p);
+    }
+  }
+
+  Source AsSource() const {
+    Source source = pages_.AsSource(Layout::kPaged);
+    source.block_table = table_.data();
+    source.seq_offset = offsets_.data();
+    return source;
+  }
+
+ private:
+  Pages pages_;
+  std::vector<int32_t> free_, table_, offsets_;
 };
 
 }  // namespace longview::kernels::testing

@@ -69,10 +69,16 @@ ModelStoreImpl::~ModelStoreImpl() {
 }
 
 std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) const {
-  const absl::StatusOr<ModelHandle> handle = Find(labels.model, labels.version);
-  if (!handle.ok() || (*handle)->model->info().prefill_granule == 0) return std::nullopt;
-  const models::CacheUse use = (*handle)->model->cache();
-  return CacheGauges{.used = use.used, .capacity = use.capacity};
+  ModelHandle handle;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = generators_.find({labels.model, labels.version});
+    if (it == generators_.end()) return std::nullopt;
+    handle = it->second.lock();
+  }
+  if (handle == nullptr) return CacheGauges();  // It is gone.
+  const models::CacheUse use = handle->model->cache();
+  return CacheGauges{.used = use.used, .used_by_all = use.used_by_all, .capacity = use.capacity};
 }
 
 absl::Status ModelStoreImpl::Discover() {
@@ -192,6 +198,7 @@ absl::Status ModelStoreImpl::LoadNow(const std::string& name) {
   if (entry.handle != nullptr && entry.handle->version != handle->version) {
     metrics_.ModelUnloaded(LabelsOf(*entry.handle));
   }
+  if (info.prefill_granule > 0) generators_[{name, found.version}] = handle;
   entry.handle.swap(handle);
   entry.waiters = std::move(waiters);
   entry.state = ModelState::kReady;

@@ -68,6 +68,7 @@ class ModelStoreImpl : public ModelStore {
     std::shared_ptr<Waiters> waiters;  // Of `handle`.
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
+  using NameAndVersion = std::pair<std::string, std::string>;
 
   std::optional<CacheGauges> CacheOf(const ModelLabels& labels) const;
 
@@ -96,6 +97,8 @@ class ModelStoreImpl : public ModelStore {
   mutable std::mutex mutex_;
   mutable Entries entries_ ABSL_GUARDED_BY(mutex_);
   int live_ ABSL_GUARDED_BY(mutex_) = 0;  // Models that exist.
+  // That generate: what they hold is told until their last request has ended.
+  std::map<NameAndVersion, std::weak_ptr<const ServedModel>> generators_ ABSL_GUARDED_BY(mutex_);
   std::condition_variable live_changed_;
 
   mutable std::mutex scan_mutex_;  // One scan at a time; taken before mutex_.

@@ -52,6 +52,9 @@ class CacheBudget {
     return true;
   }
 
+  // What a step may take while no other is in flight: kept and idle memory gives way to it.
+  int64_t Room() const { return capacity() - memory_.used() + headroom(); }
+
   uint64_t Tick() { return memory_.Tick(); }
 
   // For members: see CacheMemory.

@@ -16,20 +16,20 @@ absl::StatusOr<std::unique_ptr<CstDecoder>> CstDecoder::Create(const CstConfig& 
                                                                Checkpoint checkpoint,
                                                                const std::string& origin,
                                                                Compute compute, int max_tokens,
-                                                               double cache_bytes) {
+                                                               const CacheRoom& room) {
   std::unique_ptr<CstDecoder> decoder(
       new CstDecoder(config, std::move(checkpoint), compute, max_tokens));
-  if (absl::Status status = decoder->Load(origin, cache_bytes); !status.ok()) return status;
+  if (absl::Status status = decoder->Load(origin, room); !status.ok()) return status;
   return decoder;
 }
 
-absl::Status CstDecoder::Load(const std::string& origin, double cache_bytes) {
+absl::Status CstDecoder::Load(const std::string& origin, const CacheRoom& room) {
   absl::StatusOr<CstWeights> weights =
       LoadCstWeights(config_, checkpoint_, origin, context_.rows.compute);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
   const kernels::CacheShape shape = CstCacheShape(config_, context_.rows.block_type());
-  if (absl::Status status = Reserve(shape, cache_bytes, origin); !status.ok()) return status;
+  if (absl::Status status = Reserve(shape, room, origin); !status.ok()) return status;
   context_.cache = &projection_cache();
   set_costs(std::make_unique<CstLmCosts>(context_.rows, shape, max_tokens()));
   return absl::OkStatus();

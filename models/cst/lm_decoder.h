@@ -16,13 +16,13 @@ namespace longview::models {
 
 class CstDecoder final : public CachedDecoder {
  public:
-  // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
+  // Errors name the tensor, or say that addresses for `room` cannot be had; `origin` begins
   // messages.
   static absl::StatusOr<std::unique_ptr<CstDecoder>> Create(const CstConfig& config,
                                                             Checkpoint checkpoint,
                                                             const std::string& origin,
                                                             Compute compute, int max_tokens,
-                                                            double cache_bytes);
+                                                            const CacheRoom& room);
 
   int prefill_granule() const override;
 
@@ -31,7 +31,7 @@ class CstDecoder final : public CachedDecoder {
 
  private:
   CstDecoder(const CstConfig& config, Checkpoint checkpoint, Compute compute, int max_tokens);
-  absl::Status Load(const std::string& origin, double cache_bytes);
+  absl::Status Load(const std::string& origin, const CacheRoom& room);
   std::unique_ptr<TokenPass> MakePass(std::vector<TokenRun> runs, ScratchKeeper& scratch,
                                       EncoderTimes* times) override;
 

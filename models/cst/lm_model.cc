@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadCstLm(ModelDirectory directory,
   const int max_tokens = MostTokens(directory, config->most_tokens);
   TakeTokenizer(directory, start->parts);
   auto decoder = CstDecoder::Create(*config, std::move(directory.checkpoint), directory.path,
-                                    start->compute, max_tokens, options.cache_bytes);
+                                    start->compute, max_tokens, start->room);
   if (!decoder.ok()) return decoder.status();
   const CstWeights& weights = (*decoder)->weights();
   const double parameters = weights.parameters, bytes = weights.memory_bytes;

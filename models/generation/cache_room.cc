@@ -6,6 +6,16 @@
 
 namespace longview::models {
 
+std::unique_ptr<kernels::CacheBudget> CacheRoom::Open() const {
+  if (shared_ != nullptr) return std::make_unique<kernels::CacheBudget>(*shared_);
+  return std::make_unique<kernels::CacheBudget>(bytes_);
+}
+
+CacheRoom RoomOf(const LoadOptions& options, std::string_view device) {
+  if (options.cache != nullptr) return CacheRoom(options.cache->On(device));
+  return options.cache_bytes;
+}
+
 // What one step of a busy server may carry; beyond it the cache may have to evict earlier.
 kernels::ProjectionCache::Options StepCacheOptions() {
   kernels::ProjectionCache::Options options;
@@ -21,7 +31,7 @@ absl::Status NoAddresses(std::string_view origin, const kernels::CacheBudget& bu
 
 CacheUse UseOf(const kernels::CacheBudget& budget) {
   return {static_cast<double>(budget.used()), static_cast<double>(budget.evictable()),
-          static_cast<double>(budget.capacity())};
+          static_cast<double>(budget.capacity()), static_cast<double>(budget.memory().used())};
 }
 
 }  // namespace longview::models

@@ -1,14 +1,36 @@
-// The memory that a decoder's sequences share: how much room its steps need, what is said of it.
+// The memory that a decoder's sequences share: whose it is, how much room its steps need, what is
+// said of it. Thread-safe: functions of thread-safe arguments.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "kernels/cache/cache_budget.h"
 #include "kernels/cache/projection_cache.h"
 #include "models/generation.h"
+#include "models/model.h"
 
 namespace longview::models {
+
+// Where a decoder's state lies: in memory that it shares with other models, or in its own.
+class CacheRoom {
+ public:
+  // Of its own, so many bytes.
+  CacheRoom(double bytes) : bytes_(static_cast<int64_t>(bytes)) {}  // NOLINT: bytes mean this.
+  // Borrowed; outlives the decoder.
+  explicit CacheRoom(kernels::CacheMemory& shared) : shared_(&shared) {}
+
+  std::unique_ptr<kernels::CacheBudget> Open() const;
+
+ private:
+  kernels::CacheMemory* shared_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+// Of a model that runs on `device`.
+CacheRoom RoomOf(const LoadOptions& options, std::string_view device);
 
 // Of a cache whose sequences are read and forked by steps.
 kernels::ProjectionCache::Options StepCacheOptions();

@@ -1,13 +1,12 @@
 #include "models/generation/cached_decoder.h"
 
-#include "models/generation/cache_room.h"
 #include "models/generation/cached_sequence.h"
 
 namespace longview::models {
 
-absl::Status CachedDecoder::Reserve(const kernels::CacheShape& shape, double bytes,
+absl::Status CachedDecoder::Reserve(const kernels::CacheShape& shape, const CacheRoom& room,
                                     std::string_view origin) {
-  budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(bytes));
+  budget_ = room.Open();
   cache_ = kernels::ProjectionCache::Create(shape, StepCacheOptions(), budget_.get());
   return cache_ == nullptr ? NoAddresses(origin, *budget_) : absl::OkStatus();
 }
@@ -25,7 +24,7 @@ std::unique_ptr<DecoderStep> CachedDecoder::Begin(std::span<const DecoderFeed> f
 absl::Status CachedDecoder::WarmUp() {
   EncoderTimes* const kept = times_;
   const absl::Status status =
-      CalibrateDecoder({*this, *costs_, static_cast<double>(budget_->capacity()),
+      CalibrateDecoder({*this, *costs_, static_cast<double>(budget_->Room()),
                         [this](EncoderTimes* times) { times_ = times; }});
   times_ = kept;
   return status;

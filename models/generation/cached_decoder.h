@@ -12,6 +12,7 @@
 #include "kernels/cache/cache_budget.h"
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/scratch_keeper.h"
+#include "models/generation/cache_room.h"
 #include "models/generation/decoder.h"
 #include "models/generation/decoder_rates.h"
 #include "models/generation/pass_step.h"
@@ -40,9 +41,10 @@ class CachedDecoder : public Decoder {
   CachedDecoder(PassStep::Rules rules, int max_tokens)
       : rules_(std::move(rules)), max_tokens_(max_tokens) {}
 
-  // Both once, before anything else. RESOURCE_EXHAUSTED if `bytes` of addresses cannot be had;
+  // Both once, before anything else. RESOURCE_EXHAUSTED if addresses for `room` cannot be had;
   // `origin` begins the message.
-  absl::Status Reserve(const kernels::CacheShape& shape, double bytes, std::string_view origin);
+  absl::Status Reserve(const kernels::CacheShape& shape, const CacheRoom& room,
+                       std::string_view origin);
   void set_costs(std::unique_ptr<RatedCosts> costs) { costs_ = std::move(costs); }
 
  private:

@@ -22,6 +22,7 @@ absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
   parts.info.notes = std::move(choice->notes);
   parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
   parts.info.device = "cpu";
+  start.room = RoomOf(options, parts.info.device);
   parts.traits.defaults = *std::move(defaults);
   parts.traits.bos = directory.common.bos_token_id;
   parts.traits.eos = directory.common.eos_token_ids;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/dense/compute.h"
+#include "models/generation/cache_room.h"
 #include "models/generation/decoder.h"
 #include "models/generation/generator_model.h"
 #include "models/model.h"
@@ -20,6 +21,7 @@ namespace longview::models {
 
 struct GeneratorStart {
   Compute compute = Compute::kFp32;
+  CacheRoom room = 0;
   // All but decoder and codec; the traits that config.json names for every family are set.
   GeneratorParts parts;
 };

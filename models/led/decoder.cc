@@ -37,18 +37,18 @@ absl::StatusOr<std::unique_ptr<LedDecoder>> LedDecoder::Create(LedConfig config,
                                                                const Limits& limits) {
   std::unique_ptr<LedDecoder> decoder(
       new LedDecoder(std::move(config), std::move(checkpoint), compute, limits));
-  if (absl::Status status = decoder->Load(origin, limits.cache_bytes); !status.ok()) return status;
+  if (absl::Status status = decoder->Load(origin, limits.room); !status.ok()) return status;
   return decoder;
 }
 
-absl::Status LedDecoder::Load(const std::string& origin, double cache_bytes) {
+absl::Status LedDecoder::Load(const std::string& origin, const CacheRoom& room) {
   StackContext& stack = context_.decoder;
   absl::StatusOr<LedWeights> weights = LoadLedWeights(config_, checkpoint_, origin, stack.compute);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
   tables_ = std::make_unique<DistanceTables>(config_.decoder);
   stack.tables = tables_.get();
-  budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
+  budget_ = room.Open();
   context_.budget = budget_.get();
   // Documents are never forked, nor published.
   documents_ = kernels::ProjectionCache::Create(
@@ -118,7 +118,7 @@ absl::Status LedDecoder::WarmUp() {
     document.roles.assign(document.ids.size(), kernels::kLocalToken);
     return stage_.DocumentBytes(document) + costs_->StateBytes(0, kWarmUpTokens + 1, 1);
   };
-  while (tokens > 0 && needed() > static_cast<double>(budget_->capacity())) tokens /= 2;
+  while (tokens > 0 && needed() > static_cast<double>(budget_->Room())) tokens /= 2;
   if (tokens == 0 || config_.max_output <= kWarmUpTokens) return absl::OkStatus();
   EncoderRates encoder;
   DecoderRates decoder;

@@ -9,6 +9,7 @@
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/work.h"
+#include "models/generation/cache_room.h"
 #include "models/generation/encoder_stage.h"
 #include "models/led/context.h"
 #include "models/led/rules.h"
@@ -21,9 +22,9 @@ class LedDecoder final : public Decoder {
  public:
   struct Limits {
     int document = 0;  // Tokens.
-    double cache_bytes = 0;
+    CacheRoom room = 0;
   };
-  // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
+  // Errors name the tensor, or say that addresses for the room cannot be had; `origin` begins
   // messages.
   static absl::StatusOr<std::unique_ptr<LedDecoder>> Create(LedConfig config, Checkpoint checkpoint,
                                                             const std::string& origin,
@@ -47,7 +48,7 @@ class LedDecoder final : public Decoder {
 
  private:
   LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute, const Limits& limits);
-  absl::Status Load(const std::string& origin, double cache_bytes);
+  absl::Status Load(const std::string& origin, const CacheRoom& room);
 
   class Stage final : public EncoderStage {
    public:

@@ -31,7 +31,10 @@ LedDocument::LedDocument(const LedContext& context, EncoderSequence document,
   keys_ = {&cache_, VisibleTokens(document_)};
 }
 
-LedDocument::~LedDocument() { context_.budget->AddUsed(-held_bytes_); }
+LedDocument::~LedDocument() {
+  const auto lock = context_.budget->Lock();
+  context_.budget->AddUsed(-held_bytes_);
+}
 
 double LedDocument::Bytes(const LedContext& context, const EncoderSequence& document) {
   const int32_t keys = VisibleTokens(document);
@@ -51,20 +54,21 @@ size_t LedDocument::WorkspaceBytes(const LedContext& context, const EncoderSeque
          static_cast<size_t>(kPanelRows * widest * element);
 }
 
+bool LedDocument::Hold(int64_t bytes) {
+  const auto lock = context_.budget->Lock();
+  if (!context_.budget->MakeRoom(bytes)) return false;
+  context_.budget->AddUsed(bytes);
+  held_bytes_ = bytes;
+  return true;
+}
+
 absl::Status LedDocument::Begin(int tokens) {
   if (encoder_ == nullptr) {
     const auto bytes =
         static_cast<int64_t>(PiecewiseEncoder::HeldBytes(context_.encoder, document_));
-    kernels::CacheBudget& budget = *context_.budget;
-    while (!budget.HasRoom(bytes) && (budget.ReleaseIdle(bytes) || budget.EvictOldest())) {
-    }
-    if (!budget.HasRoom(bytes)) {
-      return absl::ResourceExhaustedError("cache: no memory for reading a document");
-    }
+    if (!Hold(bytes)) return absl::ResourceExhaustedError("cache: no memory to read a document");
     encoder_ =
         std::make_unique<PiecewiseEncoder>(context_.encoder, document_, *this, scratch_, times_);
-    budget.AddUsed(bytes);
-    held_bytes_ = bytes;
     if (!document_.wanted.empty()) {
       states_.resize(
           static_cast<size_t>(int64_t{document_.tokens()} * context_.decoder.config->width));
@@ -80,6 +84,7 @@ absl::Status LedDocument::Advance(bool* more) {
   if (no_memory_) return absl::ResourceExhaustedError("cache: no memory for a document's keys");
   if (*more || unencoded() > 0) return absl::OkStatus();
   encoder_.reset();
+  const auto lock = context_.budget->Lock();
   context_.budget->AddUsed(-std::exchange(held_bytes_, 0));
   return absl::OkStatus();
 }

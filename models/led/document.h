@@ -47,6 +47,7 @@ class LedDocument final : public EncodedRows {
  private:
   void Take(int64_t first, int64_t count, const float* x, const std::byte* input) override;
   double LinearWork() const override;
+  bool Hold(int64_t bytes);
   // Room for the next rows; their places in order.
   bool Append(std::span<const int32_t> ids, std::vector<kernels::CachePlace>& places);
 

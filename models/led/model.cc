@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLed(ModelDirectory directory,
   traits.pad = config->pad;
   traits.default_top_k = kDefaultTopK;
   const LedDecoder::Limits limits = {MostTokens(directory, LedFacts(*config).max_tokens),
-                                     options.cache_bytes};
+                                     start->room};
   TakeTokenizer(directory, start->parts);
   auto decoder = LedDecoder::Create(*std::move(config), std::move(directory.checkpoint),
                                     directory.path, start->compute, limits);

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory
   stack.config = LongformerStack(*config);
   stack.compute = start->compute;
   stack.max_tokens = MostTokens(directory, config->max_tokens());
-  stack.cache_bytes = options.cache_bytes;
+  stack.room = start->room;
   auto checkpoint = std::make_unique<Checkpoint>(std::move(directory.checkpoint));
   absl::StatusOr<LongformerLmWeights> weights =
       LoadLongformerLmWeights(*config, *checkpoint, directory.path, start->compute);

@@ -37,11 +37,11 @@ absl::StatusOr<std::unique_ptr<LunaDecoder>> LunaDecoder::Create(const LunaDecod
                                                                  const Limits& limits) {
   std::unique_ptr<LunaDecoder> decoder(
       new LunaDecoder(config, std::move(checkpoint), compute, limits));
-  if (absl::Status status = decoder->Load(origin, limits.cache_bytes); !status.ok()) return status;
+  if (absl::Status status = decoder->Load(origin, limits.room); !status.ok()) return status;
   return decoder;
 }
 
-absl::Status LunaDecoder::Load(const std::string& origin, double cache_bytes) {
+absl::Status LunaDecoder::Load(const std::string& origin, const CacheRoom& room) {
   absl::StatusOr<LunaDecoderWeights> weights =
       LoadLunaDecoderWeights(config_, checkpoint_, origin, context_.compute);
   if (!weights.ok()) return weights.status();
@@ -52,7 +52,7 @@ absl::Status LunaDecoder::Load(const std::string& origin, double cache_bytes) {
     if (!encoder.ok()) return encoder.status();
     encoder_weights_ = *std::move(encoder);
   }
-  budget_ = std::make_unique<kernels::CacheBudget>(static_cast<int64_t>(cache_bytes));
+  budget_ = room.Open();
   states_ = LunaStates::Create(config_, budget_.get());
   if (states_ == nullptr) {
     return NoAddresses(origin, *budget_);
@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<DecoderSequence>> LunaDecoder::OpenSample() {
 }
 
 absl::Status LunaDecoder::WarmUp() {
-  auto capacity = static_cast<double>(budget_->capacity());
+  auto capacity = static_cast<double>(budget_->Room());
   if (config_.encoder) capacity -= stage_.DocumentBytes(SampleDocument(kWarmUpDocument));
   return CalibrateDecoder({*this, costs_, capacity, [this](EncoderTimes* times) { times_ = times; },
                            [this] { return OpenSample(); }});

@@ -10,6 +10,7 @@
 #include "kernels/cache/cache_budget.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/scratch_keeper.h"
+#include "models/generation/cache_room.h"
 #include "models/generation/decoder.h"
 #include "models/generation/encoder_stage.h"
 #include "models/layers/stopwatch.h"
@@ -26,9 +27,9 @@ class LunaDecoder final : public Decoder {
   struct Limits {
     int tokens = 0;    // Of an output, of a translation its start included.
     int document = 0;  // Of a translation's source.
-    double cache_bytes = 0;
+    CacheRoom room = 0;
   };
-  // Errors name the tensor, or say that cache_bytes of addresses cannot be had; `origin` begins
+  // Errors name the tensor, or say that addresses for the room cannot be had; `origin` begins
   // messages.
   static absl::StatusOr<std::unique_ptr<LunaDecoder>> Create(const LunaDecoderConfig& config,
                                                              Checkpoint checkpoint,
@@ -63,7 +64,7 @@ class LunaDecoder final : public Decoder {
  private:
   LunaDecoder(const LunaDecoderConfig& config, Checkpoint checkpoint, Compute compute,
               const Limits& limits);
-  absl::Status Load(const std::string& origin, double cache_bytes);
+  absl::Status Load(const std::string& origin, const CacheRoom& room);
   class Stage final : public EncoderStage {
    public:
     explicit Stage(LunaDecoder& decoder) : decoder_(decoder) {}

@@ -102,13 +102,19 @@ LunaDocument::LunaDocument(const LunaDecoderContext& context, const EncoderSeque
       wants_states_(!document.wanted.empty()),
       rows_(ActiveRows(*context.config->encoder, document)),
       layer_bytes_(KeyBytes(context, rows_)) {
-  budget_->AddUsed(static_cast<int64_t>(Bytes(context_, document)));
+  const auto bytes = static_cast<int64_t>(Bytes(context_, document));
+  const auto lock = budget_->Lock();
+  // There is room for who reserved these bytes; what is only kept for later makes way.
+  (void)budget_->MakeRoom(bytes);
+  budget_->AddUsed(bytes);
 }
 
 LunaDocument::~LunaDocument() {
   EncoderSequence asked = document_;
   if (!wants_states_) asked.wanted.clear();
-  budget_->AddUsed(-static_cast<int64_t>(Bytes(context_, asked)));
+  const auto bytes = static_cast<int64_t>(Bytes(context_, asked));
+  const auto lock = budget_->Lock();
+  budget_->AddUsed(-bytes);
 }
 
 size_t LunaDocument::Bytes(const LunaDecoderContext& context, const EncoderSequence& document) {

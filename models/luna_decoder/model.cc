@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
     traits.bos.reset();
     traits.decoder_start = {settings->config.start};
   }
-  settings->limits.cache_bytes = options.cache_bytes;
+  settings->limits.room = start->room;
   auto decoder = LunaDecoder::Create(settings->config, std::move(directory.checkpoint),
                                      directory.path, start->compute, settings->limits);
   if (!decoder.ok()) return decoder.status();

@@ -21,8 +21,16 @@ size_t UsedBytes(const LunaDecoderConfig& config) {
 
 }  // namespace
 
-LunaStates::LunaStates(const LunaDecoderConfig& config)
-    : layer_floats_(LayerFloats(config)), used_bytes_(UsedBytes(config)) {}
+LunaStates::LunaStates(const LunaDecoderConfig& config, kernels::CacheBudget* budget)
+    : layer_floats_(LayerFloats(config)), used_bytes_(UsedBytes(config)), budget_(budget) {}
+
+LunaStates::~LunaStates() {
+  if (pool_ == nullptr) return;  // Never joined.
+  const auto lock = budget_->Lock();
+  budget_->Leave(this);
+  budget_->AddHeadroom(-pool_->block_bytes());
+  pool_.reset();
+}
 
 int64_t LunaStates::StateBytes(const LunaDecoderConfig& config) {
   return static_cast<int64_t>(kernels::AlignUp(UsedBytes(config), BlockPool::kPage));
@@ -33,13 +41,18 @@ std::unique_ptr<LunaStates> LunaStates::Create(const LunaDecoderConfig& config,
   const int64_t bytes = StateBytes(config);
   // One more than fits: of a step that copies the last state there is room for.
   const int64_t blocks = std::min<int64_t>(budget->capacity() / bytes + 1, INT32_MAX);
-  std::unique_ptr<LunaStates> states(new LunaStates(config));
+  std::unique_ptr<LunaStates> states(new LunaStates(config, budget));
   states->pool_ =
       BlockPool::Create({static_cast<size_t>(bytes), 0}, static_cast<int32_t>(blocks), budget);
-  return states->pool_ == nullptr ? nullptr : std::move(states);
+  if (states->pool_ == nullptr) return nullptr;
+  const auto lock = budget->Lock();
+  budget->Join(states.get());
+  budget->AddHeadroom(bytes);
+  return states;
 }
 
 bool LunaStates::Own(int32_t& block) {
+  const auto lock = budget_->Lock();
   if (block >= 0 && pool_->exclusive(block)) return true;
   const int32_t own = pool_->Take();
   if (own < 0) return false;
@@ -53,9 +66,19 @@ bool LunaStates::Own(int32_t& block) {
   return true;
 }
 
-LunaSequence::~LunaSequence() {
-  if (block_ >= 0) states_->pool().DropUser(block_);
+void LunaStates::Share(int32_t block) {
+  if (block < 0) return;
+  const auto lock = budget_->Lock();
+  pool_->AddUser(block);
 }
+
+void LunaStates::Drop(int32_t block) {
+  if (block < 0) return;
+  const auto lock = budget_->Lock();
+  pool_->DropUser(block);
+}
+
+LunaSequence::~LunaSequence() { states_->Drop(block_); }
 
 int LunaSequence::unencoded() const { return document_ == nullptr ? 0 : document_->unencoded(); }
 
@@ -65,7 +88,7 @@ std::span<const float> LunaSequence::encoder_states() const {
 
 std::unique_ptr<DecoderSequence> LunaSequence::Fork() const {
   auto fork = std::make_unique<LunaSequence>(states_, document_);
-  if (block_ >= 0) states_->pool().AddUser(block_);
+  states_->Share(block_);
   fork->block_ = block_;
   fork->tokens_ = tokens_;
   return fork;

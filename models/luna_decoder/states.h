@@ -2,7 +2,8 @@
 // size however long the text is. A state is a block of a counted pool: a fork shares it, and who
 // reads on copies it first while others hold it.
 //
-// Used by the executor's thread; the budget's counters may be read from any.
+// Used by the executor's thread, while other threads may use other caches of the budget's memory;
+// the budget's counters may be read from any.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +21,21 @@ namespace longview::models {
 
 class LunaDocument;  // document.h
 
-class LunaStates {
+class LunaStates final : private kernels::CacheBudget::Member {
  public:
   // Null: no address space for the budget's bytes. The budget outlives the states.
   static std::unique_ptr<LunaStates> Create(const LunaDecoderConfig& config,
                                             kernels::CacheBudget* budget);
+  ~LunaStates() override;  // REQUIRES: no sequence is left.
 
   // Memory of one sequence that has read something.
   static int64_t StateBytes(const LunaDecoderConfig& config);
 
-  kernels::BlockPool& pool() { return *pool_; }
-
   // Gives `block` to one owner: a zeroed one for -1, a copy of a shared one. False: no memory.
   bool Own(int32_t& block);
+  // One owner more, one less. -1: nothing.
+  void Share(int32_t block);
+  void Drop(int32_t block);
 
   // Sums of one layer, kernels::OuterStateFloats.
   float* Layer(int32_t block, int layer) const {
@@ -40,10 +43,16 @@ class LunaStates {
   }
 
  private:
-  explicit LunaStates(const LunaDecoderConfig& config);
+  LunaStates(const LunaDecoderConfig& config, kernels::CacheBudget* budget);
+
+  // Nothing is kept for later: all memory is a sequence's, or idle.
+  void ReleaseIdle(int64_t bytes) override { pool_->ReleaseIdle(bytes); }
+  uint64_t OldestEvictable() const override { return kernels::CacheBudget::kNever; }
+  void EvictOldest() override {}
 
   const int64_t layer_floats_;
   const size_t used_bytes_;  // Of a block, what is beyond is padding.
+  kernels::CacheBudget* const budget_;
   std::unique_ptr<kernels::BlockPool> pool_;
 };
 

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<StackDecoder>> StackDecoder::Create(Parts parts) 
   std::unique_ptr<StackDecoder> decoder(new StackDecoder(std::move(parts)));
   StackContext& context = decoder->context_;
   absl::Status status = decoder->Reserve(StackCacheShape(*context.config, context.block_type()),
-                                         decoder->parts_.cache_bytes, context.config->family);
+                                         decoder->parts_.room, context.config->family);
   if (!status.ok()) return status;
   context.cache = &decoder->projection_cache();
   decoder->set_costs(std::make_unique<StackCosts>(context, decoder->max_tokens(), 0));

@@ -20,9 +20,9 @@ class StackDecoder final : public CachedDecoder {
     std::unique_ptr<const Checkpoint> checkpoint;  // Whose tables the weights read.
     Compute compute = Compute::kFp32;
     int max_tokens = 0;
-    double cache_bytes = 0;
+    CacheRoom room = 0;
   };
-  // RESOURCE_EXHAUSTED if `cache_bytes` of addresses cannot be had.
+  // RESOURCE_EXHAUSTED if addresses for `room` cannot be had.
   static absl::StatusOr<std::unique_ptr<StackDecoder>> Create(Parts parts);
 
   int prefill_granule() const override;

@@ -39,14 +39,14 @@ absl::StatusOr<std::unique_ptr<LsDecoder>> LsDecoder::Create(const LsLmConfig& c
                                                              Checkpoint checkpoint,
                                                              const std::string& origin,
                                                              Compute compute, int max_tokens,
-                                                             double cache_bytes) {
+                                                             const CacheRoom& room) {
   std::unique_ptr<LsDecoder> decoder(
       new LsDecoder(config, std::move(checkpoint), compute, max_tokens));
-  if (absl::Status status = decoder->Load(origin, cache_bytes); !status.ok()) return status;
+  if (absl::Status status = decoder->Load(origin, room); !status.ok()) return status;
   return decoder;
 }
 
-absl::Status LsDecoder::Load(const std::string& origin, double cache_bytes) {
+absl::Status LsDecoder::Load(const std::string& origin, const CacheRoom& room) {
   absl::StatusOr<LsLmWeights> weights =
       LoadLsLmWeights(config_, checkpoint_, origin, context_.compute);
   if (!weights.ok()) return weights.status();
@@ -60,7 +60,7 @@ absl::Status LsDecoder::Load(const std::string& origin, double cache_bytes) {
   });
   if (!status.ok()) return status;
   const kernels::CacheShape shape = LsCacheShape(config_, context_.block_type());
-  status = Reserve(shape, cache_bytes, origin);
+  status = Reserve(shape, room, origin);
   if (!status.ok()) return status;
   context_.tables = tables_.get();
   context_.zero = zero_.get();

@@ -18,13 +18,13 @@ namespace longview::models {
 
 class LsDecoder final : public CachedDecoder {
  public:
-  // Errors name the tensor, or say that `cache_bytes` of addresses cannot be had; `origin` begins
+  // Errors name the tensor, or say that addresses for `room` cannot be had; `origin` begins
   // messages.
   static absl::StatusOr<std::unique_ptr<LsDecoder>> Create(const LsLmConfig& config,
                                                            Checkpoint checkpoint,
                                                            const std::string& origin,
                                                            Compute compute, int max_tokens,
-                                                           double cache_bytes);
+                                                           const CacheRoom& room);
 
   int prefill_granule() const override { return config_.granule(); }
 
@@ -34,7 +34,7 @@ class LsDecoder final : public CachedDecoder {
 
  private:
   LsDecoder(const LsLmConfig& config, Checkpoint checkpoint, Compute compute, int max_tokens);
-  absl::Status Load(const std::string& origin, double cache_bytes);
+  absl::Status Load(const std::string& origin, const CacheRoom& room);
   std::unique_ptr<TokenPass> MakePass(std::vector<TokenRun> runs, ScratchKeeper& scratch,
                                       EncoderTimes* times) override;
 

@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLs(ModelDirectory director
   start->parts.codec = std::move(settings->codec);
   auto decoder =
       LsDecoder::Create(settings->config, std::move(directory.checkpoint), directory.path,
-                        start->compute, settings->max_tokens, options.cache_bytes);
+                        start->compute, settings->max_tokens, start->room);
   if (!decoder.ok()) return decoder.status();
   const LsLmWeights& weights = (*decoder)->weights();
   const double parameters = weights.parameters, bytes = weights.memory_bytes;

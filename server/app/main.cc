@@ -74,10 +74,11 @@ class Session {
                            {"threads", int64_t{config_.threads}},
                            {"backend", models::DescribeBackend()},
                            {"devices", device_report_}});
+    models::CachePool cache(static_cast<double>(config_.cache_bytes));
     const models::LoadOptions options{
         .dtype = config_.dtype,
         .device = config_.devices.front(),
-        .cache_bytes = static_cast<double>(config_.cache_bytes),
+        .cache = &cache,
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
     const auto security = OpenSecurity(config_, log_);
     if (!security.ok()) return Fail(kFailed, std::string(security.status().message()));

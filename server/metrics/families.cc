@@ -88,9 +88,12 @@ Families::Families(Registry& r)
           Gauge(*this, "running_requests", "Items in a batch that is being computed.")),
       queued_work(
           Gauge(*this, "queued_work_seconds", "Predicted compute seconds of waiting items.")),
-      cache_bytes(Gauge(*this, "generation_cache_bytes", "Bytes of generation state in use.")),
+      cache_bytes(Gauge(*this, "generation_cache_bytes",
+                        "Bytes of generation state that the model's sequences "
+                        "and documents use.")),
       cache_usage(Gauge(*this, "generation_cache_usage_ratio",
-                        "Generation state in use over the room there is, 0 to 1.")),
+                        "Generation state in use over the room there is, 0 to 1; of all "
+                        "models that share the room.")),
       inter_token_ceiling(Gauge(*this, "inter_token_ceiling_seconds",
                                 "Longest time between neighbouring tokens that steps are planned "
                                 "for; compare inter_token_latency_seconds.")),

@@ -149,8 +149,8 @@ class Metrics::Impl {
       const std::optional<CacheGauges> cache = read_caches ? read_caches(model) : std::nullopt;
       if (!cache) continue;
       families.cache_bytes.Add(Of(model)).Set(cache->used);
-      families.cache_usage.Add(Of(model)).Set(cache->capacity > 0 ? cache->used / cache->capacity
-                                                                  : 0);
+      const double ratio = cache->capacity > 0 ? cache->used_by_all / cache->capacity : 0;
+      families.cache_usage.Add(Of(model)).Set(ratio);
       families.inter_token_ceiling.Add(Of(model)).Set(now.inter_token_ceiling_seconds);
     }
   }

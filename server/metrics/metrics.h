@@ -36,9 +36,10 @@ struct SchedulerGauges {
   double inter_token_ceiling_seconds = 0;  // Of generators: what steps are planned for.
 };
 
-// Memory for generation state of a model, bytes; read at scrape time.
+// Memory for generation state, bytes; read at scrape time.
 struct CacheGauges {
-  double used = 0;
+  double used = 0;         // By the model.
+  double used_by_all = 0;  // By all models that share the capacity.
   double capacity = 0;
 };
 

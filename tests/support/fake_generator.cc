@@ -149,7 +149,8 @@ absl::StatusOr<std::shared_ptr<models::Document>> FakeGenerator::NewDocument() {
 models::CacheUse FakeGenerator::cache() const {
   return {.used = static_cast<double>(options_.control->state_bytes),
           .evictable = 0,
-          .capacity = options_.cache_bytes};
+          .capacity = options_.cache_bytes,
+          .used_by_all = static_cast<double>(options_.control->state_bytes)};
 }
 
 }  // namespace longview::testing

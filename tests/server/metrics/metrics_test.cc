@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -151,6 +152,25 @@ TEST_F(MetricsTest, GaugesAreReadAtScrapeTime) {
   EXPECT_EQ(Value(metrics_.Serialize(), series), 3);
   queued = 0;
   EXPECT_EQ(Value(metrics_.Serialize(), series), 0);
+}
+
+// Models that share a memory: each has its own bytes, and says how full the whole is.
+TEST_F(MetricsTest, CacheBytesAreTheModelsOwnTheRatioThatOfAll) {
+  const ModelLabels other{"other", "1"}, classifier{"classifier", "1"};
+  for (const ModelLabels& model : {kModel, other, classifier}) metrics_.ModelLoaded(model, 0, 0);
+  metrics_.SetCacheGauges([](const ModelLabels& model) -> std::optional<CacheGauges> {
+    if (model.model == "classifier") return std::nullopt;
+    const double used = model.model == "pages" ? 30 : 10;
+    return CacheGauges{.used = used, .used_by_all = 40, .capacity = 80};
+  });
+  const std::string text = metrics_.Serialize();
+  const std::string pages = "{model=\"pages\",version=\"1\"}";
+  const std::string others = "{model=\"other\",version=\"1\"}";
+  EXPECT_EQ(Value(text, "longview_generation_cache_bytes" + pages), 30);
+  EXPECT_EQ(Value(text, "longview_generation_cache_bytes" + others), 10);
+  EXPECT_EQ(Value(text, "longview_generation_cache_usage_ratio" + pages), 0.5);
+  EXPECT_EQ(Value(text, "longview_generation_cache_usage_ratio" + others), 0.5);
+  EXPECT_EQ(Value(text, "longview_generation_cache_bytes{model=\"classifier\",version=\"1\"}"), 0);
 }
 
 TEST_F(MetricsTest, UnloadAndReloadKeepTheCounts) {

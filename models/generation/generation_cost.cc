@@ -69,10 +69,9 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   Cost cost;
   cost.seconds = GenerationSeconds(costs, size);
   cost.state_bytes = GenerationStateBytes(costs, item, granule);
-  int part = std::min(kPrefillPart, size.prompt - size.read);
+  const int part = std::min(kPrefillPart, size.prompt - size.read);
   if (encoder != nullptr) {
     const int tokens = item.source->tokens();
-    part = size.prompt;  // The start of an output is read at once.
     cost.seconds += encoder->EncodeSeconds(*item.source) +
                     encoder->AttendSeconds(tokens) * size.new_tokens * size.sequences;
     cost.state_bytes += encoder->DocumentBytes(*item.source);

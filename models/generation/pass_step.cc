@@ -26,7 +26,7 @@ TokenRun PassStep::NextRun(Feed& feed) const {
   run.sequence = static_cast<CachedSequence*>(feed.feed.sequence);
   run.start = run.sequence->tokens();
   const auto total = static_cast<int64_t>(feed.feed.tokens.size());
-  int64_t count = std::min(feed.left(), kPrefillPart - run.start % kPrefillPart);
+  int64_t count = PrefillPart(run.start, feed.left());
   if (rules_.boundary > 0) count = std::min(count, rules_.boundary - run.start % rules_.boundary);
   if (feed.feed.phase == DecoderPhase::kDecode) {
     run.group = CacheStep::kDecode;

@@ -2,7 +2,7 @@
 // by passes over all layers. One pass, or several where a chunk of prefill has to be cut: prefill
 // that begins inside a block of the cache goes up to the block's end in a pass of its own, no run
 // is longer than kPrefillPart (prefill_part.h), and a family may set boundaries that no run
-// crosses. Cuts lie at absolute positions, so that they are the same however a text is fed.
+// crosses.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 
 #include "models/generation/cache_room.h"
 #include "models/generation/decoder_rates.h"
+#include "models/generation/parted_step.h"
 #include "models/luna/placement.h"
 #include "models/luna_decoder/step.h"
 
@@ -66,7 +67,9 @@ std::unique_ptr<DecoderSequence> LunaDecoder::Open(std::span<const int32_t>) {
 }
 
 std::unique_ptr<DecoderStep> LunaDecoder::Begin(std::span<const DecoderFeed> feeds) {
-  return std::make_unique<LunaStep>(context_, scratch_, feeds, times_);
+  return PartedStep::Begin(feeds, [this](std::span<const DecoderFeed> part) {
+    return std::make_unique<LunaStep>(context_, scratch_, part, times_);
+  });
 }
 
 double LunaDecoder::parameters() const {

@@ -51,7 +51,7 @@ struct LunaCrossPlan {
 class LunaStep final : public DecoderStep {
  public:
   // Borrowed arguments outlive the step, the feeds' tokens included; `times` may be null, its
-  // attention is RunningOuter.
+  // attention is RunningOuter. Prompts come in parts (parted_step.h).
   LunaStep(const LunaDecoderContext& context, ScratchKeeper& scratch,
            std::span<const DecoderFeed> feeds, EncoderTimes* times);
 

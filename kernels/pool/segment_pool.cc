@@ -8,6 +8,7 @@
 #include "kernels/base/bfloat16.h"
 #include "kernels/base/check.h"
 #include "kernels/pool/column_weights.h"
+#include "kernels/pool/pool_parts.h"
 #include "kernels/pool/weighted_sum.h"
 
 namespace longview::kernels {
@@ -57,9 +58,10 @@ void WeighGroup(const PoolCall& call, int segment, int group, float* weights) {
   WeighColumns(request);
 }
 
-// The sums of one head's columns over kSumChannels channels of one value.
+// The sums of one head's columns over kSumChannels channels of one value; with `continues`, on top
+// of those in value.out.
 void SumChannels(const PoolCall& call, const PoolValue& value, int segment, int head, int channel,
-                 const float* weights) {
+                 const float* weights, bool continues) {
   const int64_t begin = call.offsets[segment];
   WeightedSum request;
   request.weight_stride = call.columns;
@@ -69,18 +71,35 @@ void SumChannels(const PoolCall& call, const PoolValue& value, int segment, int 
   request.channels = std::min(kSumChannels, value.width - channel);
   const int64_t first = begin * value.row_stride + head * value.head_stride + channel;
   request.values = static_cast<const std::byte*>(value.data) + first * SizeOf(value.dtype);
-  alignas(kAlignment) float sums[kSumColumns * kSumChannels];
+  alignas(kAlignment) float sums[kSumColumns * kSumChannels] = {};
   request.sums = sums;
+  request.continues = continues;
   for (int j = 0; j < call.columns_per_head; j += kSumColumns) {
     const int c = head * call.columns_per_head + j;
     request.columns = std::min(kSumColumns, call.columns_per_head - j);
     request.weights = weights + (begin - call.offsets.front()) * call.columns + c;
+    float* const out =
+        value.out + (static_cast<int64_t>(segment) * call.columns + c) * value.width + channel;
+    for (int k = 0; continues && k < request.columns; ++k) {
+      std::copy_n(out + int64_t{k} * value.width, request.channels, sums + k * kSumChannels);
+    }
     SumWeighted(request);
     for (int k = 0; k < request.columns; ++k) {
-      float* out = value.out +
-                   (static_cast<int64_t>(segment) * call.columns + c + k) * value.width + channel;
-      std::copy_n(sums + k * kSumChannels, request.channels, out);
+      std::copy_n(sums + k * kSumChannels, request.channels, out + int64_t{k} * value.width);
     }
+  }
+}
+
+void SumSegments(const PoolCall& call, const float* weights, bool continues,
+                 const ParallelFor& pool) {
+  for (const PoolValue& value : call.values) {
+    const int chunks = (value.width + kSumChannels - 1) / kSumChannels;
+    const int64_t per_segment = int64_t{Heads(call)} * chunks;
+    ForEach(pool, Segments(call) * per_segment, [&](int64_t i) {
+      const int64_t rest = i % per_segment;
+      SumChannels(call, value, static_cast<int>(i / per_segment), static_cast<int>(rest / chunks),
+                  static_cast<int>(rest % chunks) * kSumChannels, weights, continues);
+    });
   }
 }
 
@@ -116,22 +135,24 @@ WorkspaceBytes MeasurePool(const PoolCall& call) {
   return {static_cast<size_t>(Tokens(call)) * call.columns * sizeof(float), 0};
 }
 
-void PoolSegments(const PoolCall& call, const Workspace& workspace, const ParallelFor& pool) {
+void WeighSegments(const PoolCall& call, float* weights, const ParallelFor& pool) {
   CheckCall(call);
-  float* weights = reinterpret_cast<float*>(workspace.shared);
   const int groups = (call.columns + kWeightColumns - 1) / kWeightColumns;
   ForEach(pool, int64_t{Segments(call)} * groups, [&](int64_t i) {
     WeighGroup(call, static_cast<int>(i / groups), static_cast<int>(i % groups), weights);
   });
-  for (const PoolValue& value : call.values) {
-    const int chunks = (value.width + kSumChannels - 1) / kSumChannels;
-    const int64_t per_segment = int64_t{Heads(call)} * chunks;
-    ForEach(pool, Segments(call) * per_segment, [&](int64_t i) {
-      const int64_t rest = i % per_segment;
-      SumChannels(call, value, static_cast<int>(i / per_segment), static_cast<int>(rest / chunks),
-                  static_cast<int>(rest % chunks) * kSumChannels, weights);
-    });
-  }
+}
+
+void AddWeighted(const PoolCall& call, const float* weights, const ParallelFor& pool) {
+  CheckCall(call);
+  KERNEL_CHECK(Segments(call) == 1);
+  SumSegments(call, weights, true, pool);
+}
+
+void PoolSegments(const PoolCall& call, const Workspace& workspace, const ParallelFor& pool) {
+  float* weights = reinterpret_cast<float*>(workspace.shared);
+  WeighSegments(call, weights, pool);
+  SumSegments(call, weights, false, pool);
 }
 
 size_t PoolStateBytes(int columns, std::span<const int> widths) {

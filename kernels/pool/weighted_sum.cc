@@ -15,6 +15,7 @@ using Halves = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 [[gnu::always_inline]] inline void Sum(const WeightedSum& request, int columns, int channels,
                                        DType dtype) {
   Floats sums[kSumColumns][kVectors] = {};
+  if (request.continues) std::memcpy(sums, request.sums, sizeof sums);
   for (int64_t t = 0; t < request.tokens; ++t) {
     if (request.visible != nullptr && request.visible[t] == 0) continue;
     float weights[kSumColumns] = {};

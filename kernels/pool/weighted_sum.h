@@ -12,7 +12,7 @@ inline constexpr int kSumChannels = 32;  // Channels of one call.
 
 // sums[c][d] = sum over t of weights[t * weight_stride + c] * values[t * value_stride + d],
 // t ascending, one chain per element; tokens with visible[t] == 0 are left out. 1 <= columns <=
-// kSumColumns, channels likewise.
+// kSumColumns, channels likewise. With `continues`, the sums go on from what stands in them.
 struct WeightedSum {
   const float* weights = nullptr;
   int64_t weight_stride = 0;
@@ -23,6 +23,7 @@ struct WeightedSum {
   int channels = 0;
   const uint8_t* visible = nullptr;  // [tokens]; null: all.
   int64_t tokens = 0;
+  bool continues = false;
   float* sums = nullptr;  // [kSumColumns][kSumChannels], dense, 64-byte aligned.
 };
 

@@ -41,8 +41,17 @@ class Planner {
     builder_.AddRows(kProjected, image.projected_row0, 1, image.projected);
     grid_ = builder_.NewGrid(kWindows);
     groups_.clear();
+    const int32_t end = image.groups < map_.chunk_rows() - image.group0
+                            ? image.group0 + image.groups
+                            : map_.chunk_rows();
     for (int32_t m = 0; m < map_.chunk_rows(); ++m) {
-      for (int32_t n = 0; n < map_.chunk_cols(); ++n) groups_.push_back(LayOutGroup(m, n));
+      for (int32_t n = 0; n < map_.chunk_cols(); ++n) {
+        Group group = OutlineGroup(m, n);
+        if (pattern_.bias) PlaceBias(group);
+        if (m < image.group0 || m >= end) continue;
+        LayOutWindow(group);
+        groups_.push_back(group);
+      }
     }
     AddTiles();
   }
@@ -50,7 +59,7 @@ class Planner {
   WindowGridPlan Finish() { return {builder_.Finish(), tables_.Entries()}; }
 
  private:
-  Group LayOutGroup(int32_t m, int32_t n) {
+  Group OutlineGroup(int32_t m, int32_t n) const {
     const int32_t w = std::max(1, pattern_.window);
     const int32_t e = pattern_.extension;
     Group group{};
@@ -64,8 +73,14 @@ class Planner {
     group.y0 = std::max(0, n * w - e);
     group.y1 = std::min(map_.cols(), n * w + w + e);
     group.keys = (group.x1 - group.x0) * (group.y1 - group.y0);
+    return group;
+  }
+
+  void LayOutWindow(Group& group) {
+    if (pattern_.window == 0) return;
+    const int32_t w = pattern_.window;
     // Large windows start a block; small ones follow each other, several groups share a tile.
-    const int32_t span = w + 2 * e;
+    const int32_t span = w + 2 * pattern_.extension;
     if (span * span > kBlockSlots / 2) builder_.NewGrid(kWindows);
     group.key0 = builder_.AddRows(kWindows, 0, 1, 0) - grid_;
     const int32_t row0 = image_->row0 + pattern_.class_tokens;
@@ -76,7 +91,6 @@ class Planner {
         y += run;
       }
     }
-    return group;
   }
 
   // Whole groups up to a tile's rows; a group larger than a tile is cut.

@@ -39,6 +39,10 @@ struct WindowImage {
   int32_t projected_row0 = 0;
   int32_t projected = 0;
   int32_t table = 0;  // Numbered without gaps as images come. Images of one size may share theirs.
+  // Rows of groups whose tokens are queries: a slice of a map that comes with its neighbours. Bias
+  // tables are those of the whole.
+  int32_t group0 = 0;
+  int32_t groups = INT32_MAX;
 };
 
 struct WindowGridPlan {

@@ -27,7 +27,7 @@ size_t CvtBatch::ScratchBytes(const CvtContext& context, std::span<const ImageSi
 }
 
 StagedBatch::Stream CvtBatch::StreamOf(size_t stage) const {
-  return {buffers_.x[stage % 2], context_.config->stages[stage].width, plans_[stage].images};
+  return {buffers_[stage].x, context_.config->stages[stage].width, plans_[stage].images};
 }
 
 StagedBatch::TokenMaker CvtBatch::Tokens() const {
@@ -35,26 +35,25 @@ StagedBatch::TokenMaker CvtBatch::Tokens() const {
   const CvtEmbedding& conv = kCvtEmbeddings[stage()];
   return {&*weights.embed, context_.config->embed_norm ? &weights.embed_norm : nullptr,
           conv.kernel,     conv.stride,
-          conv.padding(),  buffers_.panel};
+          conv.padding(),  buffers_[stage()].panel};
 }
 
 void CvtBatch::EnterStage() {
   const CvtStagePlan& plan = plans_[stage()];
   const CvtStage& config = context_.config->stages[stage()];
-  const int64_t d = config.width, row_bytes = d * ElementBytes(context_.compute);
+  const CvtBuffers& buffers = buffers_[stage()];
+  const int64_t d = config.width;
   if (config.class_token) {
     for (const MapTokens& image : plan.images) {
-      std::copy_n(context_.weights->class_token.begin(), d,
-                  buffers_.x[stage() % 2] + int64_t{image.row0} * d);
+      std::copy_n(context_.weights->class_token.begin(), d, buffers.x + int64_t{image.row0} * d);
     }
   }
   // Last panels read past the rows: what stands there must not slow arithmetic down.
-  std::memset(buffers_.rows + plan.rows() * row_bytes, 0,
-              static_cast<size_t>(kPanelRows * row_bytes));
+  std::memset(buffers.rows, 0, buffers.qkv - buffers.rows);
 }
 
 void CvtBatch::RunBlock() {
-  RunCvtBlock(context_, stage(), block(), plans_[stage()], buffers_, times());
+  RunCvtBlock(context_, stage(), block(), plans_[stage()], buffers_[stage()], times());
 }
 
 // The last norm of the class row, or of the mean over all rows.
@@ -64,7 +63,7 @@ std::vector<float> CvtBatch::Feature(int member) const {
   const CvtStage& stage = config.stages.back();
   const MapTokens& image = plans_.back().images[member];
   const int64_t d = stage.width;
-  const float* x = buffers_.x[(kCvtStages - 1) % 2] + int64_t{image.row0} * d;
+  const float* x = buffers_.back().x + int64_t{image.row0} * d;
   std::vector<float> row(x, x + d);
   if (config.mean_pool) {
     std::vector<double> sum(d);

@@ -36,7 +36,7 @@ class CvtBatch final : public StagedBatch {
 
   const CvtContext& context_;
   std::vector<CvtStagePlan> plans_;
-  CvtBuffers buffers_;
+  std::vector<CvtBuffers> buffers_;
 };
 
 }  // namespace longview::models

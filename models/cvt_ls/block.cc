@@ -1,7 +1,11 @@
 #include "models/cvt_ls/block.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "models/cvt_ls/separable.h"
 #include "models/layers/block_tail.h"
+#include "models/long_short/slice_attention.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -19,9 +23,9 @@ class Block {
         stage_weights_(context.weights->stages[stage]),
         weights_(stage_weights_.blocks[block]),
         plan_(plan),
+        pattern_(LongShortOf(config_, stage_)),
         buffers_(buffers),
         kernels_(ChooseRowKernels(context.compute)),
-        x_(buffers.x[stage % 2]),
         width_(stage_.width),
         row_bytes_(width_ * ElementBytes(context.compute)),
         zeros_(static_cast<size_t>(width_)),
@@ -29,31 +33,42 @@ class Block {
         times_(times) {}
 
   void Run() {
-    if (number_ == 0) NormRows();
-    Project();
-    Attend();
-    Finish();
+    for (const CvtBand& band : plan_.bands) {
+      if (band.is_large()) {
+        RunLarge(band);
+      } else {
+        RunWhole(band);
+      }
+    }
   }
 
  private:
-  void NormRows() const {
-    panels_.Each(plan_.rows(), [&](long i) {
-      kernels_.norm(x_ + i * width_, weights_.attention_norm.view(), width_,
+  // Rows of the batch whose LN(x) lies in buffers.rows.
+  ConvolvedRows NormedRows(int64_t row0) const { return {buffers_.rows, row_bytes_, row0}; }
+  void NormRows(RowRange range) const {
+    panels_.Each(range.count, [&](long i) {
+      kernels_.norm(buffers_.x + (range.first + i) * width_, weights_.attention_norm.view(), width_,
                     buffers_.rows + i * row_bytes_);
     });
   }
 
-  ConvolvedRows NormedRows() const { return {buffers_.rows, row_bytes_}; }
-  std::byte* Part(int64_t row, int part) const {
-    return buffers_.qkv + (3 * row + part) * row_bytes_;
-  }
+  void RunWhole(const CvtBand& band) const;
+  void RunLarge(const CvtBand& band) const;
+  void SumLandmarks(const CvtBand& band, const LongShortSliceRows& rows,
+                    SlicedAttention& attention) const;
+  void AttendSlices(const CvtBand& band, SlicedAttention& attention) const;
 
-  void Project() const;
-  void ProjectPart(const Separable& separable, int part) const;
-  void ProjectScores(const Separable& separable, ConvolvedRows input, float* scores) const;
-  void NormTokens() const;
-  void Attend() const;
-  void Finish() const;
+  ConvolvedRows NormAround(const CvtBand& band, int64_t begin, int64_t end) const;
+  void ProjectTokens(ConvolvedRows normed, RowRange range, bool queries, std::byte* qkv) const;
+  void ProjectPart(const Separable& separable, ConvolvedRows normed, RowRange range, int part,
+                   std::byte* qkv) const;
+  void ProjectScores(const Separable& separable, ConvolvedRows input, RowRange range,
+                     float* scores) const;
+  void NormTokens(int64_t count, std::byte* qkv) const;
+  const Norm* landmark_norm() const {
+    return config_.dual_norm ? &weights_.landmark_norm : nullptr;
+  }
+  void Finish(const CvtBand& band, std::byte* outputs, const Norm* next) const;
 
   const CvtContext& context_;
   const CvtConfig& config_;
@@ -62,9 +77,9 @@ class Block {
   const CvtStageWeights& stage_weights_;
   const CvtBlock& weights_;
   const CvtStagePlan& plan_;
+  const LongShortPattern pattern_;
   const CvtBuffers& buffers_;
   const RowKernels& kernels_;
-  float* const x_;
   const int64_t width_;
   const int64_t row_bytes_;
   const std::vector<float> zeros_;
@@ -72,52 +87,63 @@ class Block {
   EncoderTimes* const times_;
 };
 
-void Block::ProjectPart(const Separable& separable, int part) const {
+// One of queries, keys and values: row i of the range becomes row i of `qkv`.
+void Block::ProjectPart(const Separable& separable, ConvolvedRows normed, RowRange range, int part,
+                        std::byte* qkv) const {
   const float* bias = separable.pointwise->bias.data();
-  ConvolveRows(separable, plan_, NormedRows(), stage_weights_.sizes, panels_,
+  ConvolveRows(separable, plan_, normed, range, stage_weights_.sizes, panels_,
                [&](int64_t row, const std::byte* y) {
                  const bool as_is = plan_.places[row].y < 0 && !config_.class_pointwise;
-                 kernels_.bias_copy(as_is ? buffers_.rows + row * row_bytes_ : y,
-                                    as_is ? zeros_.data() : bias, width_, Part(row, part));
+                 kernels_.bias_copy(as_is ? normed.at(row) : y, as_is ? zeros_.data() : bias,
+                                    width_, qkv + (3 * (row - range.first) + part) * row_bytes_);
                });
 }
 
-void Block::ProjectScores(const Separable& separable, ConvolvedRows input, float* scores) const {
+void Block::ProjectScores(const Separable& separable, ConvolvedRows input, RowRange range,
+                          float* scores) const {
   const DenseLayer& pointwise = *separable.pointwise;
-  ConvolveRows(separable, plan_, input, stage_weights_.sizes, panels_,
+  ConvolveRows(separable, plan_, input, range, stage_weights_.sizes, panels_,
                [&](int64_t row, const std::byte* y) {
                  kernels_.bias_widen(y, pointwise.bias.data(), pointwise.out(),
-                                     scores + row * pointwise.out());
+                                     scores + (row - range.first) * pointwise.out());
                });
+}
+
+void Block::ProjectTokens(ConvolvedRows normed, RowRange range, bool queries,
+                          std::byte* qkv) const {
+  if (queries) ProjectPart(weights_.query, normed, range, 0, qkv);
+  ProjectPart(weights_.key, normed, range, 1, qkv);
+  ProjectPart(weights_.value, normed, range, 2, qkv);
 }
 
 // Keys and values, after the scores may have been read off the keys as they were.
-void Block::NormTokens() const {
+void Block::NormTokens(int64_t count, std::byte* qkv) const {
+  if (!config_.dual_norm) return;
   const NormWeights norm = weights_.token_norm.view();
-  panels_.Each(plan_.rows(), [&](long row) {
+  panels_.Each(count, [&](long row) {
     for (int part = 1; part < 3; ++part) {
-      kernels_.bias_norm(Part(row, part), zeros_.data(), norm, width_, Part(row, part));
+      std::byte* at = qkv + (3 * row + part) * row_bytes_;
+      kernels_.bias_norm(at, zeros_.data(), norm, width_, at);
     }
   });
 }
 
-void Block::Project() const {
-  ProjectPart(weights_.query, 0);
-  ProjectPart(weights_.key, 1);
-  ProjectPart(weights_.value, 2);
+// Where all images are one band, what follows attention leaves LN(x) for the next block.
+void Block::RunWhole(const CvtBand& band) const {
+  const bool alone = plan_.bands.size() == 1;
+  const RowRange range = {band.row0, band.rows};
+  if (number_ == 0 || !alone) NormRows(range);
+  ProjectTokens(NormedRows(band.row0), range, true, buffers_.qkv);
   if (stage_.ranks > 0) {
-    const ConvolvedRows keys{Part(0, 1), 3 * row_bytes_};
-    const ConvolvedRows input = config_.landmarks_from_keys ? keys : NormedRows();
-    ProjectScores(weights_.landmarks, input, buffers_.scores);
+    const ConvolvedRows keys{buffers_.qkv + row_bytes_, 3 * row_bytes_, band.row0};
+    const ConvolvedRows input = config_.landmarks_from_keys ? keys : NormedRows(band.row0);
+    ProjectScores(weights_.landmarks, input, range, buffers_.scores);
     if (!config_.shared_landmarks) {
-      ProjectScores(weights_.value_landmarks, input, buffers_.value_scores);
+      ProjectScores(weights_.value_landmarks, input, range, buffers_.value_scores);
     }
   }
-  if (config_.dual_norm) NormTokens();
-}
-
-void Block::Attend() const {
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  NormTokens(band.rows, buffers_.qkv);
+  Stopwatch watch(times_ ? &times_->attention : nullptr);
   LongShortRows rows;
   rows.qkv = buffers_.qkv;
   rows.z = buffers_.rows;
@@ -125,22 +151,101 @@ void Block::Attend() const {
   rows.value_scores = config_.shared_landmarks ? nullptr : buffers_.value_scores;
   rows.landmarks = buffers_.long_short;
   rows.workspace = buffers_.workspace;
-  RunLongShort(LongShortOf(config_, stage_), plan_.attention,
-               config_.dual_norm ? &weights_.landmark_norm : nullptr, {}, context_, rows);
+  RunLongShort(pattern_, band.whole, landmark_norm(), {}, context_, rows);
+  watch.Stop();
+  const bool last = number_ + 1 == stage_.blocks;
+  Finish(band, buffers_.rows,
+         last || !alone ? nullptr : &stage_weights_.blocks[number_ + 1].attention_norm);
 }
 
-void Block::Finish() const {
-  const bool last = number_ + 1 == stage_.blocks;
+// x is read slice by slice, as often as it takes, and changes once all outputs are there.
+void Block::RunLarge(const CvtBand& band) const {
+  LongShortSliceRows rows;
+  rows.qkv = buffers_.qkv;
+  rows.z = buffers_.outputs;
+  rows.weights = reinterpret_cast<float*>(buffers_.outputs);
+  if (!config_.shared_landmarks) rows.value_weights = rows.weights + CvtScores(stage_, band);
+  rows.scratch = buffers_.long_short;
+  rows.workspace = buffers_.workspace;
+  SlicedAttention attention(pattern_, band.map, context_, rows);
+  if (stage_.ranks > 0) SumLandmarks(band, rows, attention);
+  AttendSlices(band, attention);
+  std::memset(buffers_.outputs + band.rows * row_bytes_, 0,
+              static_cast<size_t>(kPanelRows * row_bytes_));
+  Finish(band, buffers_.outputs, nullptr);
+}
+
+// LN(x) of tokens [begin, end) and of their neighbours.
+ConvolvedRows Block::NormAround(const CvtBand& band, int64_t begin, int64_t end) const {
+  const int64_t beside = int64_t{std::max(stage_.window, 1)} * band.map.shapes[0].width;
+  const int64_t first = std::max<int64_t>(begin - beside, 0);
+  const int64_t local0 = band.row0 + pattern_.class_tokens;
+  NormRows({local0 + first, std::min(end + beside, band.map.tokens) - first});
+  return NormedRows(local0 + first);
+}
+
+void Block::SumLandmarks(const CvtBand& band, const LongShortSliceRows& rows,
+                         SlicedAttention& attention) const {
+  const int64_t local0 = band.row0 + pattern_.class_tokens;
+  for (const LongShortSlice& slice : band.map.slices) {
+    const ConvolvedRows normed = NormAround(band, slice.begin, slice.end);
+    const RowRange range = {local0 + slice.begin, slice.end - slice.begin};
+    const int64_t at = slice.begin * stage_.columns();
+    ProjectScores(weights_.landmarks, normed, range, rows.weights + at);
+    if (config_.shared_landmarks) continue;
+    ProjectScores(weights_.value_landmarks, normed, range, rows.value_weights + at);
+  }
+  attention.Weigh();
+  for (const LongShortSlice& slice : band.map.slices) {
+    const ConvolvedRows normed = NormAround(band, slice.begin, slice.end);
+    const int64_t count = slice.end - slice.begin;
+    ProjectTokens(normed, {local0 + slice.begin, count}, false, buffers_.qkv);
+    NormTokens(count, buffers_.qkv);
+    const Stopwatch watch(times_ ? &times_->attention : nullptr);
+    attention.Pool(buffers_.qkv, slice.begin, count);
+  }
+  attention.EndLandmarks(landmark_norm());
+}
+
+// Rows that a slice shares with the one before are moved to the front.
+void Block::AttendSlices(const CvtBand& band, SlicedAttention& attention) const {
+  const int64_t g = pattern_.class_tokens, stride = 3 * row_bytes_;
+  std::byte* const locals = buffers_.qkv + g * stride;
+  if (g > 0) {
+    NormRows({band.row0, g});
+    ProjectTokens(NormedRows(band.row0), {band.row0, g}, true, buffers_.qkv);
+    NormTokens(g, buffers_.qkv);
+    attention.BeginClass();
+  }
+  int64_t load_begin = 0, load_end = 0;
+  for (const LongShortSlice& slice : band.map.slices) {
+    std::memmove(locals, locals + (slice.load_begin - load_begin) * stride,
+                 static_cast<size_t>((load_end - slice.load_begin) * stride));
+    const int64_t count = slice.load_end - load_end;
+    std::byte* const added = locals + (load_end - slice.load_begin) * stride;
+    const ConvolvedRows normed = NormAround(band, load_end, slice.load_end);
+    ProjectTokens(normed, {band.row0 + g + load_end, count}, true, added);
+    NormTokens(count, added);
+    load_begin = slice.load_begin;
+    load_end = slice.load_end;
+    const Stopwatch watch(times_ ? &times_->attention : nullptr);
+    attention.Attend(slice, band.shapes[slice.shape], {});
+  }
+  if (g > 0) attention.EndClass();
+}
+
+// `next`: of whatever reads LN(x) from buffers.rows afterwards; null: nobody.
+void Block::Finish(const CvtBand& band, std::byte* outputs, const Norm* next) const {
   BlockTail tail;
   tail.out = weights_.out ? &*weights_.out : nullptr;
   tail.after_attention = &weights_.mlp_norm;
   tail.expand = &*weights_.expand;
   tail.contract = &*weights_.contract;
-  tail.after_layer = last ? nullptr : &stage_weights_.blocks[number_ + 1].attention_norm;
+  tail.after_layer = next;
   tail.activation = config_.activation;
   tail.norms = NormPlace::kPre;
-  RunBlockTail(tail, {x_, buffers_.rows, buffers_.rows, plan_.rows()}, stage_weights_.sizes,
-               *context_.pool, times_);
+  RunBlockTail(tail, {buffers_.x + band.row0 * width_, outputs, outputs, band.rows},
+               stage_weights_.sizes, *context_.pool, times_);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace longview::models {
 
-// Updates buffers.x[stage % 2], block after block of the stage. Throws what LibTorch throws.
+// Updates buffers.x, block after block of the stage. Throws what LibTorch throws.
 // `times` may be null.
 void RunCvtBlock(const CvtContext& context, size_t stage, int block, const CvtStagePlan& plan,
                  const CvtBuffers& buffers, EncoderTimes* times);

@@ -10,8 +10,7 @@ void GatherDepthwise(const Separable& separable, const CvtStagePlan& plan, Convo
   const auto width = static_cast<int64_t>(separable.bias.size());
   const TokenFinder::Place place = plan.places[row];
   if (place.y < 0) {
-    std::memcpy(to, input.data + row * input.stride,
-                static_cast<size_t>(width * ElementBytes(compute)));
+    std::memcpy(to, input.at(row), static_cast<size_t>(width * ElementBytes(compute)));
     return;
   }
   const MapTokens& tokens = plan.images[place.image];
@@ -20,7 +19,7 @@ void GatherDepthwise(const Separable& separable, const CvtStagePlan& plan, Convo
     const int y = place.y + t / 3 - 1, x = place.x + t % 3 - 1;
     if (y < 0 || y >= tokens.map.height || x < 0 || x >= tokens.map.width) continue;
     const int64_t at = tokens.row0 + tokens.place[int64_t{y} * tokens.map.width + x];
-    taps[t] = input.data + at * input.stride;
+    taps[t] = input.at(at);
   }
   ChooseRowKernels(compute).weighted_rows(taps.data(), separable.taps.data(), kDepthwiseTaps,
                                           separable.bias.data(), width, to);

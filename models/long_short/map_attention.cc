@@ -5,20 +5,11 @@
 #include <vector>
 
 #include "kernels/pool/segment_pool.h"
-#include "models/dense/rowwise.h"
-#include "models/layers/landmark_row.h"
 #include "models/layers/span_rows.h"
-#include "models/parallel.h"
+#include "models/long_short/planned_call.h"
 
 namespace longview::models {
 namespace {
-
-// The model's rows and what is made of them here.
-struct LongShortBuffers : LongShortRows {
-  float* pooled = nullptr;         // [2, images, h r, C / h]
-  std::byte* projected = nullptr;  // T [images r, 2C]: keys, then values.
-  float* thread_rows = nullptr;    // [threads, C]
-};
 
 LongShortBuffers Carve(const LongShortPattern& pattern, const LongShortPlan& plan,
                        const ComputeContext& context, const LongShortRows& rows, Carver& carver) {
@@ -29,59 +20,6 @@ LongShortBuffers Carve(const LongShortPattern& pattern, const LongShortPlan& pla
   buffers.thread_rows = carver.Take<float>(int64_t{context.pool->threads()} * pattern.width);
   return buffers;
 }
-
-// One attention over one plan; storage of the call's sources.
-class PlannedCall {
- public:
-  PlannedCall(const LongShortPattern& pattern, const ComputeContext& context,
-              const LongShortBuffers& buffers)
-      : pattern_(pattern), context_(context), buffers_(buffers) {
-    const int64_t width = pattern.width;
-    call_.dtype = SpanType(context.compute);
-    call_.q = buffers.qkv;
-    call_.q_row_stride = 3 * width;
-    call_.out = buffers.z;
-    call_.out_row_stride = width;
-    call_.q_head_stride = call_.out_head_stride = pattern.head_dim();
-    call_.Dk = call_.Dv = pattern.head_dim();
-    call_.H = pattern.heads;
-    call_.scale = pattern.scale;
-  }
-  PlannedCall(const PlannedCall&) = delete;
-
-  const kernels::Call& Tokens(std::span<const kernels::Table> tables) {
-    const int64_t width = pattern_.width;
-    const kernels::Source landmarks =
-        Rows(buffers_.projected, Column(buffers_.projected, width, context_.compute), 2 * width);
-    sources_ = {Fresh(), landmarks, Fresh()};
-    call_.sources = sources_;
-    call_.tables = tables;
-    return call_;
-  }
-
-  const kernels::Call& ClassRows() {
-    const kernels::Source outputs = Rows(buffers_.z, buffers_.z, pattern_.width);
-    sources_ = {Fresh(), pattern_.class_sees_outputs ? outputs : Fresh()};
-    call_.sources = sources_;
-    return call_;
-  }
-
- private:
-  kernels::Source Rows(const void* k, const void* v, int64_t row_stride) const {
-    return RowsSource(k, v, context_.compute, row_stride, pattern_.head_dim());
-  }
-  kernels::Source Fresh() const {
-    const int64_t width = pattern_.width;
-    return Rows(Column(buffers_.qkv, width, context_.compute),
-                Column(buffers_.qkv, 2 * width, context_.compute), 3 * width);
-  }
-
-  const LongShortPattern& pattern_;
-  const ComputeContext& context_;
-  const LongShortBuffers& buffers_;
-  std::vector<kernels::Source> sources_;
-  kernels::Call call_;
-};
 
 // Pools keys and values, with one set of weights or each with its own.
 class Pooling {
@@ -125,31 +63,6 @@ class Pooling {
   std::array<kernels::PoolCall, 2> calls_;
 };
 
-// Rows of the landmarks' source: heads side by side, normalised together.
-void PlaceLandmarks(const LongShortPattern& pattern, const LongShortPlan& plan, const Norm* norm,
-                    const ComputeContext& context, const LongShortBuffers& buffers) {
-  const RowKernels& kernels = ChooseRowKernels(context.compute);
-  const int64_t width = pattern.width;
-  const int64_t rows = plan.images() * pattern.ranks;
-  const std::vector<float> zeros(width);
-  const int threads = context.pool->threads();
-  kernels::RunOnThreads(*context.pool, [&](int thread) {
-    float* row = buffers.thread_rows + thread * width;
-    for (int64_t i = thread; i < 2 * rows; i += threads) {
-      const int64_t part = i / rows, landmark = i % rows;
-      const float* pooled = buffers.pooled + part * rows * width;
-      JoinLandmark(pooled, {pattern.heads, pattern.ranks, pattern.head_dim()},
-                   landmark / pattern.ranks, landmark % pattern.ranks, row);
-      std::byte* to = Column(buffers.projected, (2 * landmark + part) * width, context.compute);
-      if (norm == nullptr) {
-        kernels.narrow(row, width, to);
-      } else {
-        kernels.norm(row, norm->view(), width, to);
-      }
-    }
-  });
-}
-
 }  // namespace
 
 size_t LongShortBytes(const LongShortPattern& pattern, const LongShortPlan& plan,
@@ -181,7 +94,7 @@ void RunLongShort(const LongShortPattern& pattern, const LongShortPlan& plan,
   const LongShortBuffers buffers = Carve(pattern, plan, context, rows, carver);
   if (pattern.ranks > 0) {
     Pooling(pattern, plan, context, buffers).Run(buffers.workspace, *context.pool);
-    PlaceLandmarks(pattern, plan, landmark_norm, context, buffers);
+    PlaceLandmarks(pattern, plan.images(), landmark_norm, context, buffers);
   }
   PlannedCall planned(pattern, context, buffers);
   RunSpans(context, plan.tokens, planned.Tokens(tables), buffers.workspace);

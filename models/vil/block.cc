@@ -5,6 +5,7 @@
 
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
+#include "models/long_short/slice_attention.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -31,10 +32,12 @@ class Block {
 
   void Run() {
     for (const VilBand& band : plan_.bands) {
-      if (band.is_slice()) {
-        RunSlice(band);
-      } else {
+      if (!band.is_slice()) {
         RunWhole(band);
+      } else if (stage_.attention == VilAttention::kLongShort) {
+        RunLargeMap(band);
+      } else {
+        RunSlice(band);
       }
     }
   }
@@ -43,7 +46,8 @@ class Block {
   void RunWhole(const VilBand& band) {
     NormRows(band.row0, band.rows);
     if (stage_.attention == VilAttention::kLongShort) {
-      ProjectLongShort();
+      ProjectTokens(band.rows, buffers_.qkv);
+      if (weights_.landmarks) ProjectScores(band.rows, buffers_.scores);
     } else {
       Project(*weights_.qkv, 0, band.rows, buffers_.qkv);
     }
@@ -86,13 +90,21 @@ class Block {
 
   void RunSlice(const VilBand& band);
   void LoadSlice(const VilBand& band);
-  void ProjectLongShort() const;
+  void RunLargeMap(const VilBand& band) const;
+  void SumLandmarks(const VilBand& band, const LongShortMap& map, SlicedAttention& attention) const;
+  void AttendSlices(const VilBand& band, const VilLongShort& made,
+                    SlicedAttention& attention) const;
+  void ProjectTokens(int64_t count, std::byte* out) const;
+  void ProjectScores(int64_t count, float* out) const;
   void Attend(const VilBand& band) const;
   void RunRandomFeatures() const;
   void RunSpans(const VilAttentionPlan& attention, bool separate_globals) const;
-  void RunLongShortAttention() const;
+  void RunLongShortAttention(const VilLongShort& made) const;
   void Finish(const VilBand& band) const;
-  void FinishRows(const DenseLayer& out, int64_t first, int64_t count, int64_t from) const;
+  void FinishRows(const DenseLayer& out, int64_t first, int64_t count, int64_t from) const {
+    RunTail(out, first, count, buffers_.rows + from * row_bytes_);
+  }
+  void RunTail(const DenseLayer& out, int64_t first, int64_t count, std::byte* outputs) const;
 
   const VilContext& context_;
   const size_t index_;
@@ -155,23 +167,95 @@ void Block::RunSlice(const VilBand& band) {
   FinishRows(*weights_.out, band.row0, g, 0);
 }
 
-// q as it is, k and v normalised, and the scores of the landmarks.
-void Block::ProjectLongShort() const {
+// Of the first rows of LN(x): q as it is, k and v normalised.
+void Block::ProjectTokens(int64_t count, std::byte* out) const {
   const DenseLayer& qkv = *weights_.qkv;
   const float* bias = qkv.bias.data();
   const NormWeights norm = weights_.token_norm.view();
-  const int64_t columns = qkv.out() - 3 * width_;
-  ForEachRow(qkv, buffers_.rows, plan_.rows, stage_weights_.sizes, *context_.pool, times_,
+  ForEachRow(qkv, buffers_.rows, count, stage_weights_.sizes, *context_.pool, times_,
              [&](int64_t row, std::byte* y) {
-               std::byte* out = buffers_.qkv + 3 * row * row_bytes_;
-               kernels_.bias_copy(y, bias, width_, out);
+               std::byte* to = out + 3 * row * row_bytes_;
+               kernels_.bias_copy(y, bias, width_, to);
                for (int part = 1; part < 3; ++part) {
                  kernels_.bias_norm(y + part * row_bytes_, bias + part * width_, norm, width_,
-                                    out + part * row_bytes_);
+                                    to + part * row_bytes_);
                }
-               kernels_.bias_widen(y + 3 * row_bytes_, bias + 3 * width_, columns,
-                                   buffers_.scores + row * columns);
              });
+}
+
+// The landmarks' scores of the first rows of LN(x).
+void Block::ProjectScores(int64_t count, float* out) const {
+  const DenseLayer& landmarks = *weights_.landmarks;
+  const int64_t columns = landmarks.out();
+  ForEachRow(landmarks, buffers_.rows, count, stage_weights_.sizes, *context_.pool, times_,
+             [&](int64_t row, std::byte* y) {
+               kernels_.bias_widen(y, landmarks.bias.data(), columns, out + row * columns);
+             });
+}
+
+// x is read slice by slice, as often as it takes, and changes once all outputs are there.
+void Block::RunLargeMap(const VilBand& band) const {
+  const VilLongShort& made = plan_.long_short[band.attention];
+  const LongShortPattern pattern = LongShortOf(stage_);
+  LongShortSliceRows rows;
+  rows.qkv = buffers_.qkv;
+  rows.z = buffers_.outputs;
+  rows.weights = reinterpret_cast<float*>(buffers_.outputs);
+  rows.scratch = buffers_.long_short;
+  rows.workspace = buffers_.workspace;
+  SlicedAttention attention(pattern, made.map, context_, rows);
+  if (weights_.landmarks) SumLandmarks(band, made.map, attention);
+  AttendSlices(band, made, attention);
+  const int64_t count = stage_.globals + made.map.tokens;
+  std::memset(buffers_.outputs + count * row_bytes_, 0, kPanelRows * row_bytes_);
+  RunTail(*weights_.out, band.row0, count, buffers_.outputs);
+}
+
+void Block::SumLandmarks(const VilBand& band, const LongShortMap& map,
+                         SlicedAttention& attention) const {
+  const int64_t local0 = band.row0 + stage_.globals;
+  float* const scores = reinterpret_cast<float*>(buffers_.outputs);
+  for (const LongShortSlice& slice : map.slices) {
+    NormRows(local0 + slice.begin, slice.end - slice.begin);
+    ProjectScores(slice.end - slice.begin, scores + slice.begin * weights_.landmarks->out());
+  }
+  attention.Weigh();
+  for (const LongShortSlice& slice : map.slices) {
+    const int64_t count = slice.end - slice.begin;
+    NormRows(local0 + slice.begin, count);
+    ProjectTokens(count, buffers_.qkv);
+    const Stopwatch watch(times_ ? &times_->attention : nullptr);
+    attention.Pool(buffers_.qkv, slice.begin, count);
+  }
+  attention.EndLandmarks(&weights_.landmark_norm);
+}
+
+// Rows that a slice shares with the one before are moved to the front.
+void Block::AttendSlices(const VilBand& band, const VilLongShort& made,
+                         SlicedAttention& attention) const {
+  const int64_t g = stage_.globals, stride = 3 * row_bytes_;
+  std::byte* const locals = buffers_.qkv + g * stride;
+  if (g > 0) {
+    NormRows(band.row0, g);
+    ProjectTokens(g, buffers_.qkv);
+    attention.BeginClass();
+  }
+  int64_t load_begin = 0, load_end = 0;
+  for (const LongShortSlice& slice : made.map.slices) {
+    std::memmove(locals, locals + (slice.load_begin - load_begin) * stride,
+                 static_cast<size_t>((load_end - slice.load_begin) * stride));
+    NormRows(band.row0 + g + load_end, slice.load_end - load_end);
+    ProjectTokens(slice.load_end - load_end, locals + (load_end - slice.load_begin) * stride);
+    load_begin = slice.load_begin;
+    load_end = slice.load_end;
+    std::vector<kernels::Table> tables;
+    if (stage_.relative_bias()) {
+      tables = LocalTables({&made.maps[slice.shape], 1}, stage_.heads, number_);
+    }
+    const Stopwatch watch(times_ ? &times_->attention : nullptr);
+    attention.Attend(slice, made.shapes[slice.shape], tables);
+  }
+  if (g > 0) attention.EndClass();
 }
 
 void Block::RunSpans(const VilAttentionPlan& attention, bool separate_globals) const {
@@ -187,7 +271,7 @@ void Block::RunRandomFeatures() const {
   RunPerformer(call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool);
 }
 
-void Block::RunLongShortAttention() const {
+void Block::RunLongShortAttention(const VilLongShort& made) const {
   LongShortRows rows;
   rows.qkv = buffers_.qkv;
   rows.z = buffers_.rows;
@@ -195,15 +279,14 @@ void Block::RunLongShortAttention() const {
   rows.landmarks = buffers_.long_short;
   rows.workspace = buffers_.workspace;
   std::vector<kernels::Table> tables;
-  if (stage_.relative_bias()) tables = LocalTables(plan_.maps, stage_.heads, number_);
-  RunLongShort(LongShortOf(stage_), plan_.long_short, &weights_.landmark_norm, tables, context_,
-               rows);
+  if (stage_.relative_bias()) tables = LocalTables(made.maps, stage_.heads, number_);
+  RunLongShort(LongShortOf(stage_), made.whole, &weights_.landmark_norm, tables, context_, rows);
 }
 
 void Block::Attend(const VilBand& band) const {
   switch (stage_.attention) {
     case VilAttention::kLongShort:
-      RunLongShortAttention();
+      RunLongShortAttention(plan_.long_short[band.attention]);
       return;
     case VilAttention::kPerformer:
       RunRandomFeatures();
@@ -233,18 +316,16 @@ void Block::Finish(const VilBand& band) const {
   }
 }
 
-// What follows attention in rows [first, first + count) of the batch, whose outputs lie from row
-// `from` on.
-void Block::FinishRows(const DenseLayer& out, int64_t first, int64_t count, int64_t from) const {
+// What follows attention in rows [first, first + count) of the batch.
+void Block::RunTail(const DenseLayer& out, int64_t first, int64_t count, std::byte* outputs) const {
   BlockTail tail;
   tail.out = &out;
   tail.after_attention = &weights_.mlp_norm;
   tail.expand = &*weights_.expand;
   tail.contract = &*weights_.contract;
   tail.norms = NormPlace::kPre;
-  std::byte* rows = buffers_.rows + from * row_bytes_;
-  RunBlockTail(tail, {x_ + first * width_, rows, rows, count}, stage_weights_.sizes, *context_.pool,
-               times_);
+  RunBlockTail(tail, {x_ + first * width_, outputs, outputs, count}, stage_weights_.sizes,
+               *context_.pool, times_);
 }
 
 }  // namespace

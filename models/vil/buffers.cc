@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/layers/span_rows.h"
+#include "models/long_short/slice_attention.h"
 
 namespace longview::models {
 namespace {
@@ -16,6 +17,46 @@ kernels::Table Added(const std::vector<float>& values, int heads) {
   return table;
 }
 
+size_t LongShortWorkspaceOf(const VilContext& context, const VilStage& stage,
+                            const VilStagePlan& plan) {
+  const LongShortPattern pattern = LongShortOf(stage);
+  size_t bytes = 0;
+  for (const VilLongShort& band : plan.long_short) {
+    if (band.map.slices.empty()) {
+      bytes = std::max(bytes, LongShortWorkspace(pattern, band.whole, context));
+    }
+    for (const LongShortPlan& shape : band.shapes) {
+      bytes = std::max(bytes, LongShortSliceWorkspace(pattern, shape, context));
+    }
+  }
+  return bytes;
+}
+
+// What long-short attention has beside rows and projections. Outputs of a large map come when its
+// scores are done with.
+void CarveLongShort(const VilContext& context, const VilStage& stage, const VilStagePlan& plan,
+                    Carver& carver, VilBuffers& b) {
+  const LongShortPattern pattern = LongShortOf(stage);
+  const size_t row = static_cast<size_t>(pattern.width * ElementBytes(context.compute));
+  int64_t scores = 0;
+  size_t outputs = 0, bytes = 0;
+  for (const VilBand& band : plan.bands) {
+    const VilLongShort& made = plan.long_short[band.attention];
+    if (!band.is_slice()) {
+      scores = std::max(scores, band.rows * pattern.columns());
+      bytes = std::max(bytes, LongShortBytes(pattern, made.whole, context));
+      continue;
+    }
+    const int64_t tokens = made.map.tokens;
+    outputs = std::max({outputs, (pattern.class_tokens + tokens + kPanelRows) * row,
+                        static_cast<size_t>(tokens * pattern.columns()) * sizeof(float)});
+    bytes = std::max(bytes, LongShortSliceBytes(pattern, context, band.rows));
+  }
+  b.scores = carver.Take<float>(scores);
+  b.outputs = carver.TakeBytes(outputs);
+  b.long_short = carver.TakeBytes(bytes);
+}
+
 // Bytes of workspace that a stage's attention takes.
 size_t WorkspaceOf(const VilContext& context, size_t index, const VilStagePlan& plan) {
   const VilStage& stage = context.config->stages[index];
@@ -24,9 +65,8 @@ size_t WorkspaceOf(const VilContext& context, size_t index, const VilStagePlan& 
   if (stage.attention == VilAttention::kPerformer) {
     return MeasurePerformer(MakePerformerCall(context, stage, plan, none)).total(threads);
   }
-  if (stage.attention == VilAttention::kLongShort) {
-    return LongShortWorkspace(LongShortOf(stage), plan.long_short, context);
-  }
+  if (stage.attention == VilAttention::kLongShort)
+    return LongShortWorkspaceOf(context, stage, plan);
   size_t bytes = 0;
   const auto measure = [&](const VilAttentionPlan& attention, bool separate) {
     if (attention.plan.items.empty()) return;
@@ -55,11 +95,10 @@ VilBuffers CarveStage(const VilContext& context, size_t index, const VilStagePla
   }
   b.keys = carver.Take<float>(plan.keys * 2 * d);
   if (stage.attention == VilAttention::kLongShort) {
-    const LongShortPattern pattern = LongShortOf(stage);
-    b.scores = carver.Take<float>(plan.rows * pattern.columns());
-    b.long_short = carver.TakeBytes(LongShortBytes(pattern, plan.long_short, context));
+    CarveLongShort(context, stage, plan, carver, b);
+  } else if (plan.has_slices()) {
+    b.globals = CarveVilGlobals(context, stage, band, carver);
   }
-  if (plan.has_slices()) b.globals = CarveVilGlobals(context, stage, band, carver);
   b.workspace = carver.TakeBytes(WorkspaceOf(context, index, plan));
   return b;
 }

@@ -18,14 +18,15 @@ namespace longview::models {
 
 // "T" is an element of the compute type; "band" are the rows of the largest band.
 struct VilBuffers {
-  float* x = nullptr;               // [rows, d] residual stream.
-  std::byte* rows = nullptr;        // T [band + panel, d] LN(x); then attention's output.
-  std::byte* qkv = nullptr;         // T [band, 3d]
-  std::byte* global_q = nullptr;    // T [rows, d], separate global projections only.
-  std::byte* global_kv = nullptr;   // T [rows, 2d]
-  float* keys = nullptr;            // [projected keys, 2d]: keys, then values, of a row.
-  float* scores = nullptr;          // [rows, h r], long-short attention only.
-  std::byte* long_short = nullptr;  // LongShortBytes.
+  float* x = nullptr;              // [rows, d] residual stream.
+  std::byte* rows = nullptr;       // T [band + panel, d] LN(x); then attention's output.
+  std::byte* qkv = nullptr;        // T [band, 3d]
+  std::byte* global_q = nullptr;   // T [rows, d], separate global projections only.
+  std::byte* global_kv = nullptr;  // T [rows, 2d]
+  float* keys = nullptr;           // [projected keys, 2d]: keys, then values, of a row.
+  float* scores = nullptr;         // [band, h r], long-short attention only.
+  std::byte* outputs = nullptr;  // Of a large map: T [rows + panel, d], before [rows, h r] scores.
+  std::byte* long_short = nullptr;  // LongShortBytes, LongShortSliceBytes.
   std::byte* workspace = nullptr;
   VilGlobalBuffers globals;  // Slices only.
 };

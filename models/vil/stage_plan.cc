@@ -9,6 +9,7 @@
 #include "kernels/span/map_planner.h"
 #include "models/layers/span_rows.h"
 #include "models/vil/chunk_bands.h"
+#include "models/vil/long_short_bands.h"
 
 namespace longview::models {
 namespace {
@@ -28,8 +29,6 @@ class Planner {
     switch (stage_.attention) {
       case VilAttention::kFull:
         return Full();
-      case VilAttention::kLongShort:
-        return LongShort();
       case VilAttention::kLinformer:
       case VilAttention::kReduction:
         Projected();
@@ -53,15 +52,6 @@ class Planner {
                                             images);
     plan_.attention.emplace_back().plan = std::move(map.plan);
     return std::move(map.bias_rows);
-  }
-
-  BiasRows LongShort() {
-    std::vector<kernels::WindowImage> images;
-    for (const MapTokens& image : plan_.images) {
-      images.push_back({image.row0, image.map.height, image.map.width, 0, 0, image.size});
-    }
-    plan_.long_short = PlanLongShort(LongShortOf(stage_), images, tile_rows_, list_bias_);
-    return plan_.long_short.bias_rows;
   }
 
   // Every token of an image sees all its projected keys.
@@ -114,6 +104,10 @@ int64_t VilStagePlan::band_rows() const {
   return most;
 }
 
+bool VilStagePlan::has_slices() const {
+  return std::any_of(bands.begin(), bands.end(), [](const VilBand& b) { return b.is_slice(); });
+}
+
 std::vector<VilMapCache::Entry> FindVilMaps(const VilContext& context, size_t stage,
                                             std::span<const ImageSize> sizes) {
   std::vector<VilMapCache::Entry> entries;
@@ -148,20 +142,22 @@ VilStagePlan PlanVilStage(const VilContext& context, size_t index, std::span<con
     plan.keys += ProjectedKeys(stage, map);
   }
   const std::vector<ImageSize> sizes = NumberSizes(plan.images);
-  const bool chunks = stage.attention == VilAttention::kChunks;
-  if (!measure && (stage.absolute || (stage.relative_bias() && !chunks))) {
+  const bool full = stage.attention == VilAttention::kFull;
+  if (!measure && (stage.absolute || (stage.relative_bias() && full))) {
     plan.maps = FindVilMaps(context, index, sizes);
   }
   const bool list_bias = std::count(plan.maps.begin(), plan.maps.end(), nullptr) > 0;
   const int tile_rows = context.tile_rows();
   BiasRows rows;
-  if (chunks) {
+  if (stage.attention == VilAttention::kChunks) {
     PlanChunkBands(context, index, tile_rows, measure, plan);
+  } else if (stage.attention == VilAttention::kLongShort) {
+    PlanLongShortBands(context, index, tile_rows, measure, plan);
   } else {
     rows = Planner(stage, tile_rows, list_bias, plan).Run();
   }
   AddVilMaps(context, index, sizes, rows, plan.maps);
-  if (stage.attention == VilAttention::kFull) plan.attention[0].maps = plan.maps;
+  if (full) plan.attention[0].maps = plan.maps;
   return plan;
 }
 

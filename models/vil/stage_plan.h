@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/span/plan.h"
-#include "models/long_short/map_plan.h"
+#include "models/long_short/map_slices.h"
 #include "models/vil/context.h"
 #include "models/vision/map_tokens.h"
 
@@ -16,6 +16,14 @@ namespace longview::models {
 struct VilAttentionPlan {
   kernels::Plan plan;
   std::vector<VilMapCache::Entry> maps;  // Empty where there are none, and for measuring.
+};
+
+// Long-short attention of one band: its images as a whole, or its image in slices.
+struct VilLongShort {
+  LongShortPlan whole;
+  LongShortMap map;                      // No slices: whole.
+  std::vector<LongShortPlan> shapes;     // Of the slices.
+  std::vector<VilMapCache::Entry> maps;  // Biases by map size, or by shape; empty without.
 };
 
 // Rows that are projected, attend and go through their MLP together, before the next band's: a
@@ -45,15 +53,15 @@ struct VilStagePlan {
   // Every row of a band but slices' global ones; with separate global projections the local rows.
   // Empty for attentions that have their own kernels.
   std::vector<VilAttentionPlan> attention;
-  VilAttentionPlan globals;  // Global rows, with separate projections only.
-  LongShortPlan long_short;
-  // By map size of the batch: positions, and the biases of long-short attention; empty where
-  // nothing depends on it, and in plans made for measuring.
+  VilAttentionPlan globals;              // Global rows, with separate projections only.
+  std::vector<VilLongShort> long_short;  // In place of `attention`.
+  // By map size of the batch: positions, and the biases of full attention; empty where nothing
+  // depends on it, and in plans made for measuring.
   std::vector<VilMapCache::Entry> maps;
   int64_t keys = 0;  // Projected keys of all images (Linformer, spatial reduction).
 
   int64_t band_rows() const;  // The most of a band.
-  bool has_slices() const { return !bands.empty() && bands.back().is_slice(); }
+  bool has_slices() const;
 };
 
 // `measure`: only sizes are wanted, the cache stays untouched. Thread-safe then.

@@ -158,10 +158,9 @@ void Loader::Projections(const std::string& name, const VilStage& stage, VilBloc
       block.qkv = load_.Stack(name, {{"query", d}, {"kv", 2 * d}}, d);
       return;
     case VilAttention::kLongShort: {
-      std::vector<WeightLoader::Part> parts = {{"qkv", 3 * d}};
+      block.qkv = load_.Dense(name + "qkv", 3 * d, d);
       const int64_t columns = int64_t{stage.heads} * stage.ranks;
-      if (columns > 0) parts.push_back({"to_dynamic_projection", columns});
-      block.qkv = load_.Stack(name, parts, d);
+      if (columns > 0) block.landmarks = load_.Dense(name + "to_dynamic_projection", columns, d);
       block.token_norm = load_.LayerNorm(name + "dual_ln_full", d, config_.dual_eps);
       block.landmark_norm = load_.LayerNorm(name + "dual_ln_dp", d, config_.dual_eps);
       return;
@@ -235,8 +234,9 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
   block.mlp_norm = load_.LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
   block.expand = load_.Dense(prefix_ + mlp + "mlp.fc1", stage.hidden, d);
   block.contract = load_.Dense(prefix_ + mlp + "mlp.fc2", d, stage.hidden);
-  for (const auto* dense : {&block.qkv, &block.out, &block.expand, &block.contract,
-                            &block.global_query, &block.global_key_value, &block.global_out}) {
+  for (const auto* dense :
+       {&block.qkv, &block.landmarks, &block.out, &block.expand, &block.contract,
+        &block.global_query, &block.global_key_value, &block.global_out}) {
     if (dense->has_value()) NarrowSizes(**dense, out.sizes);
   }
   out.blocks.push_back(std::move(block));

@@ -24,9 +24,8 @@ struct VilBias {
 
 struct VilBlock {
   Norm attention_norm;
-  // [3d, d]; spatial reduction: the query alone, [d, d]; long-short attention: the scores of its
-  // projection behind, [3d + h r, d].
-  std::optional<DenseLayer> qkv;
+  std::optional<DenseLayer> qkv;        // [3d, d]; spatial reduction: the query alone, [d, d].
+  std::optional<DenseLayer> landmarks;  // Long-short attention: the projection's scores, [h r, d].
   std::optional<DenseLayer> out;
   // Global tokens' own projections, where they do not share.
   std::optional<DenseLayer> global_query, global_key_value, global_out;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/pool/pool_parts.h"
 #include "tests/kernels/support/pool_problem.h"
 #include "tests/kernels/support/run.h"
 
@@ -113,6 +114,38 @@ TEST(SegmentPoolTest, AppendingTokensGivesTheMeans) {
       }
       EXPECT_EQ(results[0], results[1]);
       EXPECT_EQ(results[0], results[2]);
+    }
+  }
+}
+
+// Values that come a few rows at a time, weights in the scores' own memory.
+TEST(SegmentPoolTest, PartsAddUpToTheSameBits) {
+  for (const PoolShape& shape : kShapes) {
+    SCOPED_TRACE(shape.name);
+    const PoolData data(shape, kValueSets);
+    Pooled want(data);
+    Pool(want.call, 1);
+    Pooled got(data);
+    std::vector<float> weights(got.call.scores,
+                               got.call.scores + int64_t{data.tokens()} * shape.columns());
+    got.call.scores = weights.data();
+    WeighSegments(got.call, weights.data(), Threads(3));
+    const size_t per_segment = static_cast<size_t>(shape.columns()) * shape.width;
+    for (int s = 0; s < data.segments(); ++s) {
+      Pooled part(data);
+      for (int v = 0; v < kValueSets; ++v) {
+        std::fill_n(part.out[v].begin(), per_segment, 0.0f);
+      }
+      for (int t = data.offsets[s]; t < data.offsets[s + 1]; t += 7) {
+        const int32_t piece[] = {t, std::min(t + 7, data.offsets[s + 1])};
+        part.call.offsets = piece;
+        AddWeighted(part.call, weights.data() + int64_t{t} * shape.columns(), Threads(2));
+      }
+      for (int v = 0; v < kValueSets; ++v) {
+        EXPECT_EQ(0, std::memcmp(part.out[v].data(), want.out[v].data() + s * per_segment,
+                                 per_segment * sizeof(float)))
+            << "segment " << s;
+      }
     }
   }
 }

@@ -34,6 +34,8 @@ constexpr size_t kReadBytes = 16 * 1024;
 // Of pipelined requests, how much is read ahead while one is being answered.
 constexpr size_t kMaxReadAhead = 256 * 1024;
 constexpr size_t kBodyChunk = 64 * 1024;
+// Parts of a streamed answer that are written before others have their turn on the thread.
+constexpr int kDirectWrites = 8;
 constexpr std::chrono::seconds kAfterTimeout(1);
 constexpr std::chrono::milliseconds kCancelAgain(5);
 constexpr absl::Duration kLinger = absl::Seconds(5);
@@ -54,10 +56,11 @@ HttpResponse WithStatus(int status, std::string message, std::string_view path,
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<asio::io_context> context, tcp::socket socket,
-                       std::shared_ptr<asio::ssl::context> tls, const TransportOptions& options,
-                       const Dispatcher& dispatch)
+Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
+                       tcp::socket socket, std::shared_ptr<asio::ssl::context> tls,
+                       const TransportOptions& options, const Dispatcher& dispatch)
     : context_(std::move(context)),
+      wakes_(std::move(wakes)),
       stream_(std::move(socket), std::move(tls)),
       options_(options),
       dispatch_(dispatch),
@@ -410,8 +413,12 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     return http_1_0_ ? std::string(data) : Chunk(data, last);
   };
   response.stream->Listen([weak = weak_from_this()] {
-    const std::shared_ptr<Connection> self = weak.lock();
-    if (self) asio::post(self->stream_.get_executor(), [self] { self->Wake(); });
+    const std::shared_ptr<Connection> listening = weak.lock();
+    if (listening == nullptr) return;
+    listening->wakes_->Add([weak] {
+      const std::shared_ptr<Connection> self = weak.lock();
+      if (self) asio::dispatch(self->stream_.get_executor(), [self] { self->Wake(); });
+    });
   });
   std::string data = ResponseHead(response, {keep_alive_, http_1_0_, request_id_}, absl::Now());
   ErrorCode error;
@@ -420,6 +427,7 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     co_await wake_.async_wait(Into(error));
   }
   bool last = false;
+  int written = 0;  // Without a pause.
   while (!last && !gone_) {
     const BodyStream::Part part = response.stream->Take();
     last = part.last;
@@ -427,16 +435,24 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     error = {};
     if (data.empty() && !last && !filler_due_) {
       wake_.expires_after(absl::ToChronoNanoseconds(options_.stream_filler));
+      written = 0;
       co_await wake_.async_wait(Into(error));
       filler_due_ = filler_due_ || !error;  // An error: woken before that.
       continue;
     }
     if (std::exchange(filler_due_, false) && !last) data += framed(response.stream->Filler(), last);
-    Arm(options_.transfer_grace +
-        absl::Seconds(static_cast<double>(data.size()) / options_.min_rate));
-    co_await asio::async_write(stream_, asio::buffer(data), Into(error));
-    Disarm();
-    if (error) gone_ = true;
+    // A token is a few bytes, which the system takes at once: no trip through the event loop, but
+    // for other connections' sake.
+    const bool direct = ++written < kDirectWrites;
+    const size_t sent = direct ? stream_.TryWrite(asio::buffer(data)) : 0;
+    if (sent < data.size()) {
+      written = 0;
+      Arm(options_.transfer_grace +
+          absl::Seconds(static_cast<double>(data.size()) / options_.min_rate));
+      co_await asio::async_write(stream_, asio::buffer(data) + sent, Into(error));
+      Disarm();
+      if (error) gone_ = true;
+    }
     data.clear();
   }
   streaming_ = false;

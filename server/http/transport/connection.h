@@ -23,6 +23,7 @@
 #include "server/http/exchange.h"
 #include "server/http/transport/options.h"
 #include "server/http/transport/stream.h"
+#include "server/http/transport/wake_queue.h"
 
 namespace longview::server {
 
@@ -30,11 +31,11 @@ using Dispatcher = std::function<void(ExchangePtr)>;
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The socket's executor is a strand of `context`; `tls` null: plaintext. `options` and `dispatch`
-  // outlive the connection.
-  Connection(std::shared_ptr<boost::asio::io_context> context, boost::asio::ip::tcp::socket socket,
-             std::shared_ptr<boost::asio::ssl::context> tls, const TransportOptions& options,
-             const Dispatcher& dispatch);
+  // The socket's executor is a strand of `context`, which is that of `wakes`; `tls` null:
+  // plaintext. `options` and `dispatch` outlive the connection.
+  Connection(std::shared_ptr<boost::asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
+             boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls,
+             const TransportOptions& options, const Dispatcher& dispatch);
 
   // `closed` runs once, on the strand.
   void Start(std::function<void()> closed);
@@ -84,6 +85,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Wake();
 
   const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
+  const std::shared_ptr<WakeQueue> wakes_;
   Stream stream_;
   const TransportOptions& options_;
   const Dispatcher& dispatch_;

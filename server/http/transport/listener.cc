@@ -28,6 +28,7 @@ class Listener::Impl {
       : options_(std::move(options)),
         dispatch_(std::move(dispatch)),
         context_(std::make_shared<asio::io_context>(options_.threads)),
+        wakes_(std::make_shared<WakeQueue>(*context_)),
         work_(context_->get_executor()),
         acceptor_(asio::make_strand(*context_)),
         retry_(acceptor_.get_executor()) {}
@@ -44,6 +45,7 @@ class Listener::Impl {
   const TransportOptions options_;
   const Dispatcher dispatch_;
   const std::shared_ptr<asio::io_context> context_;
+  const std::shared_ptr<WakeQueue> wakes_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
@@ -114,8 +116,8 @@ std::shared_ptr<asio::ssl::context> Listener::Impl::CurrentTls() {
 }
 
 void Listener::Impl::Serve(tcp::socket socket) {
-  auto connection =
-      std::make_shared<Connection>(context_, std::move(socket), CurrentTls(), options_, dispatch_);
+  auto connection = std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(),
+                                                 options_, dispatch_);
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return;

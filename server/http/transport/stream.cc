@@ -19,6 +19,15 @@ asio::awaitable<void> Stream::Handshake(ErrorCode& error) {
                                  asio::redirect_error(asio::use_awaitable, error));
 }
 
+size_t Stream::TryWrite(asio::const_buffer data) {
+  if (tls_) return 0;
+  ErrorCode error;
+  if (!socket_.non_blocking()) socket_.non_blocking(true, error);
+  if (error) return 0;
+  const size_t sent = socket_.write_some(data, error);
+  return error ? 0 : sent;
+}
+
 asio::awaitable<void> Stream::ShutdownSend(ErrorCode& error) {
   if (tls_) {
     // As if the peer had closed already: otherwise OpenSSL would wait for it to do so.

@@ -4,11 +4,13 @@
 // be under way together, as there.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "boost/asio/awaitable.hpp"
+#include "boost/asio/buffer.hpp"
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/ssl/context.hpp"
 #include "boost/asio/ssl/stream.hpp"
@@ -35,6 +37,10 @@ class Stream {
   // Tells the peer that nothing more will be written. With TLS nothing can be read any more
   // either, but from the socket below.
   boost::asio::awaitable<void> ShutdownSend(ErrorCode& error);
+
+  // Hands the system as much as it takes at once, without waiting: how much that is, often all.
+  // With TLS nothing. What is left, and errors, are for async_write_some.
+  size_t TryWrite(boost::asio::const_buffer data);
 
   template <typename Buffers, typename Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {

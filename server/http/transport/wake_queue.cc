@@ -1,0 +1,28 @@
+#include "server/http/transport/wake_queue.h"
+
+#include <utility>
+
+#include "boost/asio/post.hpp"
+
+namespace longview::server {
+
+void WakeQueue::Add(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    if (std::exchange(posted_, true)) return;
+  }
+  boost::asio::post(context_, [self = shared_from_this()] { self->Run(); });
+}
+
+void WakeQueue::Run() {
+  std::vector<Task> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
+    posted_ = false;
+  }
+  for (Task& task : tasks) task();
+}
+
+}  // namespace longview::server

@@ -11,8 +11,12 @@ namespace {
 
 struct Scratch {
   LongShortBuffers buffers;
-  ClassRowBuffers class_rows;
+  OpenRowsBuffers class_rows;
 };
+
+OpenRowsShape ClassRows(const LongShortPattern& pattern) {
+  return {pattern.class_tokens, pattern.heads, pattern.width, pattern.scale};
+}
 
 Scratch Carve(const LongShortPattern& pattern, const ComputeContext& context, int64_t rows,
               Carver& carver) {
@@ -22,11 +26,11 @@ Scratch Carve(const LongShortPattern& pattern, const ComputeContext& context, in
   scratch.buffers.projected = carver.TakeBytes(2 * landmarks * ElementBytes(context.compute));
   scratch.buffers.thread_rows =
       carver.Take<float>(int64_t{context.pool->threads()} * pattern.width);
-  scratch.class_rows = CarveClassRows(pattern, context, rows, carver);
+  scratch.class_rows = CarveOpenRows(ClassRows(pattern), context, rows, carver);
   return scratch;
 }
 
-ClassRowBuffers CarvedClassRows(const LongShortPattern& pattern, const ComputeContext& context,
+OpenRowsBuffers CarvedClassRows(const LongShortPattern& pattern, const ComputeContext& context,
                                 int64_t rows, std::byte* block) {
   Carver carver(block);
   return Carve(pattern, context, rows, carver).class_rows;
@@ -54,8 +58,8 @@ SlicedAttention::SlicedAttention(const LongShortPattern& pattern, const LongShor
       map_(map),
       context_(context),
       rows_(rows),
-      class_buffers_(CarvedClassRows(pattern, context, map.rows(pattern), rows.scratch)),
-      class_rows_(pattern, context, class_buffers_) {
+      class_rows_(ClassRows(pattern), context,
+                  CarvedClassRows(pattern, context, map.rows(pattern), rows.scratch)) {
   Carver carver(rows.scratch);
   buffers_ = Carve(pattern, context, map.rows(pattern), carver).buffers;
   const int64_t landmarks = int64_t{pattern.ranks} * pattern.width;
@@ -103,6 +107,15 @@ void SlicedAttention::EndLandmarks(const Norm* norm) {
   PlaceLandmarks(pattern_, 1, norm, context_, buffers_);
 }
 
+// Class rows see their own keys, and every token's output as key and value.
+void SlicedAttention::BeginClass() {
+  const int64_t width = pattern_.width;
+  class_rows_.Begin(rows_.qkv, 3 * width);
+  class_rows_.Append({Column(rows_.qkv, width, context_.compute),
+                      Column(rows_.qkv, 2 * width, context_.compute), 3 * width,
+                      pattern_.class_tokens});
+}
+
 void SlicedAttention::Attend(const LongShortSlice& slice, const LongShortPlan& plan,
                              std::span<const kernels::Table> tables) {
   LongShortBuffers buffers = buffers_;
@@ -112,8 +125,8 @@ void SlicedAttention::Attend(const LongShortSlice& slice, const LongShortPlan& p
   RunSpans(context_, plan.tokens, planned.Tokens(tables), rows_.workspace);
   if (pattern_.class_tokens == 0) return;
   const int64_t first = pattern_.class_tokens + slice.begin;
-  class_rows_.Append(Column(rows_.z, first * pattern_.width, context_.compute),
-                     slice.end - slice.begin);
+  std::byte* const z = Column(rows_.z, first * pattern_.width, context_.compute);
+  class_rows_.Append({z, z, pattern_.width, slice.end - slice.begin});
 }
 
 }  // namespace longview::models

@@ -14,7 +14,7 @@
 #include <optional>
 #include <span>
 
-#include "models/long_short/class_rows.h"
+#include "models/layers/open_rows.h"
 #include "models/long_short/map_slices.h"
 #include "models/long_short/planned_call.h"
 
@@ -50,7 +50,7 @@ class SlicedAttention {
   void Pool(std::byte* qkv, int64_t begin, int64_t count);
   // `norm` may be null: landmarks as they are.
   void EndLandmarks(const Norm* norm);
-  void BeginClass() { class_rows_.Begin(rows_.qkv); }
+  void BeginClass();
   void Attend(const LongShortSlice& slice, const LongShortPlan& plan,
               std::span<const kernels::Table> tables);
   void EndClass() { class_rows_.Finish(rows_.z); }
@@ -61,8 +61,7 @@ class SlicedAttention {
   const ComputeContext& context_;
   const LongShortSliceRows rows_;
   LongShortBuffers buffers_;
-  ClassRowBuffers class_buffers_;
-  ClassRows class_rows_;
+  OpenRows class_rows_;
 };
 
 }  // namespace longview::models

@@ -90,6 +90,7 @@ class Block {
 
   void RunSlice(const VilBand& band);
   void LoadSlice(const VilBand& band);
+  void AppendGlobals(int64_t first, int64_t count, const OpenRowsBias& bias);
   void RunLargeMap(const VilBand& band) const;
   void SumLandmarks(const VilBand& band, const LongShortMap& map, SlicedAttention& attention) const;
   void AttendSlices(const VilBand& band, const VilLongShort& made,
@@ -120,9 +121,18 @@ class Block {
   const int64_t row_bytes_;
   EncoderTimes* const times_;
   // Of the image that is in slices: its global rows, and which tokens lie in buffers.qkv.
-  std::optional<VilGlobalRows> globals_;
+  std::optional<OpenRows> globals_;
   int64_t load_begin_ = 0, load_end_ = 0;
 };
+
+// What the image's global rows see of rows [first, first + count) of qkv.
+void Block::AppendGlobals(int64_t first, int64_t count, const OpenRowsBias& bias) {
+  const auto part = [&](int64_t which) {
+    return Column(buffers_.qkv, (3 * first + which) * width_, context_.compute);
+  };
+  globals_->Append({part(1), part(2), 3 * width_, count},
+                   stage_.relative_bias() ? bias : OpenRowsBias());
+}
 
 // Projects the tokens that the slice before has not; the rest moves to the front.
 void Block::LoadSlice(const VilBand& band) {
@@ -130,12 +140,13 @@ void Block::LoadSlice(const VilBand& band) {
   std::byte* const locals = buffers_.qkv + g * stride;
   if (band.begin == 0) {
     load_end_ = 0;
-    globals_.emplace(context_, stage_, weights_.bias, buffers_.qkv, buffers_.globals);
+    globals_.emplace(GlobalRows(stage_), context_, buffers_.globals);
     if (g > 0) {
       NormRows(band.row0, g);
       Project(*weights_.qkv, 0, g, buffers_.qkv);
       const Stopwatch watch(times_ ? &times_->attention : nullptr);
-      globals_->Begin();
+      globals_->Begin(buffers_.qkv, 3 * width_);
+      AppendGlobals(0, g, {weights_.bias.global.data(), g * g, g, 1});
     }
   } else {
     std::memmove(locals, locals + (band.load_begin - load_begin_) * stride,
@@ -146,7 +157,7 @@ void Block::LoadSlice(const VilBand& band) {
     NormRows(band.row0 + g + load_end_, count);
     Project(*weights_.qkv, 0, count, locals + first * stride);
     const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    if (g > 0) globals_->Append(g + first, count);
+    if (g > 0) AppendGlobals(g + first, count, {weights_.bias.mixed.data(), 2 * g, 1, 0});
   }
   load_begin_ = band.load_begin;
   load_end_ = band.load_end;

@@ -97,13 +97,18 @@ VilBuffers CarveStage(const VilContext& context, size_t index, const VilStagePla
   if (stage.attention == VilAttention::kLongShort) {
     CarveLongShort(context, stage, plan, carver, b);
   } else if (plan.has_slices()) {
-    b.globals = CarveVilGlobals(context, stage, band, carver);
+    b.globals = CarveOpenRows(GlobalRows(stage), context, band, carver);
   }
   b.workspace = carver.TakeBytes(WorkspaceOf(context, index, plan));
   return b;
 }
 
 }  // namespace
+
+OpenRowsShape GlobalRows(const VilStage& stage) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(stage.head_dim()));
+  return {stage.globals, stage.heads, stage.width, scale};
+}
 
 std::vector<kernels::Table> LocalTables(std::span<const VilMapCache::Entry> maps, int heads,
                                         int block) {

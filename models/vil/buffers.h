@@ -9,9 +9,9 @@
 #include "kernels/pool/performer.h"
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
+#include "models/layers/open_rows.h"
 #include "models/long_short/map_attention.h"
 #include "models/vil/context.h"
-#include "models/vil/global_rows.h"
 #include "models/vil/stage_plan.h"
 
 namespace longview::models {
@@ -28,8 +28,11 @@ struct VilBuffers {
   std::byte* outputs = nullptr;  // Of a large map: T [rows + panel, d], before [rows, h r] scores.
   std::byte* long_short = nullptr;  // LongShortBytes, LongShortSliceBytes.
   std::byte* workspace = nullptr;
-  VilGlobalBuffers globals;  // Slices only.
+  OpenRowsBuffers globals;  // Slices only.
 };
+
+// The global tokens of a stage, as rows that see a map in slices.
+OpenRowsShape GlobalRows(const VilStage& stage);
 
 struct VilBatchBuffers {
   std::byte* panel = nullptr;      // T [panel, widest patch].

@@ -1,10 +1,8 @@
 // Writes into the cache's blocks: rows of the window, and projected rows of finished segments.
 #pragma once
 
-#include <cmath>
-
 #include "kernels/cuda/program.h"
-#include "kernels/cuda/rows/row_sum.h"
+#include "kernels/cuda/rows/row_moments.h"
 #include "kernels/cuda/token/token_api.h"
 #include "kernels/cuda/typed_element.h"
 #include "kernels/span/plan.h"
@@ -41,37 +39,22 @@ struct PageProgram {
   using Args = PageRows;
   static constexpr int kThreads = kRowThreads;
 
-  struct Thread {
-    float mean;
-  };
+  struct Thread {};
   struct Shared {
-    RowSum sum;
-    RowSum squares;
+    RowMoments moments;
   };
 
   LONGVIEW_HD static Grid GridOf(const Args& args) {
     return {int64_t{args.segments} * args.rank, 2};
   }
   LONGVIEW_HD static int Phases(const Args& args, Block block) {
-    return args.places[block.x].block < 0 ? 0 : 5;
+    return args.places[block.x].block < 0 ? 0 : RowMoments::kPhases + 1;
   }
 
-  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread& mine,
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
                                 Shared& shared) {
-    const float width = static_cast<float>(Width(args));
-    switch (phase) {
-      case 0:
-        return shared.sum.Give(thread, Sum(args, block, thread, 0.0f, false));
-      case 1:
-        return shared.sum.Gather(thread);
-      case 2:
-        mine.mean = shared.sum.Total() / width;
-        return shared.squares.Give(thread, Sum(args, block, thread, mine.mean, true));
-      case 3:
-        return shared.squares.Gather(thread);
-      default:
-        Write(args, block, mine.mean, shared.squares.Total() / width, thread);
-    }
+    if (phase == RowMoments::kPhases) return Write(args, block, thread, shared.moments);
+    shared.moments.Phase(phase, thread, Width(args), [&](int i) { return At(args, block, i); });
   }
 
  private:
@@ -88,24 +71,13 @@ struct PageProgram {
     return total > 0.0f ? sum / total : 0.0f;
   }
 
-  LONGVIEW_HD static float Sum(const Args& args, Block block, int thread, float mean,
-                               bool squares) {
-    float total = 0;
-    for (int i = thread; i < Width(args); i += kThreads) {
-      const float value = At(args, block, i) - mean;
-      total += squares ? value * value : value;
-    }
-    return total;
-  }
-
-  LONGVIEW_HD static void Write(const Args& args, Block block, float mean, float variance,
-                                int thread) {
-    const float factor = 1.0f / sqrtf(variance + args.norm.eps);
+  LONGVIEW_HD static void Write(const Args& args, Block block, int thread,
+                                const RowMoments& moments) {
+    const NormedRow normed(args.norm, moments, Width(args));
     T* const to = static_cast<T*>(block.y == 0 ? args.cache.k : args.cache.v);
     for (int i = thread; i < Width(args); i += kThreads) {
-      const float value =
-          (At(args, block, i) - mean) * factor * args.norm.gamma[i] + args.norm.beta[i];
-      Narrow(value, to + CacheElement(args.cache, args.places[block.x], i));
+      Narrow(normed.At(i, At(args, block, i)),
+             to + CacheElement(args.cache, args.places[block.x], i));
     }
   }
 };

@@ -1,12 +1,10 @@
 // A generating model's residual stream, and what follows its first product: a block per row.
 #pragma once
 
-#include <cmath>
-
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/rows/column_programs.h"
 #include "kernels/cuda/rows/norm_program.h"
-#include "kernels/cuda/rows/row_sum.h"
+#include "kernels/cuda/rows/row_moments.h"
 #include "kernels/cuda/token/token_api.h"
 #include "kernels/cuda/typed_element.h"
 
@@ -41,42 +39,26 @@ struct ProjectProgram {
   using Args = ProjectedRows;
   static constexpr int kThreads = kRowThreads;
 
-  struct Thread {
-    float mean[2];
-  };
+  struct Thread {};
   struct Shared {
-    RowSum sum[2];
-    RowSum squares[2];
+    RowMoments moments[2];  // Of keys, of values.
   };
 
   LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.rows, 1}; }
-  LONGVIEW_HD static int Phases(const Args&, Block) { return 5; }
+  LONGVIEW_HD static int Phases(const Args&, Block) { return RowMoments::kPhases + 1; }
 
-  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread& mine,
+  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
                                 Shared& shared) {
-    const float width = static_cast<float>(args.width);
     T* const y = static_cast<T*>(args.y) + block.x * (3 * args.width + args.columns);
     for (int part = 0; part < 2; ++part) {
-      switch (phase) {
-        case 0:
-          shared.sum[part].Give(thread, Sum(args, y, part, thread, 0.0f, false));
-          break;
-        case 1:
-          shared.sum[part].Gather(thread);
-          break;
-        case 2:
-          mine.mean[part] = shared.sum[part].Total() / width;
-          shared.squares[part].Give(thread, Sum(args, y, part, thread, mine.mean[part], true));
-          break;
-        case 3:
-          shared.squares[part].Gather(thread);
-          break;
-        default:
-          Write(args, block.x, y, part, mine.mean[part], shared.squares[part].Total() / width,
-                thread);
+      RowMoments& moments = shared.moments[part];
+      if (phase == RowMoments::kPhases) {
+        Write(args, block.x, y, part, thread, moments);
+      } else {
+        moments.Phase(phase, thread, args.width, [&](int i) { return At(args, y, part, i); });
       }
     }
-    if (phase == 4) WriteRest(args, block.x, y, thread);
+    if (phase == RowMoments::kPhases) WriteRest(args, block.x, y, thread);
   }
 
  private:
@@ -86,23 +68,13 @@ struct ProjectProgram {
     return Widen(y[column]) + args.bias[column];
   }
 
-  LONGVIEW_HD static float Sum(const Args& args, const T* y, int part, int thread, float mean,
-                               bool squares) {
-    float total = 0;
-    for (int i = thread; i < args.width; i += kThreads) {
-      const float value = At(args, y, part, i) - mean;
-      total += squares ? value * value : value;
-    }
-    return total;
-  }
-
-  LONGVIEW_HD static void Write(const Args& args, int64_t row, T* y, int part, float mean,
-                                float variance, int thread) {
-    const float factor = 1.0f / sqrtf(variance + args.norm.eps);
-    T* const normed = static_cast<T*>(part == 0 ? args.keys : args.values) + row * args.width;
+  LONGVIEW_HD static void Write(const Args& args, int64_t row, T* y, int part, int thread,
+                                const RowMoments& moments) {
+    const NormedRow normed(args.norm, moments, args.width);
+    T* const out = static_cast<T*>(part == 0 ? args.keys : args.values) + row * args.width;
     for (int i = thread; i < args.width; i += kThreads) {
       const float value = At(args, y, part, i);
-      Narrow((value - mean) * factor * args.norm.gamma[i] + args.norm.beta[i], normed + i);
+      Narrow(normed.At(i, value), out + i);
       Narrow(value, y + (1 + part) * args.width + i);
     }
   }

@@ -1,27 +1,20 @@
 // Large maps go through a stage slice by slice: what comes out does not depend on how they are cut.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdio>
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "models/config/json_reader.h"
 #include "models/cvt_ls/batch.h"
 #include "models/model_directory.h"
 #include "models/parallel.h"
 #include "tests/models/image/picture_files.h"
+#include "tests/models/vision/slices.h"
 
 namespace longview::models {
 namespace {
-
-PixelValues Picture(ImageSize size) {
-  PixelValues pixels{size, std::vector<float>(size_t{3} * size.height * size.width)};
-  uint32_t state = 7;
-  for (float& value : pixels.values) {
-    state = state * 1664525u + 1013904223u;
-    value = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
-  }
-  return pixels;
-}
 
 // A fixture's model, driven below LoadModel, with slices of any size.
 class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>> {
@@ -37,21 +30,11 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
 
   static Compute compute() { return std::get<1>(GetParam()); }
 
-  // All stages' maps, and the vector that enters the head.
-  std::vector<std::vector<float>> Run(std::span<const PixelValues> pictures, int64_t tokens) {
-    context_.large_tokens = context_.slice_tokens = tokens;
-    std::vector<VisionInput> inputs;
-    for (const PixelValues& pixels : pictures) inputs.push_back({&pixels, {0, 1, 2}});
-    ScratchKeeper keeper;
-    CvtBatch batch(context_, inputs, keeper, nullptr);
-    while (batch.Advance()) {
-    }
-    std::vector<std::vector<float>> results;
-    for (size_t i = 0; i < pictures.size(); ++i) {
-      for (FeatureMap& map : batch.TakeMaps(i)) results.push_back(std::move(map.values));
-      results.push_back(batch.Embedding(i));
-    }
-    return results;
+  SlicedRun Run() {
+    return [this](std::span<const PixelValues> pictures, int64_t tokens) {
+      context_.large_tokens = context_.slice_tokens = tokens;
+      return RunBatch<CvtBatch>(context_, pictures);
+    };
   }
 
   ModelDirectory directory_;
@@ -64,41 +47,17 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
 // In another order are taken: the class token's sums, in the last stage, and those over windows
 // that share a block of keys.
 TEST_P(CvtBandsTest, SlicesMakeWhatTheWholeMapMakes) {
-  const std::vector<PixelValues> pictures = {Picture({236, 200})};
-  const auto whole = Run(pictures, int64_t{1} << 40);
-  const double allowed = compute() == Compute::kFp32 ? 2e-5 : 0.1;
-  for (const int64_t tokens : {1, 150, 600}) {
-    const auto sliced = Run(pictures, tokens);
-    ASSERT_EQ(sliced.size(), 4u);
-    EXPECT_EQ(sliced[0], whole[0]) << tokens;
-    if (config_.stages[1].window >= 4) {
-      EXPECT_EQ(sliced[1], whole[1]) << tokens;
-    }
-    for (size_t r = 1; r < whole.size(); ++r) {
-      ASSERT_EQ(sliced[r].size(), whole[r].size());
-      double largest = 0;
-      for (size_t i = 0; i < whole[r].size(); ++i) {
-        largest = std::max(largest, std::abs(double{sliced[r][i]} - whole[r][i]));
-      }
-      EXPECT_LE(largest, allowed) << tokens << " tokens, result " << r;
-    }
-  }
+  std::vector<size_t> same_bits = {0};
+  if (config_.stages[1].window >= 4) same_bits.push_back(1);
+  const std::array<int64_t, 3> tokens = {1, 150, 600};
+  ExpectSlicesMakeTheWhole(Run(), {236, 200}, tokens, compute(), same_bits);
 }
 
 TEST_P(CvtBandsTest, SmallAndSlicedImagesOfABatchKeepTheirBits) {
-  const std::vector<PixelValues> pictures = {Picture({64, 96}),   Picture({236, 200}),
-                                             Picture({64, 64}),   Picture({96, 64}),
-                                             Picture({160, 320}), Picture({64, 64})};
-  const auto together = Run(pictures, 500);
-  const size_t each = together.size() / pictures.size();
-  for (size_t i = 0; i < pictures.size(); ++i) {
-    const auto alone = Run({&pictures[i], 1}, 500);
-    for (size_t r = 0; r < each; ++r) EXPECT_EQ(alone[r], together[i * each + r]) << i << " " << r;
-  }
+  ExpectBatchKeepsBits(Run(), {236, 200});
 }
 
-// The published shape at sizes for detection: the residual stream, the outputs beside it, and
-// little more.
+// The published shape.
 TEST(CvtBandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
   const std::string path = GoldenPath("/cvt_ls/any_size/model");
   ModelDirectory directory = *OpenModelDirectory(path);
@@ -112,18 +71,12 @@ TEST(CvtBandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
   const CvtWeights weights;
   const kernels::SerialFor pool;  // Threads have scratch of their own, a little each.
   for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
-    const CvtContext context(config, weights, compute, pool);
-    const ImageSize size{1024, 1024};
-    const double bytes = 4.0 * 256 * 256 * config.stages[0].width;
-    const auto scratch = static_cast<double>(CvtBatch::ScratchBytes(context, {&size, 1}));
-    std::printf("%s: %.2f live maps\n", compute == Compute::kFp32 ? "fp32" : "bf16",
-                scratch / bytes);
-    EXPECT_LE(scratch, 3 * bytes);
+    ExpectFewLiveMaps<CvtBatch>({config, weights, compute, pool}, ComputeName(compute));
   }
 }
 
 std::string NameOf(const testing::TestParamInfo<CvtBandsTest::ParamType>& info) {
-  return std::get<0>(info.param) + (std::get<1>(info.param) == Compute::kFp32 ? "_fp32" : "_bf16");
+  return std::get<0>(info.param) + "_" + ComputeName(std::get<1>(info.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CvtBandsTest,

@@ -2,15 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
+#include <array>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "models/config/json_reader.h"
 #include "models/model_directory.h"
 #include "models/parallel.h"
 #include "models/vil/batch.h"
 #include "tests/models/image/picture_files.h"
+#include "tests/models/vision/slices.h"
 
 namespace longview::models {
 namespace {
@@ -34,35 +37,12 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
   }
 
   static Compute compute() { return std::get<1>(GetParam()); }
-  static PixelValues Picture(ImageSize size) {
-    PixelValues pixels{size, std::vector<float>(size_t{3} * size.height * size.width)};
-    uint32_t state = 7;
-    for (float& value : pixels.values) {
-      state = state * 1664525u + 1013904223u;
-      value = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
-    }
-    return pixels;
-  }
 
-  // All stages' maps, and the vector that enters the head.
-  std::vector<std::vector<float>> Run(std::span<const PixelValues> pictures, int64_t band_tokens) {
-    context_.band_tokens = context_.long_short_tokens = context_.long_short_slice = band_tokens;
-    std::vector<VisionInput> inputs;
-    for (const PixelValues& pixels : pictures) {
-      VisionInput& input = inputs.emplace_back();
-      input.pixels = &pixels;
-      for (size_t s = 0; s < config_.stages.size(); ++s) input.stages.push_back(s);
-    }
-    ScratchKeeper keeper;
-    VilBatch batch(context_, inputs, keeper, nullptr);
-    while (batch.Advance()) {
-    }
-    std::vector<std::vector<float>> results;
-    for (size_t i = 0; i < pictures.size(); ++i) {
-      for (FeatureMap& map : batch.TakeMaps(i)) results.push_back(std::move(map.values));
-      results.push_back(batch.Embedding(i));
-    }
-    return results;
+  SlicedRun Run() {
+    return [this](std::span<const PixelValues> pictures, int64_t tokens) {
+      context_.band_tokens = context_.long_short_tokens = context_.long_short_slice = tokens;
+      return RunBatch<VilBatch>(context_, pictures);
+    };
   }
 
   ModelDirectory directory_;
@@ -73,45 +53,23 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
   VilContext context_;
 };
 
-constexpr int64_t kWhole = int64_t{1} << 40;
-
 // Only the global tokens' sums are taken in another order: with long-short attention, local tokens
 // have the same bits as long as they have not seen such a global token.
 TEST_P(BandsTest, SlicesMakeWhatTheWholeMapMakes) {
-  const std::vector<PixelValues> pictures = {Picture({232, 200})};
-  const auto whole = Run(pictures, kWhole);
-  const double allowed = compute() == Compute::kFp32 ? 2e-5 : 0.1;
-  for (const int64_t tokens : {1, 300, 1000}) {
-    const auto sliced = Run(pictures, tokens);
-    ASSERT_EQ(sliced.size(), whole.size());
-    const VilStage& first = config_.stages[0];
-    if (first.attention == VilAttention::kLongShort && (first.blocks == 1 || first.globals == 0)) {
-      EXPECT_EQ(sliced[0], whole[0]) << tokens;
-    }
-    for (size_t r = 0; r < whole.size(); ++r) {
-      ASSERT_EQ(sliced[r].size(), whole[r].size());
-      double largest = 0;
-      for (size_t i = 0; i < whole[r].size(); ++i) {
-        largest = std::max(largest, std::abs(double{sliced[r][i]} - whole[r][i]));
-      }
-      EXPECT_LE(largest, allowed) << tokens << " tokens, result " << r;
-    }
+  std::vector<size_t> same_bits;
+  const VilStage& first = config_.stages[0];
+  if (first.attention == VilAttention::kLongShort && (first.blocks == 1 || first.globals == 0)) {
+    same_bits.push_back(0);
   }
+  const std::array<int64_t, 3> tokens = {1, 300, 1000};
+  ExpectSlicesMakeTheWhole(Run(), {232, 200}, tokens, compute(), same_bits);
 }
 
 TEST_P(BandsTest, SmallAndSlicedImagesOfABatchKeepTheirBits) {
-  const std::vector<PixelValues> pictures = {Picture({64, 96}),   Picture({232, 200}),
-                                             Picture({64, 64}),   Picture({96, 64}),
-                                             Picture({160, 320}), Picture({64, 64})};
-  const auto together = Run(pictures, 500);
-  const size_t each = together.size() / pictures.size();
-  for (size_t i = 0; i < pictures.size(); ++i) {
-    const auto alone = Run({&pictures[i], 1}, 500);
-    for (size_t r = 0; r < each; ++r) EXPECT_EQ(alone[r], together[i * each + r]) << i << " " << r;
-  }
+  ExpectBatchKeepsBits(Run(), {232, 200});
 }
 
-// The published shapes at a size for detection: the residual stream, and little beside it.
+// The published shapes.
 TEST(BandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
   const std::pair<std::string, std::string> archs[] = {
       {"vil/rpb_nonsquare",
@@ -135,14 +93,8 @@ TEST(BandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
     directory.config["any_size"] = true;
     const VilConfig config = ConfigOf(fixture, directory);
     for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
-      const VilContext context(config, VilWeights(), compute, pool);
-      const ImageSize size{1024, 1024};
-      const double bytes = 4.0 * 256 * 256 * config.stages[0].width;
-      const size_t scratch = VilBatch::ScratchBytes(context, {&size, 1});
-      const double live = static_cast<double>(scratch) / bytes;
-      std::printf("%s, %s: %.2f live maps\n", arch.c_str(),
-                  compute == Compute::kFp32 ? "fp32" : "bf16", live);
-      EXPECT_LE(live, 3) << arch;
+      ExpectFewLiveMaps<VilBatch>({config, VilWeights(), compute, pool},
+                                  arch + ", " + ComputeName(compute));
     }
   }
 }
@@ -150,7 +102,7 @@ TEST(BandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
 std::string NameOf(const testing::TestParamInfo<BandsTest::ParamType>& info) {
   std::string name = std::get<0>(info.param);
   std::replace(name.begin(), name.end(), '/', '_');
-  return name + (std::get<1>(info.param) == Compute::kFp32 ? "_fp32" : "_bf16");
+  return name + "_" + ComputeName(std::get<1>(info.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(

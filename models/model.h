@@ -117,6 +117,8 @@ struct PixelInput {
   int height = 0;
   int width = 0;
   std::vector<float> values;
+  // Stands for any picture of this size as seen: no values; its item has the cost and never runs.
+  bool outline = false;
 };
 
 // A text read once, whose state later requests continue. Opaque outside of its model; it must

@@ -101,7 +101,7 @@ absl::Status CheckFamilySize(std::string_view field, const VisionFamily& family,
 }
 
 bool IsOutline(const Request& request) {
-  return request.pixel_values && request.pixel_values->values.empty();
+  return request.pixel_values && request.pixel_values->outline;
 }
 
 std::string_view PixelField(const Request& request) {

@@ -29,8 +29,7 @@ absl::Status CheckPixelValues(const PixelInput& pixels);  // [3, H, W] of finite
 // Whether the weights fit pixels of this size.
 absl::Status CheckFamilySize(std::string_view field, const VisionFamily& family, ImageSize size);
 
-// A request of pixel values with a size and no values stands for any picture of that size as seen:
-// its item has the cost of theirs and never runs.
+// Whether the request asks what a picture of a size costs.
 bool IsOutline(const Request& request);
 // Which field of a request, or of an estimate, the size of its pixels comes from.
 std::string_view PixelField(const Request& request);

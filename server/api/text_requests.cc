@@ -191,6 +191,7 @@ absl::StatusOr<EstimateSubject> EstimateOfPicture(const longview::v1::EstimateRe
   models::PixelInput& picture = subject.request->pixel_values.emplace();
   picture.width = request.width();
   picture.height = request.height();
+  picture.outline = true;
   return subject;
 }
 

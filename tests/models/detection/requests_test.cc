@@ -17,7 +17,7 @@ class DetectionRequestsTest : public testing::Test {
   static Request Outline(int width, int height) {
     Request request;
     request.task = Task::kObjectDetection;
-    request.pixel_values = PixelInput{height, width, {}};
+    request.pixel_values = PixelInput{height, width, {}, true};
     return request;
   }
   std::string Refusal(const Request& request) {

@@ -43,6 +43,8 @@ TEST(VilRequestsTest, BadRequestsAreNamed) {
   request = good;
   request.pixel_values->values.pop_back();
   EXPECT_NE(message(request).find("pixel_values"), std::string::npos);
+  request.pixel_values->values.clear();
+  EXPECT_NE(message(request).find("pixel_values: 0 values"), std::string::npos);
   request = good;
   request.image = "not a picture";
   EXPECT_NE(message(request).find("image"), std::string::npos);

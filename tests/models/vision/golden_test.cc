@@ -29,7 +29,7 @@ TEST_P(VisionGoldenTest, ASizeCostsWhatTheItemDoes) {
     const ItemUsage& usage = (*item)->usage();
     Request outline;
     outline.task = request.task;
-    outline.pixel_values = PixelInput{usage.height, usage.width, {}};
+    outline.pixel_values = PixelInput{usage.height, usage.width, {}, true};
     const auto estimate = model->Prepare(outline);
     ASSERT_TRUE(estimate.ok()) << estimate.status();
     EXPECT_GT((*estimate)->cost().workspace_bytes, 0);

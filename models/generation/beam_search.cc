@@ -17,6 +17,16 @@ bool Contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// The log-softmax of scores some of which may be -infinity; if all are, they stay.
+void Renormalize(std::span<double> scores) {
+  const double best = *std::max_element(scores.begin(), scores.end());
+  if (!std::isfinite(best)) return;
+  double sum = 0;
+  for (const double score : scores) sum += std::exp(score - best);
+  const double total = best + std::log(sum);
+  for (double& score : scores) score -= total;
+}
+
 double Gumbel(uint32_t seed, int step, size_t place) {
   const double u =
       kernels::Uniform(seed, 0, static_cast<uint32_t>(step), static_cast<uint32_t>(place));
@@ -49,6 +59,7 @@ void BeamSearch::Score(std::span<const std::span<const float>> logits) {
       std::fill(row.begin(), row.end(), -std::numeric_limits<double>::infinity());
       for (const Candidate& candidate : kept) row[candidate.id] = candidate.score;
     }
+    if (settings_.renormalize) Renormalize(row);
     for (double& score : row) score += running_[b].score;
   }
 }

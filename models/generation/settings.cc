@@ -109,7 +109,11 @@ void Resolver::ReadMinimum() {
   constexpr int kMax = std::numeric_limits<int>::max();
   settings_.min_new_tokens = Check("min_new_tokens", options_.min_new_tokens, 0, 0, kMax);
   settings_.min_length = others_.Int("min_length", 0, 0);
-  if (!context_.fairseq_source) return;
+  if (!context_.fairseq_source) {
+    // As in HuggingFace: of two minima that of new tokens counts, even where it is the lower one.
+    if (options_.min_new_tokens) settings_.min_length = 0;
+    return;
+  }
   settings_.min_new_tokens = std::max(settings_.min_new_tokens, settings_.min_length);
   settings_.min_length = 0;
 }

@@ -217,10 +217,10 @@ absl::StatusOr<InferParameters> ReadParameters(const ParameterMap& parameters, T
     } else if (key == "triton_enable_empty_final_response") {
       bool ignored = false;
       status = ReadFlag(key, value, ignored);
-    } else if (absl::StartsWith(key, "sequence_")) {
-      status = BadParameter(key, "sequences are not served; send whole documents");
     } else if (out.generation && models::IsGenerationOption(key)) {
       status = ReadOption(key, value, *out.generation);
+    } else if (absl::StartsWith(key, "sequence_")) {
+      status = BadParameter(key, "sequences are not served; send whole documents");
     } else if (std::find(names.begin(), names.end(), key) != names.end()) {
       status = ReadOne(key, value, out);
     } else if (key != "priority") {

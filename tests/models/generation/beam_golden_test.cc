@@ -54,6 +54,39 @@ std::vector<int32_t> GreedyTable(const GenerationSettings& settings,
   return {history.generated().begin(), history.generated().end()};
 }
 
+// What transformers 5.23 answers for the table of the specification's worked example.
+TEST(BeamGolden, RenormalizesWhatPenaltiesLeave) {
+  std::vector<float> table;
+  for (const double p :
+       {.10, .36, .34, .20, .41, .04, .50, .05, .50, .30, .0001, .1999, .27, .23, .05, .45}) {
+    table.push_back(static_cast<float>(std::log(p)));
+  }
+  const std::vector<int32_t> eos = {kEnd};
+  const SettingsContext context = {.vocab = 4, .prompt = 1, .room = 100, .eos = &eos};
+  const auto search = [&](const char* name, const char* value, bool renormalize) {
+    GenerationOptions options;
+    options.num_beams = options.num_return_sequences = 2;
+    EXPECT_TRUE(SetOption(options, "max_length", "6").ok());
+    EXPECT_TRUE(SetOption(options, name, value).ok());
+    EXPECT_TRUE(SetOption(options, "renormalize_logits", renormalize ? "true" : "false").ok());
+    return SearchTable(*ResolveSettings(options, {}, context), table).results;
+  };
+  const auto expect = [](const std::vector<BeamSearch::Finished>& found,
+                         const std::vector<std::vector<int32_t>>& tokens,
+                         const std::vector<double>& scores) {
+    ASSERT_EQ(found.size(), tokens.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].tokens, tokens[i]);
+      EXPECT_NEAR(found[i].score, scores[i], 1e-5);
+    }
+  };
+  expect(search("repetition_penalty", "2", true), {{0, 1, 2}, {1, 0, 3, 3, 3}},
+         {-0.655957, -0.711840});
+  expect(search("repetition_penalty", "2", false), {{0, 1, 2}, {0, 1, 0, 3, 3}},
+         {-1.033698, -1.340890});
+  expect(search("suppress_tokens", "[1]", true), {{0, 2}, {0, 3, 3, 3, 3}}, {-0.484497, -0.622210});
+}
+
 TEST(BeamGolden, FindsHuggingFacesSequences) {
   const nlohmann::json runs = GoldenJson("led/beam_toy/runs.json");
   const GoldenTensors inputs("led/beam_toy/inputs.safetensors");

@@ -242,6 +242,16 @@ TEST(Settings, LengthsOfTheModelGiveWayToTheRoom) {
   EXPECT_EQ(Resolve({}, Options({{"max_length", "20"}})).max_length, 20);
 }
 
+// As HuggingFace's generate: whoever says which.
+TEST(Settings, OfTwoMinimaThatOfNewTokensCounts) {
+  const GenerationSettings both = Resolve(Options({{"min_length", "20"}, {"min_tokens", "4"}}));
+  EXPECT_EQ(both.min_new_tokens, 4);
+  EXPECT_EQ(both.min_length, 0);
+  const GenerationOptions model = Options({{"min_length", "20"}});
+  EXPECT_EQ(Resolve(Options({{"min_tokens", "0"}}), model).min_length, 0);
+  EXPECT_EQ(Resolve({}, model).min_length, 20);
+}
+
 // max_len_a times the source plus max_len_b, and the end: a source of 10 tokens, room for 92.
 TEST(Settings, FairseqLengths) {
   SettingsContext context = Context();

@@ -81,6 +81,9 @@ TEST(InferParameters, TritonsOwn) {
   for (const char* name : {"sequence_id", "sequence_start", "sequence_end"}) {
     EXPECT_FALSE(Read("int64_param: 1", name).ok()) << name;
   }
+  // HuggingFace's option has the prefix of Triton's sequences.
+  EXPECT_TRUE(Read(R"(string_param: "[[[5], 1.5]]")", "sequence_bias", Task::kTextGeneration).ok());
+  EXPECT_FALSE(Read(R"(string_param: "[]")", "sequence_bias", Task::kTextClassification).ok());
 }
 
 }  // namespace

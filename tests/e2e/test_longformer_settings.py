@@ -1,20 +1,18 @@
 """Longformer with random weights and configurations beside HuggingFace's classes, drawn anew in
 every run (slow; needs torch and transformers 5). LONGVIEW_SEED repeats a run."""
 
-import os
 import random
 
 import numpy
 import pytest
 
-from server_process import Server
+from drawn_models import SEED, assert_same, infer, serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.slow
 
-SEED = int(os.environ.get("LONGVIEW_SEED", random.randrange(1 << 30)))
 MODELS = 30
 REQUESTS_PER_MODEL = 4
 HEADS = {
@@ -82,16 +80,6 @@ def theirs(model, tensors, outputs):
     return {name: getattr(answer, name).numpy() for name in outputs}
 
 
-def ours(server, name, tensors, outputs):
-    body = {"inputs": [{"name": key, "shape": list(value.shape), "datatype": "INT64",
-                        "data": value.ravel().tolist()} for key, value in tensors.items()],
-            "outputs": [{"name": output} for output in outputs]}
-    status, answer = server.post_json(f"/v2/models/{name}/infer", body)
-    assert status == 200, answer
-    return {output["name"]: numpy.array(output["data"], dtype=numpy.float32).reshape(
-        output["shape"]) for output in answer["outputs"]}
-
-
 def test_configurations_as_huggingface(tmp_path):
     print(f"LONGVIEW_SEED={SEED}")
     rng = random.Random(SEED)
@@ -100,7 +88,7 @@ def test_configurations_as_huggingface(tmp_path):
     for index in range(MODELS):
         models.append(draw_model(rng))
         models[-1][2].save_pretrained(tmp_path / f"model-{index}")
-    with Server([tmp_path], "--dtype=fp32") as server:
+    with serve(tmp_path) as server:
         for index, (head, config, model) in enumerate(models):
             for _ in range(REQUESTS_PER_MODEL):
                 lengths, tensors = draw_request(rng, config)
@@ -109,9 +97,8 @@ def test_configurations_as_huggingface(tmp_path):
                     lengths = lengths[:1]
                     tensors = {key: value[:1] for key, value in tensors.items()}
                 expected = theirs(model, tensors, HEADS[head])
-                got = ours(server, f"model-{index}", tensors, HEADS[head])
+                got = infer(server, f"model-{index}", tensors, HEADS[head])
                 for name, value in expected.items():
                     if not per_item:  # What padding answers is nobody's business.
                         value, got[name] = value[:, :lengths[0]], got[name][:, :lengths[0]]
-                    numpy.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-4, err_msg=(
-                        f"LONGVIEW_SEED={SEED} model {index} {head} {name} {config}"))
+                    assert_same(got[name], value, f"model {index} {head} {name} {config}")

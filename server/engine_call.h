@@ -21,6 +21,7 @@ struct EngineCall {
   CallInfo info;
   absl::Time submitted;
   bool generates = false;  // In steps; else in a batch.
+  size_t bytes = 0;        // Of the request, as it came.
 
   CallStage stage = CallStage::kPreparing;
   Reply<Completed> done;                     // Null once answered.

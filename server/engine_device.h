@@ -34,14 +34,15 @@ constexpr ModelId kStepsOf = ModelId{1} << 31;
 
 bool Generates(const models::ModelInfo& info, models::Task task);
 
-// `generates` as above says of the request.
+// `generates` as above says of the request; `pace` of the model's history, for what is computed in
+// one batch (steps have a pace of their own, scheduler/roster.h).
 inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, const CallInfo& info,
-                       const models::Cost& cost) {
+                       const models::Cost& cost, double pace) {
   Ticket ticket;
   ticket.id = id;
   ticket.model = model.id;
   ticket.client = info.client;
-  ticket.seconds = cost.seconds;
+  ticket.seconds = generates ? cost.seconds : cost.seconds * pace;
   ticket.deadline = info.deadline;
   if (generates) {
     ticket.model |= kStepsOf;

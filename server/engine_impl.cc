@@ -41,6 +41,13 @@ RejectReason ReasonOf(Verdict verdict) {
   }
 }
 
+// As the model predicted, whatever the pace.
+double PredictedSeconds(const BatchResult& result) {
+  double seconds = 0;
+  for (const EngineCall* call : result.calls) seconds += call->item->cost().seconds;
+  return seconds;
+}
+
 // What was computed for a running call.
 int64_t SpentTokens(const EngineCall& call) {
   return call.generates ? call.read_tokens + call.sampled_tokens : call.item->usage().input_tokens;
@@ -85,8 +92,6 @@ EngineImpl::CallPtr EngineImpl::Free(CallId id) {
   if (it == calls_.end()) return nullptr;
   CallPtr call = std::move(it->second);
   calls_.erase(it);
-  const auto use = models_.find(call->model->id);
-  if (--use->second.calls == 0) models_.erase(use);
   if (calls_.empty()) idle_.notify_all();
   return call;
 }
@@ -116,9 +121,16 @@ CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& in
   return Accept(std::move(call), std::move(request));
 }
 
+EngineImpl::ModelUse& EngineImpl::UseOf(const ModelHandle& model) {
+  const auto known = models_.find(model->id);
+  if (known != models_.end()) return known->second;
+  std::erase_if(models_, [](const auto& use) { return use.second.model.expired(); });
+  return models_[model->id] = {model, LabelsOf(*model), &DeviceOf(*model)};
+}
+
 CallId EngineImpl::Accept(CallPtr call, Request request) {
   Device& device = DeviceOf(*call->model);
-  const size_t bytes = RequestBytes(request);
+  const size_t bytes = call->bytes = RequestBytes(request);
   call->submitted = clock_.Now();
   if (request.extend_document) call->document = request.document;
   call->request = std::move(request);
@@ -137,22 +149,27 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
     return refuse(RejectReason::kDraining, DrainingError());
   }
   const CallId id = call->id = ++last_id_;
-  if (!cheap && !pool_.Add({.id = id,
-                            .deadline = call->info.deadline,
-                            .bytes = bytes,
-                            .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
-    lock.unlock();
-    return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
-  }
-  const ModelId model = call->model->id;
-  ModelUse& use =
-      models_.try_emplace(model, ModelUse{LabelsOf(*call->model), &device}).first->second;
-  ++use.calls;
-  EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
+  ModelUse& use = UseOf(call->model);
   if (!cheap) {
-    device.queue.Expect(id, model, accepted.info.deadline);
-    return id;
+    const CostHistory& history = use.HistoryOf(call->generates);
+    const Admission admission =
+        device.queue.Expect(TicketOf(id, *call->model, call->generates, call->info,
+                                     {.seconds = history.Expected(bytes)}, history.pace()));
+    if (admission.verdict != Verdict::kAdmitted) {
+      lock.unlock();
+      return refuse(ReasonOf(admission.verdict), RefusalError(admission));
+    }
+    if (!pool_.Add({.id = id,
+                    .deadline = call->info.deadline,
+                    .bytes = bytes,
+                    .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
+      device.queue.Cancel(id);
+      lock.unlock();
+      return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
+    }
   }
+  EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
+  if (!cheap) return id;
   lock.unlock();
   // Until it is admitted nobody else frees it.
   AdmitPrepared(accepted, prepared, Where::kCaller);
@@ -199,8 +216,10 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where wher
     std::lock_guard lock(mutex_);
     std::optional<RejectReason> rejected;
     if (status.ok() && call.done != nullptr) {
-      const Admission admission =
-          queue.Admit(TicketOf(id, *call.model, call.generates, call.info, call.item->cost()));
+      CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
+      if (where == Where::kPool) history.Prepared(call.bytes, call.item->cost().seconds);
+      const Admission admission = queue.Admit(
+          TicketOf(id, *call.model, call.generates, call.info, call.item->cost(), history.pace()));
       if (admission.verdict == Verdict::kAdmitted) {
         call.stage = CallStage::kQueued;
         if (call.events != nullptr && call.events->on_admitted != nullptr) {
@@ -266,6 +285,11 @@ void EngineImpl::Finish(Device& device, BatchResult result) {
   std::vector<CallPtr> freed;
   {
     std::lock_guard lock(mutex_);
+    // A batch that lost items says nothing about the prediction.
+    if (result.dropped == 0) {
+      const double seconds = result.forward_seconds + result.take_seconds;
+      UseOf(result.calls.front()->model).batched.Computed(PredictedSeconds(result), seconds);
+    }
     for (const EngineCall* call : result.calls) freed.push_back(Free(call->id));
   }
   std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers;

@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "server/cost_history.h"
 #include "server/engine.h"
 #include "server/engine_call.h"
 #include "server/executor.h"
@@ -69,9 +70,12 @@ class EngineImpl : public Engine {
  private:
   struct Device;
   struct ModelUse {
+    std::weak_ptr<const ServedModel> model;
     ModelLabels labels;
     const Device* device;
-    size_t calls = 0;
+    CostHistory batched = {};    // Of its requests that run in batches,
+    CostHistory generated = {};  // and of those that generate.
+    CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
   };
   using CallPtr = std::unique_ptr<EngineCall>;
 
@@ -91,6 +95,7 @@ class EngineImpl : public Engine {
   void End(Ending ending, absl::StatusOr<Completed> result);
 
   CallId Accept(std::unique_ptr<EngineCall> call, models::Request request);
+  ModelUse& UseOf(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The steps of a call.
   // `where` says whether replies may run inside.
@@ -112,8 +117,8 @@ class EngineImpl : public Engine {
   CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Estimated Judged(const ServedModel& model, bool generates, const models::Cost& cost,
-                   const models::ItemUsage& usage) const;
+  Estimated Judged(const ModelHandle& model, bool generates, const models::Cost& cost,
+                   const models::ItemUsage& usage);
   SchedulerGauges GaugesOf(const ModelLabels& labels) const;
 
   const EngineOptions options_;
@@ -125,7 +130,7 @@ class EngineImpl : public Engine {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   absl::flat_hash_map<CallId, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint32_t, ModelUse> models_ ABSL_GUARDED_BY(mutex_);  // Of calls in calls_.
+  std::map<uint32_t, ModelUse> models_ ABSL_GUARDED_BY(mutex_);  // By id; none long unloaded.
   CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 

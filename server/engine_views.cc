@@ -45,7 +45,7 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
       if (!cost.ok()) return done(RefusalOrInternal(cost.status()));
       models::ItemUsage usage;
       usage.input_tokens = tokens;
-      done(Judged(*model, /*generates=*/false, *cost, usage));
+      done(Judged(model, /*generates=*/false, *cost, usage));
     });
     return;
   }
@@ -66,19 +66,25 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
                    const auto item = Guarded([&] { return model->model->Prepare(request); });
                    if (!item.ok()) return (*reply)(RefusalOrInternal(item.status()));
                    const bool generates = Generates(model->model->info(), request.task);
-                   (*reply)(Judged(*model, generates, (*item)->cost(), (*item)->usage()));
+                   (*reply)(Judged(model, generates, (*item)->cost(), (*item)->usage()));
                  }});
   if (added) return;
   replies_.Add(
       [reply, bytes, limit = pool_.max_bytes()] { (*reply)(PoolFullError(bytes, limit)); });
 }
 
-Estimated EngineImpl::Judged(const ServedModel& model, bool generates, const models::Cost& cost,
-                             const models::ItemUsage& usage) const {
-  const DeviceQueue& queue = DeviceOf(model).queue;
-  const Admission admission = queue.Judge(TicketOf(0, model, generates, CallInfo(), cost));
+Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, const models::Cost& cost,
+                             const models::ItemUsage& usage) {
+  double pace;
+  {
+    std::lock_guard lock(mutex_);
+    pace = UseOf(model).HistoryOf(generates).pace();
+  }
+  const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace);
+  const Admission admission = DeviceOf(*model).queue.Judge(ticket);
   Estimated estimated;
   estimated.cost = cost;
+  estimated.cost.seconds = ticket.seconds;
   estimated.usage = usage;
   estimated.queue_seconds = admission.wait_seconds;
   estimated.fits = admission.verdict == Verdict::kAdmitted;

@@ -67,10 +67,11 @@ void DeviceQueue::NotifyChanged(std::unique_lock<std::mutex>& lock) {
   if (timer) timer_changed_.notify_one();
 }
 
-void DeviceQueue::Expect(TicketId id, ModelId model, absl::Time deadline) {
+Admission DeviceQueue::Expect(const Ticket& ticket) {
   std::unique_lock lock(mutex_);
-  scheduler_.Expect(id, model, deadline);
+  Admission admission = scheduler_.Expect(ticket);
   NotifyChanged(lock);
+  return admission;
 }
 
 Admission DeviceQueue::Admit(const Ticket& ticket) {

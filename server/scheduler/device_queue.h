@@ -30,7 +30,7 @@ class DeviceQueue {
   ~DeviceQueue();
 
   // As in Scheduler.
-  void Expect(TicketId id, ModelId model, absl::Time deadline);
+  Admission Expect(const Ticket& ticket);
   Admission Admit(const Ticket& ticket);
   Admission Judge(const Ticket& ticket) const;
   CancelOutcome Cancel(TicketId id);

@@ -42,12 +42,6 @@ void Scheduler::Count(ModelId model, Stage stage, double seconds, int sign) {
   if (gauges.queued_requests == 0 && gauges.running_requests == 0) gauges_.erase(model);
 }
 
-void Scheduler::Expect(TicketId id, ModelId model, absl::Time deadline) {
-  entries_.emplace(id, Entry{Stage::kExpected, model, deadline});
-  if (deadline != absl::InfiniteFuture()) deadlines_.insert({deadline, id});
-  Count(model, Stage::kExpected, 0, +1);
-}
-
 Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   Admission result;
   const absl::Time now = clock_.Now();
@@ -91,7 +85,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   return result;
 }
 
-Admission Scheduler::Judge(const Ticket& ticket) const {
+Admission Scheduler::JudgeKnown(const Ticket& ticket) const {
   Admission result = JudgeWithRoom(ticket, 0);
   if (result.verdict != Verdict::kQueueFull) return result;
   const double own = line_.ClientSeconds(ticket.client) + ticket.seconds;
@@ -105,9 +99,15 @@ Admission Scheduler::Judge(const Ticket& ticket) const {
   return result;
 }
 
+Admission Scheduler::Judge(const Ticket& ticket) const {
+  Admission result = JudgeKnown(ticket);
+  result.wait_seconds += expected_.seconds();
+  return result;
+}
+
 Admission Scheduler::Admit(const Ticket& ticket) {
   if (entries_.contains(ticket.id)) Cancel(ticket.id);
-  Admission result = Judge(ticket);
+  Admission result = JudgeKnown(ticket);
   if (result.verdict != Verdict::kAdmitted) return result;
   for (const TicketId id : result.displaced) RemoveWaiting(id);
 
@@ -142,7 +142,8 @@ CancelOutcome Scheduler::Cancel(TicketId id) {
       return CancelOutcome::kRemoved;
     case Stage::kExpected:
       deadlines_.erase({entry.deadline, id});
-      Count(entry.model, Stage::kExpected, 0, -1);
+      Count(entry.model, Stage::kExpected, entry.seconds, -1);
+      expected_.Remove(id);
       entries_.erase(it);
       return CancelOutcome::kRemoved;
     case Stage::kRunning:
@@ -271,7 +272,8 @@ absl::Duration Scheduler::Stalled() const {
 
 double Scheduler::WorkSeconds() const {
   const absl::Time now = clock_.Now();
-  return line_.seconds() + roster_.LeftSeconds() + absl::ToDoubleSeconds(EarliestStart(now) - now);
+  return expected_.seconds() + line_.seconds() + roster_.LeftSeconds() +
+         absl::ToDoubleSeconds(EarliestStart(now) - now);
 }
 
 QueueGauges Scheduler::GaugesOf(ModelId model) const {
@@ -292,7 +294,8 @@ QueueGauges Scheduler::Gauges() const {
 size_t Scheduler::remembered() const {
   return entries_.size() + gauges_.size() + latest_starts_.size() + latest_joins_.size() +
          deadlines_.size() + drops_.size() + step_drops_.size() + leaving_.size() +
-         starving_.size() + holds_.size() + roster_.size() + line_.size() + line_.remembered();
+         starving_.size() + holds_.size() + roster_.size() + expected_.size() + line_.size() +
+         line_.remembered();
 }
 
 }  // namespace longview::server

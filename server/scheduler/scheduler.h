@@ -5,6 +5,8 @@
 //
 //   Expect -> Admit -> NextBatch -> Finish
 //
+// * Expect refuses what the known work leaves no room or time for, so that nothing is spent on
+//   finding its cost. What is expected counts there only: Admit goes by what is known.
 // * The queue is bounded in predicted seconds. Where it is full, a client that has less
 //   waiting than the longest displaces that one's least urgent tickets; else it is refused
 //   with the time until there is room.
@@ -46,6 +48,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "server/scheduler/clock.h"
+#include "server/scheduler/expected_work.h"
 #include "server/scheduler/roster.h"
 #include "server/scheduler/ticket.h"
 #include "server/scheduler/waiting_line.h"
@@ -74,15 +77,19 @@ class Scheduler {
   // `clock` is borrowed.
   Scheduler(const SchedulerOptions& options, const Clock& clock);
 
-  // A request whose cost is not known yet. It leaves at its deadline if Admit or Cancel does
-  // not come before. REQUIRES: the id is new.
-  void Expect(TicketId id, ModelId model, absl::Time deadline);
+  // A request whose cost is not known yet: `ticket.seconds` is what it is expected to take, 0 =
+  // nobody knows; its bytes are 0. Refused only if the queue is full or its deadline out of reach
+  // even though everything expected counts for no more than the work that is known, and, in the
+  // first case, nobody has so much more waiting that it could take their place; displaces nobody.
+  // One that is not refused leaves at its deadline if Admit or Cancel does not come before.
+  // REQUIRES: the id is new.
+  Admission Expect(const Ticket& ticket);
 
   // An expected id may be admitted or refused; either way it is expected no more.
   // REQUIRES: the id is new or expected.
   Admission Admit(const Ticket& ticket);
 
-  // What Admit would say; changes nothing.
+  // What Admit would say; changes nothing. Expected work counts in the wait.
   Admission Judge(const Ticket& ticket) const;
 
   CancelOutcome Cancel(TicketId id);
@@ -131,7 +138,7 @@ class Scheduler {
   // For how long work has waited for a device that did nothing; 0 if it does not.
   absl::Duration Stalled() const;
 
-  // Predicted seconds of waiting work and of what is left of the running batch.
+  // Predicted seconds of expected and waiting work and of what is left of the running batch.
   double WorkSeconds() const;
   QueueGauges GaugesOf(ModelId model) const;
   QueueGauges Gauges() const;
@@ -155,7 +162,11 @@ class Scheduler {
   // When the device can start something else.
   absl::Time EarliestStart(absl::Time now) const;
   static absl::Time LatestStart(absl::Time deadline, double seconds);
+  // `freed`: seconds of the waiting work that would leave.
   Admission JudgeWithRoom(const Ticket& ticket, double freed) const;
+  Admission JudgeKnown(const Ticket& ticket) const;
+  // Before its cost is known; scheduler_door.cc.
+  Admission JudgeExpected(const Ticket& ticket) const;
   TimeIndex& StartsOf(const Ticket& ticket) {
     return ticket.generates() ? latest_joins_ : latest_starts_;
   }
@@ -179,6 +190,7 @@ class Scheduler {
 
   const SchedulerOptions options_;
   const Clock& clock_;
+  ExpectedWork expected_;
   WaitingLine line_;
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;

@@ -194,11 +194,21 @@ double WaitingLine::WorkAhead(const Ticket& ticket, absl::Time now) const {
   return ahead;
 }
 
+std::map<std::string, WaitingLine::Client>::const_iterator WaitingLine::Longest() const {
+  return std::max_element(clients_.begin(), clients_.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds < b.second.seconds;
+  });
+}
+
+double WaitingLine::LongestBeside(const std::string& client) const {
+  const auto longest = Longest();
+  const bool other = longest != clients_.end() && longest->first != client;
+  return other ? longest->second.seconds : 0;
+}
+
 std::vector<TicketId> WaitingLine::Displaceable(const std::string& client, double seconds,
                                                 double keep) const {
-  const auto longest = std::max_element(
-      clients_.begin(), clients_.end(),
-      [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
+  const auto longest = Longest();
   if (longest == clients_.end() || longest->first == client) return {};
   if (longest->second.seconds - seconds < keep) return {};
 

@@ -75,6 +75,8 @@ class WaitingLine {
   std::vector<TicketId> Displaceable(const std::string& client, double seconds, double keep) const;
 
   double ClientSeconds(const std::string& client) const;
+  // What waits of the client with most work waiting; 0 if that is `client` itself.
+  double LongestBeside(const std::string& client) const;
   double seconds() const { return seconds_; }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
@@ -99,6 +101,8 @@ class WaitingLine {
     size_t count = 0;  // Waiting, or out of the line with work that goes on.
   };
 
+  // The client with most work waiting; the end if there is none.
+  std::map<std::string, Client>::const_iterator Longest() const;
   Ticket TakeFromLine(TicketId id);
   Ticket Take(TicketId id, bool served);
   absl::Time Urgency(const Ticket& ticket, absl::Time now) const;

@@ -251,6 +251,35 @@ TEST_F(EngineTest, FullQueueRefusesWithAHint) {
   control_->advance.Open();
 }
 
+TEST_F(EngineTest, FullQueueRefusesBeforePreparing) {
+  options_.prepare_threads = 1;
+  options_.scheduler.max_queue_seconds = 3;
+  StartEngine();
+  FakeOptions options;
+  options.item_seconds = 1;
+  options.token_seconds = 0;
+  const ModelHandle model = MakeBlocked(options);
+  Box running, refused, other;
+  std::vector<Box> boxes(3);
+  Submit(model, "x", running);
+  AwaitBlocked();
+  for (Box& box : boxes) Submit(model, "x", box);
+  Await([&] { return Metric("longview_queued_work_seconds{") == 3; }, "known work");
+  EXPECT_EQ(Submit(model, "x", refused), 0u);
+  EXPECT_EQ(refused.WaitCode(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(GetErrorDetail(refused.Wait().status()).reason, "QUEUE_FULL");
+  EXPECT_TRUE(GetErrorDetail(refused.Wait().status()).retry_after.has_value());
+  EXPECT_EQ(Metric("longview_rejected_total{model=\"fake\",reason=\"queue\""), 1);
+  EXPECT_EQ(control_->prepared, 4);
+  // Somebody who has less waiting is prepared and takes the place of another.
+  Submit(model, "x", other, Info("b"));
+  Await([&] { return boxes.back().count() == 1; }, "displacement");
+  EXPECT_EQ(boxes.back().WaitCode(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(control_->prepared, 5);
+  control_->advance.Open();
+  EXPECT_TRUE(other.Wait().ok());
+}
+
 TEST_F(EngineTest, LargerThanTheDeviceNamesNeedAndLimit) {
   options_.scheduler.memory_bytes = 4096;
   StartEngine();

@@ -287,9 +287,9 @@ TEST_F(SchedulerTest, LargerThanTheDeviceIsRefusedWithNeedAndLimit) {
 }
 
 TEST_F(SchedulerTest, ExpectedRequestsExpireAndCancel) {
-  scheduler_->Expect(1, 7, clock_.Now() + absl::Seconds(1));
-  scheduler_->Expect(2, 7, absl::InfiniteFuture());
-  EXPECT_EQ(scheduler_->GaugesOf(7).queued_requests, 2);
+  scheduler_->Expect(MakeDue(1, 0, 1));
+  scheduler_->Expect(Make(2, 0));
+  EXPECT_EQ(scheduler_->GaugesOf(1).queued_requests, 2);
   EXPECT_EQ(scheduler_->Cancel(2), CancelOutcome::kRemoved);
   clock_.Advance(1.1);
   const std::vector<Departure> gone = scheduler_->Expire();
@@ -299,7 +299,7 @@ TEST_F(SchedulerTest, ExpectedRequestsExpireAndCancel) {
 }
 
 TEST_F(SchedulerTest, GaugesAreReadFromTheQueueItself) {
-  scheduler_->Expect(1, 1, absl::InfiniteFuture());
+  scheduler_->Expect(Make(1, 0.25));
   Admit(Make(1, 0.75));
   Admit(Make(2, 0.5, "a", 2));
   EXPECT_EQ(scheduler_->GaugesOf(1).queued_requests, 1);

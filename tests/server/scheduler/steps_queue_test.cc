@@ -122,8 +122,12 @@ TEST(StepsQueueTest, ManyThreadsLeaveNothingBehind) {
           ticket.bytes = 100;
         }
         if (random() % 16 == 0) ticket.deadline = absl::Now() + absl::Milliseconds(random() % 5);
-        queue.Expect(ticket.id, ticket.model, absl::InfiniteFuture());
-        const Verdict verdict = queue.Admit(ticket).verdict;
+        Ticket unknown = ticket;
+        unknown.bytes = 0;
+        unknown.deadline = absl::InfiniteFuture();
+        const Verdict verdict = queue.Expect(unknown).verdict == Verdict::kAdmitted
+                                    ? queue.Admit(ticket).verdict
+                                    : Verdict::kQueueFull;
         ++(verdict == Verdict::kAdmitted ? admitted : refused);
         open.push_back(ticket.id);
         if (random() % 8 == 0) {

@@ -1,0 +1,36 @@
+#include "server/cost_history.h"
+
+#include <algorithm>
+
+namespace longview::server {
+namespace {
+
+// Of an older request's say, what is left after another one.
+constexpr double kMemory = 0.98;
+// How much of the usual cost is expected.
+constexpr double kCaution = 0.5;
+// The predicted work that the pace looks back on, and how slow a machine may seem.
+constexpr double kPaceSeconds = 1;
+constexpr double kSlowest = 10;
+
+}  // namespace
+
+void CostHistory::Prepared(size_t bytes, double predicted_seconds) {
+  bytes_ = kMemory * bytes_ + static_cast<double>(bytes);
+  seconds_ = kMemory * seconds_ + predicted_seconds;
+  dearest_ = std::max(kMemory * dearest_, predicted_seconds);
+}
+
+void CostHistory::Computed(double predicted_seconds, double seconds) {
+  // One batch that hung says little about the next.
+  const double believed = std::min(seconds, kSlowest * predicted_seconds);
+  const double pace = (kPaceSeconds * pace_ + believed) / (kPaceSeconds + predicted_seconds);
+  pace_ = std::clamp(pace, 1.0, kSlowest);
+}
+
+double CostHistory::Expected(size_t bytes) const {
+  if (bytes_ == 0) return 0;
+  return kCaution * std::min(dearest_, seconds_ / bytes_ * static_cast<double>(bytes));
+}
+
+}  // namespace longview::server

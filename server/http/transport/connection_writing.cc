@@ -1,0 +1,102 @@
+// Answers, whole and as they are made.
+#include <array>
+
+#include "boost/asio/dispatch.hpp"
+#include "boost/asio/write.hpp"
+#include "server/http/response_head.h"
+#include "server/http/transport/connection_parts.h"
+#include "server/request_id.h"
+
+namespace longview::server {
+namespace {
+
+// Parts of a streamed answer that are written before others have their turn on the thread.
+constexpr int kDirectWrites = 8;
+
+}  // namespace
+
+Connection::Task Connection::Write(HttpResponse response, std::string_view request_id) {
+  const HeadOptions options{keep_alive_, http_1_0_, request_id};
+  const std::string head = ResponseHead(response, options, absl::Now());
+  std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(response.body)};
+  if (head_only_) parts[1] = asio::const_buffer();
+  ErrorCode error;
+  // The system's buffers take short answers at once, long ones are given time by their size.
+  Arm(options_.transfer_grace +
+      absl::Seconds(static_cast<double>(response.body.size()) / options_.min_rate));
+  co_await asio::async_write(stream_, parts, Into(error));
+  Disarm();
+  if (error) gone_ = true;
+}
+
+Connection::Task Connection::WriteStream(HttpResponse& response) {
+  if (http_1_0_) keep_alive_ = false;  // Its end is the end of the connection.
+  streaming_ = true;
+  StartWatch();
+  const auto framed = [this](std::string_view data, bool last) {
+    return http_1_0_ ? std::string(data) : Chunk(data, last);
+  };
+  response.stream->Listen([weak = weak_from_this()] {
+    const std::shared_ptr<Connection> listening = weak.lock();
+    if (listening == nullptr) return;
+    listening->wakes_->Add([weak] {
+      const std::shared_ptr<Connection> self = weak.lock();
+      if (self) asio::dispatch(self->stream_.get_executor(), [self] { self->Wake(); });
+    });
+  });
+  std::string data = ResponseHead(response, {keep_alive_, http_1_0_, request_id_}, absl::Now());
+  ErrorCode error;
+  while (probing_ && !gone_) {
+    wake_.expires_at(asio::steady_timer::time_point::max());
+    co_await wake_.async_wait(Into(error));
+  }
+  bool last = false;
+  int written = 0;  // Without a pause.
+  while (!last && !gone_) {
+    const BodyStream::Part part = response.stream->Take();
+    last = part.last;
+    data += framed(part.data, last);
+    error = {};
+    if (data.empty() && !last && !filler_due_) {
+      wake_.expires_after(absl::ToChronoNanoseconds(options_.stream_filler));
+      written = 0;
+      co_await wake_.async_wait(Into(error));
+      filler_due_ = filler_due_ || !error;  // An error: woken before that.
+      continue;
+    }
+    if (std::exchange(filler_due_, false) && !last) data += framed(response.stream->Filler(), last);
+    // A token is a few bytes, which the system takes at once: no trip through the event loop, but
+    // for other connections' sake.
+    const bool direct = ++written < kDirectWrites;
+    const size_t sent = direct ? stream_.TryWrite(asio::buffer(data)) : 0;
+    if (sent < data.size()) {
+      written = 0;
+      Arm(options_.transfer_grace +
+          absl::Seconds(static_cast<double>(data.size()) / options_.min_rate));
+      co_await asio::async_write(stream_, asio::buffer(data) + sent, Into(error));
+      Disarm();
+      if (error) gone_ = true;
+    }
+    data.clear();
+  }
+  streaming_ = false;
+}
+
+Connection::Task Connection::Refuse(HttpResponse response) {
+  keep_alive_ = false;
+  if (request_id_.empty()) request_id_ = RequestIdOr("");
+  co_await Write(std::move(response), request_id_);
+  if (!gone_) co_await Linger();
+}
+
+Connection::Task Connection::Linger() {
+  // Closing with unread input would reset the connection and take the answer with it.
+  ErrorCode error;
+  std::string scratch(kBodyChunk, '\0');
+  Arm(kLinger);
+  co_await stream_.ShutdownSend(error);
+  while (!error) co_await stream_.socket().async_read_some(asio::buffer(scratch), Into(error));
+  Disarm();
+}
+
+}  // namespace longview::server

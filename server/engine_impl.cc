@@ -152,9 +152,9 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   ModelUse& use = UseOf(call->model);
   if (!cheap) {
     const CostHistory& history = use.HistoryOf(call->generates);
-    const Admission admission =
-        device.queue.Expect(TicketOf(id, *call->model, call->generates, call->info,
-                                     {.seconds = history.Expected(bytes)}, history.pace()));
+    const Admission admission = device.queue.Expect(
+        TicketOf(id, *call->model, call->generates, call->info,
+                 {.seconds = history.Expected(bytes)}, history.PaceAt(call->submitted)));
     if (admission.verdict != Verdict::kAdmitted) {
       lock.unlock();
       return refuse(ReasonOf(admission.verdict), RefusalError(admission));
@@ -218,8 +218,9 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where wher
     if (status.ok() && call.done != nullptr) {
       CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
       if (where == Where::kPool) history.Prepared(call.bytes, call.item->cost().seconds);
-      const Admission admission = queue.Admit(
-          TicketOf(id, *call.model, call.generates, call.info, call.item->cost(), history.pace()));
+      const Admission admission =
+          queue.Admit(TicketOf(id, *call.model, call.generates, call.info, call.item->cost(),
+                               history.PaceAt(clock_.Now())));
       if (admission.verdict == Verdict::kAdmitted) {
         call.stage = CallStage::kQueued;
         if (call.events != nullptr && call.events->on_admitted != nullptr) {
@@ -288,7 +289,7 @@ void EngineImpl::Finish(Device& device, BatchResult result) {
     // A batch that lost items says nothing about the prediction.
     if (result.dropped == 0) {
       const double seconds = result.forward_seconds + result.take_seconds;
-      UseOf(result.calls.front()->model).batched.Computed(PredictedSeconds(result), seconds);
+      UseOf(result.calls.front()->model).batched.Computed(PredictedSeconds(result), seconds, now);
     }
     for (const EngineCall* call : result.calls) freed.push_back(Free(call->id));
   }

@@ -78,7 +78,7 @@ Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, const mod
   double pace;
   {
     std::lock_guard lock(mutex_);
-    pace = UseOf(model).HistoryOf(generates).pace();
+    pace = UseOf(model).HistoryOf(generates).PaceAt(clock_.Now());
   }
   const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace);
   const Admission admission = DeviceOf(*model).queue.Judge(ticket);

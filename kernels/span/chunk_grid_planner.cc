@@ -31,8 +31,7 @@ struct Neighbour {
 
 class Planner {
  public:
-  explicit Planner(const ChunkPattern& pattern)
-      : pattern_(pattern), tables_(pattern.list_bias_rows) {
+  explicit Planner(const ChunkPattern& pattern) : pattern_(pattern) {
     builder_.AddSource(0, pattern.heads);
     builder_.AddSource(0, pattern.heads);
     if (pattern.rule == ChunkRule::kCyclic) {

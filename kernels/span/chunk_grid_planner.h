@@ -32,7 +32,6 @@ struct ChunkPattern {
   bool own_chunk_only = false;  // MODE -1.
   bool only_global = false;     // Local tokens see the globals only, without bias.
   bool bias = false;
-  bool list_bias_rows = true;  // False: bias_rows stay empty, for tables expanded before.
   // Which rows the call computes: with shared projections both in one call.
   bool local_rows = true;
   bool global_rows = true;

@@ -48,9 +48,6 @@ class ChunkMap {
 // expanded once serve every later plan of the same maps.
 class BiasTables {
  public:
-  // `list` = false: only places, for plans whose expanded tables exist.
-  explicit BiasTables(bool list) : list_(list) {}
-
   // First entry of the pattern's block. `signature` tells patterns apart; index() gives which row
   // of the learned table each of its `size` query-key pairs reads.
   template <typename Index>
@@ -58,7 +55,6 @@ class BiasTables {
     const auto [at, added] = first_.try_emplace(std::move(signature), size_);
     if (!added) return at->second;
     size_ += size;
-    if (!list_) return at->second;
     const std::vector<int32_t> rows = index();
     KERNEL_CHECK(rows.size() == static_cast<size_t>(size));
     entries_.insert(entries_.end(), rows.begin(), rows.end());
@@ -69,7 +65,6 @@ class BiasTables {
   const std::vector<int32_t>& entries() const { return entries_; }
 
  private:
-  bool list_;
   std::map<std::vector<int32_t>, int32_t> first_;
   int32_t size_ = 0;
   std::vector<int32_t> entries_;
@@ -78,11 +73,9 @@ class BiasTables {
 // The tables of a batch: images with equal `table` share one.
 class BatchBiasTables {
  public:
-  explicit BatchBiasTables(bool list) : list_(list) {}
-
   BiasTables& Of(int32_t table) {
     KERNEL_CHECK(table >= 0 && table <= static_cast<int32_t>(tables_.size()));
-    if (table == static_cast<int32_t>(tables_.size())) tables_.emplace_back(list_);
+    if (table == static_cast<int32_t>(tables_.size())) tables_.emplace_back();
     return tables_[table];
   }
   // By table: BiasTables::entries.
@@ -93,7 +86,6 @@ class BatchBiasTables {
   }
 
  private:
-  bool list_;
   std::vector<BiasTables> tables_;
 };
 

@@ -19,7 +19,7 @@ constexpr int32_t kMostExpandedTokens = 1024;
 
 class Planner {
  public:
-  explicit Planner(const MapPattern& pattern) : pattern_(pattern), tables_(pattern.list_bias_rows) {
+  explicit Planner(const MapPattern& pattern) : pattern_(pattern) {
     builder_.AddSource(0, pattern.heads);
     builder_.AddSource(0, pattern.heads);
   }

@@ -25,7 +25,6 @@ struct MapPattern {
   int32_t heads = 1;
   int32_t globals = 0;
   bool bias = true;
-  bool list_bias_rows = true;  // False: bias_rows stay empty, for tables expanded before.
   int32_t tile_rows = 48;
 };
 

@@ -26,8 +26,7 @@ struct Group {
 
 class Planner {
  public:
-  explicit Planner(const WindowGridPattern& pattern)
-      : pattern_(pattern), tables_(pattern.list_bias_rows) {
+  explicit Planner(const WindowGridPattern& pattern) : pattern_(pattern) {
     for (int i = 0; i < 3; ++i) builder_.AddSource(0, pattern.heads);
   }
 

@@ -28,7 +28,6 @@ struct WindowGridPattern {
   // ViL-LS: row u * (w + 2 * (w / 2)) + v of the learned table, whose multiplier aliases
   // different offsets; for w = 1 row 0 for every key.
   bool bias = false;
-  bool list_bias_rows = true;  // False: bias_rows stay empty, for tables expanded before.
   int32_t tile_rows = 48;
 };
 

@@ -1,42 +1,43 @@
 // A batch of images on its way through the stages of a CvT*-LS.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
 #include "models/cvt_ls/buffers.h"
-#include "models/vision/staged_batch.h"
+#include "models/vision/planned_batch.h"
 
 namespace longview::models {
 
-class CvtBatch final : public StagedBatch {
- public:
+struct CvtParts {
   using Context = CvtContext;
+  using Plan = CvtStagePlan;
+  using Buffers = CvtBuffers;
 
-  CvtBatch(const CvtContext& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
-           EncoderTimes* times)
-      : StagedBatch(context, inputs, scratch, times), context_(context) {}
+  static auto Maps(const CvtConfig&, ImageSize image) { return CvtMaps(image); }
+  // Nothing but sizes depends on the map.
+  static Plan PlanStage(const CvtContext& context, size_t stage, std::span<const ImageSize> maps,
+                        bool /*measure*/) {
+    return PlanCvtStage(context, stage, maps);
+  }
+  static constexpr auto Carve = CarveCvtStage;
+  static int64_t PanelWidth(const CvtConfig& config, size_t stage) {
+    const int64_t channels = stage == 0 ? 3 : config.stages[stage - 1].width;
+    const int64_t kernel = kCvtEmbeddings[stage].kernel;
+    return std::max<int64_t>(channels * kernel * kernel, config.stages[stage].width);
+  }
+};
 
-  static size_t ScratchBytes(const CvtContext& context, std::span<const ImageSize> sizes);
+class CvtBatch final : public PlannedBatch<CvtParts> {
+ public:
+  using PlannedBatch::PlannedBatch;
 
  private:
-  static std::vector<CvtStagePlan> MakePlans(const CvtContext& context,
-                                             std::span<const ImageSize> sizes);
-
-  size_t Stages() const override { return kCvtStages; }
-  int Blocks(size_t stage) const override { return context_.config->stages[stage].blocks; }
-  void Plan(std::span<const ImageSize> sizes) override { plans_ = MakePlans(context_, sizes); }
-  void Carve(Carver& carver) override { buffers_ = CarveCvtBuffers(context_, plans_, carver); }
-  Stream StreamOf(size_t stage) const override;
   TokenMaker Tokens() const override;
   void EnterStage() override;
   void RunBlock() override;
   std::vector<float> Feature(int member) const override;
-  const DenseLayer& Head() const override { return *context_.weights->head; }
-
-  const CvtContext& context_;
-  std::vector<CvtStagePlan> plans_;
-  std::vector<CvtBuffers> buffers_;
 };
 
 }  // namespace longview::models

@@ -5,7 +5,7 @@
 
 #include "models/cvt_ls/separable.h"
 #include "models/layers/block_tail.h"
-#include "models/long_short/slice_attention.h"
+#include "models/long_short/large_map.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -33,7 +33,7 @@ class Block {
         times_(times) {}
 
   void Run() {
-    for (const CvtBand& band : plan_.bands) {
+    for (const LongShortBand& band : plan_.bands) {
       if (band.is_large()) {
         RunLarge(band);
       } else {
@@ -52,13 +52,10 @@ class Block {
     });
   }
 
-  void RunWhole(const CvtBand& band) const;
-  void RunLarge(const CvtBand& band) const;
-  void SumLandmarks(const CvtBand& band, const LongShortSliceRows& rows,
-                    SlicedAttention& attention) const;
-  void AttendSlices(const CvtBand& band, SlicedAttention& attention) const;
-
-  ConvolvedRows NormAround(const CvtBand& band, int64_t begin, int64_t end) const;
+  void RunWhole(const LongShortBand& band) const;
+  void RunLarge(const LongShortBand& band) const;
+  struct SlicedRows;
+  ConvolvedRows NormAround(const LongShortBand& band, int64_t begin, int64_t end) const;
   void ProjectTokens(ConvolvedRows normed, RowRange range, bool queries, std::byte* qkv) const;
   void ProjectPart(const Separable& separable, ConvolvedRows normed, RowRange range, int part,
                    std::byte* qkv) const;
@@ -68,7 +65,7 @@ class Block {
   const Norm* landmark_norm() const {
     return config_.dual_norm ? &weights_.landmark_norm : nullptr;
   }
-  void Finish(const CvtBand& band, std::byte* outputs, const Norm* next) const;
+  void Finish(const LongShortBand& band, std::byte* outputs, const Norm* next) const;
 
   const CvtContext& context_;
   const CvtConfig& config_;
@@ -93,7 +90,7 @@ void Block::ProjectPart(const Separable& separable, ConvolvedRows normed, RowRan
   const float* bias = separable.pointwise->bias.data();
   ConvolveRows(separable, plan_, normed, range, stage_weights_.sizes, panels_,
                [&](int64_t row, const std::byte* y) {
-                 const bool as_is = plan_.places[row].y < 0 && !config_.class_pointwise;
+                 const bool as_is = plan_.PlaceOf(row).y < 0 && !config_.class_pointwise;
                  kernels_.bias_copy(as_is ? normed.at(row) : y, as_is ? zeros_.data() : bias,
                                     width_, qkv + (3 * (row - range.first) + part) * row_bytes_);
                });
@@ -129,7 +126,7 @@ void Block::NormTokens(int64_t count, std::byte* qkv) const {
 }
 
 // Where all images are one band, what follows attention leaves LN(x) for the next block.
-void Block::RunWhole(const CvtBand& band) const {
+void Block::RunWhole(const LongShortBand& band) const {
   const bool alone = plan_.bands.size() == 1;
   const RowRange range = {band.row0, band.rows};
   if (number_ == 0 || !alone) NormRows(range);
@@ -151,32 +148,15 @@ void Block::RunWhole(const CvtBand& band) const {
   rows.value_scores = config_.shared_landmarks ? nullptr : buffers_.value_scores;
   rows.landmarks = buffers_.long_short;
   rows.workspace = buffers_.workspace;
-  RunLongShort(pattern_, band.whole, landmark_norm(), {}, context_, rows);
+  RunLongShort(pattern_, *band.whole, landmark_norm(), {}, context_, rows);
   watch.Stop();
   const bool last = number_ + 1 == stage_.blocks;
   Finish(band, buffers_.rows,
          last || !alone ? nullptr : &stage_weights_.blocks[number_ + 1].attention_norm);
 }
 
-// x is read slice by slice, as often as it takes, and changes once all outputs are there.
-void Block::RunLarge(const CvtBand& band) const {
-  LongShortSliceRows rows;
-  rows.qkv = buffers_.qkv;
-  rows.z = buffers_.outputs;
-  rows.weights = reinterpret_cast<float*>(buffers_.outputs);
-  if (!config_.shared_landmarks) rows.value_weights = rows.weights + CvtScores(stage_, band);
-  rows.scratch = buffers_.long_short;
-  rows.workspace = buffers_.workspace;
-  SlicedAttention attention(pattern_, band.map, context_, rows);
-  if (stage_.ranks > 0) SumLandmarks(band, rows, attention);
-  AttendSlices(band, attention);
-  std::memset(buffers_.outputs + band.rows * row_bytes_, 0,
-              static_cast<size_t>(kPanelRows * row_bytes_));
-  Finish(band, buffers_.outputs, nullptr);
-}
-
 // LN(x) of tokens [begin, end) and of their neighbours.
-ConvolvedRows Block::NormAround(const CvtBand& band, int64_t begin, int64_t end) const {
+ConvolvedRows Block::NormAround(const LongShortBand& band, int64_t begin, int64_t end) const {
   const int64_t beside = int64_t{std::max(stage_.window, 1)} * band.map.shapes[0].width;
   const int64_t first = std::max<int64_t>(begin - beside, 0);
   const int64_t local0 = band.row0 + pattern_.class_tokens;
@@ -184,58 +164,55 @@ ConvolvedRows Block::NormAround(const CvtBand& band, int64_t begin, int64_t end)
   return NormedRows(local0 + first);
 }
 
-void Block::SumLandmarks(const CvtBand& band, const LongShortSliceRows& rows,
-                         SlicedAttention& attention) const {
-  const int64_t local0 = band.row0 + pattern_.class_tokens;
-  for (const LongShortSlice& slice : band.map.slices) {
-    const ConvolvedRows normed = NormAround(band, slice.begin, slice.end);
-    const RowRange range = {local0 + slice.begin, slice.end - slice.begin};
-    const int64_t at = slice.begin * stage_.columns();
-    ProjectScores(weights_.landmarks, normed, range, rows.weights + at);
-    if (config_.shared_landmarks) continue;
-    ProjectScores(weights_.value_landmarks, normed, range, rows.value_weights + at);
+// The rows of x that RunLargeMap asks for.
+struct Block::SlicedRows {
+  RowRange Range(int64_t begin, int64_t end) const {
+    return {band.row0 + block.pattern_.class_tokens + begin, end - begin};
   }
-  attention.Weigh();
-  for (const LongShortSlice& slice : band.map.slices) {
-    const ConvolvedRows normed = NormAround(band, slice.begin, slice.end);
-    const int64_t count = slice.end - slice.begin;
-    ProjectTokens(normed, {local0 + slice.begin, count}, false, buffers_.qkv);
-    NormTokens(count, buffers_.qkv);
-    const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    attention.Pool(buffers_.qkv, slice.begin, count);
+  void Score(int64_t begin, int64_t end) const {
+    const ConvolvedRows normed = block.NormAround(band, begin, end);
+    const int64_t at = begin * block.stage_.columns();
+    block.ProjectScores(block.weights_.landmarks, normed, Range(begin, end), rows.weights + at);
+    if (rows.value_weights == nullptr) return;
+    block.ProjectScores(block.weights_.value_landmarks, normed, Range(begin, end),
+                        rows.value_weights + at);
   }
-  attention.EndLandmarks(landmark_norm());
-}
+  void Project(int64_t begin, int64_t end, bool queries, std::byte* to) const {
+    const ConvolvedRows normed = block.NormAround(band, begin, end);
+    block.ProjectTokens(normed, Range(begin, end), queries, to);
+    block.NormTokens(end - begin, to);
+  }
+  void ProjectClass(std::byte* to) const {
+    const RowRange range = {band.row0, block.pattern_.class_tokens};
+    block.NormRows(range);
+    block.ProjectTokens(block.NormedRows(band.row0), range, true, to);
+    block.NormTokens(range.count, to);
+  }
+  std::vector<kernels::Table> Tables(size_t) const { return {}; }
 
-// Rows that a slice shares with the one before are moved to the front.
-void Block::AttendSlices(const CvtBand& band, SlicedAttention& attention) const {
-  const int64_t g = pattern_.class_tokens, stride = 3 * row_bytes_;
-  std::byte* const locals = buffers_.qkv + g * stride;
-  if (g > 0) {
-    NormRows({band.row0, g});
-    ProjectTokens(NormedRows(band.row0), {band.row0, g}, true, buffers_.qkv);
-    NormTokens(g, buffers_.qkv);
-    attention.BeginClass();
+  const Block& block;
+  const LongShortBand& band;
+  const LongShortSliceRows& rows;
+};
+
+// x changes once all outputs are there.
+void Block::RunLarge(const LongShortBand& band) const {
+  LongShortSliceRows rows;
+  rows.qkv = buffers_.qkv;
+  rows.z = buffers_.outputs;
+  rows.weights = reinterpret_cast<float*>(buffers_.outputs);
+  if (!config_.shared_landmarks) {
+    rows.value_weights = rows.weights + band.map.tokens * stage_.columns();
   }
-  int64_t load_begin = 0, load_end = 0;
-  for (const LongShortSlice& slice : band.map.slices) {
-    std::memmove(locals, locals + (slice.load_begin - load_begin) * stride,
-                 static_cast<size_t>((load_end - slice.load_begin) * stride));
-    const int64_t count = slice.load_end - load_end;
-    std::byte* const added = locals + (load_end - slice.load_begin) * stride;
-    const ConvolvedRows normed = NormAround(band, load_end, slice.load_end);
-    ProjectTokens(normed, {band.row0 + g + load_end, count}, true, added);
-    NormTokens(count, added);
-    load_begin = slice.load_begin;
-    load_end = slice.load_end;
-    const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    attention.Attend(slice, band.shapes[slice.shape], {});
-  }
-  if (g > 0) attention.EndClass();
+  rows.scratch = buffers_.long_short;
+  rows.workspace = buffers_.workspace;
+  RunLargeMap(pattern_, band, landmark_norm(), context_, rows,
+              times_ ? &times_->attention : nullptr, SlicedRows{*this, band, rows});
+  Finish(band, buffers_.outputs, nullptr);
 }
 
 // `next`: of whatever reads LN(x) from buffers.rows afterwards; null: nobody.
-void Block::Finish(const CvtBand& band, std::byte* outputs, const Norm* next) const {
+void Block::Finish(const LongShortBand& band, std::byte* outputs, const Norm* next) const {
   BlockTail tail;
   tail.out = weights_.out ? &*weights_.out : nullptr;
   tail.after_attention = &weights_.mlp_norm;

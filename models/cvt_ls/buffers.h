@@ -2,49 +2,36 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "models/cvt_ls/config.h"
 #include "models/cvt_ls/weights.h"
 #include "models/dense/scratch.h"
-#include "models/layers/compute_context.h"
-#include "models/long_short/map_attention.h"
-#include "models/long_short/map_slices.h"
+#include "models/long_short/map_bands.h"
+#include "models/vision/context.h"
 #include "models/vision/map_tokens.h"
 
 namespace longview::models {
 
 // Borrowed, immutable.
-struct CvtContext : ModelContext<CvtConfig, CvtWeights> {
-  using ModelContext::ModelContext;
+struct CvtContext : VisionContext<CvtConfig, CvtWeights> {
+  using VisionContext::VisionContext;
 
-  // All stages of an image that has more tokens in its first one attend in slices, each of at least
-  // so many queries. Slices cost: keys and values are projected once for the landmarks and once
-  // for the slices.
-  int64_t large_tokens = 16000;
-  int64_t slice_tokens = 1024;
+  LongShortCuts cuts;
 };
 
-// Rows of a batch that go through a block together: some images as a whole, or one in slices.
-struct CvtBand {
-  int64_t row0 = 0;
-  int64_t rows = 0;
-  LongShortPlan whole;
-  LongShortMap map;                   // No slices: whole.
-  std::vector<LongShortPlan> shapes;  // Of the slices.
-
-  bool is_large() const { return !map.slices.empty(); }
-};
-
-// Tokens lie window by window.
+// Tokens lie window by window. What depends on sizes alone is the model's, by shape.
 struct CvtStagePlan {
   std::vector<MapTokens> images;
-  std::vector<CvtBand> bands;  // In the order of their rows.
-  // By row: its image and its place on the map; y < 0 for class rows.
-  std::vector<TokenFinder::Place> places;
+  int64_t rows = 0;                  // Of the batch, class rows included.
+  std::vector<LongShortBand> bands;  // In the order of their rows.
+  // By image and row behind row0: the row-major position on the map; -1 for class rows.
+  std::vector<std::shared_ptr<const std::vector<int32_t>>> positions;
 
-  int64_t rows() const { return static_cast<int64_t>(places.size()); }
+  // y < 0 for class rows. REQUIRES: 0 <= row < rows.
+  TokenFinder::Place PlaceOf(int64_t row) const;
 };
 
 CvtStagePlan PlanCvtStage(const CvtContext& context, size_t stage, std::span<const ImageSize> maps);
@@ -65,12 +52,8 @@ struct CvtBuffers {
   std::byte* workspace = nullptr;
 };
 
-// One block of memory that all stages share: at a time, only the stage that runs and the residual
-// stream it came from are alive.
-std::vector<CvtBuffers> CarveCvtBuffers(const CvtContext& context,
-                                        std::span<const CvtStagePlan> plans, Carver& carver);
-
-// Floats from the first of a large band's scores to those of its values.
-int64_t CvtScores(const CvtStage& stage, const CvtBand& band);
+// All but x and panel, which PlannedBatch places.
+CvtBuffers CarveCvtStage(const CvtContext& context, size_t stage, const CvtStagePlan& plan,
+                         Carver& carver);
 
 }  // namespace longview::models

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/dense/scratch.h"
+#include "models/detection/head_frame.h"
 #include "models/detection/proposals.h"
-#include "models/detection/pyramid.h"
 #include "models/detection/regions.h"
 
 namespace longview::models {
@@ -19,10 +18,39 @@ struct Buffers {
   MaskBuffers masks;
 };
 
-Buffers Carve(const DetectorConfig& config, const PyramidLayout& layout, Compute compute,
-              bool masks, Carver& carver) {
+class MaskRcnnRun final : public PyramidHeadRun<Buffers> {
+ public:
+  MaskRcnnRun(const HeadParts& parts, const HeadInput& input, PyramidLayout layout,
+              const Buffers& buffers, HeadTimes* times)
+      : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
+        weights_(parts.weights.mask_rcnn),
+        reader_(config_, layout_, buffers_.pyramid.levels, parts.context.compute) {}
+
+  static Buffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
+                       Carver& carver);
+  // As many proposals and detections as there can be.
+  static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
+                          bool masks);
+
+  bool Advance() override;
+
+ private:
+  enum class Step { kPyramid, kAnchors, kRegions, kMasks };
+
+  void Regions();
+
+  const MaskRcnnWeights& weights_;
+  const RegionReader reader_;
+  Step step_ = Step::kPyramid;
+  std::vector<ScoredBox> proposals_;
+  size_t masked_ = 0;  // Detections that have their masks.
+};
+
+Buffers MaskRcnnRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
+                           Carver& carver) {
+  const DetectorConfig& config = parts.config;
   const MaskRcnnConfig& settings = config.mask_rcnn;
-  const int64_t element = ElementBytes(compute), width = config.width;
+  const int64_t element = ElementBytes(parts.context.compute), width = config.width;
   const int64_t widest_mask = std::max<int64_t>(width, settings.mask_width);
   const auto take = [&](int64_t count) {
     return carver.TakeBytes(static_cast<size_t>(count * element));
@@ -42,44 +70,23 @@ Buffers Carve(const DetectorConfig& config, const PyramidLayout& layout, Compute
   return b;
 }
 
-class Run final : public HeadRun {
- public:
-  Run(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context,
-      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, HeadTimes* times)
-      : config_(config),
-        weights_(weights.mask_rcnn),
-        input_(input),
-        layout_(std::move(layout)),
-        buffers_(buffers),
-        panels_{context.pool, buffers.panel, times ? &times->parts : nullptr},
-        choosing_(times ? &times->choose : nullptr),
-        pyramid_(config, weights.pyramid, layout_, input.maps, buffers.pyramid, panels_),
-        reader_(config, layout_, buffers.pyramid.levels, context.compute) {}
+EncoderWork MaskRcnnRun::Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
+                              bool masks) {
+  const MaskRcnnConfig& settings = parts.config.mask_rcnn;
+  const MaskRcnnWeights& head = parts.weights.mask_rcnn;
+  EncoderWork work;
+  work += LinearWork(head.proposal_conv->layer, layout.rows);
+  work += LinearWork(*head.proposals, layout.rows);
+  for (const DenseLayer& layer : head.box_layers) work += LinearWork(layer, settings.proposals);
+  work += LinearWork(*head.box_outputs, settings.proposals);
+  if (!masks) return work;
+  const int64_t rows = int64_t{detections} * settings.mask_bins * settings.mask_bins;
+  for (const Convolution& conv : head.mask_convs) work += LinearWork(conv.layer, rows);
+  work += LinearWork(*head.mask_up, rows);
+  return work;
+}
 
-  bool Advance() override;
-  std::vector<FoundBox> Take() override { return std::move(found_); }
-
- private:
-  enum class Step { kPyramid, kAnchors, kRegions, kMasks };
-
-  void Regions();
-
-  const DetectorConfig& config_;
-  const MaskRcnnWeights& weights_;
-  const HeadInput input_;
-  const PyramidLayout layout_;
-  const Buffers buffers_;
-  const PanelContext panels_;
-  double* const choosing_;  // Seconds, or null.
-  PyramidRun pyramid_;
-  const RegionReader reader_;
-  Step step_ = Step::kPyramid;
-  std::vector<ScoredBox> proposals_;
-  std::vector<FoundBox> found_;
-  size_t masked_ = 0;  // Detections that have their masks.
-};
-
-bool Run::Advance() {
+bool MaskRcnnRun::Advance() {
   switch (step_) {
     case Step::kPyramid:
       if (!pyramid_.Advance()) step_ = Step::kAnchors;
@@ -106,64 +113,21 @@ bool Run::Advance() {
   return false;
 }
 
-void Run::Regions() {
+void MaskRcnnRun::Regions() {
   ScoreRegions(weights_, reader_, config_.mask_rcnn.box_bins, proposals_, panels_,
                buffers_.regions);
   const Stopwatch watch(choosing_);
   for (const ScoredBox& kept : ChooseDetections(config_, proposals_, buffers_.regions, input_)) {
-    found_.push_back({kept.box, kept.score, kept.group, {}});
+    Keep(kept);
   }
 }
-
-class Head final : public DetectorHead {
- public:
-  Head(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context)
-      : config_(config), weights_(weights), context_(context) {}
-
-  size_t ScratchBytes(ImageSize padded, int, bool masks) const override {
-    Carver carver(nullptr);
-    Carve(config_, LayOutPyramid(config_, padded), context_.compute, masks, carver);
-    return carver.used();
-  }
-
-  std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
-                                 HeadTimes* times) const override {
-    PyramidLayout layout = LayOutPyramid(config_, input.padded);
-    Carver carver(scratch);
-    const Buffers buffers = Carve(config_, layout, context_.compute, input.masks, carver);
-    return std::make_unique<Run>(config_, weights_, context_, input, std::move(layout), buffers,
-                                 times);
-  }
-
-  // As many proposals and detections as there can be.
-  EncoderWork WorkOf(ImageSize padded, int detections, bool masks) const override {
-    const MaskRcnnConfig& settings = config_.mask_rcnn;
-    const PyramidLayout layout = LayOutPyramid(config_, padded);
-    const MaskRcnnWeights& head = weights_.mask_rcnn;
-    EncoderWork work = PyramidWork(config_, weights_.pyramid, layout);
-    work += LinearWork(head.proposal_conv->layer, layout.rows);
-    work += LinearWork(*head.proposals, layout.rows);
-    for (const DenseLayer& layer : head.box_layers) work += LinearWork(layer, settings.proposals);
-    work += LinearWork(*head.box_outputs, settings.proposals);
-    if (!masks) return work;
-    const int64_t rows = int64_t{detections} * settings.mask_bins * settings.mask_bins;
-    for (const Convolution& conv : head.mask_convs) work += LinearWork(conv.layer, rows);
-    work += LinearWork(*head.mask_up, rows);
-    return work;
-  }
-
- private:
-  const DetectorConfig& config_;
-  const DetectorWeights& weights_;
-  const HeadContext context_;
-};
 
 }  // namespace
 
 std::unique_ptr<DetectorHead> MakeMaskRcnnHead(const DetectorConfig& config,
                                                const DetectorWeights& weights,
                                                const HeadContext& context) {
-  return std::make_unique<Head>(config, weights, context);
+  return std::make_unique<FramedHead<MaskRcnnRun>>(HeadParts{config, weights, context});
 }
 
 }  // namespace longview::models

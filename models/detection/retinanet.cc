@@ -6,10 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "models/dense/scratch.h"
 #include "models/detection/anchors.h"
 #include "models/detection/candidates.h"
-#include "models/detection/pyramid.h"
+#include "models/detection/head_frame.h"
 
 namespace longview::models {
 namespace {
@@ -22,24 +21,6 @@ struct Buffers {
   float* scores = nullptr;     // [kPanelRows, A K], logits of a panel.
 };
 
-Buffers Carve(const DetectorConfig& config, const PyramidLayout& layout, int top_channels,
-              Compute compute, Carver& carver) {
-  const int64_t element = ElementBytes(compute), width = config.width;
-  const int64_t anchors = config.anchors(0);
-  const auto take = [&](int64_t count) {
-    return carver.TakeBytes(static_cast<size_t>(count * element));
-  };
-  Buffers b;
-  b.pyramid.levels = take(layout.rows * width);
-  b.tower[0] = b.pyramid.fused = take(layout.rows * width);
-  b.tower[1] = take(layout.rows * width);
-  b.pyramid.top = take(layout.levels[layout.fused - 1].rows() * top_channels);
-  b.panel = take(kPanelRows * 9 * std::max<int64_t>(width, top_channels));
-  b.deltas = carver.Take<float>(layout.rows * 4 * anchors);
-  b.scores = carver.Take<float>(kPanelRows * anchors * config.classes());
-  return b;
-}
-
 // Logits above it have a sigmoid above `threshold`, but for rounding: a little lower.
 float LogitFloor(float threshold) {
   if (threshold <= 0) return -std::numeric_limits<float>::infinity();
@@ -49,23 +30,21 @@ float LogitFloor(float threshold) {
 
 float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
-class Run final : public HeadRun {
+class RetinaNetRun final : public PyramidHeadRun<Buffers> {
  public:
-  Run(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context,
-      const HeadInput& input, PyramidLayout layout, const Buffers& buffers, HeadTimes* times)
-      : config_(config),
-        weights_(weights.retinanet),
-        kernels_(ChooseRowKernels(context.compute)),
-        row_bytes_(config.width * ElementBytes(context.compute)),
-        input_(input),
-        layout_(std::move(layout)),
-        buffers_(buffers),
-        panels_{context.pool, buffers.panel, times ? &times->parts : nullptr},
-        choosing_(times ? &times->choose : nullptr),
-        pyramid_(config, weights.pyramid, layout_, input.maps, buffers.pyramid, panels_) {}
+  RetinaNetRun(const HeadParts& parts, const HeadInput& input, PyramidLayout layout,
+               const Buffers& buffers, HeadTimes* times)
+      : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
+        weights_(parts.weights.retinanet),
+        kernels_(ChooseRowKernels(parts.context.compute)),
+        row_bytes_(config_.width * ElementBytes(parts.context.compute)) {}
+
+  static Buffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
+                       Carver& carver);
+  static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
+                          bool masks);
 
   bool Advance() override;
-  std::vector<FoundBox> Take() override { return std::move(found_); }
 
  private:
   // Convolution `i` of a tower, between the two buffers; the first reads the pyramid.
@@ -75,23 +54,46 @@ class Run final : public HeadRun {
   void Scores();
   void Choose();
 
-  const DetectorConfig& config_;
   const RetinaNetWeights& weights_;
   const RowKernels& kernels_;
   const int64_t row_bytes_;
-  const HeadInput input_;
-  const PyramidLayout layout_;
-  const Buffers buffers_;
-  const PanelContext panels_;
-  double* const choosing_;  // Seconds, or null.
-  PyramidRun pyramid_;
   bool pyramid_done_ = false;
   int step_ = 0;
   std::vector<TopLogits> best_;  // By level.
-  std::vector<FoundBox> found_;
 };
 
-bool Run::Advance() {
+Buffers RetinaNetRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool,
+                            Carver& carver) {
+  const DetectorConfig& config = parts.config;
+  const int64_t element = ElementBytes(parts.context.compute), width = config.width;
+  const int64_t anchors = config.anchors(0);
+  const int64_t top_channels = parts.weights.pyramid.further[0].channels();
+  const auto take = [&](int64_t count) {
+    return carver.TakeBytes(static_cast<size_t>(count * element));
+  };
+  Buffers b;
+  b.pyramid.levels = take(layout.rows * width);
+  b.tower[0] = b.pyramid.fused = take(layout.rows * width);
+  b.tower[1] = take(layout.rows * width);
+  b.pyramid.top = take(layout.levels[layout.fused - 1].rows() * top_channels);
+  b.panel = take(kPanelRows * 9 * std::max(width, top_channels));
+  b.deltas = carver.Take<float>(layout.rows * 4 * anchors);
+  b.scores = carver.Take<float>(kPanelRows * anchors * config.classes());
+  return b;
+}
+
+EncoderWork RetinaNetRun::Work(const HeadParts& parts, const PyramidLayout& layout, int, bool) {
+  const RetinaNetWeights& head = parts.weights.retinanet;
+  EncoderWork work;
+  for (const auto* tower : {&head.class_tower, &head.box_tower}) {
+    for (const Convolution& conv : *tower) work += LinearWork(conv.layer, layout.rows);
+  }
+  work += LinearWork(head.classes->layer, layout.rows);
+  work += LinearWork(head.boxes->layer, layout.rows);
+  return work;
+}
+
+bool RetinaNetRun::Advance() {
   if (!pyramid_done_) {
     pyramid_done_ = !pyramid_.Advance();
     return true;
@@ -110,7 +112,7 @@ bool Run::Advance() {
   return step <= 2 * convs;
 }
 
-void Run::Tower(const std::vector<Convolution>& tower, int i) {
+void RetinaNetRun::Tower(const std::vector<Convolution>& tower, int i) {
   const Convolution& conv = tower[i];
   const std::byte* from = i == 0 ? buffers_.pyramid.levels : buffers_.tower[(i - 1) % 2];
   std::byte* to = buffers_.tower[i % 2];
@@ -121,7 +123,7 @@ void Run::Tower(const std::vector<Convolution>& tower, int i) {
   });
 }
 
-void Run::Deltas() {
+void RetinaNetRun::Deltas() {
   const Convolution& conv = *weights_.boxes;
   Convolve(conv, TowerEnd(), layout_.levels, layout_.levels, panels_,
            [&](int64_t row, const std::byte* y) {
@@ -131,7 +133,7 @@ void Run::Deltas() {
 }
 
 // A panel's logits, then the candidates among them, in the order of rows.
-void Run::Scores() {
+void RetinaNetRun::Scores() {
   const Convolution& conv = *weights_.classes;
   const int64_t out = conv.layer.out();
   const int64_t out_bytes = out * ElementBytes(conv.layer.linear.compute());
@@ -157,7 +159,7 @@ void Run::Scores() {
 }
 
 // Boxes are not clipped before suppression.
-void Run::Choose() {
+void RetinaNetRun::Choose() {
   const Stopwatch watch(choosing_);
   const int classes = config_.classes();
   std::vector<ScoredBox> candidates;
@@ -181,56 +183,16 @@ void Run::Choose() {
   }
   for (const ScoredBox& kept :
        KeepBest(std::move(candidates), config_.overlap, static_cast<size_t>(input_.detections))) {
-    found_.push_back({kept.box, kept.score, kept.group, {}});
+    Keep(kept);
   }
 }
-
-class Head final : public DetectorHead {
- public:
-  Head(const DetectorConfig& config, const DetectorWeights& weights, const HeadContext& context)
-      : config_(config), weights_(weights), context_(context) {}
-
-  size_t ScratchBytes(ImageSize padded, int, bool) const override {
-    Carver carver(nullptr);
-    Carve(config_, LayOutPyramid(config_, padded), TopChannels(), context_.compute, carver);
-    return carver.used();
-  }
-
-  std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
-                                 HeadTimes* times) const override {
-    PyramidLayout layout = LayOutPyramid(config_, input.padded);
-    Carver carver(scratch);
-    const Buffers buffers = Carve(config_, layout, TopChannels(), context_.compute, carver);
-    return std::make_unique<Run>(config_, weights_, context_, input, std::move(layout), buffers,
-                                 times);
-  }
-
-  EncoderWork WorkOf(ImageSize padded, int, bool) const override {
-    const PyramidLayout layout = LayOutPyramid(config_, padded);
-    EncoderWork work = PyramidWork(config_, weights_.pyramid, layout);
-    const RetinaNetWeights& head = weights_.retinanet;
-    for (const auto* tower : {&head.class_tower, &head.box_tower}) {
-      for (const Convolution& conv : *tower) work += LinearWork(conv.layer, layout.rows);
-    }
-    work += LinearWork(head.classes->layer, layout.rows);
-    work += LinearWork(head.boxes->layer, layout.rows);
-    return work;
-  }
-
- private:
-  int TopChannels() const { return static_cast<int>(weights_.pyramid.further[0].channels()); }
-
-  const DetectorConfig& config_;
-  const DetectorWeights& weights_;
-  const HeadContext context_;
-};
 
 }  // namespace
 
 std::unique_ptr<DetectorHead> MakeRetinaNetHead(const DetectorConfig& config,
                                                 const DetectorWeights& weights,
                                                 const HeadContext& context) {
-  return std::make_unique<Head>(config, weights, context);
+  return std::make_unique<FramedHead<RetinaNetRun>>(HeadParts{config, weights, context});
 }
 
 }  // namespace longview::models

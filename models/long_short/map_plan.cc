@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "kernels/span/full_planner.h"
+#include "kernels/span/plan_bytes.h"
 
 namespace longview::models {
 
 LongShortPlan PlanLongShort(const LongShortPattern& pattern,
-                            std::span<const kernels::WindowImage> images, int tile_rows,
-                            bool list_bias) {
+                            std::span<const kernels::WindowImage> images, int tile_rows) {
   LongShortPlan plan;
   kernels::WindowGridPattern windows;
   windows.heads = pattern.heads;
@@ -17,7 +17,6 @@ LongShortPlan PlanLongShort(const LongShortPattern& pattern,
   windows.extension = pattern.window > 0 ? std::max(pattern.window / 2, 1) : 0;
   windows.class_tokens = pattern.class_tokens;
   windows.bias = pattern.bias;
-  windows.list_bias_rows = list_bias;
   windows.tile_rows = tile_rows;
   std::vector<kernels::WindowImage> placed(images.begin(), images.end());
   std::vector<kernels::FullSequence> class_rows;
@@ -42,6 +41,15 @@ LongShortPlan PlanLongShort(const LongShortPattern& pattern,
   full.tile_rows = tile_rows;
   plan.class_rows = kernels::PlanFull(full, class_rows);
   return plan;
+}
+
+size_t BytesOf(const LongShortPlan& plan) {
+  size_t bytes = kernels::BytesOf(plan.tokens) + kernels::BytesOf(plan.class_rows) +
+                 plan.offsets.capacity() * sizeof(int32_t) + plan.in_map.capacity();
+  for (const std::vector<int32_t>& rows : plan.bias_rows) {
+    bytes += rows.capacity() * sizeof(int32_t);
+  }
+  return bytes;
 }
 
 }  // namespace longview::models

@@ -6,6 +6,7 @@
 // widened by max(w / 2, 1) on every side. A class row is a second call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -45,9 +46,11 @@ struct LongShortPlan {
 };
 
 // `images` without their landmarks, which are placed here: image i has rows i * r and on. Rows
-// follow each other without gaps. `list_bias` = false: see WindowGridPattern.
+// follow each other without gaps.
 LongShortPlan PlanLongShort(const LongShortPattern& pattern,
-                            std::span<const kernels::WindowImage> images, int tile_rows,
-                            bool list_bias);
+                            std::span<const kernels::WindowImage> images, int tile_rows);
+
+// Of its arrays.
+size_t BytesOf(const LongShortPlan& plan);
 
 }  // namespace longview::models

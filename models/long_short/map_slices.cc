@@ -44,13 +44,13 @@ LongShortMap SliceMap(const LongShortPattern& pattern, int height, int width, in
 }
 
 LongShortPlan PlanSlice(const LongShortPattern& pattern, const LongShortSliceShape& shape,
-                        int tile_rows, bool list_bias) {
+                        int tile_rows) {
   kernels::WindowImage image;
   image.rows = shape.height;
   image.cols = shape.width;
   image.group0 = shape.group0;
   image.groups = shape.groups;
-  LongShortPlan plan = PlanLongShort(pattern, {&image, 1}, tile_rows, list_bias);
+  LongShortPlan plan = PlanLongShort(pattern, {&image, 1}, tile_rows);
   plan.class_rows = {};
   return plan;
 }

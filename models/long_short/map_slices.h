@@ -48,6 +48,6 @@ LongShortMap SliceMap(const LongShortPattern& pattern, int height, int width, in
 
 // The plan of a shape's queries, `tokens` of LongShortPlan; the class rows' is empty.
 LongShortPlan PlanSlice(const LongShortPattern& pattern, const LongShortSliceShape& shape,
-                        int tile_rows, bool list_bias);
+                        int tile_rows);
 
 }  // namespace longview::models

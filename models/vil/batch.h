@@ -5,39 +5,34 @@
 #include <vector>
 
 #include "models/vil/buffers.h"
-#include "models/vision/staged_batch.h"
+#include "models/vision/planned_batch.h"
 
 namespace longview::models {
 
-class VilBatch final : public StagedBatch {
- public:
+struct VilParts {
   using Context = VilContext;
+  using Plan = VilStagePlan;
+  using Buffers = VilBuffers;
 
-  VilBatch(const VilContext& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
-           EncoderTimes* times)
-      : StagedBatch(context, inputs, scratch, times), context_(context) {}
+  static constexpr auto Maps = VilMaps;
+  static constexpr auto PlanStage = PlanVilStage;
+  static constexpr auto Carve = CarveVilStage;
+  static int64_t PanelWidth(const VilConfig& config, size_t stage) {
+    const int64_t channels = stage == 0 ? config.channels : config.stages[stage - 1].width;
+    return channels * config.stages[stage].patch * config.stages[stage].patch;
+  }
+};
 
-  static size_t ScratchBytes(const VilContext& context, std::span<const ImageSize> sizes);
+class VilBatch final : public PlannedBatch<VilParts> {
+ public:
+  using PlannedBatch::PlannedBatch;
 
  private:
-  static std::vector<VilStagePlan> MakePlans(const VilContext& context,
-                                             std::span<const ImageSize> sizes, bool measure);
-
-  size_t Stages() const override { return context_.config->stages.size(); }
-  int Blocks(size_t stage) const override { return context_.config->stages[stage].blocks; }
-  void Plan(std::span<const ImageSize> sizes) override;
-  void Carve(Carver& carver) override;
-  Stream StreamOf(size_t stage) const override;
   TokenMaker Tokens() const override;
   void AddPlace(TokenFinder::Place place, float* token) const override;
   void EnterStage() override;
   void RunBlock() override;
   std::vector<float> Feature(int member) const override;
-  const DenseLayer& Head() const override { return *context_.weights->head; }
-
-  const VilContext& context_;
-  std::vector<VilStagePlan> plans_;
-  VilBatchBuffers buffers_;
 };
 
 }  // namespace longview::models

@@ -5,7 +5,7 @@
 
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
-#include "models/long_short/slice_attention.h"
+#include "models/long_short/large_map.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -32,25 +32,21 @@ class Block {
 
   void Run() {
     for (const VilBand& band : plan_.bands) {
-      if (!band.is_slice()) {
-        RunWhole(band);
-      } else if (stage_.attention == VilAttention::kLongShort) {
-        RunLargeMap(band);
-      } else {
+      if (band.is_slice()) {
         RunSlice(band);
+      } else {
+        RunWhole(band);
       }
+    }
+    for (size_t i = 0; i < plan_.long_short.size(); ++i) {
+      RunLongShort(plan_.long_short[i], plan_.biases[i]);
     }
   }
 
  private:
   void RunWhole(const VilBand& band) {
     NormRows(band.row0, band.rows);
-    if (stage_.attention == VilAttention::kLongShort) {
-      ProjectTokens(band.rows, buffers_.qkv);
-      if (weights_.landmarks) ProjectScores(band.rows, buffers_.scores);
-    } else {
-      Project(*weights_.qkv, 0, band.rows, buffers_.qkv);
-    }
+    Project(*weights_.qkv, 0, band.rows, buffers_.qkv);
     if (weights_.global_query) ProjectGlobals();
     {
       const Stopwatch watch(times_ ? &times_->attention : nullptr);
@@ -88,19 +84,19 @@ class Block {
     }
   }
 
+  struct SlicedRows;
+
   void RunSlice(const VilBand& band);
   void LoadSlice(const VilBand& band);
   void AppendGlobals(int64_t first, int64_t count, const OpenRowsBias& bias);
-  void RunLargeMap(const VilBand& band) const;
-  void SumLandmarks(const VilBand& band, const LongShortMap& map, SlicedAttention& attention) const;
-  void AttendSlices(const VilBand& band, const VilLongShort& made,
-                    SlicedAttention& attention) const;
+  void RunLongShort(const LongShortBand& band, const std::vector<VilMapEntry>& biases) const;
+  void AttendWhole(const LongShortBand& band, std::span<const kernels::Table> tables) const;
+  void AttendSlices(const LongShortBand& band, std::span<const kernels::Table> tables) const;
   void ProjectTokens(int64_t count, std::byte* out) const;
   void ProjectScores(int64_t count, float* out) const;
   void Attend(const VilBand& band) const;
   void RunRandomFeatures() const;
   void RunSpans(const VilAttentionPlan& attention, bool separate_globals) const;
-  void RunLongShortAttention(const VilLongShort& made) const;
   void Finish(const VilBand& band) const;
   void FinishRows(const DenseLayer& out, int64_t first, int64_t count, int64_t from) const {
     RunTail(out, first, count, buffers_.rows + from * row_bytes_);
@@ -168,7 +164,7 @@ void Block::RunSlice(const VilBand& band) {
   LoadSlice(band);
   {
     const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    RunSpans(plan_.attention[band.attention], false);
+    RunSpans(band.attention, false);
   }
   const int64_t g = stage_.globals;
   FinishRows(*weights_.out, band.row0 + g + band.begin, band.end - band.begin,
@@ -204,75 +200,74 @@ void Block::ProjectScores(int64_t count, float* out) const {
              });
 }
 
-// x is read slice by slice, as often as it takes, and changes once all outputs are there.
-void Block::RunLargeMap(const VilBand& band) const {
-  const VilLongShort& made = plan_.long_short[band.attention];
-  const LongShortPattern pattern = LongShortOf(stage_);
+void Block::RunLongShort(const LongShortBand& band, const std::vector<VilMapEntry>& biases) const {
+  const std::vector<kernels::Table> tables = LocalTables(biases, stage_.heads, number_);
+  if (band.is_large()) {
+    AttendSlices(band, tables);
+    RunTail(*weights_.out, band.row0, band.rows, buffers_.outputs);
+  } else {
+    AttendWhole(band, tables);
+    FinishRows(*weights_.out, band.row0, band.rows, 0);
+  }
+}
+
+void Block::AttendWhole(const LongShortBand& band, std::span<const kernels::Table> tables) const {
+  NormRows(band.row0, band.rows);
+  ProjectTokens(band.rows, buffers_.qkv);
+  if (weights_.landmarks) ProjectScores(band.rows, buffers_.scores);
+  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  LongShortRows rows;
+  rows.qkv = buffers_.qkv;
+  rows.z = buffers_.rows;
+  rows.scores = buffers_.scores;
+  rows.landmarks = buffers_.long_short;
+  rows.workspace = buffers_.workspace;
+  models::RunLongShort(LongShortOf(stage_), *band.whole, &weights_.landmark_norm, tables, context_,
+                       rows);
+}
+
+// The rows of x that RunLargeMap asks for; x changes once all outputs are there.
+struct Block::SlicedRows {
+  void Score(int64_t begin, int64_t end) const {
+    block.NormRows(local0 + begin, end - begin);
+    block.ProjectScores(end - begin, scores + begin * block.weights_.landmarks->out());
+  }
+  void Project(int64_t begin, int64_t end, bool, std::byte* to) const {
+    block.NormRows(local0 + begin, end - begin);
+    block.ProjectTokens(end - begin, to);
+  }
+  void ProjectClass(std::byte* to) const {
+    const int64_t g = block.stage_.globals;
+    block.NormRows(local0 - g, g);
+    block.ProjectTokens(g, to);
+  }
+  std::vector<kernels::Table> Tables(size_t shape) const {
+    if (tables.empty()) return {};
+    return {tables[shape]};
+  }
+
+  const Block& block;
+  int64_t local0;
+  float* scores;
+  std::span<const kernels::Table> tables;  // By shape; empty without.
+};
+
+void Block::AttendSlices(const LongShortBand& band, std::span<const kernels::Table> tables) const {
   LongShortSliceRows rows;
   rows.qkv = buffers_.qkv;
   rows.z = buffers_.outputs;
   rows.weights = reinterpret_cast<float*>(buffers_.outputs);
   rows.scratch = buffers_.long_short;
   rows.workspace = buffers_.workspace;
-  SlicedAttention attention(pattern, made.map, context_, rows);
-  if (weights_.landmarks) SumLandmarks(band, made.map, attention);
-  AttendSlices(band, made, attention);
-  const int64_t count = stage_.globals + made.map.tokens;
-  std::memset(buffers_.outputs + count * row_bytes_, 0, kPanelRows * row_bytes_);
-  RunTail(*weights_.out, band.row0, count, buffers_.outputs);
-}
-
-void Block::SumLandmarks(const VilBand& band, const LongShortMap& map,
-                         SlicedAttention& attention) const {
-  const int64_t local0 = band.row0 + stage_.globals;
-  float* const scores = reinterpret_cast<float*>(buffers_.outputs);
-  for (const LongShortSlice& slice : map.slices) {
-    NormRows(local0 + slice.begin, slice.end - slice.begin);
-    ProjectScores(slice.end - slice.begin, scores + slice.begin * weights_.landmarks->out());
-  }
-  attention.Weigh();
-  for (const LongShortSlice& slice : map.slices) {
-    const int64_t count = slice.end - slice.begin;
-    NormRows(local0 + slice.begin, count);
-    ProjectTokens(count, buffers_.qkv);
-    const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    attention.Pool(buffers_.qkv, slice.begin, count);
-  }
-  attention.EndLandmarks(&weights_.landmark_norm);
-}
-
-// Rows that a slice shares with the one before are moved to the front.
-void Block::AttendSlices(const VilBand& band, const VilLongShort& made,
-                         SlicedAttention& attention) const {
-  const int64_t g = stage_.globals, stride = 3 * row_bytes_;
-  std::byte* const locals = buffers_.qkv + g * stride;
-  if (g > 0) {
-    NormRows(band.row0, g);
-    ProjectTokens(g, buffers_.qkv);
-    attention.BeginClass();
-  }
-  int64_t load_begin = 0, load_end = 0;
-  for (const LongShortSlice& slice : made.map.slices) {
-    std::memmove(locals, locals + (slice.load_begin - load_begin) * stride,
-                 static_cast<size_t>((load_end - slice.load_begin) * stride));
-    NormRows(band.row0 + g + load_end, slice.load_end - load_end);
-    ProjectTokens(slice.load_end - load_end, locals + (load_end - slice.load_begin) * stride);
-    load_begin = slice.load_begin;
-    load_end = slice.load_end;
-    std::vector<kernels::Table> tables;
-    if (stage_.relative_bias()) {
-      tables = LocalTables({&made.maps[slice.shape], 1}, stage_.heads, number_);
-    }
-    const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    attention.Attend(slice, made.shapes[slice.shape], tables);
-  }
-  if (g > 0) attention.EndClass();
+  RunLargeMap(LongShortOf(stage_), band, &weights_.landmark_norm, context_, rows,
+              times_ ? &times_->attention : nullptr,
+              SlicedRows{*this, band.row0 + stage_.globals, rows.weights, tables});
 }
 
 void Block::RunSpans(const VilAttentionPlan& attention, bool separate_globals) const {
-  if (attention.plan.items.empty()) return;
+  if (attention.empty()) return;
   const VilCall call(context_, index_, attention, number_, buffers_, separate_globals);
-  models::RunSpans(context_, attention.plan, call.call(), buffers_.workspace);
+  models::RunSpans(context_, attention.made->plan, call.call(), buffers_.workspace);
 }
 
 void Block::RunRandomFeatures() const {
@@ -282,23 +277,8 @@ void Block::RunRandomFeatures() const {
   RunPerformer(call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool);
 }
 
-void Block::RunLongShortAttention(const VilLongShort& made) const {
-  LongShortRows rows;
-  rows.qkv = buffers_.qkv;
-  rows.z = buffers_.rows;
-  rows.scores = buffers_.scores;
-  rows.landmarks = buffers_.long_short;
-  rows.workspace = buffers_.workspace;
-  std::vector<kernels::Table> tables;
-  if (stage_.relative_bias()) tables = LocalTables(made.maps, stage_.heads, number_);
-  RunLongShort(LongShortOf(stage_), made.whole, &weights_.landmark_norm, tables, context_, rows);
-}
-
 void Block::Attend(const VilBand& band) const {
   switch (stage_.attention) {
-    case VilAttention::kLongShort:
-      RunLongShortAttention(plan_.long_short[band.attention]);
-      return;
     case VilAttention::kPerformer:
       RunRandomFeatures();
       return;
@@ -311,7 +291,7 @@ void Block::Attend(const VilBand& band) const {
     default:
       break;
   }
-  RunSpans(plan_.attention[band.attention], false);
+  RunSpans(band.attention, false);
   RunSpans(plan_.globals, true);
 }
 
@@ -323,7 +303,7 @@ void Block::Finish(const VilBand& band) const {
   for (const MapTokens& image : plan_.images) {
     const int64_t local0 = image.row0 + stage_.globals;
     FinishRows(*weights_.global_out, image.row0, stage_.globals, image.row0);
-    FinishRows(*weights_.out, local0, static_cast<int64_t>(image.place.size()), local0);
+    FinishRows(*weights_.out, local0, image.count(), local0);
   }
 }
 

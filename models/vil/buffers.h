@@ -1,5 +1,4 @@
-// The buffers of a batch in one stage, carved out of one block that all stages share: at a time,
-// only the stage that runs and the residual stream it came from are alive.
+// The buffers of a batch in one stage, and the calls of attention over them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,6 @@
 #include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
 #include "models/layers/open_rows.h"
-#include "models/long_short/map_attention.h"
 #include "models/vil/context.h"
 #include "models/vil/stage_plan.h"
 
@@ -19,6 +17,7 @@ namespace longview::models {
 // "T" is an element of the compute type; "band" are the rows of the largest band.
 struct VilBuffers {
   float* x = nullptr;              // [rows, d] residual stream.
+  std::byte* panel = nullptr;      // T [panel, widest patch].
   std::byte* rows = nullptr;       // T [band + panel, d] LN(x); then attention's output.
   std::byte* qkv = nullptr;        // T [band, 3d]
   std::byte* global_q = nullptr;   // T [rows, d], separate global projections only.
@@ -33,11 +32,6 @@ struct VilBuffers {
 
 // The global tokens of a stage, as rows that see a map in slices.
 OpenRowsShape GlobalRows(const VilStage& stage);
-
-struct VilBatchBuffers {
-  std::byte* panel = nullptr;      // T [panel, widest patch].
-  std::vector<VilBuffers> stages;  // Their memory overlaps, but for x of neighbours.
-};
 
 // One attention of a stage over these buffers: which rows, which tables. Storage is the object's.
 class VilCall {
@@ -60,14 +54,14 @@ class VilCall {
 };
 
 // Biases between local tokens in block `block`, one table per map.
-std::vector<kernels::Table> LocalTables(std::span<const VilMapCache::Entry> maps, int heads,
-                                        int block);
+std::vector<kernels::Table> LocalTables(std::span<const VilMapEntry> maps, int heads, int block);
 
 // Performer's attention of a stage.
 kernels::PerformerCall MakePerformerCall(const VilContext& context, const VilStage& stage,
                                          const VilStagePlan& plan, const VilBuffers& buffers);
 
-VilBatchBuffers CarveVilBuffers(const VilContext& context, std::span<const VilStagePlan> plans,
-                                Carver& carver);
+// All but x and panel, which PlannedBatch places.
+VilBuffers CarveVilStage(const VilContext& context, size_t stage, const VilStagePlan& plan,
+                         Carver& carver);
 
 }  // namespace longview::models

@@ -20,8 +20,7 @@ struct ChunkRows {
 
 class BandPlanner {
  public:
-  BandPlanner(const VilContext& context, size_t index, int tile_rows, bool measure,
-              VilStagePlan& plan)
+  BandPlanner(const VilContext& context, size_t index, bool measure, VilStagePlan& plan)
       : context_(context),
         index_(index),
         stage_(context.config->stages[index]),
@@ -38,7 +37,7 @@ class BandPlanner {
     pattern_.own_chunk_only = config.own_chunk_only;
     pattern_.only_global = config.only_global;
     pattern_.bias = stage_.relative_bias();
-    pattern_.tile_rows = tile_rows;
+    pattern_.tile_rows = context.tile_rows();
   }
 
   void Run() {
@@ -75,28 +74,26 @@ class BandPlanner {
 
   void AddWhole(int first, int end) {
     if (first == end) return;
-    std::vector<ImageSize> sizes;
-    std::vector<kernels::ChunkImage> images;
-    VilBand band;
-    band.row0 = plan_.images[first].row0;
-    band.rows = plan_.offsets[end] - band.row0;
-    for (int i = first; i < end; ++i) {
-      const MapTokens& tokens = plan_.images[i];
-      const auto found = std::find(sizes.begin(), sizes.end(), tokens.map);
-      const auto table = static_cast<int32_t>(found - sizes.begin());
-      if (found == sizes.end()) sizes.push_back(tokens.map);
-      images.push_back({static_cast<int32_t>(tokens.row0 - band.row0), tokens.map.height,
-                        tokens.map.width, table});
-    }
-    pattern_.global_rows = stage_.globals > 0 && !separate_;
-    pattern_.local_rows = true;
-    band.attention = plan_.attention.size();
-    plan_.attention.push_back(Plan(sizes, images));
-    plan_.bands.push_back(band);
-    if (!separate_) return;
-    pattern_.global_rows = true;
-    pattern_.local_rows = false;
-    plan_.globals = Plan(sizes, images);
+    const BandImages images(std::span(plan_.images).subspan(first, end - first));
+    VilBand& band = plan_.bands.emplace_back();
+    band.row0 = images.row0;
+    band.rows = images.rows;
+    band.attention = Whole(images, true, stage_.globals > 0 && !separate_);
+    if (separate_) plan_.globals = Whole(images, false, true);
+  }
+
+  // Attention of whole images: their local rows, their global ones or both.
+  VilAttentionPlan Whole(const BandImages& images, bool local_rows, bool global_rows) {
+    return WithBiases(
+        images.sizes,
+        context_.shapes->Of<VilPlan>(
+            ShapeKey(ShapeKind::kBandPlan, index_, images.maps, {local_rows, global_rows}), [&] {
+              std::vector<kernels::ChunkImage> placed;
+              for (const BandImages::Image& image : images.images) {
+                placed.push_back({image.row0, image.map.height, image.map.width, image.size});
+              }
+              return Plan(placed, local_rows, global_rows);
+            }));
   }
 
   void AddSlices(int image) {
@@ -106,7 +103,6 @@ class BandPlanner {
     const int rows = chunks.chunk_rows();
     const int step = static_cast<int>(std::max<int64_t>(
         (rows + kSlices - 1) / kSlices, (context_.band_tokens + of_row - 1) / of_row));
-    made_.clear();
     for (int begin = 0; begin < rows; begin += step) {
       const int end = std::min(begin + step, rows);
       AddSlice(image, chunks, {std::max(begin - 1, 0), std::min(end + 1, rows), begin, end});
@@ -129,45 +125,40 @@ class BandPlanner {
     const auto height = static_cast<int>((band.load_end - band.load_begin) / chunks.cols());
     const auto first = static_cast<int32_t>(stage_.globals + band.begin - band.load_begin);
     const auto last = static_cast<int32_t>(first + band.end - band.begin);
-    band.attention = PlanOfSlice({height, chunks.cols()}, first, last);
-    plan_.bands.push_back(band);
+    band.attention = Slice({height, chunks.cols()}, first, last);
+    plan_.bands.push_back(std::move(band));
   }
 
-  // Slices in the middle of a map are alike.
-  size_t PlanOfSlice(ImageSize size, int32_t first, int32_t last) {
-    for (const Made& made : made_) {
-      if (made.size == size && made.first == first && made.last == last) return made.attention;
-    }
-    pattern_.global_rows = false;
-    pattern_.local_rows = true;
-    const kernels::ChunkImage image{0, size.height, size.width, 0};
-    VilAttentionPlan slice = Plan({&size, 1}, {&image, 1});
-    std::erase_if(slice.plan.items, [&](const kernels::Item& item) {
-      const int32_t row = slice.plan.tiles[item.tile].row0;
-      return row < first || row >= last;
-    });
-    made_.push_back({size, first, last, plan_.attention.size()});
-    plan_.attention.push_back(std::move(slice));
-    return made_.back().attention;
+  // Rows [first, last) of a slice. Slices in the middle of a map are alike.
+  VilAttentionPlan Slice(ImageSize size, int32_t first, int32_t last) {
+    return WithBiases({&size, 1},
+                      context_.shapes->Of<VilPlan>(
+                          ShapeKey(ShapeKind::kSlicePlan, index_, {&size, 1}, {first, last}), [&] {
+                            const kernels::ChunkImage image{0, size.height, size.width, 0};
+                            VilPlan slice = Plan({&image, 1}, true, false);
+                            std::erase_if(slice.plan.items, [&](const kernels::Item& item) {
+                              const int32_t row = slice.plan.tiles[item.tile].row0;
+                              return row < first || row >= last;
+                            });
+                            return slice;
+                          }));
   }
 
-  VilAttentionPlan Plan(std::span<const ImageSize> sizes,
-                        std::span<const kernels::ChunkImage> images) {
-    VilAttentionPlan made;
-    const bool tables = pattern_.bias && !measure_;
-    if (tables) made.maps = FindVilMaps(context_, index_, sizes);
-    pattern_.list_bias_rows = std::count(made.maps.begin(), made.maps.end(), nullptr) > 0;
+  VilPlan Plan(std::span<const kernels::ChunkImage> images, bool local_rows, bool global_rows) {
+    pattern_.local_rows = local_rows;
+    pattern_.global_rows = global_rows;
     kernels::ChunkGridPlan grid = PlanChunkGrid(pattern_, images);
-    if (tables) AddVilMaps(context_, index_, sizes, grid.bias_rows, made.maps);
-    made.plan = std::move(grid.plan);
+    return {std::move(grid.plan), std::move(grid.bias_rows)};
+  }
+
+  VilAttentionPlan WithBiases(std::span<const ImageSize> sizes,
+                              std::shared_ptr<const VilPlan> plan) const {
+    VilAttentionPlan made{std::move(plan), {}};
+    if (pattern_.bias && !measure_) {
+      made.maps = VilMapsOf(context_, index_, sizes, made.made->bias_rows);
+    }
     return made;
   }
-
-  struct Made {
-    ImageSize size;
-    int32_t first, last;
-    size_t attention;
-  };
 
   const VilContext& context_;
   const size_t index_;
@@ -176,14 +167,12 @@ class BandPlanner {
   VilStagePlan& plan_;
   bool separate_ = false;
   kernels::ChunkPattern pattern_;
-  std::vector<Made> made_;  // Of the image that is cut.
 };
 
 }  // namespace
 
-void PlanChunkBands(const VilContext& context, size_t stage, int tile_rows, bool measure,
-                    VilStagePlan& plan) {
-  BandPlanner(context, stage, tile_rows, measure, plan).Run();
+void PlanChunkBands(const VilContext& context, size_t stage, bool measure, VilStagePlan& plan) {
+  BandPlanner(context, stage, measure, plan).Run();
 }
 
 }  // namespace longview::models

@@ -5,9 +5,7 @@
 
 namespace longview::models {
 
-// Fills bands, attention and globals of a plan whose images are placed. `tile_rows`: of the
-// executor.
-void PlanChunkBands(const VilContext& context, size_t stage, int tile_rows, bool measure,
-                    VilStagePlan& plan);
+// Fills bands and globals of a plan whose images are placed. `measure`: without biases.
+void PlanChunkBands(const VilContext& context, size_t stage, bool measure, VilStagePlan& plan);
 
 }  // namespace longview::models

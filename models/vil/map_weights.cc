@@ -1,7 +1,6 @@
 #include "models/vil/map_weights.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace longview::models {
 namespace {
@@ -72,9 +71,9 @@ std::vector<float> ResizeRows(std::span<const float> values, int from, int to, i
   return out;
 }
 
-size_t VilMapWeights::bytes() const {
-  size_t floats = row_positions.size() + column_positions.size();
-  for (const std::vector<float>& table : tables) floats += table.size();
+size_t BytesOf(const VilMapWeights& weights) {
+  size_t floats = weights.row_positions.size() + weights.column_positions.size();
+  for (const std::vector<float>& table : weights.tables) floats += table.size();
   return floats * sizeof(float);
 }
 
@@ -102,27 +101,6 @@ VilMapWeights MakeVilMapWeights(const VilStage& stage, const VilStageWeights& we
     }
   }
   return made;
-}
-
-VilMapCache::Entry VilMapCache::Find(size_t stage, ImageSize map) {
-  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) {
-    return kept.stage == stage && kept.map == map;
-  });
-  if (found == kept_.end()) return nullptr;
-  kept_.splice(kept_.begin(), kept_, found);
-  return found->weights;
-}
-
-VilMapCache::Entry VilMapCache::Add(size_t stage, ImageSize map, VilMapWeights weights) {
-  auto entry = std::make_shared<const VilMapWeights>(std::move(weights));
-  if (entry->bytes() > most_bytes_) return entry;
-  bytes_ += entry->bytes();
-  kept_.push_front({stage, map, entry});
-  while (bytes_ > most_bytes_) {
-    bytes_ -= kept_.back().weights->bytes();
-    kept_.pop_back();
-  }
-  return entry;
 }
 
 }  // namespace longview::models

@@ -4,8 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,9 +17,10 @@ struct VilMapWeights {
   std::vector<float> column_positions;  // [map columns, d / 2]
   // By block: [heads, entries] of biases between local tokens; empty without.
   std::vector<std::vector<float>> tables;
-
-  size_t bytes() const;
 };
+
+// Of its numbers.
+size_t BytesOf(const VilMapWeights& weights);
 
 // `first_positions`: maps smaller than the positions take the first of them. `bias_rows`: the row
 // of the learned table, for this map size, of every entry.
@@ -36,32 +35,5 @@ std::vector<float> ResizePlanes(std::span<const float> values, int64_t planes, I
                                 ImageSize to);
 // [from, channels] to [to, channels].
 std::vector<float> ResizeRows(std::span<const float> values, int from, int to, int64_t channels);
-
-// The map weights used last, up to a number of bytes. Not thread-safe. What it hands out stays
-// valid after it is thrown out.
-class VilMapCache {
- public:
-  using Entry = std::shared_ptr<const VilMapWeights>;
-
-  explicit VilMapCache(size_t most_bytes = size_t{96} << 20) : most_bytes_(most_bytes) {}
-
-  // Null if it is not there.
-  Entry Find(size_t stage, ImageSize map);
-  // Keeps it unless it is larger than the cache.
-  Entry Add(size_t stage, ImageSize map, VilMapWeights weights);
-
-  size_t bytes() const { return bytes_; }
-
- private:
-  struct Kept {
-    size_t stage;
-    ImageSize map;
-    Entry weights;
-  };
-
-  const size_t most_bytes_;
-  size_t bytes_ = 0;
-  std::list<Kept> kept_;  // The last used first.
-};
 
 }  // namespace longview::models

@@ -47,10 +47,7 @@ double Products(const VilConfig& config, const VilStage& stage, ImageSize map) {
 
 class Vil final : public WeightedVision<VilBatch, LoadVilWeights> {
  public:
-  Vil(VilConfig config, VilWeights weights, Compute compute)
-      : WeightedVision(std::move(config), std::move(weights), compute) {
-    context_.maps = &maps_;
-  }
+  using WeightedVision::WeightedVision;
 
   absl::Status CheckSize(ImageSize size) const override {
     const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config_, size);
@@ -87,9 +84,6 @@ class Vil final : public WeightedVision<VilBatch, LoadVilWeights> {
     work.linear += static_cast<double>(config_.labels.size()) * config_.feature_width();
     return work;
   }
-
- private:
-  VilMapCache maps_;  // Of the executor's thread, as the batches are.
 };
 
 using VilEntry = VisionEntry<Vil, ParseVilConfig>;

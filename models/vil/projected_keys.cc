@@ -83,7 +83,7 @@ void ProjectByReduction(const VilContext& context, const VilStage& stage, const 
     for (int64_t i = 0; i < rows * columns; ++i) {
       for (int64_t k = 0; k < f * f; ++k) {
         const int64_t y = i / columns * f + k / f, x = i % columns * f + k % f;
-        const int64_t row = image.row0 + image.place[y * image.map.width + x];
+        const int64_t row = image.row(y * image.map.width + x);
         for (int64_t c = 0; c < d; ++c) *to++ = Element(buffers.rows, row * d + c, context.compute);
       }
     }

@@ -4,81 +4,88 @@
 #include <cmath>
 #include <utility>
 
-#include "kernels/span/executor.h"
 #include "kernels/span/full_planner.h"
 #include "kernels/span/map_planner.h"
-#include "models/layers/span_rows.h"
+#include "kernels/span/plan_bytes.h"
 #include "models/vil/chunk_bands.h"
-#include "models/vil/long_short_bands.h"
 
 namespace longview::models {
 namespace {
 
-using BiasRows = std::vector<std::vector<int32_t>>;  // By map size.
+VilPlan PlanFullMaps(const VilContext& context, const VilStage& stage, const BandImages& band) {
+  std::vector<kernels::MapImage> images;
+  for (const BandImages::Image& image : band.images) {
+    images.push_back({image.row0, image.map.height, image.map.width, image.size});
+  }
+  kernels::MapPlan map = kernels::PlanMap({.heads = stage.heads,
+                                           .globals = stage.globals,
+                                           .bias = stage.relative_bias(),
+                                           .tile_rows = context.tile_rows()},
+                                          images);
+  return {std::move(map.plan), std::move(map.bias_rows)};
+}
 
-// Attentions over whole maps, all rows in one band; each function returns the bias rows, empty
-// unless `list_bias`.
-class Planner {
- public:
-  Planner(const VilStage& stage, int tile_rows, bool list_bias, VilStagePlan& plan)
-      : stage_(stage), tile_rows_(tile_rows), list_bias_(list_bias), plan_(plan) {}
+// Every token of an image sees all its projected keys.
+VilPlan PlanProjected(const VilContext& context, const VilStage& stage, const BandImages& band) {
+  std::vector<kernels::FullSequence> sequences;
+  int32_t key0 = 0;
+  for (const BandImages::Image& image : band.images) {
+    const auto keys = static_cast<int32_t>(ProjectedKeys(stage, image.map));
+    kernels::FullSequence sequence;
+    sequence.query_row0 = image.row0;
+    sequence.queries = stage.globals + image.map.height * image.map.width;
+    sequence.key_row0 = key0;
+    sequence.keys = keys;
+    sequences.push_back(sequence);
+    key0 += keys;
+  }
+  return {PlanFull({.heads = stage.heads, .tile_rows = context.tile_rows()}, sequences), {}};
+}
 
-  BiasRows Run() {
-    VilBand& band = plan_.bands.emplace_back();
-    band.rows = plan_.rows;
-    switch (stage_.attention) {
-      case VilAttention::kFull:
-        return Full();
-      case VilAttention::kLinformer:
-      case VilAttention::kReduction:
-        Projected();
-        return {};
-      default:
-        return {};
+// Attention over whole maps, all rows in one band.
+VilBand WholeBand(const VilContext& context, size_t index, bool measure,
+                  std::span<const MapTokens> images) {
+  const VilStage& stage = context.config->stages[index];
+  const BandImages placed(images);
+  VilBand band;
+  band.rows = placed.rows;
+  if (stage.attention == VilAttention::kPerformer) return band;
+  const auto make = stage.attention == VilAttention::kFull ? PlanFullMaps : PlanProjected;
+  band.attention.made =
+      context.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kBandPlan, index, placed.maps),
+                                  [&] { return make(context, stage, placed); });
+  if (stage.relative_bias() && !measure) {
+    band.attention.maps = VilMapsOf(context, index, placed.sizes, band.attention.made->bias_rows);
+  }
+  return band;
+}
+
+void PlanLongShort(const VilContext& context, size_t index, bool measure, VilStagePlan& plan) {
+  const VilConfig& config = *context.config;
+  const LongShortPattern pattern = LongShortOf(config.stages[index]);
+  const int64_t ratio = config.stride(index) / config.stride(0);
+  plan.long_short = PlanLongShortBands(pattern, context.cuts, index, ratio, context.tile_rows(),
+                                       plan.images, *context.shapes);
+  for (const LongShortBand& band : plan.long_short) {
+    std::vector<VilMapEntry>& biases = plan.biases.emplace_back();
+    if (!pattern.bias || measure) continue;
+    if (!band.is_large()) {
+      biases = VilMapsOf(context, index, band.maps, band.whole->bias_rows);
+      continue;
+    }
+    for (size_t i = 0; i < band.shapes.size(); ++i) {
+      biases.push_back(VilMapsOf(context, index, {&band.maps[i], 1}, band.shapes[i]->bias_rows)[0]);
     }
   }
-
- private:
-  BiasRows Full() {
-    std::vector<kernels::MapImage> images;
-    for (const MapTokens& image : plan_.images) {
-      images.push_back({image.row0, image.map.height, image.map.width, image.size});
-    }
-    kernels::MapPlan map = kernels::PlanMap({.heads = stage_.heads,
-                                             .globals = stage_.globals,
-                                             .bias = stage_.relative_bias(),
-                                             .list_bias_rows = list_bias_,
-                                             .tile_rows = tile_rows_},
-                                            images);
-    plan_.attention.emplace_back().plan = std::move(map.plan);
-    return std::move(map.bias_rows);
-  }
-
-  // Every token of an image sees all its projected keys.
-  void Projected() {
-    std::vector<kernels::FullSequence> sequences;
-    int32_t key0 = 0;
-    for (const MapTokens& image : plan_.images) {
-      const auto keys = static_cast<int32_t>(ProjectedKeys(stage_, image.map));
-      kernels::FullSequence sequence;
-      sequence.query_row0 = image.row0;
-      sequence.queries = stage_.globals + image.map.height * image.map.width;
-      sequence.key_row0 = key0;
-      sequence.keys = keys;
-      sequences.push_back(sequence);
-      key0 += keys;
-    }
-    plan_.attention.emplace_back().plan =
-        PlanFull({.heads = stage_.heads, .tile_rows = tile_rows_}, sequences);
-  }
-
-  const VilStage& stage_;
-  const int tile_rows_;
-  const bool list_bias_;
-  VilStagePlan& plan_;
-};
+}
 
 }  // namespace
+
+size_t BytesOf(const VilPlan& plan) {
+  size_t bytes = kernels::BytesOf(plan.plan);
+  for (const std::vector<int32_t>& rows : plan.bias_rows) bytes += BytesOf(rows);
+  return bytes;
+}
 
 int64_t ProjectedKeys(const VilStage& stage, ImageSize map) {
   if (stage.attention == VilAttention::kLinformer) return stage.features;
@@ -108,56 +115,41 @@ bool VilStagePlan::has_slices() const {
   return std::any_of(bands.begin(), bands.end(), [](const VilBand& b) { return b.is_slice(); });
 }
 
-std::vector<VilMapCache::Entry> FindVilMaps(const VilContext& context, size_t stage,
-                                            std::span<const ImageSize> sizes) {
-  std::vector<VilMapCache::Entry> entries;
-  for (const ImageSize size : sizes) entries.push_back(context.maps->Find(stage, size));
-  return entries;
-}
-
-void AddVilMaps(const VilContext& context, size_t index, std::span<const ImageSize> sizes,
-                std::span<const std::vector<int32_t>> bias_rows,
-                std::vector<VilMapCache::Entry>& entries) {
+std::vector<VilMapEntry> VilMapsOf(const VilContext& context, size_t index,
+                                   std::span<const ImageSize> sizes,
+                                   std::span<const std::vector<int32_t>> bias_rows) {
   const VilStage& stage = context.config->stages[index];
   const bool first_positions = context.config->backbone && !context.config->any_size;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i] != nullptr) continue;
-    const std::vector<int32_t> none;
-    entries[i] = context.maps->Add(
-        index, sizes[i],
-        MakeVilMapWeights(stage, context.weights->stages[index], sizes[i], first_positions,
-                          stage.relative_bias() ? bias_rows[i] : none));
+  std::vector<VilMapEntry> entries;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    entries.push_back(context.shapes->Of<VilMapWeights>(
+        ShapeKey(ShapeKind::kMapWeights, index, {&sizes[i], 1}), [&] {
+          const std::vector<int32_t> none;
+          return MakeVilMapWeights(stage, context.weights->stages[index], sizes[i], first_positions,
+                                   stage.relative_bias() ? bias_rows[i] : none);
+        }));
   }
+  return entries;
 }
 
 VilStagePlan PlanVilStage(const VilContext& context, size_t index, std::span<const ImageSize> maps,
                           bool measure) {
   const VilStage& stage = context.config->stages[index];
   VilStagePlan plan;
-  for (const ImageSize map : maps) {
-    plan.images.push_back(
-        PlaceTokens(map, stage.globals, stage.token_square(), static_cast<int32_t>(plan.rows)));
-    plan.rows += stage.globals + int64_t{map.height} * map.width;
+  plan.images = PlaceImages(*context.shapes, index, maps, stage.globals, stage.token_square());
+  for (const MapTokens& image : plan.images) {
+    plan.rows += image.rows;
     plan.offsets.push_back(static_cast<int32_t>(plan.rows));
-    plan.keys += ProjectedKeys(stage, map);
+    plan.keys += ProjectedKeys(stage, image.map);
   }
-  const std::vector<ImageSize> sizes = NumberSizes(plan.images);
-  const bool full = stage.attention == VilAttention::kFull;
-  if (!measure && (stage.absolute || (stage.relative_bias() && full))) {
-    plan.maps = FindVilMaps(context, index, sizes);
-  }
-  const bool list_bias = std::count(plan.maps.begin(), plan.maps.end(), nullptr) > 0;
-  const int tile_rows = context.tile_rows();
-  BiasRows rows;
+  if (stage.absolute && !measure) plan.positions = VilMapsOf(context, index, maps, {});
   if (stage.attention == VilAttention::kChunks) {
-    PlanChunkBands(context, index, tile_rows, measure, plan);
+    PlanChunkBands(context, index, measure, plan);
   } else if (stage.attention == VilAttention::kLongShort) {
-    PlanLongShortBands(context, index, tile_rows, measure, plan);
+    PlanLongShort(context, index, measure, plan);
   } else {
-    rows = Planner(stage, tile_rows, list_bias, plan).Run();
+    plan.bands.push_back(WholeBand(context, index, measure, plan.images));
   }
-  AddVilMaps(context, index, sizes, rows, plan.maps);
-  if (full) plan.attention[0].maps = plan.maps;
   return plan;
 }
 

@@ -1,29 +1,34 @@
-// How the tokens of a batch lie in one stage, and who attends to whom there.
+// How the tokens of a batch lie in one stage, and who attends to whom there. Plans and biases are
+// the model's, by shape: a batch only says where its images lie.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "kernels/span/plan.h"
-#include "models/long_short/map_slices.h"
 #include "models/vil/context.h"
+#include "models/vil/map_weights.h"
 #include "models/vision/map_tokens.h"
 
 namespace longview::models {
 
+// Attention of bands of one shape.
+struct VilPlan {
+  kernels::Plan plan;
+  std::vector<std::vector<int32_t>> bias_rows;  // By map size of the band; empty without biases.
+};
+size_t BytesOf(const VilPlan& plan);
+
+using VilMapEntry = std::shared_ptr<const VilMapWeights>;
+
 // One call of attention, and biases between local tokens by its tables.
 struct VilAttentionPlan {
-  kernels::Plan plan;
-  std::vector<VilMapCache::Entry> maps;  // Empty where there are none, and for measuring.
-};
+  std::shared_ptr<const VilPlan> made;  // Null: no such call.
+  std::vector<VilMapEntry> maps;        // Empty where there are none, and for measuring.
 
-// Long-short attention of one band: its images as a whole, or its image in slices.
-struct VilLongShort {
-  LongShortPlan whole;
-  LongShortMap map;                      // No slices: whole.
-  std::vector<LongShortPlan> shapes;     // Of the slices.
-  std::vector<VilMapCache::Entry> maps;  // Biases by map size, or by shape; empty without.
+  bool empty() const { return made == nullptr || made->plan.items.empty(); }
 };
 
 // Rows that are projected, attend and go through their MLP together, before the next band's: a
@@ -33,9 +38,11 @@ struct VilLongShort {
 // chunks above and below among the keys. A slice's global rows are keys only; what they see of all
 // slices is added up from slice to slice.
 struct VilBand {
-  size_t attention = 0;  // Which of the stage's plans; its row 0 is the band's first buffer row.
-  int64_t row0 = 0;      // Of the batch; of a slice: the image's first.
-  int64_t rows = 0;      // In the buffers; of a slice: globals, then tokens [load_begin, load_end).
+  // Every row but slices' global ones; with separate global projections the local rows. Its row 0
+  // is the band's first buffer row.
+  VilAttentionPlan attention;
+  int64_t row0 = 0;  // Of the batch; of a slice: the image's first.
+  int64_t rows = 0;  // In the buffers; of a slice: globals, then tokens [load_begin, load_end).
 
   // Of slices, as ranks of local tokens of image `image`.
   int image = -1;  // -1: whole images.
@@ -49,22 +56,20 @@ struct VilStagePlan {
   std::vector<MapTokens> images;
   int64_t rows = 0;                    // Of the batch, globals included.
   std::vector<int32_t> offsets = {0};  // Image i is rows [offsets[i], offsets[i + 1]).
-  std::vector<VilBand> bands;          // In the order of their rows.
-  // Every row of a band but slices' global ones; with separate global projections the local rows.
-  // Empty for attentions that have their own kernels.
-  std::vector<VilAttentionPlan> attention;
-  VilAttentionPlan globals;              // Global rows, with separate projections only.
-  std::vector<VilLongShort> long_short;  // In place of `attention`.
-  // By map size of the batch: positions, and the biases of full attention; empty where nothing
-  // depends on it, and in plans made for measuring.
-  std::vector<VilMapCache::Entry> maps;
+  std::vector<VilBand> bands;          // In the order of their rows; none with long-short.
+  VilAttentionPlan globals;            // Global rows, with separate projections only.
+  // In place of `bands`, and biases of their maps; those empty without, and for measuring.
+  std::vector<LongShortBand> long_short;
+  std::vector<std::vector<VilMapEntry>> biases;
+  // By image, its absolute positions; empty without, and for measuring.
+  std::vector<VilMapEntry> positions;
   int64_t keys = 0;  // Projected keys of all images (Linformer, spatial reduction).
 
   int64_t band_rows() const;  // The most of a band.
   bool has_slices() const;
 };
 
-// `measure`: only sizes are wanted, the cache stays untouched. Thread-safe then.
+// `measure`: only sizes are wanted, neither biases nor positions. Thread-safe.
 VilStagePlan PlanVilStage(const VilContext& context, size_t stage, std::span<const ImageSize> maps,
                           bool measure);
 
@@ -74,12 +79,9 @@ int64_t ProjectedKeys(const VilStage& stage, ImageSize map);
 // Long-short attention of a stage.
 LongShortPattern LongShortOf(const VilStage& stage);
 
-// The cached weights of maps of these sizes; nullptr in place of those that are not there.
-std::vector<VilMapCache::Entry> FindVilMaps(const VilContext& context, size_t stage,
-                                            std::span<const ImageSize> sizes);
-// Makes those that are missing. `bias_rows`: of every size, empty without biases.
-void AddVilMaps(const VilContext& context, size_t stage, std::span<const ImageSize> sizes,
-                std::span<const std::vector<int32_t>> bias_rows,
-                std::vector<VilMapCache::Entry>& entries);
+// The weights of maps of these sizes. `bias_rows`: of every size, empty without biases.
+std::vector<VilMapEntry> VilMapsOf(const VilContext& context, size_t stage,
+                                   std::span<const ImageSize> sizes,
+                                   std::span<const std::vector<int32_t>> bias_rows);
 
 }  // namespace longview::models

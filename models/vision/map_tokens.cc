@@ -3,33 +3,53 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "kernels/span/chunk_map.h"
 #include "models/dense/rowwise.h"
 
 namespace longview::models {
 
-MapTokens PlaceTokens(ImageSize map, int globals, int square, int32_t row0) {
-  MapTokens tokens{map, row0, {}, 0};
+namespace {
+
+std::vector<int32_t> PlaceTokens(ImageSize map, int globals, int square) {
   const int32_t count = map.height * map.width;
-  tokens.place.resize(count);
+  std::vector<int32_t> places(count);
   if (square == 0) {
-    std::iota(tokens.place.begin(), tokens.place.end(), globals);
-    return tokens;
+    std::iota(places.begin(), places.end(), globals);
+    return places;
   }
   const std::vector<int32_t> order = kernels::ChunkMap(map.height, map.width, square).Order();
-  for (int32_t rank = 0; rank < count; ++rank) tokens.place[order[rank]] = globals + rank;
-  return tokens;
+  for (int32_t rank = 0; rank < count; ++rank) places[order[rank]] = globals + rank;
+  return places;
 }
 
-std::vector<ImageSize> NumberSizes(std::span<MapTokens> images) {
-  std::vector<ImageSize> sizes;
-  for (MapTokens& image : images) {
-    const auto found = std::find(sizes.begin(), sizes.end(), image.map);
-    image.size = static_cast<int32_t>(found - sizes.begin());
-    if (found == sizes.end()) sizes.push_back(image.map);
+}  // namespace
+
+std::vector<MapTokens> PlaceImages(ShapeCache& shapes, size_t stage,
+                                   std::span<const ImageSize> maps, int globals, int square) {
+  std::vector<MapTokens> images;
+  int32_t row0 = 0;
+  for (const ImageSize& map : maps) {
+    auto places =
+        shapes.Of<std::vector<int32_t>>(ShapeKey(ShapeKind::kTokenPlaces, stage, {&map, 1}),
+                                        [&] { return PlaceTokens(map, globals, square); });
+    const int32_t rows = globals + map.height * map.width;
+    images.push_back({map, row0, rows, std::move(places)});
+    row0 += rows;
   }
-  return sizes;
+  return images;
+}
+
+BandImages::BandImages(std::span<const MapTokens> given) : row0(given.front().row0) {
+  for (const MapTokens& image : given) {
+    const auto found = std::find(sizes.begin(), sizes.end(), image.map);
+    const auto size = static_cast<int32_t>(found - sizes.begin());
+    if (found == sizes.end()) sizes.push_back(image.map);
+    images.push_back({image.row0 - given.front().row0, image.map, size});
+    maps.push_back(image.map);
+    rows += image.rows;
+  }
 }
 
 TokenFinder::TokenFinder(std::span<const MapTokens> images) : images_(images), first_{0} {
@@ -76,8 +96,8 @@ void GatherRows(const float* x, int64_t width, const MapTokens& tokens, Taps tap
         std::memset(to, 0, static_cast<size_t>(bytes));
         continue;
       }
-      const int64_t place = tokens.place[int64_t{tap_y} * tokens.map.width + tap_x];
-      kernels.narrow(x + (tokens.row0 + place) * width, width, to);
+      const int64_t row = tokens.row(int64_t{tap_y} * tokens.map.width + tap_x);
+      kernels.narrow(x + row * width, width, to);
     }
   }
 }

@@ -7,28 +7,48 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "models/dense/compute.h"
 #include "models/image/pipeline.h"
+#include "models/vision/shape_cache.h"
 
 namespace longview::models {
 
 struct MapTokens {
   ImageSize map;
-  int32_t row0 = 0;            // First row, the first global's.
-  std::vector<int32_t> place;  // By row-major position: the row behind row0.
-  int32_t size = 0;            // Which of the batch's map sizes.
+  int32_t row0 = 0;  // First row, the first global's.
+  int32_t rows = 0;  // Globals and local tokens.
+  // By row-major position: the row behind row0. Images of one size share it.
+  std::shared_ptr<const std::vector<int32_t>> places;
 
-  int64_t count() const { return static_cast<int64_t>(place.size()); }
+  int64_t count() const { return static_cast<int64_t>(places->size()); }
+  int64_t row(int64_t position) const { return row0 + (*places)[position]; }
 };
 
-// `square`: side of the squares that tokens lie in one after the other; 0: row by row.
-MapTokens PlaceTokens(ImageSize map, int globals, int square, int32_t row0);
+// The images of a batch in one stage, one after the other. `square`: side of the squares that
+// tokens lie in one after the other; 0: row by row.
+std::vector<MapTokens> PlaceImages(ShapeCache& shapes, size_t stage,
+                                   std::span<const ImageSize> maps, int globals, int square);
 
-// Numbers the map sizes of a batch in the order they come, and returns them.
-std::vector<ImageSize> NumberSizes(std::span<MapTokens> images);
+// Images that go through a block together, as plans of attention see them: equal bands have equal
+// plans, wherever in a batch they lie.
+struct BandImages {
+  explicit BandImages(std::span<const MapTokens> images);
+
+  struct Image {
+    int32_t row0;  // From the band's first row on.
+    ImageSize map;
+    int32_t size;  // Which of the band's.
+  };
+  std::vector<Image> images;
+  std::vector<ImageSize> maps;   // Of the images.
+  std::vector<ImageSize> sizes;  // Each once, in the order they come.
+  int64_t row0 = 0;              // Of the batch.
+  int64_t rows = 0;
+};
 
 // Local tokens counted image after image.
 class TokenFinder {

@@ -57,7 +57,7 @@ void StagedBatch::MakeTokens() {
   const auto place = [&](int64_t token, const std::byte* y) {
     const TokenFinder::Place at = finder.Find(token);
     const MapTokens& image = to.images[at.image];
-    float* x = to.x + (image.row0 + image.place[int64_t{at.y} * image.map.width + at.x]) * d;
+    float* x = to.x + image.row(int64_t{at.y} * image.map.width + at.x) * d;
     if (make.norm != nullptr) {
       std::fill_n(x, d, 0.0f);
       kernels.residual_norm(x, y, layer.bias.data(), make.norm->view(), d, nullptr);
@@ -88,8 +88,7 @@ void StagedBatch::KeepMaps() {
       const int64_t end = std::min(first + kRows, positions);
       for (int64_t c = 0; c < stream.width; ++c) {
         for (int64_t i = first; i < end; ++i) {
-          const int64_t row = tokens.row0 + tokens.place[i];
-          map.values[c * positions + i] = stream.x[row * stream.width + c];
+          map.values[c * positions + i] = stream.x[tokens.row(i) * stream.width + c];
         }
       }
     }

@@ -4,7 +4,7 @@
 // VisionEntry<Family, kParse> makes models and backbones of it.
 //
 //   Batch     Batch(context, inputs, scratch, times) and ScratchBytes(context, sizes), where
-//             Batch::Context derives from ModelContext
+//             Batch::Context derives from VisionContext
 //   kLoad     Load...Weights(config, place, checkpoint, origin, compute)
 //   kParse    Parse...Config(json, common, origin, backbone)
 //
@@ -24,6 +24,7 @@
 #include "models/vision/backbone.h"
 #include "models/vision/family.h"
 #include "models/vision/model.h"
+#include "models/vision/planned_batch.h"
 
 namespace longview::models {
 
@@ -53,7 +54,7 @@ class WeightedVision : public VisionFamily {
       : config_(std::move(config)),
         weights_(std::move(weights)),
         facts_(StagedFacts(config_)),
-        context_(config_, weights_, compute, pool_) {}
+        context_(config_, weights_, compute, pool_, shapes()) {}
 
   // `place`: of a backbone's tensors, else null. Without `compute` names and shapes are checked.
   static absl::StatusOr<Weights> Load(const Config& config, const ModelDirectory& directory,

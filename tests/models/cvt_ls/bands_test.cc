@@ -25,14 +25,14 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
     config_ = *ParseCvtConfig(directory_.config, directory_.common, path, false);
     config_.any_size = true;
     weights_ = *LoadCvtWeights(config_, nullptr, directory_.checkpoint, path, compute());
-    context_ = CvtContext(config_, weights_, compute(), pool_);
+    context_ = CvtContext(config_, weights_, compute(), pool_, shapes_);
   }
 
   static Compute compute() { return std::get<1>(GetParam()); }
 
   SlicedRun Run() {
     return [this](std::span<const PixelValues> pictures, int64_t tokens) {
-      context_.large_tokens = context_.slice_tokens = tokens;
+      context_.cuts = {tokens, tokens};
       return RunBatch<CvtBatch>(context_, pictures);
     };
   }
@@ -41,6 +41,7 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
   CvtConfig config_;
   CvtWeights weights_;
   TorchParallelFor pool_;
+  ShapeCache shapes_;
   CvtContext context_;
 };
 
@@ -58,7 +59,7 @@ TEST_P(CvtBandsTest, SmallAndSlicedImagesOfABatchKeepTheirBits) {
 }
 
 // The published shape.
-TEST(CvtBandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
+TEST(CvtBandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
   const std::string path = GoldenPath("/cvt_ls/any_size/model");
   ModelDirectory directory = *OpenModelDirectory(path);
   directory.config["dims"] = {64, 192, 384};
@@ -71,7 +72,8 @@ TEST(CvtBandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
   const CvtWeights weights;
   const kernels::SerialFor pool;  // Threads have scratch of their own, a little each.
   for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
-    ExpectFewLiveMaps<CvtBatch>({config, weights, compute, pool}, ComputeName(compute));
+    ShapeCache shapes;
+    ExpectFewLiveMaps<CvtBatch>({config, weights, compute, pool, shapes}, ComputeName(compute));
   }
 }
 

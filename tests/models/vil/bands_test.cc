@@ -32,15 +32,15 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
     config_ = ConfigOf(std::get<0>(GetParam()), directory_);
     config_.any_size = true;
     weights_ = *LoadVilWeights(config_, nullptr, directory_.checkpoint, path, compute());
-    context_ = VilContext(config_, weights_, compute(), pool_);
-    context_.maps = &maps_;
+    context_ = VilContext(config_, weights_, compute(), pool_, shapes_);
   }
 
   static Compute compute() { return std::get<1>(GetParam()); }
 
   SlicedRun Run() {
     return [this](std::span<const PixelValues> pictures, int64_t tokens) {
-      context_.band_tokens = context_.long_short_tokens = context_.long_short_slice = tokens;
+      context_.band_tokens = tokens;
+      context_.cuts = {tokens, tokens};
       return RunBatch<VilBatch>(context_, pictures);
     };
   }
@@ -49,7 +49,7 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
   VilConfig config_;
   VilWeights weights_;
   TorchParallelFor pool_;
-  VilMapCache maps_;
+  ShapeCache shapes_;
   VilContext context_;
 };
 
@@ -69,8 +69,38 @@ TEST_P(BandsTest, SmallAndSlicedImagesOfABatchKeepTheirBits) {
   ExpectBatchKeepsBits(Run(), {232, 200});
 }
 
+// Within a batch, from batch to batch, and from measuring to running.
+TEST_P(BandsTest, ImagesOfOneSizeShareWhatFollowsFromIt) {
+  const std::vector<ImageSize> of_image = *VilMaps(config_, {232, 200});
+  for (size_t s = 0; s < config_.stages.size(); ++s) {
+    const ImageSize maps[] = {of_image[s], of_image[s]};
+    context_.band_tokens = int64_t{maps[0].height} * maps[0].width;  // Each is a band of its own.
+    const VilStagePlan measured = PlanVilStage(context_, s, maps, true);
+    const VilStagePlan first = PlanVilStage(context_, s, maps, false);
+    const size_t bytes = shapes_.bytes();
+    const VilStagePlan second = PlanVilStage(context_, s, maps, false);
+    EXPECT_EQ(shapes_.bytes(), bytes);
+    EXPECT_EQ(first.images[0].places, first.images[1].places);
+    EXPECT_EQ(first.images[0].places, measured.images[0].places);
+    EXPECT_EQ(first.positions, second.positions);
+    ASSERT_EQ(first.bands.size(), measured.bands.size());
+    for (size_t b = 0; b < first.bands.size(); ++b) {
+      EXPECT_EQ(first.bands[b].attention.made, first.bands[0].attention.made);
+      EXPECT_EQ(first.bands[b].attention.made, measured.bands[b].attention.made);
+      EXPECT_EQ(first.bands[b].attention.maps, first.bands[0].attention.maps);
+      EXPECT_EQ(first.bands[b].attention.maps, second.bands[b].attention.maps);
+    }
+    ASSERT_EQ(first.long_short.size(), measured.long_short.size());
+    for (size_t b = 0; b < first.long_short.size(); ++b) {
+      EXPECT_EQ(first.long_short[b].whole, measured.long_short[b].whole);
+      EXPECT_EQ(first.long_short[b].shapes, measured.long_short[b].shapes);
+    }
+    EXPECT_EQ(first.biases, second.biases);
+  }
+}
+
 // The published shapes.
-TEST(BandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
+TEST(BandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
   const std::pair<std::string, std::string> archs[] = {
       {"vil/rpb_nonsquare",
        "l1,h1,d48,n1,s1,g1,p4,f7,a0_l2,h3,d96,n1,s1,g1,p2,f7,a0_"
@@ -92,8 +122,10 @@ TEST(BandsMemoryTest, ALargeImageNeedsLessThanThreeOfItsLargestMap) {
     directory.config["image_size"] = 224;
     directory.config["any_size"] = true;
     const VilConfig config = ConfigOf(fixture, directory);
+    const VilWeights weights;
+    ShapeCache shapes;
     for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
-      ExpectFewLiveMaps<VilBatch>({config, VilWeights(), compute, pool},
+      ExpectFewLiveMaps<VilBatch>({config, weights, compute, pool, shapes},
                                   arch + ", " + ComputeName(compute));
     }
   }

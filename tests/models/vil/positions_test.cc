@@ -1,4 +1,4 @@
-// What belongs to places of a map: stored index formulas, interpolation, the cache of both.
+// What belongs to places of a map: stored index formulas, interpolation.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -67,26 +67,6 @@ TEST(ResizeTest, HalfPixelCentresWithClampedBorders) {
   const std::vector<float> plane = {0, 1, 2, 3};
   EXPECT_EQ(ResizePlanes(plane, 1, {2, 2}, {1, 1}), std::vector<float>{1.5f});
   EXPECT_EQ(ResizePlanes(plane, 1, {2, 2}, {2, 2}), plane);
-}
-
-TEST(VilMapCacheTest, TheLeastRecentlyUsedGoes) {
-  const auto weights = [](size_t floats) {
-    VilMapWeights made;
-    made.row_positions.resize(floats);
-    return made;
-  };
-  VilMapCache cache(100 * sizeof(float));
-  cache.Add(0, {1, 1}, weights(40));
-  cache.Add(1, {1, 1}, weights(40));
-  EXPECT_NE(cache.Find(0, {1, 1}), nullptr);
-  const VilMapCache::Entry out = cache.Find(1, {1, 1});
-  EXPECT_NE(cache.Find(0, {1, 1}), nullptr);
-  cache.Add(0, {2, 1}, weights(40));
-  EXPECT_EQ(cache.Find(1, {1, 1}), nullptr);
-  EXPECT_EQ(out->row_positions.size(), 40u);  // Who has it keeps it.
-  EXPECT_EQ(cache.bytes(), 80 * sizeof(float));
-  EXPECT_EQ(cache.Add(0, {9, 9}, weights(200))->row_positions.size(), 200u);
-  EXPECT_EQ(cache.Find(0, {9, 9}), nullptr);
 }
 
 // One number of a stored index, changed.

@@ -1,0 +1,87 @@
+// What follows from a model and a shape - of a map, of a band of maps - and is dear to make: plans
+// of attention, biases expanded for a map, exact bytes. Images of equal shape share it within a
+// batch and from batch to batch, and what Prepare made of a shape to tell its cost is there when
+// the batch begins.
+//
+// Those used last are kept, up to a number of bytes. Thread-safe: of several threads that ask for
+// the same, one makes it and the others wait. What was handed out stays valid after it was thrown
+// out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "models/image/pipeline.h"
+
+namespace longview::models {
+
+// The bytes a kept value holds; types with more to say bring an overload of their own.
+inline size_t BytesOf(size_t) { return sizeof(size_t); }
+template <class Number>
+size_t BytesOf(const std::vector<Number>& numbers) {
+  return numbers.capacity() * sizeof(Number);
+}
+
+// What a model keeps by shape; each has a type of its own in a family.
+enum class ShapeKind : int32_t {
+  kExactBytes,      // Of an image's buffers.
+  kTokenPlaces,     // Where a map's tokens lie,
+  kTokenPositions,  // and which token lies there.
+  kBandPlan,        // Attention of images that go through a block together,
+  kSlicePlan,       // of a slice of one image.
+  kMapWeights,      // Positions and biases of a map.
+};
+
+class ShapeCache {
+ public:
+  using Key = std::vector<int32_t>;  // All that the value follows from; see ShapeKey.
+
+  explicit ShapeCache(size_t most_bytes = size_t{128} << 20) : most_bytes_(most_bytes) {}
+
+  // make() if it is not there, called without the cache's lock: it may ask for other keys. What it
+  // throws goes to this caller; the next one makes it again.
+  template <class Value, class Make>
+  std::shared_ptr<const Value> Of(const Key& key, Make&& make) {
+    const std::shared_ptr<Entry> entry = Use(key);
+    const std::lock_guard lock(entry->making);
+    if (entry->value == nullptr) {
+      auto made = std::make_shared<const Value>(make());
+      entry->value = made;
+      Count(key, *entry, BytesOf(*made));
+    }
+    return std::static_pointer_cast<const Value>(entry->value);
+  }
+
+  size_t bytes() const;
+
+ private:
+  struct Entry {
+    std::mutex making;                  // Held by who makes the value.
+    std::shared_ptr<const void> value;  // Guarded by `making`.
+    size_t bytes = 0;                   // With the key; 0: not made yet.
+    uint64_t used = 0;                  // When.
+  };
+
+  std::shared_ptr<Entry> Use(const Key& key);
+  void Count(const Key& key, Entry& entry, size_t value_bytes);
+  void Shrink();
+
+  const size_t most_bytes_;
+  mutable std::mutex mutex_;  // Guards what follows, and bytes and used of entries.
+  std::map<Key, std::shared_ptr<Entry>> kept_;
+  size_t bytes_ = 0;
+  uint64_t uses_ = 0;
+};
+
+// Of maps of these sizes, in this order, in a stage; `more`: what else decides, as often as the
+// kind has it.
+ShapeCache::Key ShapeKey(ShapeKind kind, size_t stage, std::span<const ImageSize> maps,
+                         std::initializer_list<int32_t> more = {});
+
+}  // namespace longview::models

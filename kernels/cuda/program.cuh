@@ -22,15 +22,18 @@ __global__ void __launch_bounds__(Program::kThreads)
   }
 }
 
-// Hands a program to the stream. An empty grid is no work.
-template <typename Program>
-Status Launch(Stream* stream, const typename Program::Args& args) {
-  const Grid grid = Program::GridOf(args);
-  if (grid.x == 0 || grid.y == 0) return 0;
-  LONGVIEW_RETURN_IF_CUDA_ERROR(Enter(stream));
-  const dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y));
-  ProgramKernel<Program><<<blocks, Program::kThreads, 0, stream->stream>>>(args);
-  return LaunchStatus();
-}
+// Hands programs to a device's stream; see program_runner.h.
+struct DeviceRunner {
+  // An empty grid is no work.
+  template <typename Program>
+  static Status Run(Stream* stream, const typename Program::Args& args) {
+    const Grid grid = Program::GridOf(args);
+    if (grid.x == 0 || grid.y == 0) return 0;
+    LONGVIEW_RETURN_IF_CUDA_ERROR(Enter(stream));
+    const dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y));
+    ProgramKernel<Program><<<blocks, Program::kThreads, 0, stream->stream>>>(args);
+    return LaunchStatus();
+  }
+};
 
 }  // namespace longview::kernels::cuda

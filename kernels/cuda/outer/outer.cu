@@ -1,17 +1,10 @@
 #include "kernels/cuda/outer/outer.cuh"
 
-#include "kernels/cuda/outer/outer_program.h"
 #include "kernels/cuda/program.cuh"
+#include "kernels/cuda/outer/outer_program.h"
 
 namespace longview::kernels::cuda {
-namespace {
 
-Status Append(Stream* stream, const AppendOuterRows& args) {
-  return Launch<OuterProgram>(stream, args);
-}
-
-}  // namespace
-
-const OuterApi kOuterApi = {.append = Append};
+const OuterApi kOuterApi = {.append = DeviceRunner::Run<OuterProgram>};
 
 }  // namespace longview::kernels::cuda

@@ -4,14 +4,7 @@
 #include "kernels/cuda/sampling/sample_program.h"
 
 namespace longview::kernels::cuda {
-namespace {
 
-Status Sample(Stream* stream, const SampleRows& args) {
-  return Launch<SampleProgram>(stream, args);
-}
-
-}  // namespace
-
-const SamplingApi kSamplingApi = {.sample = Sample};
+const SamplingApi kSamplingApi = {.sample = DeviceRunner::Run<SampleProgram>};
 
 }  // namespace longview::kernels::cuda

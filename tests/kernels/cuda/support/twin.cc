@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "kernels/cuda/outer/outer_program.h"
-#include "kernels/cuda/pool/pool_programs.h"
-#include "kernels/cuda/rows/column_programs.h"
-#include "kernels/cuda/rows/fold_programs.h"
-#include "kernels/cuda/rows/norm_program.h"
+#include "kernels/cuda/pool/pool_table.h"
+#include "kernels/cuda/rows/rows_table.h"
 #include "kernels/cuda/sampling/sample_program.h"
-#include "kernels/cuda/token/cache_programs.h"
-#include "kernels/cuda/token/product_programs.h"
-#include "kernels/cuda/token/stream_programs.h"
-#include "kernels/cuda/vision/performer_programs.h"
+#include "kernels/cuda/token/token_table.h"
+#include "kernels/cuda/vision/performer_table.h"
 #include "tests/kernels/cuda/support/emulated_span.h"
 
 namespace longview::kernels::cuda {
@@ -99,10 +95,13 @@ Status DestroyGraph(Graph* graph) {
   return 0;
 }
 
-template <typename Program, ThreadOrder kOrder>
-Status Run(Stream* stream, const typename Program::Args& args) {
-  return HandOver(stream, [args] { RunOnHost<Program>(args, kOrder); });
-}
+template <ThreadOrder kOrder>
+struct HostRunner {
+  template <typename Program>
+  static Status Run(Stream* stream, const typename Program::Args& args) {
+    return HandOver(stream, [args] { RunOnHost<Program>(args, kOrder); });
+  }
+};
 
 // A call travels by value, as a kernel's parameter does.
 template <ThreadOrder kOrder, auto kCall>
@@ -112,51 +111,6 @@ Status RunSpan(Stream* stream, const PlanView* plan, const SpanCall* call,
     const SpanApi api = EmulatedSpanApi(kOrder);
     (void)(api.*kCall)(nullptr, &plan, &call, &launch);
   });
-}
-
-// The program of T = float or bfloat16, by dtype_of(args).
-template <template <typename> typename Program, ThreadOrder kOrder, auto kTypeOf>
-Status RunTyped(Stream* stream, const typename Program<float>::Args& args) {
-  return kTypeOf(args) == DType::kFloat32 ? Run<Program<float>, kOrder>(stream, args)
-                                          : Run<Program<BFloat16>, kOrder>(stream, args);
-}
-
-constexpr auto kOwnType = [](const auto& args) { return args.dtype; };
-constexpr auto kRowsType = [](const auto& args) { return args.rows.dtype; };
-
-template <typename T>
-using EmbedProgram = NormProgram<EmbedRows, T>;
-template <typename T>
-using ResidualProgram = NormProgram<ResidualRows, T>;
-template <typename T>
-using BiasProgram = ElementProgram<BiasElements<T>>;
-template <typename T>
-using WidenProgram = ElementProgram<WidenElements<T>>;
-
-template <typename T>
-using StreamNormProgram = NormProgram<StreamRows, T>;
-template <typename T>
-using StreamProgram = ElementProgram<StreamElements<T>>;
-template <typename T>
-using StoreProgram = ElementProgram<StoreElements<T>>;
-
-template <ThreadOrder kOrder>
-Status RunStream(Stream* stream, const StreamRows& args) {
-  return args.norm.gamma != nullptr ? RunTyped<StreamNormProgram, kOrder, kOwnType>(stream, args)
-                                    : RunTyped<StreamProgram, kOrder, kOwnType>(stream, args);
-}
-
-template <typename T, ThreadOrder kOrder>
-Status RunPerformerTyped(Stream* stream, const PerformerRows& args) {
-  Run<PerformerTopsProgram<T>, kOrder>(stream, args);
-  Run<PerformerKeysProgram<T>, kOrder>(stream, args);
-  return Run<PerformerQueriesProgram<T>, kOrder>(stream, args);
-}
-
-template <ThreadOrder kOrder>
-Status RunPerformerRows(Stream* stream, const PerformerRows& args) {
-  return args.dtype == DType::kFloat32 ? RunPerformerTyped<float, kOrder>(stream, args)
-                                       : RunPerformerTyped<BFloat16, kOrder>(stream, args);
 }
 
 template <ThreadOrder kOrder>
@@ -199,35 +153,16 @@ PluginApi MakeTwin() {
   };
   api.destroy_event = api.synchronize_event = [](Event*) -> Status { return 0; };
   api.record = api.wait = [](Stream*, Event*) -> Status { return 0; };
-  api.rows = {
-      .embed = RunTyped<EmbedProgram, kOrder, kOwnType>,
-      .bias = RunTyped<BiasProgram, kOrder, kOwnType>,
-      .widen = RunTyped<WidenProgram, kOrder, kOwnType>,
-      .residual = RunTyped<ResidualProgram, kOrder, kOwnType>,
-      .copy = Run<ElementProgram<CopyElements>, kOrder>,
-      .fold_keys = Run<FoldKeysProgram, kOrder>,
-      .fold_scores = Run<FoldScoresProgram, kOrder>,
-      .fold_values = RunTyped<FoldValuesProgram, kOrder, kOwnType>,
-  };
-  api.pool = {
-      .pieces = RunTyped<PoolPiecesProgram, kOrder, kRowsType>,
-      .merge = Run<PoolMergeProgram, kOrder>,
-      .append = RunTyped<PoolAppendProgram, kOrder, kRowsType>,
-  };
-  api.outer = {.append = Run<OuterProgram, kOrder>};
-  api.performer = {.run = RunPerformerRows<kOrder>};
-  api.sampling = {.sample = Run<SampleProgram, kOrder>};
+  using Runner = HostRunner<kOrder>;
+  api.rows = RowsTable<Runner>();
+  api.pool = PoolTable<Runner>();
+  api.outer = {.append = Runner::template Run<OuterProgram>};
+  api.performer = PerformerTable<Runner>();
+  api.sampling = {.sample = Runner::template Run<SampleProgram>};
+  api.token = TokenTable<Runner>();
   api.span = EmulatedSpanApi(kOrder);
   api.span.forward = RunSpan<kOrder, &SpanApi::forward>;
   api.span.merge = RunSpan<kOrder, &SpanApi::merge>;
-  api.token = {
-      .stream = RunStream<kOrder>,
-      .project = RunTyped<ProjectProgram, kOrder, kOwnType>,
-      .store = RunTyped<StoreProgram, kOrder, kOwnType>,
-      .pages = RunTyped<PageProgram, kOrder, kOwnType>,
-      .product = RunTyped<ProductProgram, kOrder, kOwnType>,
-      .positions = RunTyped<PositionProgram, kOrder, kOwnType>,
-  };
   return api;
 }
 

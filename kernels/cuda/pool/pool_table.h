@@ -1,0 +1,19 @@
+// The programs of means over segments as a table; see program_runner.h.
+#pragma once
+
+#include "kernels/cuda/pool/pool_api.h"
+#include "kernels/cuda/pool/pool_programs.h"
+#include "kernels/cuda/program_runner.h"
+
+namespace longview::kernels::cuda {
+
+template <class Runner>
+constexpr PoolApi PoolTable() {
+  return {
+      .pieces = RunTyped<Runner, PoolPiecesProgram>,
+      .merge = Runner::template Run<PoolMergeProgram>,
+      .append = RunTyped<Runner, PoolAppendProgram>,
+  };
+}
+
+}  // namespace longview::kernels::cuda

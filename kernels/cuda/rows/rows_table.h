@@ -1,0 +1,35 @@
+// The programs between two linears as a table; see program_runner.h.
+#pragma once
+
+#include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/rows/column_programs.h"
+#include "kernels/cuda/rows/fold_programs.h"
+#include "kernels/cuda/rows/norm_program.h"
+#include "kernels/cuda/rows/rows_api.h"
+
+namespace longview::kernels::cuda {
+
+template <typename T>
+using EmbedProgram = NormProgram<EmbedRows, T>;
+template <typename T>
+using ResidualProgram = NormProgram<ResidualRows, T>;
+template <typename T>
+using BiasProgram = ElementProgram<BiasElements<T>>;
+template <typename T>
+using WidenProgram = ElementProgram<WidenElements<T>>;
+
+template <class Runner>
+constexpr RowsApi RowsTable() {
+  return {
+      .embed = RunTyped<Runner, EmbedProgram>,
+      .bias = RunTyped<Runner, BiasProgram>,
+      .widen = RunTyped<Runner, WidenProgram>,
+      .residual = RunTyped<Runner, ResidualProgram>,
+      .copy = Runner::template Run<ElementProgram<CopyElements>>,
+      .fold_keys = Runner::template Run<FoldKeysProgram>,
+      .fold_scores = Runner::template Run<FoldScoresProgram>,
+      .fold_values = RunTyped<Runner, FoldValuesProgram>,
+  };
+}
+
+}  // namespace longview::kernels::cuda

@@ -1,0 +1,37 @@
+// The programs of a generating model as a table; see program_runner.h.
+#pragma once
+
+#include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/token/cache_programs.h"
+#include "kernels/cuda/token/product_programs.h"
+#include "kernels/cuda/token/stream_programs.h"
+#include "kernels/cuda/token/token_api.h"
+
+namespace longview::kernels::cuda {
+
+template <typename T>
+using StreamNormProgram = NormProgram<StreamRows, T>;
+template <typename T>
+using StreamProgram = ElementProgram<StreamElements<T>>;
+template <typename T>
+using StoreProgram = ElementProgram<StoreElements<T>>;
+
+template <class Runner>
+Status RunStream(Stream* stream, const StreamRows& args) {
+  return args.norm.gamma != nullptr ? RunTyped<Runner, StreamNormProgram>(stream, args)
+                                    : RunTyped<Runner, StreamProgram>(stream, args);
+}
+
+template <class Runner>
+constexpr TokenApi TokenTable() {
+  return {
+      .stream = RunStream<Runner>,
+      .project = RunTyped<Runner, ProjectProgram>,
+      .store = RunTyped<Runner, StoreProgram>,
+      .pages = RunTyped<Runner, PageProgram>,
+      .product = RunTyped<Runner, ProductProgram>,
+      .positions = RunTyped<Runner, PositionProgram>,
+  };
+}
+
+}  // namespace longview::kernels::cuda

@@ -16,16 +16,11 @@
 
 #include "kernels/cache/cache_step.h"
 #include "kernels/cuda/plugin_api.h"
+#include "kernels/cuda/token/decode_lists.h"
 #include "kernels/cuda/token/decode_room.h"
 #include "kernels/cuda/token/decode_shape.h"
 
 namespace longview::kernels::cuda {
-
-// The token that a sequence was appended last.
-struct DecodeToken {
-  int32_t id = 0;
-  const CacheSequence* sequence = nullptr;
-};
 
 class DecodeStep {
  public:
@@ -54,18 +49,11 @@ class DecodeStep {
   const float* Logits(std::byte* buffers) const;
 
  private:
-  struct Lists;
   struct Buffers;
   class Runner;
 
-  static Lists CarveLists(const DecodeShape& shape, const CacheShape& cache, const DecodeRoom& room,
-                          std::byte* memory, size_t* bytes);
   static Buffers CarveBuffers(const DecodeShape& shape, const DecodeRoom& room, std::byte* memory,
                               size_t* bytes);
-  void WriteRows(const Lists& to) const;
-  void WritePlaces(const Lists& to) const;
-  void WriteBlocks(const Lists& to) const;
-
   const DecodeShape shape_;
   const DecodeWeights& weights_;
   const ProjectionCache& cache_;

@@ -108,6 +108,15 @@ Device::Device(std::string name, int index, const PluginApi& api, std::unique_pt
   Check(api_.span.prepare(index_), "its attention kernels");
 }
 
+absl::StatusOr<std::unique_ptr<Device>> DeviceForModel(const std::string& name,
+                                                       std::vector<std::string>& notes) {
+  if (!name.starts_with("cuda:")) return nullptr;
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(name);
+  if (device.ok() || !absl::IsFailedPrecondition(device.status())) return device;
+  notes.push_back(absl::StrCat("runs on the CPU: ", std::string(device.status().message())));
+  return nullptr;
+}
+
 absl::Status GuardDevice(const std::string& what, absl::FunctionRef<void()> body) {
   return GuardTorch(what, body);
 }

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -92,6 +93,12 @@ class Device {
   const std::unique_ptr<Torch> torch_;
   kernels::cuda::Stream* stream_ = nullptr;
 };
+
+// Where a model that is to run on `name` does: a CUDA device, or null for the CPU. Without
+// LibTorch's CUDA half that is the CPU too, with a note: no reason not to serve. Errors as
+// Device::Open.
+absl::StatusOr<std::unique_ptr<Device>> DeviceForModel(const std::string& name,
+                                                       std::vector<std::string>& notes);
 
 // Runs `body`; what a device, LibTorch or the allocator throws becomes a status that begins with
 // `what`.

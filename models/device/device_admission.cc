@@ -2,23 +2,35 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace longview::models {
 
-absl::StatusOr<int> DocumentsAtOnce(const std::string& device, const DeviceNeed& need,
-                                    int64_t free_bytes, int most) {
+absl::Status FitsDevice(const std::string& origin, const std::string& device,
+                        std::span<const DevicePart> parts, int64_t free_bytes) {
   constexpr double kMega = 1e6;
-  const double left = static_cast<double>(free_bytes) - need.weights - kDeviceLibraryBytes;
-  if (left >= need.document) {
-    return static_cast<int>(std::min<double>(most, left / need.document));
+  double need = kDeviceLibraryBytes;
+  std::string listing;
+  for (const DevicePart& part : parts) {
+    need += part.bytes;
+    absl::StrAppendFormat(&listing, "%s %.0f, ", part.name, part.bytes / kMega);
   }
+  if (need <= static_cast<double>(free_bytes)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "%s: needs %.0f MB (weights %.0f, libraries %.0f, one document of %d tokens %.0f), %.0f MB "
-      "are free",
-      device, (need.weights + need.document + kDeviceLibraryBytes) / kMega, need.weights / kMega,
-      kDeviceLibraryBytes / kMega, need.tokens, need.document / kMega,
-      static_cast<double>(free_bytes) / kMega));
+      "%s on %s: needs %.0f MB (%slibraries %.0f), %.0f MB are free", origin, device, need / kMega,
+      listing, kDeviceLibraryBytes / kMega, static_cast<double>(free_bytes) / kMega));
+}
+
+absl::StatusOr<int> DocumentsAtOnce(const std::string& origin, const std::string& device,
+                                    const DeviceNeed& need, int64_t free_bytes, int most) {
+  const DevicePart parts[] = {
+      {"weights", need.weights},
+      {absl::StrCat("one document of ", need.tokens, " tokens"), need.document}};
+  const absl::Status fits = FitsDevice(origin, device, parts, free_bytes);
+  if (!fits.ok()) return fits;
+  const double left = static_cast<double>(free_bytes) - need.weights - kDeviceLibraryBytes;
+  return static_cast<int>(std::min<double>(most, left / need.document));
 }
 
 }  // namespace longview::models

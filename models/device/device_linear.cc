@@ -118,15 +118,19 @@ void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* 
   }
 }
 
-void AddBias(const Device& device, const DeviceLinear& linear, void* y, int64_t rows,
-             Activation activation) {
+kernels::cuda::RowActivation DeviceActivation(Activation activation) {
   using kernels::cuda::RowActivation;
   static_assert(static_cast<int>(RowActivation::kTanh) == static_cast<int>(Activation::kTanh));
+  return static_cast<RowActivation>(activation);
+}
+
+void AddBias(const Device& device, const DeviceLinear& linear, void* y, int64_t rows,
+             Activation activation) {
   const kernels::cuda::BiasRows args = {y,
                                         linear.bias,
                                         rows,
                                         static_cast<int32_t>(linear.out),
-                                        static_cast<RowActivation>(activation),
+                                        DeviceActivation(activation),
                                         SpanType(linear.compute)};
   device.Check(device.api().rows.bias(device.stream(), args), "a linear's bias");
 }

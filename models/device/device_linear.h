@@ -47,6 +47,8 @@ absl::Status ChooseDevicePanels(const Device& device, const std::string& name,
 void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
                   void* y);
 
+kernels::cuda::RowActivation DeviceActivation(Activation activation);
+
 // y = activation(y + b).
 void AddBias(const Device& device, const DeviceLinear& linear, void* y, int64_t rows,
              Activation activation);

@@ -63,16 +63,16 @@ std::vector<int32_t> Distinct(std::span<const int32_t> ids) {
 }
 
 SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
-  const GenerationSettings& settings = *from.settings;
-  const TokenHistory& history = *from.history;
+  const GenerationSettings& settings = *from.choice.settings;
+  const TokenHistory& history = *from.choice.history;
   SampleRow row = {};
   row.logits = from.logits;
   const std::span<const int32_t> seen =
-      from.processors->needs_distinct() ? history.distinct() : std::span<const int32_t>();
+      from.choice.processors->needs_distinct() ? history.distinct() : std::span<const int32_t>();
   row.seen = lists.Add(seen);
   row.seen_count = static_cast<int32_t>(seen.size());
   row.penalty = settings.repetition_penalty;
-  const std::vector<int32_t> banned = Distinct(from.processors->EarlyEnds(history));
+  const std::vector<int32_t> banned = Distinct(from.choice.processors->EarlyEnds(history));
   row.banned = lists.Add(std::span<const int32_t>(banned));
   row.banned_count = static_cast<int32_t>(banned.size());
   row.sample = settings.sample ? 1 : 0;
@@ -81,13 +81,13 @@ SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
   row.top_p = settings.top_p;
   row.min_p = settings.min_p;
   row.seed = settings.seed;
-  row.sequence = static_cast<uint32_t>(from.sample);
+  row.sequence = static_cast<uint32_t>(from.choice.sample);
   row.step = static_cast<uint32_t>(history.generated().size());
   row.reported = settings.logprobs.value_or(-1);
   return row;
 }
 
-DeviceToken Read(const SampledToken& token, const ReportedToken* top, int reported) {
+ChosenToken Read(const SampledToken& token, const ReportedToken* top, int reported) {
   switch (token.status) {
     case SampleStatus::kNotNumbers:
       return {LogitsNotNumbers(), 0, {}};
@@ -98,7 +98,9 @@ DeviceToken Read(const SampledToken& token, const ReportedToken* top, int report
     case SampleStatus::kChosen:
       break;
   }
-  return {token.id, token.logprob, {top, top + std::max(reported, 0)}};
+  ChosenToken chosen = {token.id, token.logprob, {}};
+  for (int i = 0; i < reported; ++i) chosen.top.push_back({top[i].id, top[i].logprob});
+  return chosen;
 }
 
 }  // namespace
@@ -123,7 +125,7 @@ DeviceSampler::DeviceSampler(const Device& device, int vocab, int rows)
       lists_(device, ListBytes(vocab, rows)),
       results_(device, ResultBytes(rows)) {}
 
-std::vector<DeviceToken> DeviceSampler::Choose(std::span<const SamplingRow> rows) {
+std::vector<ChosenToken> DeviceSampler::Choose(std::span<const SamplingRow> rows) {
   KERNEL_CHECK(rows.size() <= room_);
   const DeviceLayout layout(memory_.data(), vocab_, static_cast<int>(room_));
   StagedLists lists(lists_.data(), layout.lists);
@@ -145,7 +147,7 @@ std::vector<DeviceToken> DeviceSampler::Choose(std::span<const SamplingRow> rows
   device_.Check(api.copy_out(device_.stream(), results_.data(), layout.results, results_.bytes()),
                 "sampled tokens");
   device_.Wait();
-  std::vector<DeviceToken> tokens;
+  std::vector<ChosenToken> tokens;
   for (size_t i = 0; i < rows.size(); ++i) {
     const int reported = std::min(staged[i].reported, vocab_);
     tokens.push_back(Read(results.tokens[i], results.top + i * kMostReported, reported));

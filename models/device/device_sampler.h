@@ -12,29 +12,16 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "kernels/cuda/sampling/sampling_api.h"
 #include "models/device/device_memory.h"
-#include "models/generation/logits_processors.h"
-#include "models/generation/settings.h"
-#include "models/generation/token_history.h"
+#include "models/generation/token_choice.h"
 
 namespace longview::models {
 
 // Who is to be continued. Everything is borrowed for the call.
 struct SamplingRow {
   const float* logits = nullptr;  // [vocabulary], on the device.
-  const GenerationSettings* settings = nullptr;
-  const LogitsProcessors* processors = nullptr;
-  const TokenHistory* history = nullptr;
-  int sample = 0;
-};
-
-struct DeviceToken {
-  absl::StatusOr<int32_t> id;  // Errors are Sampler's.
-  // With settings.logprobs: the token's own, and the most probable ones, best first.
-  float logprob = 0;
-  std::vector<kernels::cuda::ReportedToken> top;
+  TokenChoice choice;
 };
 
 class DeviceSampler {
@@ -53,7 +40,7 @@ class DeviceSampler {
   // A token for each row, whatever the others are. Waits for the device. Throws DeviceError.
   // REQUIRES: no more rows than there is room for; settings that the device takes; histories track
   // distinct ids where the processors need them.
-  std::vector<DeviceToken> Choose(std::span<const SamplingRow> rows);
+  std::vector<ChosenToken> Choose(std::span<const SamplingRow> rows);
 
  private:
   const Device& device_;

@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> Build(const ModelDirectory& direc
   const DeviceNeed need = {static_cast<double>(DeviceWeightBytes(*config, compute)),
                            static_cast<double>(longest.device()), tokens};
   absl::StatusOr<int> documents =
-      DocumentsAtOnce(device->name(), need, device->FreeBytes(), kMostDocuments);
+      DocumentsAtOnce(directory.path, device->name(), need, device->FreeBytes(), kMostDocuments);
   if (!documents.ok()) return documents.status();
   const Device::Turn turn(*device);
   absl::StatusOr<DeviceLongformerWeights> weights =

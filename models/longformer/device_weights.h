@@ -1,6 +1,5 @@
-// The weights of a Longformer's layers and tables in a device's memory: one block, uploaded while
-// the checkpoint is read. Norms, biases, tables and the folded projections are float, linears of
-// the compute type.
+// The weights of a Longformer's layers and tables in a device's memory. The folded projections are
+// float.
 #pragma once
 
 #include <memory>
@@ -8,21 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/dense/scratch.h"
-#include "models/device/device_linear.h"
-#include "models/device/device_memory.h"
+#include "models/device/device_weights.h"
 #include "models/longformer/config.h"
 #include "models/longformer/weights.h"
 
 namespace longview::models {
-
-struct DeviceNorm {
-  float* gamma = nullptr;
-  float* beta = nullptr;
-  float eps = 0;
-
-  kernels::cuda::RowNorm view() const { return {gamma, beta, eps}; }
-};
 
 // As LongformerLayer.
 struct DeviceLongformerLayer {

@@ -1,9 +1,9 @@
 #include "models/longformer/model.h"
 
-#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "models/encoder/model.h"
 #include "models/encoder/weighted_family.h"
 #include "models/longformer/cost.h"
@@ -55,17 +55,16 @@ absl::StatusOr<ModelInfo> DescribeLongformer(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformer(ModelDirectory directory,
                                                       const LoadOptions& options) {
-  if (!options.device.starts_with("cuda:")) {
-    return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>);
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  if (*device != nullptr) {
+    return LoadDeviceLongformer(std::move(directory), options, *std::move(device));
   }
-  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(options.device);
-  if (device.ok()) return LoadDeviceLongformer(std::move(directory), options, *std::move(device));
-  if (!absl::IsFailedPrecondition(device.status())) return device.status();
-  // A LibTorch without its CUDA half is no reason not to serve.
   absl::StatusOr<ComputeChoice> choice = ChooseCompute(
       options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
-  choice->notes.push_back(absl::StrCat("runs on the CPU: ", device.status().message()));
+  choice->notes.insert(choice->notes.end(), notes.begin(), notes.end());
   return LoadEncoderOn("cpu", std::move(directory), *std::move(choice), BuildFamily<Longformer>);
 }
 

@@ -57,7 +57,7 @@ struct Line {
   int sample = 0;
 };
 
-std::vector<DeviceToken> ChooseOn(const Device& device, std::span<const Line> lines) {
+std::vector<ChosenToken> ChooseOn(const Device& device, std::span<const Line> lines) {
   const size_t vocab = lines[0].logits.size(), bytes = vocab * sizeof(float);
   const DeviceBlock logits(device, lines.size() * bytes);
   const PinnedBlock pinned(device, lines.size() * bytes);
@@ -65,8 +65,8 @@ std::vector<DeviceToken> ChooseOn(const Device& device, std::span<const Line> li
   for (size_t i = 0; i < lines.size(); ++i) {
     const Line& line = lines[i];
     std::memcpy(pinned.data() + i * bytes, line.logits.data(), bytes);
-    rows.push_back({reinterpret_cast<const float*>(logits.data() + i * bytes), line.settings.get(),
-                    line.processors.get(), &line.history, line.sample});
+    rows.push_back({reinterpret_cast<const float*>(logits.data() + i * bytes),
+                    {line.settings.get(), line.processors.get(), &line.history, line.sample}});
   }
   device.Check(device.api().copy_in(device.stream(), logits.data(), pinned.data(), logits.bytes()),
                "logits");
@@ -87,7 +87,7 @@ void ExpectNear(float got, float want) {
   }
 }
 
-void ExpectTheHosts(const DeviceToken& got, const Line& line) {
+void ExpectTheHosts(const ChosenToken& got, const Line& line) {
   const absl::StatusOr<int32_t> want = ChooseOnHost(line);
   ASSERT_EQ(got.id.status(), want.status());
   if (!want.ok()) return;
@@ -176,7 +176,7 @@ TEST(DeviceSamplerTest, TokensAreTheHosts) {
     std::mt19937 random(vocab);
     const std::vector<Line> lines = RandomLines(random, vocab, count);
     for (const auto& device : Devices()) {
-      const std::vector<DeviceToken> tokens = ChooseOn(*device, lines);
+      const std::vector<ChosenToken> tokens = ChooseOn(*device, lines);
       ASSERT_EQ(tokens.size(), lines.size());
       for (size_t i = 0; i < lines.size(); ++i) {
         SCOPED_TRACE(testing::Message() << device->name() << ", row " << i << " of " << vocab);
@@ -190,10 +190,10 @@ TEST(DeviceSamplerTest, RowsDoNotMindTheirCompany) {
   std::mt19937 random(7);
   const std::vector<Line> lines = RandomLines(random, 300, 40);
   for (const auto& device : Devices()) {
-    const std::vector<DeviceToken> together = ChooseOn(*device, lines);
+    const std::vector<ChosenToken> together = ChooseOn(*device, lines);
     for (size_t i = 0; i < lines.size(); ++i) {
       SCOPED_TRACE(i);
-      const DeviceToken alone = ChooseOn(*device, std::span(lines).subspan(i, 1))[0];
+      const ChosenToken alone = ChooseOn(*device, std::span(lines).subspan(i, 1))[0];
       EXPECT_EQ(alone.id, together[i].id);
       EXPECT_EQ(std::memcmp(&alone.logprob, &together[i].logprob, sizeof(float)), 0);
       ASSERT_EQ(alone.top.size(), together[i].top.size());
@@ -210,7 +210,7 @@ std::vector<int32_t> Drawn(const Device& device, const std::vector<float>& logit
   std::vector<Line> lines;
   for (int sample = 0; sample < 200; ++sample) lines.emplace_back(logits, settings).sample = sample;
   std::vector<bool> drawn(logits.size());
-  for (const DeviceToken& token : ChooseOn(device, lines)) drawn[*token.id] = true;
+  for (const ChosenToken& token : ChooseOn(device, lines)) drawn[*token.id] = true;
   std::vector<int32_t> ids;
   for (size_t id = 0; id < drawn.size(); ++id) {
     if (drawn[id]) ids.push_back(static_cast<int32_t>(id));
@@ -247,7 +247,7 @@ TEST(DeviceSamplerTest, PenaltiesCountEveryIdOnceAndEndsMayBeEarly) {
   lines.emplace_back(std::vector<float>{4.5f, 3, 2.5f, 9}, settings,
                      std::vector<int32_t>{0, 0, 1, 1});
   for (const auto& device : Devices()) {
-    const std::vector<DeviceToken> tokens = ChooseOn(*device, lines);
+    const std::vector<ChosenToken> tokens = ChooseOn(*device, lines);
     EXPECT_EQ(*tokens[0].id, 2);
     EXPECT_EQ(*tokens[1].id, 3);
   }

@@ -94,13 +94,14 @@ TEST(DeviceAdmissionTest, CountsDocumentsUntilMemoryEnds) {
   const auto bytes = [](double documents) {
     return static_cast<int64_t>(100e6 + kDeviceLibraryBytes + documents * 50e6);
   };
-  EXPECT_EQ(*DocumentsAtOnce("cuda:0", need, bytes(3.5), 8), 3);
-  EXPECT_EQ(*DocumentsAtOnce("cuda:0", need, bytes(100), 8), 8);
-  const auto refused = DocumentsAtOnce("cuda:0", need, bytes(0.9), 8);
+  EXPECT_EQ(*DocumentsAtOnce("/m", "cuda:0", need, bytes(3.5), 8), 3);
+  EXPECT_EQ(*DocumentsAtOnce("/m", "cuda:0", need, bytes(100), 8), 8);
+  const auto refused = DocumentsAtOnce("/m", "cuda:0", need, bytes(0.9), 8);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(refused.status().message(),
-            "cuda:0: needs 687 MB (weights 100, libraries 537, one document of 4096 tokens 50), "
-            "682 MB are free");
+  EXPECT_EQ(
+      refused.status().message(),
+      "/m on cuda:0: needs 687 MB (weights 100, one document of 4096 tokens 50, libraries 537), "
+      "682 MB are free");
 }
 
 TEST(DeviceComputeTest, SixteenBitsWhereTheDirectorySaysSo) {

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 
-#include "kernels/cuda/plugin.h"
 #include "models/device/device_admission.h"
 #include "models/encoder/model.h"
 #include "models/longformer/device_model.h"
@@ -16,13 +14,13 @@
 #include "models/longformer/rules.h"
 #include "models/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
+#include "tests/models/device/device_places.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
 namespace {
 
 using kernels::cuda::PluginApi;
-using kernels::cuda::ThreadOrder;
 using kernels::cuda::testing::HostTwin;
 
 LoadOptions OptionsOf(const std::string& dtype) {
@@ -36,29 +34,6 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
   if (!directory.ok()) return directory.status();
   return LoadDeviceLongformer(*std::move(directory), OptionsOf(dtype), std::move(device));
-}
-
-struct Place {
-  std::string name;
-  std::function<std::unique_ptr<Device>()> open;
-};
-
-// The host in both thread orders, and CUDA where it is.
-std::vector<Place> Places() {
-  std::vector<Place> places = {
-      {"host", [] { return Device::OnHost(HostTwin()); }},
-      {"host, threads falling", [] { return Device::OnHost(HostTwin(ThreadOrder::kFalling)); }}};
-  const kernels::cuda::DriverDevices driver = kernels::cuda::CountDriverDevices();
-  if (driver.count > 0) {
-    places.push_back({"cuda:0", [] {
-                        absl::StatusOr<std::unique_ptr<Device>> device = Device::Open("cuda:0");
-                        EXPECT_TRUE(device.ok()) << device.status();
-                        return device.ok() ? *std::move(device) : nullptr;
-                      }});
-  } else {
-    std::printf("not run on CUDA: %s\n", driver.reason.c_str());
-  }
-  return places;
 }
 
 std::vector<Request> Requests(const GoldenCase& golden, Task task,
@@ -119,7 +94,7 @@ TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
   const GoldenCase golden(GetParam().name);
   const std::vector<Request> requests = Requests(golden, GetParam().task, GetParam().tensors);
   const std::vector<Answer> expected = RunBatch(*golden.Load("fp32"), requests);
-  for (const Place& place : Places()) {
+  for (const DevicePlace& place : PlacesOfDevices()) {
     for (const std::string dtype : {"fp32", "bf16"}) {
       SCOPED_TRACE(place.name + ", " + dtype);
       const auto model = LoadOn(place.open(), golden, dtype);
@@ -140,18 +115,7 @@ TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
 INSTANTIATE_TEST_SUITE_P(Cases, DeviceLongformerTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// Admission. A device that has `free_bytes`.
-uint64_t free_bytes = 0;
-
-PluginApi WithFreeBytes(uint64_t bytes) {
-  free_bytes = bytes;
-  PluginApi api = HostTwin();
-  api.free_memory = [](int32_t, uint64_t* left) -> kernels::cuda::Status {
-    *left = free_bytes;
-    return 0;
-  };
-  return api;
-}
+// Admission.
 
 // What weights and one longest document of the fixture's model take.
 double LeastBytes(const GoldenCase& golden) {
@@ -167,10 +131,10 @@ double LeastBytes(const GoldenCase& golden) {
 TEST(DeviceLongformerMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
   const GoldenCase golden("classification");
   const auto least = static_cast<uint64_t>(LeastBytes(golden));
-  const PluginApi short_of_one = WithFreeBytes(least - 1);
+  const PluginApi short_of_one = HostTwinWith(least - 1);
   const auto refused = LoadOn(Device::OnHost(short_of_one), golden, "fp32");
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  for (const std::string part : {"host: needs ", "weights", "one document of ", "are free"}) {
+  for (const std::string part : {" on host: needs ", "weights", "one document of ", "are free"}) {
     EXPECT_NE(std::string(refused.status().message()).find(part), std::string::npos) << part;
   }
 }
@@ -184,10 +148,10 @@ TEST(DeviceLongformerMemoryTest, BatchesBeyondTheWorkspaceRunInParts) {
       requests.push_back(std::move(request));
     }
   }
-  const PluginApi ample = WithFreeBytes(uint64_t{1} << 34);
+  const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
   const auto roomy = LoadOn(Device::OnHost(ample), golden, "fp32");
   const std::vector<Answer> together = RunBatch(**roomy, requests);
-  const PluginApi one = WithFreeBytes(static_cast<uint64_t>(LeastBytes(golden)));
+  const PluginApi one = HostTwinWith(static_cast<uint64_t>(LeastBytes(golden)));
   const auto tight = LoadOn(Device::OnHost(one), golden, "fp32");
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);

@@ -11,6 +11,8 @@ std::unique_ptr<kernels::CacheBudget> CacheRoom::Open() const {
   return std::make_unique<kernels::CacheBudget>(bytes_);
 }
 
+int64_t CacheRoom::capacity() const { return shared_ != nullptr ? shared_->capacity() : bytes_; }
+
 CacheRoom RoomOf(const LoadOptions& options, std::string_view device) {
   if (options.cache != nullptr) return CacheRoom(options.cache->On(device));
   return options.cache_bytes;

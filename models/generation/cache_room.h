@@ -23,6 +23,7 @@ class CacheRoom {
   explicit CacheRoom(kernels::CacheMemory& shared) : shared_(&shared) {}
 
   std::unique_ptr<kernels::CacheBudget> Open() const;
+  int64_t capacity() const;  // Bytes, of all who share it.
 
  private:
   kernels::CacheMemory* shared_ = nullptr;

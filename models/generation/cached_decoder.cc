@@ -5,9 +5,10 @@
 namespace longview::models {
 
 absl::Status CachedDecoder::Reserve(const kernels::CacheShape& shape, const CacheRoom& room,
-                                    std::string_view origin) {
+                                    std::string_view origin,
+                                    const kernels::ProjectionCache::Options& options) {
   budget_ = room.Open();
-  cache_ = kernels::ProjectionCache::Create(shape, StepCacheOptions(), budget_.get());
+  cache_ = kernels::ProjectionCache::Create(shape, options, budget_.get());
   return cache_ == nullptr ? NoAddresses(origin, *budget_) : absl::OkStatus();
 }
 

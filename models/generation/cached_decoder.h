@@ -44,7 +44,10 @@ class CachedDecoder : public Decoder {
   // Both once, before anything else. RESOURCE_EXHAUSTED if addresses for `room` cannot be had;
   // `origin` begins the message.
   absl::Status Reserve(const kernels::CacheShape& shape, const CacheRoom& room,
-                       std::string_view origin);
+                       std::string_view origin,
+                       const kernels::ProjectionCache::Options& options = StepCacheOptions());
+  // For those whose members the cache's memory needs: once, when they are destroyed.
+  void CloseCache() { cache_.reset(); }
   void set_costs(std::unique_ptr<RatedCosts> costs) { costs_ = std::move(costs); }
 
  private:

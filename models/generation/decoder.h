@@ -15,6 +15,8 @@
 namespace longview::models {
 
 class EncoderStage;  // encoder_stage.h
+struct ChosenToken;  // token_choice.h
+struct TokenChoice;
 
 // The state of one sequence. Destroying it gives its memory back.
 class DecoderSequence {
@@ -50,6 +52,9 @@ struct DecoderFeed {
   // Tokens of the sequence's document to read before: at most unencoded(), all of it if there are
   // `tokens` too.
   int encode = 0;
+  // How the token after the last one will be chosen, for decoders that can do it themselves; null:
+  // the caller does, from the logits. Borrowed until the step is destroyed.
+  const TokenChoice* choice = nullptr;
 };
 
 // A step in flight.
@@ -66,6 +71,8 @@ class DecoderStep {
   virtual absl::Status status() const { return absl::OkStatus(); }
   // After the last layer: [1 or tokens, vocabulary], fp32. Valid until the step is destroyed.
   virtual std::span<const float> Logits(int feed) const = 0;
+  // The token that the decoder chose as the feed said, in place of its logits; null: it did not.
+  virtual const ChosenToken* Chosen(int /*feed*/) const { return nullptr; }
 };
 
 // Bytes and seconds in closed form. Thread-safe.

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "models/dense/compute_choice.h"
 #include "models/generation/model_defaults.h"
 #include "models/text/tokenizer_codec.h"
 
@@ -13,15 +12,21 @@ absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
   absl::StatusOr<ComputeChoice> choice = ChooseCompute(
       options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
+  return StartGeneratorOn("cpu", *std::move(choice), directory, options, std::move(info));
+}
+
+absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, ComputeChoice choice,
+                                                const ModelDirectory& directory,
+                                                const LoadOptions& options, ModelInfo info) {
   absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
   if (!defaults.ok()) return defaults.status();
   GeneratorStart start;
-  start.compute = choice->compute;
+  start.compute = choice.compute;
   GeneratorParts& parts = start.parts;
   parts.info = std::move(info);
-  parts.info.notes = std::move(choice->notes);
-  parts.info.dtype = choice->compute == Compute::kFp32 ? "fp32" : "bf16";
-  parts.info.device = "cpu";
+  parts.info.notes = std::move(choice.notes);
+  parts.info.dtype = choice.compute == Compute::kFp32 ? "fp32" : "bf16";
+  parts.info.device = device;
   start.room = RoomOf(options, parts.info.device);
   parts.traits.defaults = *std::move(defaults);
   parts.traits.bos = directory.common.bos_token_id;

@@ -8,9 +8,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
-#include "models/dense/compute.h"
+#include "models/dense/compute_choice.h"
 #include "models/generation/cache_room.h"
 #include "models/generation/decoder.h"
 #include "models/generation/generator_model.h"
@@ -26,10 +27,15 @@ struct GeneratorStart {
   GeneratorParts parts;
 };
 
-// `info` is what the family says of itself without loading. INVALID_ARGUMENT for a dtype that is
-// not served, and for generation options of the directory that are not.
+// On the CPU. `info` is what the family says of itself without loading. INVALID_ARGUMENT for a
+// dtype that is not served, and for generation options of the directory that are not.
 absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
                                               const LoadOptions& options, ModelInfo info);
+
+// On a device, in the type that was chosen for it.
+absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, ComputeChoice choice,
+                                                const ModelDirectory& directory,
+                                                const LoadOptions& options, ModelInfo info);
 
 // Makes the directory's tokenizer, if it has one, the generator's.
 void TakeTokenizer(ModelDirectory& directory, GeneratorParts& parts);

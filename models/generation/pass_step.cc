@@ -21,19 +21,25 @@ int64_t PassStep::Feed::wanted() const {
   return feed.wanted == WantedLogits::kAll ? static_cast<int64_t>(feed.tokens.size()) : 1;
 }
 
-TokenRun PassStep::NextRun(Feed& feed) const {
+PassStep::Cut PassStep::NextCut(const Feed& feed) const {
+  const int64_t start = feed.feed.sequence->tokens();
+  int64_t count = PrefillPart(start, feed.left());
+  if (rules_.boundary > 0) count = std::min(count, rules_.boundary - start % rules_.boundary);
+  if (feed.feed.phase == DecoderPhase::kDecode) return {CacheStep::kDecode, count};
+  const int64_t open = start % kBlockSlots;
+  if (open == 0) return {CacheStep::kPrefill, count};
+  return {CacheStep::kResume, std::min(count, kBlockSlots - open)};
+}
+
+TokenRun PassStep::NextRun(const Cut& cut, Feed& feed) const {
   TokenRun run;
+  run.group = cut.group;
   run.sequence = static_cast<CachedSequence*>(feed.feed.sequence);
   run.start = run.sequence->tokens();
+  run.choice = feed.feed.choice;
+  run.chosen = &feed.chosen;
   const auto total = static_cast<int64_t>(feed.feed.tokens.size());
-  int64_t count = PrefillPart(run.start, feed.left());
-  if (rules_.boundary > 0) count = std::min(count, rules_.boundary - run.start % rules_.boundary);
-  if (feed.feed.phase == DecoderPhase::kDecode) {
-    run.group = CacheStep::kDecode;
-  } else if (run.start % kBlockSlots != 0) {
-    run.group = CacheStep::kResume;
-    count = std::min(count, kBlockSlots - run.start % kBlockSlots);
-  }
+  const int64_t count = cut.tokens;
   run.ids = feed.feed.tokens.subspan(static_cast<size_t>(feed.read), static_cast<size_t>(count));
   feed.read += count;
   // Logits of the last `wanted` tokens of the feed: those of them that this run has.
@@ -46,12 +52,43 @@ TokenRun PassStep::NextRun(Feed& feed) const {
   return run;
 }
 
+class PassStep::Room {
+ public:
+  explicit Room(const Rules& rules) : rules_(rules) {}
+
+  // Whether there is room for it; then there is so much less.
+  bool Take(const Cut& cut) {
+    const bool decodes = cut.group == CacheStep::kDecode;
+    int& runs = decodes ? decoding_ : reading_;
+    if (rules_.pass_runs > 0 && runs == rules_.pass_runs) return false;
+    if (!decodes && rules_.pass_tokens > 0 && tokens_ + cut.tokens > rules_.pass_tokens) {
+      return false;
+    }
+    ++runs;
+    if (!decodes) tokens_ += cut.tokens;
+    return true;
+  }
+
+ private:
+  const Rules& rules_;
+  int64_t tokens_ = 0;  // Of prefill.
+  int reading_ = 0, decoding_ = 0;
+};
+
+std::vector<TokenRun> PassStep::NextRuns() {
+  std::vector<TokenRun> runs;
+  Room room(rules_);
+  for (Feed& feed : feeds_) {
+    if (feed.left() == 0) continue;
+    const Cut cut = NextCut(feed);
+    if (room.Take(cut)) runs.push_back(NextRun(cut, feed));
+  }
+  return runs;
+}
+
 bool PassStep::AdvancePass() {
   if (!pass_) {
-    std::vector<TokenRun> runs;
-    for (Feed& feed : feeds_) {
-      if (feed.left() > 0) runs.push_back(NextRun(feed));
-    }
+    std::vector<TokenRun> runs = NextRuns();
     if (runs.empty()) return false;
     pass_ = make_(std::move(runs));
     status_ = pass_->Begin();
@@ -73,6 +110,11 @@ bool PassStep::Advance() {
 
 std::span<const float> PassStep::Logits(int feed) const {
   return feeds_[static_cast<size_t>(feed)].logits;
+}
+
+const ChosenToken* PassStep::Chosen(int feed) const {
+  const std::optional<ChosenToken>& chosen = feeds_[static_cast<size_t>(feed)].chosen;
+  return chosen ? &*chosen : nullptr;
 }
 
 }  // namespace longview::models

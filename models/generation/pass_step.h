@@ -2,12 +2,13 @@
 // by passes over all layers. One pass, or several where a chunk of prefill has to be cut: prefill
 // that begins inside a block of the cache goes up to the block's end in a pass of its own, no run
 // is longer than kPrefillPart (prefill_part.h), and a family may set boundaries that no run
-// crosses.
+// crosses and limits of what a pass takes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ class PassStep final : public DecoderStep {
     std::string family;  // Begins messages.
     int vocab = 0;
     int64_t boundary = 0;  // Multiples of it are crossed by no run; 0: none.
+    // Of one pass, at most: tokens of prefill (at least kPrefillPart), runs of prefill, and runs of
+    // decoding; 0: any number.
+    int64_t pass_tokens = 0;
+    int pass_runs = 0;
   };
   using MakePass = std::function<std::unique_ptr<TokenPass>(std::vector<TokenRun> runs)>;
 
@@ -48,6 +53,7 @@ class PassStep final : public DecoderStep {
   void Drop(int feed) override { feeds_[static_cast<size_t>(feed)].dropped = true; }
   absl::Status status() const override { return status_; }
   std::span<const float> Logits(int feed) const override;
+  const ChosenToken* Chosen(int feed) const override;
 
  private:
   struct Feed {
@@ -55,13 +61,24 @@ class PassStep final : public DecoderStep {
     int64_t read = 0;  // Tokens already given to a pass.
     bool dropped = false;
     std::vector<float> logits;
+    std::optional<ChosenToken> chosen;
 
     int64_t left() const { return dropped ? 0 : static_cast<int64_t>(feed.tokens.size()) - read; }
     int64_t wanted() const;
   };
 
+  // The next tokens of a feed, as the cache takes them.
+  struct Cut {
+    kernels::CacheStep::Group group;
+    int64_t tokens;
+  };
+  // What one pass still takes.
+  class Room;
+
   // Of a feed with tokens left.
-  TokenRun NextRun(Feed& feed) const;
+  Cut NextCut(const Feed& feed) const;
+  TokenRun NextRun(const Cut& cut, Feed& feed) const;
+  std::vector<TokenRun> NextRuns();
   bool AdvancePass();
 
   const Rules rules_;

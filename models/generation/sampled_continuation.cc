@@ -5,6 +5,7 @@
 #include "models/generation/log_probabilities.h"
 #include "models/generation/sampler.h"
 #include "models/generation/streamed_text.h"
+#include "models/generation/token_choice.h"
 #include "models/generation/token_history.h"
 
 namespace longview::models {
@@ -20,6 +21,7 @@ struct Sample {
 
   std::unique_ptr<DecoderSequence> sequence;  // Null once it is finished.
   TokenHistory history;
+  TokenChoice choice;  // Of the next token.
   StreamedText text;
   Piece whole;
   size_t taken_text = 0, taken_ids = 0;  // Of `whole`, by pieces.
@@ -38,7 +40,9 @@ class SampledContinuation final : public Continuation {
                                context.processors->needs_distinct());
     samples_.reserve(static_cast<size_t>(settings_.sequences));
     for (int i = 0; i < settings_.sequences; ++i) {
-      samples_.emplace_back(history, settings_.stop).whole.index = i;
+      Sample& sample = samples_.emplace_back(history, settings_.stop);
+      sample.whole.index = i;
+      sample.choice = {&settings_, context.processors, &sample.history, i};
     }
   }
 
@@ -60,6 +64,8 @@ class SampledContinuation final : public Continuation {
 
  private:
   absl::Status Next(Sample& sample, std::span<const float> logits);
+  absl::Status Take(Sample& sample, const ChosenToken& token);
+  void Append(Sample& sample, int32_t id);
 
   const ContinuationContext context_;
   const GenerationSettings& settings_;
@@ -73,15 +79,35 @@ absl::Status SampledContinuation::Next(Sample& sample, std::span<const float> lo
   const absl::StatusOr<int32_t> chosen =
       sampler_.Choose(logits, sample.history, sample.whole.index);
   if (!chosen.ok()) return chosen.status();
-  const int32_t id = *chosen;
-  sample.next = id;
-  sample.history.Append(id);
-  sample.whole.token_ids.push_back(id);
   if (settings_.logprobs) {
-    TokenReport report = ReportToken(logits, id, *settings_.logprobs, context_.codec);
+    TokenReport report = ReportToken(logits, *chosen, *settings_.logprobs, context_.codec);
     sample.whole.logprobs.push_back(std::move(report.own));
     sample.whole.top.push_back(std::move(report.top));
   }
+  Append(sample, *chosen);
+  return absl::OkStatus();
+}
+
+// The decoder chose the token itself.
+absl::Status SampledContinuation::Take(Sample& sample, const ChosenToken& token) {
+  if (!token.id.ok()) return token.id.status();
+  if (settings_.logprobs) {
+    const auto entry = [&](const TokenProbability& of) {
+      return TokenLogprob{of.id, of.logprob,
+                          context_.codec == nullptr ? std::string() : context_.codec->Bytes(of.id)};
+    };
+    sample.whole.logprobs.push_back(entry({*token.id, token.logprob}));
+    std::vector<TokenLogprob>& top = sample.whole.top.emplace_back();
+    for (const TokenProbability& probable : token.top) top.push_back(entry(probable));
+  }
+  Append(sample, *token.id);
+  return absl::OkStatus();
+}
+
+void SampledContinuation::Append(Sample& sample, int32_t id) {
+  sample.next = id;
+  sample.history.Append(id);
+  sample.whole.token_ids.push_back(id);
   if (Contains(settings_.eos, id) || Contains(settings_.stop_ids, id)) {
     sample.whole.finish_reason = "stop";
   } else if (context_.codec != nullptr && sample.text.Append(context_.codec->Bytes(id))) {
@@ -96,7 +122,6 @@ absl::Status SampledContinuation::Next(Sample& sample, std::span<const float> lo
   } else {
     sample.text.Release(sample.whole.text);
   }
-  return absl::OkStatus();
 }
 
 absl::Status SampledContinuation::Begin(std::unique_ptr<DecoderSequence> sequence,
@@ -114,8 +139,11 @@ absl::Status SampledContinuation::Begin(std::unique_ptr<DecoderSequence> sequenc
 void SampledContinuation::AddFeeds(std::vector<DecoderFeed>& feeds) const {
   for (const Sample& sample : samples_) {
     if (sample.finished()) continue;
-    feeds.push_back(
-        {sample.sequence.get(), {&sample.next, 1}, DecoderPhase::kDecode, WantedLogits::kLast});
+    DecoderFeed& feed = feeds.emplace_back();
+    feed.sequence = sample.sequence.get();
+    feed.tokens = {&sample.next, 1};
+    feed.phase = DecoderPhase::kDecode;
+    feed.choice = &sample.choice;
   }
 }
 
@@ -123,7 +151,11 @@ absl::Status SampledContinuation::Absorb(const DecoderStep& step, int first) {
   ++steps_;
   for (Sample& sample : samples_) {
     if (sample.finished()) continue;
-    if (absl::Status status = Next(sample, step.Logits(first++)); !status.ok()) return status;
+    const int feed = first++;
+    const ChosenToken* const chosen = step.Chosen(feed);
+    const absl::Status status =
+        chosen != nullptr ? Take(sample, *chosen) : Next(sample, step.Logits(feed));
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

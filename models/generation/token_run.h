@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
 #include "models/generation/cached_sequence.h"
+#include "models/generation/token_choice.h"
 
 namespace longview::models {
 
@@ -21,7 +23,10 @@ struct TokenRun {
   int64_t start = 0;        // Position of the first.
   int64_t wanted = 0;       // Of the last so many rows logits are wanted,
   float* logits = nullptr;  // here: [wanted, V].
-  int64_t row0 = 0;         // Set by SortRuns.
+  // How the token after the last one may be chosen, in place of logits, and where it then goes.
+  const TokenChoice* choice = nullptr;
+  std::optional<ChosenToken>* chosen = nullptr;
+  int64_t row0 = 0;  // Set by SortRuns.
 
   int64_t rows() const { return static_cast<int64_t>(ids.size()); }
   int64_t end() const { return row0 + rows(); }

@@ -5,24 +5,17 @@
 
 namespace longview::models {
 
-double LsCosts::LinearWork() const {
-  const LsLmConfig& config = *context_.config;
+double LsLinearWork(const LsLmConfig& config) {
   const double width = config.width;
   return config.layers * (width * (4 * width + config.columns()) + 2 * width * config.intermediate);
 }
 
-double LsCosts::AttentionWork(int64_t t) const {
-  const LsLmConfig& config = *context_.config;
+double LsAttentionWork(const LsLmConfig& config, int64_t t) {
   return 3.0 * config.layers * config.width * static_cast<double>(VisibleKeys(config, t));
 }
 
-double LsCosts::RowWork() const {
-  const LsLmConfig& config = *context_.config;
-  return config.layers * (8.0 * config.width + config.intermediate + config.columns());
-}
-
-double LsCosts::StateBytes(int64_t shared, int64_t longest, int sequences) const {
-  return static_cast<double>(shape_.SequenceBytes(shared, longest, sequences));
+double LsWork::RowWork() const {
+  return config_.layers * (8.0 * config_.width + config_.intermediate + config_.columns());
 }
 
 // At the end of the longest text, where a step reads most.

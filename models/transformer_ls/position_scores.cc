@@ -33,7 +33,7 @@ void ScorePositions(const LsContext& context, int layer, const LsPassLayout& lay
   const kernels::Isa isa = kernels::BestFloatIsa();
   float* const window_queries = buffers.score_queries;
   float* const segment_queries = window_queries + runs * width;
-  PrepareQueries(context, group, buffers, context.weights->layers[layer].distance_add.data(),
+  PrepareQueries(context, group, buffers, context.weights->positions[layer].distance_add.data(),
                  window_queries);
   PrepareQueries(context, group, buffers, buffers.zeros, segment_queries);
 

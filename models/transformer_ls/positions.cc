@@ -30,7 +30,7 @@ RelativeTables::RelativeTables(const LsLmConfig& config, const LsLmWeights& weig
   window_packs_ = MakePacks(config.window);
   for (int i = 0; i < config.layers; ++i) {
     windows_.push_back(MakeRows(config.window));
-    Fill(i, weights.layers[i].distances, config.clamp_distance, 0, config.window, windows_[i],
+    Fill(i, weights.positions[i].distances, config.clamp_distance, 0, config.window, windows_[i],
          window_packs_);
     // Large blocks take no memory before they are written.
     segments_.push_back(MakeRows(max_ids_));
@@ -106,7 +106,7 @@ void RelativeTables::Cover(int64_t ids) {
     const int64_t count = std::min(max_ids_ - covered_, kPackedIds);
     segment_packs_.push_back(MakePacks(kPackedIds));
     for (int i = 0; i < config_.layers; ++i) {
-      Fill(i, weights_.layers[i].segments, config_.clamp_segments, covered_, count, segments_[i],
+      Fill(i, weights_.positions[i].segments, config_.clamp_segments, covered_, count, segments_[i],
            segment_packs_.back());
     }
     covered_ += count;
@@ -125,7 +125,7 @@ kernels::Table RelativeTables::TableOf(const Rows& rows, int64_t entries) const 
 
 kernels::Table RelativeTables::Window(int layer) const {
   kernels::Table table = TableOf(windows_[layer], config_.window);
-  table.dot_add = weights_.layers[layer].distance_add.data();
+  table.dot_add = weights_.positions[layer].distance_add.data();
   return table;
 }
 

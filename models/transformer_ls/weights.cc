@@ -13,7 +13,6 @@
 namespace longview::models {
 namespace {
 
-constexpr float kNormEps = 1e-5f;
 const std::string kPrefix = "decoder.model.";
 
 // Where the file has none: fairseq's sinusoid, 10000^(-2i / d), in fp32.
@@ -29,15 +28,21 @@ std::vector<float> ExactFrequencies(int width) {
 class Loader {
  public:
   Loader(const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), load_(checkpoint, origin, compute) {
+         std::optional<Compute> compute, LsLmLayerSink* sink)
+      : config_(config), load_(checkpoint, origin, compute), sink_(sink) {
     load_.set_packs_rows(true);
+    if (sink_ == nullptr) return;
+    load_.set_taker(
+        [this](const std::string& name, std::span<const float> weight,
+               std::span<const float> bias) { return sink_->Linear(name, weight, bias); });
   }
 
   absl::StatusOr<LsLmWeights> Load();
 
  private:
-  Norm LayerNorm(const std::string& name) { return load_.LayerNorm(name, config_.width, kNormEps); }
+  Norm LayerNorm(const std::string& name) {
+    return load_.LayerNorm(name, config_.width, kLsNormEps);
+  }
   // In fp32, whatever the compute type.
   std::optional<DenseLayer> FloatLinear(const WeightLoader::Part& part);
   std::vector<float> QueryBias(const std::string& name, const std::vector<int64_t>& shape);
@@ -46,6 +51,7 @@ class Loader {
 
   const LsLmConfig& config_;
   WeightLoader load_;
+  LsLmLayerSink* const sink_;  // Gets linears and vectors; null: they stay.
   PanelRules float_rules_;
   LsLmWeights weights_;
 };
@@ -106,21 +112,24 @@ void Loader::Layer(int index) {
   auto out = load_.Dense(attention + "proj_out", width, width, biases);
   auto expand = load_.Dense(layer + "ff.fc1", inner, width);
   auto contract = load_.Dense(layer + "ff.fc2", width, inner);
-  Norm norm1 = LayerNorm(layer + "norm1"), norm2 = LayerNorm(layer + "norm2");
-  Norm window_norm = LayerNorm(attention + "dual_ln_win");
-  Norm segment_norm = LayerNorm(attention + "dual_ln_dproj");
-  std::vector<float> window_add = QueryBias(attention + "r_w_bias", {1, heads, 1, 1, dim});
+  LsLmVectors vectors;
+  vectors.norm1 = LayerNorm(layer + "norm1");
+  vectors.norm2 = LayerNorm(layer + "norm2");
+  vectors.window_norm = LayerNorm(attention + "dual_ln_win");
+  vectors.segment_norm = LayerNorm(attention + "dual_ln_dproj");
+  vectors.window_add = QueryBias(attention + "r_w_bias", {1, heads, 1, 1, dim});
   std::vector<float> distance_add = QueryBias(attention + "r_r_bias", {1, heads, 1, dim});
   auto distances = FloatLinear({attention + "r_net", width, false});
   auto segments = FloatLinear({attention + "r_net_chunk", width, true});
   if (!load_.ok() || !load_.reads()) return;
+  weights_.positions.push_back(
+      {*std::move(distances), *std::move(segments), std::move(distance_add)});
+  if (sink_ != nullptr) return sink_->EndLayer(vectors);
   for (const auto* dense : {&project, &out, &expand, &contract}) {
     NarrowSizes(**dense, weights_.sizes);
   }
-  weights_.layers.push_back({*std::move(project), *std::move(out), *std::move(expand),
-                             *std::move(contract), std::move(norm1), std::move(norm2),
-                             std::move(window_norm), std::move(segment_norm), std::move(window_add),
-                             std::move(distance_add), *std::move(distances), *std::move(segments)});
+  weights_.layers.push_back({std::move(vectors), *std::move(project), *std::move(out),
+                             *std::move(expand), *std::move(contract)});
 }
 
 absl::StatusOr<LsLmWeights> Loader::Load() {
@@ -160,12 +169,17 @@ absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Chec
                                             std::optional<Compute> compute) {
   absl::StatusOr<LsLmWeights> weights;
   absl::Status status = GuardTorch(origin, [&] {
-    weights = Loader(config, checkpoint, origin, compute).Load();
+    weights = Loader(config, checkpoint, origin, compute, nullptr).Load();
     if (!weights.ok() || !config.zero_memory) return;
     for (const LsLmLayer& layer : weights->layers) weights->zero.push_back(ZeroRow(config, layer));
   });
   if (!status.ok()) return status;
   return weights;
+}
+
+absl::StatusOr<LsLmWeights> LoadLsLmHost(const LsLmConfig& config, const Checkpoint& checkpoint,
+                                         const std::string& origin, LsLmLayerSink& sink) {
+  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
 }
 
 }  // namespace longview::models

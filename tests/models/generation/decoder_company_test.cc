@@ -6,9 +6,11 @@
 #include <random>
 #include <string>
 
+#include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/generation/decoder_reader.h"
 #include "tests/models/longformer/golden_case.h"
+#include "tests/models/transformer_ls/device_case.h"
 #include "tests/models/transformer_ls/ls_case.h"
 
 namespace longview::models {
@@ -18,16 +20,22 @@ struct Setting {
   const char* family;
   const char* golden;
   const char* dtype;
+  bool device = false;  // On one that is the host.
 };
 
 void PrintTo(const Setting& setting, std::ostream* out) {
-  *out << setting.family << " " << setting.golden << " " << setting.dtype;
+  *out << setting.family << " " << setting.golden << " " << setting.dtype
+       << (setting.device ? " on a device" : "");
 }
 
 std::unique_ptr<DecoderReader> Load(const Setting& setting) {
   const std::string directory = GoldenCase(setting.golden, setting.family).directory();
   if (std::string(setting.family) == "cst") {
     return std::make_unique<CstCase>(directory, setting.dtype);
+  }
+  if (setting.device) {
+    return std::make_unique<DeviceLsCase>(directory, setting.dtype,
+                                          Device::OnHost(kernels::cuda::testing::HostTwin()));
   }
   return std::make_unique<LsCase>(directory, setting.dtype);
 }
@@ -146,6 +154,8 @@ constexpr Setting kSettings[] = {
     {"transformer_ls_lm", "blocks_B48_M16_w16_r2", "bf16"},
     {"transformer_ls_lm", "blocks_B32_M32_w32_l16", "fp32"},
     {"transformer_ls_lm", "blocks_B32_M32_w32_l16", "bf16"},
+    {"transformer_ls_lm", "paper_dh16_r1_l4_w8", "fp32", true},
+    {"transformer_ls_lm", "paper_dh16_r1_l4_w8", "bf16", true},
     {"cst", "ar_L4_alpha3", "fp32"},
     {"cst", "ar_L4_alpha3", "bf16"},
     {"cst", "ar_L8_alpha1_post", "fp32"},
@@ -158,7 +168,7 @@ constexpr Setting kSettings[] = {
 INSTANTIATE_TEST_SUITE_P(Settings, DecoderCompany, testing::ValuesIn(kSettings),
                          [](const auto& info) {
                            return std::string(info.param.family) + "_" + info.param.golden + "_" +
-                                  info.param.dtype;
+                                  info.param.dtype + (info.param.device ? "_device" : "");
                          });
 
 }  // namespace

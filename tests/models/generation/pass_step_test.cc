@@ -86,7 +86,7 @@ class Steps {
 
   std::unique_ptr<PassStep> Begin(const std::vector<DecoderFeed>& feeds, int64_t boundary = 0) {
     return std::make_unique<PassStep>(
-        PassStep::Rules{"test", kVocab, boundary}, feeds,
+        PassStep::Rules{"test", kVocab, boundary, pass_tokens, pass_runs}, feeds,
         [this, pass = 0](std::vector<TokenRun> runs) mutable {
           for (const TokenRun& run : runs) {
             seen.push_back({pass, run.group, run.start, run.rows(), run.wanted});
@@ -104,6 +104,8 @@ class Steps {
   }
 
   std::vector<Seen> seen;
+  int64_t pass_tokens = 0;  // As PassStep::Rules.
+  int pass_runs = 0;
 
  private:
   kernels::CacheBudget budget_;
@@ -134,6 +136,26 @@ TEST(PassStep, NoPassReadsMoreThanItsScratchWasPricedFor) {
   EXPECT_EQ(steps.seen, (std::vector<Seen>{{0, CacheStep::kPrefill, 64, kPrefillPart - 64, 0},
                                            {1, CacheStep::kPrefill, kPrefillPart, kPrefillPart, 0},
                                            {2, CacheStep::kPrefill, 2 * kPrefillPart, 64, 1}}));
+}
+
+// What does not fit into a pass any more comes in the next one; who decodes has room of his own.
+TEST(PassStep, PassesKeepTheirLimits) {
+  Steps steps;
+  const auto a = steps.Sequence(), b = steps.Sequence(), c = steps.Sequence(),
+             d = steps.Sequence(5), e = steps.Sequence(7), f = steps.Sequence(9);
+  const auto decode = [&](DecoderSequence& sequence) {
+    return steps.Feed(sequence, 1, WantedLogits::kLast, DecoderPhase::kDecode);
+  };
+  steps.pass_tokens = kPrefillPart;
+  steps.pass_runs = 2;
+  steps.Run({steps.Feed(*a, 1500), decode(*d), steps.Feed(*b, 600), decode(*e), steps.Feed(*c, 500),
+             decode(*f)});
+  EXPECT_EQ(steps.seen, (std::vector<Seen>{{0, CacheStep::kPrefill, 0, 1500, 1},
+                                           {0, CacheStep::kDecode, 5, 1, 1},
+                                           {0, CacheStep::kDecode, 7, 1, 1},
+                                           {0, CacheStep::kPrefill, 0, 500, 1},
+                                           {1, CacheStep::kPrefill, 0, 600, 1},
+                                           {1, CacheStep::kDecode, 9, 1, 1}}));
 }
 
 TEST(PassStep, NoRunCrossesABoundary) {

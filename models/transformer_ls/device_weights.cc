@@ -1,0 +1,150 @@
+#include "models/transformer_ls/device_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "models/layers/span_rows.h"
+#include "models/parallel.h"
+#include "models/transformer_ls/attention_plan.h"
+#include "models/transformer_ls/positions.h"
+#include "models/transformer_ls/weights.h"
+
+namespace longview::models {
+namespace {
+
+// In the order of the struct.
+void Assign(const LsLmConfig& config, int max_tokens, DevicePlaces places,
+            DeviceLsWeights& weights) {
+  const int64_t width = config.width;
+  weights.segment_ids = std::max<int64_t>(1, MostSegmentIds(config, max_tokens));
+  weights.words = places.Floats(config.vocab * width);
+  weights.logits = places.Linear(config.vocab, width);
+  weights.layers.resize(static_cast<size_t>(config.layers));
+  for (DeviceLsLayer& layer : weights.layers) {
+    layer.project = places.Linear(3 * width + config.columns(), width);
+    layer.out = places.Linear(width, width);
+    layer.expand = places.Linear(config.intermediate, width);
+    layer.contract = places.Linear(width, config.intermediate);
+    for (DeviceNorm* norm : {&layer.norm1, &layer.norm2, &layer.window_norm, &layer.segment_norm}) {
+      *norm = places.Norm(width, kLsNormEps);
+    }
+    layer.window_add = places.Floats(width);
+    layer.distance_add = places.Floats(width);
+    layer.window_table = places.Typed(config.window * width);
+    layer.segment_table = places.Typed(weights.segment_ids * width);
+  }
+}
+
+// Uploads what the checkpoint's loader reads, layer by layer.
+class Sink final : public LsLmLayerSink {
+ public:
+  Sink(DeviceFill& fill, DeviceLsWeights& weights) : fill_(fill), weights_(weights) {}
+
+  absl::Status Linear(const std::string& name, std::span<const float> weight,
+                      std::span<const float> bias) override {
+    if (!std::exchange(has_logits_, true)) {
+      return fill_.PutLinear(name, weight, bias, weights_.logits);
+    }
+    DeviceLsLayer& layer = weights_.layers[layer_];
+    const std::array<DeviceLinear*, 4> linears = {&layer.project, &layer.out, &layer.expand,
+                                                  &layer.contract};
+    return fill_.PutLinear(name, weight, bias, *linears[linear_++]);
+  }
+
+  void EndLayer(const LsLmVectors& vectors) override {
+    DeviceLsLayer& layer = weights_.layers[layer_++];
+    linear_ = 0;
+    fill_.PutNorm(vectors.norm1, layer.norm1);
+    fill_.PutNorm(vectors.norm2, layer.norm2);
+    fill_.PutNorm(vectors.window_norm, layer.window_norm);
+    fill_.PutNorm(vectors.segment_norm, layer.segment_norm);
+    fill_.Put(vectors.window_add, layer.window_add);
+  }
+
+ private:
+  DeviceFill& fill_;
+  DeviceLsWeights& weights_;
+  bool has_logits_ = false;
+  size_t layer_ = 0, linear_ = 0;
+};
+
+// Of all positions that a text may have, made on the host.
+void PutTables(const LsLmConfig& config, const LsLmWeights& host, Compute compute, DeviceFill& fill,
+               DeviceLsWeights& weights) {
+  const TorchParallelFor pool;
+  RelativeTables tables(config, host, Compute::kFp32, weights.segment_ids, pool);
+  tables.Cover(weights.segment_ids);
+  const auto put = [&](const kernels::Table& table, int64_t entries, void* to) {
+    const auto values = static_cast<size_t>(entries * config.width);
+    fill.PutTyped({static_cast<const float*>(table.data), values}, compute, to);
+  };
+  for (int i = 0; i < config.layers; ++i) {
+    DeviceLsLayer& layer = weights.layers[i];
+    fill.Put(host.positions[i].distance_add, layer.distance_add);
+    put(tables.Window(i), config.window, layer.window_table);
+    put(tables.Segments(i), weights.segment_ids, layer.segment_table);
+  }
+}
+
+}  // namespace
+
+size_t DeviceWeightBytes(const LsLmConfig& config, Compute compute, int max_tokens) {
+  Carver carver(nullptr);
+  DeviceLsWeights weights;
+  Assign(config, max_tokens, DevicePlaces(compute, carver), weights);
+  return carver.used();
+}
+
+absl::StatusOr<DeviceLsWeights> LoadDeviceLsWeights(const LsLmConfig& config,
+                                                    const Checkpoint& checkpoint,
+                                                    const std::string& origin, Compute compute,
+                                                    int max_tokens, const Device& device) {
+  DeviceLsWeights weights;
+  weights.block =
+      std::make_unique<DeviceBlock>(device, DeviceWeightBytes(config, compute, max_tokens));
+  Carver carver(weights.block->data());
+  Assign(config, max_tokens, DevicePlaces(compute, carver), weights);
+  DeviceFill fill(device);
+  Sink sink(fill, weights);
+  const absl::StatusOr<LsLmWeights> host = LoadLsLmHost(config, checkpoint, origin, sink);
+  if (!host.ok()) return host.status();
+  fill.PutTable(*host->words, std::sqrt(static_cast<float>(config.width)), weights.words);
+  PutTables(config, *host, compute, fill, weights);
+  weights.parameters = host->parameters;
+  return weights;
+}
+
+kernels::cuda::DecodeShape DecodeShapeOf(const LsLmConfig& config, Compute compute) {
+  kernels::cuda::DecodeShape shape;
+  shape.width = config.width;
+  shape.heads = config.heads;
+  shape.intermediate = config.intermediate;
+  shape.vocab = config.vocab;
+  shape.window = config.window;
+  shape.segment = config.segment;
+  shape.rank = config.rank;
+  shape.pre_norm = config.pre_norm;
+  shape.activation = DeviceActivation(config.activation);
+  shape.dtype = SpanType(compute);
+  return shape;
+}
+
+kernels::cuda::DecodeWeights DecodeWeightsOf(const DeviceLsWeights& weights) {
+  using kernels::cuda::DecodeLinear;
+  const auto linear = [](const DeviceLinear& of) { return DecodeLinear{of.weight, of.bias}; };
+  kernels::cuda::DecodeWeights decode;
+  decode.words = weights.words;
+  decode.logits = linear(weights.logits);
+  decode.segment_ids = weights.segment_ids;
+  for (const DeviceLsLayer& layer : weights.layers) {
+    decode.layers.push_back({linear(layer.project), linear(layer.out), linear(layer.expand),
+                             linear(layer.contract), layer.norm1.view(), layer.norm2.view(),
+                             layer.window_norm.view(), layer.segment_norm.view(), layer.window_add,
+                             layer.distance_add, layer.window_table, layer.segment_table});
+  }
+  return decode;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,32 @@
+// A Transformer-LS decoder on a device, made from a directory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "models/transformer_ls/device_decoder.h"
+#include "tests/models/generation/decoder_case.h"
+
+namespace longview::models {
+
+inline absl::StatusOr<std::unique_ptr<DeviceLsDecoder>> LoadOnDevice(const std::string& directory,
+                                                                     const std::string& dtype,
+                                                                     std::unique_ptr<Device> device,
+                                                                     double cache_bytes = 16 << 20,
+                                                                     int max_tokens = 1 << 12) {
+  const ModelDirectory files = OrDie(OpenModelDirectory(directory));
+  const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
+  return DeviceLsDecoder::Create(config, files.checkpoint, directory,
+                                 dtype == "fp32" ? Compute::kFp32 : Compute::kBf16, max_tokens,
+                                 CacheRoom(cache_bytes), std::move(device));
+}
+
+class DeviceLsCase : public OwnedReader<DeviceLsDecoder> {
+ public:
+  DeviceLsCase(const std::string& directory, const std::string& dtype,
+               std::unique_ptr<Device> device)
+      : OwnedReader(OrDie(LoadOnDevice(directory, dtype, std::move(device)))) {}
+};
+
+}  // namespace longview::models

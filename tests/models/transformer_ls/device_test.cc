@@ -1,0 +1,312 @@
+// Transformer-LS on a device: golden cases, tokens chosen where their logits are, admission; on a
+// device that is the host, and on CUDA's first device where there is one. Company and cuts:
+// tests/models/generation/decoder_company_test.cc.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <random>
+#include <string>
+#include <tuple>
+
+#include "kernels/cuda/span/launch_shape.h"
+#include "models/device/device_admission.h"
+#include "models/generation/sampler.h"
+#include "models/transformer_ls/model.h"
+#include "tests/kernels/cuda/support/twin.h"
+#include "tests/models/device/device_places.h"
+#include "tests/models/longformer/golden_case.h"
+#include "tests/models/transformer_ls/device_case.h"
+#include "tests/models/transformer_ls/golden_checks.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::cuda::PluginApi;
+using kernels::cuda::testing::HostTwin;
+
+constexpr double kBf16Bound = 0.6;  // Logits have a standard deviation of 2.
+
+class DeviceLsGolden : public testing::TestWithParam<std::string> {
+ protected:
+  DeviceLsGolden() : golden_(GetParam(), "transformer_ls_lm") {}
+
+  const GoldenCase golden_;
+};
+
+TEST_P(DeviceLsGolden, Fp32) {
+  for (const DevicePlace& place : PlacesOfDevices()) {
+    SCOPED_TRACE(place.name);
+    DeviceLsCase model(golden_.directory(), "fp32", place.open());
+    LsGoldenChecks checks(golden_, golden_.tolerance("logits"));
+    checks.WholeTexts(model);
+    checks.StepByStep(model);
+    checks.Forks(model);
+    checks.Continuations(model);
+    EXPECT_GT(checks.compared(), 0);
+    std::printf("%-32s fp32 on %s: largest error %.2e\n", GetParam().c_str(), place.name.c_str(),
+                checks.largest());
+  }
+}
+
+TEST_P(DeviceLsGolden, Bf16) {
+  for (const DevicePlace& place : PlacesOfDevices()) {
+    SCOPED_TRACE(place.name);
+    DeviceLsCase model(golden_.directory(), "bf16", place.open());
+    LsGoldenChecks checks(golden_, kBf16Bound);
+    checks.WholeTexts(model);
+    checks.StepByStep(model);
+    checks.Forks(model);
+    std::printf("%-32s bf16 on %s: largest error %.2e\n", GetParam().c_str(), place.name.c_str(),
+                checks.largest());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceLsGolden,
+                         testing::ValuesIn(GoldenCase::Present(
+                             "transformer_ls_lm",
+                             {"paper_dh16_r1_l4_w8", "paper_dh32_r2_l16_w64",
+                              "paper_dh64_r4_l16_w24", "paper_clamps", "paper_fp16_file",
+                              "paper_long_3300", "paper_postln_relu_bias_l4_w10"})),
+                         [](const auto& info) { return info.param; });
+
+std::string SmallDirectory() {
+  return GoldenCase("paper_dh16_r1_l4_w8", "transformer_ls_lm").directory();
+}
+
+// How the tokens of a step are chosen, one sequence each.
+class Choices {
+ public:
+  explicit Choices(int vocab) : vocab_(vocab) {}
+
+  void Add(const GenerationSettings& settings) {
+    Line& line = *lines_.emplace_back(std::make_unique<Line>());
+    line.settings = settings;
+    line.processors = std::make_unique<LogitsProcessors>(line.settings, std::span<const int32_t>());
+    line.history = std::make_unique<TokenHistory>(std::vector<int32_t>{1, 2, 3}, vocab_,
+                                                  line.processors->needs_distinct());
+    line.choice = {&line.settings, line.processors.get(), line.history.get(),
+                   static_cast<int>(lines_.size())};
+  }
+
+  size_t size() const { return lines_.size(); }
+  const TokenChoice& operator[](size_t i) const { return lines_[i]->choice; }
+
+ private:
+  struct Line {
+    GenerationSettings settings;
+    std::unique_ptr<LogitsProcessors> processors;
+    std::unique_ptr<TokenHistory> history;
+    TokenChoice choice;
+  };
+  const int vocab_;
+  std::vector<std::unique_ptr<Line>> lines_;
+};
+
+Choices SomeChoices(int vocab) {
+  Choices choices(vocab);
+  choices.Add({});
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    GenerationSettings settings;
+    settings.sample = true;
+    settings.seed = seed;
+    settings.temperature = 0.9;
+    settings.top_k = seed % 2 == 0 ? 20 : 0;
+    settings.repetition_penalty = 1.3;
+    settings.logprobs = 3;
+    choices.Add(settings);
+  }
+  GenerationSettings banned;  // The host's business.
+  banned.suppress = {5};
+  choices.Add(banned);
+  return choices;
+}
+
+// Every sequence reads another token; with choices, and without.
+TEST(DeviceLsDecoder, TokensAreChosenAsTheHostChoosesFromTheSameLogits) {
+  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(HostTwin()));
+  const int vocab = model.decoder().vocab_size();
+  const Choices choices = SomeChoices(vocab);
+  const std::vector<int32_t> text = model.Text(40, 1);
+  std::vector<std::unique_ptr<DecoderSequence>> chosen, read;
+  std::vector<DecoderFeed> with, without;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    chosen.push_back(model.New());
+    model.Read(*chosen.back(), std::span(text).first(30 + i % 3), WantedLogits::kNone);
+    read.push_back(chosen.back()->Fork());
+    DecoderFeed feed;
+    feed.tokens = std::span(text).subspan(30 + i, 1);
+    feed.phase = DecoderPhase::kDecode;
+    feed.sequence = read.back().get();
+    without.push_back(feed);
+    feed.sequence = chosen.back().get();
+    feed.choice = &choices[i];
+    with.push_back(feed);
+  }
+  const std::vector<std::vector<float>> logits = RunStep(model.decoder(), without);
+  const auto step = model.decoder().Begin(with);
+  while (step->Advance()) {
+  }
+  ASSERT_TRUE(step->status().ok()) << step->status();
+  for (size_t i = 0; i < choices.size(); ++i) {
+    SCOPED_TRACE(i);
+    const TokenChoice& choice = choices[i];
+    const absl::StatusOr<int32_t> want = Sampler(*choice.settings, *choice.processors)
+                                             .Choose(logits[i], *choice.history, choice.sample);
+    ASSERT_TRUE(want.ok()) << want.status();
+    const ChosenToken* const got = step->Chosen(static_cast<int>(i));
+    if (i + 1 == choices.size()) {
+      EXPECT_EQ(got, nullptr);
+      const std::span<const float> row = step->Logits(static_cast<int>(i));
+      EXPECT_EQ(std::vector<float>(row.begin(), row.end()), logits[i]);
+      continue;
+    }
+    ASSERT_NE(got, nullptr);
+    ASSERT_TRUE(got->id.ok()) << got->id.status();
+    EXPECT_EQ(*got->id, *want);
+    EXPECT_EQ(got->top.size(), choice.settings->logprobs ? 3u : 0u);
+  }
+}
+
+LoadOptions OptionsOf(double cache_bytes) {
+  LoadOptions options;
+  options.dtype = "fp32";
+  options.cache_bytes = cache_bytes;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModelOn(std::unique_ptr<Device> device,
+                                                   const std::string& directory) {
+  return LoadDeviceTransformerLs(OrDie(OpenModelDirectory(directory)), OptionsOf(16 << 20),
+                                 std::move(device));
+}
+
+std::vector<Piece> Generate(Model& model, const Request& request) {
+  const auto item = OrDie(model.Prepare(request));
+  const auto generation = OrDie(model.Start(*item));
+  while (!generation->done()) {
+    const StepGrant grant{generation.get(), generation->need().prefill};
+    const auto step = model.BeginStep({&grant, 1});
+    while (step->Advance()) {
+    }
+  }
+  return OrDie(generation->Take()).sequences;
+}
+
+// The whole way of a request: two samples with log-probabilities, and a greedy one.
+TEST(DeviceLsModel, AnswersAreTheCpus) {
+  const GoldenCase golden("paper_dh16_r1_l4_w8", "transformer_ls_lm");
+  const auto cpu = OrDie(LoadModel(golden.directory(), OptionsOf(16 << 20)));
+  const auto device = OrDie(LoadModelOn(Device::OnHost(HostTwin()), golden.directory()));
+  ASSERT_TRUE(device->WarmUp().ok());
+  EXPECT_EQ(device->info().device, "host");
+  EXPECT_EQ(device->info().dtype, "fp32");
+  EXPECT_GT(device->info().memory_bytes, 0);
+  for (const bool sample : {false, true}) {
+    Request request;
+    request.task = Task::kTextGeneration;
+    request.text = "def main(arguments):";
+    request.generation.emplace();
+    request.generation->max_new_tokens = 24;
+    request.generation->ignore_eos = true;
+    request.generation->logprobs = 2;
+    request.generation->do_sample = sample;
+    request.generation->seed = 7;
+    if (sample) request.generation->num_return_sequences = 2;
+    const std::vector<Piece> want = Generate(*cpu, request), got = Generate(*device, request);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(got[i].token_ids, want[i].token_ids);
+      EXPECT_EQ(got[i].text, want[i].text);
+      ASSERT_EQ(got[i].logprobs.size(), want[i].logprobs.size());
+      for (size_t t = 0; t < want[i].logprobs.size(); ++t) {
+        EXPECT_NEAR(got[i].logprobs[t].logprob, want[i].logprobs[t].logprob, 1e-4);
+        EXPECT_EQ(got[i].top[t].size(), want[i].top[t].size());
+      }
+    }
+  }
+  EXPECT_EQ(device->cache().used, 0);
+}
+
+TEST(DeviceLsModel, WhatADeviceCannotDoIsRefusedByName) {
+  const GoldenCase golden("blocks_nozero_B16_M32", "transformer_ls_lm");
+  const auto refused = LoadModelOn(Device::OnHost(HostTwin()), golden.directory());
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnimplemented);
+  for (const std::string& part : {golden.directory(), std::string("blocks"), std::string("host")}) {
+    EXPECT_NE(std::string(refused.status().message()).find(part), std::string::npos) << part;
+  }
+}
+
+TEST(DeviceLsModel, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
+  const std::string directory = SmallDirectory();
+  const ModelDirectory files = OrDie(OpenModelDirectory(directory));
+  const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
+  const double least =
+      DeviceLsDecoder::DeviceBytes(config, Compute::kFp32, 1 << 12, CacheRoom(16 << 20)) +
+      kDeviceLibraryBytes;
+  const PluginApi tight = HostTwinWith(static_cast<uint64_t>(least));
+  EXPECT_TRUE(LoadOnDevice(directory, "fp32", Device::OnHost(tight)).ok());
+  const PluginApi tighter = HostTwinWith(static_cast<uint64_t>(least) - 1);
+  const auto refused = LoadOnDevice(directory, "fp32", Device::OnHost(tighter));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  for (const std::string part :
+       {"on host: needs ", "weights", "workspace", "a cache of 16777216 bytes", "are free"}) {
+    EXPECT_NE(std::string(refused.status().message()).find(part), std::string::npos) << part;
+  }
+}
+
+// Passes of up to so many tokens and runs anywhere in a text.
+std::vector<TokenRun> RandomRuns(std::mt19937& random, const std::vector<int32_t>& ids,
+                                 int max_tokens) {
+  std::vector<TokenRun> runs;
+  int64_t left = kDevicePassTokens;
+  const int count = 1 + static_cast<int>(random() % kDevicePassRuns);
+  for (int i = 0; i < count && left > 0; ++i) {
+    TokenRun& run = runs.emplace_back();
+    const bool chunk = random() % 2 == 0;
+    run.group = chunk ? kernels::CacheStep::kPrefill : kernels::CacheStep::kResume;
+    run.start = static_cast<int64_t>(random()) % max_tokens;
+    if (random() % 3 == 0) run.start = max_tokens - 1 - static_cast<int64_t>(random() % 200);
+    int64_t most = std::min(left, max_tokens - run.start);
+    if (chunk) {
+      run.start = run.start / kernels::kBlockSlots * kernels::kBlockSlots;
+    } else {
+      most = std::min(most, kernels::kBlockSlots - run.start % kernels::kBlockSlots);
+    }
+    const int64_t tokens = random() % 2 == 0 ? most : 1 + static_cast<int64_t>(random()) % most;
+    run.ids = std::span(ids).first(static_cast<size_t>(tokens));
+    run.wanted = random() % 2 == 0 ? tokens : 1;
+    left -= tokens;
+  }
+  return runs;
+}
+
+TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
+  LsLmConfig config;
+  config.vocab = 300;
+  config.width = 64;
+  config.heads = 2;
+  config.intermediate = 128;
+  config.layers = 1;
+  const std::vector<int32_t> ids(static_cast<size_t>(kDevicePassTokens));
+  std::mt19937 random(5);
+  for (const auto& [window, segment, rank] :
+       {std::tuple(8, 4, 1), std::tuple(700, 16, 1), std::tuple(24, 16, 4), std::tuple(64, 1, 1)}) {
+    config.window = window;
+    config.segment = segment;
+    config.rank = rank;
+    for (const int max_tokens : {100, 3000, 1 << 16}) {
+      const DevicePassBytes most = MostPassBytes(config, Compute::kFp32, max_tokens);
+      for (int i = 0; i < 60; ++i) {
+        const LsPassLayout layout =
+            LayOutPass(config, RandomRuns(random, ids, max_tokens), kernels::cuda::kDeviceTileRows);
+        const DevicePassBytes need = BytesOfPass(config, Compute::kFp32, layout);
+        ASSERT_TRUE(need.Fits(most))
+            << window << " " << segment << " " << max_tokens << ": " << need.lists << " of "
+            << most.lists << ", " << need.buffers << " of " << most.buffers;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace longview::models

@@ -128,49 +128,58 @@ void DeviceLsPass::RunLayer() {
   if (!ends) Timed(&EncoderTimes::linears, [&] { prefill.Finish(layer_); });
 }
 
-void DeviceLsPass::CopyOut(const float* logits, std::span<float* const> to) {
+void DeviceLsPass::CopyOut(std::span<const LogitRow> rows) {
   const auto vocab = static_cast<size_t>(context_.config->vocab);
-  device_.Check(device_.api().copy_out(device_.stream(), workspace_.pinned_logits(), logits,
-                                       to.size() * vocab * sizeof(float)),
-                "logits");
+  float* const pinned = workspace_.pinned_logits();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    device_.Check(device_.api().copy_out(device_.stream(), pinned + i * vocab, rows[i].from,
+                                         vocab * sizeof(float)),
+                  "logits");
+  }
   device_.Wait();
-  for (size_t i = 0; i < to.size(); ++i) {
-    std::memcpy(to[i], workspace_.pinned_logits() + i * vocab, vocab * sizeof(float));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(rows[i].to, pinned + i * vocab, vocab * sizeof(float));
   }
 }
 
 void DeviceLsPass::TakePrefillLogits() {
+  const int64_t vocab = context_.config->vocab;
   std::vector<float*> to;
   for (const TokenRun& run : layout_.runs) {
-    for (int64_t i = 0; i < run.wanted; ++i) to.push_back(run.logits + i * context_.config->vocab);
+    for (int64_t i = 0; i < run.wanted; ++i) to.push_back(run.logits + i * vocab);
   }
   const DevicePrefill prefill(context_, layout_, lists_, buffers_);
   for (int64_t first = 0; first < layout_.wanted; first += kDeviceLogitRows) {
     const int64_t count = std::min(kDeviceLogitRows, layout_.wanted - first);
     prefill.Logits(first, count);
-    CopyOut(buffers_.logits,
-            std::span(to).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
+    std::vector<LogitRow> rows;
+    for (int64_t i = 0; i < count; ++i) {
+      rows.push_back({buffers_.logits + i * vocab, to[static_cast<size_t>(first + i)]});
+    }
+    CopyOut(rows);
   }
 }
 
 // Tokens are chosen where the logits are, if the settings allow it; otherwise they are brought.
 void DeviceLsPass::TakeDecoded() {
-  const int64_t vocab = context_.config->vocab;
-  std::vector<SamplingRow> rows;
+  std::vector<LogitRow> brought;
+  std::vector<SamplingRow> sampled;
   std::vector<std::optional<ChosenToken>*> chosen;
   for (size_t i = 0; i < decoding_.size(); ++i) {
     const TokenRun& run = decoding_[i];
     if (run.wanted == 0) continue;
-    const float* const logits = decoded_ + static_cast<int64_t>(i) * vocab;
+    const float* const logits = decoded_ + static_cast<int64_t>(i) * context_.config->vocab;
     if (run.choice != nullptr && DeviceSampler::Takes(*run.choice->settings)) {
-      rows.push_back({logits, *run.choice});
+      sampled.push_back({logits, *run.choice});
       chosen.push_back(run.chosen);
     } else {
-      CopyOut(logits, {&run.logits, 1});
+      brought.push_back({logits, run.logits});
     }
   }
-  if (rows.empty()) return;
-  std::vector<ChosenToken> tokens = workspace_.sampler().Choose(rows);
+  static_assert(kDevicePassRuns <= kDeviceLogitRows);
+  if (!brought.empty()) CopyOut(brought);
+  if (sampled.empty()) return;
+  std::vector<ChosenToken> tokens = workspace_.sampler().Choose(sampled);
   for (size_t i = 0; i < tokens.size(); ++i) *chosen[i] = std::move(tokens[i]);
 }
 

@@ -71,8 +71,13 @@ class DeviceLsPass final : public TokenPass {
   void RunLayer();
   void TakePrefillLogits();
   void TakeDecoded();
-  // Copies rows of logits to where their runs want them. Waits.
-  void CopyOut(const float* logits, std::span<float* const> to);
+  // A row of logits on the device, and where its run wants it.
+  struct LogitRow {
+    const float* from;
+    float* to;
+  };
+  // Copies up to kDeviceLogitRows of them, then waits.
+  void CopyOut(std::span<const LogitRow> rows);
   template <typename Body>
   void Timed(double EncoderTimes::*sum, Body&& body);
 

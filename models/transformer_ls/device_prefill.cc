@@ -51,17 +51,27 @@ DevicePassBytes BytesOfPass(const LsLmConfig& config, Compute compute, const LsP
   return {lists.used(), carver.used()};
 }
 
-// One long chunk at the end of the longest text, and short ones there beside it, are more than any
-// pass has in rows and in tiles. Where spans and pieces begin moves with the text: a quarter more.
+// Long chunks at the end of longest texts, and as many short ones there beside them, are more than
+// any pass has in rows and in tiles. Where spans and pieces begin moves with the text: a quarter
+// more.
 DevicePassBytes MostPassBytes(const LsLmConfig& config, Compute compute, int max_tokens) {
-  const int64_t tokens = std::min<int64_t>(kDevicePassTokens, max_tokens);
-  LongestRuns longest(max_tokens, tokens, kDevicePassRuns, max_tokens - 1);
-  longest.runs[0].wanted = tokens;
-  for (TokenRun& run : longest.runs) {
-    if (run.group == kernels::CacheStep::kDecode) run.group = kernels::CacheStep::kResume;
+  const std::vector<int32_t> ids(static_cast<size_t>(kDevicePassTokens));
+  std::vector<TokenRun> runs;
+  const auto add = [&](kernels::CacheStep::Group group, int64_t tokens, int64_t start) {
+    TokenRun& run = runs.emplace_back();
+    run.group = group;
+    run.ids = std::span(ids).first(static_cast<size_t>(tokens));
+    run.start = start;
+    run.wanted = tokens;
+  };
+  for (int64_t left = kDevicePassTokens; left > 0 && std::ssize(runs) < kDevicePassRuns;) {
+    const int64_t tokens = std::min<int64_t>(left, max_tokens);
+    add(kernels::CacheStep::kPrefill, tokens,
+        (max_tokens - tokens) / kernels::kBlockSlots * kernels::kBlockSlots);
+    left -= tokens;
   }
-  const LsPassLayout layout =
-      LayOutPass(config, std::move(longest.runs), kernels::cuda::kDeviceTileRows);
+  for (int i = 0; i < kDevicePassRuns; ++i) add(kernels::CacheStep::kResume, 1, max_tokens - 1);
+  const LsPassLayout layout = LayOutPass(config, std::move(runs), kernels::cuda::kDeviceTileRows);
   DevicePassBytes most = BytesOfPass(config, compute, layout);
   most.lists = kernels::AlignUp(most.lists + most.lists / 4);
   most.buffers = kernels::AlignUp(most.buffers + most.buffers / 4);

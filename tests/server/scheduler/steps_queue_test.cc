@@ -146,7 +146,6 @@ TEST(StepsQueueTest, ManyThreadsLeaveNothingBehind) {
   EXPECT_EQ(queue.remembered(), 0u);
   EXPECT_EQ(device.finished + device.dropped + removed + departed + refused, kThreads * kEach);
   EXPECT_GT(device.finished, kThreads * kEach / 2);
-  EXPECT_GT(device.dropped, 0);
   EXPECT_GT(device.interruptions, 0);
 }
 

@@ -108,6 +108,8 @@ class Stager {
         static_cast<size_t>(layout_.closed_segments() * config_.rank));
     CacheRowPlace* next = places.data();
     for (const LsGroup& group : layout_.groups) {
+      // The step may hold decoding runs as well; they write their pages themselves.
+      if (group.group == CacheStep::kDecode) continue;
       if (step_ != nullptr) Convert(step_->places(group.group, kLateStrip), next);
       next += layout_.closed[&group - layout_.groups.data()] * config_.rank;
     }

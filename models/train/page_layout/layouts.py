@@ -17,7 +17,7 @@ import tables  # noqa: E402
 LABELS = ("caption", "figure", "footer", "formula", "header", "heading", "list", "paragraph", "table",
           "title")
 SIZE = (1024, 1280)  # Width and height: whole chunks of every stage.
-SMALL = (512, 768)  # Of the pages that training begins with: a third of the work.
+SMALL = (512, 768)  # Of the pages that training begins with: a third of the work, the same type sizes.
 
 
 def _edges(page, x0, x1):
@@ -85,7 +85,7 @@ def _column(page, x, y, width, bottom):
 def draw(seed, held_out=False, size=SIZE):
     """(image, [(label, box)]); the same for the same arguments on a machine with the same fonts."""
     rng = random.Random(f"layout {seed} {held_out}")
-    page = pages.Page(size, rng, styles.draw(rng, size[0] * 3 // 4, held_out))
+    page = pages.Page(size, rng, styles.draw(rng, SIZE[0] * 3 // 4, held_out))
     margin = round(size[0] * rng.uniform(0.06, 0.13))
     x0, x1 = margin, size[0] - margin
     y, bottom = _edges(page, x0, x1)
@@ -93,7 +93,7 @@ def draw(seed, held_out=False, size=SIZE):
         y = blocks.title(page, x0, y, x1 - x0, bottom)
     if rng.random() < 0.2:
         y = _figure(page, x0, y, x1 - x0, bottom)
-    columns = styles.variant(rng, page.style, (1, 1, 2, 2), (1, 2, 3))
+    columns = min(styles.variant(rng, page.style, (1, 1, 2, 2), (1, 2, 3)), size[0] // 250)
     gap = round(page.style.size * rng.uniform(1.2, 2.2))
     width = (x1 - x0 - gap * (columns - 1)) // columns
     for column in range(columns):

@@ -1,20 +1,23 @@
 """Trains the detector of page parts.
 
-    python train.py --work DIR --minutes 600 [--threads 2] [--device cpu] [--start page-type.pt]
+    python train.py --work DIR --steps 26000 [--threads 2] [--bf16] [--device cpu] [--start FILE]
 
-Pages are drawn while it runs, by a pool of processes, never twice. DIR/page-layout.pt is written every
-few minutes and gone on from; the rate falls with the share of the minutes used.
+Pages are drawn while it runs, by a pool of processes, and every one is learnt from twice. DIR/page-layout.pt
+is written every few minutes and gone on from; the rate falls with the share of the steps taken.
 """
 
 import argparse
+import collections
 import math
 import multiprocessing
 import pathlib
+import random
 import sys
 import time
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 
 import detector
 import layouts
@@ -27,7 +30,8 @@ import run as runs  # noqa: E402
 # Pixels as detection pipelines leave them, not divided by 255; paper is nearly zero.
 MEAN, STD = (229.5, 229.5, 229.5), (63.75, 63.75, 63.75)
 PEAK, SAVE_SECONDS, RISE = 1e-3, 120, 0.03
-SMALL_SHARE = 0.6  # Of the minutes: a small page costs a third and shows as much.
+SMALL_SHARE = 0.65  # Of the steps: a small page costs a third and shows as much.
+KEPT_PAGES = 300  # Drawn lately: one of them is every second page.
 
 
 def page(seed, size=layouts.SIZE):
@@ -47,22 +51,31 @@ def rate(share):
     return PEAK * min(1, share / RISE + 0.01) * 0.5 * (1 + math.cos(math.pi * min(1, share)))
 
 
+def stages_of(path):
+    """{name: tensor} of a checkpoint of ../page_type, or of the served model made from it."""
+    if path.suffix == ".safetensors":
+        return {name: value.float() for name, value in load_file(path).items()}
+    return torch.load(path, weights_only=True, map_location="cpu")["average"]
+
+
 class Run(runs.Run):
-    def __init__(self, path, device, seed, start=None):
-        """`start`: a checkpoint of ../page_type to begin with, where there is none of this."""
+    def __init__(self, path, device, seed, start=None, bf16=False):
+        """`start`: what stages_of reads, to begin with where there is no checkpoint. `bf16`: products
+        in 16 bits, losses and weights in 32."""
         torch.manual_seed(seed)
-        self.device = device
+        self.device, self.bf16 = device, bf16
         model = detector.Detector((layouts.SIZE[1], layouts.SIZE[0]), len(layouts.LABELS)).to(device)
         if start:
-            trained = torch.load(start, weights_only=True, map_location=device)["average"]
-            print(f"{model.begin_from(trained)} tensors of {start}", flush=True)
+            print(f"{model.begin_from(stages_of(start))} tensors of {start}", flush=True)
         optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK, weight_decay=0.02)
         super().__init__(path, model, optimizer, slowest=0.999)
 
     def learn(self, batch, learning_rate):
         """One step; the loss."""
         pictures, labels, boxes = zip(*batch, strict=True)
-        logits, deltas, covers = self.model(normalised(pictures).to(self.device))
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.bf16):
+            logits, deltas, covers = self.model(normalised(pictures).to(self.device))
+        logits, deltas, covers = logits.float(), deltas.float(), [level.float() for level in covers]
         places, total = detector.anchors(*pictures[0].shape[:2]).to(self.device), 0
         for i in range(len(batch)):
             label, box = (torch.from_numpy(part[i]).to(self.device) for part in (labels, boxes))
@@ -72,37 +85,48 @@ class Run(runs.Run):
         return self.descend(total / len(batch), learning_rate)
 
 
+def pages(pool, first, last, batch, small_until):
+    """The batches of steps first..last-1: every second one is drawn, while the step before is taken, the
+    others are of pages drawn lately."""
+    def drawing(step):
+        size = layouts.SMALL if step < small_until else layouts.SIZE
+        return pool.starmap_async(page, [(step * batch + i, size) for i in range(batch)])
+
+    kept, chosen, waiting = collections.deque(maxlen=KEPT_PAGES), random.Random(first), drawing(first)
+    for step in range(first, last):
+        if step == small_until:
+            kept.clear()
+        if (step - first) % 2 and kept:
+            yield chosen.choices(kept, k=batch)
+            continue
+        drawn = waiting.get()
+        waiting = drawing(step + 2)
+        kept.extend(drawn)
+        yield drawn
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--minutes", type=float, default=600)
-    parser.add_argument("--pause-after", type=float, default=math.inf, metavar="MINUTES",
-                        help="of this call, to be gone on from by the next")
-    parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--start", type=pathlib.Path, help="a checkpoint of ../page_type to begin with")
+    parser.add_argument("--steps", type=int, default=26000)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--start", type=pathlib.Path,
+                        help="a checkpoint of ../page_type, or its model.safetensors, to begin with")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--painters", type=int, default=1)
+    parser.add_argument("--bf16", action="store_true", help="where the processor multiplies it fast")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     options.work.mkdir(parents=True, exist_ok=True)
-    run = Run(options.work / "page-layout.pt", options.device, options.seed, options.start)
+    run = Run(options.work / "page-layout.pt", options.device, options.seed, options.start, options.bf16)
     before, began, kept, found = run.seconds, time.time(), time.time(), []
     with multiprocessing.get_context("spawn").Pool(options.painters) as pool:
-        def drawing(step):
-            first = step * options.batch
-            size = layouts.SMALL if run.seconds < SMALL_SHARE * 60 * options.minutes else layouts.SIZE
-            return pool.starmap_async(page, [(first + i, size) for i in range(options.batch)])
-
-        waiting = drawing(run.step)
-        end = min(60 * options.minutes, before + 60 * options.pause_after)
-        while run.seconds < end:
-            batch = waiting.get()
-            learning_rate = rate(run.seconds / (60 * options.minutes))
-            waiting = drawing(run.step + 1)  # While this step is taken.
-            found.append(run.learn(batch, learning_rate))
+        for batch in pages(pool, run.step, options.steps, options.batch,
+                           round(SMALL_SHARE * options.steps)):
+            found.append(run.learn(batch, rate(run.step / options.steps)))
             run.seconds = before + time.time() - began
             if time.time() - kept > SAVE_SECONDS:
                 run.save()

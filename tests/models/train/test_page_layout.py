@@ -9,7 +9,8 @@ import urllib.request
 import numpy as np
 import pytest
 
-from server_process import Server
+from conftest import ROOT
+from server_process import ZOO, Server
 
 TRAINER = "page_layout"
 
@@ -81,7 +82,7 @@ def test_every_box_of_a_page_has_an_anchor_that_is_close(layouts, modules):
     assert (best > 0.4).float().mean() > 0.9
 
 
-def test_reported_precision_is_what_coco_sums_up(layouts, modules, tmp_path):
+def test_reported_precision_is_what_coco_sums_up(layouts, modules, tmp_path, monkeypatch):
     coco = pytest.importorskip("pycocotools.coco")
     evaluation = pytest.importorskip("pycocotools.cocoeval")
     evaluate = modules("evaluate")
@@ -102,7 +103,7 @@ def test_reported_precision_is_what_coco_sums_up(layouts, modules, tmp_path):
                               "score": random.random()})
         return found
 
-    evaluate.detect = answer
+    monkeypatch.setattr(evaluate, "detect", answer)
     same, results = evaluate.stored(None, tmp_path)
     assert same == truth
     whole, half = evaluate.average_precision(truth, results)
@@ -152,3 +153,17 @@ def test_from_training_to_the_servers_boxes(layouts, modules, program, tmp_path)
     assert found["label"] == layouts.LABELS[label]
     assert abs(found["score"] - float(scores.max())) < 1e-4
     assert np.abs([found[k] - float(v) for k, v in zip(("x0", "y0", "x1", "y1"), box)]).max() < 0.1
+
+
+def test_the_bundled_model_finds_parts_of_pages_it_never_saw(modules, program):
+    pytest.importorskip("pycocotools")
+    evaluate = modules("evaluate")
+    program("longview-server")
+    with Server([ZOO / "page-layout"], "--dtype=fp32") as server:
+        truth, results = evaluate.stored(server.http, ROOT / "tests/golden/page_layout")
+    assert len(truth["annotations"]) > 20 and results
+    whole, half = evaluate.average_precision(truth, results)
+    assert np.nanmean(half) > 0.35 and np.nanmean(whole) > 0.12
+    # Boxes in the wrong places would count for little.
+    moved = [{**one, "bbox": [one["bbox"][0] + 60, one["bbox"][1] + 60, *one["bbox"][2:]]} for one in results]
+    assert np.nanmean(evaluate.average_precision(truth, moved)[1]) < np.nanmean(half) / 2

@@ -83,8 +83,7 @@ Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, const mod
   const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace);
   const Admission admission = DeviceOf(*model).queue.Judge(ticket);
   Estimated estimated;
-  estimated.cost = cost;
-  estimated.cost.seconds = ticket.seconds;
+  estimated.cost = cost;  // Without the pace: the same whenever it is asked.
   estimated.usage = usage;
   estimated.queue_seconds = admission.wait_seconds;
   estimated.fits = admission.verdict == Verdict::kAdmitted;

@@ -73,8 +73,12 @@ absl::Status DeviceLsPass::Begin() {
   if (!status.ok()) return status;
   device_.Check(blocks_.status(), "copying blocks of the cache");
   if (layout_.rows == 0) return status;
-  const DevicePassBytes need = BytesOfPass(*context_.config, context_.compute, layout_);
-  if (!need.Fits(workspace_.room())) throw DeviceError(device_.name() + ": a pass is too large");
+  const CarvedPass carved =
+      CarvePass(*context_.config, context_.compute, layout_, workspace_.buffers());
+  if (!carved.bytes.Fits(workspace_.room())) {
+    throw DeviceError(device_.name() + ": a pass is too large");
+  }
+  buffers_ = carved.buffers;
   return status;
 }
 
@@ -106,13 +110,8 @@ void DeviceLsPass::Decode() {
 }
 
 void DeviceLsPass::BeginPrefill() {
-  StagedLists counted(nullptr, nullptr);
-  const LsLmConfig& config = *context_.config;
-  const DeviceLsLists sizes = StageLists(config, layout_, nullptr, nullptr, nullptr, counted);
-  Carver carver(workspace_.buffers());
-  buffers_ = CarveDeviceLsBuffers(config, context_.compute, layout_, sizes, carver);
   StagedLists lists(workspace_.pinned_lists(), workspace_.lists());
-  lists_ = StageLists(config, layout_, context_.cache, &step_, buffers_.states, lists);
+  lists_ = StageLists(*context_.config, layout_, context_.cache, &step_, buffers_.states, lists);
   device_.Check(device_.api().copy_in(device_.stream(), workspace_.lists(),
                                       workspace_.pinned_lists(), lists.used()),
                 "a pass's lists");

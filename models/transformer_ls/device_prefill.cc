@@ -11,9 +11,11 @@
 
 namespace longview::models {
 
-DeviceLsBuffers CarveDeviceLsBuffers(const LsLmConfig& config, Compute compute,
-                                     const LsPassLayout& layout, const DeviceLsLists& lists,
-                                     Carver& carver) {
+CarvedPass CarvePass(const LsLmConfig& config, Compute compute, const LsPassLayout& layout,
+                     std::byte* base) {
+  StagedLists counted(nullptr, nullptr);
+  const DeviceLsLists lists = StageLists(config, layout, nullptr, nullptr, nullptr, counted);
+  Carver carver(base);
   const int64_t rows = layout.rows, element = ElementBytes(compute);
   const auto typed = [&](int64_t count, int64_t columns) {
     return carver.TakeBytes(static_cast<size_t>(count * columns * element));
@@ -40,15 +42,7 @@ DeviceLsBuffers CarveDeviceLsBuffers(const LsLmConfig& config, Compute compute,
   b.logit_input = typed(wanted, config.width);
   b.rounded = typed(wanted, config.vocab);
   b.logits = carver.Take<float>(std::min(wanted, kDeviceLogitRows) * config.vocab);
-  return b;
-}
-
-DevicePassBytes BytesOfPass(const LsLmConfig& config, Compute compute, const LsPassLayout& layout) {
-  StagedLists lists(nullptr, nullptr);
-  const DeviceLsLists counted = StageLists(config, layout, nullptr, nullptr, nullptr, lists);
-  Carver carver(nullptr);
-  CarveDeviceLsBuffers(config, compute, layout, counted, carver);
-  return {lists.used(), carver.used()};
+  return {{counted.used(), carver.used()}, b};
 }
 
 // Long chunks at the end of longest texts, and as many short ones there beside them, are more than
@@ -72,7 +66,7 @@ DevicePassBytes MostPassBytes(const LsLmConfig& config, Compute compute, int max
   }
   for (int i = 0; i < kDevicePassRuns; ++i) add(kernels::CacheStep::kResume, 1, max_tokens - 1);
   const LsPassLayout layout = LayOutPass(config, std::move(runs), kernels::cuda::kDeviceTileRows);
-  DevicePassBytes most = BytesOfPass(config, compute, layout);
+  DevicePassBytes most = CarvePass(config, compute, layout, nullptr).bytes;
   most.lists = kernels::AlignUp(most.lists + most.lists / 4);
   most.buffers = kernels::AlignUp(most.buffers + most.buffers / 4);
   return most;

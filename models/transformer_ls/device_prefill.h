@@ -54,10 +54,6 @@ struct DeviceLsBuffers {
   float* logits = nullptr;           // [rows, V]
 };
 
-DeviceLsBuffers CarveDeviceLsBuffers(const LsLmConfig& config, Compute compute,
-                                     const LsPassLayout& layout, const DeviceLsLists& lists,
-                                     Carver& carver);
-
 // Bytes of a pass of prefill.
 struct DevicePassBytes {
   size_t lists = 0;
@@ -68,8 +64,14 @@ struct DevicePassBytes {
   }
 };
 
-// Exactly.
-DevicePassBytes BytesOfPass(const LsLmConfig& config, Compute compute, const LsPassLayout& layout);
+struct CarvedPass {
+  DevicePassBytes bytes;    // Exactly.
+  DeviceLsBuffers buffers;  // From `base` on.
+};
+
+// `base` null: bytes are counted, for no memory.
+CarvedPass CarvePass(const LsLmConfig& config, Compute compute, const LsPassLayout& layout,
+                     std::byte* base);
 
 // Enough for any pass within the limits, of texts of up to `max_tokens` tokens.
 DevicePassBytes MostPassBytes(const LsLmConfig& config, Compute compute, int max_tokens);

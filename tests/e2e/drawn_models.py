@@ -18,6 +18,13 @@ SEED = int(os.environ.get("LONGVIEW_SEED", random.randrange(1 << 30)))
 TOLERANCE = 1e-4
 
 
+def seeded():
+    """What configurations are drawn from; weights follow the same seed."""
+    import torch
+    torch.manual_seed(SEED)
+    return random.Random(SEED)
+
+
 def checkout(variable, repository, folder=""):
     """Puts a folder of the original code in front of what Python finds, or skips the test."""
     path = os.environ.get(variable)

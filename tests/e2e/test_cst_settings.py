@@ -2,11 +2,10 @@
 anew in every run (slow; needs torch). Nobody published code of this family. LONGVIEW_SEED repeats a
 run."""
 
-import random
 
 import numpy
 import pytest
-from drawn_models import SEED, assert_same, infer, serve, write_model
+from drawn_models import assert_same, infer, seeded, serve, write_model
 
 torch = pytest.importorskip("torch")
 
@@ -185,8 +184,7 @@ def draw_request(rng, config):
 
 
 def test_configurations_as_defined(tmp_path):
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     drawn = []
     for index in range(MODELS):
         config = draw_config(rng)

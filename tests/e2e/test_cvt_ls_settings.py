@@ -2,10 +2,9 @@
 in every run (slow; needs torch). Nobody published code of this family. LONGVIEW_SEED repeats a
 run."""
 
-import random
 
 import pytest
-from drawn_models import (SEED, assert_same, draw_weights, infer, serve, single_and_double,
+from drawn_models import (assert_same, draw_weights, infer, seeded, serve, single_and_double,
                           write_model)
 
 torch = pytest.importorskip("torch")
@@ -213,8 +212,7 @@ def draw_config(rng):
 
 
 def test_configurations_as_defined(tmp_path):
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     drawn = []
     for index in range(MODELS):
         config = draw_config(rng)

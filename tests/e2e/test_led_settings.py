@@ -2,13 +2,11 @@
 settings drawn anew in every run (slow; needs torch and transformers 5). LONGVIEW_SEED repeats a
 run."""
 
-import json
-import random
 
 import numpy
 import pytest
 
-from drawn_models import SEED, assert_same, infer, serve
+from drawn_models import SEED, assert_same, infer, seeded, serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -166,8 +164,7 @@ def compare_generated(server, name, model, rng):
 
 def test_settings_as_huggingface(tmp_path):
     print(f"LONGVIEW_SEED={SEED}")
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     models = []
     for index in range(MODELS):
         models.append(draw_model(rng))

@@ -1,12 +1,11 @@
 """Longformer with random weights and configurations beside HuggingFace's classes, drawn anew in
 every run (slow; needs torch and transformers 5). LONGVIEW_SEED repeats a run."""
 
-import random
 
 import numpy
 import pytest
 
-from drawn_models import SEED, assert_same, infer, serve
+from drawn_models import SEED, assert_same, infer, seeded, serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -82,8 +81,7 @@ def theirs(model, tensors, outputs):
 
 def test_configurations_as_huggingface(tmp_path):
     print(f"LONGVIEW_SEED={SEED}")
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     models = []
     for index in range(MODELS):
         models.append(draw_model(rng))

@@ -13,13 +13,12 @@ be seen before the text ("zero_memory": "none"), their masks are widened.
 import math
 import os
 import pathlib
-import random
 import sys
 import types
 
 import numpy
 import pytest
-from drawn_models import (SEED, assert_same, checkout, draw_weights, infer, serve,
+from drawn_models import (SEED, assert_same, checkout, draw_weights, infer, seeded, serve,
                           write_model)
 
 torch = pytest.importorskip("torch")
@@ -146,8 +145,7 @@ def compare_greedy(server, name, config, model, rng):
 
 def test_configurations_as_the_authors(tmp_path):
     authors = import_authors()
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     drawn = []
     for index in range(MODELS):
         config = draw_config(rng)

@@ -7,13 +7,11 @@ code, drawn anew in every run (slow; needs torch). LONGVIEW_SEED repeats a run.
       tests/e2e/test_transformer_ls_text_settings.py
 """
 
-import random
 import types
 
 import numpy
 import pytest
-from drawn_models import (SEED, assert_same, checkout, draw_weights, infer, serve,
-                          write_model)
+from drawn_models import assert_same, checkout, draw_weights, infer, seeded, serve, write_model
 
 torch = pytest.importorskip("torch")
 
@@ -110,8 +108,7 @@ def draw_documents(rng, config, pair):
 
 def test_configurations_as_the_authors(tmp_path):
     checkout("LONGVIEW_TRANSFORMER_LS", "NVIDIA/transformer-ls", "lra")
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     drawn = []
     for index in range(MODELS):
         config = draw_config(rng)

@@ -10,10 +10,9 @@ compared with their code around dense_long_short.py, which is first compared wit
 """
 
 import functools
-import random
 
 import pytest
-from drawn_models import (SEED, any_side, arch_string, assert_same, checkout, draw_weights, infer,
+from drawn_models import (any_side, arch_string, assert_same, checkout, draw_weights, infer, seeded,
                           serve, stored, write_model)
 
 torch = pytest.importorskip("torch")
@@ -126,8 +125,7 @@ def resized(model, config, size):
 
 def test_configurations_as_the_authors(tmp_path):
     checkout("LONGVIEW_TRANSFORMER_LS", "NVIDIA/transformer-ls", "imagenet")
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     drawn = []
     for index in range(MODELS):
         stages, config = draw_config(rng)

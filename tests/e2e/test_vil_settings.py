@@ -7,10 +7,9 @@ every run (slow; needs torch, timm, einops, scipy). LONGVIEW_SEED repeats a run.
 """
 
 import functools
-import random
 
 import pytest
-from drawn_models import (SEED, any_side, arch_string, assert_same, checkout, draw_weights, infer,
+from drawn_models import (any_side, arch_string, assert_same, checkout, draw_weights, infer, seeded,
                           serve, single_and_double, stored, write_model)
 
 torch = pytest.importorskip("torch")
@@ -80,8 +79,7 @@ def any_size(stages, config):
 
 def test_configurations_as_the_authors(tmp_path):
     checkout("LONGVIEW_VIL", "microsoft/vision-longformer", "src")
-    rng = random.Random(SEED)
-    torch.manual_seed(SEED)
+    rng = seeded()
     drawn = []
     for index in range(MODELS):
         stages, config = draw_config(rng)

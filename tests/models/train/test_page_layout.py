@@ -4,15 +4,16 @@ server's boxes."""
 import contextlib
 import io
 import json
+import pathlib
 import urllib.request
 
 import numpy as np
 import pytest
 
-from conftest import ROOT
 from server_process import ZOO, Server
 
 TRAINER = "page_layout"
+PAGES = pathlib.Path(__file__).resolve().parents[2] / "golden/page_layout"
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def test_the_bundled_model_finds_parts_of_pages_it_never_saw(modules, program):
     evaluate = modules("evaluate")
     program("longview-server")
     with Server([ZOO / "page-layout"], "--dtype=fp32") as server:
-        truth, results = evaluate.stored(server.http, ROOT / "tests/golden/page_layout")
+        truth, results = evaluate.stored(server.http, PAGES)
     assert len(truth["annotations"]) > 20 and results
     whole, half = evaluate.average_precision(truth, results)
     assert np.nanmean(half) > 0.35 and np.nanmean(whole) > 0.12

@@ -299,7 +299,7 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
       for (int i = 0; i < 60; ++i) {
         const LsPassLayout layout =
             LayOutPass(config, RandomRuns(random, ids, max_tokens), kernels::cuda::kDeviceTileRows);
-        const DevicePassBytes need = BytesOfPass(config, Compute::kFp32, layout);
+        const DevicePassBytes need = CarvePass(config, Compute::kFp32, layout, nullptr).bytes;
         ASSERT_TRUE(need.Fits(most))
             << window << " " << segment << " " << max_tokens << ": " << need.lists << " of "
             << most.lists << ", " << need.buffers << " of " << most.buffers;

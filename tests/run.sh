@@ -36,6 +36,9 @@ done
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 jobs=$(nproc)
+# Seconds that one test may hang before it counts as failed; slow ones may take longer.
+patience=300
+$slow && patience=1800
 
 # Begins a part of the run; ends the one before.
 part=""
@@ -69,9 +72,9 @@ run_ctest() {
   $slow || exclude=(-LE slow)
   # Several tests share the cores: a compute thread without work must sleep, not spin.
   local -x OMP_WAIT_POLICY=passive
-  ctest --test-dir "$build" -j "$jobs" --output-on-failure ${exclude[@]+"${exclude[@]}"} \
-    --output-junit "$results/ctest-$name.xml" --no-tests=error | tail -n 40 && return
-  ctest --test-dir "$build" --rerun-failed ${exclude[@]+"${exclude[@]}"} \
+  ctest --test-dir "$build" -j "$jobs" --timeout "$patience" --output-on-failure \
+    ${exclude[@]+"${exclude[@]}"} --output-junit "$results/ctest-$name.xml" --no-tests=error | tail -n 40 && return
+  ctest --test-dir "$build" --timeout "$patience" --rerun-failed ${exclude[@]+"${exclude[@]}"} \
     --output-junit "$results/ctest-$name.again.xml" | tail -n 40 || true
 }
 run_ctest build release
@@ -109,7 +112,7 @@ begin "Black-box and Python tests"
 marks=()
 $slow || marks=(-m "not slow")
 run_pytest() {
-  PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest tests -q \
+  PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest tests -q --timeout "$patience" \
     ${marks[@]+"${marks[@]}"} "$@"
 }
 run_pytest --durations=10 --junitxml "$results/pytest.xml" ||

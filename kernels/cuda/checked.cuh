@@ -13,7 +13,11 @@ struct Stream {
   bool owned = true;
 };
 
-inline Status ToStatus(cudaError_t error) { return static_cast<Status>(error); }
+// Takes the error from the runtime, which would report it to the next launch of this thread too.
+inline Status ToStatus(cudaError_t error) {
+  if (error != cudaSuccess) cudaGetLastError();
+  return static_cast<Status>(error);
+}
 
 // The error of the launch just made, if any; a kernel's own errors show at the next wait.
 inline Status LaunchStatus() { return ToStatus(cudaGetLastError()); }

@@ -19,41 +19,49 @@ GraphCache::GraphCache(const PluginApi& api, size_t limit) : api_(api), limit_(l
 }
 
 GraphCache::~GraphCache() {
-  for (const Kept& kept : graphs_) api_.destroy_graph(kept.graph);
+  for (const Kept& kept : kept_) api_.destroy_graph(kept.graph);
 }
 
-Status GraphCache::Run(Stream* stream, const GraphKey& key, const std::function<Status()>& record) {
-  const auto found = std::find_if(graphs_.begin(), graphs_.end(),
+Status GraphCache::Run(Stream* stream, const GraphKey& key,
+                       const std::function<Status()>& hand_over) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(),
                                   [&key](const Kept& kept) { return kept.key == key; });
-  if (found == graphs_.end()) {
-    if (const Status status = Record(stream, key, record); status != 0) return status;
-  } else {
-    std::rotate(found, found + 1, graphs_.end());
+  if (found == kept_.end()) {
+    if (const Status status = MakeRoom(stream); status != 0) return status;
+    if (const Status status = hand_over(); status != 0) return status;
+    kept_.push_back({key});
+    return 0;
   }
-  return api_.launch_graph(stream, graphs_.back().graph);
+  std::rotate(found, found + 1, kept_.end());
+  Graph*& graph = kept_.back().graph;
+  if (graph == nullptr) {
+    if (const Status status = Record(stream, hand_over, &graph); status != 0) return status;
+  }
+  return api_.launch_graph(stream, graph);
 }
 
-Status GraphCache::Record(Stream* stream, const GraphKey& key,
-                          const std::function<Status()>& record) {
+Status GraphCache::Record(Stream* stream, const std::function<Status()>& hand_over, Graph** graph) {
   if (const Status status = api_.begin_recording(stream); status != 0) return status;
-  const Status recorded = record();
-  Graph* graph = nullptr;
+  const Status recorded = hand_over();
+  Graph* made = nullptr;
   // The recording is ended in any case: else the stream could run nothing any more.
-  const Status ended = api_.end_recording(stream, &graph);
+  const Status ended = api_.end_recording(stream, &made);
   if (recorded != 0 || ended != 0) {
-    if (graph != nullptr) api_.destroy_graph(graph);
+    if (made != nullptr) api_.destroy_graph(made);
     return recorded != 0 ? recorded : ended;
   }
-  if (graphs_.size() == limit_) {
+  *graph = made;
+  return 0;
+}
+
+Status GraphCache::MakeRoom(Stream* stream) {
+  if (kept_.size() < limit_) return 0;
+  if (Graph* const graph = kept_.front().graph; graph != nullptr) {
     // What was launched before is still to run: a graph must outlive its launches.
-    if (const Status status = api_.synchronize(stream); status != 0) {
-      api_.destroy_graph(graph);
-      return status;
-    }
-    api_.destroy_graph(graphs_.front().graph);
-    graphs_.erase(graphs_.begin());
+    if (const Status status = api_.synchronize(stream); status != 0) return status;
+    api_.destroy_graph(graph);
   }
-  graphs_.push_back({key, graph});
+  kept_.erase(kept_.begin());
   return 0;
 }
 

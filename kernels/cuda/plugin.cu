@@ -35,13 +35,9 @@ const char* ErrorText(Status status) {
 Status DeviceCount(int32_t* count) {
   int devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&devices);
-  *count = 0;
-  if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
-    cudaGetLastError();  // Else the next launch would report it.
-    return 0;
-  }
-  if (error == cudaSuccess) *count = devices;
-  return ToStatus(error);
+  *count = error == cudaSuccess ? devices : 0;
+  const Status status = ToStatus(error);
+  return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ? 0 : status;
 }
 
 Status GetDeviceProperties(int32_t device, DeviceProperties* properties) {
@@ -164,7 +160,8 @@ Status Wait(Stream* stream, Event* event) {
 Status EventDone(Event* event, int32_t* done) {
   const cudaError_t error = cudaEventQuery(event->event);
   *done = error == cudaSuccess;
-  return error == cudaErrorNotReady ? 0 : ToStatus(error);
+  const Status status = ToStatus(error);
+  return error == cudaErrorNotReady ? 0 : status;
 }
 
 Status SynchronizeEvent(Event* event) { return ToStatus(cudaEventSynchronize(event->event)); }

@@ -5,9 +5,18 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/base/workspace.h"
 #include "models/device/device.h"
 
 namespace longview::models {
+
+// What blocks begin at, and what is cut out of them for different uses: kernels read 16 bytes at a
+// time, products more.
+inline constexpr size_t kDeviceAlignment = 256;
+
+inline constexpr size_t AlignForDevice(size_t bytes) {
+  return kernels::AlignUp(bytes, kDeviceAlignment);
+}
 
 enum class MemoryPlace {
   kDevice,

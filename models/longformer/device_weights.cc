@@ -69,11 +69,11 @@ size_t DeviceWeightBytes(const LongformerConfig& config, Compute compute) {
   return carver.used();
 }
 
-absl::StatusOr<DeviceLongformerWeights> LoadDeviceLongformerWeights(const LongformerConfig& config,
-                                                                    const Checkpoint& checkpoint,
-                                                                    const std::string& origin,
-                                                                    Compute compute,
-                                                                    const Device& device) {
+absl::StatusOr<LongformerOnDevice> LoadDeviceLongformerWeights(const LongformerConfig& config,
+                                                               const Checkpoint& checkpoint,
+                                                               const std::string& origin,
+                                                               Compute compute,
+                                                               const Device& device) {
   DeviceLongformerWeights weights;
   weights.block = std::make_unique<DeviceBlock>(device, DeviceWeightBytes(config, compute));
   Carver carver(weights.block->data());
@@ -82,12 +82,11 @@ absl::StatusOr<DeviceLongformerWeights> LoadDeviceLongformerWeights(const Longfo
   Sink sink(fill, weights);
   absl::StatusOr<LongformerWeights> host = LoadLongformerHost(config, checkpoint, origin, sink);
   if (!host.ok()) return host.status();
-  weights.host = *std::move(host);
-  fill.PutTable(*weights.host.words, 1, weights.words);
-  fill.PutTable(*weights.host.positions, 1, weights.positions);
-  fill.Put(weights.host.types, weights.types);
-  fill.PutNorm(weights.host.embedding_norm, weights.embedding_norm);
-  return weights;
+  fill.PutTable(*host->words, 1, weights.words);
+  fill.PutTable(*host->positions, 1, weights.positions);
+  fill.Put(host->types, weights.types);
+  fill.PutNorm(host->embedding_norm, weights.embedding_norm);
+  return LongformerOnDevice{*std::move(host), std::move(weights)};
 }
 
 }  // namespace longview::models

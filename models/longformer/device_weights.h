@@ -22,7 +22,6 @@ struct DeviceLongformerLayer {
 };
 
 struct DeviceLongformerWeights {
-  LongformerWeights host;  // Heads, for the host, in fp32; no layers.
   float* words = nullptr;  // [V, H]
   float* positions = nullptr;
   float* types = nullptr;
@@ -31,14 +30,19 @@ struct DeviceLongformerWeights {
   std::unique_ptr<DeviceBlock> block;  // Holds all of the above.
 };
 
+struct LongformerOnDevice {
+  LongformerWeights host;  // Heads, for the host, in fp32; no layers.
+  DeviceLongformerWeights device;
+};
+
 // Bytes of that block, from the configuration alone.
 size_t DeviceWeightBytes(const LongformerConfig& config, Compute compute);
 
 // Errors name the tensor. Throws DeviceError and what LibTorch throws; within a Device::Turn.
-absl::StatusOr<DeviceLongformerWeights> LoadDeviceLongformerWeights(const LongformerConfig& config,
-                                                                    const Checkpoint& checkpoint,
-                                                                    const std::string& origin,
-                                                                    Compute compute,
-                                                                    const Device& device);
+absl::StatusOr<LongformerOnDevice> LoadDeviceLongformerWeights(const LongformerConfig& config,
+                                                               const Checkpoint& checkpoint,
+                                                               const std::string& origin,
+                                                               Compute compute,
+                                                               const Device& device);
 
 }  // namespace longview::models

@@ -7,10 +7,10 @@
 #include <cstdio>
 
 #include "models/device/device_admission.h"
-#include "models/encoder/model.h"
+#include "models/encoder/device_model.h"
+#include "models/longformer/device_bytes.h"
 #include "models/longformer/device_model.h"
 #include "models/longformer/device_weights.h"
-#include "models/longformer/device_workspace.h"
 #include "models/longformer/rules.h"
 #include "models/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
@@ -33,7 +33,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const GoldenCase& golden, const std::string& dtype) {
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
   if (!directory.ok()) return directory.status();
-  return LoadDeviceLongformer(*std::move(directory), OptionsOf(dtype), std::move(device));
+  return LoadDeviceEncoder(*std::move(directory), OptionsOf(dtype), std::move(device),
+                           BuildDeviceLongformer);
 }
 
 std::vector<Request> Requests(const GoldenCase& golden, Task task,

@@ -1,4 +1,4 @@
-#include "models/longformer/device_workspace.h"
+#include "models/longformer/device_bytes.h"
 
 #include <algorithm>
 #include <array>
@@ -57,12 +57,6 @@ size_t ListBound(const LongformerConfig& config, int max_tokens) {
 }
 
 }  // namespace
-
-void DeviceRunBytes::Include(const DeviceRunBytes& other) {
-  lists = std::max(lists, other.lists);
-  buffers = std::max(buffers, other.buffers);
-  results = std::max(results, other.results);
-}
 
 DeviceRunBytes BytesOf(const LongformerConfig& config, Compute compute, const DeviceBatch& batch) {
   Carver carver(nullptr);

@@ -2,9 +2,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <utility>
-#include <vector>
 
 #include "kernels/cuda/outer/outer_program.h"
 #include "kernels/cuda/pool/pool_table.h"
@@ -13,23 +10,10 @@
 #include "kernels/cuda/token/token_table.h"
 #include "kernels/cuda/vision/performer_table.h"
 #include "tests/kernels/cuda/support/emulated_span.h"
+#include "tests/kernels/cuda/support/emulated_stream.h"
 
-namespace longview::kernels::cuda {
-
-// Work is done when it is handed over, or kept while the stream records.
-struct Stream {
-  std::vector<std::function<void()>> recorded;
-  bool recording = false;
-};
-struct Graph {
-  std::vector<std::function<void()>> work;
-};
-struct Event {};
-
-namespace testing {
+namespace longview::kernels::cuda::testing {
 namespace {
-
-Event host_event;
 
 // Memory as a device gives it: aligned, and full of numbers that spoil a result.
 Status Allocate(int32_t, uint64_t bytes, void** memory) {
@@ -45,54 +29,10 @@ Status Release(int32_t, void* memory) {
   return 0;
 }
 
-Status HandOver(Stream* stream, std::function<void()> work) {
-  if (stream->recording) {
-    stream->recorded.push_back(std::move(work));
-  } else {
-    work();
-  }
-  return 0;
-}
-
-Status CreateStream(Stream** stream) {
-  *stream = new Stream();
-  return 0;
-}
-
-Status DestroyStream(Stream* stream) {
-  delete stream;
-  return 0;
-}
-
-// As CUDA's: who waits for a stream that records spoils the recording.
-Status Synchronize(Stream* stream) { return stream->recording ? 900 : 0; }
-
 Status Copy(Stream* stream, void* to, const void* from, uint64_t bytes) {
   return HandOver(stream, [=] {
     if (bytes > 0) std::memmove(to, from, bytes);
   });
-}
-
-Status BeginRecording(Stream* stream) {
-  stream->recording = true;
-  stream->recorded.clear();
-  return 0;
-}
-
-Status EndRecording(Stream* stream, Graph** graph) {
-  stream->recording = false;
-  *graph = new Graph{std::move(stream->recorded)};
-  return 0;
-}
-
-Status LaunchGraph(Stream* stream, Graph* graph) {
-  for (const auto& work : graph->work) HandOver(stream, work);
-  return 0;
-}
-
-Status DestroyGraph(Graph* graph) {
-  delete graph;
-  return 0;
 }
 
 template <ThreadOrder kOrder>
@@ -131,28 +71,13 @@ PluginApi MakeTwin() {
   api.release = Release;
   api.allocate_pinned = [](uint64_t bytes, void** memory) { return Allocate(0, bytes, memory); };
   api.release_pinned = [](void* memory) { return Release(0, memory); };
-  api.create_stream = [](int32_t, Stream** stream) { return CreateStream(stream); };
-  api.adopt_stream = [](int32_t, void*, Stream** stream) { return CreateStream(stream); };
-  api.destroy_stream = DestroyStream;
-  api.synchronize = Synchronize;
-  api.native_stream = [](Stream*) -> void* { return nullptr; };
+  FillStreams(api);
   api.copy_in = api.copy_out = api.copy = Copy;
   api.fill_zero = [](Stream* stream, void* memory, uint64_t bytes) {
     return HandOver(stream, [=] {
       if (bytes > 0) std::memset(memory, 0, bytes);
     });
   };
-  api.begin_recording = BeginRecording;
-  api.end_recording = EndRecording;
-  api.launch_graph = LaunchGraph;
-  api.destroy_graph = DestroyGraph;
-  // Everything has happened when it is asked for.
-  api.create_event = [](int32_t, Event** event) -> Status {
-    *event = &host_event;
-    return 0;
-  };
-  api.destroy_event = api.synchronize_event = [](Event*) -> Status { return 0; };
-  api.record = api.wait = [](Stream*, Event*) -> Status { return 0; };
   using Runner = HostRunner<kOrder>;
   api.rows = RowsTable<Runner>();
   api.pool = PoolTable<Runner>();
@@ -174,5 +99,4 @@ const PluginApi& HostTwin(ThreadOrder order) {
   return order == ThreadOrder::kRising ? rising : falling;
 }
 
-}  // namespace testing
-}  // namespace longview::kernels::cuda
+}  // namespace longview::kernels::cuda::testing

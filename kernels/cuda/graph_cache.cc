@@ -19,7 +19,9 @@ GraphCache::GraphCache(const PluginApi& api, size_t limit) : api_(api), limit_(l
 }
 
 GraphCache::~GraphCache() {
-  for (const Kept& kept : kept_) api_.destroy_graph(kept.graph);
+  for (const Kept& kept : kept_) {
+    if (kept.graph != nullptr) api_.destroy_graph(kept.graph);
+  }
 }
 
 Status GraphCache::Run(Stream* stream, const GraphKey& key,

@@ -8,11 +8,11 @@
 namespace longview::models {
 
 absl::Status FitsDevice(const std::string& origin, const std::string& device,
-                        std::span<const DevicePart> parts, int64_t free_bytes) {
+                        std::span<const DeviceClaim> parts, int64_t free_bytes) {
   constexpr double kMega = 1e6;
   double need = kDeviceLibraryBytes;
   std::string listing;
-  for (const DevicePart& part : parts) {
+  for (const DeviceClaim& part : parts) {
     need += part.bytes;
     absl::StrAppendFormat(&listing, "%s %.0f, ", part.name, part.bytes / kMega);
   }
@@ -24,7 +24,7 @@ absl::Status FitsDevice(const std::string& origin, const std::string& device,
 
 absl::StatusOr<int> DocumentsAtOnce(const std::string& origin, const std::string& device,
                                     const DeviceNeed& need, int64_t free_bytes, int most) {
-  const DevicePart parts[] = {
+  const DeviceClaim parts[] = {
       {"weights", need.weights},
       {absl::StrCat("one document of ", need.tokens, " tokens"), need.document}};
   const absl::Status fits = FitsDevice(origin, device, parts, free_bytes);

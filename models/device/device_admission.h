@@ -14,7 +14,7 @@ namespace longview::models {
 inline constexpr double kDeviceLibraryBytes = 512.0 * (1 << 20);
 
 // One thing that a model asks a device's memory for.
-struct DevicePart {
+struct DeviceClaim {
   std::string name;
   double bytes = 0;
 };
@@ -22,7 +22,7 @@ struct DevicePart {
 // RESOURCE_EXHAUSTED, naming every part, the need and the limit, if they do not fit beside the
 // libraries. `origin` begins the message.
 absl::Status FitsDevice(const std::string& origin, const std::string& device,
-                        std::span<const DevicePart> parts, int64_t free_bytes);
+                        std::span<const DeviceClaim> parts, int64_t free_bytes);
 
 struct DeviceNeed {
   double weights = 0;

@@ -35,16 +35,16 @@ kernels::ProjectionCache::Options CacheOptions(kernels::BlockMemory* memory) {
 }
 
 // What the model asks a device for, by name.
-std::array<DevicePart, 3> Parts(const LsLmConfig& config, Compute compute, int max_tokens,
-                                const CacheRoom& room) {
+std::array<DeviceClaim, 3> Parts(const LsLmConfig& config, Compute compute, int max_tokens,
+                                 const CacheRoom& room) {
   const kernels::CacheShape shape = ShapeOf(config, compute);
   const int64_t cache =
       kernels::ProjectionCache::MemoryBytes(shape, CacheOptions(nullptr), room.capacity());
   return {
-      DevicePart{"weights", static_cast<double>(DeviceWeightBytes(config, compute, max_tokens))},
-      DevicePart{"workspace", DeviceLsWorkspace::DeviceBytes(config, compute, shape, max_tokens)},
-      DevicePart{absl::StrCat("a cache of ", room.capacity(), " bytes (cache_bytes)"),
-                 static_cast<double>(cache)}};
+      DeviceClaim{"weights", static_cast<double>(DeviceWeightBytes(config, compute, max_tokens))},
+      DeviceClaim{"workspace", DeviceLsWorkspace::DeviceBytes(config, compute, shape, max_tokens)},
+      DeviceClaim{absl::StrCat("a cache of ", room.capacity(), " bytes (cache_bytes)"),
+                  static_cast<double>(cache)}};
 }
 
 // The device's memory is taken already: what is left are rows of logits, on the host.
@@ -66,7 +66,7 @@ class DeviceLsCosts final : public LsWork {
 double DeviceLsDecoder::DeviceBytes(const LsLmConfig& config, Compute compute, int max_tokens,
                                     const CacheRoom& room) {
   double bytes = 0;
-  for (const DevicePart& part : Parts(config, compute, max_tokens, room)) bytes += part.bytes;
+  for (const DeviceClaim& part : Parts(config, compute, max_tokens, room)) bytes += part.bytes;
   return bytes;
 }
 

@@ -29,6 +29,7 @@ int BatchBucket(int sequences);
 struct GraphKey {
   int32_t bucket = 0;
   int32_t entries = 0;    // Of tables that a row reads.
+  int32_t extra = 0;      // Rows that do what others do not.
   PlanCapacity capacity;  // Rounded up.
   bool operator==(const GraphKey&) const = default;
 };

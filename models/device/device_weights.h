@@ -29,6 +29,7 @@ class DevicePlaces {
   DevicePlaces(Compute compute, Carver& carver) : compute_(compute), carver_(carver) {}
 
   float* Floats(int64_t count) { return carver_.Take<float>(count); }
+  int32_t* Integers(int64_t count) { return carver_.Take<int32_t>(count); }
   // Of the compute type.
   void* Typed(int64_t count) {
     return carver_.TakeBytes(static_cast<size_t>(count * ElementBytes(compute_)));

@@ -100,6 +100,10 @@ void CheckIds(const CommonConfig& common, JsonReader& reader, const LsLmConfig& 
 
 }  // namespace
 
+kernels::SchedulePattern LsLmConfig::pattern() const {
+  return {heads, window, segment, rank, block, memory, zero_memory};
+}
+
 int LsLmConfig::granule() const {
   return std::lcm(segment, static_cast<int>(kernels::kBlockSlots));
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "kernels/span/schedule_planner.h"
 #include "models/config/common_config.h"
 #include "models/dense/rowwise.h"
 #include "nlohmann/json_fwd.hpp"
@@ -47,6 +48,7 @@ struct LsLmConfig {
 
   int head_dim() const { return width / heads; }
   int columns() const { return heads * rank; }  // Of dconv_1: head a, rank k at a * r + k.
+  kernels::SchedulePattern pattern() const;
   // A grant of prefill is a multiple of it: whole segments and whole 64-slot blocks.
   int granule() const;
 };

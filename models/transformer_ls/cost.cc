@@ -11,7 +11,7 @@ double LsLinearWork(const LsLmConfig& config) {
 }
 
 double LsAttentionWork(const LsLmConfig& config, int64_t t) {
-  return 3.0 * config.layers * config.width * static_cast<double>(VisibleKeys(config, t));
+  return 3.0 * config.layers * config.width * static_cast<double>(config.pattern().VisibleKeys(t));
 }
 
 double LsWork::RowWork() const {

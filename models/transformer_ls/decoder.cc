@@ -52,8 +52,8 @@ absl::Status LsDecoder::Load(const std::string& origin, const CacheRoom& room) {
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
   absl::Status status = GuardTorch(origin, [&] {
-    tables_ = std::make_unique<RelativeTables>(config_, weights_, context_.compute,
-                                               MostSegmentIds(config_, max_tokens()), pool_);
+    tables_ = std::make_unique<RelativeTables>(
+        config_, weights_, context_.compute, config_.pattern().MostSegmentIds(max_tokens()), pool_);
     if (config_.zero_memory) {
       zero_ = std::make_unique<ZeroBlocks>(config_, weights_, context_.block_type());
     }

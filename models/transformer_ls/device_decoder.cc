@@ -14,6 +14,7 @@ namespace {
 
 PassStep::Rules RulesOf(const LsLmConfig& config) {
   PassStep::Rules rules = {"transformer_ls", config.vocab};
+  if (config.schedule == LsSchedule::kBlocks) rules.boundary = config.block;
   rules.pass_tokens = kDevicePassTokens;
   rules.pass_runs = kDevicePassRuns;
   return rules;
@@ -88,11 +89,6 @@ DeviceLsDecoder::~DeviceLsDecoder() { CloseCache(); }
 absl::StatusOr<std::unique_ptr<DeviceLsDecoder>> DeviceLsDecoder::Create(
     const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
     Compute compute, int max_tokens, const CacheRoom& room, std::unique_ptr<Device> device) {
-  if (config.schedule != LsSchedule::kPaper) {
-    return absl::UnimplementedError(
-        absl::StrCat(origin, ": Transformer-LS with \"schedule\": \"blocks\" does not run on ",
-                     device->name(), "; --device=cpu serves it"));
-  }
   const std::string name = device->name();
   std::unique_ptr<DeviceLsDecoder> decoder;
   absl::Status loaded;

@@ -1,5 +1,5 @@
 // Transformer-LS as a Decoder on a device: weights, tables of positions, cache and workspace in its
-// memory, asked for when it loads and never after. The paper's schedule.
+// memory, asked for when it loads and never after.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,7 @@ namespace longview::models {
 class DeviceLsDecoder final : public CachedDecoder {
  public:
   // RESOURCE_EXHAUSTED, with need and limit, if weights, workspace and a cache for all of `room` do
-  // not fit the device's free memory; UNIMPLEMENTED for LsSchedule::kBlocks. Other errors name the
-  // tensor; `origin` begins messages.
+  // not fit the device's free memory. Other errors name the tensor; `origin` begins messages.
   static absl::StatusOr<std::unique_ptr<DeviceLsDecoder>> Create(
       const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
       Compute compute, int max_tokens, const CacheRoom& room, std::unique_ptr<Device> device);

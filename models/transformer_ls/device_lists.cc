@@ -31,7 +31,8 @@ class Stager {
     DeviceLsLists staged;
     staged.ids = Ids();
     for (size_t g = 0; g < staged.groups.size(); ++g) staged.groups[g] = Group(layout_.groups[g]);
-    staged.page_rows = PageRows();
+    staged.late_rows = PageRows(kLateStrip);
+    if (config_.schedule == LsSchedule::kBlocks) staged.early_rows = PageRows(kEarlyStrip);
     staged.closing = Pieces(true);
     staged.open = Pieces(false);
     staged.wanted = Wanted();
@@ -71,8 +72,9 @@ class Stager {
     group.rows = of.rows;
     group.fresh = of.group == CacheStep::kPrefill;
     group.plan = StagePlan(of.plan, lists_);
-    group.window = Table(of, kWindowStrip);
-    group.pages = Table(of, kLateStrip);
+    for (int strip = 0; strip < std::ssize(shape_.strips); ++strip) {
+      group.tables.push_back(Table(of, strip));
+    }
     std::vector<CacheRowPlace> places(static_cast<size_t>(of.rows), CacheRowPlace{-1, 0});
     if (step_ != nullptr) Convert(step_->places(of.group, kWindowStrip), places.data());
     group.window_rows = Add(places);
@@ -103,14 +105,14 @@ class Stager {
     for (const kernels::CachePlace& place : from) *to++ = kernels::cuda::PlaceOf(*cache_, place);
   }
 
-  const CacheRowPlace* PageRows() {
+  const CacheRowPlace* PageRows(int strip) {
     std::vector<CacheRowPlace> places(
         static_cast<size_t>(layout_.closed_segments() * config_.rank));
     CacheRowPlace* next = places.data();
     for (const LsGroup& group : layout_.groups) {
       // The step may hold decoding runs as well; they write their pages themselves.
       if (group.group == CacheStep::kDecode) continue;
-      if (step_ != nullptr) Convert(step_->places(group.group, kLateStrip), next);
+      if (step_ != nullptr) Convert(step_->places(group.group, strip), next);
       next += layout_.closed[&group - layout_.groups.data()] * config_.rank;
     }
     return Add(places);

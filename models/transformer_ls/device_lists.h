@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/cache/cache_step.h"
 #include "kernels/cuda/pool/pool_api.h"
@@ -27,7 +28,7 @@ struct DeviceLsGroup {
   int64_t row0 = 0, rows = 0;
   bool fresh = false;  // Keys of its own rows are a source.
   DevicePlan plan;
-  DeviceBlockTable window, pages;
+  std::vector<DeviceBlockTable> tables;                       // By strip.
   const kernels::cuda::CacheRowPlace* window_rows = nullptr;  // [rows]
 };
 
@@ -40,9 +41,10 @@ struct DevicePieces {
 struct DeviceLsLists {
   const int32_t* ids = nullptr;  // [rows]
   std::array<DeviceLsGroup, 2> groups;
-  DevicePieces closing;                                     // They end their segments.
-  const kernels::cuda::CacheRowPlace* page_rows = nullptr;  // [closing.count * rank]
-  DevicePieces open;                                        // They do not.
+  DevicePieces closing;                                      // They end their segments.
+  const kernels::cuda::CacheRowPlace* late_rows = nullptr;   // [closing.count * rank]
+  const kernels::cuda::CacheRowPlace* early_rows = nullptr;  // The same; LsSchedule::kBlocks.
+  DevicePieces open;                                         // They do not.
   const int32_t* wanted = nullptr;  // [layout.wanted] rows of logits, by run.
 };
 

@@ -48,6 +48,9 @@ struct DeviceLsBuffers {
   std::byte* wide = nullptr;    // T [rows, f]
   std::byte* states = nullptr;  // DeviceStateBytes per closing piece.
   std::byte* partials = nullptr;
+  // LsSchedule::kBlocks: averages of hidden states, and their projections.
+  std::byte* hidden = nullptr;  // T [closed segments * r, d]
+  std::byte* early = nullptr;   // T [closed segments * r, 3d + h * r]
   // Of kDeviceLogitRows rows, in panels of kDevicePanel.
   std::byte* logit_input = nullptr;  // T [rows, d]
   std::byte* rounded = nullptr;      // T [rows, V]
@@ -110,10 +113,19 @@ class DevicePrefill {
     device_.Check(call(device_.stream(), args), what);
   }
   kernels::DType dtype() const;
+  int64_t projected() const { return 3 * config_.width + config_.columns(); }
   int64_t row_bytes() const { return config_.width * ElementBytes(context_.compute); }
   // x = norm(x + y + bias); input = x rounded.
   void Follow(const std::byte* y, const float* bias, const DeviceNorm* norm) const;
   void PoolSegments(int layer, const DevicePieces& pieces) const;
+  // `second`: another value; null: none. Columns of the states from `column0` on.
+  void AppendSums(int layer, const DevicePieces& pieces, const kernels::cuda::PoolRows& values,
+                  const std::byte* second, int column0) const;
+  kernels::cuda::SegmentSums ClosingSums(int layer, int column0) const;
+  void WritePages(int layer) const;
+  void WriteEarlyPages(int layer) const;
+  kernels::cuda::SpanSource SourceOf(kernels::ScheduleSource kind, int layer,
+                                     const DeviceLsGroup& group) const;
   void AttendGroup(int layer, const DeviceLsGroup& group) const;
   void WriteWindow(int layer, const DeviceLsGroup& group) const;
 

@@ -7,7 +7,7 @@
 
 #include "models/layers/span_rows.h"
 #include "models/parallel.h"
-#include "models/transformer_ls/attention_plan.h"
+#include "models/transformer_ls/device_zero_blocks.h"
 #include "models/transformer_ls/positions.h"
 #include "models/transformer_ls/weights.h"
 
@@ -18,7 +18,7 @@ namespace {
 void Assign(const LsLmConfig& config, int max_tokens, DevicePlaces places,
             DeviceLsWeights& weights) {
   const int64_t width = config.width;
-  weights.segment_ids = std::max<int64_t>(1, MostSegmentIds(config, max_tokens));
+  weights.segment_ids = std::max<int64_t>(1, config.pattern().MostSegmentIds(max_tokens));
   weights.words = places.Floats(config.vocab * width);
   weights.logits = places.Linear(config.vocab, width);
   weights.layers.resize(static_cast<size_t>(config.layers));
@@ -35,12 +35,17 @@ void Assign(const LsLmConfig& config, int max_tokens, DevicePlaces places,
     layer.window_table = places.Typed(config.window * width);
     layer.segment_table = places.Typed(weights.segment_ids * width);
   }
+  AssignZeroBlocks(config, places, weights);
 }
 
 // Uploads what the checkpoint's loader reads, layer by layer.
 class Sink final : public LsLmLayerSink {
  public:
-  Sink(DeviceFill& fill, DeviceLsWeights& weights) : fill_(fill), weights_(weights) {}
+  Sink(const LsLmConfig& config, DeviceFill& fill, DeviceLsWeights& weights)
+      : config_(config), fill_(fill), weights_(weights) {}
+
+  // What each layer reads at places before the text, [d]: with pre_ln norm1 makes its bias of zero.
+  const std::vector<std::vector<float>>& zero_inputs() const { return zero_inputs_; }
 
   absl::Status Linear(const std::string& name, std::span<const float> weight,
                       std::span<const float> bias) override {
@@ -61,11 +66,15 @@ class Sink final : public LsLmLayerSink {
     fill_.PutNorm(vectors.window_norm, layer.window_norm);
     fill_.PutNorm(vectors.segment_norm, layer.segment_norm);
     fill_.Put(vectors.window_add, layer.window_add);
+    const std::vector<float>& beta = vectors.norm1.beta;
+    zero_inputs_.push_back(config_.pre_norm ? beta : std::vector<float>(beta.size()));
   }
 
  private:
+  const LsLmConfig& config_;
   DeviceFill& fill_;
   DeviceLsWeights& weights_;
+  std::vector<std::vector<float>> zero_inputs_;
   bool has_logits_ = false;
   size_t layer_ = 0, linear_ = 0;
 };
@@ -107,11 +116,12 @@ absl::StatusOr<DeviceLsWeights> LoadDeviceLsWeights(const LsLmConfig& config,
   Carver carver(weights.block->data());
   Assign(config, max_tokens, DevicePlaces(compute, carver), weights);
   DeviceFill fill(device);
-  Sink sink(fill, weights);
+  Sink sink(config, fill, weights);
   const absl::StatusOr<LsLmWeights> host = LoadLsLmHost(config, checkpoint, origin, sink);
   if (!host.ok()) return host.status();
   fill.PutTable(*host->words, std::sqrt(static_cast<float>(config.width)), weights.words);
   PutTables(config, *host, compute, fill, weights);
+  FillZeroBlocks(config, compute, device, sink.zero_inputs(), fill, weights);
   weights.parameters = host->parameters;
   return weights;
 }
@@ -119,12 +129,9 @@ absl::StatusOr<DeviceLsWeights> LoadDeviceLsWeights(const LsLmConfig& config,
 kernels::cuda::DecodeShape DecodeShapeOf(const LsLmConfig& config, Compute compute) {
   kernels::cuda::DecodeShape shape;
   shape.width = config.width;
-  shape.heads = config.heads;
   shape.intermediate = config.intermediate;
   shape.vocab = config.vocab;
-  shape.window = config.window;
-  shape.segment = config.segment;
-  shape.rank = config.rank;
+  shape.attention = config.pattern();
   shape.pre_norm = config.pre_norm;
   shape.activation = DeviceActivation(config.activation);
   shape.dtype = SpanType(compute);
@@ -138,11 +145,13 @@ kernels::cuda::DecodeWeights DecodeWeightsOf(const DeviceLsWeights& weights) {
   decode.words = weights.words;
   decode.logits = linear(weights.logits);
   decode.segment_ids = weights.segment_ids;
+  decode.zeros = weights.zeros;
   for (const DeviceLsLayer& layer : weights.layers) {
     decode.layers.push_back({linear(layer.project), linear(layer.out), linear(layer.expand),
                              linear(layer.contract), layer.norm1.view(), layer.norm2.view(),
                              layer.window_norm.view(), layer.segment_norm.view(), layer.window_add,
-                             layer.distance_add, layer.window_table, layer.segment_table});
+                             layer.distance_add, layer.window_table, layer.segment_table,
+                             layer.zero_segments, layer.zero_window});
   }
   return decode;
 }

@@ -20,8 +20,9 @@ struct DeviceLsLayer {
   DeviceNorm norm1, norm2, window_norm, segment_norm;
   float* window_add = nullptr;
   float* distance_add = nullptr;
-  void* window_table = nullptr;   // T [h, w, dh], as positions.h
-  void* segment_table = nullptr;  // T [h, segment_ids, dh]
+  void* window_table = nullptr;                             // T [h, w, dh], as positions.h
+  void* segment_table = nullptr;                            // T [h, segment_ids, dh]
+  kernels::cuda::ConstantBlock zero_segments, zero_window;  // device_zero_blocks.h
 };
 
 struct DeviceLsWeights {
@@ -29,6 +30,8 @@ struct DeviceLsWeights {
   DeviceLinear logits;
   std::vector<DeviceLsLayer> layers;
   int64_t segment_ids = 0;
+  int32_t* zeros = nullptr;  // [zero_count], for ConstantBlocks; with zero memory.
+  int zero_count = 0;
   double parameters = 0;
   std::unique_ptr<DeviceBlock> block;  // Holds all of the above.
 };
@@ -37,7 +40,6 @@ struct DeviceLsWeights {
 size_t DeviceWeightBytes(const LsLmConfig& config, Compute compute, int max_tokens);
 
 // Errors name the tensor. Throws DeviceError and what LibTorch throws; within a Device::Turn.
-// REQUIRES: LsSchedule::kPaper.
 absl::StatusOr<DeviceLsWeights> LoadDeviceLsWeights(const LsLmConfig& config,
                                                     const Checkpoint& checkpoint,
                                                     const std::string& origin, Compute compute,

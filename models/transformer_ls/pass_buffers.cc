@@ -8,6 +8,8 @@
 namespace longview::models {
 namespace {
 
+using kernels::ScheduleSource;
+
 kernels::Source FreshSource(const LsContext& context, const LsBuffers& buffers) {
   kernels::Source source;
   source.k = buffers.keys;
@@ -25,11 +27,6 @@ kernels::Source PagedKind(const LsContext& context) {
   source.layout = kernels::Layout::kPaged;
   source.kv_heads = context.config->heads;
   return source;
-}
-
-int StripOf(LsSource source) {
-  if (source == LsSource::kEarly) return kEarlyStrip;
-  return source == LsSource::kLate ? kLateStrip : kWindowStrip;
 }
 
 kernels::Table ScoreTable(const float* scores, int64_t entries) {
@@ -95,14 +92,14 @@ void MakeCall(const LsContext& context, int layer, const LsPassLayout& layout, c
               LsCall& result) {
   const LsLmConfig& config = *context.config;
   result.sources.clear();
-  for (const LsSource source : group.sources) {
-    if (source == LsSource::kFresh) {
+  for (const ScheduleSource source : group.sources) {
+    if (source == ScheduleSource::kFresh) {
       result.sources.push_back(FreshSource(context, buffers));
     } else if (step == nullptr) {
       result.sources.push_back(PagedKind(context));
-    } else if (source == LsSource::kConstantSegments) {
+    } else if (source == ScheduleSource::kConstantSegments) {
       result.sources.push_back(context.zero->Segments(layer, zeros));
-    } else if (source == LsSource::kConstantWindow) {
+    } else if (source == ScheduleSource::kConstantWindow) {
       result.sources.push_back(context.zero->Window(layer, zeros));
     } else {
       const int strip = StripOf(source);
@@ -110,8 +107,8 @@ void MakeCall(const LsContext& context, int layer, const LsPassLayout& layout, c
           context.cache->PagedSource(strip, layer, step->table(group.group, strip)));
       result.sources.back().seq_offset = absolute[strip].data();
     }
-    const bool window = source >= LsSource::kConstantWindow;
-    if (window) result.sources.back().q_add = context.weights->layers[layer].window_add.data();
+    if (OfWindow(source))
+      result.sources.back().q_add = context.weights->layers[layer].window_add.data();
   }
   if (step == nullptr) {
     // Tables may grow in another thread; what is measured does not depend on them.

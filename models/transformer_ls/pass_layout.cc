@@ -25,27 +25,23 @@ void AddPieces(const LsLmConfig& config, int run, const TokenRun& tokens, int64_
 }
 
 void PlanGroup(const LsLmConfig& config, int tile_rows, LsGroup& group, LsPassLayout& layout) {
-  std::vector<LsQueryRun> queries;
+  const kernels::SchedulePattern pattern = config.pattern();
+  std::vector<kernels::ScheduleRun> queries;
   for (int i = group.run0; i < group.run0 + group.runs; ++i) {
     const TokenRun& run = layout.runs[i];
     queries.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.ids.size()),
                        static_cast<int32_t>(run.start)});
   }
   const bool fresh = group.group == CacheStep::kPrefill;
-  group.sources = LsSources(config, fresh);
-  group.plan = PlanLsAttention(config, fresh, queries, tile_rows);
+  group.sources = pattern.Sources(fresh);
+  group.plan = PlanSchedule(pattern, fresh, queries, tile_rows);
   if (group.group != CacheStep::kDecode) return;
-  for (const LsQueryRun& query : queries) {
-    layout.segment_stride = std::max(layout.segment_stride, SegmentIds(config, query.start));
+  for (const kernels::ScheduleRun& query : queries) {
+    layout.segment_stride = std::max(layout.segment_stride, pattern.SegmentIds(query.start));
   }
-  for (size_t i = 0; i < queries.size(); ++i) {
-    layout.window_entry.push_back(layout.window_entries);
-    layout.segment_entry.push_back(layout.segment_entries);
-    layout.window_entries += config.window;
-    layout.segment_entries += layout.segment_stride;
-  }
-  ReadScores(layout.window_entry, layout.segment_entry, static_cast<int32_t>(group.row0),
-             group.plan);
+  layout.window_entries = group.runs * int64_t{config.window};
+  layout.segment_entries = group.runs * layout.segment_stride;
+  ReadScores(static_cast<int32_t>(group.row0), config.window, layout.segment_stride, group.plan);
 }
 
 }  // namespace
@@ -61,8 +57,8 @@ LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<TokenRun> runs, in
     for (int i = group.run0; i < group.run0 + group.runs; ++i) {
       const TokenRun& run = layout.runs[i];
       AddPieces(config, i, run, &layout.closed[g], layout);
-      layout.most_segment_ids =
-          std::max(layout.most_segment_ids, MostSegmentIds(config, run.start + run.rows()));
+      layout.most_segment_ids = std::max(layout.most_segment_ids,
+                                         config.pattern().MostSegmentIds(run.start + run.rows()));
     }
     layout.rows += group.rows;
     PlanGroup(config, tile_rows, group, layout);

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "kernels/span/plan.h"
+#include "kernels/span/schedule_planner.h"
 #include "models/generation/token_run.h"
-#include "models/transformer_ls/attention_plan.h"
+#include "models/transformer_ls/config.h"
 
 namespace longview::models {
 
 struct LsGroup : RunGroup {
-  std::vector<LsSource> sources;
+  std::vector<kernels::ScheduleSource> sources;
   kernels::Plan plan;
 };
 
@@ -35,9 +36,8 @@ struct LsPassLayout {
   std::vector<int32_t> piece_rows;     // First row of each piece, and the end.
   std::array<int64_t, 3> closed = {};  // Segments finished, by group.
 
-  // Position scores of the decode group: first entry per run, and the sum. Every run has as many
-  // as the longest.
-  std::vector<int64_t> window_entry, segment_entry;
+  // Position scores of the decode group, of all runs. Every run has as many of segments as the
+  // longest.
   int64_t window_entries = 0, segment_entries = 0;
   int64_t segment_stride = 0;
 

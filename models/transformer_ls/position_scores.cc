@@ -28,6 +28,7 @@ void PrepareQueries(const LsContext& context, const LsGroup& group, const LsBuff
 void ScorePositions(const LsContext& context, int layer, const LsPassLayout& layout,
                     const LsBuffers& buffers) {
   const LsLmConfig& config = *context.config;
+  const kernels::SchedulePattern pattern = config.pattern();
   const LsGroup& group = layout.groups[2];
   const int64_t width = config.width, dim = config.head_dim(), runs = group.runs;
   const kernels::Isa isa = kernels::BestFloatIsa();
@@ -63,7 +64,7 @@ void ScorePositions(const LsContext& context, int layer, const LsPassLayout& lay
       const kernels::RowWeight table = context.tables->SegmentWeight(layer, head, first - at);
       float* const out = buffers.segment_scores + head * layout.segment_entries + first;
       const auto reads = [&](int64_t run) {
-        return SegmentIds(config, layout.runs[group.run0 + run].start) > first;
+        return pattern.SegmentIds(layout.runs[group.run0 + run].start) > first;
       };
       for (int64_t begin = 0, end = 0; begin < runs; begin = end) {
         for (end = begin + 1; end < runs && reads(end) == reads(begin);) ++end;

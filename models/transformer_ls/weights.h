@@ -83,7 +83,7 @@ class LsLmLayerSink {
 };
 
 // The host's share of such a model: embeddings, frequencies and what makes tables of positions; the
-// rest goes to `sink`. REQUIRES: no zero memory.
+// rest goes to `sink`, zero memory is left out.
 absl::StatusOr<LsLmWeights> LoadLsLmHost(const LsLmConfig& config, const Checkpoint& checkpoint,
                                          const std::string& origin, LsLmLayerSink& sink);
 

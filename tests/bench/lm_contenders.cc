@@ -71,10 +71,10 @@ std::vector<float> Projections::Step() {
 double Projections::read_bytes() const {
   const models::LsLmConfig& config = decoder_.config();
   const auto entries =
-      static_cast<double>(config.window + models::SegmentIds(config, case_.context));
+      static_cast<double>(config.window + config.pattern().SegmentIds(case_.context));
   const double tables = entries * config.width * config.layers *
                         static_cast<double>(models::ElementBytes(decoder_.context().compute));
-  const auto keys = static_cast<double>(models::VisibleKeys(config, case_.context));
+  const auto keys = static_cast<double>(config.pattern().VisibleKeys(case_.context));
   return WeightBytes(decoder_) + tables + keys * case_.batch * RowBytes(decoder_);
 }
 

@@ -67,7 +67,7 @@ struct PoolMerge {
 };
 
 // Rows of one open segment, and where its sums are kept: kernels::CarvePoolState of all columns and
-// one width per value.
+// one width per value; the call may be about some of the columns.
 struct PoolRun {
   float* state;
   int32_t begin;  // Rows of scores and values, any number of them.
@@ -84,7 +84,9 @@ struct PoolAppend {
   const void* second;   // Another value, like `rows` but for its data; null: none.
   const PoolRun* runs;  // [count]
   int32_t count;
-  int64_t shift;  // To the states of a layer from those of the first.
+  int64_t shift;          // To the states of a layer from those of the first.
+  int32_t state_columns;  // All that a state has,
+  int32_t column0;        // of which the call's are those from here on.
 };
 
 struct PoolApi {

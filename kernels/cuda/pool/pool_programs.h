@@ -210,21 +210,23 @@ struct PoolAppendProgram {
                                 Shared&) {
     const PoolRun run = args.runs[block.x];
     float* const state = run.state + (run.shifted != 0 ? args.shift : 0);
-    const int c = block.y, columns = args.columns.columns, width = args.rows.width;
+    const int columns = args.state_columns, width = args.rows.width;
+    const int of_state = args.column0 + block.y;
     if (phase == 1) {
       if (thread != 0) return;
-      state[c] = mine.m;
-      state[columns + c] = mine.s;
+      state[of_state] = mine.m;
+      state[columns + of_state] = mine.s;
       return;
     }
     const int channels = args.second == nullptr ? width : 2 * width;
     for (int channel = thread; channel < channels; channel += kThreads) {
       const int64_t value = channel / width;
-      float* const at = state + 2 * columns + (value * columns + c) * width + channel % width;
-      mine.m = run.begins != 0 ? kNoToken : state[c];
-      mine.s = run.begins != 0 ? 0.0f : state[columns + c];
+      float* const at =
+          state + 2 * columns + (value * columns + of_state) * width + channel % width;
+      mine.m = run.begins != 0 ? kNoToken : state[of_state];
+      mine.s = run.begins != 0 ? 0.0f : state[columns + of_state];
       const void* const data = value == 0 ? args.rows.data : args.second;
-      *at = Walk(args, run, data, channel % width, run.begins != 0 ? 0.0f : *at, mine, c);
+      *at = Walk(args, run, data, channel % width, run.begins != 0 ? 0.0f : *at, mine, block.y);
     }
   }
 

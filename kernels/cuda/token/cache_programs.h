@@ -33,10 +33,41 @@ struct StoreElements {
   }
 };
 
-// A block per page row, for its keys or its values.
+// Value `value` of page row `row`, channel i of all heads: the mean of the segment's sums.
+LONGVIEW_HD inline float SegmentMean(const SegmentSums& sums, int dim, int64_t row, int value,
+                                     int i) {
+  const PoolRun& run = sums.runs[row / sums.rank];
+  const float* const state = run.state + (run.shifted != 0 ? sums.shift : 0);
+  const int columns = sums.state_columns;
+  const int column = sums.column0 + i / dim * sums.rank + static_cast<int>(row % sums.rank);
+  const float sum = state[2 * columns + (int64_t{value} * columns + column) * dim + i % dim];
+  const float total = state[columns + column];
+  return total > 0.0f ? sum / total : 0.0f;
+}
+
+LONGVIEW_HD inline int64_t PageCount(const SegmentSums& sums) {
+  return int64_t{sums.segments} * sums.rank;
+}
+
+// What becomes of a page, before its norm.
 template <typename T>
+LONGVIEW_HD inline float PageValue(const PageRows& args, int64_t row, int value, int i) {
+  return SegmentMean(args.sums, args.cache.dim, row, value, i);
+}
+
+template <typename T>
+LONGVIEW_HD inline float PageValue(const LinearPages& args, int64_t row, int value, int i) {
+  const int column = value * args.cache.heads * args.cache.dim + i;
+  return Widen(static_cast<const T*>(args.y)[row * args.row_stride + column]) + args.bias[column];
+}
+
+LONGVIEW_HD inline int64_t PagesOf(const PageRows& args) { return PageCount(args.sums); }
+LONGVIEW_HD inline int64_t PagesOf(const LinearPages& args) { return args.rows; }
+
+// A block per page row, for its keys or its values. `PageArgs` is PageRows or LinearPages.
+template <typename PageArgs, typename T>
 struct PageProgram {
-  using Args = PageRows;
+  using Args = PageArgs;
   static constexpr int kThreads = kRowThreads;
 
   struct Thread {};
@@ -44,9 +75,7 @@ struct PageProgram {
     RowMoments moments;
   };
 
-  LONGVIEW_HD static Grid GridOf(const Args& args) {
-    return {int64_t{args.segments} * args.rank, 2};
-  }
+  LONGVIEW_HD static Grid GridOf(const Args& args) { return {PagesOf(args), 2}; }
   LONGVIEW_HD static int Phases(const Args& args, Block block) {
     return args.places[block.x].block < 0 ? 0 : RowMoments::kPhases + 1;
   }
@@ -54,31 +83,34 @@ struct PageProgram {
   LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
                                 Shared& shared) {
     if (phase == RowMoments::kPhases) return Write(args, block, thread, shared.moments);
-    shared.moments.Phase(phase, thread, Width(args), [&](int i) { return At(args, block, i); });
+    shared.moments.Phase(phase, thread, Width(args),
+                         [&](int i) { return PageValue<T>(args, block.x, block.y, i); });
   }
 
  private:
   LONGVIEW_HD static int Width(const Args& args) { return args.cache.heads * args.cache.dim; }
-
-  // The segment's mean, channel i of all heads.
-  LONGVIEW_HD static float At(const Args& args, Block block, int i) {
-    const PoolRun& run = args.runs[block.x / args.rank];
-    const float* const state = run.state + (run.shifted != 0 ? args.shift : 0);
-    const int columns = args.cache.heads * args.rank, dim = args.cache.dim;
-    const auto column = i / dim * args.rank + static_cast<int>(block.x % args.rank);
-    const float sum = state[2 * columns + (int64_t{block.y} * columns + column) * dim + i % dim];
-    const float total = state[columns + column];
-    return total > 0.0f ? sum / total : 0.0f;
-  }
 
   LONGVIEW_HD static void Write(const Args& args, Block block, int thread,
                                 const RowMoments& moments) {
     const NormedRow normed(args.norm, moments, Width(args));
     T* const to = static_cast<T*>(block.y == 0 ? args.cache.k : args.cache.v);
     for (int i = thread; i < Width(args); i += kThreads) {
-      Narrow(normed.At(i, At(args, block, i)),
+      Narrow(normed.At(i, PageValue<T>(args, block.x, block.y, i)),
              to + CacheElement(args.cache, args.places[block.x], i));
     }
+  }
+};
+
+// ElementProgram<MeanElements<T>>.
+template <typename T>
+struct MeanElements {
+  using Args = SegmentMeans;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return PageCount(args.sums); }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.heads * args.dim; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    if (args.places[row].block < 0) return;
+    Narrow(SegmentMean(args.sums, args.dim, row, 0, column),
+           static_cast<T*>(args.out) + row * Columns(args) + column);
   }
 };
 

@@ -24,6 +24,16 @@ SpanSource BlocksOf(const ProjectionCache& cache, int strip, int layer, const in
   return source;
 }
 
+SpanSource ConstantBlocks(const ConstantBlock& block, int heads, const int32_t* zeros) {
+  SpanSource source = {};
+  source.k = block.k;
+  source.v = block.v;
+  source.layout = Layout::kPaged;
+  source.kv_heads = heads;
+  source.block_table = source.seq_offset = zeros;
+  return source;
+}
+
 CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place) {
   return {place.block < 0 ? -1 : place.block * cache.shape().layers, place.slot};
 }

@@ -19,6 +19,16 @@ CacheRows RowsOf(const ProjectionCache& cache, int strip, int layer);
 SpanSource BlocksOf(const ProjectionCache& cache, int strip, int layer, const int32_t* blocks,
                     const int32_t* offsets);
 
+// A layer's places before the text: one block of equal rows, which every block of a paged source
+// is.
+struct ConstantBlock {
+  void* k = nullptr;  // T [heads, 64, BlockPitch(dim)]
+  void* v = nullptr;
+};
+
+// As a source of attention; `zeros` on the device, one for every 64 slots and for every sequence.
+SpanSource ConstantBlocks(const ConstantBlock& block, int heads, const int32_t* zeros);
+
 // Where a row goes.
 CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place);
 

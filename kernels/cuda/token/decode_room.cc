@@ -6,52 +6,64 @@
 
 #include "kernels/cuda/span/decode_plan.h"
 #include "kernels/cuda/span/launch_shape.h"
-#include "kernels/span/paged_planner.h"
 
 namespace longview::kernels::cuda {
 namespace {
 
-int32_t RoundPages(int32_t pages) {
-  return static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(pages, kBlockSlots))));
+// Fewer rows than this cost a product as much as so many do.
+constexpr int32_t kFewClosing = 8;
+
+int32_t RoundPages(int64_t pages) {
+  return static_cast<int32_t>(
+      std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(pages, kBlockSlots))));
+}
+
+int32_t RoundClosing(int32_t closing, int32_t rows) {
+  if (closing == 0) return 0;
+  const auto rounded = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(closing)));
+  return std::min(rows, std::max(rounded, kFewClosing));
 }
 
 Plan PlanRows(const DecodeShape& shape, std::span<const int32_t> positions, int32_t pages) {
-  PagedPattern pattern;
-  pattern.heads = shape.heads;
-  pattern.window = shape.window;
-  pattern.segment = shape.segment;
-  pattern.rank = shape.rank;
-  pattern.window_table = kDecodeWindowTable;
-  pattern.page_table = kDecodePageTable;
-  pattern.tile_rows = kDeviceTileRows;
-  std::vector<PagedSequence> batch;
+  std::vector<ScheduleRun> runs;
   for (const int32_t position : positions) {
-    PagedSequence& sequence = batch.emplace_back();
-    sequence.query_row0 = static_cast<int32_t>(batch.size()) - 1;
-    sequence.tokens = 1;
-    sequence.start = position;
+    runs.push_back({static_cast<int32_t>(runs.size()), 1, position});
   }
-  Plan plan = PlanPaged(pattern, batch);
-  for (const Tile& tile : plan.tiles) {
-    for (int32_t s = tile.span0; s < tile.span0 + tile.spans; ++s) {
-      Bias& bias = plan.biases[plan.spans[s].bias];
-      bias.kind = kAdded;
-      bias.base += tile.row0 * (bias.id == kDecodeWindowTable ? shape.window : pages);
-    }
-  }
+  Plan plan = PlanSchedule(shape.attention, /*fresh=*/false, runs, kDeviceTileRows);
+  ReadScores(0, shape.attention.window, pages, plan);
   return CutForDecode(plan);
 }
 
-// The larger of each, of `rows` rows.
-void Include(const PlanCapacity& one, int32_t rows, PlanCapacity& most) {
-  constexpr int32_t PlanCapacity::*kCounts[] = {
-      &PlanCapacity::tiles,       &PlanCapacity::spans,        &PlanCapacity::intervals,
-      &PlanCapacity::biases,      &PlanCapacity::items,        &PlanCapacity::merges,
-      &PlanCapacity::valid_words, &PlanCapacity::partial_slots};
-  for (int32_t PlanCapacity::*const count : kCounts) {
-    most.*count = std::max(most.*count, rows * one.*count);
+// Pieces that so many neighbouring slots may lie in.
+int64_t PiecesAnywhere(int64_t slots) { return slots < 2 ? slots : (slots - 2) / kDecodePiece + 2; }
+int64_t PiecesFromZero(int64_t slots) { return (slots + kDecodePiece - 1) / kDecodePiece; }
+
+// Pieces of one query of a text of up to `tokens` tokens, by source; a piece is one span.
+int32_t MostPieces(const SchedulePattern& pattern, int64_t tokens) {
+  const int64_t segments = tokens / pattern.segment * pattern.rank;
+  const int64_t memory = pattern.memory / pattern.segment * pattern.rank;
+  int64_t pieces = 0;
+  for (const ScheduleSource source : pattern.Sources(/*fresh=*/false)) {
+    switch (source) {
+      case ScheduleSource::kConstantSegments:
+        pieces += PiecesFromZero(memory);
+        break;
+      case ScheduleSource::kEarly:
+        pieces += PiecesAnywhere(std::min(segments, memory));
+        break;
+      case ScheduleSource::kLate:
+        pieces += pattern.paper() ? PiecesFromZero(segments)
+                                  : PiecesAnywhere(std::min<int64_t>(
+                                        segments, pattern.block / pattern.segment * pattern.rank));
+        break;
+      case ScheduleSource::kConstantWindow:
+        pieces += PiecesFromZero(pattern.window - 1);
+        break;
+      default:
+        pieces += PiecesAnywhere(std::min<int64_t>(tokens, pattern.window));
+    }
   }
-  most.sources = one.sources;
+  return static_cast<int32_t>(pieces);
 }
 
 }  // namespace
@@ -60,28 +72,39 @@ DecodePlan PlanDecode(const DecodeShape& shape, std::span<const int32_t> positio
   DecodePlan planned;
   DecodeRoom& room = planned.room;
   room.rows = BatchBucket(static_cast<int>(positions.size()));
-  room.pages = RoundPages(shape.Pages(*std::ranges::max_element(positions) + 1));
+  int64_t pages = 0;
+  int32_t closing = 0;
+  for (const int32_t position : positions) {
+    const bool closes = (position + 1) % shape.attention.segment == 0;
+    // The page that a row writes has a place in the block tables too.
+    pages = std::max(
+        {pages, shape.attention.SegmentIds(position), shape.attention.SegmentIds(position + 1)});
+    closing += closes ? 1 : 0;
+  }
+  room.pages = RoundPages(pages);
+  room.closing = RoundClosing(closing, room.rows);
   planned.plan = PlanRows(shape, positions, room.pages);
   room.capacity = RoundedUp(CapacityOf(planned.plan));
   return planned;
 }
 
-// A sequence's part of a plan repeats with the places of its window on the grid of pieces.
 DecodeRoom MostRoom(const DecodeShape& shape, int sequences, int32_t tokens) {
+  const int32_t heads = shape.heads();
   DecodeRoom room;
-  room.rows = BatchBucket(sequences);
-  room.pages = RoundPages(shape.Pages(tokens));
-  for (int32_t position = std::max(0, tokens - kDecodePiece); position < tokens; ++position) {
-    Include(CapacityOf(PlanRows(shape, {&position, 1}, room.pages)), room.rows, room.capacity);
-  }
-  room.capacity = RoundedUp(room.capacity);
+  room.rows = room.closing = BatchBucket(sequences);
+  room.pages = RoundPages(shape.attention.MostSegmentIds(int64_t{tokens} + 1));
+  PlanCapacity most;
+  most.tiles = most.spans = most.biases = room.rows * MostPieces(shape.attention, tokens);
+  most.items = most.partial_slots = most.tiles * heads;
+  most.merges = room.rows * heads;
+  most.sources = static_cast<int32_t>(shape.attention.Sources(/*fresh=*/false).size());
+  room.capacity = RoundedUp(most);
   return room;
 }
 
-int64_t WindowBlocks(const CacheShape& cache, const DecodeRoom& room) {
-  return room.rows * cache.MaxBlocks(0);
+int64_t TableBlocks(const CacheShape& cache, const DecodeRoom& room, int strip) {
+  const bool all = cache.strips[static_cast<size_t>(strip)].keep == 0;
+  return room.rows * (all ? room.pages / kBlockSlots : cache.MaxBlocks(strip));
 }
-
-int64_t PageBlocks(const DecodeRoom& room) { return int64_t{room.rows} * room.pages / kBlockSlots; }
 
 }  // namespace longview::kernels::cuda

@@ -18,10 +18,11 @@ namespace longview::kernels::cuda {
 // What every launch and every address of a step follows from.
 struct DecodeRoom {
   int32_t rows = 0;       // BatchBucket of its sequences.
-  int32_t pages = 0;      // Projected keys of one sequence, at most; a power of two.
+  int32_t pages = 0;      // Entries of one sequence's table of segments, at most; a power of two.
+  int32_t closing = 0;    // Of the rows, those that end a segment, at most.
   PlanCapacity capacity;  // Rounded up.
 
-  GraphKey key() const { return {rows, pages, capacity}; }
+  GraphKey key() const { return {rows, pages, closing, capacity}; }
 };
 
 // A step's attention and its room.
@@ -31,16 +32,13 @@ struct DecodePlan {
 };
 
 // One query of each sequence, row i at positions[i], over absolute slots. Biases are Added: row i
-// reads entries i * window and i * room.pages on of the window's and the pages' table.
+// reads entries i * window and i * room.pages on of the window's and the segments' table.
 DecodePlan PlanDecode(const DecodeShape& shape, std::span<const int32_t> positions);
-
-inline constexpr int kDecodeWindowTable = 0, kDecodePageTable = 1;
 
 // Enough for any step of up to `sequences` sequences of up to `tokens` tokens.
 DecodeRoom MostRoom(const DecodeShape& shape, int sequences, int32_t tokens);
 
-// Entries of block tables: of windows, of pages.
-int64_t WindowBlocks(const CacheShape& cache, const DecodeRoom& room);
-int64_t PageBlocks(const DecodeRoom& room);
+// Entries of a strip's block table.
+int64_t TableBlocks(const CacheShape& cache, const DecodeRoom& room, int strip);
 
 }  // namespace longview::kernels::cuda

@@ -41,8 +41,9 @@ class DecodeRunner {
   size_t recorded() const { return graphs_.size(); }
 
  private:
-  // Rooms grow with the power of two of a text's length and with the batch.
-  static constexpr size_t kGraphs = 64;
+  // Rooms grow with the power of two of a text's length, with the batch, and with how many of its
+  // rows end a segment.
+  static constexpr size_t kGraphs = 128;
 
   const PluginApi& api_;
   const int32_t device_;

@@ -6,27 +6,28 @@
 #include <vector>
 
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/cuda/token/cache_rows.h"
 #include "kernels/span/kv_layout.h"
+#include "kernels/span/schedule_planner.h"
 
 namespace longview::kernels::cuda {
 
 struct DecodeShape {
   int32_t width = 0;
-  int32_t heads = 0;
   int32_t intermediate = 0;
   int32_t vocab = 0;
-  int32_t window = 0;   // Keys of a token, itself included.
-  int32_t segment = 0;  // l
-  int32_t rank = 0;     // r
+  SchedulePattern attention;
   bool pre_norm = false;
   RowActivation activation = RowActivation::kNone;
   DType dtype = DType::kFloat32;
 
-  int32_t dim() const { return width / heads; }
-  int32_t columns() const { return heads * rank; }
+  int32_t heads() const { return attention.heads; }
+  int32_t dim() const { return width / heads(); }
+  int32_t columns() const { return heads() * attention.rank; }
   int32_t projected() const { return 3 * width + columns(); }
-  // Projected keys that a token at `position` sees.
-  int32_t Pages(int32_t position) const { return position / segment * rank; }
+  bool early() const { return !attention.paper(); }
+  // Of a state of sums: those of hidden states come behind those of keys and values.
+  int32_t state_columns() const { return early() ? 2 * columns() : columns(); }
 };
 
 // y = x W^T + b.
@@ -45,15 +46,17 @@ struct DecodeLayer {
   // r_w_bias and r_r_bias [width], times sqrt(dim).
   const float* window_add;
   const float* distance_add;
-  const void* window_table;   // T [heads, window, dim] by distance
-  const void* segment_table;  // T [heads, segment_ids, dim] by distance in pages
+  const void* window_table;                  // T [heads, window, dim] by distance
+  const void* segment_table;                 // T [heads, segment_ids, dim] by distance in pages
+  ConstantBlock zero_segments, zero_window;  // With zero memory.
 };
 
 struct DecodeWeights {
   const float* words;  // [vocab, width], times sqrt(width)
   std::vector<DecodeLayer> layers;
   DecodeLinear logits;
-  int64_t segment_ids;  // Entries of every segment_table: pages that the longest text has.
+  int64_t segment_ids;             // Entries of every segment_table: what the longest text reads.
+  const int32_t* zeros = nullptr;  // With zero memory, for ConstantBlocks.
 };
 
 }  // namespace longview::kernels::cuda

@@ -1,7 +1,7 @@
 // A decode step of Transformer-LS on a device: the next token of each of some sequences through all
 // layers, over a projection cache that lies in the device's memory. What the host's pass does
-// (models/transformer_ls/pass.h), for the paper's schedule, as work handed to one stream: nothing
-// waits and nothing is allocated.
+// (models/transformer_ls/pass.h), in either schedule, as work handed to one stream: nothing waits
+// and nothing is allocated.
 //
 // A row's bits depend on its sequence alone: products are RowProducts, attention is cut at places
 // of the sequence (span/decode_plan.h).
@@ -26,8 +26,8 @@ class DecodeStep {
  public:
   // Borrows everything but `tokens` until Run; `tokens` in the order of their
   // Append(CacheStep::kDecode) in `step`.
-  // REQUIRES: the cache has BlockForm::kRows, elements of the shape's dtype, a window and pages of
-  // (segment, rank), and sums of `columns` columns and two values of `dim`.
+  // REQUIRES: the cache has BlockForm::kRows, elements of the shape's dtype, the schedule's strips
+  // (schedule_strips.h), and sums of state_columns() columns and two values of `dim`.
   DecodeStep(const DecodeShape& shape, const DecodeWeights& weights, const ProjectionCache& cache,
              const CacheStep& step, std::span<const DecodeToken> tokens);
 

@@ -67,17 +67,47 @@ struct StoreRows {
   DType dtype;
 };
 
-// Projected rows of segments: means of their sums, rank k of all heads side by side, then
-// LayerNorm, to places[segment * rank + k]; nowhere for those that go on. Columns of the sums are
-// head * rank + k.
+// Sums of segments: column0 + head * rank + k of a state is rank k of a head.
+struct SegmentSums {
+  const PoolRun* runs;    // [segments], with values of the width of a head.
+  int64_t shift;          // As PoolAppend's.
+  int32_t state_columns;  // As PoolAppend's.
+  int32_t column0;
+  int32_t segments;
+  int32_t rank;
+};
+
+// Projected rows of segments: means of two values' sums, rank k of all heads side by side, then
+// LayerNorm, to places[segment * rank + k]; nowhere for those that go on.
 struct PageRows {
-  const PoolRun* runs;  // [segments], with two values of width `dim`.
-  int64_t shift;        // As PoolAppend's.
+  SegmentSums sums;
   const CacheRowPlace* places;
   CacheRows cache;
   RowNorm norm;  // [heads * dim]
-  int32_t segments;
-  int32_t rank;
+  DType dtype;
+};
+
+// The other order, which the published code calls for in memory: row segment * rank + k is the mean
+// of one value, rank k of all heads side by side, for a linear to project,
+struct SegmentMeans {
+  SegmentSums sums;
+  const CacheRowPlace* places;  // Block -1: the row is left as it is.
+  void* out;                    // T [segments * rank, heads * dim]
+  int32_t heads;
+  int32_t dim;
+  DType dtype;
+};
+
+// and what the linear made of it, key and value side by side, gets its bias and LayerNorm on the
+// way to places[row].
+struct LinearPages {
+  const void* y;  // T [rows, 2 * heads * dim], row_stride elements apart.
+  int64_t row_stride;
+  const float* bias;  // [2 * heads * dim]
+  const CacheRowPlace* places;
+  CacheRows cache;
+  RowNorm norm;  // [heads * dim]
+  int32_t rows;
   DType dtype;
 };
 
@@ -118,6 +148,8 @@ struct TokenApi {
   Status (*project)(Stream* stream, const ProjectedRows& args);
   Status (*store)(Stream* stream, const StoreRows& args);
   Status (*pages)(Stream* stream, const PageRows& args);
+  Status (*means)(Stream* stream, const SegmentMeans& args);
+  Status (*linear_pages)(Stream* stream, const LinearPages& args);
   Status (*product)(Stream* stream, const RowProducts& args);
   Status (*positions)(Stream* stream, const PositionScores& args);
 };

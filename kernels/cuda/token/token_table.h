@@ -15,6 +15,12 @@ template <typename T>
 using StreamProgram = ElementProgram<StreamElements<T>>;
 template <typename T>
 using StoreProgram = ElementProgram<StoreElements<T>>;
+template <typename T>
+using PooledPages = PageProgram<PageRows, T>;
+template <typename T>
+using LinearPageProgram = PageProgram<LinearPages, T>;
+template <typename T>
+using MeanProgram = ElementProgram<MeanElements<T>>;
 
 template <class Runner>
 Status RunStream(Stream* stream, const StreamRows& args) {
@@ -28,7 +34,9 @@ constexpr TokenApi TokenTable() {
       .stream = RunStream<Runner>,
       .project = RunTyped<Runner, ProjectProgram>,
       .store = RunTyped<Runner, StoreProgram>,
-      .pages = RunTyped<Runner, PageProgram>,
+      .pages = RunTyped<Runner, PooledPages>,
+      .means = RunTyped<Runner, MeanProgram>,
+      .linear_pages = RunTyped<Runner, LinearPageProgram>,
       .product = RunTyped<Runner, ProductProgram>,
       .positions = RunTyped<Runner, PositionProgram>,
   };

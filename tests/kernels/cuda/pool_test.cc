@@ -121,8 +121,8 @@ TEST(DevicePoolTest, AnOpenSegmentIsOneChainHoweverItArrives) {
       float* const state = device->Allocate<float>(kLayer + floats);
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
         const std::vector<PoolRun> run = {{state, cuts[i], cuts[i + 1], i == 0, 1}};
-        const PoolAppend append = {columns, rows,  two ? rows.data : nullptr, device->Upload(run),
-                                   1,       kLayer};
+        const PoolAppend append = {columns, rows,   two ? rows.data : nullptr, device->Upload(run),
+                                   1,       kLayer, columns.columns,           0};
         EXPECT_EQ(device->api().pool.append(device->stream(), append), 0);
       }
       std::vector<float> got = device->Download(state + kLayer, floats);

@@ -206,48 +206,123 @@ TEST(DeviceTokenTest, RowsGoToTheirPlacesAndNowhereElse) {
   });
 }
 
-TEST(DeviceTokenTest, PagesAreNormedMeansOfTheirSegments) {
-  constexpr int kRank = 2, kWidth = kHeads * kDim, kColumns = kHeads * kRank;
-  constexpr int64_t kState = 2 * kColumns + 2 * kColumns * kDim, kShift = 500;
-  const auto gamma = Random(kWidth, 12), beta = Random(kWidth, 13);
-  std::vector<float> states = Random(2 * kState, 14);
-  // Sums of weights are positive.
-  for (float& value : states) value = std::fabs(value) + 0.5f;
-  // The second state lies at a layer's place.
-  const std::vector<CacheRowPlace> places = {{1, 0}, {1, 1}, {-1, 0}, {3, 63}};
-  OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
-    const TestCache cache(typed);
-    float* const first = device.Upload(std::vector<float>(states.begin(), states.begin() + kState));
+// Sums of two segments, of which the call's columns are the middle third; the second lies at a
+// layer's place.
+class Sums {
+ public:
+  static constexpr int kRank = 2, kColumns = kHeads * kRank, kStateColumns = 3 * kColumns;
+
+  SegmentSums On(TestDevice& device) const {
+    float* const first =
+        device.Upload(std::vector<float>(states_.begin(), states_.begin() + kState));
     std::vector<float> shifted(kShift);
-    shifted.insert(shifted.end(), states.begin() + kState, states.end());
+    shifted.insert(shifted.end(), states_.begin() + kState, states_.end());
     float* const second = device.Upload(shifted);
     const std::vector<PoolRun> runs = {{first, 0, 0, 0, 0}, {second, 0, 0, 0, 1}};
-    const PageRows args = {device.Upload(runs),
-                           kShift,
-                           device.Upload(places),
+    return {device.Upload(runs), kShift, kStateColumns, kColumns, 2, kRank};
+  }
+
+  // Rank page % kRank of all heads side by side.
+  std::vector<double> Means(size_t page, int value) const {
+    const float* state = states_.data() + (page < kRank ? 0 : kState);
+    std::vector<double> means;
+    for (int i = 0; i < kHeads * kDim; ++i) {
+      const int column = kColumns + i / kDim * kRank + static_cast<int>(page % kRank);
+      means.push_back(
+          double{state[2 * kStateColumns + (value * kStateColumns + column) * kDim + i % kDim]} /
+          state[kStateColumns + column]);
+    }
+    return means;
+  }
+
+ private:
+  static constexpr int64_t kState = 2 * kStateColumns + 2 * kStateColumns * kDim, kShift = 500;
+
+  static std::vector<float> Positive() {
+    std::vector<float> states = Random(2 * kState, 14);
+    // Sums of weights are positive.
+    for (float& value : states) value = std::fabs(value) + 0.5f;
+    return states;
+  }
+  const std::vector<float> states_ = Positive();
+};
+
+const std::vector<CacheRowPlace> kPages = {{1, 0}, {1, 1}, {-1, 0}, {3, 63}};
+
+// A block's rows that are written, normed, and 77 elsewhere.
+std::vector<double> Stored(const TestCache& cache, const std::vector<std::vector<double>>& rows,
+                           const std::vector<float>& gamma, const std::vector<float>& beta) {
+  std::vector<double> want(cache.elements, 77);
+  for (size_t page = 0; page < kPages.size(); ++page) {
+    if (kPages[page].block < 0) continue;
+    const std::vector<double> normed = Normed(rows[page], gamma, beta);
+    for (size_t i = 0; i < normed.size(); ++i) {
+      want[cache.At(kPages[page], static_cast<int>(i))] = normed[i];
+    }
+  }
+  return want;
+}
+
+TEST(DeviceTokenTest, PagesAreNormedMeansOfTheirSegments) {
+  const Sums sums;
+  const auto gamma = Random(kHeads * kDim, 12), beta = Random(kHeads * kDim, 13);
+  OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
+    const TestCache cache(typed);
+    const PageRows args = {sums.On(device),
+                           device.Upload(kPages),
                            cache.rows,
                            {device.Upload(gamma), device.Upload(beta), kEps},
-                           2,
-                           kRank,
                            dtype};
     ASSERT_EQ(device.api().token.pages(device.stream(), args), 0);
     for (int value = 0; value < 2; ++value) {
-      std::vector<double> want(cache.elements, 77);
-      for (size_t page = 0; page < places.size(); ++page) {
-        if (places[page].block < 0) continue;
-        const float* state = states.data() + (page < kRank ? 0 : kState);
-        std::vector<double> means;
+      std::vector<std::vector<double>> means;
+      for (size_t page = 0; page < kPages.size(); ++page) means.push_back(sums.Means(page, value));
+      ExpectNear(typed.Download(value == 0 ? args.cache.k : args.cache.v, cache.elements),
+                 Stored(cache, means, gamma, beta), dtype);
+    }
+  });
+}
+
+TEST(DeviceTokenTest, MeansOfSegmentsAreRowsForALinear) {
+  const Sums sums;
+  OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
+    void* const out = typed.Allocate(kPages.size() * kHeads * kDim);
+    const SegmentMeans args = {sums.On(device), device.Upload(kPages), out, kHeads, kDim, dtype};
+    ASSERT_EQ(device.api().token.means(device.stream(), args), 0);
+    std::vector<double> want;
+    for (size_t page = 0; page < kPages.size(); ++page) {
+      const bool left = kPages[page].block < 0;
+      Append(want, left ? std::vector<double>(kHeads * kDim, 77) : sums.Means(page, 0));
+    }
+    ExpectNear(typed.Download(out, want.size()), want, dtype);
+  });
+}
+
+TEST(DeviceTokenTest, PagesOfALinearHaveItsBiasAndAreNormed) {
+  constexpr int kWidth = kHeads * kDim, kStride = 2 * kWidth + 5;
+  const auto gamma = Random(kWidth, 12), beta = Random(kWidth, 13);
+  const auto y = Random(kPages.size() * kStride, 15), bias = Random(2 * kWidth, 16);
+  OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
+    const TestCache cache(typed);
+    const LinearPages args = {typed.Upload(y),
+                              kStride,
+                              device.Upload(bias),
+                              device.Upload(kPages),
+                              cache.rows,
+                              {device.Upload(gamma), device.Upload(beta), kEps},
+                              static_cast<int32_t>(kPages.size()),
+                              dtype};
+    ASSERT_EQ(device.api().token.linear_pages(device.stream(), args), 0);
+    for (int value = 0; value < 2; ++value) {
+      std::vector<std::vector<double>> rows(kPages.size());
+      for (size_t page = 0; page < kPages.size(); ++page) {
         for (int i = 0; i < kWidth; ++i) {
-          const int column = i / kDim * kRank + static_cast<int>(page % kRank);
-          means.push_back(
-              double{state[2 * kColumns + (value * kColumns + column) * kDim + i % kDim]} /
-              state[kColumns + column]);
+          const int column = value * kWidth + i;
+          rows[page].push_back(double{y[page * kStride + column]} + bias[column]);
         }
-        const std::vector<double> normed = Normed(means, gamma, beta);
-        for (int i = 0; i < kWidth; ++i) want[cache.At(places[page], i)] = normed[i];
       }
-      ExpectNear(typed.Download(value == 0 ? args.cache.k : args.cache.v, cache.elements), want,
-                 dtype);
+      ExpectNear(typed.Download(value == 0 ? args.cache.k : args.cache.v, cache.elements),
+                 Stored(cache, rows, gamma, beta), dtype);
     }
   });
 }

@@ -125,13 +125,17 @@ DeviceSampler::DeviceSampler(const Device& device, int vocab, int rows)
       lists_(device, ListBytes(vocab, rows)),
       results_(device, ResultBytes(rows)) {}
 
-std::vector<ChosenToken> DeviceSampler::Choose(std::span<const SamplingRow> rows) {
+void DeviceSampler::Hand(std::span<const SamplingRow> rows) {
   KERNEL_CHECK(rows.size() <= room_);
   const DeviceLayout layout(memory_.data(), vocab_, static_cast<int>(room_));
   StagedLists lists(lists_.data(), layout.lists);
   std::vector<SampleRow> staged;
-  for (const SamplingRow& row : rows) staged.push_back(StageRow(row, lists));
-  const Results on_device(layout.results, room_), results(results_.data(), room_);
+  reported_.clear();
+  for (const SamplingRow& row : rows) {
+    staged.push_back(StageRow(row, lists));
+    reported_.push_back(std::min(staged.back().reported, vocab_));
+  }
+  const Results on_device(layout.results, room_);
   SampleRows args = {};
   args.rows = lists.Add(std::span<const SampleRow>(staged));
   args.count = static_cast<int32_t>(rows.size());
@@ -146,11 +150,13 @@ std::vector<ChosenToken> DeviceSampler::Choose(std::span<const SamplingRow> rows
   device_.Check(api.sampling.sample(device_.stream(), args), "sampling");
   device_.Check(api.copy_out(device_.stream(), results_.data(), layout.results, results_.bytes()),
                 "sampled tokens");
-  device_.Wait();
+}
+
+std::vector<ChosenToken> DeviceSampler::Take() const {
+  const Results results(results_.data(), room_);
   std::vector<ChosenToken> tokens;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const int reported = std::min(staged[i].reported, vocab_);
-    tokens.push_back(Read(results.tokens[i], results.top + i * kMostReported, reported));
+  for (size_t i = 0; i < reported_.size(); ++i) {
+    tokens.push_back(Read(results.tokens[i], results.top + i * kMostReported, reported_[i]));
   }
   return tokens;
 }

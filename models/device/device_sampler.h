@@ -18,7 +18,7 @@
 
 namespace longview::models {
 
-// Who is to be continued. Everything is borrowed for the call.
+// Who is to be continued. Everything is borrowed until Hand returns.
 struct SamplingRow {
   const float* logits = nullptr;  // [vocabulary], on the device.
   TokenChoice choice;
@@ -37,10 +37,13 @@ class DeviceSampler {
   // Asks for all memory there will ever be. Throws DeviceError.
   DeviceSampler(const Device& device, int vocab, int rows);
 
-  // A token for each row, whatever the others are. Waits for the device. Throws DeviceError.
-  // REQUIRES: no more rows than there is room for; settings that the device takes; histories track
-  // distinct ids where the processors need them.
-  std::vector<ChosenToken> Choose(std::span<const SamplingRow> rows);
+  // Hands the choice of a token for each row, whatever the others are, to the stream; nothing
+  // waits. Throws DeviceError. REQUIRES: no more rows than there is room for; settings that the
+  // device takes; histories track distinct ids where the processors need them.
+  void Hand(std::span<const SamplingRow> rows);
+
+  // The tokens of the last Hand, in its order. REQUIRES: the stream was waited for since.
+  std::vector<ChosenToken> Take() const;
 
  private:
   const Device& device_;
@@ -49,6 +52,7 @@ class DeviceSampler {
   const DeviceBlock memory_;
   const PinnedBlock lists_;
   const PinnedBlock results_;
+  std::vector<int> reported_;  // Of each row handed over.
 };
 
 }  // namespace longview::models

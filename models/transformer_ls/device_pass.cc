@@ -13,6 +13,9 @@ namespace {
 
 using kernels::CacheStep;
 
+// Of decoding, and of prefill beside it.
+constexpr int64_t kPinnedRows = kDevicePassRuns + kDeviceLogitRows;
+
 kernels::cuda::DecodeLimits LimitsOf(int max_tokens) { return {kDevicePassRuns, max_tokens}; }
 
 // Takes the runs that decode out of `runs`.
@@ -40,12 +43,13 @@ DeviceLsWorkspace::DeviceLsWorkspace(const DeviceLsContext& context,
     : shape_(DecodeShapeOf(*context.config, context.compute)),
       weights_(DecodeWeightsOf(*context.weights)),
       room_(MostPassBytes(*context.config, context.compute, max_tokens)),
-      device_(*context.device, room_.lists + room_.buffers),
-      pinned_(*context.device, room_.lists + static_cast<size_t>(kDeviceLogitRows) *
-                                                 static_cast<size_t>(context.config->vocab) *
-                                                 sizeof(float)),
+      device_(*context.device, room_.buffers),
+      pinned_(*context.device, static_cast<size_t>(kPinnedRows) *
+                                   static_cast<size_t>(context.config->vocab) * sizeof(float)),
+      upload_(context.device->api(), context.device->index()),
       runner_(context.device->api(), context.device->index(), context.device->stream()),
       sampler_(*context.device, context.config->vocab, kDevicePassRuns) {
+  context.device->Check(upload_.Reserve(room_.lists), "lists of prefill");
   context.device->Check(runner_.Reserve(shape_, cache, LimitsOf(max_tokens)), "decode steps");
 }
 
@@ -62,8 +66,8 @@ DeviceLsPass::DeviceLsPass(const DeviceLsContext& context,
       step_(context.cache) {}
 
 DeviceLsPass::~DeviceLsPass() {
-  // What was handed over may still read the workspace.
-  if (waits_) (void)device_.api().synchronize(device_.stream());
+  // Of what was given up the device may still read what the workspace's next user writes.
+  if (open_) (void)device_.api().synchronize(device_.stream());
 }
 
 absl::Status DeviceLsPass::Begin() {
@@ -110,11 +114,12 @@ void DeviceLsPass::Decode() {
 }
 
 void DeviceLsPass::BeginPrefill() {
-  StagedLists lists(workspace_.pinned_lists(), workspace_.lists());
+  kernels::cuda::StepUpload& upload = workspace_.upload();
+  std::byte* pinned = nullptr;
+  device_.Check(upload.Begin(&pinned), "a pass's lists");
+  StagedLists lists(pinned, upload.device());
   lists_ = StageLists(*context_.config, layout_, context_.cache, &step_, buffers_.states, lists);
-  device_.Check(device_.api().copy_in(device_.stream(), workspace_.lists(),
-                                      workspace_.pinned_lists(), lists.used()),
-                "a pass's lists");
+  device_.Check(upload.Send(device_.stream(), lists.used()), "a pass's lists");
   DevicePrefill(context_, layout_, lists_, buffers_).Embed();
 }
 
@@ -127,21 +132,29 @@ void DeviceLsPass::RunLayer() {
   if (!ends) Timed(&EncoderTimes::linears, [&] { prefill.Finish(layer_); });
 }
 
-void DeviceLsPass::CopyOut(std::span<const LogitRow> rows) {
+void DeviceLsPass::Bring(const float* row, float* to) {
   const auto vocab = static_cast<size_t>(context_.config->vocab);
-  float* const pinned = workspace_.pinned_logits();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    device_.Check(device_.api().copy_out(device_.stream(), pinned + i * vocab, rows[i].from,
-                                         vocab * sizeof(float)),
-                  "logits");
-  }
-  device_.Wait();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::memcpy(rows[i].to, pinned + i * vocab, vocab * sizeof(float));
-  }
+  float* const pinned = workspace_.pinned_logits() + brought_.size() * vocab;
+  device_.Check(device_.api().copy_out(device_.stream(), pinned, row, vocab * sizeof(float)),
+                "logits");
+  brought_.push_back(to);
 }
 
-void DeviceLsPass::TakePrefillLogits() {
+void DeviceLsPass::TakeResults() {
+  if (brought_.empty() && chosen_.empty()) return;
+  device_.Wait();
+  const auto vocab = static_cast<size_t>(context_.config->vocab);
+  for (size_t i = 0; i < brought_.size(); ++i) {
+    std::memcpy(brought_[i], workspace_.pinned_logits() + i * vocab, vocab * sizeof(float));
+  }
+  brought_.clear();
+  if (chosen_.empty()) return;
+  std::vector<ChosenToken> tokens = workspace_.sampler().Take();
+  for (size_t i = 0; i < tokens.size(); ++i) *chosen_[i] = std::move(tokens[i]);
+  chosen_.clear();
+}
+
+void DeviceLsPass::BringPrefilled() {
   const int64_t vocab = context_.config->vocab;
   std::vector<float*> to;
   for (const TokenRun& run : layout_.runs) {
@@ -149,53 +162,46 @@ void DeviceLsPass::TakePrefillLogits() {
   }
   const DevicePrefill prefill(context_, layout_, lists_, buffers_);
   for (int64_t first = 0; first < layout_.wanted; first += kDeviceLogitRows) {
+    if (first > 0) TakeResults();
     const int64_t count = std::min(kDeviceLogitRows, layout_.wanted - first);
     prefill.Logits(first, count);
-    std::vector<LogitRow> rows;
     for (int64_t i = 0; i < count; ++i) {
-      rows.push_back({buffers_.logits + i * vocab, to[static_cast<size_t>(first + i)]});
+      Bring(buffers_.logits + i * vocab, to[static_cast<size_t>(first + i)]);
     }
-    CopyOut(rows);
   }
 }
 
 // Tokens are chosen where the logits are, if the settings allow it; otherwise they are brought.
-void DeviceLsPass::TakeDecoded() {
-  std::vector<LogitRow> brought;
+void DeviceLsPass::BringDecoded() {
   std::vector<SamplingRow> sampled;
-  std::vector<std::optional<ChosenToken>*> chosen;
   for (size_t i = 0; i < decoding_.size(); ++i) {
     const TokenRun& run = decoding_[i];
     if (run.wanted == 0) continue;
     const float* const logits = decoded_ + static_cast<int64_t>(i) * context_.config->vocab;
     if (run.choice != nullptr && DeviceSampler::Takes(*run.choice->settings)) {
       sampled.push_back({logits, *run.choice});
-      chosen.push_back(run.chosen);
+      chosen_.push_back(run.chosen);
     } else {
-      brought.push_back({logits, run.logits});
+      Bring(logits, run.logits);
     }
   }
-  static_assert(kDevicePassRuns <= kDeviceLogitRows);
-  if (!brought.empty()) CopyOut(brought);
-  if (sampled.empty()) return;
-  std::vector<ChosenToken> tokens = workspace_.sampler().Choose(sampled);
-  for (size_t i = 0; i < tokens.size(); ++i) *chosen[i] = std::move(tokens[i]);
+  if (!sampled.empty()) workspace_.sampler().Hand(sampled);
 }
 
 bool DeviceLsPass::Advance() {
   const Device::Turn turn(device_);
   const bool reads = layout_.rows > 0;
-  waits_ = true;
+  open_ = true;
   if (layer_ == 0) {
     if (!decoding_.empty()) Decode();
     if (reads) Timed(&EncoderTimes::rest, [&] { BeginPrefill(); });
   }
   if (reads) RunLayer();
   if (reads && ++layer_ < context_.config->layers) return true;
-  if (reads) Timed(&EncoderTimes::rest, [&] { TakePrefillLogits(); });
-  if (!decoding_.empty()) TakeDecoded();
-  device_.Wait();
-  waits_ = false;
+  if (reads) Timed(&EncoderTimes::rest, [&] { BringPrefilled(); });
+  BringDecoded();
+  TakeResults();
+  open_ = false;
   step_.End();
   return false;
 }

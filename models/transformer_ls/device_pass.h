@@ -1,6 +1,10 @@
 // One pass of several sequences' next tokens on a device: those that decode as a recorded step
 // (kernels/cuda/token/decode_step.h), those that are prefilled layer by layer. The two share no
 // row and no product, so that a row's bits are those it has without the others.
+//
+// The host waits once per pass, for what somebody reads of it: tokens, rows of logits (more often
+// where they are more than kDeviceLogitRows). A pass of which nobody reads anything ends when it is
+// handed over, and the next one is laid out while the device computes it.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +14,7 @@
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
 #include "kernels/cuda/device_blocks.h"
+#include "kernels/cuda/step_upload.h"
 #include "kernels/cuda/token/decode_runner.h"
 #include "models/device/device_memory.h"
 #include "models/device/device_sampler.h"
@@ -31,11 +36,11 @@ class DeviceLsWorkspace {
                     int max_tokens);
 
   const DevicePassBytes& room() const { return room_; }
-  std::byte* lists() const { return device_.data(); }
-  std::byte* buffers() const { return device_.data() + room_.lists; }
-  std::byte* pinned_lists() const { return pinned_.data(); }
-  // Rows of logits on their way to the host, kDeviceLogitRows of them.
-  float* pinned_logits() const { return reinterpret_cast<float*>(pinned_.data() + room_.lists); }
+  std::byte* buffers() const { return device_.data(); }
+  // Lists of prefill.
+  kernels::cuda::StepUpload& upload() { return upload_; }
+  // A pass's rows of logits on their way to the host: kPinnedRows.
+  float* pinned_logits() const { return reinterpret_cast<float*>(pinned_.data()); }
 
   kernels::cuda::DecodeRunner& runner() { return runner_; }
   DeviceSampler& sampler() { return sampler_; }
@@ -48,6 +53,7 @@ class DeviceLsWorkspace {
   const DevicePassBytes room_;
   const DeviceBlock device_;
   const PinnedBlock pinned_;
+  kernels::cuda::StepUpload upload_;
   kernels::cuda::DecodeRunner runner_;
   DeviceSampler sampler_;
 };
@@ -69,15 +75,13 @@ class DeviceLsPass final : public TokenPass {
   void Decode();
   void BeginPrefill();
   void RunLayer();
-  void TakePrefillLogits();
-  void TakeDecoded();
-  // A row of logits on the device, and where its run wants it.
-  struct LogitRow {
-    const float* from;
-    float* to;
-  };
-  // Copies up to kDeviceLogitRows of them, then waits.
-  void CopyOut(std::span<const LogitRow> rows);
+  // Hand over what brings results to the host.
+  void BringPrefilled();
+  void BringDecoded();
+  // A row of logits on the device goes where its run wants it, once the device was waited for.
+  void Bring(const float* row, float* to);
+  // Waits if anything is on its way, and gives it to the runs.
+  void TakeResults();
   template <typename Body>
   void Timed(double EncoderTimes::*sum, Body&& body);
 
@@ -89,10 +93,12 @@ class DeviceLsPass final : public TokenPass {
   std::vector<TokenRun> decoding_;
   LsPassLayout layout_;  // Of prefill.
   kernels::CacheStep step_;
-  bool waits_ = false;  // Work was handed over that nobody waited for.
+  bool open_ = false;  // Work was handed over, and the pass has not come to its end.
   DeviceLsLists lists_;
   DeviceLsBuffers buffers_;
   const float* decoded_ = nullptr;  // [decoding_.size(), V] on the device.
+  std::vector<float*> brought_;     // Where rows of the workspace's pinned_logits() go.
+  std::vector<std::optional<ChosenToken>*> chosen_;  // Where the sampler's tokens go.
   int layer_ = 0;
 };
 

@@ -71,7 +71,9 @@ std::vector<ChosenToken> ChooseOn(const Device& device, std::span<const Line> li
   device.Check(device.api().copy_in(device.stream(), logits.data(), pinned.data(), logits.bytes()),
                "logits");
   DeviceSampler sampler(device, static_cast<int>(vocab), static_cast<int>(lines.size()));
-  return sampler.Choose(rows);
+  sampler.Hand(rows);
+  device.Wait();
+  return sampler.Take();
 }
 
 absl::StatusOr<int32_t> ChooseOnHost(const Line& line) {

@@ -169,6 +169,51 @@ TEST(DeviceLsDecoder, TokensAreChosenAsTheHostChoosesFromTheSameLogits) {
   }
 }
 
+int waits = 0;
+
+// Counts how often the host waits for the device.
+const PluginApi& CountingTwin() {
+  static const PluginApi api = [] {
+    PluginApi counting = HostTwin();
+    counting.synchronize = [](kernels::cuda::Stream*) -> kernels::cuda::Status {
+      ++waits;
+      return 0;
+    };
+    return counting;
+  }();
+  return api;
+}
+
+TEST(DeviceLsDecoder, TheHostWaitsOncePerPassForWhatIsReadAndElseNotAtAll) {
+  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(CountingTwin()));
+  const std::vector<int32_t> text = model.Text(200, 1);
+  std::vector<std::unique_ptr<DecoderSequence>> sequences;
+  for (int i = 0; i < 3; ++i) {
+    sequences.push_back(model.New());
+    waits = 0;
+    // Two passes: a chunk, and what begins inside a block.
+    model.Read(*sequences.back(), std::span(text).first(100), WantedLogits::kNone);
+    model.Read(*sequences.back(), std::span(text).subspan(100, 50), WantedLogits::kNone);
+    EXPECT_EQ(waits, 0);
+  }
+  waits = 0;
+  model.Step(*sequences[0], std::span(text).first(1));
+  EXPECT_EQ(waits, 1);
+  // A token chosen on the device, one chosen by the host, and a prompt's last logits.
+  const Choices choices = SomeChoices(model.decoder().vocab_size());
+  std::vector<DecoderFeed> feeds(3);
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    feeds[i].sequence = sequences[i].get();
+    feeds[i].tokens = std::span(text).first(i < 2 ? 1 : 20);
+    feeds[i].phase = i < 2 ? DecoderPhase::kDecode : DecoderPhase::kPrefill;
+  }
+  feeds[0].choice = &choices[0];
+  feeds[1].choice = &choices[choices.size() - 1];
+  waits = 0;
+  RunStep(model.decoder(), feeds);
+  EXPECT_EQ(waits, 1);
+}
+
 LoadOptions OptionsOf(double cache_bytes) {
   LoadOptions options;
   options.dtype = "fp32";

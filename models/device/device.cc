@@ -106,6 +106,7 @@ Device::Device(std::string name, int index, const PluginApi& api, std::unique_pt
     Check(api_.create_stream(index_, &stream_), "a stream");
   }
   Check(api_.span.prepare(index_), "its attention kernels");
+  warpgroups_ = api_.span.warpgroups(index_) != 0;
 }
 
 absl::StatusOr<std::unique_ptr<Device>> DeviceForModel(const std::string& name,

@@ -45,6 +45,9 @@ class Device {
   const kernels::cuda::PluginApi& api() const { return api_; }
   kernels::cuda::Stream* stream() const { return stream_; }
 
+  // Does it run attention by SpanKernel::kWarpgroups?
+  bool warpgroups() const { return warpgroups_; }
+
   // Bytes that are free on the device.
   int64_t FreeBytes() const;
 
@@ -92,6 +95,7 @@ class Device {
   const kernels::cuda::PluginApi& api_;
   const std::unique_ptr<Torch> torch_;
   kernels::cuda::Stream* stream_ = nullptr;
+  bool warpgroups_ = false;
 };
 
 // Where a model that is to run on `name` does: a CUDA device, or null for the CPU. Without

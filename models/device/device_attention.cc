@@ -35,8 +35,10 @@ void Attend(const Device& device, const DevicePlan& plan, kernels::cuda::SpanCal
             void* partials) {
   if (plan.empty()) return;
   kernels::cuda::PrepareCall(&call, partials, plan.capacity.partial_slots);
-  const kernels::cuda::SpanLaunch launch = kernels::cuda::ShapeLaunch(plan.capacity, call);
   const kernels::cuda::SpanApi& api = device.api().span;
+  const kernels::cuda::SpanKernel kernel =
+      kernels::cuda::KernelOf(call, kernels::cuda::SpanPhase::kPrefill, device.warpgroups());
+  const kernels::cuda::SpanLaunch launch = kernels::cuda::ShapeLaunch(plan.capacity, call, kernel);
   device.Check(api.forward(device.stream(), &plan.view, &call, &launch), "attention");
   if (launch.merges == 0) return;
   device.Check(api.merge(device.stream(), &plan.view, &call, &launch), "merging attention");

@@ -53,7 +53,7 @@ class Bench {
       const uint64_t bytes = PartialBytes(plan_.partial_slots, call_.Dv);
       if (const Status status = api_->allocate(0, bytes, &partials_); status != 0) return status;
     }
-    launch_ = ShapeLaunch(capacity, call_, phase);
+    launch_ = ShapeLaunch(capacity, call_, KernelOf(call_, phase, api_->span.warpgroups(0) != 0));
     return api_->synchronize(stream_);
   }
 

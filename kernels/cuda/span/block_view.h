@@ -86,6 +86,15 @@ LONGVIEW_HD inline uint64_t RowKeys(const PlanView& plan, const Span& span, int3
   return keys & KeyRange(origin + seen.lo, origin + seen.hi);
 }
 
+// Which [64][pitch] of a source in device blocks holds a block of slots.
+LONGVIEW_HD inline int64_t CellOfBlock(const SpanSource& source, int32_t seq, int64_t block,
+                                       int32_t kv_head) {
+  if (source.layout == Layout::kPaged) {
+    block = source.block_table[source.seq_offset[seq] + block];
+  }
+  return block * source.kv_heads + kv_head;
+}
+
 // First elements of a slot's key and value, in elements from the source's k and v; -1: no row fills
 // the slot.
 struct KeyPlace {
@@ -102,11 +111,7 @@ LONGVIEW_HD inline KeyPlace PlaceOfSlot(const PlanView& plan, const SpanSource& 
     return {row * source.k_row_stride + kv_head * source.k_head_stride,
             row * source.v_row_stride + kv_head * source.v_head_stride};
   }
-  int64_t block = slot / kBlockSlots;
-  if (source.layout == Layout::kPaged) {
-    block = source.block_table[source.seq_offset[seq] + block];
-  }
-  const int64_t cell = block * source.kv_heads + kv_head;
+  const int64_t cell = CellOfBlock(source, seq, slot / kBlockSlots, kv_head);
   const int64_t row = slot % kBlockSlots;
   return {cell * source.k_head_stride + row * source.k_row_stride,
           cell * source.v_head_stride + row * source.v_row_stride};

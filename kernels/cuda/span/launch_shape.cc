@@ -1,8 +1,10 @@
 #include "kernels/cuda/span/launch_shape.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/base/check.h"
+#include "kernels/cuda/span/span_warpgroup.h"
 #include "kernels/cuda/span/tile_program.h"
 #include "kernels/cuda/span/variants.h"
 
@@ -22,13 +24,29 @@ int SharedBytes(Element element, int padded_dim, bool biased) {
   });
 }
 
-SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanPhase phase) {
+SpanKernel KernelOf(const SpanCall& call, SpanPhase phase, bool warpgroups) {
+  if (phase == SpanPhase::kDecode) return SpanKernel::kRows;
+  const bool tables = std::any_of(std::begin(call.tables), std::end(call.tables),
+                                  [](const SpanTable& table) { return table.data != nullptr; });
+  // A panel of 64 columns half empty would cost what products by wgmma save.
+  const bool whole_panels = PaddedDim(call.Dk, call.Dv) % kPanelColumns == 0;
+  return warpgroups && whole_panels && !tables && call.element != Element::kFloat32
+             ? SpanKernel::kWarpgroups
+             : SpanKernel::kTiles;
+}
+
+SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanKernel kernel) {
   SpanLaunch launch;
-  launch.kernel = phase == SpanPhase::kDecode ? SpanKernel::kRows : SpanKernel::kTiles;
+  launch.kernel = kernel;
   launch.padded_dim = PaddedDim(call.Dk, call.Dv);
   launch.items = capacity.items;
   launch.merges = capacity.merges;
   launch.shared_bytes = SharedBytes(call.element, launch.padded_dim, capacity.biases > 0);
+  if (kernel == SpanKernel::kWarpgroups) {
+    launch.padded_dim = launch.padded_dim <= 64 ? 64 : 128;
+    launch.shared_bytes =
+        launch.padded_dim == 64 ? WarpgroupShared<64>::kBytes : WarpgroupShared<128>::kBytes;
+  }
   return launch;
 }
 

@@ -1,5 +1,5 @@
 // Which kernel runs a call, with how many blocks and how much shared memory: decided on the host,
-// from the plan and the call alone.
+// from the plan, the call and the device alone.
 //
 // Stateless functions: thread-safe.
 #pragma once
@@ -24,9 +24,13 @@ int SharedBytes(Element element, int padded_dim, bool biased);
 // which kernel runs a row must not depend on its company.
 enum class SpanPhase { kPrefill, kDecode };
 
-// The launch of a call over any plan of this capacity; the kernel is a function of the phase alone.
-SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call,
-                       SpanPhase phase = SpanPhase::kPrefill);
+// The kernel of a call: a function of the phase, the device (`warpgroups`: SpanApi's answer) and
+// what all calls of a layer have in common, element, head size and tables, which need not be filled
+// in but for whether they are there. Never of the batch.
+SpanKernel KernelOf(const SpanCall& call, SpanPhase phase, bool warpgroups);
+
+// The launch of a call by a kernel over any plan of this capacity.
+SpanLaunch ShapeLaunch(const PlanCapacity& capacity, const SpanCall& call, SpanKernel kernel);
 
 // Aborts on what no kernel takes: head sizes, strides, a key_step other than 1, sources and tables
 // beyond the call's, 64-slot blocks of another element.

@@ -40,7 +40,11 @@ Status Prepare(int32_t device) {
                               PrepareTiles<Element::kFloat16>}) {
     if (const Status status = prepare(); status != 0) return status;
   }
-  return 0;
+  return PrepareWarpgroups();
+}
+
+int32_t Warpgroups(int32_t device) {
+  return cudaSetDevice(device) == cudaSuccess && HasWarpgroups() ? 1 : 0;
 }
 
 Status Forward(Stream* stream, const PlanView* plan, const SpanCall* call,
@@ -52,6 +56,9 @@ Status Forward(Stream* stream, const PlanView* plan, const SpanCall* call,
     return LaunchStatus();
   }
   if (launch->kernel == SpanKernel::kRows) return LaunchSpanRows(stream, *plan, *call, *launch);
+  if (launch->kernel == SpanKernel::kWarpgroups) {
+    return LaunchWarpgroups(stream, *plan, *call, *launch);
+  }
   return WithElement(call->element, [&]<Element kElement>(ElementType<kElement>) {
     return LaunchTiles<kElement>(stream, *plan, *call, *launch);
   });
@@ -68,6 +75,7 @@ Status MergeStates(Stream* stream, const PlanView* plan, const SpanCall* call,
 
 }  // namespace
 
-const SpanApi kSpanApi = {.prepare = Prepare, .forward = Forward, .merge = MergeStates};
+const SpanApi kSpanApi = {
+    .prepare = Prepare, .warpgroups = Warpgroups, .forward = Forward, .merge = MergeStates};
 
 }  // namespace longview::kernels::cuda

@@ -15,22 +15,25 @@ namespace longview::kernels::cuda {
 
 // Which kernel runs a call; launch_shape.h chooses.
 enum class SpanKernel : int32_t {
-  kReference = 0,  // One thread a row, fp32 arithmetic; slow.
-  kTiles = 1,      // 64 rows a block; tensor cores for 16-bit calls.
-  kRows = 2,       // A row at a time, laid out for reading keys.
+  kReference = 0,   // One thread a row, fp32 arithmetic; slow.
+  kTiles = 1,       // 64 rows a block; tensor cores for 16-bit calls.
+  kRows = 2,        // A row at a time, laid out for reading keys.
+  kWarpgroups = 3,  // As kTiles, by wgmma and TMA: for devices that say so.
 };
 
 struct SpanLaunch {
   SpanKernel kernel;
-  int32_t padded_dim;    // 32, 64, 96 or 128, at least Dk and Dv.
+  int32_t padded_dim;    // 32, 64, 96 or 128, at least Dk and Dv; kWarpgroups: 64 or 128.
   int32_t items;         // Blocks to launch, one an item.
   int32_t merges;        // Rows to merge afterwards.
-  int32_t shared_bytes;  // Of one block of kTiles.
+  int32_t shared_bytes;  // Of one block of kTiles or kWarpgroups.
 };
 
 struct SpanApi {
   // Raises the limits of shared memory of all kernels on a device; once, before the first launch.
   Status (*prepare)(int32_t device);
+  // 1: the device runs kWarpgroups, as compute capability 9.0 does.
+  int32_t (*warpgroups)(int32_t device);
   Status (*forward)(Stream* stream, const PlanView* plan, const SpanCall* call,
                     const SpanLaunch* launch);
   Status (*merge)(Stream* stream, const PlanView* plan, const SpanCall* call,

@@ -123,18 +123,13 @@ class SpanFloatTile : private TileHead {
   template <class Meanwhile = Nothing>
   LONGVIEW_HD void LoadRows(const BlockPlace& place, const void* data, int D, bool values,
                             Meanwhile&& meanwhile = {}) {
-    const Span& span = plan_.spans[place.span];
-    const SpanSource& source = call_.sources[span.source];
+    const SpanSource& source = SourceOf(place);
     const auto* from = static_cast<const float*>(data);
     machine_.EachThread([&](int thread) {
       for (int i = thread; i < kBlockSlots * (kD / 4); i += kFloatTileThreads) {
         const int row = i / (kD / 4), column = i % (kD / 4) * 4;
-        const int64_t slot = static_cast<int64_t>(place.block) * kBlockSlots + row;
-        int64_t at = -1;
-        if (slot >= span.key0 && slot < static_cast<int64_t>(span.key0) + span.keys) {
-          const KeyPlace key = PlaceOfSlot(plan_, source, span.source, tile_.seq, slot, kv_head_);
-          at = values ? key.v : key.k;
-        }
+        const KeyPlace key = PlaceOfKey(place, row);
+        const int64_t at = values ? key.v : key.k;
         int elements = at < 0 ? 0 : D - column;
         elements = elements < 0 ? 0 : elements > 4 ? 4 : elements;
         float* to = shared_ + Shared::kKeys + row * Shared::kPitch + column;

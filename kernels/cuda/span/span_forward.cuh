@@ -19,4 +19,11 @@ Status LaunchTiles(Stream* stream, const PlanView& plan, const SpanCall& call,
 Status LaunchSpanRows(Stream* stream, const PlanView& plan, const SpanCall& call,
                       const SpanLaunch& launch);
 
+// span_warpgroup.cu: REQUIRES of the launch that the device at hand HasWarpgroups, and a 16-bit
+// call.
+bool HasWarpgroups();
+Status PrepareWarpgroups();  // Nothing on other devices.
+Status LaunchWarpgroups(Stream* stream, const PlanView& plan, const SpanCall& call,
+                        const SpanLaunch& launch);
+
 }  // namespace longview::kernels::cuda

@@ -25,7 +25,6 @@
 #include <cstdint>
 
 #include "kernels/cuda/span/block_view.h"
-#include "kernels/cuda/span/state_math.h"
 #include "kernels/cuda/span/tile_bias.h"
 #include "kernels/cuda/span/tile_lane.h"
 
@@ -34,9 +33,10 @@ namespace longview::kernels::cuda {
 template <class Machine, int kD, Element kElement>
 class SpanTile : private TileBias<Machine, kD, kElement> {
   using Base = TileBias<Machine, kD, kElement>;
-  using Base::AddBias, Base::MakeDotted, Base::OutAt, Base::PartSlot, Base::QueryAt,
-      Base::QueryPair;
-  using Base::call_, Base::head_, Base::kv_head_, Base::machine_, Base::plan_, Base::tile_;
+  using Base::AddBias, Base::MakeDotted;
+  using Base::call_, Base::machine_, Base::plan_, Base::tile_;
+  using Base::Clear, Base::Mask, Base::Scale, Base::SeesAll, Base::SeesSome;
+  using Base::PieceElements, Base::PlaceOfKey, Base::SourceOf;
 
  public:
   static constexpr int kThreads = kTileThreads;
@@ -65,31 +65,21 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
         machine_.template AwaitCopies<0>();
       }
       machine_.Sync();
-      const float* add = call_.sources[plan_.spans[place.span].source].q_add;
-      if (!gathered || add != q_add) GatherQueries(lanes, add);
+      const float* add = SourceOf(place).q_add;
+      if (!gathered || add != q_add) {
+        machine_.EachWarp(lanes,
+                          [&](auto& warp, auto& mine) { this->GatherQueries(warp, mine, add); });
+      }
       gathered = true;
       q_add = add;
       AddBlock(lanes, place, Stage(stage));
       machine_.Sync();  // The next load may overwrite this stage.
       place = next;
     }
-    Store(lanes);
+    machine_.EachWarp(lanes, [&](auto& warp, auto& mine) { this->Store(warp, mine); });
   }
 
  private:
-  LONGVIEW_HD static void Clear(Lane& lane) {
-#pragma unroll
-    for (int n = 0; n < kD / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) lane.o[n][i] = 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      lane.m[i] = -INFINITY;
-      lane.l[i] = 0.0f;
-    }
-  }
-
   LONGVIEW_HD TileStage Stage(int stage) const {
     uint16_t* base = machine_.shared() + stage * 2 * Shared::kMatrix;
     return {base, base + Shared::kMatrix};
@@ -98,18 +88,13 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
   // ---- Keys and values into shared memory ----
 
   LONGVIEW_HD void LoadBlock(const BlockPlace& place, int stage) {
-    const Span& span = plan_.spans[place.span];
-    const SpanSource& source = call_.sources[span.source];
+    const SpanSource& source = SourceOf(place);
     const TileStage to = Stage(stage);
     constexpr int kPieces = kD / 8;  // Of one row.
     machine_.EachThread([&](int thread) {
       for (int i = thread; i < kBlockSlots * kPieces; i += kTileThreads) {
         const int row = i / kPieces, column = i % kPieces * 8;
-        const int64_t slot = static_cast<int64_t>(place.block) * kBlockSlots + row;
-        KeyPlace at{-1, -1};
-        if (slot >= span.key0 && slot < static_cast<int64_t>(span.key0) + span.keys) {
-          at = PlaceOfSlot(plan_, source, span.source, tile_.seq, slot, kv_head_);
-        }
+        const KeyPlace at = PlaceOfKey(place, row);
         const int to_element = row * Shared::kPitch + column;
         LoadPiece(source.k, at.k, column, call_.Dk, source.pieces, to.k + to_element);
         LoadPiece(source.v, at.v, column, call_.Dv, source.pieces, to.v + to_element);
@@ -123,32 +108,12 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
   LONGVIEW_HD void LoadPiece(const void* data, int64_t row, int column, int D, int pieces,
                              uint16_t* to) {
     const auto* from = static_cast<const uint16_t*>(data);
-    int elements = row < 0 ? 0 : D - column;
-    elements = elements < 0 ? 0 : elements > 8 ? 8 : elements;
+    const int elements = PieceElements(row, column, D);
     if (pieces != 0) {
       machine_.CopyPiece(to, elements > 0 ? from + row + column : from, elements * 2);
       return;
     }
     for (int e = 0; e < 8; ++e) to[e] = e < elements ? from[row + column + e] : uint16_t{0};
-  }
-
-  // ---- Queries into registers ----
-
-  LONGVIEW_HD void GatherQueries(Lanes& lanes, const float* add) {
-    machine_.EachWarp(lanes, [&](auto& warp, auto& mine) {
-      warp.Each([&](int lane) {
-        const float* row_add = add == nullptr ? nullptr : add + head_ * call_.Dk;
-#pragma unroll
-        for (int kk = 0; kk < kD / 16; ++kk) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int row = warp.index() * kWarpRows + lane / 4 + i % 2 * 8;
-            const int column = kk * 16 + lane % 4 * 2 + i / 2 * 8;
-            mine[lane].q[kk][i] = QueryPair(row, column, row_add);
-          }
-        }
-      });
-    });
   }
 
   // ---- One block of keys ----
@@ -157,18 +122,9 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
     const Span& span = plan_.spans[place.span];
     const uint64_t keys = SpanKeys(plan_, span, place.block);
     machine_.EachWarp(lanes, [&](auto& warp, auto& mine) {
-      warp.Each([&](int lane) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const int row = warp.index() * kWarpRows + lane / 4 + i * 8;
-          mine[lane].keys[i] =
-              row < tile_.rows ? RowKeys(plan_, span, place.block, keys, row) : uint64_t{0};
-        }
-      });
-      const auto some = [](const Lane& lane) { return (lane.keys[0] | lane.keys[1]) != 0; };
-      const auto every = [](const Lane& lane) { return (lane.keys[0] & lane.keys[1]) == kAllKeys; };
-      if (!warp.Any(mine, some)) return;
-      const bool full = warp.All(mine, every);
+      this->SeeKeys(warp, mine, span, place.block, keys);
+      if (!warp.Any(mine, [](const Lane& lane) { return SeesSome(lane); })) return;
+      const bool full = warp.All(mine, [](const Lane& lane) { return SeesAll(lane); });
       const DottedPanel dotted =
           span.bias >= 0 ? MakeDotted(warp, mine, span, place.block) : DottedPanel{};
       Score(warp, mine, stage.k);
@@ -178,7 +134,7 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
             [&](int lane) { AddBias(mine[lane], warp.index(), lane, span, place.block, dotted); });
       }
       if (!full) warp.Each([&](int lane) { Mask(mine[lane], lane); });
-      Weigh(warp, mine);
+      this->Weigh(warp, mine);
       Sum(warp, mine, stage.v);
     });
   }
@@ -209,78 +165,6 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
     }
   }
 
-  LONGVIEW_HD void Scale(Lane& lane) const {
-    const float scale = call_.scale * kLog2E;
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) lane.s[n][i] *= scale;
-    }
-  }
-
-  LONGVIEW_HD static void Mask(Lane& r, int lane) {
-#pragma unroll
-    for (int n = 0; n < 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int key = n * 8 + lane % 4 * 2 + i % 2;
-        if ((r.keys[i / 2] >> key & 1) == 0) r.s[n][i] = -INFINITY;
-      }
-    }
-  }
-
-  // Scores to weights; the state moves to the new reference.
-  template <class Warp, class Mine>
-  LONGVIEW_HD void Weigh(Warp& warp, Mine& mine) const {
-    warp.Each([&](int lane) {
-      Lane& r = mine[lane];
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        float top = r.s[0][2 * pair];
-#pragma unroll
-        for (int n = 0; n < 8; ++n) {
-          top = fmaxf(top, fmaxf(r.s[n][2 * pair], r.s[n][2 * pair + 1]));
-        }
-        r.top[pair] = top;
-      }
-    });
-    warp.QuadMax(
-        mine, [](Lane & r) -> auto& { return r.top; });
-    warp.Each([&](int lane) {
-      Lane& r = mine[lane];
-#pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {
-        const float m = fmaxf(r.m[pair], r.top[pair]);
-        // Of a row that has seen no key yet everything is zero; any finite reference keeps it so.
-        const float reference = m == -INFINITY ? 0.0f : m;
-        const float keep = Machine::Exp2(r.m[pair] - reference);
-        r.m[pair] = m;
-        float sum = r.l[pair] * keep;
-#pragma unroll
-        for (int n = 0; n < 8; ++n) {
-#pragma unroll
-          for (int i = 2 * pair; i < 2 * pair + 2; ++i) {
-            r.s[n][i] = Machine::Exp2(r.s[n][i] - reference);
-            sum += r.s[n][i];
-          }
-        }
-        r.l[pair] = sum;
-#pragma unroll
-        for (int n = 0; n < kD / 8; ++n) {
-          r.o[n][2 * pair] *= keep;
-          r.o[n][2 * pair + 1] *= keep;
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        r.p[j][0] = Machine::template Pack<kElement>(r.s[2 * j][0], r.s[2 * j][1]);
-        r.p[j][1] = Machine::template Pack<kElement>(r.s[2 * j][2], r.s[2 * j][3]);
-        r.p[j][2] = Machine::template Pack<kElement>(r.s[2 * j + 1][0], r.s[2 * j + 1][1]);
-        r.p[j][3] = Machine::template Pack<kElement>(r.s[2 * j + 1][2], r.s[2 * j + 1][3]);
-      }
-    });
-  }
-
   // o += p . v, 16 keys and 16 columns at a time.
   template <class Warp, class Mine>
   LONGVIEW_HD void Sum(Warp& warp, Mine& mine, const uint16_t* v) const {
@@ -300,65 +184,6 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
             mine, [&](Lane & r) -> auto& { return r.o[2 * n + 1]; },
             [&](Lane & r) -> auto& { return r.p[j]; }, 2);
       }
-    }
-  }
-
-  // ---- Out ----
-
-  LONGVIEW_HD void Store(Lanes& lanes) {
-    machine_.EachWarp(lanes, [&](auto& warp, auto& mine) {
-      warp.QuadSum(
-          mine, [](Lane & r) -> auto& { return r.l; });
-      warp.Each([&](int lane) {
-#pragma unroll
-        for (int pair = 0; pair < 2; ++pair) {
-          const int row = warp.index() * kWarpRows + lane / 4 + pair * 8;
-          if (row >= tile_.rows) continue;
-          if (tile_.part >= 0) {
-            StorePart(mine[lane], pair, row, lane);
-          } else {
-            StoreRow(mine[lane], pair, row, lane);
-          }
-        }
-      });
-    });
-  }
-
-  LONGVIEW_HD void StorePart(const Lane& r, int pair, int row, int lane) const {
-    const int64_t slot = PartSlot(row);
-    if (lane % 4 == 0) {
-      call_.part_m[slot] = pair == 0 ? r.m[0] : r.m[1];
-      call_.part_l[slot] = pair == 0 ? r.l[0] : r.l[1];
-    }
-    float* o = call_.part_o + slot * call_.part_stride;
-#pragma unroll
-    for (int n = 0; n < kD / 8; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int column = n * 8 + lane % 4 * 2 + i;
-        if (column < call_.Dv) o[column] = pair == 0 ? r.o[n][i] : r.o[n][2 + i];
-      }
-    }
-  }
-
-  LONGVIEW_HD void StoreRow(const Lane& r, int pair, int row, int lane) const {
-    const float l = pair == 0 ? r.l[0] : r.l[1];
-    const float share = Share(l);
-    auto* out = static_cast<uint16_t*>(call_.out) + OutAt(row);
-#pragma unroll
-    for (int n = 0; n < kD / 8; ++n) {
-      const int column = n * 8 + lane % 4 * 2;
-      if (column >= call_.Dv) continue;
-      // Adding zero makes one zero of both: which of them a sum ends in is no property of the row.
-      const float low = (pair == 0 ? r.o[n][0] : r.o[n][2]) * share + 0.0f;
-      const float high = (pair == 0 ? r.o[n][1] : r.o[n][3]) * share + 0.0f;
-      const uint32_t both = Machine::template Pack<kElement>(low, high);
-      if (column + 1 < call_.Dv && call_.out_pairs != 0) {
-        *reinterpret_cast<uint32_t*>(out + column) = both;
-        continue;
-      }
-      out[column] = static_cast<uint16_t>(both);
-      if (column + 1 < call_.Dv) out[column + 1] = static_cast<uint16_t>(both >> 16);
     }
   }
 };

@@ -1,4 +1,4 @@
-// Queries and biases of the tensor-core forward (span_tile.h). A Dotted bias is a product too: of a
+// Biases of the tensor-core forward (span_tile.h). A Dotted bias is a product too: of a
 // warp's queries with the table rows that they read for a block of keys, few of them where
 // neighbouring rows read shifted runs of the same ones.
 #pragma once
@@ -6,9 +6,8 @@
 #include <cstdint>
 
 #include "kernels/cuda/span/block_view.h"
-#include "kernels/cuda/span/state_math.h"
-#include "kernels/cuda/span/tile_head.h"
 #include "kernels/cuda/span/tile_lane.h"
+#include "kernels/cuda/span/tile_rows.h"
 
 namespace longview::kernels::cuda {
 
@@ -19,28 +18,18 @@ struct DottedPanel {
 };
 
 template <class Machine, int kD, Element kElement>
-class TileBias : protected TileHead {
+class TileBias : protected TileRows<Machine, kD, kElement> {
+  using Base = TileRows<Machine, kD, kElement>;
+
  protected:
+  using Base::call_, Base::head_, Base::plan_, Base::tile_;
+  using Base::EntryBias, Base::QueryPair;
   using Lane = TileLane<kD>;
   using Shared = TileShared<kD>;
 
   LONGVIEW_HD TileBias(Machine& machine, const PlanView& plan, const SpanCall& call,
                        const Item& item)
-      : TileHead(plan, call, item), machine_(machine) {}
-
-  // Two neighbouring elements of a query; zeros for rows and columns that are not there.
-  LONGVIEW_HD uint32_t QueryPair(int row, int column, const float* add) const {
-    if (row >= tile_.rows || column >= call_.Dk) return 0;
-    const auto* q = static_cast<const uint16_t*>(call_.q) + QueryAt(row);
-    const bool two = column + 1 < call_.Dk;
-    if (add == nullptr) {
-      if (two && call_.q_pairs != 0) return *reinterpret_cast<const uint32_t*>(q + column);
-      return q[column] | (two ? static_cast<uint32_t>(q[column + 1]) << 16 : 0u);
-    }
-    const float low = FloatOf16(kElement, q[column]) + add[column];
-    const float high = two ? FloatOf16(kElement, q[column + 1]) + add[column + 1] : 0.0f;
-    return Machine::template Pack<kElement>(low, high);
-  }
+      : Base(plan, call, item), machine_(machine) {}
 
   // The products of a warp's queries with all table rows that they read for this block, where these
   // are few: neighbouring rows read shifted runs of the same ones.

@@ -42,6 +42,24 @@ class TileHead {
     return TokenRow(row) * call_.out_row_stride + head_ * call_.out_head_stride;
   }
 
+  LONGVIEW_HD const SpanSource& SourceOf(const BlockPlace& place) const {
+    return call_.sources[plan_.spans[place.span].source];
+  }
+
+  // Where the block's key `row` lies; {-1, -1} if the span does not have it.
+  LONGVIEW_HD KeyPlace PlaceOfKey(const BlockPlace& place, int row) const {
+    const Span& span = plan_.spans[place.span];
+    const int64_t slot = static_cast<int64_t>(place.block) * kBlockSlots + row;
+    if (slot < span.key0 || slot >= static_cast<int64_t>(span.key0) + span.keys) return {-1, -1};
+    return PlaceOfSlot(plan_, SourceOf(place), span.source, tile_.seq, slot, kv_head_);
+  }
+
+  // Elements of a row of D columns from `column` on, eight at most; none of a row at -1.
+  LONGVIEW_HD static int PieceElements(int64_t row, int column, int D) {
+    const int elements = row < 0 ? 0 : D - column;
+    return elements < 0 ? 0 : elements > 8 ? 8 : elements;
+  }
+
   // Slot of a row's unfinished state. REQUIRES: the tile is a part.
   LONGVIEW_HD int64_t PartSlot(int row) const {
     return tile_.part + static_cast<int64_t>(head_ - tile_.head0) * tile_.rows + row;

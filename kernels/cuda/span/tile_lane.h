@@ -1,5 +1,5 @@
-// Where the tensor-core forward (span_tile.h) keeps what it works on: shared memory of a block, and
-// registers of a lane.
+// Where the tensor-core forwards keep what they work on: registers of a lane, and span_tile.h's
+// shared memory.
 #pragma once
 
 #include <cstdint>
@@ -29,20 +29,25 @@ struct TileShared {
   static constexpr int kBytesWithBias = kBytes + kTileWarps * kWarpRows * kDottedPitch * 4;
 };
 
-// What one lane of a warp holds. Rows g = lane / 4 and g + 8 of the warp's 16; `pair` below is
-// which of the two.
+// What one lane of a warp holds of its rows. Rows g = lane / 4 and g + 8 of the warp's 16; `pair`
+// below is which of the two.
 template <int kD>
-struct TileLane {
-  uint32_t q[kD / 16][4];             // Queries, the left operand of scores.
-  float o[kD / 8][4];                 // Weighted sums: [8 columns][row g: 2, row g + 8: 2].
-  float s[8][4];                      // Scores of the block, then weights: [8 keys][the same].
-  uint32_t p[4][4];                   // Weights in 16 bits, the left operand of sums.
-  uint32_t b[4];                      // Right operand on its way from shared memory.
-  float dots[kDottedEntries / 8][4];  // Dotted products before the scores are made.
-  uint64_t keys[2];                   // Which of the block's keys each row sees.
+struct RowLane {
+  uint32_t q[kD / 16][4];  // Queries, the left operand of scores.
+  float o[kD / 8][4];      // Weighted sums: [8 columns][row g: 2, row g + 8: 2].
+  float s[8][4];           // Scores of the block, then weights: [8 keys][the same].
+  uint32_t p[4][4];        // Weights in 16 bits, the left operand of sums.
+  uint64_t keys[2];        // Which of the block's keys each row sees.
   float m[2];
   float l[2];  // This lane's share of the row's sum.
   float top[2];
+};
+
+// The same with what span_tile.h works on.
+template <int kD>
+struct TileLane : RowLane<kD> {
+  uint32_t b[4];                      // Right operand on its way from shared memory.
+  float dots[kDottedEntries / 8][4];  // Dotted products before the scores are made.
 };
 
 // The shared memory of one stage.

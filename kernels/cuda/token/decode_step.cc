@@ -280,7 +280,7 @@ class DecodeStep::Runner {
     call.tables[kWindowTable] = ScoreTable(b_.window_scores, window);
     call.tables[kSegmentTable] = ScoreTable(b_.segment_scores, room_.pages);
     PrepareCall(&call, b_.partials, room_.capacity.partial_slots);
-    const SpanLaunch launch = ShapeLaunch(room_.capacity, call, SpanPhase::kDecode);
+    const SpanLaunch launch = ShapeLaunch(room_.capacity, call, SpanKernel::kRows);
     const PlanView plan = ViewImage(room_.capacity, lists_.plan);
     if (status_ == 0) status_ = api_.span.forward(stream_, &plan, &call, &launch);
     if (status_ == 0) status_ = api_.span.merge(stream_, &plan, &call, &launch);

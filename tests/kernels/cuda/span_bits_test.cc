@@ -35,15 +35,35 @@ Tensors MakeTensors(int rows) {
           Tensor::Random(rows, kHeads, kValueDim, &random)};
 }
 
+// A kernel and what it computes in.
+struct Way {
+  Element element;
+  SpanKernel kernel = SpanKernel::kTiles;
+};
+
+// Those of a device; what a trace says of one.
+std::vector<Way> WaysOf(const TestDevice& device) {
+  std::vector<Way> ways = {{Element::kFloat32}, {Element::kBFloat16}, {Element::kFloat16}};
+  if (device.Runs(SpanKernel::kWarpgroups)) {
+    ways.push_back({Element::kBFloat16, SpanKernel::kWarpgroups});
+    ways.push_back({Element::kFloat16, SpanKernel::kWarpgroups});
+  }
+  return ways;
+}
+std::string Name(const TestDevice& device, const Way& way) {
+  return device.name() + " element " + std::to_string(static_cast<int>(way.element)) + " kernel " +
+         std::to_string(static_cast<int>(way.kernel));
+}
+
 std::vector<uint32_t> RunOn(TestDevice* device, const Plan& plan, const Tensors& tensors,
-                            Element element) {
+                            const Way& way, Strides strides = Strides::kPieces) {
   Tensor out(tensors.q.rows(), kHeads, kValueDim);
   Call call = MakeCall(tensors.q, &out, 0.3f);
   const std::vector<Source> sources(plan.sources.size(), RowsSource(tensors.k, tensors.v));
   call.sources = sources;
-  DeviceCase on_device(plan, call, element, tensors.q.rows(), Strides::kPieces, CapacityOf(plan),
+  DeviceCase on_device(plan, call, way.element, tensors.q.rows(), strides, CapacityOf(plan),
                        device);
-  on_device.Run(SpanKernel::kTiles);
+  on_device.Run(way.kernel);
   return on_device.Bits();
 }
 
@@ -83,13 +103,12 @@ TEST(SpanBitsTest, BandsDependOnTheirSequenceAlone) {
                          together.v.Slice(kOther, kTokens)};
   constexpr int kRow = kHeads * kValueDim;
   for (const auto& device : testing::TestDevices()) {
-    for (const Element element : {Element::kFloat32, Element::kBFloat16, Element::kFloat16}) {
+    for (const Way& way : WaysOf(*device)) {
       for (const std::vector<int32_t>& dilation :
            {std::vector<int32_t>{}, std::vector<int32_t>{1, 3}}) {
-        SCOPED_TRACE(device->name() + " " + std::to_string(static_cast<int>(element)) +
-                     (dilation.empty() ? "" : " dilated"));
+        SCOPED_TRACE(Name(*device, way) + (dilation.empty() ? "" : " dilated"));
         const std::vector<uint32_t> want =
-            RunOn(device.get(), MakeBand(0, kDeviceTileRows, dilation), alone, element);
+            RunOn(device.get(), MakeBand(0, kDeviceTileRows, dilation), alone, way);
         const auto expect_same = [&](const std::vector<uint32_t>& got, int row0) {
           for (int token = 0; token < kTokens; ++token) {
             if (!IsLocal(token)) continue;
@@ -100,13 +119,25 @@ TEST(SpanBitsTest, BandsDependOnTheirSequenceAlone) {
         };
         for (const int tile_rows : {7, 33}) {
           SCOPED_TRACE(std::to_string(tile_rows) + " rows per tile");
-          expect_same(RunOn(device.get(), MakeBand(0, tile_rows, dilation), alone, element), 0);
+          expect_same(RunOn(device.get(), MakeBand(0, tile_rows, dilation), alone, way), 0);
         }
-        expect_same(
-            RunOn(device.get(), MakeBand(kOther, kDeviceTileRows, dilation), together, element),
-            kOther);
+        expect_same(RunOn(device.get(), MakeBand(kOther, kDeviceTileRows, dilation), together, way),
+                    kOther);
         if (HasFatalFailure()) return;
       }
+    }
+  }
+}
+
+// Keys come as boxes, piece by piece or element by element, as strides allow.
+TEST(SpanBitsTest, HowKeysComeChangesNoBit) {
+  const Tensors tensors = MakeTensors(kTokens);
+  const Plan plan = MakeBand(0, kDeviceTileRows, {});
+  for (const auto& device : testing::TestDevices()) {
+    for (const Way& way : WaysOf(*device)) {
+      SCOPED_TRACE(Name(*device, way));
+      const std::vector<uint32_t> boxes = RunOn(device.get(), plan, tensors, way);
+      EXPECT_EQ(RunOn(device.get(), plan, tensors, way, Strides::kOdd), boxes);
     }
   }
 }
@@ -179,13 +210,13 @@ TEST(SpanBitsTest, PiecesAreAPropertyOfTheDocument) {
   pattern.heads = kHeads;
   pattern.tile_rows = kDeviceTileRows;
   for (const auto& device : testing::TestDevices()) {
-    for (const Element element : {Element::kFloat32, Element::kBFloat16}) {
-      SCOPED_TRACE(device->name());
+    for (const Way& way : WaysOf(*device)) {
+      SCOPED_TRACE(Name(*device, way));
       const auto run = [&](std::span<const FullSequence> sequences, bool split, int tile_rows) {
         FullPattern wanted = pattern;
         wanted.split = split;
         wanted.tile_rows = tile_rows;
-        return RunOn(device.get(), PlanFull(wanted, sequences), tensors, element);
+        return RunOn(device.get(), PlanFull(wanted, sequences), tensors, way);
       };
       const std::vector<uint32_t> together = run(batch, true, kDeviceTileRows);
       const std::vector<uint32_t> second = run(std::span(batch).subspan(1), true, 3);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cuda/span/launch_shape.h"
@@ -38,6 +39,25 @@ int BlocksOf(const Plan& plan, int index, const Source& source) {
     }
   }
   return blocks;
+}
+
+// Which slots of the blocks any span names; of a cache, others may hold anything.
+std::vector<bool> NamedSlots(const Plan& plan, int index, const Source& source, int blocks) {
+  std::vector<bool> named(static_cast<size_t>(blocks) * kBlockSlots);
+  for (const Tile& tile : plan.tiles) {
+    for (int s = tile.span0; s < tile.span0 + tile.spans; ++s) {
+      const Span& span = plan.spans[s];
+      if (span.source != index) continue;
+      for (int slot = span.key0; slot < span.key0 + span.keys; ++slot) {
+        int block = slot / kBlockSlots;
+        if (source.layout == Layout::kPaged) {
+          block = source.block_table[source.seq_offset[tile.seq] + block];
+        }
+        named[static_cast<size_t>(block) * kBlockSlots + slot % kBlockSlots] = true;
+      }
+    }
+  }
+  return named;
 }
 
 }  // namespace
@@ -91,9 +111,15 @@ SpanSource DeviceCase::HoldBlocks(const Plan& plan, int index, const Source& sou
   const int64_t slots = int64_t{blocks} * source.kv_heads * kBlockSlots;
   std::vector<std::byte> k(slots * k_pitch * ElementBytes(element_));
   std::vector<std::byte> v(slots * v_pitch * ElementBytes(element_));
+  const std::vector<bool> named = NamedSlots(plan, index, source, blocks);
   for (int64_t at = 0; at < slots; ++at) {
     const int64_t cell = at / kBlockSlots;
     const int slot = static_cast<int>(at % kBlockSlots);
+    if (!named[cell / source.kv_heads * kBlockSlots + slot]) {
+      for (int d = 0; d < k_pitch; ++d) StoreElement(k.data(), element_, at * k_pitch + d, NAN);
+      for (int d = 0; d < v_pitch; ++d) StoreElement(v.data(), element_, at * v_pitch + d, NAN);
+      continue;
+    }
     const auto* k_block = static_cast<const std::byte*>(source.k) + cell * layout.k_block_bytes();
     const auto* v_block = static_cast<const std::byte*>(source.v) + cell * layout.v_block_bytes();
     for (int d = 0; d < call_.Dk; ++d) {
@@ -212,8 +238,7 @@ std::vector<uint32_t> DeviceCase::Bits() const {
 
 void DeviceCase::Run(SpanKernel kernel) {
   const SpanApi& api = device_->api().span;
-  SpanLaunch launch = ShapeLaunch(capacity_, call_);
-  launch.kernel = kernel;
+  const SpanLaunch launch = ShapeLaunch(capacity_, call_, kernel);
   EXPECT_EQ(api.prepare(0), 0);
   EXPECT_EQ(api.forward(device_->stream(), &view_, &call_, &launch), 0);
   EXPECT_EQ(api.merge(device_->stream(), &view_, &call_, &launch), 0);

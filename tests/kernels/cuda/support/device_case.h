@@ -23,7 +23,7 @@ class DeviceCase {
   DeviceCase(const Plan& plan, const Call& call, Element element, int rows, Strides strides,
              const PlanCapacity& capacity, TestDevice* device);
 
-  // Forward and merge, with the kernel asked for.
+  // Forward and merge, with the kernel asked for. REQUIRES: the device runs it.
   void Run(SpanKernel kernel);
 
   // out as floats, [rows, H, Dv]. Rows that nobody wrote hold kUnwritten.

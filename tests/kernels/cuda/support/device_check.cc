@@ -19,12 +19,17 @@ struct Way {
   const char* name;
   Element element;
   double tolerance;
+  SpanKernel kernel = SpanKernel::kTiles;
 };
 
 // Inputs rounded to fp16 move scores of size 10 by a thousandth or two.
-constexpr Way kFloatWays[] = {{"fp32 tiles", Element::kFloat32, 2e-5},
-                              {"fp16 tiles", Element::kFloat16, 2e-2}};
-constexpr Way kBFloat16Ways[] = {{"bf16 tiles", Element::kBFloat16, 4e-2}};
+constexpr Way kFloatWays[] = {
+    {"fp32 tiles", Element::kFloat32, 2e-5},
+    {"fp16 tiles", Element::kFloat16, 2e-2},
+    {"fp16 warpgroups", Element::kFloat16, 2e-2, SpanKernel::kWarpgroups}};
+constexpr Way kBFloat16Ways[] = {
+    {"bf16 tiles", Element::kBFloat16, 4e-2},
+    {"bf16 warpgroups", Element::kBFloat16, 4e-2, SpanKernel::kWarpgroups}};
 
 }  // namespace
 
@@ -36,10 +41,12 @@ void CheckOnDevice(const Plan& plan, const Call& call, int rows_of_q, const std:
                                         ? std::span<const Way>(kFloatWays)
                                         : std::span<const Way>(kBFloat16Ways);
   for (const Way& way : ways) {
+    const bool biased = !plan.biases.empty() && way.kernel == SpanKernel::kWarpgroups;
+    if (biased || !devices.back()->Runs(way.kernel)) continue;
     SCOPED_TRACE(devices.back()->name() + " " + way.name);
     DeviceCase on_device(plan, call, way.element, rows_of_q, Strides::kPieces, CapacityOf(plan),
                          devices.back().get());
-    on_device.Run(SpanKernel::kTiles);
+    on_device.Run(way.kernel);
     const std::vector<float> got = on_device.Output();
     size_t next = 0;
     for (const int row : rows) {

@@ -8,6 +8,7 @@
 #include "kernels/cuda/span/tile_program.h"
 #include "kernels/cuda/span/variants.h"
 #include "tests/kernels/cuda/support/emulated_machine.h"
+#include "tests/kernels/cuda/support/emulated_warpgroup.h"
 
 namespace longview::kernels::cuda::testing {
 namespace {
@@ -16,14 +17,45 @@ void RunReference(const PlanView& plan, const SpanCall& call, const Item& item) 
   for (int row = 0; row < plan.tiles[item.tile].rows; ++row) RefRow(plan, call, item).Run(row);
 }
 
-// Runs a program on one item; registers begin as a GPU leaves them, with anything.
+// Registers as a GPU leaves them, with anything.
+template <class Program>
+std::unique_ptr<typename Program::Lanes> AnyLanes() {
+  auto lanes = std::make_unique<typename Program::Lanes>();
+  std::memset(static_cast<void*>(lanes.get()), 0x7f, sizeof(*lanes));
+  return lanes;
+}
+
+// Runs a program on one item.
 template <class Program>
 void RunProgram(int shared_bytes, const PlanView& plan, const SpanCall& call, const Item& item,
                 ThreadOrder order) {
-  const auto lanes = std::make_unique<typename Program::Lanes>();
-  std::memset(static_cast<void*>(lanes.get()), 0x7f, sizeof(*lanes));
+  const auto lanes = AnyLanes<Program>();
   EmulatedMachine machine(shared_bytes, order);
   Program(machine, plan, call, item).Run(*lanes);
+}
+
+template <int kD, Element kElement>
+void RunWarpgroup(int shared_bytes, const PlanView& plan, const SpanCall& call,
+                  const CallBoxes& boxes, const Item& item, ThreadOrder order) {
+  using Program = SpanWarpgroup<EmulatedWarpgroup, kD, kElement>;
+  const auto lanes = AnyLanes<Program>();
+  EmulatedWarpgroup machine(shared_bytes, Program::Shared::kBarriersAt, boxes, order);
+  Program(machine, plan, call, boxes.of, item).Run(*lanes);
+}
+
+// Runs an item of a 16-bit call as span_warpgroup.cu does.
+void RunWarpgroupItem(const SpanLaunch& launch, const PlanView& plan, const SpanCall& call,
+                      const CallBoxes& boxes, const Item& item, ThreadOrder order) {
+  const auto run = [&]<Element kElement>(ElementType<kElement>) {
+    const auto with_dim =
+        launch.padded_dim == 64 ? RunWarpgroup<64, kElement> : RunWarpgroup<128, kElement>;
+    with_dim(launch.shared_bytes, plan, call, boxes, item, order);
+  };
+  if (call.element == Element::kBFloat16) {
+    run(ElementType<Element::kBFloat16>());
+  } else {
+    run(ElementType<Element::kFloat16>());
+  }
 }
 
 void RunItem(const SpanLaunch& launch, const PlanView& plan, const SpanCall& call, const Item& item,
@@ -43,11 +75,14 @@ void RunItem(const SpanLaunch& launch, const PlanView& plan, const SpanCall& cal
 
 template <ThreadOrder kOrder>
 Status Forward(Stream*, const PlanView* plan, const SpanCall* call, const SpanLaunch* launch) {
+  const CallBoxes boxes = BoxesOf(*call);
   for (int i = 0; i < launch->items; ++i) {
     if (i >= plan->counts->items) continue;
     const Item& item = plan->items[i];
     if (launch->kernel == SpanKernel::kReference) {
       RunReference(*plan, *call, item);
+    } else if (launch->kernel == SpanKernel::kWarpgroups) {
+      RunWarpgroupItem(*launch, *plan, *call, boxes, item, kOrder);
     } else {
       RunItem(*launch, *plan, *call, item, kOrder);
     }
@@ -71,6 +106,7 @@ Status MergeStates(Stream*, const PlanView* plan, const SpanCall* call, const Sp
 
 SpanApi EmulatedSpanApi(ThreadOrder order) {
   return {.prepare = [](int32_t) -> Status { return 0; },
+          .warpgroups = [](int32_t) -> int32_t { return 1; },
           .forward = order == ThreadOrder::kRising ? Forward<ThreadOrder::kRising>
                                                    : Forward<ThreadOrder::kFalling>,
           .merge = MergeStates};

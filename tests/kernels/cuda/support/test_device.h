@@ -21,6 +21,9 @@ class TestDevice {
   const std::string& name() const { return name_; }
   const PluginApi& api() const { return api_; }
   Stream* stream() const { return stream_; }
+  bool Runs(SpanKernel kernel) const {
+    return kernel != SpanKernel::kWarpgroups || api_.span.warpgroups(0) != 0;
+  }
 
   // Memory of the device until this is destroyed; fails the test if there is none.
   template <typename T>

@@ -17,13 +17,14 @@ DeviceQueue::DeviceQueue(const SchedulerOptions& options, const Clock& clock,
     : clock_(clock),
       on_departures_(std::move(on_departures)),
       scheduler_(options, clock),
+      sleepers_(static_cast<size_t>(options.lanes)),
       timer_([this] { TimerLoop(); }) {}
 
 DeviceQueue::~DeviceQueue() {
   {
     std::lock_guard lock(mutex_);
     stopped_ = ending_ = true;
-    work_changed_.notify_all();
+    for (Sleeper& sleeper : sleepers_) sleeper.work_changed.notify_all();
     timer_changed_.notify_all();
   }
   timer_.join();
@@ -58,12 +59,23 @@ void DeviceQueue::TimerLoop() {
 }
 
 void DeviceQueue::NotifyChanged(std::unique_lock<std::mutex>& lock) {
-  // A notification under the lock would wake a thread only to wait for it.
-  const bool work = idle_ && !scheduler_.running() && scheduler_.HasWork();
-  if (work) idle_ = false;
+  // A notification under the lock would wake a thread only to wait for it. One lane is enough for
+  // a batch: when it has taken it, it wakes the next. Who waits to generate is started where least
+  // is left to do, which is for the lanes to find out.
+  std::vector<std::condition_variable*> woken;
+  bool enough = false;
+  for (int lane = 0; lane < static_cast<int>(sleepers_.size()); ++lane) {
+    Sleeper& sleeper = SleeperOf(lane);
+    if (!sleeper.idle || scheduler_.running(lane)) continue;
+    const bool own = scheduler_.HasOwnWork(lane);
+    if (!own && (enough || !scheduler_.HasWork(lane))) continue;
+    if (!own) enough = !scheduler_.WaitsToGenerate();
+    sleeper.idle = false;
+    woken.push_back(&sleeper.work_changed);
+  }
   const bool timer = scheduler_.NextExpiry() < timer_at_;
   lock.unlock();
-  if (work) work_changed_.notify_one();
+  for (std::condition_variable* work_changed : woken) work_changed->notify_one();
   if (timer) timer_changed_.notify_one();
 }
 
@@ -93,65 +105,96 @@ CancelOutcome DeviceQueue::Cancel(TicketId id) {
   return outcome;
 }
 
-std::optional<Batch> DeviceQueue::NextBatch() {
+std::optional<Batch> DeviceQueue::NextBatch(int lane) {
   std::unique_lock lock(mutex_);
+  Sleeper& sleeper = SleeperOf(lane);
   while (true) {
     ExpireAndReport(lock);
-    if (std::exchange(wake_, false) || stopped_) return std::nullopt;
-    if (std::optional<Batch> batch = scheduler_.NextBatch()) {
-      // The batch may have made others late.
+    if (std::exchange(sleeper.wake, false) || stopped_) {
+      scheduler_.StepAside(lane);
+      // What was left for this lane is the others'.
+      NotifyChanged(lock);
+      return std::nullopt;
+    }
+    if (std::optional<Batch> batch = scheduler_.NextBatch(lane)) {
+      // The batch may have made others late, or left work for other lanes.
       NotifyChanged(lock);
       return batch;
     }
-    idle_ = true;
-    work_changed_.wait(lock);
-    idle_ = false;
+    sleeper.idle = true;
+    sleeper.work_changed.wait(lock);
+    sleeper.idle = false;
   }
 }
 
-std::optional<Batch> DeviceQueue::Interrupt(double layer_seconds) {
-  std::lock_guard lock(mutex_);
-  return scheduler_.Interrupt(layer_seconds);
-}
-
-DeviceQueue::Drops DeviceQueue::TakeDrops() {
-  std::lock_guard lock(mutex_);
-  return {scheduler_.TakeDrops(), scheduler_.Wanted()};
-}
-
-void DeviceQueue::Finish() {
-  std::lock_guard lock(mutex_);
-  scheduler_.Finish();
-}
-
-void DeviceQueue::Finish(std::span<const StepOutcome> outcomes) {
+std::optional<Batch> DeviceQueue::Interrupt(double layer_seconds, int lane) {
   std::unique_lock lock(mutex_);
-  scheduler_.Finish(outcomes);
+  std::optional<Batch> turn = scheduler_.Interrupt(layer_seconds, lane);
+  if (turn) NotifyChanged(lock);
+  return turn;
+}
+
+DeviceQueue::Drops DeviceQueue::TakeDrops(int lane) {
+  std::lock_guard lock(mutex_);
+  return {scheduler_.TakeDrops(lane), scheduler_.Wanted(lane)};
+}
+
+void DeviceQueue::Finish(int lane) {
+  std::lock_guard lock(mutex_);
+  scheduler_.Finish(lane);
+}
+
+void DeviceQueue::Finish(std::span<const StepOutcome> outcomes, int lane) {
+  std::unique_lock lock(mutex_);
+  scheduler_.Finish(outcomes, lane);
   NotifyChanged(lock);
 }
 
-void DeviceQueue::Hold(uint64_t key, double bytes) {
+void DeviceQueue::Hold(uint64_t key, double bytes, int lane) {
   std::unique_lock lock(mutex_);
-  scheduler_.Hold(key, bytes);
+  scheduler_.Hold(key, bytes, lane);
   NotifyChanged(lock);
 }
 
-bool DeviceQueue::HasWork() const {
+std::optional<int> DeviceQueue::OpenDocument() {
   std::lock_guard lock(mutex_);
-  return wake_ || stopped_ || scheduler_.HasWork();
+  return scheduler_.OpenDocument();
 }
 
-void DeviceQueue::Wake() {
+void DeviceQueue::CloseDocument(uint64_t key, int lane) {
   std::unique_lock lock(mutex_);
-  wake_ = true;
+  scheduler_.CloseDocument(key, lane);
+  NotifyChanged(lock);
+}
+
+void DeviceQueue::Lose(int lane) {
+  std::unique_lock lock(mutex_);
+  scheduler_.Lose(lane);
+  NotifyChanged(lock);
+}
+
+bool DeviceQueue::lost(int lane) const {
+  std::lock_guard lock(mutex_);
+  return scheduler_.lost(lane);
+}
+
+bool DeviceQueue::HasWork(int lane) const {
+  std::lock_guard lock(mutex_);
+  return sleepers_[static_cast<size_t>(lane)].wake || stopped_ || scheduler_.HasWork(lane);
+}
+
+void DeviceQueue::Wake(int lane) {
+  std::unique_lock lock(mutex_);
+  Sleeper& sleeper = SleeperOf(lane);
+  sleeper.wake = true;
   lock.unlock();
-  work_changed_.notify_all();
+  sleeper.work_changed.notify_all();
 }
 
 void DeviceQueue::Stop() {
   std::lock_guard lock(mutex_);
   stopped_ = true;
-  work_changed_.notify_all();
+  for (Sleeper& sleeper : sleepers_) sleeper.work_changed.notify_all();
 }
 
 bool DeviceQueue::stopped() const {

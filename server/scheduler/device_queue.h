@@ -1,7 +1,9 @@
-// The scheduler of one device with a lock around it, a blocking NextBatch for the device's
-// thread, and a timer thread that takes out expired tickets within milliseconds.
+// The scheduler of one device, or of several alike (lanes), with a lock around it, a blocking
+// NextBatch for each device's thread, and a timer thread that takes out expired tickets within
+// milliseconds.
 //
-// Thread-safe. NextBatch, Between, TakeDrops and Finish belong to one thread, the executor's.
+// Thread-safe. Of a lane, NextBatch, Interrupt, TakeDrops, Finish and Lose belong to one thread,
+// its executor's.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +23,8 @@ namespace longview::server {
 
 class DeviceQueue {
  public:
-  // Called on the timer or the executor's thread, without the lock: tickets that left because
-  // of their deadlines.
+  // Called on the timer or an executor's thread, without the lock: tickets that left because
+  // of their deadlines, or of what they can have no more.
   using OnDepartures = absl::AnyInvocable<void(std::span<const Departure>)>;
 
   // `clock` is borrowed and must run at the speed of real time.
@@ -35,23 +37,28 @@ class DeviceQueue {
   Admission Judge(const Ticket& ticket) const;
   CancelOutcome Cancel(TicketId id);
 
-  // Blocks until there is work; nothing after Wake or Stop.
-  std::optional<Batch> NextBatch();
+  // Blocks until there is work for the lane; nothing after Wake or Stop.
+  std::optional<Batch> NextBatch(int lane = 0);
   struct Drops {
     std::vector<TicketId> tickets;
     bool wanted;  // Whether anybody waits for the rest.
   };
-  Drops TakeDrops();
+  Drops TakeDrops(int lane = 0);
   // Scheduler::Interrupt: a turn that goes before the next layer of the running batch.
-  std::optional<Batch> Interrupt(double layer_seconds);
-  void Finish();
-  void Finish(std::span<const StepOutcome> outcomes);
-  void Hold(uint64_t key, double bytes);
+  std::optional<Batch> Interrupt(double layer_seconds, int lane = 0);
+  void Finish(int lane = 0);
+  void Finish(std::span<const StepOutcome> outcomes, int lane = 0);
+  void Hold(uint64_t key, double bytes, int lane = 0);
+  std::optional<int> OpenDocument();
+  void CloseDocument(uint64_t key, int lane);
+  // The lane's device answers no more. REQUIRES: as Scheduler::Lose.
+  void Lose(int lane);
+  bool lost(int lane) const;
   // Whether NextBatch would return at once.
-  bool HasWork() const;
+  bool HasWork(int lane = 0) const;
 
-  // Makes one NextBatch, the present or else the following, return nothing.
-  void Wake();
+  // Makes one NextBatch of the lane, the present or else the following, return nothing.
+  void Wake(int lane = 0);
   // Makes every NextBatch return nothing, for good.
   void Stop();
   bool stopped() const;
@@ -70,17 +77,25 @@ class DeviceQueue {
   // Releases the lock, then wakes whoever has something to do that it does not know of.
   void NotifyChanged(std::unique_lock<std::mutex>& lock);
 
+  // A lane's thread, where it waits for work.
+  struct Sleeper {
+    std::condition_variable work_changed;
+    bool idle = false;  // NextBatch waits.
+    bool wake = false;
+  };
+  Sleeper& SleeperOf(int lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return sleepers_[static_cast<size_t>(lane)];
+  }
+
   const Clock& clock_;
   OnDepartures on_departures_;
   mutable std::mutex report_mutex_;  // Reports come one after the other. Taken without mutex_.
 
   mutable std::mutex mutex_;  // Held for microseconds: policy only, never a callback.
-  std::condition_variable work_changed_;
   std::condition_variable timer_changed_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // NextBatch waits for work.
-  bool wake_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Sleeper> sleepers_ ABSL_GUARDED_BY(mutex_);  // By lane.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread timer_;

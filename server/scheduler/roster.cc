@@ -69,6 +69,12 @@ Ticket Roster::Remove(TicketId id) {
   return std::move(member.ticket);
 }
 
+std::vector<TicketId> Roster::Members() const {
+  std::vector<TicketId> ids;
+  for (const auto& [id, member] : members_) ids.push_back(id);
+  return ids;
+}
+
 const Ticket* Roster::Find(TicketId id) const {
   const auto it = members_.find(id);
   return it == members_.end() ? nullptr : &it->second.ticket;

@@ -30,6 +30,7 @@ class Roster {
   // After a step. REQUIRES: a member.
   void Update(TicketId id, const StepNeed& need);
   Ticket Remove(TicketId id);
+  std::vector<TicketId> Members() const;
   const Ticket* Find(TicketId id) const;
 
   // Seconds between two tokens of a sequence that steps are planned for.

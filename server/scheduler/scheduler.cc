@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/scheduler/lane_wait.h"
+
 namespace longview::server {
 namespace {
 
@@ -19,15 +21,21 @@ Scheduler::Scheduler(const SchedulerOptions& options, const Clock& clock)
     : options_(options),
       clock_(clock),
       line_(options.slack_seconds, options.patience),
-      roster_(options.inter_token_seconds),
-      last_progress_(clock.Now()) {}
+      last_progress_(clock.Now()) {
+  lanes_.reserve(static_cast<size_t>(options.lanes));
+  for (int i = 0; i < options.lanes; ++i) lanes_.emplace_back(i, options.inter_token_seconds);
+}
 
 absl::Time Scheduler::LatestStart(absl::Time deadline, double seconds) {
   return deadline - absl::Seconds(seconds);
 }
 
 absl::Time Scheduler::EarliestStart(absl::Time now) const {
-  return batch_ && Wanted() ? std::max(now, batch_end_) : now;
+  absl::Time earliest = absl::InfiniteFuture();
+  for (const Lane& lane : lanes_) {
+    if (!lane.lost) earliest = std::min(earliest, lane.FreeAt(now));
+  }
+  return earliest == absl::InfiniteFuture() ? now : earliest;
 }
 
 void Scheduler::Count(ModelId model, Stage stage, double seconds, int sign) {
@@ -43,30 +51,32 @@ void Scheduler::Count(ModelId model, Stage stage, double seconds, int sign) {
 }
 
 Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
+  const std::vector<const Lane*> lanes = LanesFor(ticket);
+  if (lanes.empty()) return {Verdict::kLost, 0, std::nullopt, 0, 0, {}};
   Admission result;
   const absl::Time now = clock_.Now();
   const double limit = options_.memory_bytes;
   if (limit > 0 && ticket.bytes > limit) {
     return {Verdict::kTooLarge, 0, std::nullopt, ticket.bytes, limit, {}};
   }
-  if (limit > 0 && ticket.generates() && ticket.bytes > limit - held_) {
-    return {Verdict::kMemoryFull, 0, kMemoryRetry, ticket.bytes, limit - held_, {}};
+  if (limit > 0 && ticket.generates() && ticket.bytes > RoomBesideDocuments(ticket)) {
+    const double room = RoomBesideDocuments(ticket);
+    return {Verdict::kMemoryFull, 0, kMemoryRetry, ticket.bytes, room, {}};
   }
 
-  const double until_end = absl::ToDoubleSeconds(EarliestStart(now) - now);
-  const double until_free = ticket.generates() ? 0 : until_end;
+  const LaneWait wait(lanes, AliveLanes(), now, ticket.generates());
   const double queued = line_.seconds() - freed;
-  const double beside = roster_.LeftSeconds() + until_end - until_free;
-  const auto wait_for = [&](double ahead) {
+  const auto wait_for = [&](double work) {
     // It shares the device with what it does not wait for: at most half of the time is theirs.
-    return ahead + std::min(beside, ahead + ticket.seconds);
+    const double ahead = wait.Behind(work);
+    return ahead + std::min(wait.beside(), ahead + ticket.seconds);
   };
-  result.wait_seconds = wait_for(until_free + queued);
+  result.wait_seconds = wait_for(queued);
   if (ticket.deadline != absl::InfiniteFuture()) {
     const double available = absl::ToDoubleSeconds(ticket.deadline - now);
     // The order of turns matters only where not all waiting work fits before the deadline.
     const bool roomy = result.wait_seconds + ticket.seconds <= available;
-    if (!roomy) result.wait_seconds = wait_for(until_free + line_.WorkAhead(ticket, now));
+    if (!roomy) result.wait_seconds = wait_for(line_.WorkAhead(ticket, now));
     const double need = result.wait_seconds + ticket.seconds;
     if (!roomy && need > available) {
       std::optional<absl::Duration> retry;
@@ -76,11 +86,9 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   }
 
   const double need = queued + ticket.seconds;
-  if (line_.size() > 0 && need > options_.max_queue_seconds && !StartsAtOnce(ticket)) {
-    const double over = need - options_.max_queue_seconds;
-    return {Verdict::kQueueFull,           result.wait_seconds,
-            RetryAfter(until_free + over), need,
-            options_.max_queue_seconds,    {}};
+  if (line_.size() > 0 && need > QueueLimit() && !StartsAtOnce(ticket)) {
+    const absl::Duration retry = RetryAfter(wait.Behind(need - QueueLimit()));
+    return {Verdict::kQueueFull, result.wait_seconds, retry, need, QueueLimit(), {}, AliveLanes()};
   }
   return result;
 }
@@ -101,7 +109,7 @@ Admission Scheduler::JudgeKnown(const Ticket& ticket) const {
 
 Admission Scheduler::Judge(const Ticket& ticket) const {
   Admission result = JudgeKnown(ticket);
-  result.wait_seconds += expected_.seconds();
+  result.wait_seconds += expected_.seconds() / std::max(1, AliveLanes());
   return result;
 }
 
@@ -119,7 +127,7 @@ Admission Scheduler::Admit(const Ticket& ticket) {
   if (ticket.deadline != absl::InfiniteFuture()) {
     StartsOf(ticket).insert({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
   }
-  if (ticket.generates()) joins_changed_ = true;
+  if (ticket.generates()) JoinsChanged();
   Count(ticket.model, Stage::kWaiting, ticket.seconds, +1);
   return result;
 }
@@ -129,7 +137,7 @@ void Scheduler::RemoveWaiting(TicketId id) {
   StartsOf(ticket).erase({LatestStart(ticket.deadline, ticket.seconds), id});
   Count(ticket.model, Stage::kWaiting, ticket.seconds, -1);
   entries_.erase(id);
-  joins_changed_ = true;
+  JoinsChanged();
 }
 
 CancelOutcome Scheduler::Cancel(TicketId id) {
@@ -149,11 +157,11 @@ CancelOutcome Scheduler::Cancel(TicketId id) {
     case Stage::kRunning:
       deadlines_.erase({entry.deadline, id});
       entry.stage = Stage::kDropped;
-      if (entry.generates) {
-        (entry.in_turn ? step_drops_ : leaving_).push_back(id);
+      if (Lane& lane = LaneAt(entry.lane); entry.generates) {
+        (entry.in_turn ? lane.step_drops : lane.leaving).push_back(id);
       } else {
-        drops_.push_back(id);
-        --running_wanted_;
+        lane.drops.push_back(id);
+        --lane.wanted;
       }
       return CancelOutcome::kRunning;
     case Stage::kDropped:
@@ -180,7 +188,8 @@ std::vector<Departure> Scheduler::Expire() {
     RemoveWaiting(id);
     departures.push_back({id, false});
   }
-  for (const TicketId id : std::exchange(starving_, {})) departures.push_back({id, false, true});
+  departures.insert(departures.end(), turned_out_.begin(), turned_out_.end());
+  turned_out_.clear();
   return departures;
 }
 
@@ -193,12 +202,13 @@ absl::Time Scheduler::NextExpiry() const {
     next = std::min(next, latest < EarliestStart(now) ? now : latest + kTick);
   }
   if (!latest_joins_.empty()) next = std::min(next, latest_joins_.begin()->first + kTick);
-  if (!starving_.empty()) next = clock_.Now();
+  if (!turned_out_.empty()) next = clock_.Now();
   return next;
 }
 
-void Scheduler::Start(const Ticket& ticket) {
+void Scheduler::Start(const Ticket& ticket, Lane& lane) {
   Entry& entry = entries_.at(ticket.id);
+  entry.lane = lane.number;
   entry.stage = Stage::kRunning;
   StartsOf(ticket).erase({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
   if (ticket.deadline != absl::InfiniteFuture()) deadlines_.insert({ticket.deadline, ticket.id});
@@ -206,20 +216,21 @@ void Scheduler::Start(const Ticket& ticket) {
   Count(ticket.model, Stage::kRunning, 0, +1);
 }
 
-Batch Scheduler::StartBatch(ModelId model) {
+Batch Scheduler::StartBatch(ModelId model, Lane& lane) {
   const absl::Time now = clock_.Now();
-  batch_.emplace().model = model;
+  Batch& batch = lane.batch.emplace();
+  batch.model = model;
   // Steps that go between its layers take as long as it does, at most.
-  const double stretch = roster_.empty() ? 1 : 2;
+  const double stretch = lane.roster.empty() ? 1 : 2;
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
   line_.Serve(model, [&](const Ticket& ticket) {
-    const int items = static_cast<int>(batch_->tickets.size());
+    const int items = static_cast<int>(batch.tickets.size());
     if (items > 0) {
-      if (items == options_.max_batch_items || batch_->seconds >= options_.batch_seconds) {
+      if (items == options_.max_batch_items || batch.seconds >= options_.batch_seconds) {
         return WaitingLine::Reply::kStop;
       }
-      const double seconds = batch_->seconds + ticket.seconds;
+      const double seconds = batch.seconds + ticket.seconds;
       const absl::Time end = now + absl::Seconds(stretch * seconds);
       const bool in_time = end <= std::min(soonest, ticket.deadline);
       const bool fits = options_.memory_bytes <= 0 || bytes + ticket.bytes <= options_.memory_bytes;
@@ -229,39 +240,41 @@ Batch Scheduler::StartBatch(ModelId model) {
     }
     bytes += ticket.bytes;
     soonest = std::min(soonest, ticket.deadline);
-    Start(ticket);
-    batch_->tickets.push_back(ticket.id);
-    batch_->seconds += ticket.seconds;
-    ++running_wanted_;
+    Start(ticket, lane);
+    batch.tickets.push_back(ticket.id);
+    batch.seconds += ticket.seconds;
+    ++lane.wanted;
     return WaitingLine::Reply::kTake;
   });
-  batch_start_ = last_progress_ = now;
-  batch_end_ = now + absl::Seconds(batch_->seconds);
-  batch_soonest_ = soonest;
-  interrupted_ = longest_layer_ = 0;
-  return *batch_;
+  lane.batch_start = last_progress_ = now;
+  lane.batch_end = now + absl::Seconds(batch.seconds);
+  lane.batch_soonest = soonest;
+  lane.interrupted = lane.longest_layer = 0;
+  return batch;
 }
 
-std::vector<TicketId> Scheduler::TakeDrops() {
-  return std::exchange(step_ ? step_drops_ : drops_, {});
+std::vector<TicketId> Scheduler::TakeDrops(int lane) {
+  LaneTurns& turns = LaneAt(lane);
+  return std::exchange(turns.step ? turns.step_drops : turns.drops, {});
 }
 
-void Scheduler::Finish() {
-  for (const TicketId id : batch_->tickets) {
+void Scheduler::Finish(int lane) {
+  LaneTurns& turns = LaneAt(lane);
+  for (const TicketId id : turns.batch->tickets) {
     const auto it = entries_.find(id);
     const Entry& entry = it->second;
     if (entry.stage == Stage::kRunning) deadlines_.erase({entry.deadline, id});
     Count(entry.model, entry.stage, 0, -1);
     entries_.erase(it);
   }
-  if (longest_layer_ > 0) {
-    const double whole = std::max(batch_->seconds, longest_layer_);
-    const double share = longest_layer_ / whole;
-    layer_share_ = std::max(share, 0.9 * layer_share_ + 0.1 * share);
+  if (turns.longest_layer > 0) {
+    const double whole = std::max(turns.batch->seconds, turns.longest_layer);
+    const double share = turns.longest_layer / whole;
+    turns.layer_share = std::max(share, 0.9 * turns.layer_share + 0.1 * share);
   }
-  batch_.reset();
-  drops_.clear();
-  running_wanted_ = 0;
+  turns.batch.reset();
+  turns.drops.clear();
+  turns.wanted = 0;
   last_progress_ = clock_.Now();
 }
 
@@ -272,8 +285,9 @@ absl::Duration Scheduler::Stalled() const {
 
 double Scheduler::WorkSeconds() const {
   const absl::Time now = clock_.Now();
-  return expected_.seconds() + line_.seconds() + roster_.LeftSeconds() +
-         absl::ToDoubleSeconds(EarliestStart(now) - now);
+  double begun = 0;
+  for (const Lane& lane : lanes_) begun += lane.roster.LeftSeconds() + lane.BusySeconds(now);
+  return expected_.seconds() + line_.seconds() + begun;
 }
 
 QueueGauges Scheduler::GaugesOf(ModelId model) const {
@@ -292,10 +306,11 @@ QueueGauges Scheduler::Gauges() const {
 }
 
 size_t Scheduler::remembered() const {
+  size_t lanes = 0;
+  for (const Lane& lane : lanes_) lanes += lane.remembered();
   return entries_.size() + gauges_.size() + latest_starts_.size() + latest_joins_.size() +
-         deadlines_.size() + drops_.size() + step_drops_.size() + leaving_.size() +
-         starving_.size() + holds_.size() + roster_.size() + expected_.size() + line_.size() +
-         line_.remembered();
+         deadlines_.size() + turned_out_.size() + expected_.size() + line_.size() +
+         line_.remembered() + lanes;
 }
 
 }  // namespace longview::server

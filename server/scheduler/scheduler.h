@@ -1,5 +1,6 @@
-// Decides what one device does next. All policy, no threads: the caller says what happened
-// and asks what to do; time comes from the clock it was given.
+// Decides what a device does next, or each of several alike (lanes) that take from one queue. All
+// policy, no threads: the caller says what happened and asks what to do; time comes from the clock
+// it was given.
 //
 // A request is expected (known, its cost not yet), waiting, running, gone:
 //
@@ -37,6 +38,10 @@
 // * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
 //   next roster.
 //
+// Several lanes (scheduler_lanes.cc): whichever is free first takes the next batch; a generating
+// ticket is started where least is left to do and stays there. Shares, deadlines and the queue's
+// bound are of all lanes together, bytes and tokens' due times of each.
+//
 // Not thread-safe; DeviceQueue is the shell that is.
 #pragma once
 
@@ -47,28 +52,30 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "server/scheduler/clock.h"
 #include "server/scheduler/expected_work.h"
-#include "server/scheduler/roster.h"
+#include "server/scheduler/lane.h"
 #include "server/scheduler/ticket.h"
 #include "server/scheduler/waiting_line.h"
 
 namespace longview::server {
 
 struct SchedulerOptions {
-  double max_queue_seconds = 30;  // Predicted work that may wait.
+  int lanes = 1;
+  double max_queue_seconds = 30;  // Predicted work that may wait, for each lane.
   // Predicted work of a batch of several tickets: enough to use the device fully, no more, as
   // everybody in a batch waits for all of it.
   double batch_seconds = 0.1;
   int max_batch_items = 256;
-  double memory_bytes = 0;  // That running work may reserve; 0 = no limit.
+  double memory_bytes = 0;  // That running work may reserve on a lane; 0 = no limit.
   // How far a client or a model may get ahead of others for the sake of deadlines.
   double slack_seconds = 0.1;
   absl::Duration patience = absl::Seconds(10);  // See waiting_line.h.
   // The longest time between two tokens of a sequence that steps are planned for; longer only
   // where the machine is too slow for it (Roster::Ceiling), or a layer of another model is.
   double inter_token_seconds = 0.1;
-  // Generating tickets at a time, over all models.
+  // Generating tickets at a time on a lane, over all models.
   int max_generating = 256;
 };
 
@@ -103,42 +110,57 @@ class Scheduler {
 
   // Nothing if there is nothing to do or a turn runs. REQUIRES: Expire was called just before, so
   // that all that waits can be done in time.
-  std::optional<Batch> NextBatch();
+  std::optional<Batch> NextBatch(int lane = 0);
 
   // A step or roster that goes before the next layer of the running batch, whose last layer took
   // `layer_seconds`. REQUIRES: a batch runs and no other turn.
-  std::optional<Batch> Interrupt(double layer_seconds);
+  std::optional<Batch> Interrupt(double layer_seconds, int lane = 0);
 
   // Tickets of the turn that runs (the inner one) nobody waits for any more, each reported once.
-  std::vector<TicketId> TakeDrops();
+  std::vector<TicketId> TakeDrops(int lane = 0);
   // Whether anybody waits for the running batch.
-  bool Wanted() const { return running_wanted_ > 0; }
+  bool Wanted(int lane = 0) const { return LaneAt(lane).wanted > 0; }
 
   // The running batch is over. REQUIRES: one runs, and nothing interrupts it.
-  void Finish();
+  void Finish(int lane = 0);
 
   // The running step or roster is over: what became of each of its tickets, and of a roster's
   // leaving ones (done).
-  void Finish(std::span<const StepOutcome> outcomes);
+  void Finish(std::span<const StepOutcome> outcomes, int lane = 0);
 
   // Sets the bytes that something holds beyond any ticket; 0 = nothing any more.
-  void Hold(uint64_t key, double bytes);
+  void Hold(uint64_t key, double bytes, int lane = 0);
 
-  bool running() const { return batch_.has_value() || step_.has_value(); }
+  // The lane for a new document, which is closed with CloseDocument; none if all are lost.
+  std::optional<int> OpenDocument();
+  void CloseDocument(uint64_t key, int lane);
+
+  // The lane's device answers no more: who generates there has ended, who waits for it alone
+  // leaves, nothing starts there. REQUIRES: no turn runs there.
+  void Lose(int lane);
+  // The lane does something else until its next NextBatch.
+  void StepAside(int lane) { LaneAt(lane).aside = true; }
+  bool lost(int lane) const { return LaneAt(lane).lost; }
+
+  bool running(int lane) const { return LaneAt(lane).running(); }
+  bool running() const;
   bool waiting() const { return !line_.empty(); }
-  // Whether NextBatch would find something if no turn ran.
-  bool HasWork() const { return waiting() || !roster_.empty() || !leaving_.empty(); }
+  bool WaitsToGenerate() const { return line_.generating() > 0; }
+  // Whether NextBatch would find something if no turn ran, or another lane's would.
+  bool HasWork(int lane) const;
+  bool HasOwnWork(int lane) const;  // No other lane would.
+  bool HasWork() const;
 
-  // Seconds between tokens that steps are planned for at present.
-  double InterTokenCeiling() const { return roster_.Ceiling(); }
+  // Seconds between tokens that steps are planned for at present; of several lanes the longest.
+  double InterTokenCeiling() const;
   // Bytes of generation state that started tickets reserve, and that are held.
-  double reserved_bytes() const { return reserved_; }
-  double held_bytes() const { return held_; }
+  double reserved_bytes(int lane = 0) const { return LaneAt(lane).reserved; }
+  double held_bytes(int lane = 0) const { return LaneAt(lane).held; }
 
-  // For how long work has waited for a device that did nothing; 0 if it does not.
+  // For how long work has waited for devices that did nothing; 0 if it does not.
   absl::Duration Stalled() const;
 
-  // Predicted seconds of expected and waiting work and of what is left of the running batch.
+  // Predicted seconds of expected and waiting work and of what is left of running batches.
   double WorkSeconds() const;
   QueueGauges GaugesOf(ModelId model) const;
   QueueGauges Gauges() const;
@@ -156,10 +178,17 @@ class Scheduler {
     double bytes = 0;
     bool generates = false;
     bool in_turn = false;  // Generating: in the step or roster that runs.
+    int lane = 0;          // Where it runs.
   };
   using TimeIndex = std::set<std::pair<absl::Time, TicketId>>;
+  // Started tickets that do not begin their prompts yet reserve memory for nothing: no more than
+  // these on a lane, so that the order in which clients take turns still counts.
+  static constexpr size_t kMaxIdle = 8;
 
-  // When the device can start something else.
+  Lane& LaneAt(int lane) { return lanes_[static_cast<size_t>(lane)]; }
+  const Lane& LaneAt(int lane) const { return lanes_[static_cast<size_t>(lane)]; }
+
+  // When a device can start something else.
   absl::Time EarliestStart(absl::Time now) const;
   static absl::Time LatestStart(absl::Time deadline, double seconds);
   // `freed`: seconds of the waiting work that would leave.
@@ -171,21 +200,36 @@ class Scheduler {
     return ticket.generates() ? latest_joins_ : latest_starts_;
   }
   void RemoveWaiting(TicketId id);
-  void Start(const Ticket& ticket);
-  Batch StartBatch(ModelId model);
+  void Start(const Ticket& ticket, Lane& lane);
+  Batch StartBatch(ModelId model, Lane& lane);
+
+  // Which lane; scheduler_lanes.cc.
+  static bool MayServe(const Lane& lane, const Ticket& ticket);
+  std::vector<const Lane*> LanesFor(const Ticket& ticket) const;
+  int AliveLanes() const;
+  double QueueLimit() const;
+  // Of what documents leave, on the lane that has most for the ticket.
+  double RoomBesideDocuments(const Ticket& ticket) const;
+  bool HasMostRoom(const Lane& lane, const Ticket& ticket) const;
+  bool TakesGenerating(const Lane& lane, const Ticket& ticket) const;
+  bool BetterElsewhere(const Lane& lane, const Ticket& ticket) const;
+  bool LeavesBatches(const Lane& lane) const;
+  double LoadOf(const Lane& lane) const;
+  void JoinsChanged();
+  // Those that wait and are `stuck` leave the queue; Expire says so.
+  void TurnOut(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory);
 
   // The turns of generating tickets; scheduler_steps.cc.
-  bool Fits(const Ticket& ticket) const;
+  bool Fits(const Lane& lane, const Ticket& ticket) const;
   // Whether it and all that wait to generate fit: it shares the device soon instead of waiting.
   bool StartsAtOnce(const Ticket& ticket) const;
-  std::optional<Batch> NextRoster();
-  std::optional<Batch> PlanStep();
-  std::optional<Batch> BeginStep();
-  Batch FullStep(ModelId model);
-  std::optional<ModelId> ModelWithLeast() const;
-  Batch Begin(Batch turn);
-  void EndGenerating(TicketId id);
-  void ReportStarving();
+  std::optional<Batch> NextRoster(Lane& lane);
+  std::optional<Batch> PlanStep(Lane& lane);
+  std::optional<Batch> BeginStep(Lane& lane);
+  Batch FullStep(ModelId model, Lane& lane);
+  std::optional<ModelId> ModelWithLeast(const Lane& lane) const;
+  Batch Begin(Batch turn, Lane& lane);
+  void EndGenerating(TicketId id, Lane& lane);
   void Count(ModelId model, Stage stage, double seconds, int sign);
 
   const SchedulerOptions options_;
@@ -194,32 +238,11 @@ class Scheduler {
   WaitingLine line_;
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;
-  TimeIndex latest_starts_;  // Of waiting tickets that do not generate,
-  TimeIndex latest_joins_;   // and of those that do.
-  TimeIndex deadlines_;      // Of expected and running ones.
-
-  std::optional<Batch> batch_;  // Running.
-  absl::Time batch_start_;
-  absl::Time batch_end_;      // Predicted.
-  absl::Time batch_soonest_;  // Deadline of its members.
-  double interrupted_ = 0;    // Seconds of turns that went between its layers.
-  int running_wanted_ = 0;
-  std::vector<TicketId> drops_;  // Of the batch.
-
-  Roster roster_;
-  std::optional<Batch> step_;  // Running: a step or roster, alone or within the batch.
-  absl::Time step_start_;
-  std::vector<TicketId> step_drops_;
-  absl::flat_hash_map<TicketId, Ticket> joining_;  // Being started by the roster that runs.
-  std::vector<TicketId> leaving_;                  // Started, dropped, in no turn.
-  std::vector<TicketId> starving_;  // Left the queue for want of memory; not reported yet.
-  bool joins_changed_ = false;      // Something could have made room for who waits.
-  double reserved_ = 0;
-  double held_ = 0;
-  std::map<uint64_t, double> holds_;
-  // Of a batch, what its longest layer takes; learnt from the batches before.
-  double layer_share_ = 0.1;
-  double longest_layer_ = 0;  // Of the running batch.
+  TimeIndex latest_starts_;            // Of waiting tickets that do not generate,
+  TimeIndex latest_joins_;             // and of those that do.
+  TimeIndex deadlines_;                // Of expected and running ones.
+  std::vector<Departure> turned_out_;  // Not reported yet.
+  std::vector<Lane> lanes_;
   absl::Time last_progress_;
 };
 

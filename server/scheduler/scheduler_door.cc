@@ -20,7 +20,7 @@ Admission Scheduler::JudgeExpected(const Ticket& ticket) const {
   if (result.verdict != Verdict::kQueueFull) return result;
 
   // It may displace others once its cost is known.
-  const double over = std::max(0.0, known + certain.seconds - options_.max_queue_seconds);
+  const double over = std::max(0.0, known + certain.seconds - QueueLimit());
   const double own = line_.ClientSeconds(ticket.client) + expected_.OfClient(ticket.client);
   const bool has_less = line_.LongestBeside(ticket.client) - over >= own + certain.seconds;
   if (!has_less) return result;

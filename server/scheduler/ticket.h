@@ -22,6 +22,8 @@ struct Ticket {
   double bytes = 0;    // Reserved from the start of its batch to the end of its work.
   absl::Time deadline = absl::InfiniteFuture();
   double weight = 1;  // The client's share relative to others.
+  // The device (Lane::number) that has what it continues; -1 = any. Only if it generates.
+  int lane = -1;
 
   // Generating: it goes on over many steps of its model. Facts of that model:
   int granule = 0;          // Tokens of a prompt are granted in multiples of this; 0 = one batch.
@@ -52,6 +54,7 @@ enum class Verdict {
   kTooLate,     // The deadline cannot be met.
   kTooLarge,    // `bytes` is more than the device has.
   kMemoryFull,  // `bytes` is more than open documents leave. Repeat later.
+  kLost,        // No device is left that could run it.
 };
 
 struct Admission {
@@ -64,13 +67,15 @@ struct Admission {
   double limit = 0;
   // Waiting tickets of another client that made room; they have left the queue.
   std::vector<TicketId> displaced;
+  int lanes = 1;  // Of a full queue: how many devices `limit` is for.
 };
 
-// A ticket that left because of its deadline, or because it can have its memory no more.
+// A ticket that left because of its deadline, or because it can have its memory or device no more.
 struct Departure {
   TicketId id = 0;
   bool was_running = false;
   bool memory = false;  // Held for documents since it was admitted.
+  bool lost = false;    // No device is left that could run it.
 };
 
 // A turn of the device: a batch that is computed once; a step of the generating tickets of one

@@ -138,23 +138,26 @@ void WaitingLine::Offer(absl::FunctionRef<Reply(const Ticket&)> ask) {
   if (generating_ == 0) return;
   using Head = std::tuple<double, absl::Time, TicketId>;  // Lead of the client, urgency.
   std::set<Head> heads;
-  const auto push_head = [&](const std::string& name, const Client& client, ModelId model) {
-    const auto line = client.lines.find(model);
-    if (line == client.lines.end()) return;
-    const auto& [urgency, id] = *line->second.begin();
+  const auto push = [&](const std::string& name, const Order& line, Order::const_iterator next) {
+    if (next == line.end()) return;
+    const auto& [urgency, id] = *next;
     if (entries_.at(id).ticket.generates()) heads.emplace(Lead(name), urgency, id);
   };
   for (const auto& [name, client] : clients_) {
-    for (const auto& [model, line] : client.lines) push_head(name, client, model);
+    for (const auto& [model, line] : client.lines) push(name, line, line.begin());
   }
   while (!heads.empty()) {
-    const TicketId id = std::get<TicketId>(*heads.begin());
+    const auto [lead, urgency, id] = *heads.begin();
     heads.erase(heads.begin());
     const Reply reply = ask(entries_.at(id).ticket);
     if (reply == Reply::kStop) return;
     if (reply == Reply::kPass) continue;
-    const Ticket ticket = TakeFromLine(id);
-    push_head(ticket.client, clients_.at(ticket.client), ticket.model);
+    const Ticket ticket = reply == Reply::kTake ? TakeFromLine(id) : entries_.at(id).ticket;
+    const Client& client = clients_.at(ticket.client);
+    const auto line = client.lines.find(ticket.model);
+    if (line == client.lines.end()) continue;
+    // Those before it were skipped too.
+    push(ticket.client, line->second, line->second.upper_bound({urgency, id}));
   }
 }
 

@@ -1,4 +1,4 @@
-// The tickets that wait for one device, and whose turn it is; also how much everybody had, those
+// The tickets that wait for a device, and whose turn it is; also how much everybody had, those
 // included whose work goes on after they left the line.
 //
 // A pick goes from coarse to fine. Clients whose virtual time (see fair_shares.h) is within
@@ -42,8 +42,8 @@ class WaitingLine {
   const Ticket* Next() const;
 
   // Offers tickets of `model` in the order of their turns. Those that `ask` takes leave and are
-  // charged; where it passes, the client's other tickets are not offered either.
-  enum class Reply { kTake, kPass, kStop };
+  // charged; where it passes, the client's other tickets are not offered either, unless it skips.
+  enum class Reply { kTake, kPass, kSkip, kStop };
   void Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask);
 
   // Offers generating tickets, of all models and clients: first what Serve would offer, then of

@@ -103,6 +103,8 @@ class Duel {
         break;
       case Verdict::kMemoryFull:
         FAIL() << "nothing is held for documents";
+      case Verdict::kLost:
+        FAIL() << "the device is there";
       case Verdict::kTooLate:
         // Never refused if even the whole queue in front of it left time enough.
         EXPECT_GT(clock_.Now() + absl::Seconds(real_.WorkSeconds() + ticket.seconds),

@@ -1,0 +1,156 @@
+// Several devices behind one queue: which of them takes what, and what is left when one is lost.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "server/scheduler/scheduler.h"
+
+namespace longview::server {
+
+bool Scheduler::MayServe(const Lane& lane, const Ticket& ticket) {
+  return !lane.lost && (ticket.lane < 0 || ticket.lane == lane.number);
+}
+
+std::vector<const Lane*> Scheduler::LanesFor(const Ticket& ticket) const {
+  std::vector<const Lane*> lanes;
+  for (const Lane& lane : lanes_) {
+    if (MayServe(lane, ticket)) lanes.push_back(&lane);
+  }
+  return lanes;
+}
+
+int Scheduler::AliveLanes() const {
+  return static_cast<int>(
+      std::count_if(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.lost; }));
+}
+
+double Scheduler::QueueLimit() const { return options_.max_queue_seconds * AliveLanes(); }
+
+double Scheduler::RoomBesideDocuments(const Ticket& ticket) const {
+  double held = std::numeric_limits<double>::infinity();
+  for (const Lane* lane : LanesFor(ticket)) held = std::min(held, lane->held);
+  return options_.memory_bytes - held;
+}
+
+bool Scheduler::Fits(const Lane& lane, const Ticket& ticket) const {
+  return options_.memory_bytes <= 0 ||
+         lane.reserved + lane.held + ticket.bytes <= options_.memory_bytes;
+}
+
+bool Scheduler::HasMostRoom(const Lane& lane, const Ticket& ticket) const {
+  const auto used = [](const Lane& l) { return l.reserved + l.held; };
+  const std::vector<const Lane*> lanes = LanesFor(ticket);
+  return std::none_of(lanes.begin(), lanes.end(),
+                      [&](const Lane* other) { return used(*other) < used(lane); });
+}
+
+bool Scheduler::StartsAtOnce(const Ticket& ticket) const {
+  if (!ticket.generates()) return false;
+  // What waits spreads out over the lanes.
+  const double share = 1.0 / AliveLanes();
+  const std::vector<const Lane*> lanes = LanesFor(ticket);
+  return std::any_of(lanes.begin(), lanes.end(), [&](const Lane* lane) {
+    const double generating =
+        static_cast<double>(lane->roster.size()) + share * static_cast<double>(line_.generating());
+    if (generating >= options_.max_generating) return false;
+    const double bytes =
+        lane->reserved + lane->held + share * line_.generating_bytes() + ticket.bytes;
+    return options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
+  });
+}
+
+double Scheduler::LoadOf(const Lane& lane) const {
+  double seconds = lane.roster.LeftSeconds() + lane.BusySeconds(clock_.Now());
+  for (const auto& [id, ticket] : lane.joining) seconds += ticket.seconds;
+  return seconds;
+}
+
+bool Scheduler::TakesGenerating(const Lane& lane, const Ticket& ticket) const {
+  const size_t idle = lane.roster.waiting() + lane.joining.size();
+  const size_t members = lane.roster.size() + lane.joining.size();
+  return MayServe(lane, ticket) && !lane.aside && Fits(lane, ticket) && idle < kMaxIdle &&
+         members < static_cast<size_t>(options_.max_generating);
+}
+
+bool Scheduler::BetterElsewhere(const Lane& lane, const Ticket& ticket) const {
+  if (lanes_.size() == 1) return false;
+  const double load = LoadOf(lane);
+  return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& other) {
+    return LoadOf(other) < load && TakesGenerating(other, ticket);
+  });
+}
+
+bool Scheduler::LeavesBatches(const Lane& lane) const {
+  if (lane.roster.empty()) return false;
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& other) {
+    return !other.lost && !other.aside && !other.running() && other.roster.empty();
+  });
+}
+
+void Scheduler::JoinsChanged() {
+  for (Lane& lane : lanes_) lane.joins_changed = true;
+}
+
+bool Scheduler::running() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.running(); });
+}
+
+bool Scheduler::HasWork(int lane) const {
+  return (waiting() && !LaneAt(lane).lost) || HasOwnWork(lane);
+}
+
+bool Scheduler::HasOwnWork(int lane) const {
+  return !LaneAt(lane).roster.empty() || !LaneAt(lane).leaving.empty();
+}
+
+bool Scheduler::HasWork() const {
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [this](const Lane& lane) { return HasWork(lane.number); });
+}
+
+double Scheduler::InterTokenCeiling() const {
+  double ceiling = 0;
+  for (const Lane& lane : lanes_) ceiling = std::max(ceiling, lane.roster.Ceiling());
+  return ceiling;
+}
+
+std::optional<int> Scheduler::OpenDocument() {
+  Lane* best = nullptr;
+  const auto order = [](const Lane& lane) { return std::pair(lane.held, lane.documents); };
+  for (Lane& lane : lanes_) {
+    if (!lane.lost && (best == nullptr || order(lane) < order(*best))) best = &lane;
+  }
+  if (best == nullptr) return std::nullopt;
+  ++best->documents;
+  return best->number;
+}
+
+void Scheduler::CloseDocument(uint64_t key, int lane) {
+  --LaneAt(lane).documents;
+  Hold(key, 0, lane);
+}
+
+void Scheduler::Lose(int number) {
+  Lane& lane = LaneAt(number);
+  lane.lost = true;
+  lane.leaving.clear();
+  for (const TicketId id : lane.roster.Members()) EndGenerating(id, lane);
+  lane.holds.clear();
+  lane.held = 0;
+  JoinsChanged();
+  TurnOut([this](const Ticket& ticket) { return LanesFor(ticket).empty(); }, /*memory=*/false);
+}
+
+void Scheduler::TurnOut(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory) {
+  std::vector<TicketId> out;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.stage != Stage::kWaiting || (memory && !entry.generates)) continue;
+    if (stuck(*line_.Find(id))) out.push_back(id);
+  }
+  for (const TicketId id : out) {
+    RemoveWaiting(id);
+    turned_out_.push_back({id, false, memory, !memory});
+  }
+}
+
+}  // namespace longview::server

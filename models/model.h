@@ -68,6 +68,10 @@ struct TensorSpec {
   bool by_default = true;  // Outputs: answered when a request names none.
 };
 
+// Payload type URL of an INTERNAL error after which the device that the model computes on answers
+// no more: whatever is on it is lost.
+inline constexpr std::string_view kDeviceLost = "type.longview/device-lost";
+
 // How classification scores become probabilities.
 enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
@@ -266,7 +270,8 @@ struct Cost {
 };
 
 // A prepared request: tokens or pixels with a known cost. Immutable, owned by the caller;
-// must not outlive its model.
+// must not outlive its model. Any other model that was loaded from the same directory onto a device
+// of the same kind takes it as its own, unless it has a document.
 class Item {
  public:
   virtual ~Item() = default;

@@ -46,7 +46,7 @@ class Engine {
 
   // One item. `done` gets the answer, or: INVALID_ARGUMENT / UNIMPLEMENTED (Prepare),
   // RESOURCE_EXHAUSTED with retry delay (queue, memory), DEADLINE_EXCEEDED, CANCELLED,
-  // UNAVAILABLE (draining).
+  // UNAVAILABLE (draining, or its device was lost).
   virtual CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
                         Reply<Completed> done) = 0;
 
@@ -55,8 +55,9 @@ class Engine {
   virtual CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
                           GenerationEvents events, Reply<Completed> done) = 0;
 
-  // An empty document of the model, made on the device's thread, where it also ends whoever lets
-  // go of it last. What it holds counts against the memory for generation state until then.
+  // An empty document of the model, made on a device's thread, where it also ends whoever lets go
+  // of it last. What it holds counts against that device's memory for generation state until then;
+  // requests that read into it or continue it run there.
   virtual void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) = 0;
 
   // Takes effect while queued and between layers. `done` still runs, with CANCELLED. Unknown
@@ -70,8 +71,12 @@ class Engine {
   // Predicted seconds of queued and running work.
   virtual double QueuedSeconds() const = 0;
 
-  // Liveness: false if work waits, the device is idle and nothing was admitted for long.
+  // Liveness: false if work waits, the device is idle and nothing was admitted for long, or if it
+  // is not Able: nothing but a new process gets a lost device back.
   virtual bool Progressing() const = 0;
+
+  // Readiness: false once some models have lost the last device that they are on.
+  virtual bool Able() const = 0;
 };
 
 }  // namespace longview::server

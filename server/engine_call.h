@@ -21,6 +21,7 @@ struct EngineCall {
   CallInfo info;
   absl::Time submitted;
   bool generates = false;  // In steps; else in a batch.
+  int lane = -1;           // Where its document is, that it reads into or continues; -1 = none.
   size_t bytes = 0;        // Of the request, as it came.
 
   CallStage stage = CallStage::kPreparing;

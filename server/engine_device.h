@@ -1,27 +1,74 @@
 // What the parts of EngineImpl share. Included by engine_*.cc only.
 #pragma once
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/engine_impl.h"
 
 namespace longview::server {
 
-// A device's queue and the thread that works it off.
-struct EngineImpl::Device {
-  Device(EngineImpl& engine, std::string device_name)
-      : name(std::move(device_name)),
-        queue(engine.options_.scheduler, engine.clock_,
-              [this, &engine](std::span<const Departure> d) { engine.Depart(*this, d); }),
+// A device and the thread that works on it.
+struct EngineImpl::Lane {
+  Lane(EngineImpl& engine, DeviceQueue& queue, std::string device, int lane)
+      : name(device),
+        number(lane),
         executor(
-            queue, [&engine](const Batch& batch) { return engine.Start(batch); },
-            [this, &engine](BatchResult result) { engine.Finish(*this, std::move(result)); },
-            [this, &engine](StepResult result) { engine.Step(*this, std::move(result)); }) {}
+            queue, LaneDevice(std::move(device), lane),
+            [&engine](const Batch& batch) { return engine.Start(batch); },
+            [this, &engine, &queue](BatchResult result) {
+              engine.Finish(std::move(result), /*more=*/queue.HasWork(number));
+            },
+            [&engine](StepResult result) { engine.Step(std::move(result)); },
+            [&engine](const LaneDevice& lost) { engine.Lose(lost); }) {}
 
   const std::string name;
-  DeviceQueue queue;
+  const int number;
   Executor executor;
+};
+
+// The devices that take from one queue; every model of one of them is on all.
+struct EngineImpl::Devices {
+  Devices(EngineImpl& engine, const std::vector<std::string>& names)
+      : queue(OptionsFor(engine.options_.scheduler, names.size()), engine.clock_,
+              [this, &engine](std::span<const Departure> d) { engine.Depart(*this, d); }) {
+    for (const std::string& name : names) {
+      const int number = static_cast<int>(lanes.size());
+      lanes.push_back(std::make_unique<Lane>(engine, queue, name, number));
+    }
+  }
+
+  static SchedulerOptions OptionsFor(SchedulerOptions options, size_t lanes) {
+    options.lanes = static_cast<int>(lanes);
+    return options;
+  }
+
+  bool lost() const {
+    return std::all_of(lanes.begin(), lanes.end(),
+                       [this](const auto& lane) { return queue.lost(lane->number); });
+  }
+
+  DeviceQueue queue;
+  std::vector<std::unique_ptr<Lane>> lanes;
+};
+
+// Where a document is; it ends whoever lets go of it last.
+struct EngineImpl::DocumentEnd {
+  Devices* devices;
+  Lane* lane;
+  ModelHandle model;
+  std::shared_ptr<models::Document> document;
+
+  void operator()(models::Document* key) {
+    lane->executor.Post([devices = devices, lane = lane, key, model = std::move(model),
+                         document = std::move(document)]() mutable {
+      document.reset();
+      devices->queue.CloseDocument(reinterpret_cast<uintptr_t>(key), lane->number);
+    });
+  }
 };
 
 inline ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
@@ -35,9 +82,9 @@ constexpr ModelId kStepsOf = ModelId{1} << 31;
 bool Generates(const models::ModelInfo& info, models::Task task);
 
 // `generates` as above says of the request; `pace` of the model's history, for what is computed in
-// one batch (steps have a pace of their own, scheduler/roster.h).
+// one batch (steps have a pace of their own, scheduler/roster.h); `lane`: of its document, or -1.
 inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, const CallInfo& info,
-                       const models::Cost& cost, double pace) {
+                       const models::Cost& cost, double pace, int lane) {
   Ticket ticket;
   ticket.id = id;
   ticket.model = model.id;
@@ -46,6 +93,7 @@ inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, cons
   ticket.deadline = info.deadline;
   if (generates) {
     ticket.model |= kStepsOf;
+    ticket.lane = lane;
     ticket.bytes = cost.state_bytes;
     ticket.granule = model.model->info().prefill_granule;
     ticket.step_seconds = model.model->StepSeconds();

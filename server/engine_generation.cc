@@ -70,7 +70,7 @@ void EngineImpl::RecordStep(const StepResult& result) {
   metrics_.Stepped(labels, numbers);
 }
 
-void EngineImpl::Step(Device&, StepResult result) {
+void EngineImpl::Step(StepResult result) {
   struct Pieces {
     GenerationEvents* events;
     std::vector<models::Piece> pieces;
@@ -118,32 +118,34 @@ void EngineImpl::Step(Device&, StepResult result) {
   });
 }
 
-std::shared_ptr<Document> EngineImpl::Accounted(Device& device, ModelHandle model,
-                                                std::shared_ptr<Document> document) {
-  Document* const raw = document.get();
-  return {raw, [&device, model = std::move(model),
-                document = std::move(document)](Document* key) mutable {
-            device.executor.Post(
-                [&device, key, model = std::move(model), document = std::move(document)]() mutable {
-                  document.reset();
-                  device.queue.Hold(reinterpret_cast<uintptr_t>(key), 0);
-                });
-          }};
+int EngineImpl::LaneOf(const std::shared_ptr<Document>& document) {
+  const DocumentEnd* end = std::get_deleter<DocumentEnd>(document);
+  return end == nullptr ? -1 : end->lane->number;
 }
 
 void EngineImpl::NewDocument(ModelHandle model, Reply<std::shared_ptr<Document>> done) {
-  Device& device = DeviceOf(*model);
-  device.executor.Post([this, &device, model = std::move(model), done = std::move(done)]() mutable {
-    absl::StatusOr<std::shared_ptr<Document>> made =
-        Guarded([&] { return model->model->NewDocument(); });
-    if (made.ok()) {
-      made = Accounted(device, std::move(model), *std::move(made));
-    } else {
-      made = RefusalOrInternal(made.status());
-    }
-    replies_.Add(
-        [made = std::move(made), done = std::move(done)]() mutable { done(std::move(made)); });
-  });
+  Devices& devices = DevicesOf(*model);
+  const std::optional<int> number = devices.queue.OpenDocument();
+  if (!number) {
+    replies_.Add([done = std::move(done)]() mutable { done(DevicesLostError()); });
+    return;
+  }
+  Lane& lane = *devices.lanes[static_cast<size_t>(*number)];
+  lane.executor.Post(
+      [this, &devices, &lane, model = std::move(model), done = std::move(done)]() mutable {
+        absl::StatusOr<std::shared_ptr<Document>> made =
+            Guarded([&] { return model->On(lane.name).NewDocument(); });
+        if (made.ok()) {
+          Document* const raw = made->get();
+          made = std::shared_ptr<Document>(
+              raw, DocumentEnd{&devices, &lane, std::move(model), *std::move(made)});
+        } else {
+          made = lane.executor.device().Heard(made.status());
+          devices.queue.CloseDocument(/*key=*/0, lane.number);
+        }
+        replies_.Add(
+            [made = std::move(made), done = std::move(done)]() mutable { done(std::move(made)); });
+      });
 }
 
 }  // namespace longview::server

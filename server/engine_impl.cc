@@ -41,6 +41,14 @@ RejectReason ReasonOf(Verdict verdict) {
   }
 }
 
+// "cuda" of "cuda:1".
+std::string_view KindOf(std::string_view device) { return device.substr(0, device.find(':')); }
+
+absl::Status DepartedError(const Departure& departure) {
+  if (departure.lost) return DevicesLostError();
+  return departure.memory ? MemoryHeldError() : DeadlineError(departure.was_running);
+}
+
 // As the model predicted, whatever the pace.
 double PredictedSeconds(const BatchResult& result) {
   double seconds = 0;
@@ -60,9 +68,15 @@ EngineImpl::EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle,
       lifecycle_(lifecycle),
       metrics_(metrics),
       pool_(options.prepare_threads, options.prepare_bytes) {
+  std::vector<std::vector<std::string>> kinds;
   for (const std::string& name : options.devices) {
-    devices_.push_back(std::make_unique<Device>(*this, name));
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& names) {
+      return KindOf(names.front()) == KindOf(name);
+    });
+    (kind == kinds.end() ? kinds.emplace_back() : *kind).push_back(name);
   }
+  for (const auto& names : kinds) devices_.push_back(std::make_unique<Devices>(*this, names));
+  for (const std::string& name : options.devices) metrics_.DeviceUp(name, true);
   metrics_.SetSchedulerGauges([this](const ModelLabels& labels) { return GaugesOf(labels); });
 }
 
@@ -71,15 +85,30 @@ EngineImpl::~EngineImpl() {
   Shutdown();
 }
 
-EngineImpl::Device& EngineImpl::DeviceNamed(std::string_view name) const {
-  for (const auto& device : devices_) {
-    if (device->name == name) return *device;
+EngineImpl::Devices& EngineImpl::DevicesWith(std::string_view name) const {
+  for (const auto& devices : devices_) {
+    for (const auto& lane : devices->lanes) {
+      if (lane->name == name) return *devices;
+    }
   }
   return *devices_.front();
 }
 
-EngineImpl::Device& EngineImpl::DeviceOf(const ServedModel& model) const {
-  return DeviceNamed(model.model->info().device);
+EngineImpl::Devices& EngineImpl::DevicesOf(const ServedModel& model) const {
+  return DevicesWith(model.model->info().device);
+}
+
+EngineImpl::Lane& EngineImpl::LaneNamed(std::string_view name) const {
+  const Devices& devices = DevicesWith(name);
+  for (const auto& lane : devices.lanes) {
+    if (lane->name == name) return *lane;
+  }
+  return *devices.lanes.front();
+}
+
+models::Model& EngineImpl::InstanceOf(const ServedModel& model, int lane) const {
+  if (lane < 0) return *model.model;
+  return model.On(DevicesOf(model).lanes[static_cast<size_t>(lane)]->name);
 }
 
 EngineCall* EngineImpl::Find(CallId id) {
@@ -125,13 +154,14 @@ EngineImpl::ModelUse& EngineImpl::UseOf(const ModelHandle& model) {
   const auto known = models_.find(model->id);
   if (known != models_.end()) return known->second;
   std::erase_if(models_, [](const auto& use) { return use.second.model.expired(); });
-  return models_[model->id] = {model, LabelsOf(*model), &DeviceOf(*model)};
+  return models_[model->id] = {model, LabelsOf(*model), &DevicesOf(*model)};
 }
 
 CallId EngineImpl::Accept(CallPtr call, Request request) {
-  Device& device = DeviceOf(*call->model);
+  DeviceQueue& queue = DevicesOf(*call->model).queue;
   const size_t bytes = call->bytes = RequestBytes(request);
   call->submitted = clock_.Now();
+  call->lane = LaneOf(request.document);
   if (request.extend_document) call->document = request.document;
   call->request = std::move(request);
 
@@ -152,9 +182,9 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   ModelUse& use = UseOf(call->model);
   if (!cheap) {
     const CostHistory& history = use.HistoryOf(call->generates);
-    const Admission admission = device.queue.Expect(
-        TicketOf(id, *call->model, call->generates, call->info,
-                 {.seconds = history.Expected(bytes)}, history.PaceAt(call->submitted)));
+    const Admission admission = queue.Expect(TicketOf(id, *call->model, call->generates, call->info,
+                                                      {.seconds = history.Expected(bytes)},
+                                                      history.PaceAt(call->submitted), call->lane));
     if (admission.verdict != Verdict::kAdmitted) {
       lock.unlock();
       return refuse(ReasonOf(admission.verdict), RefusalError(admission));
@@ -163,7 +193,7 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
                     .deadline = call->info.deadline,
                     .bytes = bytes,
                     .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
-      device.queue.Cancel(id);
+      queue.Cancel(id);
       lock.unlock();
       return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
     }
@@ -182,7 +212,7 @@ void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
     std::unique_lock lock(mutex_);
     call = Find(id);
     if (turn == PreprocessPool::Turn::kStopped || call->done == nullptr) {
-      DeviceOf(*call->model).queue.Cancel(id);
+      DevicesOf(*call->model).queue.Cancel(id);
       const CallPtr freed = Free(id);
       lock.unlock();
       if (freed->done) EndLater(TakeEnding(*freed), DrainingError());
@@ -195,7 +225,8 @@ void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
 absl::Status EngineImpl::Prepare(EngineCall& call) {
   const absl::Time start = clock_.Now();
   absl::Status status = Guarded([&]() -> absl::Status {
-    absl::StatusOr<std::unique_ptr<models::Item>> item = call.model->model->Prepare(call.request);
+    const models::Model& model = InstanceOf(*call.model, call.lane);
+    absl::StatusOr<std::unique_ptr<models::Item>> item = model.Prepare(call.request);
     if (item.ok()) call.item = *std::move(item);
     return item.status();
   });
@@ -208,7 +239,7 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
 void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
   const CallId id = call.id;
   const ModelLabels labels = LabelsOf(*call.model);
-  DeviceQueue& queue = DeviceOf(*call.model).queue;
+  DeviceQueue& queue = DevicesOf(*call.model).queue;
   CallPtr freed;
   std::vector<CallPtr> displaced;
   absl::Duration retry = absl::ZeroDuration();
@@ -220,7 +251,7 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where wher
       if (where == Where::kPool) history.Prepared(call.bytes, call.item->cost().seconds);
       const Admission admission =
           queue.Admit(TicketOf(id, *call.model, call.generates, call.info, call.item->cost(),
-                               history.PaceAt(clock_.Now())));
+                               history.PaceAt(clock_.Now()), call.lane));
       if (admission.verdict == Verdict::kAdmitted) {
         call.stage = CallStage::kQueued;
         if (call.events != nullptr && call.events->on_admitted != nullptr) {
@@ -274,12 +305,12 @@ void EngineImpl::RecordBatch(const BatchResult& result) {
   metrics_.Computed(labels, Phase::kPostprocess, result.take_seconds);
   metrics_.Tokens(labels, "prompt", tokens);
   // A batch that lost items says nothing about the prediction.
-  if (result.dropped > 0) return;
+  if (result.dropped > 0 || result.lost) return;
   metrics_.Batch(labels, static_cast<int>(result.calls.size()), tokens, result.predicted_seconds,
                  result.forward_seconds);
 }
 
-void EngineImpl::Finish(Device& device, BatchResult result) {
+void EngineImpl::Finish(BatchResult result, bool more) {
   RecordBatch(result);
   const ModelLabels labels = LabelsOf(*result.calls.front()->model);
   const absl::Time now = clock_.Now();
@@ -287,7 +318,7 @@ void EngineImpl::Finish(Device& device, BatchResult result) {
   {
     std::lock_guard lock(mutex_);
     // A batch that lost items says nothing about the prediction.
-    if (result.dropped == 0) {
+    if (result.dropped == 0 && !result.lost) {
       const double seconds = result.forward_seconds + result.take_seconds;
       UseOf(result.calls.front()->model).batched.Computed(PredictedSeconds(result), seconds, now);
     }
@@ -313,7 +344,7 @@ void EngineImpl::Finish(Device& device, BatchResult result) {
                         .batch_items = static_cast<int>(freed.size())};
     answers.emplace_back(std::move(call.done), std::move(completed));
   }
-  Answer(std::move(answers), /*inline_allowed=*/!device.queue.HasWork());
+  Answer(std::move(answers), /*inline_allowed=*/!more);
 }
 
 void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
@@ -337,7 +368,7 @@ void EngineImpl::Cancel(CallId id) {
   if (call == nullptr || call->done == nullptr) return;
   Ending ending = TakeEnding(*call);
   const ModelLabels labels = LabelsOf(*call->model);
-  const CancelOutcome outcome = DeviceOf(*call->model).queue.Cancel(id);
+  const CancelOutcome outcome = DevicesOf(*call->model).queue.Cancel(id);
   const bool running = outcome == CancelOutcome::kRunning;
   metrics_.Cancelled(labels, running ? CancelStage::kRunning : CancelStage::kQueued);
   if (running) metrics_.WastedTokens(labels, "cancelled", SpentTokens(*call));
@@ -347,7 +378,7 @@ void EngineImpl::Cancel(CallId id) {
   EndLater(std::move(ending), CancelledError());
 }
 
-void EngineImpl::Depart(Device& device, std::span<const Departure> departures) {
+void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures) {
   for (const Departure& departure : departures) {
     Ending ending;
     CallPtr freed;
@@ -361,20 +392,19 @@ void EngineImpl::Depart(Device& device, std::span<const Departure> departures) {
         if (pool_.Remove(departure.id)) freed = Free(departure.id);
       } else if (call->stage == CallStage::kQueued && !departure.was_running) {
         // It may have been admitted since it left as an expected one.
-        if (device.queue.Cancel(departure.id) != CancelOutcome::kRunning) {
+        if (devices.queue.Cancel(departure.id) != CancelOutcome::kRunning) {
           freed = Free(departure.id);
         }
       }
       if (ending && departure.was_running) {
         metrics_.WastedTokens(labels, "deadline", SpentTokens(*call));
-      } else if (ending) {
+      } else if (ending && !departure.lost) {
         metrics_.Rejected(labels,
                           departure.memory ? RejectReason::kMemory : RejectReason::kDeadline);
       }
     }
     if (!ending) continue;
-    End(std::move(ending),
-        departure.memory ? MemoryHeldError() : DeadlineError(departure.was_running));
+    End(std::move(ending), DepartedError(departure));
   }
 }
 
@@ -393,7 +423,7 @@ void EngineImpl::Shutdown() {
     std::vector<CallId> waiting;
     for (const auto& [id, call] : calls_) {
       if (call->done != nullptr) endings.push_back(TakeEnding(*call));
-      const CancelOutcome outcome = DeviceOf(*call->model).queue.Cancel(id);
+      const CancelOutcome outcome = DevicesOf(*call->model).queue.Cancel(id);
       if (call->stage == CallStage::kQueued && outcome == CancelOutcome::kRemoved) {
         waiting.push_back(id);
       }
@@ -402,7 +432,9 @@ void EngineImpl::Shutdown() {
   }
   for (Ending& ending : endings) End(std::move(ending), DrainingError());
   pool_.Stop();
-  for (const auto& device : devices_) device->executor.Stop();
+  for (const auto& devices : devices_) {
+    for (const auto& lane : devices->lanes) lane->executor.Stop();
+  }
 }
 
 bool EngineImpl::AwaitIdle(absl::Time until) {

@@ -1,4 +1,6 @@
-// The engine: pool, scheduler and executor of every device, and the calls that go through.
+// The engine: pool, schedulers, an executor for every device, and the calls that go through.
+//
+// Devices of a kind ("cuda:0", "cuda:1") take from one queue, as its lanes; the CPU has its own.
 //
 // A call is in one stage at a time and is freed by that stage's owner (engine_call.h). It is
 // answered by whoever takes its `done` first: the executor, or cancellation, a deadline, a
@@ -7,6 +9,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,7 +33,9 @@ namespace longview::server {
 
 struct EngineOptions {
   std::vector<std::string> devices = {"cpu"};  // ModelInfo::device names; one executor each.
-  SchedulerOptions scheduler;                  // Of each device.
+  SchedulerOptions scheduler;  // Of each kind of device; its lanes are counted here.
+  // A device is lost, and why. Runs on its thread.
+  std::function<void(const std::string& device, const std::string& why)> on_lost;
   int prepare_threads = 2;
   size_t prepare_bytes = 256u << 20;                  // Of requests that are being prepared.
   absl::Duration stall_patience = absl::Seconds(10);  // Before Progressing says no.
@@ -52,6 +57,12 @@ class EngineImpl : public Engine {
                 Reply<Estimated> done) override;
   double QueuedSeconds() const override;
   bool Progressing() const override;
+  bool Able() const override;
+
+  // As in the options.
+  const std::vector<std::string>& devices() const { return options_.devices; }
+  // Those that take from the queue of this one, itself included, without what is lost.
+  std::vector<std::string> DevicesLike(std::string_view device) const;
 
   // Runs `task` on the thread of the device while nothing else runs there, and waits. For
   // Model::WarmUp. UNAVAILABLE if the engine stops first.
@@ -68,19 +79,27 @@ class EngineImpl : public Engine {
   size_t calls() const;
 
  private:
-  struct Device;
+  struct Lane;
+  struct Devices;
+  struct DocumentEnd;
   struct ModelUse {
     std::weak_ptr<const ServedModel> model;
     ModelLabels labels;
-    const Device* device;
+    const Devices* devices;
     CostHistory batched = {};    // Of its requests that run in batches,
     CostHistory generated = {};  // and of those that generate.
     CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
   };
   using CallPtr = std::unique_ptr<EngineCall>;
 
-  Device& DeviceOf(const ServedModel& model) const;
-  Device& DeviceNamed(std::string_view name) const;
+  Devices& DevicesOf(const ServedModel& model) const;
+  // Those with a device of that name; the first of all if there is none.
+  Devices& DevicesWith(std::string_view name) const;
+  Lane& LaneNamed(std::string_view name) const;
+  // The lane of a document that this engine made; -1 = none.
+  static int LaneOf(const std::shared_ptr<models::Document>& document);
+  // The instance that knows what the call continues.
+  models::Model& InstanceOf(const ServedModel& model, int lane) const;
 
   // How a call ends: whoever takes it answers, once.
   struct Ending {
@@ -104,20 +123,20 @@ class EngineImpl : public Engine {
   absl::Status Prepare(EngineCall& call);
   void AdmitPrepared(EngineCall& call, absl::Status prepared, Where where);
   std::vector<EngineCall*> Start(const Batch& batch);
-  void Finish(Device& device, BatchResult result);
+  // `more`: the device has something else to do.
+  void Finish(BatchResult result, bool more);
   void RecordBatch(const BatchResult& result);
-  void Step(Device& device, StepResult result);
+  void Step(StepResult result);
   void RecordStep(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Depart(Device& device, std::span<const Departure> departures);
+  void Depart(Devices& devices, std::span<const Departure> departures);
+  void Lose(const LaneDevice& device);
   void Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
               bool inline_allowed);
-  std::shared_ptr<models::Document> Accounted(Device& device, ModelHandle model,
-                                              std::shared_ptr<models::Document> document);
 
   CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Estimated Judged(const ModelHandle& model, bool generates, const models::Cost& cost,
+  Estimated Judged(const ModelHandle& model, bool generates, int lane, const models::Cost& cost,
                    const models::ItemUsage& usage);
   SchedulerGauges GaugesOf(const ModelLabels& labels) const;
 
@@ -137,7 +156,7 @@ class EngineImpl : public Engine {
   std::mutex shutdown_mutex_;  // One Shutdown at a time.
   TaskThread replies_;
   PreprocessPool pool_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Devices>> devices_;  // By kind, in the order of the options.
 };
 
 }  // namespace longview::server

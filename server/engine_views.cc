@@ -45,7 +45,7 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
       if (!cost.ok()) return done(RefusalOrInternal(cost.status()));
       models::ItemUsage usage;
       usage.input_tokens = tokens;
-      done(Judged(model, /*generates=*/false, *cost, usage));
+      done(Judged(model, /*generates=*/false, /*lane=*/-1, *cost, usage));
     });
     return;
   }
@@ -63,25 +63,27 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
                  .run = [this, model = std::move(model), request = *std::move(request),
                          reply](PreprocessPool::Turn turn) mutable {
                    if (turn == PreprocessPool::Turn::kStopped) return (*reply)(DrainingError());
-                   const auto item = Guarded([&] { return model->model->Prepare(request); });
+                   const int lane = LaneOf(request.document);
+                   const models::Model& instance = InstanceOf(*model, lane);
+                   const auto item = Guarded([&] { return instance.Prepare(request); });
                    if (!item.ok()) return (*reply)(RefusalOrInternal(item.status()));
                    const bool generates = Generates(model->model->info(), request.task);
-                   (*reply)(Judged(model, generates, (*item)->cost(), (*item)->usage()));
+                   (*reply)(Judged(model, generates, lane, (*item)->cost(), (*item)->usage()));
                  }});
   if (added) return;
   replies_.Add(
       [reply, bytes, limit = pool_.max_bytes()] { (*reply)(PoolFullError(bytes, limit)); });
 }
 
-Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, const models::Cost& cost,
-                             const models::ItemUsage& usage) {
+Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
+                             const models::Cost& cost, const models::ItemUsage& usage) {
   double pace;
   {
     std::lock_guard lock(mutex_);
     pace = UseOf(model).HistoryOf(generates).PaceAt(clock_.Now());
   }
-  const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace);
-  const Admission admission = DeviceOf(*model).queue.Judge(ticket);
+  const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace, lane);
+  const Admission admission = DevicesOf(*model).queue.Judge(ticket);
   Estimated estimated;
   estimated.cost = cost;  // Without the pace: the same whenever it is asked.
   estimated.usage = usage;
@@ -93,20 +95,42 @@ Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, const mod
 
 double EngineImpl::QueuedSeconds() const {
   double seconds = 0;
-  for (const auto& device : devices_) seconds += device->queue.WorkSeconds();
+  for (const auto& devices : devices_) seconds += devices->queue.WorkSeconds();
   return seconds;
 }
 
 bool EngineImpl::Progressing() const {
-  if (pool_.Stalled() > options_.stall_patience) return false;
-  return std::all_of(devices_.begin(), devices_.end(), [this](const auto& device) {
-    return device->executor.exclusive() || device->queue.Stalled() <= options_.stall_patience;
+  if (pool_.Stalled() > options_.stall_patience || !Able()) return false;
+  return std::all_of(devices_.begin(), devices_.end(), [this](const auto& devices) {
+    const auto& lanes = devices->lanes;
+    return devices->queue.Stalled() <= options_.stall_patience ||
+           std::any_of(lanes.begin(), lanes.end(),
+                       [](const auto& lane) { return lane->executor.exclusive(); });
   });
+}
+
+bool EngineImpl::Able() const {
+  return std::none_of(devices_.begin(), devices_.end(),
+                      [](const auto& devices) { return devices->lost(); });
+}
+
+std::vector<std::string> EngineImpl::DevicesLike(std::string_view device) const {
+  std::vector<std::string> names;
+  const Devices& devices = DevicesWith(device);
+  for (const auto& lane : devices.lanes) {
+    if (!devices.queue.lost(lane->number)) names.push_back(lane->name);
+  }
+  return names;
+}
+
+void EngineImpl::Lose(const LaneDevice& device) {
+  metrics_.DeviceUp(device.name(), false);
+  if (options_.on_lost != nullptr) options_.on_lost(device.name(), device.why());
 }
 
 absl::Status EngineImpl::RunOnDevice(std::string_view device,
                                      absl::AnyInvocable<absl::Status()> task) {
-  return DeviceNamed(device).executor.RunExclusive(std::move(task));
+  return LaneNamed(device).executor.RunExclusive(std::move(task));
 }
 
 SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {
@@ -116,9 +140,9 @@ SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {
   for (const auto& [id, use] : models_) {
     if (use.labels.model != labels.model || use.labels.version != labels.version) continue;
     sum.inter_token_ceiling_seconds =
-        std::max(sum.inter_token_ceiling_seconds, use.device->queue.InterTokenCeiling());
+        std::max(sum.inter_token_ceiling_seconds, use.devices->queue.InterTokenCeiling());
     for (const ModelId part : {id, id | kStepsOf}) {
-      const QueueGauges gauges = use.device->queue.GaugesOf(part);
+      const QueueGauges gauges = use.devices->queue.GaugesOf(part);
       sum.queued_requests += static_cast<double>(gauges.queued_requests);
       sum.running_requests += static_cast<double>(gauges.running_requests);
       sum.queued_work_seconds += gauges.queued_seconds;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/refusals.h"
 #include "server/surprise.h"
 
 namespace longview::server {
@@ -15,13 +16,16 @@ absl::Status Stopped() { return absl::UnavailableError("the server is shutting d
 
 }  // namespace
 
-Executor::Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish,
-                   StepRunner::OnStepped on_stepped)
+Executor::Executor(DeviceQueue& queue, LaneDevice device, OnStart on_start, OnFinish on_finish,
+                   StepRunner::OnStepped on_stepped, OnLost on_lost)
     : queue_(queue),
+      device_(std::move(device)),
       on_start_(std::move(on_start)),
       on_finish_(std::move(on_finish)),
+      on_lost_(std::move(on_lost)),
       steps_(
-          queue, [this](const Batch& turn) { return on_start_(turn); }, std::move(on_stepped)),
+          queue, device_, [this](const Batch& turn) { return on_start_(turn); },
+          std::move(on_stepped)),
       thread_([this] { Loop(); }) {}
 
 Executor::~Executor() { Stop(); }
@@ -33,7 +37,7 @@ void Executor::Stop() {
 
 void Executor::Loop() {
   while (!queue_.stopped()) {
-    if (const std::optional<Batch> turn = queue_.NextBatch()) {
+    if (const std::optional<Batch> turn = queue_.NextBatch(device_.lane())) {
       if (turn->kind == TurnKind::kBatch) {
         RunBatch(*turn);
       } else {
@@ -42,8 +46,9 @@ void Executor::Loop() {
     }
     RunPosted();
     RunExclusives();
+    LoseDevice();
   }
-  steps_.EndAll();
+  steps_.EndAll(DrainingError());
   RunPosted();
   std::unique_lock lock(mutex_);
   while (!posted_.empty()) {
@@ -57,13 +62,20 @@ void Executor::Loop() {
   exclusive_changed_.notify_all();
 }
 
+void Executor::LoseDevice() {
+  if (!device_.lost() || std::exchange(given_up_, true)) return;
+  queue_.Lose(device_.lane());
+  steps_.EndAll(DeviceLostError(device_.name()));
+  on_lost_(device_);
+}
+
 absl::Status Executor::RunExclusive(absl::AnyInvocable<absl::Status()> task) {
   Exclusive exclusive{std::move(task), std::nullopt};
   std::unique_lock lock(mutex_);
   if (ended_) return Stopped();
   exclusives_.push_back(&exclusive);
   lock.unlock();
-  queue_.Wake();
+  queue_.Wake(device_.lane());
   lock.lock();
   exclusive_changed_.wait(lock, [&] { return exclusive.result.has_value(); });
   return *exclusive.result;
@@ -78,7 +90,7 @@ void Executor::Post(Task task) {
     }
   }
   if (task != nullptr) return task();
-  queue_.Wake();
+  queue_.Wake(device_.lane());
 }
 
 void Executor::RunPosted() {
@@ -101,6 +113,7 @@ void Executor::RunExclusives() {
     Exclusive* exclusive = exclusives_.front();
     lock.unlock();
     absl::Status status = Guarded([&] { return exclusive->task(); });
+    device_.Note(status);
     lock.lock();
     exclusives_.pop_front();
     exclusive->result = std::move(status);
@@ -111,8 +124,8 @@ void Executor::RunExclusives() {
 double Executor::LetOthersThrough(double layer_seconds) {
   const absl::Time start = absl::Now();
   RunPosted();
-  while (!queue_.stopped()) {
-    const std::optional<Batch> turn = queue_.Interrupt(layer_seconds);
+  while (!queue_.stopped() && !device_.lost()) {
+    const std::optional<Batch> turn = queue_.Interrupt(layer_seconds, device_.lane());
     if (!turn) break;
     steps_.Run(*turn);
   }
@@ -121,7 +134,7 @@ double Executor::LetOthersThrough(double layer_seconds) {
 
 bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted) {
   for (bool more = true; more;) {
-    const DeviceQueue::Drops drops = queue_.TakeDrops();
+    const DeviceQueue::Drops drops = queue_.TakeDrops(device_.lane());
     for (const TicketId id : drops.tickets) {
       const auto call = std::find_if(result.calls.begin(), result.calls.end(),
                                      [id](const EngineCall* c) { return c->id == id; });
@@ -130,7 +143,7 @@ bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool
       wanted[i] = false;
       ++result.dropped;
     }
-    if (!drops.wanted || queue_.stopped()) return false;
+    if (!drops.wanted || queue_.stopped() || device_.lost()) return false;
     const absl::Time start = absl::Now();
     more = run.Advance();
     if (more) result.interrupted_seconds += LetOthersThrough(SecondsSince(start));
@@ -147,27 +160,30 @@ void Executor::RunBatch(const Batch& batch) {
 
   std::vector<const models::Item*> items;
   for (const EngineCall* call : result.calls) items.push_back(call->item.get());
+  const models::Model& model = result.calls.front()->model->On(device_.name());
   std::vector<bool> wanted(items.size(), true);
   const absl::Status status = Guarded([&] {
-    const std::unique_ptr<models::Run> run = result.calls.front()->model->model->Begin(items);
+    const std::unique_ptr<models::Run> run = model.Begin(items);
     const bool completed = RunLayers(*run, result, wanted);
     result.forward_seconds = SecondsSince(result.started) - result.interrupted_seconds;
     const absl::Time taking = absl::Now();
     for (size_t i = 0; completed && i < items.size(); ++i) {
       if (!wanted[i]) continue;
       absl::StatusOr<models::Answer> answer = run->Take(static_cast<int>(i));
-      if (!answer.ok()) answer = RefusalOrInternal(answer.status());
+      if (!answer.ok()) answer = device_.Heard(answer.status());
       result.answers[i] = std::move(answer);
     }
     result.take_seconds = SecondsSince(taking);
     return absl::OkStatus();
   });
-  if (!status.ok()) {
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (wanted[i]) result.answers[i] = status;
-    }
+  const absl::Status thrown = status.ok() ? status : device_.Heard(status);
+  result.lost = device_.lost();
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!wanted[i]) continue;
+    if (!thrown.ok()) result.answers[i] = thrown;
+    if (result.lost && !result.answers[i]) result.answers[i] = DeviceLostError(device_.name());
   }
-  queue_.Finish();
+  queue_.Finish(device_.lane());
   on_finish_(std::move(result));
 }
 

@@ -1,10 +1,13 @@
-// One device's thread: takes turns from the device's queue, runs them layer by layer, and
+// One device's thread: takes turns for its lane from the queue, runs them layer by layer, and
 // splits the results.
 //
 // Between two layers of a batch it drops items nobody waits for, stops if nobody is left, and lets
 // steps of generating calls through (StepRunner) while the batch waits. Everything that belongs to
 // the device's thread but is not a request goes through RunExclusive, between two turns, if it
 // takes long (a model's warm-up), else through Post.
+//
+// Once a model says that the device is lost, all that is on it ends with UNAVAILABLE and the lane
+// takes nothing more; the thread goes on for what was posted.
 // Thread-safe. The queue and the functions given outlive it.
 #pragma once
 
@@ -19,6 +22,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine_call.h"
+#include "server/lane_device.h"
 #include "server/scheduler/device_queue.h"
 #include "server/step_runner.h"
 
@@ -35,6 +39,7 @@ struct BatchResult {
   double take_seconds = 0;
   double interrupted_seconds = 0;  // Of steps that went between its layers.
   int dropped = 0;
+  bool lost = false;  // The device was, on the way.
 };
 
 class Executor {
@@ -45,8 +50,11 @@ class Executor {
   // device's thread.
   using OnFinish = absl::AnyInvocable<void(BatchResult)>;
 
-  Executor(DeviceQueue& queue, OnStart on_start, OnFinish on_finish,
-           StepRunner::OnStepped on_stepped);
+  // The device is lost, and why; on its thread. Once.
+  using OnLost = absl::AnyInvocable<void(const LaneDevice&)>;
+
+  Executor(DeviceQueue& queue, LaneDevice device, OnStart on_start, OnFinish on_finish,
+           StepRunner::OnStepped on_stepped, OnLost on_lost);
   // Stops at the next layer; batches not started are left in the queue.
   ~Executor();
   void Stop();
@@ -62,6 +70,9 @@ class Executor {
   using Task = absl::AnyInvocable<void()>;
   void Post(Task task);
 
+  // Of the device's thread: posted tasks say here what went wrong.
+  LaneDevice& device() { return device_; }
+
  private:
   struct Exclusive {
     absl::AnyInvocable<absl::Status()> task;
@@ -72,14 +83,19 @@ class Executor {
   void RunExclusives();
   void RunPosted();
   void RunBatch(const Batch& batch);
+  // Gives up the lane if its device is lost.
+  void LoseDevice();
   // Runs the layers; false if it ended early because nobody waits any more.
   bool RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted);
   // What goes before the next layer of a batch; returns the seconds it took.
   double LetOthersThrough(double layer_seconds);
 
   DeviceQueue& queue_;
+  LaneDevice device_;
+  bool given_up_ = false;  // The lane.
   OnStart on_start_;
   OnFinish on_finish_;
+  OnLost on_lost_;
   StepRunner steps_;
   mutable std::mutex mutex_;  // Guards the lists of tasks; none runs under it.
   std::condition_variable exclusive_changed_;

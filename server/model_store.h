@@ -1,6 +1,7 @@
 // Which models there are: finds, loads, swaps and unloads them while others serve.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,7 +22,16 @@ struct ServedModel {
   std::string version;
   uint32_t id = 0;  // Unique per load; the scheduler's name for it.
   std::unique_ptr<models::Model> model;
+  // The same on further devices, one each.
+  std::vector<std::unique_ptr<models::Model>> further;
   double load_seconds = 0;
+
+  // The instance on a device, by ModelInfo::device; if there is none, the first.
+  models::Model& On(std::string_view device) const {
+    const auto it = std::find_if(further.begin(), further.end(),
+                                 [device](const auto& m) { return m->info().device == device; });
+    return it == further.end() ? *model : **it;
+  }
 };
 using ModelHandle = std::shared_ptr<const ServedModel>;
 

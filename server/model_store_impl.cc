@@ -77,8 +77,15 @@ std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) co
     handle = it->second.lock();
   }
   if (handle == nullptr) return CacheGauges();  // It is gone.
-  const models::CacheUse use = handle->model->cache();
-  return CacheGauges{.used = use.used, .used_by_all = use.used_by_all, .capacity = use.capacity};
+  const models::CacheUse first = handle->model->cache();
+  CacheGauges sum{.used = first.used, .used_by_all = first.used_by_all, .capacity = first.capacity};
+  for (const auto& model : handle->further) {
+    const models::CacheUse use = model->cache();
+    sum.used += use.used;
+    sum.used_by_all += use.used_by_all;
+    sum.capacity += use.capacity;
+  }
+  return sum;
 }
 
 absl::Status ModelStoreImpl::Discover() {
@@ -127,22 +134,50 @@ absl::Status ModelStoreImpl::Rescan() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const FoundModel& found) {
-  const absl::Time start = absl::Now();
+absl::StatusOr<std::unique_ptr<models::Model>> ModelStoreImpl::LoadOn(const FoundModel& found,
+                                                                      const std::string& device) {
   // On a thread that ends with the load, and its compute threads with it: as long as they lived,
   // GNU OpenMP would count more threads than cores and let those of the device sleep between any
   // two parallel regions, which halves the throughput of small models.
   absl::StatusOr<std::unique_ptr<models::Model>> model = absl::UnknownError("");
-  std::thread([&] { model = Guarded([&] { return load_(found.directory); }); }).join();
+  std::thread([&] { model = Guarded([&] { return load_(found.directory, device); }); }).join();
   if (!model.ok()) return model.status();
   const absl::Status warm =
       engine_.RunOnDevice((*model)->info().device, [&model] { return (*model)->WarmUp(); });
   if (!warm.ok()) return warm;
+  return model;
+}
+
+absl::Status ModelStoreImpl::LoadFurther(const FoundModel& found,
+                                         const std::vector<std::string>& devices,
+                                         ServedModel& served) {
+  const std::string first = served.model->info().device;
+  if (std::find(devices.begin(), devices.end(), first) == devices.end()) return absl::OkStatus();
+  for (const std::string& device : devices) {
+    if (device == first) continue;
+    absl::StatusOr<std::unique_ptr<models::Model>> model = LoadOn(found, device);
+    if (!model.ok()) return model.status();
+    if ((*model)->info().device != device) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("runs on ", first, ", but not on ", device));
+    }
+    served.further.push_back(*std::move(model));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const FoundModel& found) {
+  const absl::Time start = absl::Now();
+  const std::vector<std::string> devices = engine_.DevicesLike(engine_.devices().front());
+  absl::StatusOr<std::unique_ptr<models::Model>> model =
+      LoadOn(found, devices.empty() ? engine_.devices().front() : devices.front());
+  if (!model.ok()) return model.status();
   auto served = std::make_unique<ServedModel>();
   served->name = found.name;
   served->version = found.version;
   served->id = ++last_id_;
   served->model = *std::move(model);
+  if (absl::Status status = LoadFurther(found, devices, *served); !status.ok()) return status;
   served->load_seconds = absl::ToDoubleSeconds(absl::Now() - start);
   return served;
 }
@@ -182,13 +217,20 @@ absl::Status ModelStoreImpl::LoadNow(const std::string& name) {
   }
 
   const models::ModelInfo& info = (*served)->model->info();
-  metrics_.ModelLoaded(LabelsOf(**served), info.memory_bytes, (*served)->load_seconds);
+  double memory_bytes = info.memory_bytes;
+  std::string devices = info.device;
+  for (const auto& model : (*served)->further) {
+    memory_bytes += model->info().memory_bytes;
+    absl::StrAppend(&devices, ",", model->info().device);
+  }
+  metrics_.ModelLoaded(LabelsOf(**served), memory_bytes, (*served)->load_seconds);
   log_.Info("model loaded", {{"model", name},
                              {"version", found.version},
                              {"family", info.family},
                              {"seconds", (*served)->load_seconds},
-                             {"bytes", info.memory_bytes},
-                             {"dtype", info.dtype}});
+                             {"bytes", memory_bytes},
+                             {"dtype", info.dtype},
+                             {"devices", devices}});
   for (const std::string& note : info.notes) log_.Warning(note, {{"model", name}});
   auto waiters = std::make_shared<Waiters>();
   ModelHandle handle = Own(*std::move(served), waiters);

@@ -1,4 +1,5 @@
-// The model store: loads on a thread of its own, warms on the device's thread, swaps in.
+// The model store: loads on a thread of its own, warms on the device's thread, swaps in. Of several
+// devices alike each gets an instance, one after the other; those that are lost are left out.
 //
 // A load never touches what serves: the new model replaces the old one once it is warm, and
 // the old one is freed when its last request is answered. Loads and unloads happen one after
@@ -25,13 +26,15 @@
 
 namespace longview::server {
 
-// Makes a model of a directory; models::LoadModel, or a fake. Called on the store's thread.
-using LoadFunction =
-    std::function<absl::StatusOr<std::unique_ptr<models::Model>>(const std::string& directory)>;
+// Makes a model of a directory, on a device if it can run there, else on the CPU:
+// models::LoadModel, or a fake. Called on the store's thread.
+using LoadFunction = std::function<absl::StatusOr<std::unique_ptr<models::Model>>(
+    const std::string& directory, const std::string& device)>;
 
 class ModelStoreImpl : public ModelStore {
  public:
-  // `models` as --models says. Borrows its collaborators.
+  // `models` as --models says; loaded onto the first device of the engine's. Borrows its
+  // collaborators.
   ModelStoreImpl(std::vector<std::string> models, LoadFunction load, EngineImpl& engine,
                  Metrics& metrics, Log& log);
   // Waits for a load under way, and until every model is freed: the engine must have answered
@@ -77,6 +80,11 @@ class ModelStoreImpl : public ModelStore {
   // On the loader's thread.
   absl::Status LoadNow(const std::string& name);
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadAndWarm(const FoundModel& found);
+  absl::StatusOr<std::unique_ptr<models::Model>> LoadOn(const FoundModel& found,
+                                                        const std::string& device);
+  // Of a model on one of `devices`, the instances for the others.
+  absl::Status LoadFurther(const FoundModel& found, const std::vector<std::string>& devices,
+                           ServedModel& served);
   void UnloadNow(const std::string& name, Done done);
   // The handle whose end is announced to `waiters`.
   ModelHandle Own(std::unique_ptr<ServedModel> served, std::shared_ptr<Waiters> waiters);

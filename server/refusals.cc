@@ -11,6 +11,10 @@ namespace {
 constexpr absl::Duration kShortRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLongRetry = absl::Seconds(1);
 
+std::string Each(int lanes) {
+  return lanes == 1 ? "" : absl::StrFormat(" for each of %d devices", lanes);
+}
+
 }  // namespace
 
 absl::Status RefusalError(const Admission& admission) {
@@ -19,9 +23,11 @@ absl::Status RefusalError(const Admission& admission) {
     case Verdict::kQueueFull:
       return MakeError(absl::StatusCode::kResourceExhausted,
                        absl::StrFormat("queue full: %.3g s of work would wait, "
-                                       "max_queue_seconds is %.3g",
-                                       need, limit),
+                                       "max_queue_seconds is %.3g%s",
+                                       need, limit / admission.lanes, Each(admission.lanes)),
                        {"QUEUE_FULL", admission.retry_after, ""});
+    case Verdict::kLost:
+      return DevicesLostError();
     case Verdict::kTooLarge:
       return MakeError(absl::StatusCode::kInvalidArgument,
                        absl::StrFormat("the request needs %.0f bytes of memory while it runs; "
@@ -60,6 +66,18 @@ absl::Status MemoryHeldError() {
   return MakeError(absl::StatusCode::kResourceExhausted,
                    "documents that were opened while the request waited hold the memory it needs",
                    {"MEMORY_FULL", kLongRetry, ""});
+}
+
+absl::Status DeviceLostError(std::string_view device) {
+  return MakeError(absl::StatusCode::kUnavailable,
+                   absl::StrFormat("the device %s was lost while the request was on it", device),
+                   {"DEVICE_LOST", kLongRetry, ""});
+}
+
+absl::Status DevicesLostError() {
+  return MakeError(absl::StatusCode::kUnavailable,
+                   "the device that has what the request needs was lost",
+                   {"DEVICE_LOST", kLongRetry, ""});
 }
 
 absl::Status CancelledError() {

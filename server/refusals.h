@@ -1,6 +1,8 @@
 // The errors of admission, in the words clients read.
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "server/scheduler/ticket.h"
 
@@ -17,6 +19,11 @@ absl::Status DeadlineError(bool was_running);
 
 // It waited for memory that documents hold.
 absl::Status MemoryHeldError();
+
+// What it ran on, or what it continues was on, is gone.
+absl::Status DeviceLostError(std::string_view device);
+// The same of all devices that could run it.
+absl::Status DevicesLostError();
 
 absl::Status CancelledError();
 absl::Status DrainingError();

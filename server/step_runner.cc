@@ -39,11 +39,11 @@ void StepRunner::Run(const Batch& turn) {
   std::vector<StepOutcome> outcomes;
   outcomes.reserve(result.shares.size());
   for (const StepShare& share : result.shares) outcomes.push_back(OutcomeOf(share));
-  queue_.Finish(outcomes);
+  queue_.Finish(outcomes, device_.lane());
   on_stepped_(std::move(result));
 }
 
-void StepRunner::EndAll() {
+void StepRunner::EndAll(const absl::Status& why) {
   StepResult result;
   result.kind = TurnKind::kRoster;
   result.started = absl::Now();
@@ -52,7 +52,7 @@ void StepRunner::EndAll() {
   for (EngineCall* call : calls) {
     StepShare& share = result.shares.emplace_back();
     share.call = call;
-    share.answer = DrainingError();
+    share.answer = why;
     End(share);
   }
   if (!result.shares.empty()) on_stepped_(std::move(result));
@@ -71,11 +71,11 @@ void StepRunner::Collect(StepShare& share) {
     share.pieces = generation.TakePieces();
     if (!generation.done()) return absl::OkStatus();
     absl::StatusOr<models::Answer> answer = generation.Take();
-    if (!answer.ok()) answer = RefusalOrInternal(answer.status());
+    if (!answer.ok()) answer = device_.Heard(answer.status());
     share.answer = std::move(answer);
     return absl::OkStatus();
   });
-  if (!status.ok()) share.answer = status;
+  if (!status.ok()) share.answer = device_.Heard(status);
   if (share.answer) End(share);
 }
 
@@ -83,9 +83,9 @@ StepShare StepRunner::StartCall(EngineCall& call) {
   StepShare share;
   share.call = &call;
   live_.emplace(call.id, &call);
-  auto started = Guarded([&] { return call.model->model->Start(*call.item); });
+  auto started = Guarded([&] { return call.model->On(device_.name()).Start(*call.item); });
   if (!started.ok()) {
-    share.answer = RefusalOrInternal(started.status());
+    share.answer = device_.Heard(started.status());
     End(share);
     return share;
   }
@@ -107,7 +107,7 @@ void StepRunner::RunRoster(const Batch& turn, StepResult& result) {
 bool StepRunner::RunLayers(models::Run& run, const Batch& turn, std::vector<bool>& wanted) {
   size_t left = wanted.size();
   for (bool more = true; more;) {
-    for (const TicketId id : queue_.TakeDrops().tickets) {
+    for (const TicketId id : queue_.TakeDrops(device_.lane()).tickets) {
       const auto i = static_cast<size_t>(std::find(turn.tickets.begin(), turn.tickets.end(), id) -
                                          turn.tickets.begin());
       run.Drop(static_cast<int>(i));
@@ -138,7 +138,7 @@ void StepRunner::RunStep(const Batch& turn, StepResult& result) {
       result.decode_seconds += need.decode_seconds;
     }
     grants.push_back({call->generation.get(), share.prefill});
-    model = call->model->model.get();
+    model = &call->model->On(device_.name());
   }
   std::vector<bool> wanted(grants.size(), true);
   bool completed = false;
@@ -155,7 +155,7 @@ void StepRunner::RunStep(const Batch& turn, StepResult& result) {
     }
     share.prefill = share.sequences = 0;
     result.prefill_seconds = result.decode_seconds = 0;
-    if (wanted[i] && !status.ok()) share.answer = RefusalOrInternal(status);
+    if (wanted[i] && !status.ok()) share.answer = device_.Heard(status);
     if (wanted[i] && status.ok()) share.answer = DrainingError();  // The queue was stopped.
     End(share);
   }

@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine_call.h"
+#include "server/lane_device.h"
 #include "server/scheduler/device_queue.h"
 
 namespace longview::server {
@@ -45,15 +46,18 @@ class StepRunner {
   // Takes the result; calls that are over are the engine's again.
   using OnStepped = absl::AnyInvocable<void(StepResult)>;
 
-  // Borrows the queue.
-  StepRunner(DeviceQueue& queue, OnStart on_start, OnStepped on_stepped)
-      : queue_(queue), on_start_(std::move(on_start)), on_stepped_(std::move(on_stepped)) {}
+  // Borrows the queue and what is known of the device.
+  StepRunner(DeviceQueue& queue, LaneDevice& device, OnStart on_start, OnStepped on_stepped)
+      : queue_(queue),
+        device_(device),
+        on_start_(std::move(on_start)),
+        on_stepped_(std::move(on_stepped)) {}
 
   // REQUIRES: the turn is a step or roster, and the queue's running one.
   void Run(const Batch& turn);
 
-  // Ends all that have started; the queue is not told.
-  void EndAll();
+  // Ends all that have started with this answer; the queue is not told.
+  void EndAll(const absl::Status& why);
 
  private:
   void RunRoster(const Batch& turn, StepResult& result);
@@ -67,6 +71,7 @@ class StepRunner {
   void End(StepShare& share);
 
   DeviceQueue& queue_;
+  LaneDevice& device_;
   OnStart on_start_;
   OnStepped on_stepped_;
   absl::flat_hash_map<TicketId, EngineCall*> live_;

@@ -167,7 +167,8 @@ void Api::UnloadModel(const longview::v1::UnloadModelRequest& request,
 bool Api::ServerLive() const { return impl_->context.engine.Progressing(); }
 
 bool Api::ServerReady() const {
-  return impl_->context.lifecycle.ready() && store().StartupComplete();
+  return impl_->context.lifecycle.ready() && store().StartupComplete() &&
+         impl_->context.engine.Able();
 }
 
 absl::StatusOr<bool> Api::ModelReady(std::string_view name, std::string_view version) const {

@@ -75,16 +75,18 @@ class Session {
                            {"backend", models::DescribeBackend()},
                            {"devices", device_report_}});
     models::CachePool cache(static_cast<double>(config_.cache_bytes));
-    const models::LoadOptions options{
+    const models::LoadOptions common{
         .dtype = config_.dtype,
-        .device = config_.devices.front(),
         .cache = &cache,
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
     const auto security = OpenSecurity(config_, log_);
     if (!security.ok()) return Fail(kFailed, std::string(security.status().message()));
-    Server server(config_, log_, security->get(), [options](const std::string& directory) {
-      return models::LoadModel(directory, options);
-    });
+    Server server(config_, log_, security->get(),
+                  [common](const std::string& directory, const std::string& device) {
+                    models::LoadOptions options = common;
+                    options.device = device;
+                    return models::LoadModel(directory, options);
+                  });
     const absl::Status started = server.Start([this](absl::Status warm) {
       events_.Post(
           {warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed, std::string(warm.message())});

@@ -20,11 +20,14 @@
 namespace longview::server {
 namespace {
 
-EngineOptions EngineOptionsOf(const Config& config) {
+EngineOptions EngineOptionsOf(const Config& config, Log& log) {
   EngineOptions options;
   if (!config.devices.empty()) options.devices = config.devices;
   options.scheduler.max_queue_seconds = config.max_queue_seconds;
   options.scheduler.memory_bytes = static_cast<double>(config.cache_bytes);
+  options.on_lost = [&log](const std::string& device, const std::string& why) {
+    log.Error("device lost", {{"device", device}, {"error", why}});
+  };
   return options;
 }
 
@@ -40,8 +43,8 @@ class Server::Impl {
  public:
   Impl(const Config& config, Log& log, const Security* security, LoadFunction load)
       : config_(config),
-        metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config).devices, ",")),
-        engine_(EngineOptionsOf(config), lifecycle_, metrics_),
+        metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config, log).devices, ",")),
+        engine_(EngineOptionsOf(config, log), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log, ApiOptionsOf(config)),

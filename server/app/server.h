@@ -24,8 +24,8 @@ struct BoundPorts {
 class Server {
  public:
   // Borrows the log and, if it is there, `security`: without it there are no keys and no TLS.
-  // `load` makes a model of a directory; injected, so that benchmarks can
-  // serve a model that does nothing.
+  // `load` makes a model of a directory on a device; injected, so that benchmarks can serve a model
+  // that does nothing.
   Server(const Config& config, Log& log, const Security* security, LoadFunction load);
   ~Server();
 

@@ -104,6 +104,7 @@ Families::Families(Registry& r)
                     "Computed tokens that are padding over all computed tokens; 0 as batches are "
                     "ragged.")),
       build_info(Gauge(*this, "build_info", "Always 1; the labels say what is running.")),
+      device_up(Gauge(*this, "device_up", "1 if a device computes, 0 once it is lost.")),
       tokens(Counter(*this, "tokens_total",
                      "Tokens by kind: prompt (read), cached (prompt tokens found in the cache), "
                      "generated.")),

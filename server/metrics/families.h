@@ -54,6 +54,7 @@ struct Families {
   Gauges& model_ready;
   Gauges& padding;
   Gauges& build_info;
+  Gauges& device_up;
 
   Counters& tokens;
   Counters& images;

@@ -192,6 +192,10 @@ void Metrics::ModelUnloaded(const ModelLabels& model) {
   impl_->families.model_memory.Add(Of(model)).Set(0);
 }
 
+void Metrics::DeviceUp(std::string_view device, bool up) {
+  impl_->families.device_up.Add({{"device", std::string(device)}}).Set(up ? 1 : 0);
+}
+
 void Metrics::SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read) {
   absl::MutexLock lock(&impl_->mutex);
   impl_->read_gauges = std::move(read);

@@ -65,6 +65,8 @@ class Metrics {
   // A model's series exist at 0 from load, and stay after unload with model_ready 0.
   void ModelLoaded(const ModelLabels& model, double memory_bytes, double load_seconds);
   void ModelUnloaded(const ModelLabels& model);
+  // Whether a device works; it has a series from the first call.
+  void DeviceUp(std::string_view device, bool up);
   // Replaces the reader; an empty one detaches it (before its owner dies).
   void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
   // The same for generation state; nothing for models that do not generate.

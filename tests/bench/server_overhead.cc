@@ -73,7 +73,7 @@ std::vector<int32_t> Ids() {
   // One line a request, as in production; nobody reads it here.
   if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);
   Log log(LogFormat::kJson, LogLevel::kInfo);
-  Server server(config, log, nullptr, [](const std::string&) {
+  Server server(config, log, nullptr, [](const std::string&, const std::string&) {
     return absl::StatusOr<std::unique_ptr<models::Model>>(
         std::make_unique<testing::FakeModel>(NothingOptions()));
   });

@@ -55,7 +55,7 @@ struct Load {
   // One line a request, as in production; nobody reads it here.
   if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);
   Log log(LogFormat::kJson, LogLevel::kInfo);
-  Server server(config, log, nullptr, [&load](const std::string&) {
+  Server server(config, log, nullptr, [&load](const std::string&, const std::string&) {
     testing::GeneratorOptions options;
     const double predicted = options.step_seconds + options.decode_seconds * load.streams;
     options.pace = 1 / (load.steps_per_second * predicted);

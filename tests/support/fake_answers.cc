@@ -200,7 +200,7 @@ models::ModelInfo MakeFakeInfo(const FakeOptions& options) {
   info.embedding_width = options.embedding_width;
   info.has_tokenizer = options.has_tokenizer;
   info.dtype = "fp32";
-  info.device = "cpu";
+  info.device = options.device;
   info.parameters = 1000;
   info.memory_bytes = 4000;
   info.inputs = FakeInputs(info);

@@ -105,6 +105,7 @@ models::Generation::Need FakeGeneration::need() const {
 }
 
 bool FakeGeneration::done() const {
+  if (!failed_.ok()) return true;
   if (to_read_ > 0) return false;
   return std::all_of(sequences_.begin(), sequences_.end(),
                      [](const Sequence& s) { return !s.whole.finish_reason.empty(); });
@@ -232,6 +233,7 @@ std::vector<models::Piece> FakeGeneration::TakePieces() {
 
 absl::StatusOr<models::Answer> FakeGeneration::Take() {
   thread_.Use();
+  if (!failed_.ok()) return failed_;
   if (item_.prompt.find(options_.fail_take) != std::string::npos) {
     return absl::InternalError("fake failure of Take");
   }

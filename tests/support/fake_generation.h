@@ -83,6 +83,8 @@ class FakeGeneration : public models::Generation {
 
   // A step's share: `prefill` tokens of the prompt, or a token for each sequence.
   void Step(int prefill);
+  // It is done, with this error.
+  void Fail(const absl::Status& status) { failed_ = status; }
 
  private:
   struct Sequence {
@@ -104,6 +106,7 @@ class FakeGeneration : public models::Generation {
   const GeneratorItem& item_;
   const GeneratorOptions& options_;
   std::string context_;  // Document and prompt.
+  absl::Status failed_;
   int to_read_;
   int cached_ = 0;
   bool echo_given_ = false;

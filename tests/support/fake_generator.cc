@@ -29,6 +29,12 @@ class FakeStep : public models::Run {
     options_.control->advance.Pass();
     if (options_.pace > 0)
       absl::SleepFor(absl::Seconds(seconds_ * options_.pace / options_.layers));
+    if (const absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) {
+      for (const models::StepGrant& grant : grants_) {
+        static_cast<FakeGeneration&>(*grant.generation).Fail(device);
+      }
+      return false;
+    }
     if (++layer_ < options_.layers) return true;
     for (size_t i = 0; i < grants_.size(); ++i) {
       if (!wanted_[i]) continue;
@@ -71,7 +77,7 @@ FakeGenerator::FakeGenerator(GeneratorOptions options) : options_(std::move(opti
   info_.max_tokens = options_.max_tokens;
   info_.has_tokenizer = true;
   info_.dtype = "fp32";
-  info_.device = "cpu";
+  info_.device = options_.device;
   info_.parameters = 1000;
   info_.memory_bytes = 4000;
   info_.prefill_granule = options_.granule;
@@ -131,6 +137,7 @@ std::unique_ptr<models::Run> FakeGenerator::Begin(std::span<const models::Item* 
 
 absl::StatusOr<std::unique_ptr<models::Generation>> FakeGenerator::Start(const models::Item& item) {
   options_.control->start.Pass();
+  if (absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) return device;
   const auto& generator_item = static_cast<const GeneratorItem&>(item);
   if (generator_item.prompt.find(options_.fail_start) != std::string::npos) {
     return absl::ResourceExhaustedError("fake failure of Start");
@@ -143,6 +150,7 @@ std::unique_ptr<models::Run> FakeGenerator::BeginStep(std::span<const models::St
 }
 
 absl::StatusOr<std::shared_ptr<models::Document>> FakeGenerator::NewDocument() {
+  if (absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) return device;
   return std::make_shared<FakeDocument>(options_.control, options_.token_bytes);
 }
 

@@ -51,6 +51,9 @@ struct GeneratorOptions {
   double token_bytes = 1024;  // Of state.
   double cache_bytes = 1e9;   // Capacity that CacheUse reports.
 
+  std::string device = "cpu";
+  FakeDevicePtr lost;  // As of FakeOptions.
+
   std::string fail_prepare = "!prepare";  // A prompt with this in it: INVALID_ARGUMENT,
   std::string fail_start = "!start";      // RESOURCE_EXHAUSTED from Start,
   std::string fail_step = "!step";        // an exception from the step that reads it,

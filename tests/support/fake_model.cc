@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/support/fake_answers.h"
@@ -47,6 +48,13 @@ bool Gate::AwaitWaiting(int count, absl::Duration timeout) {
                            [&] { return waiting_ >= count; });
 }
 
+absl::Status FakeDeviceStatus(const FakeDevicePtr& lost) {
+  if (lost == nullptr || !*lost) return absl::OkStatus();
+  absl::Status status = absl::InternalError("fake: an illegal address");
+  status.SetPayload(std::string(models::kDeviceLost), absl::Cord());
+  return status;
+}
+
 namespace {
 
 class FakeRun : public models::Run {
@@ -70,6 +78,8 @@ class FakeRun : public models::Run {
     }
     ++control.layers_run;
     control.item_layers += wanted;
+    device_ = FakeDeviceStatus(options_.lost);
+    if (!device_.ok()) return false;
     return ++layer_ < options_.layers;
   }
 
@@ -80,6 +90,7 @@ class FakeRun : public models::Run {
 
   absl::StatusOr<models::Answer> Take(int i) override {
     ++options_.control->taken;
+    if (!device_.ok()) return device_;
     const FakeItem& item = *items_[i];
     if (item.fail_take) return absl::InternalError("fake failure of Take");
     return MakeFakeAnswer(item, options_);
@@ -89,6 +100,7 @@ class FakeRun : public models::Run {
   const FakeOptions& options_;
   std::vector<const FakeItem*> items_;
   std::vector<bool> wanted_;
+  absl::Status device_;
   int layer_ = 0;
 };
 
@@ -210,6 +222,7 @@ std::unique_ptr<models::Run> FakeModel::Begin(std::span<const models::Item* cons
 
 absl::Status FakeModel::WarmUp() {
   options_.control->warm_up.Pass();
+  if (absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) return device;
   return options_.warm_up_status;
 }
 

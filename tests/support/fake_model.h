@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "models/model.h"
 
@@ -56,6 +57,12 @@ struct FakeControl {
   std::atomic<int64_t> live_models{0};
 };
 
+// Whether a device of a test is lost; of all fakes that are on it.
+using FakeDevicePtr = std::shared_ptr<std::atomic<bool>>;
+
+// OK, or what a model says whose device is lost.
+absl::Status FakeDeviceStatus(const FakeDevicePtr& lost);
+
 struct FakeOptions {
   std::vector<models::Task> tasks = {models::Task::kTextClassification};
   std::vector<std::string> labels = {"zero", "one", "two"};
@@ -78,6 +85,9 @@ struct FakeOptions {
   std::string fail_prepare = "!prepare";  // INVALID_ARGUMENT
   std::string fail_take = "!take";        // INTERNAL
   absl::Status warm_up_status = absl::OkStatus();
+
+  std::string device = "cpu";
+  FakeDevicePtr lost;  // While set: that device answers no more. Null: it always does.
 
   std::shared_ptr<FakeControl> control = std::make_shared<FakeControl>();
 };

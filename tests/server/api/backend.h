@@ -67,6 +67,9 @@ class TestEngine : public server::Engine {
                 server::Reply<server::Estimated> done) override;
   double QueuedSeconds() const override { return 0; }
   bool Progressing() const override { return true; }
+  bool Able() const override { return able; }
+
+  std::atomic<bool> able{true};
 
   int submitted() const;
   int cancelled() const;

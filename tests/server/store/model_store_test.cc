@@ -40,8 +40,10 @@ class ModelStoreTest : public EngineFixture {
   void StartStore() {
     store_ = std::make_unique<ModelStoreImpl>(
         std::vector<std::string>{temp_.Path("repo")},
-        [this](const std::string& directory) { return LoadFake(directory); }, *engine_, metrics_,
-        log_);
+        [this](const std::string& directory, const std::string& device) {
+          return LoadFake(directory, device);
+        },
+        *engine_, metrics_, log_);
     ASSERT_TRUE(store_->Discover().ok());
     store_->LoadAll([this](absl::Status status) {
       std::lock_guard lock(mutex_);
@@ -60,7 +62,8 @@ class ModelStoreTest : public EngineFixture {
     return started_.value_or(absl::AbortedError("not started"));
   }
 
-  absl::StatusOr<std::unique_ptr<models::Model>> LoadFake(const std::string& directory) {
+  absl::StatusOr<std::unique_ptr<models::Model>> LoadFake(const std::string& directory,
+                                                          const std::string& device) {
     std::lock_guard lock(mutex_);
     ++loads_;
     loading_threads_.insert(gettid());
@@ -68,6 +71,7 @@ class ModelStoreTest : public EngineFixture {
     if (failing_.contains(name)) return absl::InvalidArgumentError(failing_.at(name));
     FakeOptions options = fakes_[name];
     options.control = control_;
+    options.device = device;
     return std::make_unique<FakeModel>(options);
   }
 

@@ -29,6 +29,8 @@ class DeviceLsDecoder final : public CachedDecoder {
   int prefill_granule() const override { return config_.granule(); }
 
   const LsLmConfig& config() const { return config_; }
+  // What passes share; it stays as long as the decoder.
+  const DeviceLsContext& context() const { return context_; }
   double parameters() const { return weights_.parameters; }
   // Of the device, beside the cache.
   double memory_bytes() const { return memory_bytes_; }

@@ -9,7 +9,8 @@
 namespace longview::kernels::cuda {
 extern "C" {
 
-// Loads the plugin at `path` for CUDA's device 0.
+// Loads the plugin at `path` for CUDA's device 0. Null: the host stands in for a device; tensors
+// are the host's and nothing is timed.
 const char* lv_open(const char* path);
 
 // Plans a band of `window` keys to either side over documents of `tokens` rows, `heads` heads of
@@ -23,7 +24,7 @@ const char* lv_plan_decode(int32_t sequences, int32_t tokens, int32_t heads, int
                            int32_t window, int32_t segment, int32_t dtype);
 
 // Runs the plan `times` times on device tensors [rows, heads, dim] and waits; *milliseconds is of
-// all of them, by events. A decode plan reads keys and values as blocks: k and v are [blocks,
+// all of them, by events, and 0 where the host stands in. A decode plan reads keys and values as blocks: k and v are [blocks,
 // heads, 64, dim], blocks in the order of the sequences, a sequence's pages before its window.
 const char* lv_run(const void* q, const void* k, const void* v, void* out, int32_t times,
                    float* milliseconds);

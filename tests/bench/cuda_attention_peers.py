@@ -3,6 +3,7 @@
 
     python tests/bench/cuda_attention_peers.py            # the band, 4,096 and 16,384 tokens
     python tests/bench/cuda_attention_peers.py --decode   # projected cache against full cache
+    python tests/bench/cuda_attention_peers.py --check    # both, small, without a GPU: no figures
 
 Needs an NVIDIA GPU and `pip install torch==2.11.0` (with its CUDA packages). Band: every peer sees
 w keys on either side (dense flash attention sees all). FlexAttention has a block mask and is
@@ -10,7 +11,7 @@ compiled; masked SDPA gets the same band as a boolean matrix. Decode: one query 
 last 512 keys and one projected key per 16 tokens, against SDPA and this project's kernel over all.
 
 Each figure stands beside its largest difference to fp32 attention over the same (rounded) inputs; a
-peer beyond the tolerance is an error. FLOP are useful ones: 4 x pairs x dim. The GEMM and copy rates
+peer beyond the tolerance is an error. With --check the host stands in for the device. FLOP are useful ones: 4 x pairs x dim. The GEMM and copy rates
 that shares refer to are measured in the same run. L2 is overwritten between repeats.
 """
 
@@ -21,15 +22,18 @@ import pathlib
 import statistics
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from pipe import BUILD
+
 TOLERANCE = {"bf16": 2e-2, "fp16": 4e-3}
 DTYPE = {"bf16": 1, "fp16": 2}
 
 
 def parse_args():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=BUILD)
     parser.add_argument("--decode", action="store_true")
+    parser.add_argument("--check", action="store_true", help="results on the CPU, nothing timed")
     parser.add_argument("--tokens", default=None, help="comma list")
     parser.add_argument("--batch", default=None, help="comma list of documents or sequences")
     parser.add_argument("--window", type=int, default=256, help="keys on either side")
@@ -42,15 +46,16 @@ def parse_args():
 
 
 class Library:
-    """This project's kernels in this process."""
+    """This project's kernels in this process, on the first GPU or on the host as a stand-in."""
 
-    def __init__(self, build):
+    def __init__(self, build, on_host):
         self.lib = ctypes.CDLL(str(build / "bin/longview_cuda_bench.so"))
         for name in ("lv_open", "lv_plan_band", "lv_plan_decode", "lv_run"):
             getattr(self.lib, name).restype = ctypes.c_char_p
         for name in ("lv_useful_pairs", "lv_executed_pairs", "lv_blocks"):
             getattr(self.lib, name).restype = ctypes.c_int64
-        self.check(self.lib.lv_open(str(build / "bin/longview_cuda.so").encode()))
+        plugin = None if on_host else str(build / "bin/longview_cuda.so").encode()
+        self.check(self.lib.lv_open(plugin))
 
     @staticmethod
     def check(error):
@@ -101,6 +106,14 @@ class Clock:
         return found
 
 
+def torch_type(torch, args):
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}[args.dtype]
+
+
+def device_of(args):
+    return "cpu" if args.check else "cuda"
+
+
 def gemm_rate(torch, clock, dtype):
     a, b = (torch.randn(8192, 8192, device="cuda", dtype=dtype) for _ in range(2))
     return 2 * 8192**3 / (min(clock.peer(lambda: a @ b) for _ in range(3)) / clock.times) / 1e9
@@ -122,7 +135,7 @@ def band_reference(torch, q, k, v, window):
         scores = q[:, :, begin:end].float() @ k[:, :, lo:hi].float().transpose(-1, -2)
         distance = torch.arange(begin, end)[:, None] - torch.arange(lo, hi)[None, :]
         scores = scores / math.sqrt(q.shape[-1])
-        scores.masked_fill_((distance.abs() > window).cuda(), -math.inf)
+        scores.masked_fill_((distance.abs() > window).to(q.device), -math.inf)
         out[:, :, begin:end] = scores.softmax(-1) @ v[:, :, lo:hi].float()
     return out
 
@@ -153,9 +166,9 @@ def bench_band(args, torch, library, clock, documents, tokens, gemm):
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[args.dtype]
+    dtype, device = torch_type(torch, args), device_of(args)
     torch.manual_seed(0)
-    rows = [torch.randn(documents * tokens, args.heads, args.dim, device="cuda", dtype=dtype)
+    rows = [torch.randn(documents * tokens, args.heads, args.dim, device=device, dtype=dtype)
             for _ in range(3)]
     q, k, v = (x.view(documents, tokens, args.heads, args.dim).transpose(1, 2) for x in rows)
     heads_first = [x.contiguous() for x in (q, k, v)]
@@ -163,11 +176,11 @@ def bench_band(args, torch, library, clock, documents, tokens, gemm):
     library.plan_band(documents, tokens, args.heads, args.dim, args.window, DTYPE[args.dtype])
     library.run(*rows, out, 1)
 
-    index = torch.arange(tokens, device="cuda")
+    index = torch.arange(tokens, device=device)
     mask = (index[:, None] - index[None, :]).abs() <= args.window
     blocks = create_block_mask(lambda b, h, i, j: (i - j).abs() <= args.window, None, None, tokens,
-                               tokens, device="cuda")
-    flex = torch.compile(flex_attention)
+                               tokens, device=device)
+    flex = flex_attention if args.check else torch.compile(flex_attention)
 
     def dense():
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
@@ -179,6 +192,10 @@ def bench_band(args, torch, library, clock, documents, tokens, gemm):
     ours = out.view(documents, tokens, args.heads, args.dim).transpose(1, 2)
     errors = {"Longview": check("Longview", ours, want, args.dtype)}
     errors |= {name: check(name, run(), want, args.dtype) for name, run in peers.items()}
+    if args.check:
+        print(f"band, {documents} x {tokens} tokens, {args.dtype}: "
+              + ", ".join(f"{name} {error:.1e}" for name, error in errors.items()))
+        return
     contenders = {"Longview": lambda: library.run(*rows, out, args.times)}
     contenders |= {name: (lambda run=run: clock.peer(run)) for name, run in peers.items()}
     contenders["dense flash"] = lambda: clock.peer(dense)
@@ -197,14 +214,15 @@ def decode_reference(torch, q, k, v, counts):
     return torch.einsum("bhn,bhnd->bhd", scores.softmax(-1), v.float())
 
 
-def run_decode(args, torch, library, sequences, tokens, window, segment, dtype):
+def run_decode(args, torch, library, sequences, tokens, window, segment):
     """(a timed run, error, bytes read)."""
+    dtype, device = torch_type(torch, args), device_of(args)
     library.plan_decode(sequences, tokens, args.heads, args.dim, window, segment,
                         DTYPE[args.dtype])
     each = library.lib.lv_blocks() // sequences
     shape = (library.lib.lv_blocks(), args.heads, 64, args.dim)
-    k, v = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(2))
-    q = torch.randn(sequences, args.heads, args.dim, device="cuda", dtype=dtype)
+    k, v = (torch.randn(shape, device=device, dtype=dtype) for _ in range(2))
+    q = torch.randn(sequences, args.heads, args.dim, device=device, dtype=dtype)
     out = torch.zeros_like(q)
     library.run(q, k, v, out, 1)
     # Which slots are seen: projected keys of finished segments, then the window.
@@ -213,7 +231,7 @@ def run_decode(args, torch, library, sequences, tokens, window, segment, dtype):
     page_slots = -(-pages // 64) * 64
     first = max(0, last - window + 1)
     origin = first // 64 * 64
-    slot = torch.arange(each * 64, device="cuda")
+    slot = torch.arange(each * 64, device=device)
     position = slot - page_slots + origin
     seen = (slot < pages) | ((slot >= page_slots) & (position >= first) & (position <= last))
     flat = [x.view(sequences, each, args.heads, 64, args.dim).transpose(1, 2)
@@ -227,8 +245,14 @@ def run_decode(args, torch, library, sequences, tokens, window, segment, dtype):
 def bench_decode(args, torch, library, clock, sequences, tokens, bandwidth):
     from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[args.dtype]
+    caches = (("full cache", tokens, 0), ("projected cache", 512, 16))
     torch.manual_seed(0)
+    if args.check:
+        for name, window, segment in caches:
+            error = run_decode(args, torch, library, sequences, tokens, window, segment)[1]
+            print(f"decode, {sequences} x {tokens} tokens, {args.dtype}, {name}: {error:.1e}")
+        return
+    dtype = torch_type(torch, args)
     # One plan is held at a time, so the two caches are timed one after the other, each in turns with
     # the same peer: ratios go through it.
     q = torch.randn(sequences, args.heads, 1, args.dim, device="cuda", dtype=dtype)
@@ -237,9 +261,8 @@ def bench_decode(args, torch, library, clock, sequences, tokens, bandwidth):
     print(f"\n## {sequences} sequences of {tokens} tokens\n")
     print("| | us (min .. max) | GB/s | of copy | to SDPA | error |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    for name, window, segment in (("full cache", tokens, 0), ("projected cache", 512, 16)):
-        run, error, size = run_decode(args, torch, library, sequences, tokens, window, segment,
-                                      dtype)
+    for name, window, segment in caches:
+        run, error, size = run_decode(args, torch, library, sequences, tokens, window, segment)
         times = clock.in_turns({"ours": run, "SDPA": lambda: clock.peer(lambda: sdpa(q, k, v))},
                                args.rounds)
         middle = statistics.median(times["ours"])
@@ -253,18 +276,32 @@ def numbers(text, default):
     return [int(x) for x in (text or default).split(",")]
 
 
+def check_all(args, torch, library):
+    """Band and decode at sizes that cross tiles, blocks and pieces of the plans."""
+    for args.dtype in DTYPE:
+        for tokens in numbers(args.tokens, "200"):
+            for documents in numbers(args.batch, "2"):
+                bench_band(args, torch, library, None, documents, tokens, None)
+        for tokens in numbers(args.tokens, "700"):
+            for sequences in numbers(args.batch, "2"):
+                bench_decode(args, torch, library, None, sequences, tokens, None)
+
+
 def main():
     args = parse_args()
     try:
         import torch
     except ImportError:
         sys.exit("needs torch: pip install torch==2.11.0")
+    if args.check:
+        args.heads, args.window = 2, 70
+        return check_all(args, torch, Library(args.build, on_host=True))
     if not torch.cuda.is_available():
-        sys.exit("needs a CUDA device; there is none here")
-    library = Library(args.build)
+        sys.exit("needs a CUDA device; there is none here (--check runs without)")
+    library = Library(args.build, on_host=False)
     clock = Clock(torch, args.times)
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[args.dtype]
-    gemm, bandwidth = gemm_rate(torch, clock, dtype), copy_rate(torch, clock)
+    gemm = gemm_rate(torch, clock, torch_type(torch, args))
+    bandwidth = copy_rate(torch, clock)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {args.dtype}, {args.heads} "
           f"heads x {args.dim}; GEMM {gemm:.0f} TFLOP/s, copy {bandwidth:.0f} GB/s; medians of "
           f"{args.rounds} rounds of {args.times} launches\n\n    {' '.join(sys.argv)}")

@@ -7,7 +7,6 @@
 
 #include "kernels/span/paged_planner.h"
 #include "models/checkpoint/convert.h"
-#include "models/transformer_ls/cache_layout.h"
 
 namespace longview::bench {
 
@@ -16,23 +15,13 @@ using models::DenseLayer;
 using models::ElementBytes;
 using models::LsLmLayer;
 
-namespace {
-
-kernels::CacheShape FullShape(const models::LsContext& context) {
-  kernels::CacheShape shape = models::LsCacheShape(*context.config, context.block_type());
-  shape.strips = {kernels::WindowStrip(0)};
-  shape.pool_columns = 0;
-  return shape;
-}
-
-}  // namespace
-
 FullCacheDecoder::FullCacheDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens)
     : context_(decoder.context()),
       config_(decoder.config()),
       rows_(models::ChooseRowKernels(context_.compute)),
-      budget_(sequences * FullShape(context_).SequenceBytes(0, tokens, 1)),
-      cache_(kernels::ProjectionCache::Create(FullShape(context_), {}, &budget_)),
+      shape_(FullShape(config_, context_.block_type())),
+      budget_(sequences * shape_.SequenceBytes(0, tokens, 1)),
+      cache_(kernels::ProjectionCache::Create(shape_, {}, &budget_)),
       step_(cache_.get()) {
   const int64_t rows = models::PaddedRows(sequences), width = config_.width;
   const auto bytes = [&](int64_t columns, int64_t size) {
@@ -132,11 +121,9 @@ void FullCacheDecoder::Layer(int index, const kernels::Plan& plan) {
   add(Multiply(layer.contract, expanded, 0), layer.contract, next);
 }
 
-const std::vector<float>& FullCacheDecoder::Step(
-    std::span<kernels::CacheSequence* const> sequences) {
+std::vector<float> FullCacheDecoder::Step(std::span<kernels::CacheSequence* const> sequences) {
   const int64_t width = config_.width;
   count_ = static_cast<int64_t>(sequences.size());
-  const int32_t id = 1;
   kernels::PagedPattern pattern;
   pattern.heads = config_.heads;
   std::vector<kernels::PagedSequence> batch(sequences.size());
@@ -146,10 +133,11 @@ const std::vector<float>& FullCacheDecoder::Step(
     batch[r].query_row0 = static_cast<int32_t>(r);
     batch[r].tokens = 1;
     batch[r].start = static_cast<int32_t>(sequences[r]->tokens());
-    if (!step_.Append(CacheStep::kDecode, sequences[r], {&id, 1})) std::abort();
+    if (!step_.Append(CacheStep::kDecode, sequences[r], {&kNextId, 1})) std::abort();
     float* row = x + r * width;
     std::byte* copy = input_.data() + r * width * ElementBytes(context_.compute);
-    models::CopyFloat32(*context_.weights->words, id * width, {row, static_cast<size_t>(width)});
+    models::CopyFloat32(*context_.weights->words, kNextId * width,
+                        {row, static_cast<size_t>(width)});
     for (int64_t d = 0; d < width; ++d) row[d] *= std::sqrt(static_cast<float>(width));
     rows_.residual_norm(row, nullptr, zeros.data(), context_.weights->layers[0].norm1.view(), width,
                         copy);

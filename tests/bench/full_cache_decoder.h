@@ -1,6 +1,4 @@
-// What the projection cache is measured against: the same weights, linears, row kernels and
-// attention kernel, with the window's key and value of every position kept and attended to. No
-// projected pages and no relative positions, so it does less beside reading its cache.
+// A full cache on the CPU: the decoder's weights, linears, row kernels and attention kernel.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +10,18 @@
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/scratch.h"
 #include "models/transformer_ls/decoder.h"
+#include "tests/bench/full_decoder.h"
 
 namespace longview::bench {
 
 // Used by one thread. Borrows the decoder.
-class FullCacheDecoder {
+class FullCacheDecoder final : public FullDecoder {
  public:
   // Memory for `sequences` of up to `tokens` tokens.
   FullCacheDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens);
 
-  kernels::ProjectionCache& cache() { return *cache_; }
-  const kernels::ProjectionCache& cache() const { return *cache_; }
-
-  // Every sequence reads id 1. The logits of all, [sequences, V].
-  const std::vector<float>& Step(std::span<kernels::CacheSequence* const> sequences);
+  kernels::ProjectionCache& cache() override { return *cache_; }
+  std::vector<float> Step(std::span<kernels::CacheSequence* const> sequences) override;
 
  private:
   void Layer(int index, const kernels::Plan& plan);
@@ -36,6 +32,7 @@ class FullCacheDecoder {
   const models::LsContext& context_;
   const models::LsLmConfig& config_;
   const models::RowKernels& rows_;
+  const kernels::CacheShape shape_;
   kernels::CacheBudget budget_;
   std::unique_ptr<kernels::ProjectionCache> cache_;
   kernels::CacheStep step_;

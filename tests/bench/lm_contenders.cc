@@ -3,26 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "models/transformer_ls/cost.h"
 #include "tests/bench/random_cache.h"
 
 namespace longview::bench {
-namespace {
-
-double WeightBytes(const models::LsDecoder& decoder) {
-  double elements = 0;
-  const auto add = [&](const models::DenseLayer& layer) {
-    elements += static_cast<double>(layer.linear.in() * layer.out());
-  };
-  for (const models::LsLmLayer& layer : decoder.weights().layers) {
-    for (const auto* dense : {&layer.project, &layer.out, &layer.expand, &layer.contract}) {
-      add(*dense);
-    }
-  }
-  add(*decoder.weights().logits);
-  return elements * static_cast<double>(models::ElementBytes(decoder.context().compute));
-}
-
-}  // namespace
 
 std::string DecodeCase::Text() const {
   char text[64];
@@ -31,24 +15,39 @@ std::string DecodeCase::Text() const {
   return text;
 }
 
-double RowBytes(const models::LsDecoder& decoder) {
-  return 2.0 * decoder.config().width * decoder.config().layers *
-         static_cast<double>(kernels::SizeOf(decoder.context().block_type()));
+double DecodedModel::ElementBytes() const {
+  return static_cast<double>(models::ElementBytes(compute));
 }
 
-Projections::Projections(models::LsDecoder& decoder, const DecodeCase& what)
-    : decoder_(decoder), case_(what) {
+double DecodedModel::WeightBytes() const {
+  const double width = config.width;
+  const double layer =
+      width * (3 * width + config.columns()) + width * width + 2 * width * config.intermediate;
+  return (config.layers * layer + config.vocab * width) * ElementBytes();
+}
+
+double DecodedModel::RowBytes() const {
+  return 2.0 * config.width * config.layers * static_cast<double>(kernels::SizeOf(blocks));
+}
+
+MakeSequence RandomOnHost(const DecodeCase& what) {
+  return [tokens = what.context](kernels::ProjectionCache* cache, int index) {
+    return RandomSequence(cache, tokens, static_cast<uint32_t>(index));
+  };
+}
+
+Projections::Projections(models::CachedDecoder& decoder, const DecodedModel& model,
+                         const DecodeCase& what, const MakeSequence& make)
+    : decoder_(decoder), model_(model), case_(what) {
   for (int i = 0; i < what.batch; ++i) {
-    sequences_.push_back(std::make_unique<models::CachedSequence>(
-        RandomSequence(&decoder.projection_cache(), what.context, static_cast<uint32_t>(i))));
-    states_.push_back(&sequences_.back()->cache());
+    sequences_.push_back(
+        std::make_unique<models::CachedSequence>(make(&decoder.projection_cache(), i)));
     feeds_.push_back({sequences_.back().get(),
                       {&kNextId, 1},
                       models::DecoderPhase::kDecode,
                       models::WantedLogits::kLast});
   }
   held_bytes_ = decoder.cache().used;
-  decoder.set_times(&times_);
 }
 
 std::vector<float> Projections::Step() {
@@ -69,30 +68,36 @@ std::vector<float> Projections::Step() {
 }
 
 double Projections::read_bytes() const {
-  const models::LsLmConfig& config = decoder_.config();
+  const models::LsLmConfig& config = model_.config;
   const auto entries =
       static_cast<double>(config.window + config.pattern().SegmentIds(case_.context));
-  const double tables = entries * config.width * config.layers *
-                        static_cast<double>(models::ElementBytes(decoder_.context().compute));
+  const double tables = entries * config.width * config.layers * model_.ElementBytes();
   const auto keys = static_cast<double>(config.pattern().VisibleKeys(case_.context));
-  return WeightBytes(decoder_) + tables + keys * case_.batch * RowBytes(decoder_);
+  return model_.WeightBytes() + tables + keys * case_.batch * model_.RowBytes();
 }
 
-double Projections::closed_form() const {
-  return static_cast<double>(case_.batch * cache().shape().SequenceBytes(0, case_.context, 1));
+void Projections::PrintState() const {
+  const double row_bytes = case_.batch * model_.RowBytes();
+  const auto context = static_cast<double>(case_.context);
+  const double rows = model_.config.window + context / model_.config.segment * model_.config.rank;
+  const auto closed_form =
+      static_cast<double>(case_.batch * cache().shape().SequenceBytes(0, case_.context, 1));
+  std::printf(
+      "%s  state: %.3f MB, closed form %.3f; %.3f of w + T r / l rows, 1 / %.2f of T rows\n",
+      case_.Text().c_str(), held_bytes_ * 1e-6, closed_form * 1e-6,
+      held_bytes_ / (rows * row_bytes), context * row_bytes / held_bytes_);
 }
 
-FullCache::FullCache(const models::LsDecoder& decoder, const DecodeCase& what, int64_t longest)
-    : decoder_(decoder), case_(what), full_(decoder, what.batch, longest) {
-  for (int i = 0; i < what.batch; ++i) {
-    sequences_.push_back(RandomSequence(&full_.cache(), what.context, static_cast<uint32_t>(i)));
-  }
+FullCache::FullCache(std::unique_ptr<FullDecoder> full, const DecodedModel& model,
+                     const DecodeCase& what, const MakeSequence& make)
+    : full_(std::move(full)), model_(model), case_(what) {
+  for (int i = 0; i < what.batch; ++i) sequences_.push_back(make(&full_->cache(), i));
   for (kernels::CacheSequence& sequence : sequences_) pointers_.push_back(&sequence);
 }
 
 double FullCache::read_bytes() const {
-  return WeightBytes(decoder_) +
-         static_cast<double>(case_.context + 1) * case_.batch * RowBytes(decoder_);
+  return model_.WeightBytes() +
+         static_cast<double>(case_.context + 1) * case_.batch * model_.RowBytes();
 }
 
 }  // namespace longview::bench

@@ -1,19 +1,21 @@
-// Random sequences of a language model about to decode, with the projection cache or a full one:
-// what lm_decode_bench times.
+// Sequences of a language model about to decode, with the projection cache or a full one, on the
+// host or on a device: what lm_decode_bench and cuda_decode_bench time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "models/transformer_ls/decoder.h"
-#include "tests/bench/full_cache_decoder.h"
+#include "models/dense/compute.h"
+#include "models/generation/cached_decoder.h"
+#include "models/generation/cached_sequence.h"
+#include "models/transformer_ls/config.h"
+#include "tests/bench/full_decoder.h"
 #include "tests/bench/naive_lm.h"
 
 namespace longview::bench {
-
-inline constexpr int32_t kNextId = 1;  // What every sequence reads in every step.
 
 struct DecodeCase {
   int64_t context = 0;  // Tokens of each sequence; a multiple of 64.
@@ -23,10 +25,27 @@ struct DecodeCase {
   std::string Text() const;
 };
 
-// Bytes of a key and a value, all layers and heads.
-double RowBytes(const models::LsDecoder& decoder);
+// What the bytes of a step follow from. Borrows the configuration.
+struct DecodedModel {
+  const models::LsLmConfig& config;
+  models::Compute compute;
+  kernels::DType blocks;  // Of caches.
 
-// Used by one thread. Borrows the decoder.
+  double ElementBytes() const;
+  // Of the linears.
+  double WeightBytes() const;
+  // Of a key and a value, all layers and heads.
+  double RowBytes() const;
+  // The error of logits that a right step may have, of the largest.
+  double MostError() const { return compute == models::Compute::kFp32 ? 1e-4 : 3e-2; }
+};
+
+// Sequence `index` of a contender, with its rows.
+using MakeSequence = std::function<kernels::CacheSequence(kernels::ProjectionCache*, int index)>;
+// Random ones on the host, seeded with their index.
+MakeSequence RandomOnHost(const DecodeCase& what);
+
+// Used by one thread.
 class Contender {
  public:
   virtual ~Contender() = default;
@@ -42,52 +61,56 @@ class Contender {
 
 class Projections final : public Contender {
  public:
-  // One at a time.
-  Projections(models::LsDecoder& decoder, const DecodeCase& what);
+  // Borrows the decoder, of which one is made at a time.
+  Projections(models::CachedDecoder& decoder, const DecodedModel& model, const DecodeCase& what,
+              const MakeSequence& make);
   ~Projections() override { decoder_.set_times(nullptr); }
 
   const char* name() const override { return "projection"; }
   Remembered remembered() const override { return Remembered::kProjections; }
-  const kernels::ProjectionCache& cache() const override { return *decoder_.context().cache; }
-  const kernels::CacheSequence& sequence(int index) const override { return *states_[index]; }
+  const kernels::ProjectionCache& cache() const override { return decoder_.projection_cache(); }
+  const kernels::CacheSequence& sequence(int index) const override {
+    return sequences_[index]->cache();
+  }
   std::vector<float> Step() override;
   double read_bytes() const override;
 
-  // Bytes of the sequences: of the allocator before the first step, in closed form.
-  double held_bytes() const { return held_bytes_; }
-  double closed_form() const;
+  // Bytes of the sequences beside rows and full caches; how many there are.
+  void PrintState() const;
 
-  // Of all steps, by part.
+  // From here on: seconds of steps by part. Parts of a device are waited for one by one.
+  void TimeParts() { decoder_.set_times(&times_); }
+  // Of all steps since.
   const models::EncoderTimes& times() const { return times_; }
   int steps() const { return steps_; }
 
  private:
-  models::LsDecoder& decoder_;
+  models::CachedDecoder& decoder_;
+  const DecodedModel model_;
   const DecodeCase case_;
   std::vector<std::unique_ptr<models::CachedSequence>> sequences_;
-  std::vector<const kernels::CacheSequence*> states_;
   std::vector<models::DecoderFeed> feeds_;
-  double held_bytes_ = 0;
+  double held_bytes_ = 0;  // Of the allocator, before the first step.
   models::EncoderTimes times_;
   int steps_ = 0;
 };
 
 class FullCache final : public Contender {
  public:
-  // Sequences may grow to `longest` tokens.
-  FullCache(const models::LsDecoder& decoder, const DecodeCase& what, int64_t longest);
+  FullCache(std::unique_ptr<FullDecoder> full, const DecodedModel& model, const DecodeCase& what,
+            const MakeSequence& make);
 
   const char* name() const override { return "full"; }
   Remembered remembered() const override { return Remembered::kEverything; }
-  const kernels::ProjectionCache& cache() const override { return full_.cache(); }
+  const kernels::ProjectionCache& cache() const override { return full_->cache(); }
   const kernels::CacheSequence& sequence(int index) const override { return sequences_[index]; }
-  std::vector<float> Step() override { return full_.Step(pointers_); }
+  std::vector<float> Step() override { return full_->Step(pointers_); }
   double read_bytes() const override;
 
  private:
-  const models::LsDecoder& decoder_;
+  const std::unique_ptr<FullDecoder> full_;
+  const DecodedModel model_;
   const DecodeCase case_;
-  FullCacheDecoder full_;
   std::vector<kernels::CacheSequence> sequences_;
   std::vector<kernels::CacheSequence*> pointers_;
 };

@@ -1,12 +1,12 @@
 """Longformer-base-4096 classification on a CUDA device beside HuggingFace there, in one run.
 
   python tests/bench/longformer_cuda_peers.py --batches 1,8 --length 4096
+  python tests/bench/longformer_cuda_peers.py --check     small, on the CPU, without figures
 
 Same random weights for all: Longview, HuggingFace eager and under torch.compile, bf16. Answers are
 compared with HuggingFace's in fp32 before a ratio is printed. Beside the time stands the share of
 the device's own matrix rate, measured in the same run, that Longview's multiply-adds amount to.
-Needs `pip install torch==2.11.0 transformers==5.23.0` with CUDA, and build/bin/model_pipe; without a
-device it says so and ends.
+Needs `pip install torch==2.11.0 transformers==5.23.0` with CUDA, and build/bin/model_pipe.
 """
 
 import argparse
@@ -51,24 +51,32 @@ def waited(function):
     return run
 
 
+def torch_device(arguments):
+    return "cpu" if arguments.check else "cuda"
+
+
 def compare(models, ours, batch, arguments, rate):
+    device = torch_device(arguments)
     generator = torch.Generator().manual_seed(7)
     documents = [[0] + torch.randint(3, 50265, (arguments.length - 1,), generator=generator).tolist()
                  for _ in range(batch)]
-    given = [x.cuda() for x in padded(documents)]
-    truth = torch.cat([Logits(models["fp32"])(*[x.cuda() for x in padded([document])]).cpu()
+    given = [x.to(device) for x in padded(documents)]
+    truth = torch.cat([Logits(models["fp32"])(*[x.to(device) for x in padded([document])]).cpu()
                        for document in documents])
-    eager = Logits(models["bf16"])
-    compiled = torch.compile(eager)
+    peers = {"hf:eager": Logits(models["bf16"])}
+    if not arguments.check:
+        peers["hf:compile"] = torch.compile(peers["hf:eager"])
     print(f"\n{batch} x {arguments.length} tokens, {arguments.layers} layers")
-    functions = {"hf:eager": waited(lambda: eager(*given)),
-                 "hf:compile": waited(lambda: compiled(*given)),
-                 "longview": lambda: float(ours.run(documents)["seconds"])}
-    errors = {"hf:eager": float((eager(*given).float().cpu() - truth).abs().max()),
-              "hf:compile": float((compiled(*given).float().cpu() - truth).abs().max()),
-              "longview": float((torch.tensor(ours.run(documents)["logits"]) - truth).abs().max())}
+    functions = {name: waited(lambda model=model: model(*given)) for name, model in peers.items()}
+    functions["longview"] = lambda: float(ours.run(documents)["seconds"])
+    errors = {name: float((model(*given).float().cpu() - truth).abs().max())
+              for name, model in peers.items()}
+    errors["longview"] = float((torch.tensor(ours.run(documents)["logits"]) - truth).abs().max())
     if errors["longview"] > TOLERANCE["bf16"]:
         raise SystemExit(f"off by {errors['longview']:.1e}: no ratio for a wrong result")
+    if arguments.check:
+        print("  errors:", ", ".join(f"{name} {error:.1e}" for name, error in errors.items()))
+        return
     times = timing.interleave(functions, arguments.repeats, warmup=3)
     for name, values in times.items():
         print(f"  {name:12} {timing.spread(values)}  error {errors[name]:.1e}")
@@ -87,26 +95,31 @@ def main():
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--device", default="cuda:0", help="of Longview; HuggingFace takes the first")
+    parser.add_argument("--check", action="store_true", help="results on the CPU, nothing timed")
     arguments = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("no CUDA device: nothing to measure")
-        return 0
+    if arguments.check:
+        arguments.layers, arguments.length, arguments.batches = 1, 600, "2"
+        arguments.device = "cpu"
+    elif not torch.cuda.is_available():
+        sys.exit("needs a CUDA device; there is none here (--check runs without)")
     torch.set_grad_enabled(False)
-    print(f"{torch.cuda.get_device_name(0)}; {timing.machine()}")
+    device = torch_device(arguments)
+    name = "the CPU" if arguments.check else torch.cuda.get_device_name(0)
+    print(f"{name}; {timing.machine()}")
     print(timing.versions("torch", "transformers"))
-    models = {"fp32": build(arguments.layers).cuda(),
-              "bf16": build(arguments.layers).to(torch.bfloat16).cuda()}
+    models = {"fp32": build(arguments.layers).to(device),
+              "bf16": build(arguments.layers).to(torch.bfloat16).to(device)}
     with tempfile.TemporaryDirectory() as directory:
         models["fp32"].save_pretrained(directory)
         ours = Ours(directory, "bf16", 2, arguments.device)
     print(ours.facts["ready"], "on", ours.facts["device"])
-    rate = matrix_rate()
-    print(f"matrix rate {2 * rate / 1e12:.0f} TFLOP/s in bf16")
+    rate = None if arguments.check else matrix_rate()
+    if rate:
+        print(f"matrix rate {2 * rate / 1e12:.0f} TFLOP/s in bf16")
     for batch in arguments.batches.split(","):
         compare(models, ours, int(batch), arguments, rate)
     ours.close()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

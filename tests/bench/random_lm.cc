@@ -52,6 +52,11 @@ void AddLayer(int index, std::vector<RandomTensor>& tensors) {
   add(layer + "ff.fc2.bias", {kLmWidth}, 0, 0.07f);
 }
 
+models::LsLmConfig ReadConfig(const std::string& directory) {
+  const nlohmann::json config = nlohmann::json::parse(std::ifstream(directory + "/config.json"));
+  return OrDie(models::ParseLsLmConfig(config, models::CommonConfig(), directory));
+}
+
 }  // namespace
 
 void WriteRandomLm(const std::string& directory, int layers) {
@@ -77,11 +82,21 @@ void WriteRandomLm(const std::string& directory, int layers) {
 
 std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::Compute compute,
                                           int max_tokens, double cache_bytes) {
-  const nlohmann::json config = nlohmann::json::parse(std::ifstream(directory + "/config.json"));
-  const models::CommonConfig common;
-  const models::LsLmConfig parsed = OrDie(models::ParseLsLmConfig(config, common, directory));
-  return OrDie(models::LsDecoder::Create(parsed, OrDie(models::Checkpoint::Open(directory)),
-                                         directory, compute, max_tokens, cache_bytes));
+  return OrDie(models::LsDecoder::Create(ReadConfig(directory),
+                                         OrDie(models::Checkpoint::Open(directory)), directory,
+                                         compute, max_tokens, cache_bytes));
+}
+
+std::unique_ptr<models::DeviceLsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
+                                                  const std::string& directory,
+                                                  models::Compute compute, int max_tokens,
+                                                  double cache_bytes, std::string* reason) {
+  auto decoder = models::DeviceLsDecoder::Create(
+      ReadConfig(directory), OrDie(models::Checkpoint::Open(directory)), directory, compute,
+      max_tokens, models::CacheRoom(cache_bytes), std::move(device));
+  if (!absl::IsResourceExhausted(decoder.status())) return OrDie(std::move(decoder));
+  *reason = std::string(decoder.status().message());
+  return nullptr;
 }
 
 }  // namespace longview::bench

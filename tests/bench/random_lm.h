@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/transformer_ls/decoder.h"
+#include "models/transformer_ls/device_decoder.h"
 
 namespace longview::bench {
 
@@ -17,5 +18,11 @@ void WriteRandomLm(const std::string& directory, int layers);
 // The decoder of such a directory. `cache_bytes` of state can be held. Aborts with a message.
 std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::Compute compute,
                                           int max_tokens, double cache_bytes);
+
+// The same on a device. Where it has no room, null and why in `reason`.
+std::unique_ptr<models::DeviceLsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
+                                                  const std::string& directory,
+                                                  models::Compute compute, int max_tokens,
+                                                  double cache_bytes, std::string* reason);
 
 }  // namespace longview::bench

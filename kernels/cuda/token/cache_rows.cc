@@ -1,5 +1,8 @@
 #include "kernels/cuda/token/cache_rows.h"
 
+#include <algorithm>
+
+#include "kernels/base/check.h"
 #include "kernels/base/workspace.h"
 
 namespace longview::kernels::cuda {
@@ -40,6 +43,12 @@ CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place) {
 
 int32_t AbsoluteOffset(const CacheTable& table, size_t sequence) {
   return table.offsets[sequence] - table.first_block[sequence];
+}
+
+void WriteTable(const CacheTable& table, int64_t room, int32_t* blocks, int32_t* offsets) {
+  KERNEL_CHECK(std::ssize(table.blocks) <= room);
+  std::ranges::copy(table.blocks, blocks);
+  for (size_t s = 0; s < table.first_block.size(); ++s) offsets[s] = AbsoluteOffset(table, s);
 }
 
 int64_t StateShift(const CacheShape& cache, int layer) {

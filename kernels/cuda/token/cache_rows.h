@@ -35,6 +35,9 @@ CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place);
 // What makes a table's blocks be looked up by absolute slots.
 int32_t AbsoluteOffset(const CacheTable& table, size_t sequence);
 
+// A table's block ids, at most `room` of them, and AbsoluteOffset of its sequences.
+void WriteTable(const CacheTable& table, int64_t room, int32_t* blocks, int32_t* offsets);
+
 // Floats from the first layer's sums of an open segment to this one's.
 int64_t StateShift(const CacheShape& cache, int layer);
 

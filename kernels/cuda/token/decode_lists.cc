@@ -50,13 +50,9 @@ class Writer {
 
   void Blocks(const DecodeLists& to) const {
     for (int strip = 0; strip < std::ssize(cache_.shape().strips); ++strip) {
-      const CacheTable& table = step_.table(CacheStep::kDecode, strip);
       const DecodeTable& out = to.tables[static_cast<size_t>(strip)];
-      KERNEL_CHECK(std::ssize(table.blocks) <= TableBlocks(cache_.shape(), room_, strip));
-      std::ranges::copy(table.blocks, out.blocks);
-      for (size_t s = 0; s < table.first_block.size(); ++s) {
-        out.offsets[s] = AbsoluteOffset(table, s);
-      }
+      WriteTable(step_.table(CacheStep::kDecode, strip), TableBlocks(cache_.shape(), room_, strip),
+                 out.blocks, out.offsets);
     }
   }
 

@@ -2,6 +2,7 @@
 // memory. Plain values.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct DecodeShape {
   bool early() const { return !attention.paper(); }
   // Of a state of sums: those of hidden states come behind those of keys and values.
   int32_t state_columns() const { return early() ? 2 * columns() : columns(); }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim())); }
 };
 
 // y = x W^T + b.

@@ -1,14 +1,9 @@
 #include "kernels/cuda/token/decode_step.h"
 
-#include <algorithm>
-#include <cmath>
-#include <type_traits>
-
 #include "kernels/base/check.h"
-#include "kernels/base/workspace.h"
-#include "kernels/cuda/span/launch_shape.h"
 #include "kernels/cuda/token/array_carver.h"
 #include "kernels/cuda/token/cache_rows.h"
+#include "kernels/cuda/token/decode_layers.h"
 #include "kernels/span/softmax_state.h"
 
 namespace longview::kernels::cuda {
@@ -22,23 +17,13 @@ std::vector<int32_t> PositionsOf(std::span<const DecodeToken> tokens) {
 
 }  // namespace
 
-// "T" is an element of the shape's dtype.
 struct DecodeStep::Buffers {
-  float* x;          // [rows, width]
-  std::byte* input;  // T [rows, width], x rounded
-  std::byte* y;      // T [rows, projected], and every other product of width columns
-  std::byte* keys;   // T [rows, width]
-  std::byte* values;
-  float* scores;          // [rows, columns]
-  std::byte* z;           // T [rows, width]
-  std::byte* wide;        // T [rows, intermediate]
+  DecodeRows rows;
   float* window_scores;   // [heads, rows, window]
   float* segment_scores;  // [heads, rows, pages]
   std::byte* hidden;      // T [closing * rank, width], with early()
   std::byte* early;       // T [closing * rank, 2 * width]
   std::byte* partials;
-  std::byte* rounded;  // T [rows, vocab]
-  float* logits;       // [rows, vocab]
 };
 
 DecodeStep::DecodeStep(const DecodeShape& shape, const DecodeWeights& weights,
@@ -60,32 +45,22 @@ DecodeStep::DecodeStep(const DecodeShape& shape, const DecodeWeights& weights,
 DecodeStep::Buffers DecodeStep::CarveBuffers(const DecodeShape& shape, const DecodeRoom& room,
                                              std::byte* memory, size_t* bytes) {
   ArrayCarver take(memory);
-  const auto rows = static_cast<size_t>(room.rows);
-  const auto floats = [&](int32_t columns) {
-    return take.Array<float>(rows * static_cast<size_t>(columns));
-  };
-  const auto typed = [&](int32_t columns) {
-    return take.Array<std::byte>(rows * static_cast<size_t>(columns) * SizeOf(shape.dtype));
-  };
   Buffers b;
-  b.x = floats(shape.width);
-  b.input = typed(shape.width);
-  b.y = typed(shape.projected());
-  b.keys = typed(shape.width);
-  b.values = typed(shape.width);
-  b.scores = floats(shape.columns());
-  b.z = typed(shape.width);
-  b.wide = typed(shape.intermediate);
-  b.window_scores = floats(shape.heads() * shape.attention.window);
-  b.segment_scores = floats(shape.heads() * room.pages);
-  const int32_t pages = shape.early() ? room.closing * shape.attention.rank : 0;
-  b.hidden = take.Array<std::byte>(static_cast<size_t>(pages) * static_cast<size_t>(shape.width) *
-                                   SizeOf(shape.dtype));
-  b.early = take.Array<std::byte>(static_cast<size_t>(pages) *
-                                  static_cast<size_t>(2 * shape.width) * SizeOf(shape.dtype));
+  b.rows = CarveDecodeRows(shape, room.rows, take);
+  const auto scores = [&](int32_t most) {
+    return take.Array<float>(static_cast<size_t>(room.rows) *
+                             static_cast<size_t>(shape.heads() * most));
+  };
+  b.window_scores = scores(shape.attention.window);
+  b.segment_scores = scores(room.pages);
+  const auto pages = [&](int32_t columns) {
+    const int32_t rows = shape.early() ? room.closing * shape.attention.rank : 0;
+    return take.Array<std::byte>(static_cast<size_t>(rows) * static_cast<size_t>(columns) *
+                                 SizeOf(shape.dtype));
+  };
+  b.hidden = pages(shape.width);
+  b.early = pages(2 * shape.width);
   b.partials = take.Array<std::byte>(PartialBytes(room.capacity.partial_slots, shape.dim()));
-  b.rounded = typed(shape.vocab);
-  b.logits = floats(shape.vocab);
   *bytes = take.used();
   return b;
 }
@@ -110,7 +85,7 @@ void DecodeStep::WriteLists(std::byte* host, std::byte* device) {
   lists_ = device;
 }
 
-// The step's calls, in order. After a failure the rest is left out.
+// What of the step's calls depends on what is remembered: segments, pages, a window.
 class DecodeStep::Runner {
  public:
   Runner(const DecodeStep& step, const PluginApi& api, Stream* stream, const DecodeLists& lists,
@@ -120,31 +95,24 @@ class DecodeStep::Runner {
         room_(step.room()),
         lists_(lists),
         api_(api),
-        stream_(stream),
         b_(buffers),
-        rows_(room_.rows) {}
+        rows_(room_.rows),
+        layers_(shape_, step.weights_, api, stream, b_.rows, rows_) {}
 
   Status Run() {
-    Embed();
+    layers_.Embed(lists_.ids);
     for (int layer = 0; layer < std::ssize(step_.weights_.layers); ++layer) {
-      Project(layer);
+      layers_.Project(layer);
       WriteSegments(layer);
-      WriteWindow(layer);
+      layers_.Store(CacheOf(kWindowStrip, layer), lists_.window_rows);
       Attend(layer);
-      Finish(layer);
+      layers_.Finish(layer);
     }
-    Multiply(b_.input, rows_, step_.weights_.logits, shape_.width, shape_.vocab, b_.rounded);
-    Do(api_.rows.widen,
-       {b_.rounded, step_.weights_.logits.bias, b_.logits, rows_, shape_.vocab, shape_.dtype});
-    return status_;
+    layers_.Logits();
+    return layers_.status();
   }
 
  private:
-  template <typename Args>
-  void Do(Status (*call)(Stream*, const Args&), const std::type_identity_t<Args>& args) {
-    if (status_ == 0) status_ = call(stream_, args);
-  }
-
   const DecodeLayer& LayerOf(int layer) const { return step_.weights_.layers[layer]; }
   size_t Bytes(int32_t columns) const {
     return static_cast<size_t>(columns) * SizeOf(shape_.dtype);
@@ -152,53 +120,33 @@ class DecodeStep::Runner {
   int64_t Shift(int layer) const { return StateShift(step_.cache_.shape(), layer); }
   CacheRows CacheOf(int strip, int layer) const { return RowsOf(step_.cache_, strip, layer); }
 
-  void Multiply(const std::byte* x, int32_t rows, const DecodeLinear& linear, int32_t in,
-                int32_t out, std::byte* y) {
-    Do(api_.token.product, {x, linear.weight, y, rows, in, out, shape_.dtype});
-  }
-
-  void Follow(const std::byte* y, const float* bias, const RowNorm& norm) {
-    Do(api_.token.stream, {b_.x, y, bias, norm, b_.input, rows_, shape_.width, shape_.dtype});
-  }
-
-  void Embed() {
-    const auto bytes = static_cast<int32_t>(shape_.width * sizeof(float));
-    Do(api_.rows.copy,
-       {step_.weights_.words, b_.x, lists_.ids, nullptr, rows_, bytes, bytes, bytes});
-    Follow(nullptr, nullptr, shape_.pre_norm ? LayerOf(0).norm1 : RowNorm{});
-  }
-
-  void Project(int layer) {
-    const DecodeLayer& weights = LayerOf(layer);
-    Multiply(b_.input, rows_, weights.project, shape_.width, shape_.projected(), b_.y);
-    Do(api_.token.project, {b_.y, weights.project.bias, weights.window_norm, b_.keys, b_.values,
-                            b_.scores, rows_, shape_.width, shape_.columns(), shape_.dtype});
-  }
-
   void WriteSegments(int layer) {
     const int32_t dim = shape_.dim();
-    AppendSums(layer, {b_.y + Bytes(shape_.width), shape_.projected(), dim, dim, shape_.dtype},
-               b_.y + Bytes(2 * shape_.width), 0);
+    const std::byte* const y = b_.rows.y;
+    AppendSums(layer, {y + Bytes(shape_.width), shape_.projected(), dim, dim, shape_.dtype},
+               y + Bytes(2 * shape_.width), 0);
     if (shape_.early()) {
-      AppendSums(layer, {b_.x, shape_.width, dim, dim, DType::kFloat32}, nullptr, shape_.columns());
+      AppendSums(layer, {b_.rows.x, shape_.width, dim, dim, DType::kFloat32}, nullptr,
+                 shape_.columns());
     }
     if (room_.closing == 0) return;
-    Do(api_.token.pages, {SumsFrom(layer, 0), lists_.late_rows, CacheOf(kLateStrip, layer),
-                          LayerOf(layer).segment_norm, shape_.dtype});
+    layers_.Do(api_.token.pages, {SumsFrom(layer, 0), lists_.late_rows, CacheOf(kLateStrip, layer),
+                                  LayerOf(layer).segment_norm, shape_.dtype});
     if (shape_.early()) WriteEarly(layer);
   }
 
   // Columns of the sums from `column0` on.
   void AppendSums(int layer, const PoolRows& values, const std::byte* second, int32_t column0) {
     const int32_t columns = shape_.columns();
-    Do(api_.pool.append, {{b_.scores, columns, columns, shape_.attention.rank, nullptr},
-                          values,
-                          second,
-                          lists_.runs,
-                          rows_,
-                          Shift(layer),
-                          shape_.state_columns(),
-                          column0});
+    layers_.Do(api_.pool.append,
+               {{b_.rows.scores, columns, columns, shape_.attention.rank, nullptr},
+                values,
+                second,
+                lists_.runs,
+                rows_,
+                Shift(layer),
+                shape_.state_columns(),
+                column0});
   }
 
   SegmentSums SumsFrom(int layer, int32_t column0) const {
@@ -210,29 +158,23 @@ class DecodeStep::Runner {
   void WriteEarly(int layer) {
     const DecodeLayer& weights = LayerOf(layer);
     const int32_t width = shape_.width, pages = room_.closing * shape_.attention.rank;
-    Do(api_.token.means, {SumsFrom(layer, shape_.columns()), lists_.early_rows, b_.hidden,
-                          shape_.heads(), shape_.dim(), shape_.dtype});
+    layers_.Do(api_.token.means, {SumsFrom(layer, shape_.columns()), lists_.early_rows, b_.hidden,
+                                  shape_.heads(), shape_.dim(), shape_.dtype});
     const auto* const weight = static_cast<const std::byte*>(weights.project.weight);
     const DecodeLinear linear = {weight + static_cast<size_t>(width) * Bytes(width),
                                  weights.project.bias + width};
-    Multiply(b_.hidden, pages, linear, width, 2 * width, b_.early);
-    Do(api_.token.linear_pages,
-       {b_.early, 2 * width, linear.bias, lists_.early_rows, CacheOf(kEarlyStrip, layer),
-        weights.segment_norm, pages, shape_.dtype});
-  }
-
-  void WriteWindow(int layer) {
-    Do(api_.token.store,
-       {b_.keys, b_.values, lists_.window_rows, CacheOf(kWindowStrip, layer), rows_, shape_.dtype});
+    layers_.Multiply(b_.hidden, pages, linear, width, 2 * width, b_.early);
+    layers_.Do(api_.token.linear_pages,
+               {b_.early, 2 * width, linear.bias, lists_.early_rows, CacheOf(kEarlyStrip, layer),
+                weights.segment_norm, pages, shape_.dtype});
   }
 
   void ScorePositions(const float* add, const void* table, int64_t entries, const int32_t* limits,
                       int32_t most, float* scores) {
-    Do(api_.token.positions,
-       {b_.y, shape_.projected(), add, table, entries, limits, most, int64_t{rows_} * most, most,
-        scores, rows_, shape_.heads(), shape_.dim(), Scale(), shape_.dtype});
+    layers_.Do(api_.token.positions, {b_.rows.y, shape_.projected(), add, table, entries, limits,
+                                      most, int64_t{rows_} * most, most, scores, rows_,
+                                      shape_.heads(), shape_.dim(), shape_.scale(), shape_.dtype});
   }
-  float Scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.dim())); }
 
   SpanTable ScoreTable(const float* scores, int32_t most) const {
     SpanTable table = {};
@@ -262,16 +204,7 @@ class DecodeStep::Runner {
                    b_.window_scores);
     ScorePositions(nullptr, weights.segment_table, step_.weights_.segment_ids,
                    lists_.segment_limits, room_.pages, b_.segment_scores);
-    SpanCall call = {};
-    call.q = b_.y;
-    call.out = b_.z;
-    call.q_row_stride = shape_.projected();
-    call.out_row_stride = shape_.width;
-    call.q_head_stride = call.out_head_stride = call.Dk = call.Dv = shape_.dim();
-    call.element = shape_.dtype == DType::kFloat32 ? Element::kFloat32 : Element::kBFloat16;
-    call.H = shape_.heads();
-    call.kv_group = 1;
-    call.scale = Scale();
+    SpanCall call = layers_.Queries();
     for (const ScheduleSource kind : shape_.attention.Sources(/*fresh=*/false)) {
       SpanSource& source = call.sources[call.sources_used++];
       source = SourceOf(kind, layer);
@@ -279,27 +212,7 @@ class DecodeStep::Runner {
     }
     call.tables[kWindowTable] = ScoreTable(b_.window_scores, window);
     call.tables[kSegmentTable] = ScoreTable(b_.segment_scores, room_.pages);
-    PrepareCall(&call, b_.partials, room_.capacity.partial_slots);
-    const SpanLaunch launch = ShapeLaunch(room_.capacity, call, SpanKernel::kRows);
-    const PlanView plan = ViewImage(room_.capacity, lists_.plan);
-    if (status_ == 0) status_ = api_.span.forward(stream_, &plan, &call, &launch);
-    if (status_ == 0) status_ = api_.span.merge(stream_, &plan, &call, &launch);
-  }
-
-  // pre_norm keeps the stream normalised: what follows the second linear is the next layer's norm1.
-  void Finish(int layer) {
-    const DecodeLayer& weights = LayerOf(layer);
-    const bool last = layer + 1 == std::ssize(step_.weights_.layers);
-    Multiply(b_.z, rows_, weights.out, shape_.width, shape_.width, b_.y);
-    Follow(b_.y, weights.out.bias, shape_.pre_norm ? weights.norm2 : weights.norm1);
-    Multiply(b_.input, rows_, weights.expand, shape_.width, shape_.intermediate, b_.wide);
-    Do(api_.rows.bias,
-       {b_.wide, weights.expand.bias, rows_, shape_.intermediate, shape_.activation, shape_.dtype});
-    Multiply(b_.wide, rows_, weights.contract, shape_.intermediate, shape_.width, b_.y);
-    Follow(b_.y, weights.contract.bias,
-           !shape_.pre_norm ? weights.norm2
-           : last           ? RowNorm{}
-                            : LayerOf(layer + 1).norm1);
+    layers_.Attend(call, room_.capacity, lists_.plan, b_.partials);
   }
 
   const DecodeStep& step_;
@@ -307,10 +220,9 @@ class DecodeStep::Runner {
   const DecodeRoom& room_;
   const DecodeLists& lists_;
   const PluginApi& api_;
-  Stream* const stream_;
   const Buffers& b_;
   const int32_t rows_;
-  Status status_ = 0;
+  DecodeLayers layers_;
 };
 
 Status DecodeStep::Run(const PluginApi& api, Stream* stream, std::byte* buffers) const {
@@ -322,7 +234,7 @@ Status DecodeStep::Run(const PluginApi& api, Stream* stream, std::byte* buffers)
 
 const float* DecodeStep::Logits(std::byte* buffers) const {
   size_t bytes = 0;
-  return CarveBuffers(shape_, room(), buffers, &bytes).logits;
+  return CarveBuffers(shape_, room(), buffers, &bytes).rows.logits;
 }
 
 }  // namespace longview::kernels::cuda

@@ -8,14 +8,15 @@
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
 # --slow      also the tests marked slow (long soak, fuzz with more rounds).
 # --sanitize  also everything in C++ under AddressSanitizer and UBSan.
-# --sanitize-cuda  also the device's kernels under compute-sanitizer (of a CUDA toolkit on the path),
-#             on a machine with a GPU.
+# --sanitize-cuda  also kernels and models on a device under compute-sanitizer (of a CUDA toolkit),
+#             on a machine with a GPU; elsewhere it says why not.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
 # A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
 # listed as UNSTEADY.
 # LONGVIEW_GOLDEN=DIR runs the parity tests on other fixtures of the same shape.
 set -euo pipefail
 . "$(dirname "$0")/../deploy/lib.sh"
+. "$ROOT/tests/support/on_device.sh"
 cd "$ROOT"
 
 slow=false
@@ -87,16 +88,14 @@ if $sanitize; then
 fi
 
 if $sanitize_cuda; then
-  command -v compute-sanitizer >/dev/null || die "--sanitize-cuda needs compute-sanitizer on the path"
-  for tool in memcheck racecheck synccheck initcheck; do
-    begin "CUDA kernels under compute-sanitizer, $tool"
-    for test in build/bin/kernels_cuda_*_test; do
-      compute-sanitizer --tool "$tool" --error-exitcode 1 "$test" --gtest_brief=1 \
-        --gtest_output="xml:$results/cuda-$tool-$(basename "$test").xml" ||
-        : >"$results/cuda-failed"
-    done
-  done
-  [ ! -e "$results/cuda-failed" ] || die "compute-sanitizer found errors, see above"
+  begin "Kernels and models on a device under compute-sanitizer"
+  reason=$(no_device)
+  [ -n "$(compute_sanitizer)" ] || reason=${reason:-there is no compute-sanitizer on the path}
+  if [ -n "$reason" ]; then
+    note "skipped: $reason"
+  else
+    sanitize_device_tests build/bin "$results" || die "compute-sanitizer found errors, see above"
+  fi
 fi
 
 if [ "$fuzz_seconds" -gt 0 ]; then

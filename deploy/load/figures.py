@@ -43,7 +43,29 @@ def file_rows(files):
 def load_rows(results, label):
     for key, report in results:
         yield [label(key), number(answered(report)), number(latency(report, 50)),
-               number(latency(report, 99)), codes(report)]
+               number(latency(report, 99)), codes(report), *gpu_cells(report)]
+
+
+def watched(results):
+    return any(report.get("gpu") for _, report in results)
+
+
+def gpu_cells(report):
+    """How busy the GPU was, the share of the time the server computed, memory, power."""
+    if not (found := report.get("gpu")):
+        return []
+    computing = found.get("computing")
+    return [number(found.get("utilisation"), 0),
+            number(None if computing is None else 100 * computing, 0),
+            number(found.get("memory_mib"), 0), number(found.get("watts"), 0)]
+
+
+def load_table(first, results, label):
+    """A table of (key, report) with the GPU's columns where it was watched."""
+    head = [first, "answers/s", "p50 ms", "p99 ms", "codes"]
+    if watched(results):
+        head += ["GPU %", "server computes %", "GPU MiB", "W"]
+    return table(head, load_rows(results, label))
 
 
 def verdict(results):
@@ -113,11 +135,11 @@ def write_report(out, results):
     head = ["answers/s", "p50 ms", "p99 ms", "codes"]
     if results["outstanding"]:
         parts += ["## Requests outstanding (closed loop)",
-                  table(["outstanding", *head], load_rows(results["outstanding"], str))]
+                  load_table("outstanding", results["outstanding"], str)]
     if results["arrivals"]:
         parts += ["## Poisson arrivals (open loop)",
-                  table(["arrivals, of the peak rate", *head],
-                        load_rows(results["arrivals"], lambda share: f"{share:g}")),
+                  load_table("arrivals, of the peak rate", results["arrivals"],
+                             lambda share: f"{share:g}"),
                   verdict(results["arrivals"])]
     if (results["streams"] or {}).get("timeToFirstToken"):
         parts += ["## Streams", table(["", "count", "p50 ms", "p99 ms", "slowest ms"],

@@ -3,17 +3,22 @@
 
   deploy/load/run.sh [--server localhost:9000] [--http localhost:8080] [--seconds 10] [--out DIR]
                      [--outstanding 1,4,16,64] [--only NAME,...] [--ca FILE] [--api_key KEY]
+                     [--gpu 0]
 
 1. Every ghz file of this folder whose task some model of the server has (closed loop).
 2. Classification with so many requests outstanding, up to the peak rate.
 3. `longview bench`, Poisson arrivals at 0.5, 0.8, 1 and 3 times that peak: goodput, tail, refusals.
 4. `longview bench` of streams: time to the first token, gaps between tokens.
 
+With --gpu each of 2 and 3 also says how busy the server's GPU was (nvidia-smi's samples) and, with
+--http, which share of the time the server computed (its /metrics).
+
 Writes OUT/report.md, OUT/*.json (ghz's format throughout) and, with matplotlib, OUT/*.png. Load
 generator and server on one machine take each other's cores: the report says on what it ran.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -24,9 +29,11 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 import figures
+import gpu
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHARES = (0.5, 0.8, 1.0, 3.0)
@@ -39,8 +46,17 @@ def program(name, *places):
     return found
 
 
+def read_http(arguments, path):
+    """What the server says at a path of its HTTP port."""
+    trust = ssl.create_default_context(cafile=arguments.ca) if arguments.ca else None
+    url = f"{'https' if trust else 'http'}://{arguments.http}{path}"
+    with urllib.request.urlopen(url, timeout=10, context=trust) as answer:
+        return answer.read().decode()
+
+
 class Tools:
     def __init__(self, arguments):
+        self.arguments = arguments
         root = HERE.parents[1]
         deps = pathlib.Path(os.environ.get("DEPS_DIR", root / ".deps"))
         self.ghz_program = program("ghz", deps / "bin/ghz")
@@ -60,6 +76,29 @@ class Tools:
     def save(self, name, report):
         (self.out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
         return report
+
+    @contextlib.contextmanager
+    def watched(self, found):
+        """Puts how busy the GPU was into `found`, if one is to be watched."""
+        if self.arguments.gpu is None:
+            yield
+            return
+        asked = self.arguments.http
+        before, start = read_http(self.arguments, "/metrics") if asked else "", time.monotonic()
+        with gpu.Sampler(self.arguments.gpu) as sampler:
+            yield
+        seconds = time.monotonic() - start
+        found.update(sampler.summary())
+        if asked:
+            after = read_http(self.arguments, "/metrics")
+            found["computing"] = gpu.computing_share(before, after, seconds)
+
+    def load(self, run, name, *given):
+        """A report of `run` with what was watched meanwhile as its "gpu"."""
+        found = {}
+        with self.watched(found):
+            report = run(name, *given)
+        return self.save(name, {**report, "gpu": found}) if found else report
 
     def ghz(self, name, config):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -133,7 +172,7 @@ def run_outstanding(tools, model, counts, seconds):
     del config["total"]
     for count in counts:
         print(f"ghz classify, {count} outstanding", file=sys.stderr)
-        yield count, tools.ghz(f"outstanding_{count}", {
+        yield count, tools.load(tools.ghz, f"outstanding_{count}", {
             **config, "concurrency": count, "connections": min(count, 8),
             "duration": f"{seconds}s", "duration-stop": "wait"})
 
@@ -143,8 +182,9 @@ def run_arrivals(tools, model, peak, seconds, texts):
     for share in SHARES:
         rate = max(0.1, share * peak)
         print(f"longview bench classify, {rate:.1f} arrivals a second", file=sys.stderr)
-        yield share, tools.bench(f"arrivals_{share:g}", "--task=classify", f"--model={model}",
-                                 f"--rate={rate}", f"--duration={seconds}", "--truncate", *texts)
+        yield share, tools.load(tools.bench, f"arrivals_{share:g}", "--task=classify",
+                                f"--model={model}", f"--rate={rate}", f"--duration={seconds}",
+                                "--truncate", *texts)
 
 
 def write_texts(folder):
@@ -165,10 +205,7 @@ def about(arguments):
             .splitlines() if line.startswith("model name")]
     version = ""
     if arguments.http:
-        trust = ssl.create_default_context(cafile=arguments.ca) if arguments.ca else None
-        url = f"{'https' if trust else 'http'}://{arguments.http}/version"
-        with urllib.request.urlopen(url, timeout=10, context=trust) as answer:
-            version = json.load(answer)["version"]
+        version = json.loads(read_http(arguments, "/version"))["version"]
     return {"when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "server": f"{arguments.server} {version}".strip() + (", TLS" if arguments.ca else ""),
             "load generator": f"{len(cpus)} x {cpus[0] if cpus else platform.machine()}",
@@ -186,7 +223,11 @@ def parse():
     parser.add_argument("--ca", type=pathlib.Path, help="of a server with TLS")
     parser.add_argument("--api_key", default="")
     parser.add_argument("--only", default="", help="names of ghz files; the rest runs as always")
-    return parser.parse_args()
+    parser.add_argument("--gpu", help="the server's, as nvidia-smi counts: to watch it meanwhile")
+    arguments = parser.parse_args()
+    if arguments.gpu is not None and (reason := gpu.Sampler.missing()):
+        parser.error(f"--gpu: {reason}")
+    return arguments
 
 
 def main():

@@ -274,7 +274,7 @@ bool RunCase(const Plan& plan, const DecodeCase& what, const std::string& direct
 }
 
 int Main() {
-  models::SetComputeThreads(absl::GetFlag(FLAGS_threads));
+  models::SetComputeThreads(absl::GetFlag(FLAGS_check) ? 1 : absl::GetFlag(FLAGS_threads));
   const Plan plan = PlanOfFlags();
   PrintDevice();
   const longview::testing::TempDirectory folder;

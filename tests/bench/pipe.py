@@ -16,7 +16,13 @@ class Ours:
         self.process = subprocess.Popen(
             [BUILD / "bin/model_pipe", directory, dtype, str(threads), device],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.facts = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"model_pipe ended with {self.process.wait()}, see above")
+        self.facts = json.loads(line)
+        # A model without a version for the device is served by the CPU.
+        if self.facts["device"] != device:
+            raise SystemExit(f"not on {device}: the model runs on {self.facts['device']}")
 
     def run(self, documents):
         return self.ask({"documents": documents})

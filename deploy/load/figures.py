@@ -72,6 +72,8 @@ def verdict(results):
     """One sentence on the overload: goodput against the peak."""
     rates = {share: answered(report) for share, report in results}
     peak, overload = max(rates.values()), rates[max(rates)]
+    if not peak:
+        return "Nothing was answered: the arrivals were too few."
     last = dict(results)[max(rates)]
     refused = last["statusCodeDistribution"].get("ResourceExhausted", 0)
     return (f"At {max(rates):g} times the peak rate the server answers {overload:.1f} a second, "

@@ -55,3 +55,8 @@ def test_tables_have_columns_for_a_gpu_that_was_watched():
     watched = figures.load_table("outstanding", [(1, {**report, "gpu": found})], str)
     assert "| GPU % | server computes % | GPU MiB | W |" in watched
     assert watched.splitlines()[-1].endswith("| 60 | 50 | 3000 |  |")
+
+
+def test_arrivals_too_few_for_an_answer_are_said_to_be():
+    report = {"statusCodeDistribution": {}, "total": 1e9, "count": 0}
+    assert figures.verdict([(0.5, report), (3.0, report)]).startswith("Nothing was answered")

@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Everything that is to be measured on a GPU, in one command and one report.
+#
+#   tests/bench/gpu.sh [--only NAME,...] [--out DIR]   on a machine with a GPU: DIR/report.md
+#   tests/bench/gpu.sh --list                          the steps: what each shows, what it needs
+#   tests/bench/gpu.sh --check [--only NAME,...]       on any machine: the same scripts and programs,
+#                                                      small, on the host; says what was left out
+#   tests/bench/gpu.sh --pack FILE.tar.gz              what a GPU machine needs that cannot build:
+#                                                      unpack it there and run tests/bench/gpu.sh
+#
+# Each figure stands in the report with its command, device, types, accuracy and a ratio from the
+# same run. A step whose needs are missing is in the report too, with the reason. Fails if a step
+# failed or, without --check, was left out.
+#
+# PYTHON (python3) is the interpreter with torch 2.11.0 and the peers; LONGVIEW_VIL names a checkout
+# of microsoft/vision-longformer; LONGVIEW_BUILD (build) is where the programs are.
+set -euo pipefail
+. "$(dirname "$0")/../../deploy/lib.sh"
+. "$ROOT/tests/support/on_device.sh"
+PYTHON=${PYTHON:-python3}
+BUILD=${LONGVIEW_BUILD:-$ROOT/build}
+BIN=$BUILD/bin
+BENCH=$ROOT/tests/bench
+. "$BENCH/gpu_steps.sh"
+
+mode=measure
+only=
+out=gpu-report
+while [ $# -gt 0 ]; do
+  case $1 in
+    --list) mode=list ;;
+    --check) mode=check ;;
+    --only) only=${2:?--only needs names}; shift ;;
+    --out) out=${2:?--out needs a folder}; shift ;;
+    --pack) mode=pack; packed=${2:?--pack needs a file}; shift ;;
+    --help | -h) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit ;;
+    *) die "unknown argument '$1'; see --help" ;;
+  esac
+  shift
+done
+
+names=("${STEPS[@]}")
+if [ -n "$only" ]; then
+  IFS=, read -r -a names <<<"$only"
+  for name in "${names[@]}"; do
+    [ -n "${NEEDS[$name]:-}" ] || die "there is no step '$name'; --list names them"
+  done
+fi
+
+# Prints why need $1 is not met, if it is not.
+unmet() {
+  case $1 in
+    bin:*) [ -e "$BIN/${1#bin:}" ] || echo "$BIN/${1#bin:} is not built" ;;
+    py:*) "$PYTHON" -c "import ${1#py:}" 2>/dev/null || echo "$PYTHON has no ${1#py:}" ;;
+    vil) [ -d "${LONGVIEW_VIL:-}/src/models" ] || echo "LONGVIEW_VIL names no checkout of vision-longformer" ;;
+    ghz) PATH=$DEPS_DIR/bin:$PATH command -v ghz >/dev/null || echo "there is no ghz on the path" ;;
+    sanitizer) [ -n "$(compute_sanitizer)" ] || echo "there is no compute-sanitizer" ;;
+    cuda-torch)
+      "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
+        echo "the torch of $PYTHON sees no CUDA device" ;;
+  esac
+}
+
+# The first reason why step $1 cannot run. What only a device has is no need of a check.
+left_out() {
+  local need reason
+  for need in ${NEEDS[$1]}; do
+    case $mode,$need in check,sanitizer | check,cuda-torch) continue ;; esac
+    reason=$(unmet "$need")
+    if [ -n "$reason" ]; then
+      echo "$reason"
+      return
+    fi
+  done
+}
+
+# Runs a command into the report, with its name and how long it took.
+measured() {
+  local start=$SECONDS status=0 log
+  log=$(mktemp)
+  printf '    $ %s\n\n' "${*//"$ROOT/"/}" >>"$report"
+  "$@" 2>&1 | tee "$log" >&2 || status=$?
+  sed 's/^/    /' "$log" >>"$report"
+  rm -f "$log"
+  printf '\n%d s%s\n\n' $((SECONDS - start)) "$([ $status = 0 ] || echo ", FAILED ($status)")" >>"$report"
+  return $status
+}
+
+# What the products of a model on a device come from: torch as the peers use it is the same build.
+use_python_torch() {
+  local folders
+  folders=$("$PYTHON" - <<'PY' 2>/dev/null || true
+import glob, os, torch
+lib = os.path.join(os.path.dirname(torch.__file__), "lib")
+print(":".join([lib, *glob.glob(os.path.join(lib, "../../nvidia/*/lib"))]))
+PY
+  )
+  export LD_LIBRARY_PATH=$ROOT/lib${folders:+:$folders}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
+write_head() {
+  {
+    echo "# On a GPU"
+    echo
+    echo "* device: $(device_name)"
+    echo "* host: $(cd "$BENCH" && "$PYTHON" -c 'import timing; print(timing.machine())')"
+    echo "* python: $(cd "$BENCH" && "$PYTHON" -c 'import timing
+print(timing.versions("torch", "triton", "transformers", "timm"))')"
+    echo "* project: $(cat "$ROOT/VERSION" 2>/dev/null || git -C "$ROOT" describe --always --dirty)"
+    echo "* when: $(date -u +%FT%TZ)"
+    echo
+  } >"$report"
+}
+
+run_steps() {
+  local name reason failed=() missing=()
+  for name in "${names[@]}"; do
+    printf '## %s: %s\n\n' "$name" "${SHOWS[$name]}" >>"$report"
+    reason=$(left_out "$name")
+    if [ -n "$reason" ]; then
+      say "$name: left out, $reason"
+      printf 'Not run: %s.\n\n' "$reason" >>"$report"
+      missing+=("$name")
+    else
+      say "$name: ${SHOWS[$name]}"
+      "${mode}_${name//-/_}" || failed+=("$name")
+    fi
+  done
+  say "$((${#names[@]} - ${#failed[@]} - ${#missing[@]})) steps ran, left out: ${missing[*]:-none}, failed: ${failed[*]:-none}"
+  [ ${#failed[@]} = 0 ] && { [ $mode = check ] || [ ${#missing[@]} = 0 ]; }
+}
+
+case $mode in
+  list)
+    for name in "${names[@]}"; do
+      printf '%-12s %s\n%-12s needs: %s\n' "$name" "${SHOWS[$name]}" "" "${NEEDS[$name]}"
+    done ;;
+  check)
+    report=$(mktemp)
+    trap 'rm -f "$report"' EXIT
+    [ ! -d "$ROOT/lib" ] || use_python_torch
+    reason=$(no_device)
+    say "Checking without a device${reason:+ ($reason)}: results of small cases, no figures"
+    run_steps ;;
+  measure)
+    reason=$(no_device)
+    [ -z "$reason" ] || die "nothing to measure on: $reason (--check runs anywhere)"
+    mkdir -p "$out"
+    report=$(cd "$out" && pwd)/report.md
+    use_python_torch
+    write_head
+    status=0
+    run_steps || status=$?
+    say "$report written"
+    exit $status ;;
+  pack) . "$BENCH/gpu_pack.sh" && pack "$packed" ;;
+esac

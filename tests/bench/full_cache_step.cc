@@ -38,7 +38,7 @@ kernels::Plan PlanRows(const DecodeShape& shape, std::span<const int32_t> positi
 GraphKey KeyOf(const kernels::Plan& plan, std::span<const int32_t> positions) {
   const int32_t blocks = *std::ranges::max_element(positions) / kernels::kBlockSlots + 1;
   return {BatchBucket(static_cast<int>(positions.size())),
-          static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(blocks))),
+          static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(blocks))), 0,
           RoundedUp(CapacityOf(plan))};
 }
 

@@ -42,6 +42,9 @@ class Drafter {
   absl::StatusOr<SequenceDraft> CheckTokens(const std::string& field,
                                             const TokenInput& tokens) const;
   absl::Status CheckLength(const std::string& field, int64_t tokens) const;
+  // Whether the limit counts token t.
+  bool Counts(const TokenInput& tokens, int64_t t) const;
+  int64_t Counted(const TokenInput& tokens) const;
   void CutTokens(SequenceDraft& draft, int64_t excess) const;
 
   const EncoderFrontEnd& front_;
@@ -192,14 +195,33 @@ absl::StatusOr<SequenceDraft> Drafter::CheckTokens(const std::string& field,
   return draft;
 }
 
-// Takes `excess` tokens from the end, but leaves a final separator in place.
+bool Drafter::Counts(const TokenInput& tokens, int64_t t) const {
+  const auto at = static_cast<size_t>(t);
+  if (!front_.facts().masked_take_no_position) return true;
+  return tokens.ids[at] != front_.facts().pad &&
+         (tokens.attention_mask.empty() || tokens.attention_mask[at] != 0);
+}
+
+int64_t Drafter::Counted(const TokenInput& tokens) const {
+  int64_t counted = 0;
+  for (int64_t t = 0; t < std::ssize(tokens.ids); ++t) counted += Counts(tokens, t) ? 1 : 0;
+  return counted;
+}
+
+// Takes `excess` tokens that count from the end, but leaves a final separator in place. What does
+// not count goes along.
 void Drafter::CutTokens(SequenceDraft& draft, int64_t excess) const {
   TokenInput& tokens = draft.tokens;
-  const bool keep_last = tokens.ids.back() == front_.facts().sep;
+  int64_t end = std::ssize(tokens.ids);
+  while (end > 0 && !Counts(tokens, end - 1)) --end;
+  const bool keep_last = end > 0 && tokens.ids[static_cast<size_t>(end - 1)] == front_.facts().sep;
+  const int64_t to = keep_last ? end - 1 : end;
+  int64_t from = to;
+  for (int64_t left = excess; left > 0; left -= Counts(tokens, from) ? 1 : 0) --from;
   const auto cut = [&](auto& values) {
     if (values.empty()) return;
-    const auto end = values.end() - (keep_last ? 1 : 0);
-    values.erase(end - excess, end);
+    values.erase(values.begin() + end, values.end());
+    values.erase(values.begin() + from, values.begin() + to);
   };
   cut(tokens.ids);
   cut(tokens.attention_mask);
@@ -212,9 +234,9 @@ absl::StatusOr<SequenceDraft> Drafter::DraftOneDocument(const std::string& field
                                                         const TokenInput& tokens) const {
   absl::StatusOr<SequenceDraft> draft = CheckTokens(field, tokens);
   if (!draft.ok()) return draft;
-  const int64_t excess = static_cast<int64_t>(draft->tokens.ids.size()) - front_.max_tokens;
+  const int64_t excess = Counted(draft->tokens) - front_.max_tokens;
   if (request_.truncate && excess > 0) CutTokens(*draft, excess);
-  if (auto status = CheckLength(field, draft->tokens.ids.size()); !status.ok()) return status;
+  if (auto status = CheckLength(field, Counted(draft->tokens)); !status.ok()) return status;
   return draft;
 }
 
@@ -242,18 +264,16 @@ absl::StatusOr<SequenceDraft> Drafter::DraftTokens() {
   if (!pair.ok()) return pair;
   TokenInput& first = draft->tokens;
   TokenInput& second = pair->tokens;
-  const int64_t excess =
-      static_cast<int64_t>(first.ids.size() + second.ids.size()) - front_.max_tokens;
+  const int64_t excess = Counted(first) + Counted(second) - front_.max_tokens;
   if (request_.truncate && excess > 0) {
-    const auto a = static_cast<int64_t>(first.ids.size());
-    const auto b = static_cast<int64_t>(second.ids.size());
+    const int64_t a = Counted(first), b = Counted(second);
     int64_t from_longer = std::min(excess, std::max(a, b) - std::min(a, b));
     from_longer += (excess - from_longer + 1) / 2;
     const int64_t from_shorter = excess - from_longer;
     CutTokens(a >= b ? *draft : *pair, from_longer);
     if (from_shorter > 0) CutTokens(a >= b ? *pair : *draft, from_shorter);
   }
-  if (auto status = CheckLength("token_ids", first.ids.size() + second.ids.size()); !status.ok()) {
+  if (auto status = CheckLength("token_ids", Counted(first) + Counted(second)); !status.ok()) {
     return status;
   }
   const auto join = [](auto& to, const auto& from, size_t before, size_t after, auto fill) {

@@ -53,6 +53,8 @@ struct EncoderFacts {
   // Whether `pad` masks like attention_mask 0. Masked tokens may then stand anywhere; else the
   // first token must not be masked.
   bool pad_masks = false;
+  // Whether positions count visible tokens alone, as fairseq's do: then max_tokens does too.
+  bool masked_take_no_position = false;
   bool global_attention = false;
   bool has_pooler = false;
   RowsRead pooler_reads = RowsRead::kFirst;

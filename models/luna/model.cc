@@ -50,7 +50,7 @@ EncoderFacts FactsOf(const LunaConfig& config) {
     facts.sep = config.eos;
   }
   facts.pad = config.pad;
-  facts.pad_masks = true;
+  facts.pad_masks = facts.masked_take_no_position = true;
   facts.head_reads = RowsOfHead(config);
   if (config.strip_class) facts.cls_reads = std::nullopt;
   const bool by_class = config.is_lra() && config.pooling == LunaPooling::kCls;

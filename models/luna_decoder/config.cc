@@ -101,8 +101,10 @@ void ReadTranslation(JsonReader& reader, LunaDecoderConfig& config) {
   if (config.norms == NormPlace::kPre && config.embedding_norm) {
     reader.Refuse("embedding_layer_norm", "false with decoder_norm_position pre");
   }
-  if (reader.IntOr("decoder_output_dim", config.width) != config.width) {
-    reader.Refuse("decoder_output_dim", absl::StrCat(config.width, ", hidden_size"));
+  config.output_width = read("decoder_output_dim", config.width, 1 << 16);
+  if (config.tied_words && config.output_width != config.width) {
+    reader.Refuse("decoder_output_dim",
+                  absl::StrCat(config.width, ", hidden_size, where the output is the embedding"));
   }
   if (config.shared_words && config.vocab != encoder.vocab) {
     reader.Refuse("decoder_vocab_size",
@@ -118,7 +120,7 @@ void CheckIds(const CommonConfig& common, JsonReader& reader, const LunaDecoderC
   const auto good = [&](int32_t id) { return id >= 0 && id < config.vocab; };
   const std::string expected = absl::StrCat("ids below vocab_size, ", config.vocab);
   if (common.bos_token_id && !good(*common.bos_token_id)) reader.Refuse("bos_token_id", expected);
-  if (!std::all_of(common.eos_token_ids.begin(), common.eos_token_ids.end(), good)) {
+  if (!std::all_of(config.ends.begin(), config.ends.end(), good)) {
     reader.Refuse("eos_token_id", expected);
   }
 }
@@ -137,6 +139,8 @@ absl::StatusOr<LunaDecoderConfig> ParseLunaDecoderConfig(const nlohmann::json& v
   LunaDecoderConfig config;
   ReadSizes(reader, config);
   ReadLayers(reader, config);
+  config.output_width = config.width;
+  if (value.contains("eos_token_id")) config.ends = common.eos_token_ids;
   if (translates && reader.status().ok()) ReadTranslation(reader, config);
   CheckIds(common, reader, config);
   if (!reader.status().ok()) return reader.status();

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/outer/running_outer.h"
@@ -42,12 +43,14 @@ struct LunaDecoderConfig {
   bool legacy_roles = false;  // pc_proj and c_proj are stored under each other's name.
   bool tied_words = true;     // The output matrix is the embedding.
   int pad = 1;
+  std::vector<int32_t> ends = {2};  // eos_token_id; fairseq's where config.json has none.
 
   // Of translation models.
   std::optional<LunaConfig> encoder;
   int cross_pack_heads = 0;   // H_p of the pack across.
   bool shared_words = false;  // The encoder's embedding is the decoder's.
   int start = 2;              // decoder_start_token_id
+  int output_width = 0;       // decoder_output_dim: of what the output matrix reads.
 
   int head_dim() const { return width / heads; }
   // Query, write (pc_proj), key and value of a token side by side; tied: key and value are one.

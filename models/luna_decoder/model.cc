@@ -58,14 +58,13 @@ ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
 // fairseq's generator: an output has a token before its end, never padding, and an end that is
 // forced behind the longest; a search stops when as many outputs as beams are finished.
 absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& config,
-                                                      const CommonConfig& common,
                                                       GenerationOptions found) {
   GenerationOptions fairseq;
   fairseq.min_new_tokens = 1;
   fairseq.early_stopping = true;
   absl::Status status = SetOption(fairseq, "suppress_tokens", absl::StrCat("[", config.pad, "]"));
-  if (status.ok() && !common.eos_token_ids.empty()) {
-    status = SetOption(fairseq, "forced_eos_token_id", absl::StrCat(common.eos_token_ids.front()));
+  if (status.ok() && !config.ends.empty()) {
+    status = SetOption(fairseq, "forced_eos_token_id", absl::StrCat(config.ends.front()));
   }
   if (!status.ok()) return status;
   return MergeOptions(std::move(found), fairseq);
@@ -101,9 +100,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
   if (!start.ok()) return start.status();
   GeneratorTraits& traits = start->parts.traits;
   traits.pad = settings->config.pad;
+  traits.eos = settings->config.ends;
   if (settings->config.encoder) {
     absl::StatusOr<GenerationOptions> defaults =
-        TranslationDefaults(settings->config, directory.common, std::move(traits.defaults));
+        TranslationDefaults(settings->config, std::move(traits.defaults));
     if (!defaults.ok()) return defaults.status();
     traits.defaults = *std::move(defaults);
     traits.fairseq = true;

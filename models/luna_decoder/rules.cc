@@ -13,7 +13,7 @@ LunaRules::LunaRules(const LunaDecoderConfig& config, int max_tokens) {
   facts_.max_tokens = max_tokens;
   facts_.sep = encoder.eos;
   facts_.pad = encoder.pad;
-  facts_.pad_masks = true;
+  facts_.pad_masks = facts_.masked_take_no_position = true;
   facts_.head_reads = RowsRead::kNone;
 }
 

@@ -52,9 +52,8 @@ class Loader {
     if (config_.shared_words) names.push_back("encoder.embed_tokens.weight");
     weights_.words = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
     if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
-    const TensorView* out = config_.tied_words ? weights_.words : load_.Get(names[1], table);
     weights_.logits =
-        load_.Pack(names[1], load_.Copy(out),
+        load_.Pack(names[1], OutputMatrix(names[1]),
                    std::vector<float>(static_cast<size_t>(config_.vocab)), config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
       weights_.positions = load_.Table("decoder.embed_positions.weight", {rows, width});
@@ -63,6 +62,35 @@ class Loader {
       load_.CountBytes(4.0 * static_cast<double>(weights_.sinusoids.size()));
     }
     if (config_.embedding_norm) weights_.embedding_norm = LayerNorm("decoder.layernorm_embedding");
+  }
+
+  // [V, d]. fairseq projects to decoder_output_dim first, with nothing between the two linears.
+  std::vector<float> OutputMatrix(const std::string& name) {
+    if (config_.tied_words) return load_.Copy(weights_.words);
+    const int64_t width = config_.width, inner = config_.output_width;
+    const std::vector<float> out = load_.Copy(load_.Get(name, {config_.vocab, inner}));
+    if (inner == width) return out;
+    const std::vector<float> project =
+        load_.Copy(load_.Get("decoder.project_out_dim.weight", {inner, width}));
+    if (!load_.ok() || !load_.reads()) return {};
+    std::vector<float> transposed(project.size());
+    for (int64_t i = 0; i < inner; ++i) {
+      for (int64_t j = 0; j < width; ++j) transposed[j * inner + i] = project[i * width + j];
+    }
+    std::vector<float> product(static_cast<size_t>(config_.vocab * width));
+    const absl::Status status = GuardTorch(origin_, [&] {
+      PanelRules rules;
+      absl::StatusOr<Linear> linear =
+          Linear::Pack(name, transposed, width, inner, Compute::kFp32, rules);
+      if (!linear.ok()) return load_.Fail(linear.status());
+      const DenseLayer through = {*std::move(linear),
+                                  std::vector<float>(static_cast<size_t>(width))};
+      std::vector<const float*> rows;
+      for (int row = 0; row < config_.vocab; ++row) rows.push_back(out.data() + row * inner);
+      ApplyToRows(through, rows, Activation::kNone, TorchParallelFor(), product.data());
+    });
+    if (!status.ok()) load_.Fail(status);
+    return product;
   }
 
   // The rows P of a layer through pq_proj, once for all texts.

@@ -44,8 +44,9 @@ struct LunaDecoderWeights {
   std::vector<float> sinusoids;           // The same shape if sinusoidal.
   Norm embedding_norm;                    // Empty without.
   std::vector<LunaDecoderLayer> layers;
-  Norm final_norm;                   // Pre-norm models.
-  std::optional<DenseLayer> logits;  // output_projection, without bias.
+  Norm final_norm;  // Pre-norm models.
+  // output_projection, without bias; with project_out_dim the product of the two.
+  std::optional<DenseLayer> logits;
 
   PanelSizes sizes;  // Panels that every linear of a layer allows.
   double parameters = 0;

@@ -118,6 +118,38 @@ TEST(LunaEdgesTest, RequestsThatCannotBeRead) {
   ExpectRefused(*projected, Classify(Ids(1, 1)), "class token");
 }
 
+// fairseq counts positions of visible tokens alone, and so does the limit.
+TEST(LunaEdgesTest, PaddingTakesNoPositionsFromTheLimit) {
+  const auto model = Case("lra_text_cls").Load("fp32");
+  TokenInput full = Ids(64, 4);
+  const std::vector<float> want = Logits(*model, full);
+  TokenInput padded = full;
+  padded.ids.resize(80, 1);
+  EXPECT_EQ(Logits(*model, padded), want);
+  TokenInput inside = full;
+  inside.ids.insert(inside.ids.begin() + 30, 9, 1);
+  EXPECT_LE(Difference(Logits(*model, inside), want), 1e-6);
+  TokenInput masked = inside;
+  for (int32_t& id : masked.ids) id = id == 1 ? 9 : id;
+  masked.attention_mask.assign(masked.ids.size(), 1);
+  std::fill_n(masked.attention_mask.begin() + 30, 9, uint8_t{0});
+  EXPECT_LE(Difference(Logits(*model, masked), want), 1e-6);
+  TokenInput longer = Ids(65, 4);
+  longer.ids.resize(70, 1);
+  ExpectRefused(*model, Classify(longer), "65 tokens");
+  // Cut from the end: what is visible, and the padding with it; a separator stays.
+  const auto sentence = Case("seqcls_cls").Load("fp32");
+  const int most = sentence->info().max_tokens;
+  TokenInput cut = Ids(most + 1, 4), left = Ids(most, 4);
+  cut.ids.back() = left.ids.back() = 2;
+  std::copy_n(cut.ids.begin(), most - 1, left.ids.begin());
+  cut.ids.resize(cut.ids.size() + 5, 1);
+  Request request = Classify(cut);
+  request.truncate = true;
+  EXPECT_EQ(FirstTensor(*sentence, request), Logits(*sentence, left));
+  EXPECT_EQ(RunAlone(*sentence, request).usage.truncated_tokens, 1);
+}
+
 TEST(LunaEdgesTest, CheckpointsThatDoNotFitAreRefusedByName) {
   const Broken cases[] = {
       {"missing", [](EditedModel& m) { m.tensors.erase("encoder.encoder.layers.1.fc1.bias"); },

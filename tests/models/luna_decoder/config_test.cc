@@ -34,6 +34,18 @@ TEST(LunaDecoderConfigTest, Defaults) {
   EXPECT_EQ(config->position_rows(), 66);
 }
 
+// fairseq's dictionaries end texts with id 2; null says that nothing does.
+TEST(LunaDecoderConfigTest, TheEndIsTwoUnlessConfigSaysOtherwise) {
+  const auto ends = [](const nlohmann::json& json) { return Parse(json).value().ends; };
+  nlohmann::json json = Causal();
+  json.erase("eos_token_id");
+  EXPECT_EQ(ends(json), std::vector<int32_t>{2});
+  json["eos_token_id"] = {3, 5};
+  EXPECT_EQ(ends(json), (std::vector<int32_t>{3, 5}));
+  json["eos_token_id"] = nullptr;
+  EXPECT_EQ(ends(json), std::vector<int32_t>());
+}
+
 struct Refused {
   const char* key;
   nlohmann::json value;

@@ -171,6 +171,49 @@ TEST_P(LunaTranslation, SourcesInCompanyPaddedOrAsText) {
 INSTANTIATE_TEST_SUITE_P(Cases, LunaTranslation, ::testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param; });
 
+// The output matrix split in two, by a permutation and a row that nothing reads.
+TEST(LunaTranslationFiles, OutputsThroughAnotherWidth) {
+  const GoldenCase golden("mt_learned_embln", "luna");
+  EditedModel edited(golden);
+  const std::string name = "decoder.output_projection.weight";
+  const EditedTensor whole = edited.tensors.at(name);
+  const int64_t vocab = whole.shape[0], width = whole.shape[1], inner = width + 1;
+  EditedTensor out = {{vocab, inner}, std::vector<float>(static_cast<size_t>(vocab * inner), 3)};
+  EditedTensor project = {{inner, width}, std::vector<float>(static_cast<size_t>(inner * width))};
+  for (int64_t i = 0; i < width; ++i) {
+    const int64_t from = (5 * i + 3) % width;
+    project.values[static_cast<size_t>(i * width + from)] = 1;
+    for (int64_t v = 0; v < vocab; ++v) {
+      out.values[static_cast<size_t>(v * inner + i)] =
+          whole.values[static_cast<size_t>(v * width + from)];
+    }
+  }
+  edited.config["decoder_output_dim"] = inner;
+  const auto missing = edited.Load();
+  EXPECT_FALSE(missing.ok());
+  edited.tensors[name] = out;
+  edited.tensors["decoder.project_out_dim.weight"] = project;
+  const auto model = Load(edited.Write());
+  Request request = Translate(golden.Tokens(0), NewTokens(0));
+  const std::vector<int64_t> ids = golden.Integers("decoder_input_ids.0");
+  request.decoder_tokens.emplace().ids = {ids.begin(), ids.end()};
+  request.tensors = {"logits"};
+  const Answer answer = Generate(*model, request);
+  EXPECT_LE(LargestDifference(answer.tensors.at(0).floats(), golden.Expected("logits.0")),
+            golden.tolerance("logits"));
+}
+
+// Without the key outputs end where fairseq's do.
+TEST(LunaTranslationFiles, OutputsEndWithoutEosInTheConfig) {
+  const GoldenCase golden("mt_tied", "luna");
+  EditedModel edited(golden);
+  const Request request = Translate(golden.Tokens(0), NewTokens(20));
+  const std::vector<int32_t> want = Generate(*Load(edited.Write()), request).sequences[0].token_ids;
+  EXPECT_EQ(want.back(), 2);
+  edited.config.erase("eos_token_id");
+  EXPECT_EQ(Generate(*Load(edited.Write()), request).sequences[0].token_ids, want);
+}
+
 TEST(LunaTranslationFiles, WhatDoesNotFitIsRefusedByName) {
   const GoldenCase golden("mt_tied", "luna");
   const auto model = Load(golden.directory());

@@ -224,28 +224,32 @@ Batch Scheduler::StartBatch(ModelId model, Lane& lane) {
   const double stretch = lane.roster.empty() ? 1 : 2;
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
-  line_.Serve(model, [&](const Ticket& ticket) {
-    const int items = static_cast<int>(batch.tickets.size());
-    if (items > 0) {
-      if (items == options_.max_batch_items || batch.seconds >= options_.batch_seconds) {
-        return WaitingLine::Reply::kStop;
-      }
-      const double seconds = batch.seconds + ticket.seconds;
-      const absl::Time end = now + absl::Seconds(stretch * seconds);
-      const bool in_time = end <= std::min(soonest, ticket.deadline);
-      const bool fits = options_.memory_bytes <= 0 || bytes + ticket.bytes <= options_.memory_bytes;
-      if (seconds > options_.batch_seconds || !in_time || !fits) {
-        return WaitingLine::Reply::kPass;
-      }
-    }
-    bytes += ticket.bytes;
-    soonest = std::min(soonest, ticket.deadline);
-    Start(ticket, lane);
-    batch.tickets.push_back(ticket.id);
-    batch.seconds += ticket.seconds;
-    ++lane.wanted;
-    return WaitingLine::Reply::kTake;
-  });
+  line_.Serve(
+      model,
+      [&](const Ticket& ticket) {
+        const int items = static_cast<int>(batch.tickets.size());
+        if (items > 0) {
+          if (items == options_.max_batch_items || batch.seconds >= options_.batch_seconds) {
+            return WaitingLine::Reply::kStop;
+          }
+          const double seconds = batch.seconds + ticket.seconds;
+          const absl::Time end = now + absl::Seconds(stretch * seconds);
+          const bool in_time = end <= std::min(soonest, ticket.deadline);
+          const bool fits =
+              options_.memory_bytes <= 0 || bytes + ticket.bytes <= options_.memory_bytes;
+          if (seconds > options_.batch_seconds || !in_time || !fits) {
+            return WaitingLine::Reply::kPass;
+          }
+        }
+        bytes += ticket.bytes;
+        soonest = std::min(soonest, ticket.deadline);
+        Start(ticket, lane);
+        batch.tickets.push_back(ticket.id);
+        batch.seconds += ticket.seconds;
+        ++lane.wanted;
+        return WaitingLine::Reply::kTake;
+      },
+      WindowOf(lane));
   lane.batch_start = last_progress_ = now;
   lane.batch_end = now + absl::Seconds(batch.seconds);
   lane.batch_soonest = soonest;

@@ -213,7 +213,12 @@ class Scheduler {
   bool HasMostRoom(const Lane& lane, const Ticket& ticket) const;
   bool TakesGenerating(const Lane& lane, const Ticket& ticket) const;
   bool BetterElsewhere(const Lane& lane, const Ticket& ticket) const;
-  bool LeavesBatches(const Lane& lane) const;
+  // Whose batch is next on the lane, if it is to have one now: not if somebody generates there and
+  // another lane stands still.
+  const Ticket* NextFor(const Lane& lane) const;
+  static WaitingLine::Window WindowOf(const Lane& lane) {
+    return lane.roster.empty() ? WaitingLine::Window::kAnybody : WaitingLine::Window::kFair;
+  }
   double LoadOf(const Lane& lane) const;
   void JoinsChanged();
   // Those that wait and are `stuck` leave the queue; Expire says so.

@@ -80,11 +80,12 @@ bool Scheduler::BetterElsewhere(const Lane& lane, const Ticket& ticket) const {
   });
 }
 
-bool Scheduler::LeavesBatches(const Lane& lane) const {
-  if (lane.roster.empty()) return false;
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& other) {
+const Ticket* Scheduler::NextFor(const Lane& lane) const {
+  if (lane.roster.empty()) return line_.Next(WindowOf(lane));
+  const bool leaves = std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& other) {
     return !other.lost && !other.aside && !other.running() && other.roster.empty();
   });
+  return leaves ? nullptr : line_.Next();
 }
 
 void Scheduler::JoinsChanged() {

@@ -10,7 +10,7 @@ std::optional<Batch> Scheduler::NextBatch(int number) {
   lane.aside = false;
   if (lane.running() || lane.lost) return std::nullopt;
   if (std::optional<Batch> roster = NextRoster(lane)) return roster;
-  const Ticket* first = LeavesBatches(lane) ? nullptr : line_.Next();
+  const Ticket* first = NextFor(lane);
   const std::optional<ModelId> least = ModelWithLeast(lane);
   if (first != nullptr && !least) return StartBatch(first->model, lane);
   if (!least) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<ModelId> Scheduler::ModelWithLeast(const Lane& lane) const {
 }
 
 Batch Scheduler::FullStep(ModelId model, Lane& lane) {
-  const bool batches = lane.batch || (!LeavesBatches(lane) && line_.Next() != nullptr);
+  const bool batches = lane.batch || NextFor(lane) != nullptr;
   const double contenders = static_cast<double>(lane.roster.Models().size()) + (batches ? 1 : 0);
   return lane.roster.PlanFull(model, clock_.Now(), 1 / contenders,
                               [this](const Ticket& ticket) { return line_.Lead(ticket.client); });

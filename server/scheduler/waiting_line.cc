@@ -71,22 +71,41 @@ void WaitingLine::Leave(const Ticket& ticket) {
   }
 }
 
+bool WaitingLine::WaitsForBatch(const Client& client) const {
+  // All tickets of a model generate, or none.
+  return std::any_of(client.lines.begin(), client.lines.end(), [this](const auto& line) {
+    return !entries_.at(line.second.begin()->second).ticket.generates();
+  });
+}
+
+double WaitingLine::WindowEnd(Window window) const {
+  double from = client_shares_.floor();
+  if (window == Window::kAnybody) {
+    const auto& awake = client_shares_.awake();
+    const auto first = std::find_if(awake.begin(), awake.end(), [this](const auto& client) {
+      return WaitsForBatch(clients_.at(client.second));
+    });
+    if (first != awake.end()) from = std::max(from, first->first);
+  }
+  return from + slack_;
+}
+
 template <typename Visit>
-void WaitingLine::ForEachInWindow(Visit visit) const {
+void WaitingLine::ForEachInWindow(Window window, Visit visit) const {
+  const double end = WindowEnd(window);
   for (const auto& [time, name] : client_shares_.awake()) {
-    if (time > client_shares_.floor() + slack_) break;
+    if (time > end) break;
     visit(name, clients_.at(name));
   }
 }
 
-const Ticket* WaitingLine::Next() const {
+const Ticket* WaitingLine::Next(Window window) const {
   if (entries_.size() == generating_) return nullptr;
-  // All tickets of a model generate, or none.
   const auto generates = [this](const Order& line) {
     return entries_.at(line.begin()->second).ticket.generates();
   };
   double lowest = std::numeric_limits<double>::infinity();
-  ForEachInWindow([&](const std::string&, const Client& client) {
+  ForEachInWindow(window, [&](const std::string&, const Client& client) {
     for (const auto& [model, line] : client.lines) {
       if (generates(line)) continue;
       lowest = std::min(lowest, model_shares_.TimeOf(model));
@@ -94,7 +113,7 @@ const Ticket* WaitingLine::Next() const {
   });
   std::pair<absl::Time, TicketId> best = {absl::InfiniteFuture(), 0};
   bool found = false;
-  ForEachInWindow([&](const std::string&, const Client& client) {
+  ForEachInWindow(window, [&](const std::string&, const Client& client) {
     for (const auto& [model, line] : client.lines) {
       if (generates(line) || model_shares_.TimeOf(model) > lowest + slack_) continue;
       if (!found || *line.begin() < best) best = *line.begin();
@@ -104,7 +123,7 @@ const Ticket* WaitingLine::Next() const {
   return found ? &entries_.at(best.second).ticket : nullptr;
 }
 
-void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask) {
+void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask, Window window) {
   struct Head {
     absl::Time urgency;
     TicketId id;
@@ -119,12 +138,12 @@ void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> a
     if (line == client.lines.end()) return;
     heads.push({line->second.begin()->first, line->second.begin()->second, name});
   };
-  ForEachInWindow(push_head);
+  ForEachInWindow(window, push_head);
 
   while (!heads.empty()) {
     const Head head = heads.top();
     heads.pop();
-    if (client_shares_.TimeOf(head.client) > client_shares_.floor() + slack_) continue;
+    if (client_shares_.TimeOf(head.client) > WindowEnd(window)) continue;
     const Reply reply = ask(entries_.at(head.id).ticket);
     if (reply == Reply::kStop) return;
     if (reply == Reply::kPass) continue;

@@ -37,14 +37,19 @@ class WaitingLine {
   // Takes a ticket out without charging it. REQUIRES: waiting.
   Ticket Remove(TicketId id) { return Take(id, /*served=*/false); }
 
-  // Whose turn it is of those that do not generate; null if none waits. Valid until the next
-  // change.
-  const Ticket* Next() const;
+  // Who may be served in a batch. A device that has nothing else to do takes anybody's work: others
+  // who had less may be generating on devices of their own.
+  enum class Window { kFair, kAnybody };
+
+  // Whose turn it is of those that do not generate; null if none waits that may be served. Valid
+  // until the next change.
+  const Ticket* Next(Window window = Window::kFair) const;
 
   // Offers tickets of `model` in the order of their turns. Those that `ask` takes leave and are
   // charged; where it passes, the client's other tickets are not offered either, unless it skips.
   enum class Reply { kTake, kPass, kSkip, kStop };
-  void Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask);
+  void Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask,
+             Window window = Window::kFair);
 
   // Offers generating tickets, of all models and clients: first what Serve would offer, then of
   // the clients that had more. Those it takes leave the line for work that goes on: they are not
@@ -107,9 +112,12 @@ class WaitingLine {
   Ticket Take(TicketId id, bool served);
   absl::Time Urgency(const Ticket& ticket, absl::Time now) const;
   double WorkAheadOf(const Client& client, absl::Time urgency) const;
+  // The highest virtual time with which a client may be served.
+  double WindowEnd(Window window) const;
+  bool WaitsForBatch(const Client& client) const;
   // Calls visit(client) for the clients that may be served.
   template <typename Visit>
-  void ForEachInWindow(Visit visit) const;
+  void ForEachInWindow(Window window, Visit visit) const;
 
   const double slack_;
   const absl::Duration patience_;

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "kernels/cuda/checked.cuh"
+#include "kernels/cuda/encoder/encoder.cuh"
 #include "kernels/cuda/outer/outer.cuh"
 #include "kernels/cuda/pool/pool.cuh"
 #include "kernels/cuda/rows/rows.cuh"
@@ -236,6 +237,7 @@ const PluginApi kPluginApi = {
     .outer = kOuterApi,
     .performer = kPerformerApi,
     .token = kTokenApi,
+    .encoder = kEncoderApi,
     .sampling = kSamplingApi,
 };
 

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/encoder/encoder_api.h"
 #include "kernels/cuda/outer/outer_api.h"
 #include "kernels/cuda/plugin_types.h"
 #include "kernels/cuda/pool/pool_api.h"
@@ -95,6 +96,7 @@ struct PluginApi {
   OuterApi outer;
   PerformerApi performer;
   TokenApi token;
+  EncoderApi encoder;
   SamplingApi sampling;
 };
 

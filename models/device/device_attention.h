@@ -27,6 +27,14 @@ struct DevicePlan {
 // pattern, so it shows when a model loads.
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists);
 
+// Heads side by side in rows of heads * head_dim elements, queries and outputs; scores are divided
+// by the root of head_dim. Tensors are to be filled in.
+kernels::cuda::SpanCall DeviceHeadsCall(Compute compute, int heads, int head_dim);
+
+// Keys and values of the compute type in rows `row_stride` elements apart, heads side by side.
+kernels::cuda::SpanSource DeviceHeadsSource(const void* k, const void* v, int64_t row_stride,
+                                            int head_dim);
+
 // Bytes of the plan's unfinished states.
 size_t DevicePartialBytes(const DevicePlan& plan, int Dv);
 

@@ -3,75 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <random>
 
-#include "kernels/base/bfloat16.h"
+#include "tests/kernels/cuda/support/row_values.h"
 #include "tests/kernels/cuda/support/test_device.h"
 
 namespace longview::kernels::cuda {
 namespace {
 
+using testing::Download;
+using testing::Elements;
+using testing::Normed;
+using testing::OnAll;
+using testing::Random;
+using testing::Rounding;
 using testing::TestDevice;
 using testing::TestDevices;
-
-std::vector<float> Random(size_t count, int seed, float size = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, size);
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-// Values as T holds them.
-struct Elements {
-  Elements(std::vector<float> floats, DType dtype) : dtype(dtype), values(std::move(floats)) {
-    for (float& value : values) {
-      bits.push_back(FloatToBFloat16(value));
-      if (dtype == DType::kBFloat16) value = BFloat16ToFloat(bits.back());
-    }
-  }
-  void* Upload(TestDevice& device) const {
-    if (dtype == DType::kBFloat16) return device.Upload(bits);
-    return device.Upload(values);
-  }
-
-  DType dtype;
-  std::vector<float> values;
-  std::vector<uint16_t> bits;
-};
-
-std::vector<float> Download(TestDevice& device, const void* memory, size_t count, DType dtype) {
-  if (dtype == DType::kFloat32) return device.Download(static_cast<const float*>(memory), count);
-  std::vector<float> values;
-  for (const uint16_t bits : device.Download(static_cast<const uint16_t*>(memory), count)) {
-    values.push_back(BFloat16ToFloat(bits));
-  }
-  return values;
-}
-
-// Runs a test body on every device in both types.
-void OnAll(const std::function<void(TestDevice& device, DType dtype)>& body) {
-  for (const auto& device : TestDevices()) {
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-      SCOPED_TRACE(device->name() + (dtype == DType::kFloat32 ? ", fp32" : ", bf16"));
-      body(*device, dtype);
-    }
-  }
-}
-
-double Rounding(DType dtype) { return dtype == DType::kFloat32 ? 2e-6 : 8e-3; }
-
-std::vector<double> Normed(const std::vector<double>& x, const std::vector<float>& gamma,
-                           const std::vector<float>& beta, double eps) {
-  double mean = 0, squares = 0;
-  for (const double value : x) mean += value / static_cast<double>(x.size());
-  for (const double value : x) squares += (value - mean) * (value - mean);
-  const double factor = 1 / std::sqrt(squares / static_cast<double>(x.size()) + eps);
-  std::vector<double> out;
-  for (size_t i = 0; i < x.size(); ++i) out.push_back((x[i] - mean) * factor * gamma[i] + beta[i]);
-  return out;
-}
 
 class NormTest : public ::testing::TestWithParam<int> {};
 
@@ -196,7 +142,8 @@ TEST(DeviceRowsTest, CopiesGoWhereTheListsSay) {
     const std::vector<int32_t> in = {0, 1, 10, 11, 20, 21, 30, 31};
     const std::vector<int32_t> out(10, -5), from = {3, -1, 0}, to = {4, 1, 2};
     int32_t* target = device->Upload(out);
-    CopyRows args = {device->Upload(in), target, device->Upload(from), device->Upload(to), 3, 8, 8, 8};
+    CopyRows args = {
+        device->Upload(in), target, device->Upload(from), device->Upload(to), 3, 8, 8, 8};
     ASSERT_EQ(device->api().rows.copy(device->stream(), args), 0);
     EXPECT_EQ(device->Download(target, 10),
               (std::vector<int32_t>{-5, -5, -5, -5, 0, 1, -5, -5, 30, 31}));

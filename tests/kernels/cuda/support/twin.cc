@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/cuda/encoder/encoder_table.h"
 #include "kernels/cuda/outer/outer_program.h"
 #include "kernels/cuda/pool/pool_table.h"
 #include "kernels/cuda/rows/rows_table.h"
@@ -85,6 +86,7 @@ PluginApi MakeTwin() {
   api.performer = PerformerTable<Runner>();
   api.sampling = {.sample = Runner::template Run<SampleProgram>};
   api.token = TokenTable<Runner>();
+  api.encoder = EncoderTable<Runner>();
   api.span = EmulatedSpanApi(kOrder);
   api.span.forward = RunSpan<kOrder, &SpanApi::forward>;
   api.span.merge = RunSpan<kOrder, &SpanApi::merge>;

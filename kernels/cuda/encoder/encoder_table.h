@@ -1,0 +1,37 @@
+// The programs of text encoders as a table; see program_runner.h.
+#pragma once
+
+#include "kernels/cuda/encoder/encoder_api.h"
+#include "kernels/cuda/encoder/landmark_program.h"
+#include "kernels/cuda/encoder/slice_programs.h"
+#include "kernels/cuda/encoder/stream_programs.h"
+#include "kernels/cuda/program_runner.h"
+
+namespace longview::kernels::cuda {
+
+template <typename T>
+using PlaceBiasProgram = ElementProgram<PlaceBiasElements<T>>;
+template <typename T>
+using AddedProgram = ElementProgram<AddedElements<T>>;
+template <typename T>
+using PoolSlicesProgram = ElementProgram<PoolSliceElements<T>>;
+template <typename T>
+using MixInProgram = ElementProgram<MixInElements<T>>;
+template <typename T>
+using MixOutProgram = ElementProgram<MixOutElements<T>>;
+
+template <class Runner>
+constexpr EncoderApi EncoderTable() {
+  return {
+      .embed = Runner::template Run<ElementProgram<EmbedSumElements>>,
+      .prenorm = RunTyped<Runner, PrenormProgram>,
+      .place_bias = RunTyped<Runner, PlaceBiasProgram>,
+      .add = RunTyped<Runner, AddedProgram>,
+      .landmarks = RunTyped<Runner, LandmarkProgram>,
+      .pool_slices = RunTyped<Runner, PoolSlicesProgram>,
+      .mix_in = RunTyped<Runner, MixInProgram>,
+      .mix_out = RunTyped<Runner, MixOutProgram>,
+  };
+}
+
+}  // namespace longview::kernels::cuda

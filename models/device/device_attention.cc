@@ -52,6 +52,31 @@ kernels::cuda::SpanSource DeviceHeadsSource(const void* k, const void* v, int64_
   return source;
 }
 
+size_t PlanBytes(const kernels::Plan& plan) {
+  return kernels::AlignUp(kernels::cuda::ImageBytes(kernels::cuda::CapacityOf(plan)));
+}
+
+size_t MaskedPlanBytes(const kernels::Plan& plan) {
+  kernels::cuda::PlanCapacity most = kernels::cuda::CapacityOf(plan);
+  most.spans = most.intervals = most.valid_words = 0;
+  for (const kernels::Tile& tile : plan.tiles) {
+    int32_t blocks = 0;
+    for (int32_t s = tile.span0; s < tile.span0 + tile.spans; ++s) {
+      const kernels::Span& span = plan.spans[s];
+      const int32_t last = span.key0 + (span.keys - 1) * span.key_step;
+      blocks += last / kernels::kBlockSlots - span.key0 / kernels::kBlockSlots + 1;
+    }
+    most.spans += blocks;
+    most.intervals += blocks * tile.rows;
+  }
+  // A span has a bias of its own.
+  if (most.biases > 0) most.biases = most.spans;
+  for (const kernels::SlotMap& source : plan.sources) {
+    most.valid_words += source.slots / kernels::kBlockSlots;
+  }
+  return kernels::AlignUp(kernels::cuda::ImageBytes(most));
+}
+
 size_t DevicePartialBytes(const DevicePlan& plan, int Dv) {
   return kernels::PartialBytes(plan.capacity.partial_slots, Dv);
 }

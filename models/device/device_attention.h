@@ -35,6 +35,12 @@ kernels::cuda::SpanCall DeviceHeadsCall(Compute compute, int heads, int head_dim
 kernels::cuda::SpanSource DeviceHeadsSource(const void* k, const void* v, int64_t row_stride,
                                             int head_dim);
 
+// What StagePlan takes of lists, and the most it takes of them for the same rows and keys whatever
+// keys and rows among them are masked: then every block that a tile reads may be a span of its own
+// with an interval for each row.
+size_t PlanBytes(const kernels::Plan& plan);
+size_t MaskedPlanBytes(const kernels::Plan& plan);
+
 // Bytes of the plan's unfinished states.
 size_t DevicePartialBytes(const DevicePlan& plan, int Dv);
 

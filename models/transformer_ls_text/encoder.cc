@@ -266,7 +266,8 @@ const float* LsTextBatch::ClassRow(int i) const {
 }
 
 std::vector<HeadOutput> LsTextBatch::ComputeHeads(std::span<const HeadInput> inputs) const {
-  return ComputeLsTextHeads(context_, *this, inputs);
+  return ComputeLsTextHeads(
+      context_, [&](int i) { return ClassRow(i); }, inputs);
 }
 
 }  // namespace longview::models

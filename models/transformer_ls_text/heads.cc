@@ -10,10 +10,10 @@ namespace {
 
 class Heads {
  public:
-  Heads(const LsTextContext& context, const LsTextBatch& batch, std::span<const HeadInput> inputs)
+  Heads(const LsTextContext& context, LsClassRows class_rows, std::span<const HeadInput> inputs)
       : config_(*context.config),
         weights_(*context.weights),
-        batch_(batch),
+        class_rows_(class_rows),
         pass_(inputs, *context.pool) {}
 
   std::vector<HeadOutput> Compute() {
@@ -33,7 +33,7 @@ class Heads {
   // The vector that stands for document `d` of the item.
   Vector Document(const HeadInput& input, size_t d) const {
     if (config_.cls == LsClass::kNone) return Mean(input.item->sequences[d], input.rows[d]);
-    const float* row = batch_.ClassRow(input.first_sequence + static_cast<int>(d));
+    const float* row = class_rows_(input.first_sequence + static_cast<int>(d));
     return {row, row + config_.width};
   }
 
@@ -62,15 +62,15 @@ class Heads {
 
   const LsTextConfig& config_;
   const LsTextWeights& weights_;
-  const LsTextBatch& batch_;
+  const LsClassRows class_rows_;
   HeadsPass pass_;
 };
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context, const LsTextBatch& batch,
+std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context, LsClassRows class_rows,
                                            std::span<const HeadInput> inputs) {
-  return Heads(context, batch, inputs).Compute();
+  return Heads(context, class_rows, inputs).Compute();
 }
 
 }  // namespace longview::models

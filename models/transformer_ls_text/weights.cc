@@ -10,16 +10,18 @@ namespace {
 class Loader {
  public:
   Loader(const LsTextConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), load_(checkpoint, origin, compute) {}
+         std::optional<Compute> compute, LayerSink* sink)
+      : config_(config), load_(checkpoint, origin, compute), sink_(sink) {}
 
   absl::StatusOr<LsTextWeights> Load() {
     weights_.sizes = {true, true, true};
     Embeddings();
+    if (sink_ != nullptr) sink_->TakeLinearsOf(load_);
     const int stored = config_.tied ? 1 : config_.layers;
     for (int i = 0; i < stored && load_.ok(); ++i) {
       Layer(config_.tied ? "model.transformer." : absl::StrCat("model.transformer_", i, "."));
     }
+    load_.set_taker(nullptr);
     weights_.norm = LayerNorm("model.norm");
     Head();
     if (absl::Status status = load_.Finish(); !status.ok()) return status;
@@ -56,6 +58,10 @@ class Loader {
     auto expand = load_.Dense(prefix + "mlpblock.0", config_.intermediate, width);
     auto contract = load_.Dense(prefix + "mlpblock.3", width, config_.intermediate);
     if (!load_.ok() || !load_.reads()) return;
+    if (sink_ != nullptr) {
+      const Norm* const norms[] = {&attention_norm, &token_norm, &landmark_norm, &mlp_norm};
+      return sink_->Norms(norms);
+    }
     for (const auto* dense : {&project, &out, &expand, &contract}) {
       NarrowSizes(**dense, weights_.sizes);
     }
@@ -76,6 +82,7 @@ class Loader {
 
   const LsTextConfig& config_;
   WeightLoader load_;
+  LayerSink* const sink_;  // Gets the layers; null: they are packed.
   LsTextWeights weights_;
 };
 
@@ -85,7 +92,13 @@ absl::StatusOr<LsTextWeights> LoadLsTextWeights(const LsTextConfig& config,
                                                 const Checkpoint& checkpoint,
                                                 const std::string& origin,
                                                 std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+  return Loader(config, checkpoint, origin, compute, nullptr).Load();
+}
+
+absl::StatusOr<LsTextWeights> LoadLsTextHost(const LsTextConfig& config,
+                                             const Checkpoint& checkpoint,
+                                             const std::string& origin, LayerSink& sink) {
+  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
 }
 
 }  // namespace longview::models

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
+#include "models/layers/layer_sink.h"
 #include "models/layers/weight_loader.h"
 #include "models/transformer_ls_text/config.h"
 
@@ -47,5 +48,11 @@ absl::StatusOr<LsTextWeights> LoadLsTextWeights(const LsTextConfig& config,
                                                 const Checkpoint& checkpoint,
                                                 const std::string& origin,
                                                 std::optional<Compute> compute);
+
+// The host's share of a model whose layers are elsewhere: embeddings and heads, in fp32. The
+// linears and norms of the layers go to `sink` in the order of LsTextLayer.
+absl::StatusOr<LsTextWeights> LoadLsTextHost(const LsTextConfig& config,
+                                             const Checkpoint& checkpoint,
+                                             const std::string& origin, LayerSink& sink);
 
 }  // namespace longview::models

@@ -50,11 +50,11 @@ struct PlaceBiases {
   DType dtype;
 };
 
-// out = in + added[index[row]]; a negative index adds nothing. `out` may be `in`.
+// out = in + added[index[row]]; a row without an index becomes zeros. `out` may be `in`.
 struct AddedRows {
   const void* in;        // T [rows, width]
   const void* added;     // T [n, width]
-  const int32_t* index;  // [rows]
+  const int32_t* index;  // [rows]; negative: none.
   void* out;             // T [rows, width]
   int64_t rows;
   int32_t width;

@@ -5,52 +5,32 @@
 
 #include <cstdio>
 
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/transformer_ls_text/ls_text_case.h"
 
 namespace longview::models {
 namespace {
 
 class LsTextGoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  bool pair() const { return golden_.HasInput("input_ids_0.0"); }
-  int items() const { return golden_.items(pair() ? "input_ids_0" : "input_ids"); }
+  bool pair() const { return case_.pair(); }
+  int items() const { return case_.items(); }
 
-  Request IdsOf(int item) const {
-    if (!pair()) {
-      return TokenRequest(Task::kTextClassification, golden_.Tokens(item), {"logits"});
-    }
-    Request request = TokenRequest(Task::kTextPairClassification,
-                                   golden_.Tokens(item, "input_ids_0"), {"logits"});
-    request.tokens_pair = golden_.Tokens(item, "input_ids_1");
-    return request;
-  }
-
-  double Error(const std::vector<Answer>& answers) const {
-    const std::vector<double> want = golden_.Expected("logits");
-    double largest = 0;
-    for (int i = 0; i < items(); ++i) {
-      largest = std::max(
-          largest, LargestDifference(answers[i].tensors.at(0).floats(), RowOf(want, i, items())));
-    }
-    return largest;
-  }
-
-  const GoldenCase golden_{GetParam(), "transformer_ls_text"};
+  const LsTextCase case_{GetParam()};
+  const GoldenCase& golden_ = case_.golden();
 };
 
 TEST_P(LsTextGoldenTest, LogitsAloneAndTogether) {
   ASSERT_GT(items(), 0);
-  std::vector<Request> requests;
-  for (int i = 0; i < items(); ++i) requests.push_back(IdsOf(i));
+  const std::vector<Request> requests = case_.Requests();
   for (const std::string dtype : {"fp32", "bf16"}) {
     const auto model = golden_.Load(dtype);
     if (model->info().dtype != dtype) continue;
     std::vector<Answer> alone;
     for (const Request& request : requests) alone.push_back(RunAlone(*model, request));
     const double limit = dtype == "fp32" ? golden_.tolerance("logits") : 0.2;
-    const double error = Error(alone);
+    const double error = case_.Error(alone);
     EXPECT_LE(error, limit);
-    EXPECT_LE(Error(RunBatch(*model, requests)), limit);
+    EXPECT_LE(case_.Error(RunBatch(*model, requests)), limit);
     std::printf("%-28s %s largest error %.2e\n", GetParam().c_str(), dtype.c_str(), error);
   }
 }
@@ -78,7 +58,7 @@ TEST_P(LsTextTextTest, TextGivesTheBitsOfItsIds) {
   const std::string first = pair() ? "text_bytes_0." : "text_bytes.";
   const auto model = golden_.Load("fp32");
   for (int i = 0; i < items(); ++i) {
-    const Request ids = IdsOf(i);
+    const Request ids = case_.IdsOf(i);
     Request text;
     text.task = ids.task;
     text.tensors = ids.tensors;

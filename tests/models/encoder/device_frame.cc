@@ -1,0 +1,109 @@
+#include "tests/models/encoder/device_frame.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "models/encoder/device_model.h"
+#include "tests/kernels/cuda/support/twin.h"
+#include "tests/models/device/device_places.h"
+
+namespace longview::models {
+
+using kernels::cuda::PluginApi;
+using kernels::cuda::testing::HostTwin;
+
+absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
+                                                    const std::string& directory,
+                                                    const std::string& dtype,
+                                                    const BuildOfFamily& build) {
+  absl::StatusOr<ModelDirectory> opened = OpenModelDirectory(directory);
+  if (!opened.ok()) return opened.status();
+  LoadOptions options;
+  options.dtype = dtype;
+  return LoadDeviceEncoder(*std::move(opened), options, std::move(device), build);
+}
+
+void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].tensors.size(), b[i].tensors.size());
+    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
+      EXPECT_EQ(a[i].tensors[t].data, b[i].tensors[t].data) << "item " << i;
+    }
+  }
+}
+
+void ExpectGoldenOnDevices(const DeviceGolden& golden) {
+  for (const DevicePlace& place : PlacesOfDevices()) {
+    for (const std::string dtype : {"fp32", "bf16"}) {
+      SCOPED_TRACE(place.name + ", " + dtype);
+      const auto model = LoadOnDevice(place.open(), golden.directory, dtype, golden.build);
+      ASSERT_TRUE(model.ok()) << model.status();
+      EXPECT_EQ((*model)->info().dtype, dtype);
+      EXPECT_GT((*model)->info().memory_bytes, 0);
+      std::vector<Answer> alone;
+      for (const Request& request : golden.requests) alone.push_back(RunAlone(**model, request));
+      const double error = golden.error(alone);
+      EXPECT_LE(error, dtype == "fp32" ? golden.fp32 : golden.bf16);
+      ExpectSameBits(RunBatch(**model, golden.requests), alone);
+      std::printf("%-28s %s on %s: largest error %.2e\n", golden.name.c_str(), dtype.c_str(),
+                  place.name.c_str(), error);
+    }
+  }
+}
+
+void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& build,
+                           const std::vector<Request>& requests) {
+  const auto load = [&](uint64_t free_bytes) {
+    const PluginApi api = HostTwinWith(free_bytes);
+    return LoadOnDevice(Device::OnHost(api), directory, "fp32", build).status();
+  };
+  uint64_t refused = 0, enough = uint64_t{1} << 34;
+  while (enough - refused > 1) {
+    const uint64_t half = refused + (enough - refused) / 2;
+    (load(half).ok() ? enough : refused) = half;
+  }
+  const absl::Status status = load(refused);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  for (const std::string part : {" on host: needs ", "weights", "one document of ", "are free"}) {
+    EXPECT_NE(std::string(status.message()).find(part), std::string::npos) << status;
+  }
+  const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
+  const auto roomy = LoadOnDevice(Device::OnHost(ample), directory, "fp32", build);
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  const std::vector<Answer> together = RunBatch(**roomy, requests);
+  const PluginApi one = HostTwinWith(enough);
+  const auto tight = LoadOnDevice(Device::OnHost(one), directory, "fp32", build);
+  ASSERT_TRUE(tight.ok()) << tight.status();
+  EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
+  ExpectSameBits(RunBatch(**tight, requests), together);
+}
+
+void ExpectDropsChangeNothing(const std::string& directory, const BuildOfFamily& build,
+                              const std::vector<Request>& requests) {
+  ASSERT_GE(requests.size(), 2u);
+  const auto model = LoadOnDevice(Device::OnHost(HostTwin()), directory, "fp32", build);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<Answer> together = RunBatch(**model, requests);
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> batch;
+  for (const Request& request : requests) {
+    items.push_back(*(*model)->Prepare(request));
+    batch.push_back(items.back().get());
+  }
+  const auto run = (*model)->Begin(batch);
+  ASSERT_TRUE(run->Advance());
+  run->Drop(0);
+  while (run->Advance()) {
+  }
+  EXPECT_EQ(run->Take(0).status().code(), absl::StatusCode::kCancelled);
+  for (size_t i = 1; i < requests.size(); ++i) {
+    const auto answer = run->Take(static_cast<int>(i));
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    ExpectSameBits({*answer}, {together[i]});
+  }
+}
+
+}  // namespace longview::models

@@ -1,0 +1,53 @@
+// What every text encoder on a device is held to: its golden cases alone and together, on every
+// device there is; memory that is asked for when it loads; batches that run in parts.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/device/device.h"
+#include "models/encoder/family.h"
+#include "models/model_directory.h"
+#include "tests/models/longformer/golden_case.h"
+
+namespace longview::models {
+
+// A BuildDeviceEncoder.
+using BuildOfFamily = std::function<absl::StatusOr<std::unique_ptr<EncoderFamily>>(
+    const ModelDirectory& directory, Compute compute, std::unique_ptr<Device> device)>;
+
+// The model of a directory on `device`.
+absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
+                                                    const std::string& directory,
+                                                    const std::string& dtype,
+                                                    const BuildOfFamily& build);
+
+void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b);
+
+struct DeviceGolden {
+  std::string name;       // For what is printed.
+  std::string directory;  // Of the model.
+  BuildOfFamily build;
+  std::vector<Request> requests;
+  std::function<double(const std::vector<Answer>&)> error;  // Of the answers to all of them.
+  double fp32 = 0;                                          // The most it may be.
+  double bf16 = 0;
+};
+
+// Each request alone within the limits, all together with the same bits, on every device.
+void ExpectGoldenOnDevices(const DeviceGolden& golden);
+
+// Loads in fp32 where memory for weights and one longest document is free, and not with a byte
+// less: then the message has need and limit. With that memory `requests`, which are several, run in
+// parts with the bits that they have in ample memory.
+void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& build,
+                           const std::vector<Request>& requests);
+
+// The first of `requests` leaves a batch that runs; the others get the bits they have without it.
+void ExpectDropsChangeNothing(const std::string& directory, const BuildOfFamily& build,
+                              const std::vector<Request>& requests);
+
+}  // namespace longview::models

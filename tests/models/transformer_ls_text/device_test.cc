@@ -1,0 +1,55 @@
+// Transformer-LS text encoders with their layers on a device, against every golden case.
+#include <gtest/gtest.h>
+
+#include "models/transformer_ls_text/device_model.h"
+#include "tests/models/encoder/device_frame.h"
+#include "tests/models/encoder/edge_frame.h"
+#include "tests/models/transformer_ls_text/ls_text_case.h"
+
+namespace longview::models {
+namespace {
+
+class DeviceLsTextTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(DeviceLsTextTest, LogitsAloneAndTogether) {
+  const LsTextCase golden(GetParam());
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), BuildDeviceLsText,
+                         golden.Requests(),
+                         [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
+                         golden.golden().tolerance("logits"), 0.2});
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceLsTextTest,
+                         ::testing::ValuesIn(GoldenCase::Names("transformer_ls_text")),
+                         [](const auto& info) { return info.param; });
+
+// Documents of a model, one as long as it takes, with some tokens masked; whole last states are
+// wanted beside what the head reads.
+std::vector<Request> Documents(const GoldenCase& golden) {
+  const auto model = golden.Load("fp32");
+  const int most = model->info().max_tokens;
+  std::vector<Request> requests;
+  for (const int tokens : {most, 3, most, most / 2}) {
+    TokenInput ids = RandomIds(tokens, static_cast<uint32_t>(requests.size()), 1, 9);
+    for (size_t t = 1; requests.size() != 1 && t + 1 < ids.ids.size(); t += 2) ids.ids[t] = 0;
+    requests.push_back(
+        TokenRequest(Task::kEmbedding, std::move(ids), {"embedding", "last_hidden_state"}));
+  }
+  return requests;
+}
+
+TEST(DeviceLsTextMemoryTest, AdmissionIsExact) {
+  for (const std::string name : {"first_token_w4_r2", "mean_length_w2_r0", "one_layer_w4_r3"}) {
+    SCOPED_TRACE(name);
+    const GoldenCase golden(name, "transformer_ls_text");
+    ExpectAdmittedExactly(golden.directory(), BuildDeviceLsText, Documents(golden));
+  }
+}
+
+TEST(DeviceLsTextMemoryTest, DroppedDocumentsChangeNothingForOthers) {
+  const GoldenCase golden("all_layers_tied_w3", "transformer_ls_text");
+  ExpectDropsChangeNothing(golden.directory(), BuildDeviceLsText, Documents(golden));
+}
+
+}  // namespace
+}  // namespace longview::models

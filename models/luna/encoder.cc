@@ -6,7 +6,6 @@
 #include "models/encoder/residual_rows.h"
 #include "models/layers/block_tail.h"
 #include "models/layers/panels.h"
-#include "models/luna/heads.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -233,14 +232,15 @@ const float* LunaBatch::Rows(int i) const {
   return buffers_.x + plan_.wanted_offsets[batch_.PlaceOf(i)] * width_;
 }
 
-LunaBatch::ProjectedRows LunaBatch::Projected(int i) const {
+LunaProjectedRows LunaBatch::Projected(int i) const {
   const int place = batch_.PlaceOf(i);
   const int64_t first = plan_.projected_offsets[place];
   return {buffers_.p + first * width_, plan_.projected_offsets[place + 1] - first};
 }
 
 std::vector<HeadOutput> LunaBatch::ComputeHeads(std::span<const HeadInput> inputs) const {
-  return ComputeLunaHeads(context_, *this, inputs);
+  return ComputeLunaHeads(
+      context_, [&](int i) { return Projected(i); }, inputs);
 }
 
 }  // namespace longview::models

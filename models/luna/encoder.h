@@ -19,6 +19,7 @@
 #include "models/encoder/family.h"
 #include "models/encoder/ragged_batch.h"
 #include "models/luna/buffers.h"
+#include "models/luna/heads.h"
 
 namespace longview::models {
 
@@ -40,11 +41,7 @@ class LunaBatch final : public EncoderBatch {
   std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const override;
 
   // After the last layer: the active rows of P of sequence i, [count, d]. REQUIRES: not dropped.
-  struct ProjectedRows {
-    const float* rows;
-    int64_t count;
-  };
-  ProjectedRows Projected(int i) const;
+  LunaProjectedRows Projected(int i) const;
 
  private:
   void LeaveDropped();

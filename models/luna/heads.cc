@@ -12,10 +12,10 @@ namespace {
 
 class Heads {
  public:
-  Heads(const LunaContext& context, const LunaBatch& batch, std::span<const HeadInput> inputs)
+  Heads(const LunaContext& context, LunaProjectedOf projected, std::span<const HeadInput> inputs)
       : config_(*context.config),
         weights_(*context.weights),
-        batch_(batch),
+        projected_(projected),
         pass_(inputs, *context.pool) {}
 
   std::vector<HeadOutput> Compute() {
@@ -41,8 +41,8 @@ class Heads {
   }
 
   // Rows of P of document d, for its head.
-  LunaBatch::ProjectedRows Projected(const HeadInput& input, size_t d) const {
-    return batch_.Projected(input.first_sequence + static_cast<int>(d));
+  LunaProjectedRows Projected(const HeadInput& input, size_t d) const {
+    return projected_(input.first_sequence + static_cast<int>(d));
   }
 
   // Of the LRA heads: what stands for document d.
@@ -53,7 +53,7 @@ class Heads {
       case LunaPooling::kMean:
         return MeanRows(input.rows[d], input.item->sequences[d].roles, config_.width);
       case LunaPooling::kProjectedMean: {
-        const LunaBatch::ProjectedRows p = Projected(input, d);
+        const LunaProjectedRows p = Projected(input, d);
         const std::vector<uint8_t> all(static_cast<size_t>(p.count), kernels::kLocalToken);
         return MeanRows(p.rows, all, config_.width);
       }
@@ -74,7 +74,7 @@ class Heads {
     return features;
   }
 
-  HeadRows RowsOfProjected(const LunaBatch::ProjectedRows& p) const {
+  HeadRows RowsOfProjected(const LunaProjectedRows& p) const {
     HeadRows rows;
     for (int64_t r = 0; r < p.count; ++r) rows.push_back(p.rows + r * config_.width);
     return rows;
@@ -131,15 +131,20 @@ class Heads {
 
   const LunaConfig& config_;
   const LunaWeights& weights_;
-  const LunaBatch& batch_;
+  const LunaProjectedOf projected_;
   HeadsPass pass_;
 };
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context, const LunaBatch& batch,
+bool ReadsProjected(const LunaConfig& config) {
+  return config.head == LunaHead::kProjectedMax || config.head == LunaHead::kProjectedHead ||
+         (config.is_lra() && config.pooling == LunaPooling::kProjectedMean);
+}
+
+std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context, LunaProjectedOf projected,
                                          std::span<const HeadInput> inputs) {
-  return Heads(context, batch, inputs).Compute();
+  return Heads(context, projected, inputs).Compute();
 }
 
 int64_t LunaLogitFloats(const LunaConfig& config, const EncoderItem& item) {

@@ -18,10 +18,11 @@ const char* Prefix(LunaHead head) {
 class Loader {
  public:
   Loader(const LunaConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
+         std::optional<Compute> compute, LayerSink* sink)
       : config_(config),
         checkpoint_(checkpoint),
         load_(checkpoint, origin, compute),
+        sink_(sink),
         prefix_(Prefix(config.head)) {}
 
   absl::StatusOr<LunaWeights> Load() {
@@ -30,8 +31,10 @@ class Loader {
     }
     weights_.sizes = {true, true, true};
     Embeddings();
+    if (sink_ != nullptr) sink_->TakeLinearsOf(load_);
     const int stored = config_.tied_layers ? 1 : config_.layers;
     for (int i = 0; i < stored && load_.ok(); ++i) Layer(absl::StrCat(prefix_, "layers.", i, "."));
+    load_.set_taker(nullptr);
     if (config_.norms == NormPlace::kPre) {
       weights_.final_norm = LayerNorm(prefix_ + "layer_norm");
       weights_.final_projected_norm = LayerNorm(prefix_ + "proj_layer_norm");
@@ -132,6 +135,10 @@ class Loader {
     auto contract = load_.Dense(layer + "fc2", d, config_.intermediate);
     Norm output_norm = LayerNorm(layer + "final_layer_norm");
     if (!load_.ok() || !load_.reads()) return;
+    if (sink_ != nullptr) {
+      const Norm* const norms[] = {&attention_norm, &projected_norm, &output_norm};
+      return sink_->Norms(norms);
+    }
     for (const auto* dense : {&project, &pack_query, &keys, &out, &expand, &contract}) {
       NarrowSizes(**dense, weights_.sizes);
     }
@@ -193,6 +200,7 @@ class Loader {
   const LunaConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
+  LayerSink* const sink_;  // Gets the layers; null: they are packed.
   const std::string prefix_;
   std::vector<float> projected_, projected_positions_;
   Norm projected_norm_;
@@ -204,7 +212,12 @@ class Loader {
 absl::StatusOr<LunaWeights> LoadLunaWeights(const LunaConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
                                             std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+  return Loader(config, checkpoint, origin, compute, nullptr).Load();
+}
+
+absl::StatusOr<LunaWeights> LoadLunaHost(const LunaConfig& config, const Checkpoint& checkpoint,
+                                         const std::string& origin, LayerSink& sink) {
+  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
 }
 
 }  // namespace longview::models

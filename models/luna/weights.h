@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
+#include "models/layers/layer_sink.h"
 #include "models/layers/weight_loader.h"
 #include "models/luna/config.h"
 
@@ -54,5 +55,10 @@ struct LunaWeights {
 absl::StatusOr<LunaWeights> LoadLunaWeights(const LunaConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
                                             std::optional<Compute> compute);
+
+// The host's share of a model whose layers are elsewhere: embeddings, P and heads, in fp32. The
+// linears of the layers go to `sink` in the order of LunaLayer, then their norms.
+absl::StatusOr<LunaWeights> LoadLunaHost(const LunaConfig& config, const Checkpoint& checkpoint,
+                                         const std::string& origin, LayerSink& sink);
 
 }  // namespace longview::models

@@ -12,14 +12,14 @@ namespace {
 class Loader {
  public:
   Loader(const CstConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), checkpoint_(checkpoint), load_(checkpoint, origin, compute) {}
+         std::optional<Compute> compute, CstLayerSink* sink)
+      : config_(config), checkpoint_(checkpoint), load_(checkpoint, origin, compute), sink_(sink) {}
 
   absl::StatusOr<CstWeights> Load();
 
  private:
   // P_l and P_g of one layer or of all.
-  struct Tables {
+  struct PositionTables {
     std::vector<float> local, global;
   };
 
@@ -28,15 +28,14 @@ class Loader {
   }
   // What is loaded only where the configuration has it.
   std::vector<float> FloatTensor(const std::string& name, const std::vector<int64_t>& shape);
-  Tables PositionTables(const std::string& prefix);
+  PositionTables ReadPositions(const std::string& prefix);
   void Embeddings();
   void Layer(int index);
   std::optional<DenseLayer> Project(const std::string& self, const std::string& suffix);
   std::optional<DenseLayer> LinearPool(const std::string& self);
   CstMixer Mixer(const std::string& self);
-  void Positions(const std::string& self, const Tables& tables, CstLayer& layer) const;
-  CstProjections ProjectionsOf(const std::string& self, const std::string& suffix,
-                               const DenseLayer& project) const;
+  CstTables MultiplyOut(const std::string& self, const PositionTables& positions) const;
+  CstProjections ProjectionsOf(const std::string& self, const std::string& suffix) const;
   void Head();
   void MaskedLmHead();
   void CausalHead();
@@ -44,7 +43,8 @@ class Loader {
   const CstConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
-  Tables shared_;
+  CstLayerSink* const sink_;  // Gets the layers; null: they are packed.
+  PositionTables shared_;
   CstWeights weights_;
 };
 
@@ -54,8 +54,8 @@ std::vector<float> Loader::FloatTensor(const std::string& name, const std::vecto
   return values;
 }
 
-Loader::Tables Loader::PositionTables(const std::string& prefix) {
-  Tables tables;
+Loader::PositionTables Loader::ReadPositions(const std::string& prefix) {
+  PositionTables tables;
   const int64_t width = config_.width;
   const int64_t places = config_.tiled ? config_.slice : config_.local_keys();
   if (config_.mixer_size == 0) {
@@ -81,7 +81,7 @@ void Loader::Embeddings() {
   if (width != config_.width) {
     weights_.embedding_project = load_.Dense("cst.embeddings_project", config_.width, width);
   }
-  if (config_.multi_scale() && config_.shared_tables) shared_ = PositionTables("cst.ms_vipe.");
+  if (config_.multi_scale() && config_.shared_tables) shared_ = ReadPositions("cst.ms_vipe.");
 }
 
 std::optional<DenseLayer> Loader::Project(const std::string& self, const std::string& suffix) {
@@ -129,28 +129,38 @@ CstMixer Loader::Mixer(const std::string& self) {
   return mixer;
 }
 
-CstProjections Loader::ProjectionsOf(const std::string& self, const std::string& suffix,
-                                     const DenseLayer& project) const {
+CstProjections Loader::ProjectionsOf(const std::string& self, const std::string& suffix) const {
+  const auto read = [&](const std::string& part, const char* kind) {
+    return ToFloat32(*checkpoint_.Find(self + part + suffix + kind));
+  };
   CstProjections projections;
   projections.width = config_.width;
-  projections.bias = project.bias;
+  projections.bias.resize(static_cast<size_t>(3 * config_.width));
+  if (config_.attention_bias) {
+    projections.bias.clear();
+    for (const char* part : {"query", "key", "value"}) {
+      const std::vector<float> bias = read(part, ".bias");
+      projections.bias.insert(projections.bias.end(), bias.begin(), bias.end());
+    }
+  }
   if (!config_.multi_scale()) return projections;
-  projections.query = ToFloat32(*checkpoint_.Find(self + "query" + suffix + ".weight"));
-  projections.key = ToFloat32(*checkpoint_.Find(self + "key" + suffix + ".weight"));
+  projections.query = read("query", ".weight");
+  projections.key = read("key", ".weight");
   return projections;
 }
 
-void Loader::Positions(const std::string& self, const Tables& tables, CstLayer& layer) const {
+CstTables Loader::MultiplyOut(const std::string& self, const PositionTables& positions) const {
+  CstTables tables;
   const std::string suffix = config_.shared_scales ? "" : "_global";
-  layer.slice_bias =
-      SliceBias(config_, ProjectionsOf(self, suffix, layer.slice_project()), tables.global);
-  if (!layer.token_project) return;
-  const CstProjections local = ProjectionsOf(self, "", *layer.token_project);
-  layer.token_bias = TokenBias(config_, local, tables.local);
-  if (config_.relative_keys()) layer.key_rows = KeyRows(local, tables.local);
-  if (!config_.zero_boundary || config_.extension == 0) return;
-  layer.boundary_keys = BoundaryKeys(config_, layer.token_bias);
-  layer.boundary_values = BoundaryValues(config_, layer.token_bias);
+  tables.slice_bias = SliceBias(config_, ProjectionsOf(self, suffix), positions.global);
+  if (config_.mixer_size > 0) return tables;
+  const CstProjections local = ProjectionsOf(self, "");
+  tables.token_bias = TokenBias(config_, local, positions.local);
+  if (config_.relative_keys()) tables.key_rows = KeyRows(local, positions.local);
+  if (!config_.zero_boundary || config_.extension == 0) return tables;
+  tables.boundary_keys = BoundaryKeys(config_, tables.token_bias);
+  tables.boundary_values = BoundaryValues(config_, tables.token_bias);
+  return tables;
 }
 
 void Loader::Layer(int index) {
@@ -172,20 +182,30 @@ void Loader::Layer(int index) {
   auto expand = load_.Dense(prefix + "intermediate.dense", config_.intermediate, width);
   auto contract = load_.Dense(prefix + "output.dense", width, config_.intermediate);
   Norm ffn_norm = LayerNorm(prefix + "output.LayerNorm", width);
-  Tables own;
+  PositionTables own;
   const bool own_tables = config_.multi_scale() && !config_.shared_tables;
-  if (own_tables) own = PositionTables(self + "ms_vipe.");
+  if (own_tables) own = ReadPositions(self + "ms_vipe.");
   if (!load_.ok() || !load_.reads()) return;
+  CstTables tables = MultiplyOut(self, own_tables ? own : shared_);
+  if (sink_ != nullptr) {
+    const Norm* const norms[] = {&attention_norm, &ffn_norm};
+    sink_->Norms(norms);
+    return sink_->Tables(tables, mixer ? &*mixer : nullptr);
+  }
   for (const auto* dense : {&tokens, &slices, &pool, &out, &expand, &contract}) {
     if (*dense) NarrowSizes(**dense, weights_.sizes);
   }
+  for (const auto* values : {&tables.token_bias.values, &tables.slice_bias.values, &tables.key_rows,
+                             &tables.boundary_keys, &tables.boundary_values}) {
+    load_.CountBytes(4.0 * static_cast<double>(values->size()));
+  }
   weights_.layers.push_back({.token_project = std::move(tokens),
                              .own_slice_project = std::move(slices),
-                             .token_bias = {},
-                             .slice_bias = {},
-                             .key_rows = {},
-                             .boundary_keys = {},
-                             .boundary_values = {},
+                             .token_bias = std::move(tables.token_bias),
+                             .slice_bias = std::move(tables.slice_bias),
+                             .key_rows = std::move(tables.key_rows),
+                             .boundary_keys = std::move(tables.boundary_keys),
+                             .boundary_values = std::move(tables.boundary_values),
                              .mixer = std::move(mixer),
                              .pool = std::move(pool),
                              .out = std::move(out),
@@ -193,12 +213,6 @@ void Loader::Layer(int index) {
                              .expand = *std::move(expand),
                              .contract = *std::move(contract),
                              .ffn_norm = std::move(ffn_norm)});
-  CstLayer& layer = weights_.layers.back();
-  Positions(self, own_tables ? own : shared_, layer);
-  for (const auto* values : {&layer.token_bias.values, &layer.slice_bias.values, &layer.key_rows,
-                             &layer.boundary_keys, &layer.boundary_values}) {
-    load_.CountBytes(4.0 * static_cast<double>(values->size()));
-  }
 }
 
 // BERT's: a dense layer and a norm, then the words' own embeddings.
@@ -254,8 +268,10 @@ void Loader::Head() {
 
 absl::StatusOr<CstWeights> Loader::Load() {
   weights_.sizes = {true, true, true};
+  if (sink_ != nullptr) sink_->TakeLinearsOf(load_);
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
+  load_.set_taker(nullptr);
   if (config_.final_norm) weights_.norm = LayerNorm("cst.encoder.LayerNorm", config_.width);
   Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
@@ -270,7 +286,12 @@ absl::StatusOr<CstWeights> Loader::Load() {
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
                                           const std::string& origin,
                                           std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+  return Loader(config, checkpoint, origin, compute, nullptr).Load();
+}
+
+absl::StatusOr<CstWeights> LoadCstHost(const CstConfig& config, const Checkpoint& checkpoint,
+                                       const std::string& origin, CstLayerSink& sink) {
+  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
 }
 
 }  // namespace longview::models

@@ -16,6 +16,7 @@
 #include "models/cst/config.h"
 #include "models/cst/positions.h"
 #include "models/dense/layer.h"
+#include "models/layers/layer_sink.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {
@@ -24,6 +25,13 @@ namespace longview::models {
 struct CstMixer {
   std::vector<float> in_weights, in_bias;    // [L, h], [h]
   std::vector<float> out_weights, out_bias;  // [h, L], [L]
+};
+
+// What positions add to a layer, multiplied out.
+struct CstTables {
+  CstBias token_bias, slice_bias;
+  std::vector<float> key_rows;
+  std::vector<float> boundary_keys, boundary_values;
 };
 
 struct CstLayer {
@@ -74,5 +82,18 @@ struct CstWeights {
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
                                           const std::string& origin,
                                           std::optional<Compute> compute);
+
+// Takes the layers of a model that computes elsewhere.
+class CstLayerSink : public LayerSink {
+ public:
+  // After a layer's linears and norms. `mixer` is null without the `mlp` mixer.
+  virtual void Tables(const CstTables& tables, const CstMixer* mixer) = 0;
+};
+
+// The host's share of such a model: embeddings and heads, in fp32. `sink` gets embedding_project,
+// where there is one, and of every layer the linears and norms that the configuration has, in the
+// order of CstLayer.
+absl::StatusOr<CstWeights> LoadCstHost(const CstConfig& config, const Checkpoint& checkpoint,
+                                       const std::string& origin, CstLayerSink& sink);
 
 }  // namespace longview::models

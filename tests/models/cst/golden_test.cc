@@ -4,52 +4,31 @@
 
 #include <cstdio>
 
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/cst/encoder_case.h"
 
 namespace longview::models {
 namespace {
 
 class CstGoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  bool pair() const { return golden_.HasInput("input_ids_1.0"); }
-  std::string first() const { return pair() ? "input_ids_1" : "input_ids"; }
-  int items() const { return golden_.items(first()); }
-  Task task(const Model& model) const { return model.info().task; }
-
-  Request IdsOf(const Model& model, int item) const {
-    Request request = TokenRequest(task(model), golden_.Tokens(item, first()), {"logits"});
-    if (pair()) request.tokens_pair = golden_.Tokens(item, "input_ids_2");
-    return request;
-  }
-
-  double Error(const std::vector<Answer>& answers) const {
-    double largest = 0;
-    for (int i = 0; i < items(); ++i) {
-      largest = std::max(largest,
-                         LargestDifference(answers[static_cast<size_t>(i)].tensors.at(0).floats(),
-                                           golden_.Expected("logits." + std::to_string(i))));
-    }
-    return largest;
-  }
-
-  const GoldenCase golden_{GetParam(), "cst"};
+  const CstEncoderCase case_{GetParam()};
+  const GoldenCase& golden_ = case_.golden();
 };
 
 TEST_P(CstGoldenTest, LogitsAloneAndTogether) {
-  ASSERT_GT(items(), 0);
+  ASSERT_GT(case_.items(), 0);
   for (const std::string dtype : {"fp32", "bf16"}) {
     const auto model = golden_.Load(dtype);
     if (model->info().dtype != dtype) continue;
-    std::vector<Request> requests;
-    for (int i = 0; i < items(); ++i) requests.push_back(IdsOf(*model, i));
+    const Task task = model->info().task;
+    const std::vector<Request> requests = case_.Requests(task);
     std::vector<Answer> alone;
     for (const Request& request : requests) alone.push_back(RunAlone(*model, request));
-    // Vocabulary logits are wider spread.
-    const bool words = task(*model) == Task::kFillMask;
-    const double limit = dtype == "fp32" ? golden_.tolerance("logits") : words ? 0.6 : 0.2;
-    const double error = Error(alone);
+    const double limit =
+        dtype == "fp32" ? golden_.tolerance("logits") : CstEncoderCase::Bf16Limit(task);
+    const double error = case_.Error(alone);
     EXPECT_LE(error, limit);
-    EXPECT_LE(Error(RunBatch(*model, requests)), limit);
+    EXPECT_LE(case_.Error(RunBatch(*model, requests)), limit);
     std::printf("%-28s %s largest error %.2e\n", GetParam().c_str(), dtype.c_str(), error);
   }
 }
@@ -57,19 +36,13 @@ TEST_P(CstGoldenTest, LogitsAloneAndTogether) {
 TEST_P(CstGoldenTest, LastHiddenStates) {
   const auto model = golden_.Load("fp32");
   const Request request =
-      TokenRequest(Task::kEmbedding, golden_.Tokens(0, first()), {"last_hidden_state"});
+      TokenRequest(Task::kEmbedding, golden_.Tokens(0, case_.first()), {"last_hidden_state"});
   EXPECT_LE(LargestDifference(RunAlone(*model, request).tensors.at(0).floats(),
                               golden_.Expected("hidden.last")),
             golden_.tolerance("hidden"));
 }
 
-std::vector<std::string> EncoderCases() {
-  std::vector<std::string> names = GoldenCase::Names("cst");
-  std::erase_if(names, [](const std::string& name) { return name.starts_with("ar_"); });
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, CstGoldenTest, testing::ValuesIn(EncoderCases()),
+INSTANTIATE_TEST_SUITE_P(Cases, CstGoldenTest, testing::ValuesIn(CstEncoderCase::Names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

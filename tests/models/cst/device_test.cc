@@ -1,6 +1,8 @@
 // Composite Slice encoders with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "models/cst/device_model.h"
 #include "tests/models/cst/encoder_case.h"
 #include "tests/models/encoder/device_frame.h"
@@ -40,26 +42,66 @@ std::vector<Request> Documents(const GoldenCase& golden) {
   return requests;
 }
 
-TEST(DeviceCstTestOfMasks, LastStatesAreTheCpus) {
+TEST(DeviceCstMaskTest, LastStatesAreTheCpus) {
   for (const std::string name :
        {"lra_alpha2_mask", "lra_alpha3_zero_separate", "lra_global_first", "lra_mlp",
-        "lra_parallel", "lra_pool_linear", "lra_pool_max", "lra_tiled_per_layer_tables"}) {
-    SCOPED_TRACE(name);
+        "lra_pool_linear", "lra_pool_max", "lra_tiled_per_layer_tables"}) {
     const GoldenCase golden(name, "cst");
-    const std::vector<Request> requests = Documents(golden);
-    const std::vector<Answer> cpu = RunBatch(*golden.Load("fp32"), requests);
-    ExpectGoldenOnDevices({name, golden.directory(), BuildDeviceCst, requests,
-                           [&](const std::vector<Answer>& answers) {
-                             double largest = 0;
-                             for (size_t i = 0; i < answers.size(); ++i) {
-                               const auto want = cpu[i].tensors.at(0).floats();
-                               largest = std::max(
-                                   largest, LargestDifference(answers[i].tensors.at(0).floats(),
-                                                              {want.begin(), want.end()}));
-                             }
-                             return largest;
-                           },
-                           1e-4, 0.3});
+    ExpectTheCpusAnswers(name, golden.directory(), BuildDeviceCst, Documents(golden), 1e-4, 0.3);
+  }
+}
+
+// What no golden case has.
+struct Option {
+  const char* name;
+  const char* golden;
+  std::function<void(EditedModel&)> edit;
+};
+
+void DropFinalNorm(EditedModel& model) {
+  model.config["final_layer_norm"] = false;
+  model.tensors.erase("cst.encoder.LayerNorm.weight");
+  model.tensors.erase("cst.encoder.LayerNorm.bias");
+}
+
+TEST(DeviceCstOptionTest, EveryOptionIsTheCpus) {
+  const Option options[] = {
+      {"post-norm, a last norm", "lra_L8",
+       [](EditedModel& m) {
+         m.config["norm_position"] = "post";
+         m.config["final_layer_norm"] = true;
+         m.config["hidden_act"] = "relu";
+       }},
+      {"pre-norm, no last norm", "lra_L8",
+       [](EditedModel& m) {
+         DropFinalNorm(m);
+         m.config["hidden_act"] = "gelu_tanh";
+         m.config["embedding_scale"] = 2.5;
+       }},
+      {"tiled places, zero boundary", "lra_tiled_per_layer_tables",
+       [](EditedModel& m) { m.config["ext_boundary"] = "zero"; }},
+      {"no places, zero boundary", "lra_conventional",
+       [](EditedModel& m) {
+         m.config["ext_boundary"] = "zero";
+         m.config["extension_ratio"] = 3;
+       }},
+      {"mixed places of the largest slices", "lra_mlp",
+       [](EditedModel& m) {
+         m.config["msmra_order"] = "global_first";
+         m.config["slice_pooling"] = "max";
+         m.config["mask_empty_slices"] = false;
+       }},
+      {"slices through a linear, side by side", "lra_pool_linear",
+       [](EditedModel& m) {
+         m.config["msmra_order"] = "parallel";
+         m.config["norm_position"] = "post";
+       }},
+  };
+  for (const Option& option : options) {
+    const GoldenCase golden(option.golden, "cst");
+    EditedModel edited(golden);
+    option.edit(edited);
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceCst, Documents(golden), 1e-4, 0.6);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -52,6 +53,25 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden) {
                   place.name.c_str(), error);
     }
   }
+}
+
+void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
+                          const BuildOfFamily& build, const std::vector<Request>& requests,
+                          double fp32, double bf16) {
+  SCOPED_TRACE(name);
+  const auto cpu = LoadModel(directory, {.dtype = "fp32", .device = "cpu"});
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  const std::vector<Answer> expected = RunBatch(**cpu, requests);
+  const auto error = [&](const std::vector<Answer>& answers) {
+    double largest = 0;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const std::span<const float> want = expected[i].tensors.at(0).floats();
+      largest = std::max(largest, LargestDifference(answers[i].tensors.at(0).floats(),
+                                                    {want.begin(), want.end()}));
+    }
+    return largest;
+  };
+  ExpectGoldenOnDevices({name, directory, build, requests, error, fp32, bf16});
 }
 
 void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& build,

@@ -40,6 +40,11 @@ struct DeviceGolden {
 // Each request alone within the limits, all together with the same bits, on every device.
 void ExpectGoldenOnDevices(const DeviceGolden& golden);
 
+// The same of any model: limits are on the first tensors' distance from the CPU's in fp32.
+void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
+                          const BuildOfFamily& build, const std::vector<Request>& requests,
+                          double fp32, double bf16);
+
 // Loads in fp32 where memory for weights and one longest document is free, and not with a byte
 // less: then the message has need and limit. With that memory `requests`, which are several, run in
 // parts with the bits that they have in ample memory.

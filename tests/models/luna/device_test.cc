@@ -1,6 +1,8 @@
 // Luna's encoders with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "models/luna/device_model.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
@@ -34,6 +36,73 @@ std::vector<Request> Documents(const GoldenCase& golden) {
     requests.push_back(TokenRequest(Task::kEmbedding, std::move(ids), {"last_hidden_state"}));
   }
   return requests;
+}
+
+// What no golden case has.
+struct Option {
+  const char* name;
+  const char* golden;
+  std::function<void(EditedModel&)> edit;
+};
+
+constexpr char kEncoder[] = "encoder.encoder.";
+
+void EraseNorm(EditedModel& model, const std::string& name) {
+  model.tensors.erase(kEncoder + name + ".weight");
+  model.tensors.erase(kEncoder + name + ".bias");
+}
+
+void DropEmbeddingNorm(EditedModel& model) {
+  model.config["embedding_layer_norm"] = false;
+  EraseNorm(model, "emb_layer_norm");
+  EraseNorm(model, "proj_emb_layer_norm");
+}
+
+void DropPositions(EditedModel& model, const std::string& type) {
+  model.config["position_type"] = type;
+  model.tensors.erase(std::string(kEncoder) + "embed_positions.weight");
+}
+
+TEST(DeviceLunaOptionTest, EveryOptionIsTheCpus) {
+  const Option options[] = {
+      {"pre-norm, sinusoids", "lra_use_p",
+       [](EditedModel& m) {
+         // Its last norms get the weights of the embeddings'.
+         for (const std::string kind : {".weight", ".bias"}) {
+           m.tensors[kEncoder + ("layer_norm" + kind)] =
+               m.tensors[kEncoder + ("emb_layer_norm" + kind)];
+           m.tensors[kEncoder + ("proj_layer_norm" + kind)] =
+               m.tensors[kEncoder + ("proj_emb_layer_norm" + kind)];
+         }
+         DropEmbeddingNorm(m);
+         DropPositions(m, "sinusoidal");
+         m.config["norm_position"] = "pre";
+         m.config["embed_scale"] = 3.0;
+       }},
+      {"no norm of embeddings, no positions", "lra_text_cls",
+       [](EditedModel& m) {
+         DropEmbeddingNorm(m);
+         DropPositions(m, "none");
+         m.config["activation"] = "relu";
+       }},
+      {"gains of one more", "lra_mean_ragged",
+       [](EditedModel& m) { m.config["layer_norm_gain"] = "one_plus"; }},
+      {"all rows of P", "lra_use_p",
+       [](EditedModel& m) { m.config["dynamic_projection"] = false; }},
+  };
+  for (const Option& option : options) {
+    const GoldenCase golden(option.golden, "luna");
+    EditedModel edited(golden);
+    option.edit(edited);
+    const std::vector<Request> documents = Documents(golden);
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, documents, 1e-4, 1.0);
+    std::vector<Request> classified = documents;
+    for (Request& request : classified) {
+      request.task = Task::kTextClassification;
+      request.tensors = {"logits"};
+    }
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, classified, 1e-4, 1.0);
+  }
 }
 
 TEST(DeviceLunaMemoryTest, AdmissionIsExact) {

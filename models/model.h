@@ -90,7 +90,7 @@ struct ModelInfo {
   int64_t max_pixels = 0;
   int embedding_width = 0;
   bool has_tokenizer = false;
-  std::string dtype;   // "fp32", "bf16"
+  std::string dtype;   // "fp32", "bf16", "fp16"
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
@@ -388,7 +388,7 @@ class CachePool {
 };
 
 struct LoadOptions {
-  std::string dtype = "auto";  // auto, fp32, bf16, fp16
+  std::string dtype = "auto";  // auto, fp32, bf16, and on devices fp16
   std::string device = "cpu";
   CachePool* cache = nullptr;  // Generation state; borrowed.
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.

@@ -3,7 +3,7 @@
 //
 //   Run<Program>(stream, args)    hands a program to the stream
 //
-// and Typed below makes one function of a program's two element types.
+// and RunTyped below makes one function of a program's element types.
 #pragma once
 
 #include "kernels/cuda/plugin_types.h"
@@ -22,11 +22,17 @@ DType TypeOf(const Args& args) {
   }
 }
 
-// The program of T = float or bfloat16.
+// The program of the call's element type.
 template <class Runner, template <typename> typename Program>
 Status RunTyped(Stream* stream, const typename Program<float>::Args& args) {
-  return TypeOf(args) == DType::kFloat32 ? Runner::template Run<Program<float>>(stream, args)
-                                         : Runner::template Run<Program<BFloat16>>(stream, args);
+  switch (TypeOf(args)) {
+    case DType::kBFloat16:
+      return Runner::template Run<Program<BFloat16>>(stream, args);
+    case DType::kFloat16:
+      return Runner::template Run<Program<Float16>>(stream, args);
+    default:
+      return Runner::template Run<Program<float>>(stream, args);
+  }
 }
 
 }  // namespace longview::kernels::cuda

@@ -1,5 +1,5 @@
-// Elements of device tensors whose type is known to the compiler: float, or bfloat16 as raw bits.
-// Rounding is that of kernels/base/bfloat16.h, on both sides.
+// Elements of device tensors whose type is known to the compiler: float, or one of two 16-bit types
+// as raw bits. Rounding is that of span/element.h, on both sides.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,25 @@
 
 namespace longview::kernels::cuda {
 
-using BFloat16 = uint16_t;
+enum class BFloat16 : uint16_t {};
+enum class Float16 : uint16_t {};
 
 LONGVIEW_HD inline float Widen(float value) { return value; }
 
-LONGVIEW_HD inline float Widen(BFloat16 bits) { return FloatOfBFloat16(bits); }
+LONGVIEW_HD inline float Widen(BFloat16 bits) {
+  return FloatOfBFloat16(static_cast<uint16_t>(bits));
+}
+
+LONGVIEW_HD inline float Widen(Float16 bits) { return FloatOfFloat16(static_cast<uint16_t>(bits)); }
 
 LONGVIEW_HD inline void Narrow(float value, float* to) { *to = value; }
 
-LONGVIEW_HD inline void Narrow(float value, BFloat16* to) { *to = BFloat16OfFloat(value); }
+LONGVIEW_HD inline void Narrow(float value, BFloat16* to) {
+  *to = static_cast<BFloat16>(BFloat16OfFloat(value));
+}
+
+LONGVIEW_HD inline void Narrow(float value, Float16* to) {
+  *to = static_cast<Float16>(Float16OfFloat(value));
+}
 
 }  // namespace longview::kernels::cuda

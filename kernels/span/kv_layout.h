@@ -18,7 +18,8 @@
 
 namespace longview::kernels {
 
-enum class DType : int32_t { kFloat32 = 0, kBFloat16 = 1 };
+// kFloat16 is for devices: no call of a CPU takes it.
+enum class DType : int32_t { kFloat32 = 0, kBFloat16 = 1, kFloat16 = 2 };
 
 inline constexpr size_t SizeOf(DType dtype) { return dtype == DType::kFloat32 ? 4 : 2; }
 

@@ -14,6 +14,7 @@ void CheckCall(const Call& call) {
   KERNEL_CHECK(call.Dv >= 1 && call.Dv <= kMaxHeadDim);
   KERNEL_CHECK(call.H >= 1 && call.kv_group >= 1 && call.H % call.kv_group == 0);
   KERNEL_CHECK(call.sources.size() <= kMaxSources);
+  KERNEL_CHECK(call.dtype != DType::kFloat16);
 }
 
 void CheckSource(const Plan& plan, const Call& call, size_t index, Isa isa) {

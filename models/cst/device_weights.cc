@@ -58,19 +58,24 @@ class Sink final : public CstLayerSink {
   }
   void Norms(std::span<const Norm* const> norms) override { layers_.Norms(norms); }
 
-  void Tables(const CstTables& tables, const CstMixer* mixer) override {
+  absl::Status Tables(const std::string& name, const CstTables& tables,
+                      const CstMixer* mixer) override {
     DeviceCstLayer& layer = weights_.layers[layer_++];
     const Compute compute = layer.expand.compute;
     fill_.Put(tables.slice_bias.values, layer.slice_bias.values);
     fill_.Put(tables.token_bias.values, layer.token_bias.values);
-    fill_.PutTyped(tables.key_rows, compute, layer.key_rows);
-    fill_.PutTyped(tables.boundary_keys, compute, layer.boundary_keys);
-    fill_.PutTyped(tables.boundary_values, compute, layer.boundary_values);
-    if (mixer == nullptr) return;
+    const auto put = [&](const char* what, const std::vector<float>& values, void* to) {
+      return fill_.PutTyped(name + what, values, compute, to);
+    };
+    absl::Status done = put("keys of positions", tables.key_rows, layer.key_rows);
+    done.Update(put("keys beyond the borders", tables.boundary_keys, layer.boundary_keys));
+    done.Update(put("values beyond the borders", tables.boundary_values, layer.boundary_values));
+    if (!done.ok() || mixer == nullptr) return done;
     fill_.Put(mixer->in_weights, layer.mixer_in);
     fill_.Put(mixer->in_bias, layer.mixer_in_bias);
     fill_.Put(mixer->out_weights, layer.mixer_out);
     fill_.Put(mixer->out_bias, layer.mixer_out_bias);
+    return absl::OkStatus();
   }
 
  private:

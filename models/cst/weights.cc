@@ -190,7 +190,7 @@ void Loader::Layer(int index) {
   if (sink_ != nullptr) {
     const Norm* const norms[] = {&attention_norm, &ffn_norm};
     sink_->Norms(norms);
-    return sink_->Tables(tables, mixer ? &*mixer : nullptr);
+    return load_.Fail(sink_->Tables(self, tables, mixer ? &*mixer : nullptr));
   }
   for (const auto* dense : {&tokens, &slices, &pool, &out, &expand, &contract}) {
     if (*dense) NarrowSizes(**dense, weights_.sizes);

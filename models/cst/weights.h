@@ -86,8 +86,10 @@ absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpo
 // Takes the layers of a model that computes elsewhere.
 class CstLayerSink : public LayerSink {
  public:
-  // After a layer's linears and norms. `mixer` is null without the `mlp` mixer.
-  virtual void Tables(const CstTables& tables, const CstMixer* mixer) = 0;
+  // After a layer's linears and norms. `name` is the layer's, for messages; `mixer` is null without
+  // the `mlp` mixer. The status becomes the loader's.
+  virtual absl::Status Tables(const std::string& name, const CstTables& tables,
+                              const CstMixer* mixer) = 0;
 };
 
 // The host's share of such a model: embeddings and heads, in fp32. `sink` gets embedding_project,

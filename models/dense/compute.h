@@ -5,9 +5,22 @@
 
 namespace longview::models {
 
-// Element type of dense inputs and outputs. Sums, norms and softmax are fp32 in both.
-enum class Compute { kFp32, kBf16 };
+// Element type of dense inputs and outputs. Sums, norms and softmax are fp32 in all. kFp16 is for
+// devices: no CPU computes in it.
+enum class Compute { kFp32, kBf16, kFp16 };
 
 inline constexpr int64_t ElementBytes(Compute compute) { return compute == Compute::kFp32 ? 4 : 2; }
+
+// As `--dtype` and ModelInfo::dtype say it.
+inline constexpr const char* ComputeName(Compute compute) {
+  switch (compute) {
+    case Compute::kBf16:
+      return "bf16";
+    case Compute::kFp16:
+      return "fp16";
+    default:
+      return "fp32";
+  }
+}
 
 }  // namespace longview::models

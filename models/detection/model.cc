@@ -121,7 +121,7 @@ class DetectorModel final : public Model {
               front_.pipeline ? &*front_.pipeline : nullptr};
     info_ = MakeInfo(config_, backbone_->facts(), front_.pipeline.has_value(),
                      backbone_->parameters() + weights_.parameters);
-    info_.dtype = backbone_->compute() == Compute::kFp32 ? "fp32" : "bf16";
+    info_.dtype = ComputeName(backbone_->compute());
     info_.memory_bytes = backbone_->memory_bytes() + weights_.memory_bytes;
     info_.max_pixels = max_pixels;
   }

@@ -53,6 +53,20 @@ void AskForFullPrecision() {
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false,
                                                   /*allow_splitk=*/false);
+  at::globalContext().setAllowFP16ReductionCuBLAS(/*allow_reduced_precision=*/false,
+                                                  /*allow_splitk=*/false);
+  at::globalContext().setAllowFP16AccumulationCuBLAS(false);
+}
+
+at::ScalarType TorchType(Compute compute) {
+  switch (compute) {
+    case Compute::kBf16:
+      return at::kBFloat16;
+    case Compute::kFp16:
+      return at::kHalf;
+    default:
+      return at::kFloat;
+  }
 }
 
 }  // namespace
@@ -151,7 +165,7 @@ void Device::Multiply(const Product& product) const {
   const auto view = [&](const void* data, int64_t rows, int64_t columns) {
     return at::from_blob(
         const_cast<void*>(data), {rows, columns}, [](void*) {},
-        at::TensorOptions().dtype(product.bf16 ? at::kBFloat16 : at::kFloat).device(torch_->device),
+        at::TensorOptions().dtype(TorchType(product.compute)).device(torch_->device),
         torch_->device);
   };
   at::Tensor y = view(product.y, product.rows, product.out);

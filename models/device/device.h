@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/plugin_api.h"
+#include "models/dense/compute.h"
 
 namespace longview::models {
 
@@ -71,7 +72,7 @@ class Device {
   };
 
   // y = x W^T for `rows` rows: x [rows, in], W [out, in], y [rows, out], all dense in device
-  // memory, bfloat16 or float; float is multiplied as such, never in TF32. Within a Turn. Throws
+  // memory, of the compute type; float is multiplied as such, never in TF32. Within a Turn. Throws
   // what LibTorch throws.
   struct Product {
     const void* x = nullptr;
@@ -80,7 +81,7 @@ class Device {
     int64_t rows = 0;
     int64_t in = 0;
     int64_t out = 0;
-    bool bf16 = false;
+    Compute compute = Compute::kFp32;
   };
   void Multiply(const Product& product) const;
 

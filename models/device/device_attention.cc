@@ -5,13 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/launch_shape.h"
 #include "kernels/span/softmax_state.h"
+#include "models/layers/span_rows.h"
 
 namespace longview::models {
 
-kernels::cuda::Element DeviceElement(Compute compute) {
-  return compute == Compute::kFp32 ? kernels::cuda::Element::kFloat32
-                                   : kernels::cuda::Element::kBFloat16;
-}
+kernels::cuda::Element DeviceElement(Compute compute) { return SpanType(compute); }
 
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists) {
   if (plan.sources.size() > kernels::cuda::kMaxDeviceSources) {

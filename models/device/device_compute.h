@@ -8,9 +8,8 @@
 
 namespace longview::models {
 
-// As ChooseCompute: `auto` is bf16 where the directory names a 16-bit type, for every device
-// multiplies it natively; models stored in fp16 are computed in bf16, with a note.
-// INVALID_ARGUMENT: fp16 asked for by flag.
+// As ChooseCompute, but `auto` is the 16-bit type that the directory names, bf16 or fp16: every
+// device multiplies both natively.
 absl::StatusOr<ComputeChoice> ChooseDeviceCompute(const std::string& asked,
                                                   const std::string& serving,
                                                   const std::string& stored);

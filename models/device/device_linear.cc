@@ -31,7 +31,7 @@ class PanelTrial {
     WeightUpload upload(device);
     const size_t panel_bytes = Bytes(linear.in) / kMostDevicePanel * kDevicePanel;
     for (int row = 0; row < kMostDevicePanel; row += kDevicePanel) {
-      upload.Put(rows, linear.compute == Compute::kBf16,
+      upload.Put(rows, linear.compute,
                  x_.data() + static_cast<size_t>(row / kDevicePanel) * panel_bytes);
     }
     expected_ = Run(kDevicePanel);
@@ -64,7 +64,7 @@ class PanelTrial {
     const auto in_bytes = static_cast<size_t>(linear_.in * ElementBytes(linear_.compute));
     for (int row = 0; row < rows; row += panel) {
       device_.Multiply({x_.data() + row * in_bytes, linear_.weight, y_.data() + row * row_bytes_,
-                        panel, linear_.in, linear_.out, linear_.compute == Compute::kBf16});
+                        panel, linear_.in, linear_.out, linear_.compute});
     }
     std::vector<std::byte> result(static_cast<size_t>(rows) * row_bytes_);
     const PinnedBlock host(device_, result.size());
@@ -113,7 +113,7 @@ void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* 
     const int panel = NextDevicePanel(linear.panels, rows - row);
     device.Multiply({static_cast<const std::byte*>(x) + row * linear.in * element, linear.weight,
                      static_cast<std::byte*>(y) + row * linear.out * element, panel, linear.in,
-                     linear.out, linear.compute == Compute::kBf16});
+                     linear.out, linear.compute});
     row += panel;
   }
 }

@@ -1,9 +1,9 @@
 #include "models/device/device_memory.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "kernels/base/bfloat16.h"
+#include "kernels/cuda/span/element.h"
+#include "models/layers/span_rows.h"
 
 namespace longview::models {
 namespace {
@@ -37,16 +37,14 @@ template class MemoryBlock<MemoryPlace::kPinned>;
 WeightUpload::WeightUpload(const Device& device)
     : device_(device), staging_(device, kStagingBytes) {}
 
-void WeightUpload::Put(std::span<const float> values, bool bf16, void* to) {
-  const size_t element = bf16 ? sizeof(uint16_t) : sizeof(float);
+void WeightUpload::Put(std::span<const float> values, Compute compute, void* to) {
+  const auto element = static_cast<size_t>(ElementBytes(compute));
   auto* next = static_cast<std::byte*>(to);
   while (!values.empty()) {
     const size_t count = std::min(values.size(), staging_.bytes() / element);
-    if (bf16) {
-      auto* bits = reinterpret_cast<uint16_t*>(staging_.data());
-      for (size_t i = 0; i < count; ++i) bits[i] = kernels::FloatToBFloat16(values[i]);
-    } else {
-      std::memcpy(staging_.data(), values.data(), count * sizeof(float));
+    for (size_t i = 0; i < count; ++i) {
+      kernels::cuda::StoreElement(staging_.data(), SpanType(compute), static_cast<int64_t>(i),
+                                  values[i]);
     }
     device_.Check(device_.api().copy_in(device_.stream(), next, staging_.data(), count * element),
                   "weights");

@@ -49,8 +49,8 @@ class WeightUpload {
  public:
   explicit WeightUpload(const Device& device);
 
-  // `to` holds values.size() floats, or bfloat16 numbers if `bf16`.
-  void Put(std::span<const float> values, bool bf16, void* to);
+  // `to` holds values.size() elements of the compute type.
+  void Put(std::span<const float> values, Compute compute, void* to);
 
  private:
   const Device& device_;

@@ -1,11 +1,18 @@
 #include "models/device/device_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "models/checkpoint/convert.h"
 
 namespace longview::models {
+namespace {
+
+constexpr float kLargestFp16 = 65504;
+
+}  // namespace
 
 DeviceLinear DevicePlaces::Linear(int64_t out, int64_t in) {
   DeviceLinear linear;
@@ -19,9 +26,24 @@ DeviceLinear DevicePlaces::Linear(int64_t out, int64_t in) {
 
 absl::Status DeviceFill::PutLinear(const std::string& name, std::span<const float> weight,
                                    std::span<const float> bias, DeviceLinear& to) {
-  PutTyped(weight, to.compute, to.weight);
+  if (absl::Status put = PutTyped(name, weight, to.compute, to.weight); !put.ok()) return put;
   Put(bias, to.bias);
   return ChooseDevicePanels(device_, name, rules_, to);
+}
+
+absl::Status DeviceFill::PutTyped(const std::string& name, std::span<const float> values,
+                                  Compute compute, void* to) {
+  if (compute == Compute::kFp16) {
+    const auto beyond =
+        std::ranges::find_if(values, [](float value) { return std::abs(value) > kLargestFp16; });
+    if (beyond != values.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(name, " has a weight of ", *beyond,
+                                                     ", fp16 reaches to ", kLargestFp16,
+                                                     "; use bf16 or fp32"));
+    }
+  }
+  upload_.Put(values, compute, to);
+  return absl::OkStatus();
 }
 
 void DeviceFill::PutNorm(const Norm& norm, const DeviceNorm& to) {

@@ -48,16 +48,17 @@ class DeviceFill {
  public:
   explicit DeviceFill(const Device& device) : device_(device), upload_(device) {}
 
-  // Weight and bias, and the panels they are multiplied in. INTERNAL: see ChooseDevicePanels.
+  // Weight and bias, and the panels they are multiplied in. INTERNAL: see ChooseDevicePanels;
+  // INVALID_ARGUMENT: see PutTyped.
   absl::Status PutLinear(const std::string& name, std::span<const float> weight,
                          std::span<const float> bias, DeviceLinear& to);
   void PutNorm(const Norm& norm, const DeviceNorm& to);
   // All of it times `factor`, in pieces.
   void PutTable(const TensorView& table, float factor, float* to);
-  void Put(std::span<const float> values, float* to) { upload_.Put(values, false, to); }
-  void PutTyped(std::span<const float> values, Compute compute, void* to) {
-    upload_.Put(values, compute == Compute::kBf16, to);
-  }
+  void Put(std::span<const float> values, float* to) { upload_.Put(values, Compute::kFp32, to); }
+  // Of the compute type. INVALID_ARGUMENT, naming the tensor, if one of its values is beyond it.
+  absl::Status PutTyped(const std::string& name, std::span<const float> values, Compute compute,
+                        void* to);
 
  private:
   const Device& device_;

@@ -47,7 +47,7 @@ class EncoderModel final : public Model {
     info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
     info_.device = device;
     info_.notes = std::move(notes);
-    info_.dtype = family_->compute() == Compute::kFp32 ? "fp32" : "bf16";
+    info_.dtype = ComputeName(family_->compute());
     info_.memory_bytes = family_->memory_bytes();
   }
 

@@ -25,7 +25,7 @@ absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, Compu
   GeneratorParts& parts = start.parts;
   parts.info = std::move(info);
   parts.info.notes = std::move(choice.notes);
-  parts.info.dtype = choice.compute == Compute::kFp32 ? "fp32" : "bf16";
+  parts.info.dtype = ComputeName(choice.compute);
   parts.info.device = device;
   start.room = RoomOf(options, parts.info.device);
   parts.traits.defaults = *std::move(defaults);

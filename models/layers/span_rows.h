@@ -11,7 +11,14 @@
 namespace longview::models {
 
 inline kernels::DType SpanType(Compute compute) {
-  return compute == Compute::kFp32 ? kernels::DType::kFloat32 : kernels::DType::kBFloat16;
+  switch (compute) {
+    case Compute::kBf16:
+      return kernels::DType::kBFloat16;
+    case Compute::kFp16:
+      return kernels::DType::kFloat16;
+    default:
+      return kernels::DType::kFloat32;
+  }
 }
 
 // `elements` of T behind `data`; null stays null, as buffers are while they are measured.

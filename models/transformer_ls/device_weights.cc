@@ -80,21 +80,24 @@ class Sink final : public LsLmLayerSink {
 };
 
 // Of all positions that a text may have, made on the host.
-void PutTables(const LsLmConfig& config, const LsLmWeights& host, Compute compute, DeviceFill& fill,
-               DeviceLsWeights& weights) {
+absl::Status PutTables(const LsLmConfig& config, const LsLmWeights& host, Compute compute,
+                       DeviceFill& fill, DeviceLsWeights& weights) {
   const TorchParallelFor pool;
   RelativeTables tables(config, host, Compute::kFp32, weights.segment_ids, pool);
   tables.Cover(weights.segment_ids);
   const auto put = [&](const kernels::Table& table, int64_t entries, void* to) {
     const auto values = static_cast<size_t>(entries * config.width);
-    fill.PutTyped({static_cast<const float*>(table.data), values}, compute, to);
+    return fill.PutTyped("a table of positions", {static_cast<const float*>(table.data), values},
+                         compute, to);
   };
   for (int i = 0; i < config.layers; ++i) {
     DeviceLsLayer& layer = weights.layers[i];
     fill.Put(host.positions[i].distance_add, layer.distance_add);
-    put(tables.Window(i), config.window, layer.window_table);
-    put(tables.Segments(i), weights.segment_ids, layer.segment_table);
+    absl::Status done = put(tables.Window(i), config.window, layer.window_table);
+    done.Update(put(tables.Segments(i), weights.segment_ids, layer.segment_table));
+    if (!done.ok()) return done;
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -120,8 +123,12 @@ absl::StatusOr<DeviceLsWeights> LoadDeviceLsWeights(const LsLmConfig& config,
   const absl::StatusOr<LsLmWeights> host = LoadLsLmHost(config, checkpoint, origin, sink);
   if (!host.ok()) return host.status();
   fill.PutTable(*host->words, std::sqrt(static_cast<float>(config.width)), weights.words);
-  PutTables(config, *host, compute, fill, weights);
-  FillZeroBlocks(config, compute, device, sink.zero_inputs(), fill, weights);
+  if (absl::Status put = PutTables(config, *host, compute, fill, weights); !put.ok()) return put;
+  if (absl::Status filled =
+          FillZeroBlocks(config, compute, device, sink.zero_inputs(), fill, weights);
+      !filled.ok()) {
+    return filled;
+  }
   weights.parameters = host->parameters;
   return weights;
 }

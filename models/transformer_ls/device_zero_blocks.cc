@@ -34,10 +34,10 @@ class Maker {
                   "zero memory");
   }
 
-  void SetInput(const std::vector<float>& row, DeviceFill& fill) const {
+  absl::Status SetInput(const std::vector<float>& row, DeviceFill& fill) const {
     std::vector<float> rows;
     for (int i = 0; i < kBlockSlots; ++i) rows.insert(rows.end(), row.begin(), row.end());
-    fill.PutTyped(rows, compute_, x_);
+    return fill.PutTyped("the norm of a hidden state of zeros", rows, compute_, x_);
   }
 
   void Make(const DeviceLsLayer& layer, const DeviceNorm& norm, const ConstantBlock& to) const {
@@ -97,10 +97,10 @@ void AssignZeroBlocks(const LsLmConfig& config, DevicePlaces& places, DeviceLsWe
   weights.zeros = places.Integers(weights.zero_count);
 }
 
-void FillZeroBlocks(const LsLmConfig& config, Compute compute, const Device& device,
-                    std::span<const std::vector<float>> inputs, DeviceFill& fill,
-                    const DeviceLsWeights& weights) {
-  if (!config.zero_memory) return;
+absl::Status FillZeroBlocks(const LsLmConfig& config, Compute compute, const Device& device,
+                            std::span<const std::vector<float>> inputs, DeviceFill& fill,
+                            const DeviceLsWeights& weights) {
+  if (!config.zero_memory) return absl::OkStatus();
   const kernels::cuda::PluginApi& api = device.api();
   device.Check(api.fill_zero(device.stream(), weights.zeros,
                              static_cast<uint64_t>(weights.zero_count) * sizeof(int32_t)),
@@ -108,11 +108,12 @@ void FillZeroBlocks(const LsLmConfig& config, Compute compute, const Device& dev
   const Maker maker(config, compute, device);
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const DeviceLsLayer& layer = weights.layers[i];
-    maker.SetInput(inputs[i], fill);
+    if (absl::Status put = maker.SetInput(inputs[i], fill); !put.ok()) return put;
     maker.Make(layer, layer.segment_norm, layer.zero_segments);
     maker.Make(layer, layer.window_norm, layer.zero_window);
   }
   device.Wait();
+  return absl::OkStatus();
 }
 
 }  // namespace longview::models

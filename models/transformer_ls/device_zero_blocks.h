@@ -15,11 +15,12 @@ namespace longview::models {
 // Gives the blocks their places; nothing without zero memory.
 void AssignZeroBlocks(const LsLmConfig& config, DevicePlaces& places, DeviceLsWeights& weights);
 
-// Computes them. `inputs`: of each layer, [d], what its norm makes of a zero hidden state. Throws
-// DeviceError and what LibTorch throws; within a Device::Turn.
+// Computes them. `inputs`: of each layer, [d], what its norm makes of a zero hidden state.
+// INVALID_ARGUMENT: see DeviceFill::PutTyped. Throws DeviceError and what LibTorch throws; within a
+// Device::Turn.
 // REQUIRES: the layers' weights are on the device.
-void FillZeroBlocks(const LsLmConfig& config, Compute compute, const Device& device,
-                    std::span<const std::vector<float>> inputs, DeviceFill& fill,
-                    const DeviceLsWeights& weights);
+absl::Status FillZeroBlocks(const LsLmConfig& config, Compute compute, const Device& device,
+                            std::span<const std::vector<float>> inputs, DeviceFill& fill,
+                            const DeviceLsWeights& weights);
 
 }  // namespace longview::models

@@ -53,7 +53,7 @@ class VisionModel final : public Model {
               ModelInfo info, std::optional<ImagePipeline> pipeline, int64_t max_pixels)
       : directory_(std::move(directory)), family_(std::move(family)), info_(std::move(info)) {
     front_ = {family_.get(), std::move(pipeline), {max_pixels}};
-    info_.dtype = family_->compute() == Compute::kFp32 ? "fp32" : "bf16";
+    info_.dtype = ComputeName(family_->compute());
     info_.memory_bytes = family_->memory_bytes();
     info_.max_pixels = max_pixels;
   }

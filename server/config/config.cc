@@ -119,7 +119,8 @@ absl::Status ReadCompute(Config& config) {
   if (config.dtype == "fp16" && !cuda) {
     return Bad("dtype", "fp16", "auto, fp32 or bf16 without --device=cuda");
   }
-  if (config.dtype != "auto" && config.dtype != "fp32" && config.dtype != "bf16") {
+  if (config.dtype != "auto" && config.dtype != "fp32" && config.dtype != "bf16" &&
+      config.dtype != "fp16") {
     return Bad("dtype", config.dtype, "auto, fp32, bf16 or fp16");
   }
   config.threads = absl::GetFlag(FLAGS_threads).value_or(CpuQuota());

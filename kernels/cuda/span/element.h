@@ -7,10 +7,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/span/kv_layout.h"
+
 namespace longview::kernels::cuda {
 
-// On a device there is one 16-bit type more than kernels::DType knows.
-enum class Element : int32_t { kFloat32 = 0, kBFloat16 = 1, kFloat16 = 2 };
+using Element = DType;
 
 LONGVIEW_HD inline int ElementBytes(Element element) {
   return element == Element::kFloat32 ? 4 : 2;
@@ -41,13 +42,10 @@ LONGVIEW_HD inline uint16_t BFloat16OfFloat(float value) {
 
 LONGVIEW_HD inline float FloatOfFloat16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
-  const uint32_t exponent = (bits >> 10) & 0x1fu;
-  const uint32_t fraction = bits & 0x3ffu;
-  if (exponent == 0x1fu) return FloatOfBits(sign | 0x7f800000u | (fraction << 13));
-  if (exponent != 0) return FloatOfBits(sign | ((exponent + 112) << 23) | (fraction << 13));
-  // Zero and subnormals: fraction * 2^-24, exact in float.
-  const float magnitude = static_cast<float>(fraction) * 5.9604644775390625e-8f;
-  return FloatOfBits(sign | FloatBits(magnitude));
+  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffu) << 13;
+  if (magnitude >= 0x0f800000u) return FloatOfBits(sign | 0x7f800000u | magnitude);
+  // Exponents are biased by 15 there and by 127 here: times 2^112, exact also for subnormals.
+  return FloatOfBits(sign | FloatBits(FloatOfBits(magnitude) * 0x1p112f));
 }
 
 // To nearest, ties to even; beyond the largest half is infinity; a NaN stays a quiet NaN.

@@ -61,7 +61,7 @@ SpanCall DecodeLayers::Queries() const {
   call.q_row_stride = shape_.projected();
   call.out_row_stride = shape_.width;
   call.q_head_stride = call.out_head_stride = call.Dk = call.Dv = shape_.dim();
-  call.element = shape_.dtype == DType::kFloat32 ? Element::kFloat32 : Element::kBFloat16;
+  call.element = shape_.dtype;
   call.H = shape_.heads();
   call.kv_group = 1;
   call.scale = shape_.scale();

@@ -327,9 +327,7 @@ class DeviceModel {
  private:
   const void* Typed(const std::vector<float>& values) {
     if (shape_.dtype == DType::kFloat32) return device_.Upload(values);
-    std::vector<uint16_t> bits;
-    for (const float value : values) bits.push_back(FloatToBFloat16(value));
-    return device_.Upload(bits);
+    return device_.Upload(testing::Rounded(values, shape_.dtype));
   }
 
   ConstantBlock Constant(const std::pair<Row, Row>& row) {
@@ -407,7 +405,9 @@ class DecodeStepTest : public ::testing::TestWithParam<Setting> {
 
   void ExpectNear(const std::vector<float>& got, std::span<const int32_t> ids) {
     const Row want = definition_.Logits(ids);
-    const double bound = GetParam().dtype == DType::kFloat32 ? 2e-4 : 0.25;
+    const double bound = GetParam().dtype == DType::kFloat32    ? 2e-4
+                         : GetParam().dtype == DType::kBFloat16 ? 0.25
+                                                                : 0.04;
     for (size_t i = 0; i < want.size(); ++i) {
       ASSERT_NEAR(got[i], want[i], bound) << "logit " << i << " after " << ids.size() << " tokens";
     }
@@ -497,6 +497,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Setting{Schedule::kPaper, true, DType::kFloat32},
                       Setting{Schedule::kPaper, false, DType::kFloat32},
                       Setting{Schedule::kPaper, true, DType::kBFloat16},
+                      Setting{Schedule::kPaper, true, DType::kFloat16},
                       Setting{Schedule::kBlocks, true, DType::kFloat32},
                       Setting{Schedule::kBlocksZeroMemory, true, DType::kFloat32},
                       Setting{Schedule::kBlocksZeroMemory, false, DType::kFloat32},

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "kernels/base/bfloat16.h"
 #include "tests/kernels/cuda/support/test_device.h"
 #include "tests/kernels/support/performer_problem.h"
 
@@ -15,19 +14,17 @@ namespace {
 using testing::TestDevice;
 using testing::TestDevices;
 
-// Values that bfloat16 has.
+// Values that bfloat16 has; fp16 has them too, or nearly.
 struct Problem : kernels::testing::PerformerProblem {
   Problem(int heads, int width, int features)
       : PerformerProblem(heads, width, features, {0, 1, 1, 24, 90}) {  // One image without rows.
-    for (float& value : qkv) {
-      bits.push_back(FloatToBFloat16(value));
-      value = BFloat16ToFloat(bits.back());
-    }
+    std::ranges::copy(testing::Widened(testing::Rounded(qkv, DType::kBFloat16), DType::kBFloat16),
+                      qkv.begin());
   }
 
-  // T is float or uint16_t, a bfloat16. Images first .. last.
+  // T is float or uint16_t, as `dtype` says. Images first .. last.
   template <typename T>
-  std::vector<T> Run(TestDevice& device, const std::vector<T>& values, size_t first,
+  std::vector<T> Run(TestDevice& device, const std::vector<T>& values, DType dtype, size_t first,
                      size_t last) const {
     const T* at = device.Upload(values);
     const std::vector<int32_t> some(offsets.begin() + first, offsets.begin() + last + 2);
@@ -37,7 +34,7 @@ struct Problem : kernels::testing::PerformerProblem {
     args.k = at + call.heads * call.width;
     args.v = at + 2 * call.heads * call.width;
     args.out = device.Upload(std::vector<T>(values.size() / 3));
-    args.dtype = sizeof(T) == 4 ? DType::kFloat32 : DType::kBFloat16;
+    args.dtype = dtype;
     args.row_stride = call.row_stride;
     args.out_row_stride = call.out_row_stride;
     args.heads = call.heads;
@@ -53,8 +50,6 @@ struct Problem : kernels::testing::PerformerProblem {
     EXPECT_EQ(device.api().performer.run(device.stream(), args), 0);
     return device.Download(static_cast<const T*>(args.out), values.size() / 3);
   }
-
-  std::vector<uint16_t> bits;  // Of qkv.
 };
 
 TEST(DevicePerformerTest, IsItsDefinitionAndImagesDoNotMindTheirCompany) {
@@ -66,16 +61,20 @@ TEST(DevicePerformerTest, IsItsDefinitionAndImagesDoNotMindTheirCompany) {
     const std::vector<float>& expected = problem.out;
     for (const auto& device : TestDevices()) {
       SCOPED_TRACE(device->name());
-      const std::vector<float> got = problem.Run(*device, problem.qkv, 0, 3);
+      const std::vector<float> got = problem.Run(*device, problem.qkv, DType::kFloat32, 0, 3);
       for (size_t i = 0; i < got.size(); ++i) {
         ASSERT_NEAR(got[i], expected[i], 3e-5 * (1 + std::abs(expected[i]))) << i;
       }
-      const std::vector<float> last = problem.Run(*device, problem.qkv, 3, 3);
+      const std::vector<float> last = problem.Run(*device, problem.qkv, DType::kFloat32, 3, 3);
       const auto begin = static_cast<ptrdiff_t>(24 * heads * width);
       EXPECT_TRUE(std::equal(last.begin() + begin, last.end(), got.begin() + begin));
-      const std::vector<uint16_t> rounded = problem.Run(*device, problem.bits, 0, 3);
-      for (size_t i = 0; i < got.size(); ++i) {
-        ASSERT_NEAR(BFloat16ToFloat(rounded[i]), expected[i], 0.01 * (1 + std::abs(expected[i])));
+      for (const DType dtype : {DType::kBFloat16, DType::kFloat16}) {
+        const double bound = dtype == DType::kBFloat16 ? 0.01 : 0.002;
+        const std::vector<float> rounded = testing::Widened(
+            problem.Run(*device, testing::Rounded(problem.qkv, dtype), dtype, 0, 3), dtype);
+        for (size_t i = 0; i < got.size(); ++i) {
+          ASSERT_NEAR(rounded[i], expected[i], bound * (1 + std::abs(expected[i]))) << i;
+        }
       }
     }
   }

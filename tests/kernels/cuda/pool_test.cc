@@ -53,23 +53,25 @@ PoolColumns ColumnsOf(TestDevice& device, const Data& data) {
           shape.holes ? device.Upload(data.visible) : nullptr};
 }
 
-PoolRows RowsOf(TestDevice& device, const Data& data) {
+// Values of the shape's type, as elements of `dtype`, which holds them.
+PoolRows RowsOf(TestDevice& device, const Data& data, DType dtype) {
   const PoolShape& shape = data.shape;
-  const Tensor& values = data.values[0];
-  const void* uploaded = shape.dtype == DType::kFloat32
-                             ? static_cast<const void*>(Upload<float>(device, values))
-                             : Upload<uint16_t>(device, values);
-  return {uploaded, shape.channels(), shape.full_width ? 0 : shape.width, shape.width, shape.dtype};
+  const Tensor& tensor = data.values[0];
+  std::vector<float> values;
+  for (size_t i = 0; i < tensor.elements(); ++i) values.push_back(tensor.Get(i));
+  const void* uploaded = dtype == DType::kFloat32 ? static_cast<const void*>(device.Upload(values))
+                                                  : device.Upload(testing::Rounded(values, dtype));
+  return {uploaded, shape.channels(), shape.full_width ? 0 : shape.width, shape.width, dtype};
 }
 
 // The means of some of the segments.
 std::vector<float> Pool(TestDevice& device, const Data& data,
-                        const std::vector<PoolSegment>& segments) {
+                        const std::vector<PoolSegment>& segments, DType dtype) {
   const PoolPiecePlan plan = CutPieces(segments);
   const size_t states = plan.pieces.size() * data.shape.columns();
   const PoolSums sums = {device.Allocate<float>(states), device.Allocate<float>(states),
                          device.Allocate<float>(states * data.shape.width)};
-  const PoolPieces pieces = {ColumnsOf(device, data), RowsOf(device, data),
+  const PoolPieces pieces = {ColumnsOf(device, data), RowsOf(device, data, dtype),
                              device.Upload(plan.pieces), static_cast<int32_t>(plan.pieces.size()),
                              sums};
   const size_t outputs = segments.size() * data.shape.columns() * data.shape.width;
@@ -93,14 +95,18 @@ TEST(DevicePoolTest, WholeSegmentsAreTheirDefinitionAndDoNotMindTheirCompany) {
     for (int s = 0; s < data.segments(); ++s) {
       segments.push_back({data.offsets[s], data.offsets[s + 1]});
     }
+    std::vector<DType> types = {shape.dtype};
+    if (shape.dtype == DType::kBFloat16) types.push_back(DType::kFloat16);
     for (const auto& device : TestDevices()) {
-      SCOPED_TRACE(device->name());
-      const std::vector<float> got = Pool(*device, data, segments);
-      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-5) << i;
-      const size_t size = expected.size() / segments.size();
-      for (size_t s = 0; s < segments.size(); ++s) {
-        const std::vector<float> alone = Pool(*device, data, {segments[s]});
-        EXPECT_TRUE(std::equal(alone.begin(), alone.end(), got.begin() + s * size)) << s;
+      for (const DType dtype : types) {
+        SCOPED_TRACE(device->name() + ", " + testing::TypeName(dtype));
+        const std::vector<float> got = Pool(*device, data, segments, dtype);
+        for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-5) << i;
+        const size_t size = expected.size() / segments.size();
+        for (size_t s = 0; s < segments.size(); ++s) {
+          const std::vector<float> alone = Pool(*device, data, {segments[s]}, dtype);
+          EXPECT_TRUE(std::equal(alone.begin(), alone.end(), got.begin() + s * size)) << s;
+        }
       }
     }
   }
@@ -115,7 +121,7 @@ TEST(DevicePoolTest, AnOpenSegmentIsOneChainHoweverItArrives) {
   for (const auto& device : TestDevices()) {
     SCOPED_TRACE(device->name());
     const PoolColumns columns = ColumnsOf(*device, data);
-    const PoolRows rows = RowsOf(*device, data);
+    const PoolRows rows = RowsOf(*device, data, shape.dtype);
     const auto read = [&](const std::vector<int>& cuts, bool two) {
       const size_t floats = 2 * 6 + 2 * 6 * 70;
       float* const state = device->Allocate<float>(kLayer + floats);

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <random>
 
-#include "kernels/base/bfloat16.h"
 #include "kernels/cuda/span/span_call.h"
 #include "tests/kernels/cuda/support/test_device.h"
 
@@ -22,32 +21,26 @@ std::vector<float> Random(size_t count, int seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 1);
   std::vector<float> values(count);
-  // Exact in bfloat16.
+  // Exact in all types.
   for (float& value : values) value = std::round(normal(random) * 32) / 32;
   return values;
 }
 
-// Tensors marked T, of either type.
+// Tensors marked T, of any type.
 class Typed {
  public:
   Typed(TestDevice& device, DType dtype) : device_(device), dtype_(dtype) {}
 
   void* Upload(const std::vector<float>& values) const {
     if (dtype_ == DType::kFloat32) return device_.Upload(values);
-    std::vector<uint16_t> bits;
-    for (const float value : values) bits.push_back(FloatToBFloat16(value));
-    return device_.Upload(bits);
+    return device_.Upload(testing::Rounded(values, dtype_));
   }
   void* Allocate(size_t count) const { return Upload(std::vector<float>(count, 77)); }
   std::vector<float> Download(const void* memory, size_t count) const {
     if (dtype_ == DType::kFloat32) {
       return device_.Download(static_cast<const float*>(memory), count);
     }
-    std::vector<float> values;
-    for (const uint16_t bits : device_.Download(static_cast<const uint16_t*>(memory), count)) {
-      values.push_back(BFloat16ToFloat(bits));
-    }
-    return values;
+    return testing::Widened(device_.Download(static_cast<const uint16_t*>(memory), count), dtype_);
   }
 
  private:
@@ -59,8 +52,8 @@ class Typed {
 template <typename Body>
 void OnAll(Body&& body) {
   for (const auto& device : TestDevices()) {
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-      SCOPED_TRACE(device->name() + (dtype == DType::kFloat32 ? ", fp32" : ", bf16"));
+    for (const DType dtype : testing::kDeviceTypes) {
+      SCOPED_TRACE(device->name() + ", " + testing::TypeName(dtype));
       body(*device, dtype, Typed(*device, dtype));
     }
   }
@@ -69,7 +62,8 @@ void OnAll(Body&& body) {
 void ExpectNear(const std::vector<float>& got, const std::vector<double>& want, DType dtype) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    const double bound = dtype == DType::kFloat32 ? 2e-5 : 0.004 * std::fabs(want[i]) + 1e-4;
+    const double rounding = dtype == DType::kBFloat16 ? 0.004 : 0.0005;
+    const double bound = dtype == DType::kFloat32 ? 2e-5 : rounding * std::fabs(want[i]) + 1e-4;
     ASSERT_NEAR(got[i], want[i], bound) << i;
   }
 }
@@ -356,7 +350,11 @@ TEST(DeviceTokenTest, ProductsAreTheirDefinitionAndRowsDoNotMindTheirCompany) {
       const std::vector<float> together = multiply(x);
       ASSERT_EQ(together.size(), want.size());
       for (size_t i = 0; i < want.size(); ++i) {
-        ASSERT_NEAR(together[i], want[i], dtype == DType::kFloat32 ? 1e-4 : 0.3) << i;
+        ASSERT_NEAR(together[i], want[i],
+                    dtype == DType::kFloat32    ? 1e-4
+                    : dtype == DType::kBFloat16 ? 0.3
+                                                : 0.04)
+            << i;
       }
       for (int row = 0; row < shape.rows; ++row) {
         const std::vector<float> alone =

@@ -8,6 +8,7 @@
 
 #include "models/device/device_admission.h"
 #include "models/device/device_compute.h"
+#include "models/device/device_weights.h"
 #include "tests/kernels/cuda/support/twin.h"
 
 namespace longview::models {
@@ -48,7 +49,7 @@ TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
   std::normal_distribution<float> normal(0, 1);
   const auto values = [&](int64_t count) {
     std::vector<float> numbers(static_cast<size_t>(count));
-    // Exact in bfloat16.
+    // Exact in all types.
     for (float& number : numbers) number = std::round(normal(random) * 16) / 16;
     return numbers;
   };
@@ -64,8 +65,8 @@ TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
   linear.out = out;
   linear.compute = compute;
   WeightUpload upload(*device);
-  upload.Put(weight, compute == Compute::kBf16, linear.weight);
-  upload.Put(x, compute == Compute::kBf16, xs.data());
+  upload.Put(weight, compute, linear.weight);
+  upload.Put(x, compute, xs.data());
   DevicePanelRules rules;
   ASSERT_TRUE(ChooseDevicePanels(*device, "a linear", rules, linear).ok());
   EXPECT_TRUE(linear.panels.Has(2));
@@ -78,7 +79,7 @@ TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
   const std::vector<std::byte> alone = row(600, 1, 0);
   EXPECT_EQ(row(0, rows, 600), alone);
   EXPECT_EQ(row(123, 500, 477), alone);
-  if (compute == Compute::kBf16) return;
+  if (compute != Compute::kFp32) return;
   const auto* got = reinterpret_cast<const float*>(alone.data());
   for (int64_t n = 0; n < out; ++n) {
     double sum = 0;
@@ -87,7 +88,8 @@ TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, DeviceLinearTest, testing::Values(Compute::kFp32, Compute::kBf16));
+INSTANTIATE_TEST_SUITE_P(Types, DeviceLinearTest,
+                         testing::Values(Compute::kFp32, Compute::kBf16, Compute::kFp16));
 
 TEST(DeviceAdmissionTest, CountsDocumentsUntilMemoryEnds) {
   const DeviceNeed need = {100e6, 50e6, 4096};
@@ -109,9 +111,37 @@ TEST(DeviceComputeTest, SixteenBitsWhereTheDirectorySaysSo) {
   EXPECT_EQ(ChooseDeviceCompute("auto", "", "bfloat16")->compute, Compute::kBf16);
   EXPECT_EQ(ChooseDeviceCompute("auto", "fp32", "bfloat16")->compute, Compute::kFp32);
   EXPECT_EQ(ChooseDeviceCompute("bf16", "", "float32")->compute, Compute::kBf16);
-  EXPECT_EQ(ChooseDeviceCompute("auto", "", "float16")->notes.size(), 1u);
-  EXPECT_FALSE(ChooseDeviceCompute("fp16", "", "").ok());
+  EXPECT_EQ(ChooseDeviceCompute("auto", "", "float16")->compute, Compute::kFp16);
+  EXPECT_EQ(ChooseDeviceCompute("auto", "fp16", "float32")->compute, Compute::kFp16);
+  EXPECT_EQ(ChooseDeviceCompute("auto", "bf16", "float16")->compute, Compute::kBf16);
+  EXPECT_EQ(ChooseDeviceCompute("bf16", "", "float16")->compute, Compute::kBf16);
+  EXPECT_EQ(ChooseDeviceCompute("fp16", "", "float32")->compute, Compute::kFp16);
+  EXPECT_EQ(ChooseDeviceCompute("fp32", "fp16", "float16")->compute, Compute::kFp32);
   EXPECT_FALSE(ChooseDeviceCompute("int8", "", "").ok());
+}
+
+TEST(DeviceFillTest, WeightsBeyondTheTypeAreRefusedByName) {
+  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const DeviceBlock block(*device, 64);
+  DeviceFill fill(*device);
+  const std::vector<float> largest = {1, -65504, 3};
+  EXPECT_TRUE(fill.PutTyped("layer.0.weight", largest, Compute::kFp16, block.data()).ok());
+  EXPECT_EQ(reinterpret_cast<const uint16_t*>(block.data())[1], 0xfbff);
+  const std::vector<float> beyond = {1, -65505, 3};
+  const absl::Status refused =
+      fill.PutTyped("layer.0.weight", beyond, Compute::kFp16, block.data());
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  for (const std::string part : {"layer.0.weight", "-65505", "65504", "bf16"}) {
+    EXPECT_NE(std::string(refused.message()).find(part), std::string::npos) << part;
+  }
+  EXPECT_TRUE(fill.PutTyped("layer.0.weight", beyond, Compute::kBf16, block.data()).ok());
+  DeviceLinear linear;
+  linear.weight = block.data();
+  linear.in = 3;
+  linear.out = 1;
+  linear.compute = Compute::kFp16;
+  EXPECT_EQ(fill.PutLinear("layer.1.weight", beyond, {}, linear).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(DeviceTest, WhatIsNotThereIsRefusedByName) {

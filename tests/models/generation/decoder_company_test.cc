@@ -158,6 +158,7 @@ constexpr Setting kSettings[] = {
     {"transformer_ls_lm", "paper_dh16_r1_l4_w8", "bf16", true},
     {"transformer_ls_lm", "blocks_B48_M16_w16_r2", "fp32", true},
     {"transformer_ls_lm", "blocks_B32_M32_w32_l16", "bf16", true},
+    {"transformer_ls_lm", "paper_dh16_r1_l4_w8", "fp16", true},
     {"cst", "ar_L4_alpha3", "fp32"},
     {"cst", "ar_L4_alpha3", "bf16"},
     {"cst", "ar_L8_alpha1_post", "fp32"},

@@ -89,6 +89,9 @@ const Case kCases[] = {
     {"masked_lm", Task::kFillMask, {"logits"}},
 };
 
+// How far an answer may be from the CPU's in fp32.
+const std::pair<std::string, double> kBounds[] = {{"fp32", 2e-4}, {"bf16", 0.5}, {"fp16", 0.05}};
+
 class DeviceLongformerTest : public testing::TestWithParam<Case> {};
 
 TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
@@ -96,7 +99,7 @@ TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
   const std::vector<Request> requests = Requests(golden, GetParam().task, GetParam().tensors);
   const std::vector<Answer> expected = RunBatch(*golden.Load("fp32"), requests);
   for (const DevicePlace& place : PlacesOfDevices()) {
-    for (const std::string dtype : {"fp32", "bf16"}) {
+    for (const auto& [dtype, bound] : kBounds) {
       SCOPED_TRACE(place.name + ", " + dtype);
       const auto model = LoadOn(place.open(), golden, dtype);
       ASSERT_TRUE(model.ok()) << model.status();
@@ -104,7 +107,7 @@ TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
       std::vector<Answer> alone;
       for (const Request& request : requests) alone.push_back(RunAlone(**model, request));
       const double error = Difference(alone, expected);
-      EXPECT_LE(error, dtype == "fp32" ? 2e-4 : 0.5);
+      EXPECT_LE(error, bound);
       EXPECT_GT((*model)->info().memory_bytes, 0);
       ExpectSameBits(RunBatch(**model, requests), alone);
       std::printf("%-28s %s on %s: %.2e from the CPU\n", GetParam().name.c_str(), dtype.c_str(),
@@ -115,6 +118,20 @@ TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, DeviceLongformerTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// A directory that names fp16 is computed in it.
+TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
+  const GoldenCase golden("classification");
+  for (const auto& [stored, dtype] : {std::pair{"float32", "fp32"}, {"float16", "fp16"}}) {
+    absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    directory->common.stored_dtype = stored;
+    const auto model = LoadDeviceEncoder(*std::move(directory), OptionsOf("auto"),
+                                         Device::OnHost(HostTwin()), BuildDeviceLongformer);
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->info().dtype, dtype);
+  }
+}
 
 // Admission.
 

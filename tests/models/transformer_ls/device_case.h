@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "models/device/device_compute.h"
 #include "models/transformer_ls/device_decoder.h"
 #include "tests/models/generation/decoder_case.h"
 
@@ -18,7 +19,7 @@ inline absl::StatusOr<std::unique_ptr<DeviceLsDecoder>> LoadOnDevice(const std::
   const ModelDirectory files = OrDie(OpenModelDirectory(directory));
   const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
   return DeviceLsDecoder::Create(config, files.checkpoint, directory,
-                                 dtype == "fp32" ? Compute::kFp32 : Compute::kBf16, max_tokens,
+                                 OrDie(ChooseDeviceCompute(dtype, "", "")).compute, max_tokens,
                                  CacheRoom(cache_bytes), std::move(device));
 }
 

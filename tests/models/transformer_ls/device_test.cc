@@ -23,7 +23,8 @@ namespace {
 using kernels::cuda::PluginApi;
 using kernels::cuda::testing::HostTwin;
 
-constexpr double kBf16Bound = 0.6;  // Logits have a standard deviation of 2.
+// Logits have a standard deviation of 2.
+const std::pair<std::string, double> kRoundedBounds[] = {{"bf16", 0.6}, {"fp16", 0.1}};
 
 class DeviceLsGolden : public testing::TestWithParam<std::string> {
  protected:
@@ -47,16 +48,18 @@ TEST_P(DeviceLsGolden, Fp32) {
   }
 }
 
-TEST_P(DeviceLsGolden, Bf16) {
+TEST_P(DeviceLsGolden, Rounded) {
   for (const DevicePlace& place : PlacesOfDevices()) {
-    SCOPED_TRACE(place.name);
-    DeviceLsCase model(golden_.directory(), "bf16", place.open());
-    LsGoldenChecks checks(golden_, kBf16Bound);
-    checks.WholeTexts(model);
-    checks.StepByStep(model);
-    checks.Forks(model);
-    std::printf("%-32s bf16 on %s: largest error %.2e\n", GetParam().c_str(), place.name.c_str(),
-                checks.largest());
+    for (const auto& [dtype, bound] : kRoundedBounds) {
+      SCOPED_TRACE(place.name + ", " + dtype);
+      DeviceLsCase model(golden_.directory(), dtype, place.open());
+      LsGoldenChecks checks(golden_, bound);
+      checks.WholeTexts(model);
+      checks.StepByStep(model);
+      checks.Forks(model);
+      std::printf("%-32s %s on %s: largest error %.2e\n", GetParam().c_str(), dtype.c_str(),
+                  place.name.c_str(), checks.largest());
+    }
   }
 }
 

@@ -78,6 +78,12 @@ TEST_F(ConfigTest, PositionalPathsAreLikeTheFlag) {
   EXPECT_THAT(Load({"--models=a=/x,b=/y"})->models, ::testing::ElementsAre("a=/x", "b=/y"));
 }
 
+TEST_F(ConfigTest, HalvesAreForDevices) {
+  EXPECT_EQ(Load({"m", "--dtype=fp16", "--device=cuda"})->dtype, "fp16");
+  EXPECT_EQ(Load({"m", "--dtype=fp16", "--device=cuda:0,cuda:1"})->dtype, "fp16");
+  EXPECT_FALSE(Load({"m", "--dtype=fp16", "--device=auto"}).ok());
+}
+
 TEST_F(ConfigTest, KubernetesServiceVariablesAreIgnoredWithOneWarning) {
   const auto config =
       Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080", "LONGVIEW_SERVICE_HOST=10.0.0.1",

@@ -1,4 +1,4 @@
-// Rows of numbers for tests of row kernels: drawn, uploaded in either type, and normed by
+// Rows of numbers for tests of row kernels: drawn, uploaded in any type, and normed by
 // definition.
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/base/bfloat16.h"
 #include "tests/kernels/cuda/support/test_device.h"
 
 namespace longview::kernels::cuda::testing {
@@ -24,14 +23,13 @@ inline std::vector<float> Random(size_t count, int seed, float size = 1) {
 // Values as T holds them.
 struct Elements {
   Elements(std::vector<float> floats, DType dtype) : dtype(dtype), values(std::move(floats)) {
-    for (float& value : values) {
-      bits.push_back(FloatToBFloat16(value));
-      if (dtype == DType::kBFloat16) value = BFloat16ToFloat(bits.back());
-    }
+    if (dtype == DType::kFloat32) return;
+    bits = Rounded(values, dtype);
+    values = Widened(bits, dtype);
   }
   void* Upload(TestDevice& device) const {
-    if (dtype == DType::kBFloat16) return device.Upload(bits);
-    return device.Upload(values);
+    if (dtype == DType::kFloat32) return device.Upload(values);
+    return device.Upload(bits);
   }
 
   DType dtype;
@@ -43,25 +41,23 @@ struct Elements {
 inline std::vector<float> Download(TestDevice& device, const void* memory, size_t count,
                                    DType dtype) {
   if (dtype == DType::kFloat32) return device.Download(static_cast<const float*>(memory), count);
-  std::vector<float> values;
-  for (const uint16_t bits : device.Download(static_cast<const uint16_t*>(memory), count)) {
-    values.push_back(BFloat16ToFloat(bits));
-  }
-  return values;
+  return Widened(device.Download(static_cast<const uint16_t*>(memory), count), dtype);
 }
 
-// Runs a test body on every device in both types.
+// Runs a test body on every device in every type.
 inline void OnAll(const std::function<void(TestDevice& device, DType dtype)>& body) {
   for (const auto& device : TestDevices()) {
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-      SCOPED_TRACE(device->name() + (dtype == DType::kFloat32 ? ", fp32" : ", bf16"));
+    for (const DType dtype : kDeviceTypes) {
+      SCOPED_TRACE(device->name() + ", " + TypeName(dtype));
       body(*device, dtype);
     }
   }
 }
 
 // Of one rounding to dtype, relative.
-inline double Rounding(DType dtype) { return dtype == DType::kFloat32 ? 2e-6 : 8e-3; }
+inline double Rounding(DType dtype) {
+  return dtype == DType::kFloat32 ? 2e-6 : dtype == DType::kBFloat16 ? 8e-3 : 1e-3;
+}
 
 // LayerNorm by definition.
 inline std::vector<double> Normed(const std::vector<double>& x, const std::vector<float>& gamma,

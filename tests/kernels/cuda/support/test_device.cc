@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/cuda/plugin.h"
+#include "kernels/cuda/span/element.h"
 #include "tests/kernels/cuda/support/twin.h"
 
 namespace longview::kernels::cuda::testing {
@@ -47,6 +48,22 @@ void TestDevice::CopyIn(void* to, const void* from, size_t bytes) {
 void TestDevice::CopyOut(void* to, const void* from, size_t bytes) {
   EXPECT_EQ(api_.copy_out(stream_, to, from, bytes), 0);
   EXPECT_EQ(api_.synchronize(stream_), 0);
+}
+
+const char* TypeName(DType dtype) {
+  return dtype == DType::kFloat32 ? "fp32" : dtype == DType::kBFloat16 ? "bf16" : "fp16";
+}
+
+std::vector<uint16_t> Rounded(const std::vector<float>& values, DType dtype) {
+  std::vector<uint16_t> bits;
+  for (const float value : values) bits.push_back(Of16(dtype, value));
+  return bits;
+}
+
+std::vector<float> Widened(const std::vector<uint16_t>& bits, DType dtype) {
+  std::vector<float> values;
+  for (const uint16_t element : bits) values.push_back(FloatOf16(dtype, element));
+  return values;
 }
 
 std::vector<std::unique_ptr<TestDevice>> TestDevices() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/plugin_api.h"
+#include "kernels/span/kv_layout.h"
 
 namespace longview::kernels::cuda::testing {
 
@@ -54,6 +55,14 @@ class TestDevice {
   Stream* stream_ = nullptr;
   std::vector<void*> memory_;
 };
+
+// What tensors marked T are of, and as what these are told apart.
+inline constexpr DType kDeviceTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
+const char* TypeName(DType dtype);
+
+// Elements of a 16-bit type, and back.
+std::vector<uint16_t> Rounded(const std::vector<float>& values, DType dtype);
+std::vector<float> Widened(const std::vector<uint16_t>& bits, DType dtype);
 
 // Prints why CUDA is left out, once.
 std::vector<std::unique_ptr<TestDevice>> TestDevices();

@@ -52,33 +52,8 @@ void DeviceLayers::ProjectLocal(int layer) const {
 }
 
 kernels::cuda::SpanCall DeviceLayers::HeadsCall() const {
-  const LongformerConfig& config = *context_.config;
-  kernels::cuda::SpanCall call = {};
-  call.element = DeviceElement(context_.compute);
-  call.q_head_stride = call.out_head_stride = config.head_dim();
-  call.q_row_stride = call.out_row_stride = config.width;
-  call.Dk = call.Dv = config.head_dim();
-  call.H = config.heads;
-  call.kv_group = 1;
-  call.scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim()));
-  return call;
+  return DeviceHeadsCall(context_.compute, context_.config->heads, context_.config->head_dim());
 }
-
-namespace {
-
-// Keys and values in rows of `row_stride` elements, heads side by side.
-kernels::cuda::SpanSource HeadsSource(const std::byte* k, const std::byte* v, int64_t row_stride,
-                                      int head_dim) {
-  kernels::cuda::SpanSource source = {};
-  source.k = k;
-  source.v = v;
-  source.k_row_stride = source.v_row_stride = row_stride;
-  source.k_head_stride = source.v_head_stride = head_dim;
-  source.layout = kernels::Layout::kRows;
-  return source;
-}
-
-}  // namespace
 
 void DeviceLayers::AttendLocal(int layer) const {
   const DeviceLayerPlan& plan = batch_.PlanOf(layer);
@@ -89,8 +64,8 @@ void DeviceLayers::AttendLocal(int layer) const {
   call.out = buffers_.z;
   call.sources_used = static_cast<int32_t>(plan.host.band.sources.size());
   for (int s = 0; s < call.sources_used; ++s) {
-    call.sources[s] = HeadsSource(buffers_.qkv + row_bytes(), buffers_.qkv + 2 * row_bytes(),
-                                  3 * width, context_.config->head_dim());
+    call.sources[s] = DeviceHeadsSource(buffers_.qkv + row_bytes(), buffers_.qkv + 2 * row_bytes(),
+                                        3 * width, context_.config->head_dim());
   }
   Attend(*context_.device, plan.band, call, buffers_.partials);
 }
@@ -157,8 +132,8 @@ void DeviceLayers::AttendUnfolded(int layer) const {
   call.q = buffers_.global_queries;
   call.out = buffers_.global_out;
   call.sources_used = 1;
-  call.sources[0] = HeadsSource(buffers_.global_keys, buffers_.global_keys + row_bytes(),
-                                2 * context_.config->width, context_.config->head_dim());
+  call.sources[0] = DeviceHeadsSource(buffers_.global_keys, buffers_.global_keys + row_bytes(),
+                                      2 * context_.config->width, context_.config->head_dim());
   Attend(device, plan.full, call, buffers_.partials);
   Copy({buffers_.global_out, buffers_.z, nullptr, plan.unfolded_outs, count,
         static_cast<int32_t>(row_bytes()), row_bytes(), row_bytes()});

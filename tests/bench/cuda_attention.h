@@ -24,8 +24,9 @@ const char* lv_plan_decode(int32_t sequences, int32_t tokens, int32_t heads, int
                            int32_t window, int32_t segment, int32_t dtype);
 
 // Runs the plan `times` times on device tensors [rows, heads, dim] and waits; *milliseconds is of
-// all of them, by events, and 0 where the host stands in. A decode plan reads keys and values as blocks: k and v are [blocks,
-// heads, 64, dim], blocks in the order of the sequences, a sequence's pages before its window.
+// all of them, by events, and 0 where the host stands in. A decode plan reads keys and values as
+// blocks: k and v are [blocks, heads, 64, dim], blocks in the order of the sequences, a sequence's
+// pages before its window.
 const char* lv_run(const void* q, const void* k, const void* v, void* out, int32_t times,
                    float* milliseconds);
 

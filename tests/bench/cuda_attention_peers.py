@@ -22,6 +22,7 @@ import pathlib
 import statistics
 import sys
 
+import timing
 from pipe import BUILD
 
 TOLERANCE = {"bf16": 2e-2, "fp16": 4e-3}
@@ -48,7 +49,8 @@ def parse_args():
 class Library:
     """This project's kernels in this process, on the first GPU or on the host as a stand-in."""
 
-    def __init__(self, build, on_host):
+    def __init__(self, build, on_host, wait=lambda: None):
+        self.wait = wait
         self.lib = ctypes.CDLL(str(build / "bin/longview_cuda_bench.so"))
         for name in ("lv_open", "lv_plan_band", "lv_plan_decode", "lv_run"):
             getattr(self.lib, name).restype = ctypes.c_char_p
@@ -69,7 +71,8 @@ class Library:
         self.check(self.lib.lv_plan_decode(*shape))
 
     def run(self, q, k, v, out, times):
-        """Milliseconds of `times` launches."""
+        """Milliseconds of `times` launches, behind all that was handed to torch's stream before."""
+        self.wait()
         elapsed = ctypes.c_float()
         pointers = [ctypes.c_void_p(x.data_ptr()) for x in (q, k, v, out)]
         self.check(self.lib.lv_run(*pointers, times, ctypes.byref(elapsed)))
@@ -188,6 +191,7 @@ def bench_band(args, torch, library, clock, documents, tokens, gemm):
 
     peers = {"FlexAttention": lambda: flex(*heads_first, block_mask=blocks),
              "SDPA with a mask": lambda: sdpa(*heads_first, attn_mask=mask)}
+    peers = timing.working(peers)
     want = band_reference(torch, q, k, v, args.window)
     ours = out.view(documents, tokens, args.heads, args.dim).transpose(1, 2)
     errors = {"Longview": check("Longview", ours, want, args.dtype)}
@@ -198,7 +202,7 @@ def bench_band(args, torch, library, clock, documents, tokens, gemm):
         return
     contenders = {"Longview": lambda: library.run(*rows, out, args.times)}
     contenders |= {name: (lambda run=run: clock.peer(run)) for name, run in peers.items()}
-    contenders["dense flash"] = lambda: clock.peer(dense)
+    contenders |= timing.working({"dense flash": lambda: clock.peer(dense)})
     times = clock.in_turns(contenders, args.rounds)
     flop = 4 * library.lib.lv_useful_pairs() * args.dim
     report(f"{documents} x {tokens} tokens, {args.window} keys on either side", times, errors,
@@ -298,7 +302,7 @@ def main():
         return check_all(args, torch, Library(args.build, on_host=True))
     if not torch.cuda.is_available():
         sys.exit("needs a CUDA device; there is none here (--check runs without)")
-    library = Library(args.build, on_host=False)
+    library = Library(args.build, on_host=False, wait=torch.cuda.synchronize)
     clock = Clock(torch, args.times)
     gemm = gemm_rate(torch, clock, torch_type(torch, args))
     bandwidth = copy_rate(torch, clock)

@@ -4,10 +4,10 @@
 # LibTorch is not in it: a GPU machine has torch 2.11.0 with CUDA for the peers, and that is the
 # build the programs were linked with.
 
-# Libraries that a program of the folder $1 needs, but for glibc's and LibTorch's.
+# Libraries that a program of the folder $1 needs, but for the compiler's, glibc's and LibTorch's.
 needed_libraries() {
   ldd "$1"/* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-    grep -Ev '/lib(c|m|dl|rt|pthread|resolv|util)\.so|/lib(torch|c10|gomp|cupti|cudart|cudnn)' || true
+    grep -Ev '/lib(stdc\+\+|gcc_s|c|m|dl|rt|pthread|resolv|util)\.so|/lib(torch|c10|gomp|cupti|cudart|cudnn)' || true
 }
 
 # Writes the tarball $1.
@@ -15,7 +15,7 @@ pack() {
   local file=$1 folder name top
   top=longview-gpu
   folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' EXIT
+  trap "rm -rf '$folder'" EXIT
   mkdir -p "$folder/$top"/{build/bin,lib,tests,deploy,models}
   for name in $(packed_programs); do
     [ -e "$BIN/$name" ] || die "$BIN/$name is not built"

@@ -91,10 +91,11 @@ measure_vision() {
 }
 check_vision() { measured "$PYTHON" -W ignore "$BENCH/vision_cuda_peers.py" --check; }
 
-# The server with the document classifier under deploy/load. $1: --device; the rest goes to run.py.
+# The server with the document classifier under deploy/load. $1: --device, $2: the folder of its
+# report; the rest goes to run.py.
 serve_load() {
-  local device=$1 folder server status=0
-  shift
+  local device=$1 out=$2 folder server status=0
+  shift 2
   folder=$(mktemp -d)
   "$BIN/longview-server" --device="$device" --grpc_port=0 --http_port=0 --max_queue_seconds=5 \
     "$ROOT/models/zoo/code-language" >"$folder/ready" 2>"$folder/log" &
@@ -103,20 +104,28 @@ serve_load() {
     kill -0 $server 2>/dev/null || { cat "$folder/log"; rm -rf "$folder"; return 1; }
     sleep 0.2
   done
-  "$PYTHON" "$ROOT/deploy/load/run.py" --out "$folder/load" "$@" \
+  "$PYTHON" "$ROOT/deploy/load/run.py" --out "$out" "$@" \
     --server "localhost:$(sed -n 's/.*grpc=\([0-9]*\).*/\1/p' "$folder/ready")" \
     --http "localhost:$(sed -n 's/.*http=\([0-9]*\).*/\1/p' "$folder/ready")" || status=$?
   kill -INT $server
   wait $server || status=$?
-  [ $status != 0 ] || cat "$folder/load/report.md"
   rm -rf "$folder"
   return $status
 }
 
 step load "bin:longview-server bin:longview bin:longview_cuda.so ghz" \
   "the server under ghz: utilisation, p50 and p99, arrivals up to three times its peak"
-measure_load() { measured serve_load cuda:0 --gpu 0 --seconds 20 --only get_model --outstanding 1,4,16,64; }
-check_load() { measured serve_load cpu --seconds 0.5 --only get_model --outstanding 2; }
+measure_load() {
+  measured serve_load cuda:0 "$out/load" --gpu 0 --seconds 20 --only get_model \
+    --outstanding 1,4,16,64 && measured cat "$out/load/report.md"
+}
+check_load() {
+  local folder status=0
+  folder=$(mktemp -d)
+  measured serve_load cpu "$folder" --seconds 0.5 --only get_model --outstanding 2 || status=$?
+  rm -rf "$folder"
+  return $status
+}
 
 step open-loop "bin:longview-server bin:longview bin:model_pipe bin:longview_cuda.so" \
   "the server's throughput under Poisson arrivals beside the same model in an offline loop"

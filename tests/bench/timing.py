@@ -51,6 +51,18 @@ def wait_for_quiet(limit_s=60):
     return False
 
 
+def working(functions):
+    """Those that run; a peer that does not is named with its error and left out."""
+    found = {}
+    for name, function in functions.items():
+        try:
+            function()
+            found[name] = function
+        except RuntimeError as error:  # PyTorch's, of memory and of its compiler too.
+            print(f"  {name} left out: {str(error).strip().splitlines()[0]}")
+    return found
+
+
 def interleave(functions, repeats, warmup=1):
     """name -> list of seconds, run A B C A B C ... so that slow minutes hit all alike.
 

@@ -59,7 +59,8 @@ def compare(name, size, batch, arguments):
         pixels = directory / "pixels"
         pixels.write_bytes(x.numpy().tobytes())
         found = peers(model.to(device), size, x.to(device), arguments)
-        errors = {peer: error_of(run(), truth) for peer, (run, _) in found.items()
+        running = timing.working({peer: waited(run) for peer, (run, _) in found.items()})
+        errors = {peer: error_of(found[peer][0](), truth) for peer in running
                   if peer.startswith("authors")}
         ours = Ours(folder, "bf16", 2, arguments.device)
         answer = ours.classify(pixels, x.shape)
@@ -68,8 +69,8 @@ def compare(name, size, batch, arguments):
             raise SystemExit(f"off by {errors['longview:bf16']:.1e}: no ratio for a wrong result")
         print("  errors:", ", ".join(f"{peer} {error:.1e}" for peer, error in errors.items()))
         if not arguments.check:
-            functions = {peer: waited(run) for peer, (run, _) in found.items()}
-            functions["longview:bf16"] = lambda: float(ours.classify(pixels, x.shape)["seconds"])
+            functions = running | {
+                "longview:bf16": lambda: float(ours.classify(pixels, x.shape)["seconds"])}
             work = {peer: flop for peer, (_, flop) in found.items()}
             work["longview:bf16"] = work["authors:fp32"]
             times = timing.interleave(functions, arguments.repeats, warmup=3)

@@ -14,6 +14,7 @@
 #include "kernels/cuda/sampling/sampling.cuh"
 #include "kernels/cuda/span/span.cuh"
 #include "kernels/cuda/token/token.cuh"
+#include "kernels/cuda/vision/maps.cuh"
 #include "kernels/cuda/vision/performer.cuh"
 
 namespace longview::kernels::cuda {
@@ -236,6 +237,7 @@ const PluginApi kPluginApi = {
     .span = kSpanApi,
     .outer = kOuterApi,
     .performer = kPerformerApi,
+    .maps = kMapsApi,
     .token = kTokenApi,
     .encoder = kEncoderApi,
     .sampling = kSamplingApi,

@@ -22,6 +22,7 @@
 #include "kernels/cuda/sampling/sampling_api.h"
 #include "kernels/cuda/span/span_api.h"
 #include "kernels/cuda/token/token_api.h"
+#include "kernels/cuda/vision/maps_api.h"
 #include "kernels/cuda/vision/performer_api.h"
 
 namespace longview::kernels::cuda {
@@ -95,6 +96,7 @@ struct PluginApi {
   SpanApi span;
   OuterApi outer;
   PerformerApi performer;
+  MapsApi maps;
   TokenApi token;
   EncoderApi encoder;
   SamplingApi sampling;

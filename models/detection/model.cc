@@ -16,9 +16,12 @@
 #include "models/detection/retinanet.h"
 #include "models/detection/run.h"
 #include "models/detection/weights.h"
+#include "models/device/device.h"
+#include "models/device/device_compute.h"
 #include "models/parallel.h"
 #include "models/vil/model.h"
 #include "models/vision/backbone.h"
+#include "models/vision/device_model.h"
 #include "models/vision/model.h"
 
 namespace longview::models {
@@ -106,13 +109,13 @@ ModelInfo MakeInfo(const DetectorConfig& config, const VisionFacts& backbone, bo
 class DetectorModel final : public Model {
  public:
   DetectorModel(std::unique_ptr<ModelDirectory> directory, std::unique_ptr<VisionFamily> backbone,
-                DetectorConfig config, DetectorWeights weights, int64_t max_pixels,
-                std::optional<ImagePipeline> pipeline)
+                DetectorConfig config, DetectorWeights weights, Compute head_compute,
+                int64_t max_pixels, std::optional<ImagePipeline> pipeline)
       : directory_(std::move(directory)),
         backbone_(std::move(backbone)),
         config_(std::move(config)),
         weights_(std::move(weights)) {
-    const HeadContext context = {backbone_->compute(), &pool_};
+    const HeadContext context = {head_compute, &pool_};
     head_ = config_.kind == DetectorConfig::Kind::kRetinaNet
                 ? MakeRetinaNetHead(config_, weights_, context)
                 : MakeMaskRcnnHead(config_, weights_, context);
@@ -127,7 +130,11 @@ class DetectorModel final : public Model {
   }
 
   const ModelInfo& info() const override { return info_; }
-  void AddNotes(std::vector<std::string> notes) { info_.notes = std::move(notes); }
+  // Where the backbone runs, and what is worth saying of it.
+  void Describe(const std::string& device, std::vector<std::string> notes) {
+    info_.device = device;
+    info_.notes = std::move(notes);
+  }
 
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
     absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
@@ -225,30 +232,103 @@ absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
                   backbone->parameters + *parameters);
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
-                                                    const LoadOptions& options) {
+namespace {
+
+// A backbone that was built, and where.
+struct SeatedBackbone {
+  std::unique_ptr<VisionFamily> family;
+  Compute head_compute = Compute::kFp32;  // Heads are on the CPU.
+  std::string device = "cpu";
+  std::vector<std::string> notes;
+};
+
+absl::StatusOr<SeatedBackbone> BuildOnCpu(const BackboneBuilder& builder,
+                                          const ModelDirectory& directory,
+                                          const LoadOptions& options) {
   absl::StatusOr<ComputeChoice> choice = ChooseCompute(
       options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
-  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(*kept);
-  if (!builder.ok()) return builder.status();
-  absl::StatusOr<std::unique_ptr<VisionFamily>> backbone =
-      builder->build(*kept, DetectorBackbonePlace(), choice->compute);
-  if (!backbone.ok()) return backbone.status();
-  absl::StatusOr<DetectorConfig> config = ReadConfig(*kept, (*backbone)->facts());
+  absl::StatusOr<std::unique_ptr<VisionFamily>> family =
+      builder.build(directory, DetectorBackbonePlace(), choice->compute);
+  if (!family.ok()) return family.status();
+  return SeatedBackbone{*std::move(family), choice->compute, "cpu", std::move(choice->notes)};
+}
+
+// The head computes in fp32 whatever the backbone does: its maps come as such.
+absl::StatusOr<SeatedBackbone> BuildOnDevice(const BackboneBuilder& builder,
+                                             const ModelDirectory& directory,
+                                             const LoadOptions& options,
+                                             std::unique_ptr<Device> device) {
+  absl::StatusOr<ComputeChoice> choice = ChooseDeviceCompute(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  const std::string name = device->name();
+  absl::StatusOr<std::unique_ptr<VisionFamily>> family = models::BuildOnDevice(
+      directory, choice->compute, std::move(device),
+      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
+        return builder.build_on_device(from, DetectorBackbonePlace(), compute, std::move(on),
+                                       options.max_image_pixels);
+      });
+  if (!family.ok()) return family.status();
+  return SeatedBackbone{*std::move(family), Compute::kFp32, name, std::move(choice->notes)};
+}
+
+// The detector of a backbone that is there.
+absl::StatusOr<std::unique_ptr<Model>> Complete(std::unique_ptr<ModelDirectory> kept,
+                                                const LoadOptions& options,
+                                                SeatedBackbone backbone) {
+  const VisionFacts& facts = backbone.family->facts();
+  absl::StatusOr<DetectorConfig> config = ReadConfig(*kept, facts);
   if (!config.ok()) return config.status();
   auto pipeline = ReadDetectorPipeline(*kept, config->strides.back());
   if (!pipeline.ok()) return pipeline.status();
   absl::StatusOr<DetectorWeights> weights =
-      LoadDetectorWeights(*config, ChannelsOf(*config, (*backbone)->facts().channels),
-                          kept->checkpoint, kept->path, choice->compute);
+      LoadDetectorWeights(*config, ChannelsOf(*config, facts.channels), kept->checkpoint,
+                          kept->path, backbone.head_compute);
   if (!weights.ok()) return weights.status();
-  auto model = std::make_unique<DetectorModel>(std::move(kept), *std::move(backbone),
-                                               *std::move(config), *std::move(weights),
-                                               options.max_image_pixels, *std::move(pipeline));
-  model->AddNotes(std::move(choice->notes));
+  auto model = std::make_unique<DetectorModel>(
+      std::move(kept), std::move(backbone.family), *std::move(config), *std::move(weights),
+      backbone.head_compute, options.max_image_pixels, *std::move(pipeline));
+  model->Describe(backbone.device, std::move(backbone.notes));
   return std::unique_ptr<Model>(std::move(model));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
+                                                    const LoadOptions& options) {
+  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
+  if (!builder.ok()) return builder.status();
+  std::vector<std::string> notes;
+  if (builder->build_on_device != nullptr) {
+    absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+    if (!device.ok()) return device.status();
+    if (*device != nullptr) {
+      return LoadDeviceDetector(std::move(directory), options, *std::move(device));
+    }
+  }
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  absl::StatusOr<SeatedBackbone> backbone = BuildOnCpu(*builder, *kept, options);
+  if (!backbone.ok()) return backbone.status();
+  backbone->notes.insert(backbone->notes.end(), notes.begin(), notes.end());
+  return Complete(std::move(kept), options, *std::move(backbone));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadDeviceDetector(ModelDirectory directory,
+                                                          const LoadOptions& options,
+                                                          std::unique_ptr<Device> device) {
+  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
+  if (!builder.ok()) return builder.status();
+  if (builder->build_on_device == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(directory.config_path, ": a backbone of ",
+                                                 std::string(builder->name), " does not run on ",
+                                                 device->name()));
+  }
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  absl::StatusOr<SeatedBackbone> backbone =
+      BuildOnDevice(*builder, *kept, options, std::move(device));
+  if (!backbone.ok()) return backbone.status();
+  return Complete(std::move(kept), options, *std::move(backbone));
 }
 
 }  // namespace longview::models

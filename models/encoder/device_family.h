@@ -7,18 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "models/device/device_workspace.h"
+#include "models/device/device_seat.h"
 #include "models/encoder/device_encoder.h"
 
 namespace longview::models {
-
-// What a model that loads was given on its device.
-struct DeviceSeat {
-  std::unique_ptr<const Device> device;
-  Compute compute = Compute::kFp32;
-  size_t weight_bytes = 0;  // Of the device's memory.
-  DeviceRunBytes room;      // Of the workspace.
-};
 
 template <class Host>
 class DeviceEncoderFamily : public Host, protected DeviceEncoderLayers {

@@ -148,7 +148,9 @@ class BandPlanner {
     pattern_.local_rows = local_rows;
     pattern_.global_rows = global_rows;
     kernels::ChunkGridPlan grid = PlanChunkGrid(pattern_, images);
-    return {std::move(grid.plan), std::move(grid.bias_rows)};
+    VilPlan plan{std::move(grid.plan), std::move(grid.bias_rows)};
+    if (context_.device_tile_rows > 0) JoinTables(plan);
+    return plan;
   }
 
   VilAttentionPlan WithBiases(std::span<const ImageSize> sizes,

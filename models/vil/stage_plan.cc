@@ -52,8 +52,11 @@ VilBand WholeBand(const VilContext& context, size_t index, bool measure,
   if (stage.attention == VilAttention::kPerformer) return band;
   const auto make = stage.attention == VilAttention::kFull ? PlanFullMaps : PlanProjected;
   band.attention.made =
-      context.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kBandPlan, index, placed.maps),
-                                  [&] { return make(context, stage, placed); });
+      context.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kBandPlan, index, placed.maps), [&] {
+        VilPlan plan = make(context, stage, placed);
+        if (context.device_tile_rows > 0) JoinTables(plan);
+        return plan;
+      });
   if (stage.relative_bias() && !measure) {
     band.attention.maps = VilMapsOf(context, index, placed.sizes, band.attention.made->bias_rows);
   }
@@ -85,6 +88,19 @@ size_t BytesOf(const VilPlan& plan) {
   size_t bytes = kernels::BytesOf(plan.plan);
   for (const std::vector<int32_t>& rows : plan.bias_rows) bytes += BytesOf(rows);
   return bytes;
+}
+
+void JoinTables(VilPlan& plan) {
+  constexpr int32_t kFirstLocal = 2;  // Of a plan's tables; those before are of globals.
+  std::vector<int32_t> first = {0};
+  for (const std::vector<int32_t>& rows : plan.bias_rows) {
+    first.push_back(first.back() + static_cast<int32_t>(rows.size()));
+  }
+  for (kernels::Bias& bias : plan.plan.biases) {
+    if (bias.id < kFirstLocal) continue;
+    bias.base += first[bias.id - kFirstLocal];
+    bias.id = kFirstLocal;
+  }
 }
 
 int64_t ProjectedKeys(const VilStage& stage, ImageSize map) {

@@ -21,6 +21,10 @@ struct VilPlan {
 };
 size_t BytesOf(const VilPlan& plan);
 
+// Makes one table of those between local tokens, the entries of one map size behind the other's: a
+// device takes few tables, a batch may have maps of any number of sizes.
+void JoinTables(VilPlan& plan);
+
 using VilMapEntry = std::shared_ptr<const VilMapWeights>;
 
 // One call of attention, and biases between local tokens by its tables.

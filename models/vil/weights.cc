@@ -29,6 +29,8 @@ class Loader {
         origin_(origin),
         load_(checkpoint, origin, compute) {}
 
+  void set_taker(WeightLoader::Taker taker) { load_.set_taker(std::move(taker)); }
+
   absl::StatusOr<VilWeights> Load();
 
  private:
@@ -283,6 +285,7 @@ absl::StatusOr<VilWeights> Loader::Load() {
     }
     weights_.stages.push_back(std::move(stage));
   }
+  load_.set_taker(nullptr);
   Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
@@ -296,6 +299,14 @@ absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const Backbon
                                           const Checkpoint& checkpoint, const std::string& origin,
                                           std::optional<Compute> compute) {
   return Loader(config, place, checkpoint, origin, compute).Load();
+}
+
+absl::StatusOr<VilWeights> LoadVilHost(const VilConfig& config, const BackbonePlace* place,
+                                       const Checkpoint& checkpoint, const std::string& origin,
+                                       WeightLoader::Taker taker) {
+  Loader loader(config, place, checkpoint, origin, Compute::kFp32);
+  loader.set_taker(std::move(taker));
+  return loader.Load();
 }
 
 }  // namespace longview::models

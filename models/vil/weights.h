@@ -69,4 +69,12 @@ absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const Backbon
                                           const Checkpoint& checkpoint, const std::string& origin,
                                           std::optional<Compute> compute);
 
+// The same in fp32 with the linears of all stages going to `taker`, and none in what is returned
+// but the head. Of a stage they come in this order: patch, and per block, as far as it has them,
+// qkv, landmarks, out, global_query, global_key_value, global_out, reduce, key_value, expand,
+// contract.
+absl::StatusOr<VilWeights> LoadVilHost(const VilConfig& config, const BackbonePlace* place,
+                                       const Checkpoint& checkpoint, const std::string& origin,
+                                       WeightLoader::Taker taker);
+
 }  // namespace longview::models

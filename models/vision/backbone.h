@@ -1,6 +1,7 @@
 // A family of image models as the lower part of another: its stage maps, no head.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "models/vision/family.h"
 
 namespace longview::models {
+
+class Device;
 
 // Where a backbone's tensors lie in a checkpoint that holds more.
 struct BackbonePlace {
@@ -34,6 +37,14 @@ struct BackboneBuilder {
   absl::StatusOr<std::unique_ptr<VisionFamily>> (*build)(const ModelDirectory& directory,
                                                          const BackbonePlace& place,
                                                          Compute compute);
+  // The same on a device; null where the family runs on the CPU only. `most_pixels`: of the largest
+  // picture that there may be. RESOURCE_EXHAUSTED if it does not fit. May throw DeviceError and
+  // what LibTorch throws; within a Device::Turn.
+  absl::StatusOr<std::unique_ptr<VisionFamily>> (*build_on_device)(const ModelDirectory& directory,
+                                                                   const BackbonePlace& place,
+                                                                   Compute compute,
+                                                                   std::unique_ptr<Device> device,
+                                                                   int64_t most_pixels);
 };
 
 }  // namespace longview::models

@@ -156,15 +156,23 @@ absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
   absl::StatusOr<ComputeChoice> choice = ChooseCompute(
       options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
+  return LoadVisionModelOn("cpu", std::move(directory), options, *std::move(choice), build);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadVisionModelOn(const std::string& device,
+                                                         ModelDirectory directory,
+                                                         const LoadOptions& options,
+                                                         ComputeChoice choice, BuildVision build) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
   auto pipeline = ReadPipeline(*kept);
   if (!pipeline.ok()) return pipeline.status();
-  absl::StatusOr<std::unique_ptr<VisionFamily>> family = build(*kept, choice->compute);
+  absl::StatusOr<std::unique_ptr<VisionFamily>> family = build(*kept, choice.compute);
   if (!family.ok()) return family.status();
   absl::StatusOr<ModelInfo> info =
       DescribeVision(*kept, (*family)->facts(), (*family)->parameters());
   if (!info.ok()) return info.status();
-  info->notes = std::move(choice->notes);
+  info->device = device;
+  info->notes = std::move(choice.notes);
   return std::make_unique<VisionModel>(std::move(kept), *std::move(family), *std::move(info),
                                        *std::move(pipeline), options.max_image_pixels);
 }

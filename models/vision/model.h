@@ -4,8 +4,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "models/dense/compute_choice.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
 #include "models/model_directory.h"
@@ -15,8 +18,8 @@
 namespace longview::models {
 
 // Loads a family's configuration and weights. The directory outlives what is returned.
-using BuildVision = absl::StatusOr<std::unique_ptr<VisionFamily>> (*)(
-    const ModelDirectory& directory, Compute compute);
+using BuildVision = absl::FunctionRef<absl::StatusOr<std::unique_ptr<VisionFamily>>(
+    const ModelDirectory& directory, Compute compute)>;
 
 // preprocessor_config.json; unset without the file.
 absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& directory);
@@ -25,6 +28,12 @@ absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& 
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
                                                        const LoadOptions& options,
                                                        BuildVision build);
+
+// The same once the compute type is chosen. `device`: where the family computes.
+absl::StatusOr<std::unique_ptr<Model>> LoadVisionModelOn(const std::string& device,
+                                                         ModelDirectory directory,
+                                                         const LoadOptions& options,
+                                                         ComputeChoice choice, BuildVision build);
 
 // A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
 // LoadVisionModel.

@@ -36,6 +36,7 @@ enum class ShapeKind : int32_t {
   kBandPlan,        // Attention of images that go through a block together,
   kSlicePlan,       // of a slice of one image.
   kMapWeights,      // Positions and biases of a map.
+  kDeviceBytes,     // Of an image that is alone on a device.
 };
 
 class ShapeCache {

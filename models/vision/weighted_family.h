@@ -98,9 +98,12 @@ class VisionEntry {
   }
   static absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory,
                                                      const LoadOptions& options) {
-    return LoadVisionModel(
-        std::move(directory), options,
-        [](const ModelDirectory& from, Compute compute) { return Build(from, nullptr, compute); });
+    return LoadVisionModel(std::move(directory), options, BuildModel);
+  }
+  // As BuildVision.
+  static absl::StatusOr<std::unique_ptr<VisionFamily>> BuildModel(const ModelDirectory& directory,
+                                                                  Compute compute) {
+    return Build(directory, nullptr, compute);
   }
 
   static BackboneBuilder Backbone(std::string_view name) {
@@ -110,7 +113,8 @@ class VisionEntry {
             },
             [](const ModelDirectory& directory, const BackbonePlace& place, Compute compute) {
               return Build(directory, &place, compute);
-            }};
+            },
+            nullptr};
   }
 
  private:

@@ -68,6 +68,65 @@ inline std::vector<uint8_t> Pixels(const std::vector<uint32_t>& runs, int height
   return out;
 }
 
+inline void ExpectDetections(const DetectionCase& golden, size_t image, const Answer& answer) {
+  const std::string i = "." + std::to_string(image);
+  const std::vector<double> boxes = golden.Values("boxes.f64" + i);
+  const std::vector<double> scores = golden.Values("scores.f64" + i);
+  const std::vector<double> classes = golden.Values("classes" + i);
+  ASSERT_EQ(answer.detections.size(), scores.size());
+  size_t wrong = 0, pixels = 0;
+  const std::vector<double> masks = golden.has_masks() ? golden.Values("masks" + i) : boxes;
+  for (size_t n = 0; n < scores.size(); ++n) {
+    const Detection& found = answer.detections[n];
+    EXPECT_EQ(found.id, classes[n]) << n;
+    EXPECT_EQ(found.name, "class_" + std::to_string(found.id));
+    EXPECT_NEAR(found.score, scores[n], golden.Tolerance("scores")) << n;
+    const float got[] = {found.x0, found.y0, found.x1, found.y1};
+    for (int k = 0; k < 4; ++k) {
+      EXPECT_NEAR(got[k], boxes[4 * n + k], golden.Tolerance("boxes")) << n;
+    }
+    if (!golden.has_masks()) continue;
+    const std::vector<uint8_t> mask =
+        Pixels(found.mask_runs, answer.usage.height, answer.usage.width);
+    for (size_t p = 0; p < mask.size(); ++p) wrong += mask[p] != masks[n * mask.size() + p];
+    pixels += mask.size();
+  }
+  EXPECT_LE(static_cast<double>(wrong), 0.001 * static_cast<double>(pixels));
+}
+
+// Boxes, classes, scores and masks of all pictures.
+inline void ExpectAllDetections(const DetectionCase& golden, const Model& model) {
+  std::vector<Request> requests;
+  for (size_t i = 0; i < golden.pictures.size(); ++i) requests.push_back(golden.RequestOf(i));
+  const std::vector<Answer> answers = RunTogether(model, requests);
+  ASSERT_EQ(answers.size(), requests.size());
+  for (size_t i = 0; i < answers.size(); ++i) ExpectDetections(golden, i, answers[i]);
+}
+
+// The stage maps behind them.
+inline void ExpectBackboneMaps(const DetectionCase& golden, const Model& model) {
+  for (size_t i = 0; i < golden.pictures.size(); ++i) {
+    Request request = golden.RequestOf(i);
+    request.task = Task::kImageFeatures;
+    request.masks = false;
+    request.tensors = {"features.32", "features.4", "features.8", "features.16"};
+    const std::vector<Answer> answers = RunTogether(model, {request});
+    ASSERT_EQ(answers.size(), 1u);
+    int stage = 1;
+    for (const int stride : {4, 8, 16, 32}) {
+      const std::string name = "backbone.layer" + std::to_string(stage++) + "." + std::to_string(i);
+      if (golden.expected.Find(name) == nullptr) continue;  // RetinaNet reads three of four.
+      const std::vector<double> want = golden.Values(name);
+      const HostTensor* map = answers[0].Find("features." + std::to_string(stride));
+      ASSERT_NE(map, nullptr);
+      ASSERT_EQ(map->floats().size(), want.size());
+      for (size_t k = 0; k < want.size(); ++k) {
+        ASSERT_NEAR(map->floats()[k], want[k], golden.Tolerance("backbone"));
+      }
+    }
+  }
+}
+
 inline void ExpectSameBits(const Detection& a, const Detection& b) {
   EXPECT_EQ(a.id, b.id);
   EXPECT_EQ(std::memcmp(&a.score, &b.score, 5 * sizeof(float)), 0);

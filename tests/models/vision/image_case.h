@@ -56,9 +56,11 @@ double Distance(const Answer& answer, const std::string& name, const std::vector
 
 // The promises that hold for every fixture of every family.
 void ExpectFixtureWithinTolerance(const ImageCase& golden);
+void ExpectWithinTolerance(const ImageCase& golden, const Model& model);
 // Embeddings of the fixture's requests by `model`, which is not the fixture's own.
 void ExpectFeatures(const ImageCase& golden, const Model& model);
 void ExpectSameBitsAloneAndTogether(const ImageCase& golden);
+void ExpectSameBitsAloneAndTogether(const Model& model, const std::vector<Request>& requests);
 // A fixture's request with black pixels of another size, and that it is refused by a message that
 // names the size and has `part`.
 Request Resized(Request request, ImageSize size);
@@ -66,5 +68,6 @@ void ExpectSizeRefused(const Model& model, Request request, ImageSize size,
                        const std::string& part);
 // features.<stride> of every stage whose stride no later stage shares.
 void ExpectStageMaps(const ImageCase& golden);
+void ExpectStageMaps(const ImageCase& golden, const Model& model);
 
 }  // namespace longview::models

@@ -9,6 +9,7 @@
 #include "kernels/cuda/rows/rows_table.h"
 #include "kernels/cuda/sampling/sample_program.h"
 #include "kernels/cuda/token/token_table.h"
+#include "kernels/cuda/vision/maps_table.h"
 #include "kernels/cuda/vision/performer_table.h"
 #include "tests/kernels/cuda/support/emulated_span.h"
 #include "tests/kernels/cuda/support/emulated_stream.h"
@@ -84,6 +85,7 @@ PluginApi MakeTwin() {
   api.pool = PoolTable<Runner>();
   api.outer = {.append = Runner::template Run<OuterProgram>};
   api.performer = PerformerTable<Runner>();
+  api.maps = MapsTable<Runner>();
   api.sampling = {.sample = Runner::template Run<SampleProgram>};
   api.token = TokenTable<Runner>();
   api.encoder = EncoderTable<Runner>();

@@ -1,0 +1,10 @@
+#include "kernels/cuda/vision/maps.cuh"
+
+#include "kernels/cuda/program.cuh"
+#include "kernels/cuda/vision/maps_table.h"
+
+namespace longview::kernels::cuda {
+
+const MapsApi kMapsApi = MapsTable<DeviceRunner>();
+
+}  // namespace longview::kernels::cuda

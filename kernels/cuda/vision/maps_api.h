@@ -1,0 +1,148 @@
+// What happens to feature maps between two products on the device: patches of pixels and of maps as
+// rows, tokens put into their places, norms before a block, biases of a map, keys summed over
+// positions, maps as planes.
+//
+// A map is some rows of a ragged batch; which row a token has is said by lists. A row's bits depend
+// on that row, or on the map it belongs to, alone. Sums and norms are float; dtype is that of
+// tensors marked T.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/rows/rows_api.h"
+#include "kernels/span/kv_layout.h"
+
+namespace longview::kernels::cuda {
+
+// One picture of a batch and the patches it is cut into, row by row; what is left over at its right
+// and lower border belongs to none.
+struct PixelImage {
+  int64_t pixel0;  // Its planes [channels, height, width] among all pixels.
+  int64_t patch0;  // Its first patch among all.
+  int32_t height;
+  int32_t width;
+  int32_t rows;  // Of patches.
+  int32_t columns;
+};
+
+struct PixelPatches {
+  const float* pixels;
+  const PixelImage* images;  // [count]
+  int32_t count;
+  int64_t most;  // Patches of the largest image.
+  int32_t channels;
+  int32_t side;
+  void* out;  // T [patches, channels * side * side]: channel, row, column.
+  DType dtype;
+};
+
+// Row i of `out` = row from[i] of x in T; zeros for a negative index. The taps of a convolution:
+// `from` has those of one place side by side.
+struct MapTaps {
+  const float* x;
+  const int32_t* from;  // [rows]
+  void* out;            // T [rows, width]
+  int64_t rows;
+  int32_t width;
+  DType dtype;
+};
+
+// x[rows[i]] = LayerNorm(y[i] + bias) + the positions of its map row and, behind them, of its map
+// column.
+struct MapTokens {
+  const void* y;               // T [tokens, width]
+  const float* bias;           // [width]
+  RowNorm norm;                // gamma null: none.
+  const int32_t* rows;         // [tokens]
+  const float* down;           // [.., width / 2]; null: no positions.
+  const float* across;         // [.., width / 2]
+  const int32_t* down_rows;    // [tokens]
+  const int32_t* across_rows;  // [tokens]
+  float* x;                    // [.., width]
+  int64_t tokens;
+  int32_t width;
+  DType dtype;
+};
+
+// x = x + y + bias; normed = LayerNorm(x), x itself staying the sum.
+struct PreNormRows {
+  float* x;           // [rows, width]
+  const void* y;      // T [rows, width]; null: none.
+  const float* bias;  // [width]; null: none.
+  RowNorm norm;       // gamma null: x alone.
+  void* normed;       // T [rows, width]
+  int64_t rows;
+  int32_t width;
+  DType dtype;
+};
+
+// out[h, i] = learned[h, entries[i]]: a learned table as a plan of one map size reads it.
+struct BiasTable {
+  const float* learned;  // [heads, learned_entries]
+  int64_t learned_entries;
+  const int32_t* entries;  // [count]
+  int64_t count;
+  int32_t heads;
+  float* out;
+  int64_t out_stride;  // Floats from head to head.
+};
+
+// out[image * columns + j] = the sum over an image's rows, in order, of weight[n, j] * row n.
+struct PositionSums {
+  const void* rows;  // T [.., width], row_stride elements apart.
+  int64_t row_stride;
+  const float* weight;    // [tokens, columns]
+  const int32_t* begins;  // [images] first rows.
+  int32_t images;
+  int32_t tokens;  // Of every image.
+  int32_t columns;
+  int32_t width;
+  void* out;  // T [images * columns, width], out_stride elements apart.
+  int64_t out_stride;
+  DType dtype;
+};
+
+// Instance norm: every column over the rows of its image, without weights. Image i has rows
+// begins[i] to begins[i + 1] of `in` and as many of `out` from out_begins[i] on.
+struct ColumnNorms {
+  const void* in;             // T [.., width]
+  const int32_t* begins;      // [images + 1]
+  const int32_t* out_begins;  // [images]
+  int32_t images;
+  int32_t width;
+  float eps;
+  void* out;  // T [.., width], another tensor.
+  DType dtype;
+};
+
+// One map and where its planes go.
+struct PlaneImage {
+  int64_t token0;  // Among `rows`.
+  int64_t out0;    // Floats of `out`.
+  int64_t tokens;
+};
+
+// out = [width, tokens] of every image, token by token in the order of `rows`.
+struct MapPlanes {
+  const float* x;            // [.., width]
+  const int32_t* rows;       // [tokens of all images]
+  const PlaneImage* images;  // [count]
+  int32_t count;
+  int64_t most;  // Tokens of the largest image.
+  int32_t width;
+  float* out;
+};
+
+struct MapsApi {
+  Status (*patches)(Stream* stream, const PixelPatches& args);
+  Status (*taps)(Stream* stream, const MapTaps& args);
+  Status (*tokens)(Stream* stream, const MapTokens& args);
+  Status (*pre_norm)(Stream* stream, const PreNormRows& args);
+  Status (*bias_table)(Stream* stream, const BiasTable& args);
+  Status (*position_sums)(Stream* stream, const PositionSums& args);
+  Status (*column_norms)(Stream* stream, const ColumnNorms& args);
+  Status (*planes)(Stream* stream, const MapPlanes& args);
+};
+
+}  // namespace longview::kernels::cuda

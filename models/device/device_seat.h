@@ -1,0 +1,20 @@
+// What a model that loads was given on its device.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "models/dense/compute.h"
+#include "models/device/device.h"
+#include "models/device/device_workspace.h"
+
+namespace longview::models {
+
+struct DeviceSeat {
+  std::unique_ptr<const Device> device;
+  Compute compute = Compute::kFp32;
+  size_t weight_bytes = 0;  // Of the device's memory.
+  DeviceRunBytes room;      // Of the workspace.
+};
+
+}  // namespace longview::models

@@ -1,0 +1,65 @@
+// The steps of a stage on a device: tokens of the map before, block pairs, what comes back. What
+// batch.cc and block.cc do on the host, as work handed to one stream. Nothing here waits.
+#pragma once
+
+#include <cstdint>
+
+#include "models/device/device.h"
+#include "models/device/device_run.h"
+#include "models/vil/device_buffers.h"
+#include "models/vil/device_stage.h"
+#include "models/vil/device_weights.h"
+
+namespace longview::models {
+
+// What every batch of one model shares. Borrowed, immutable but for the plans' cache.
+struct DeviceVilContext {
+  const VilContext* plans = nullptr;  // Configuration, and what is planned with; no weights on it.
+  const DeviceVilWeights* weights = nullptr;
+  Compute compute = Compute::kFp32;
+  const Device* device = nullptr;
+};
+
+// Functions throw DeviceError and what LibTorch throws; within a Device::Turn.
+class DeviceVilSteps {
+ public:
+  DeviceVilSteps(const DeviceVilContext& context, size_t index, const DeviceVilStage& stage,
+                 const DeviceVilBuffers& buffers);
+
+  // x of this stage, of pictures or of `before`, the residual stream of the stage before.
+  void MakeTokens(const float* before) const;
+  void RunBlock(int block, const DeviceTimer& timer) const;
+
+ private:
+  const DeviceVilBlock& BlockOf(int block) const { return weights_.blocks[block]; }
+  int64_t row_bytes() const { return stage_.width * ElementBytes(context_.compute); }
+  int64_t rows() const { return planned_.plan().rows; }
+  kernels::DType dtype() const;
+  const kernels::cuda::MapsApi& maps() const { return device_.api().maps; }
+
+  // Rows of T, [d] each.
+  void Copy(const void* in, void* out, const int32_t* from, const int32_t* to, int64_t rows) const;
+  void Apply(const DeviceLinear& linear, const void* x, int64_t rows, std::byte* y) const;
+  // x += y + bias, then normed = LayerNorm(x), unless `norm` has none. Null y and bias add nothing.
+  void AddRows(const std::byte* y, const float* bias, const DeviceNorm& norm) const;
+
+  void Project(const DeviceVilBlock& block) const;
+  void ProjectGlobals(const DeviceVilBlock& block) const;
+  void ProjectByPositions(const DeviceVilBlock& block) const;
+  void ProjectByReduction(const DeviceVilBlock& block) const;
+  void MakeBiases(int block) const;
+  void Attend(int block) const;
+  void AttendByFeatures(const DeviceVilBlock& block) const;
+  kernels::cuda::SpanCall HeadsCall(int block, bool separate_globals) const;
+  void Finish(int block) const;
+
+  const DeviceVilContext& context_;
+  const Device& device_;
+  const DeviceVilStage& planned_;
+  const VilStage& stage_;
+  const DeviceVilStageWeights& weights_;
+  const void* const zeros_;
+  const DeviceVilBuffers& buffers_;
+};
+
+}  // namespace longview::models

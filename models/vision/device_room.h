@@ -1,0 +1,31 @@
+// The workspace of an image model on a device, decided before any of its memory is asked for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "models/device/device.h"
+#include "models/device/device_workspace.h"
+#include "models/image/pipeline.h"
+
+namespace longview::models {
+
+struct PictureNeeds {
+  size_t weight_bytes = 0;
+  ImageSize typical;        // Of a plain request. It must fit.
+  int64_t most_pixels = 0;  // Of the largest picture that there may be.
+  // What one picture needs at most; unset for a size that the model does not take.
+  absl::FunctionRef<std::optional<DeviceRunBytes>(ImageSize)> of;
+};
+
+// Room for a typical picture, for several of them at once, and for larger ones where the model
+// takes them, as far as half of the free memory goes. RESOURCE_EXHAUSTED if weights and one typical
+// picture do not fit: the message has need and limit.
+absl::StatusOr<DeviceRunBytes> RoomForPictures(const std::string& origin, const Device& device,
+                                               const PictureNeeds& needs);
+
+}  // namespace longview::models

@@ -1,0 +1,245 @@
+// Vision Longformer's stages on a device: every fixture on a device that is the host, against what
+// the original code makes of it; on CUDA's first device where there is one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+
+#include "models/config/json_reader.h"
+#include "models/device/device_admission.h"
+#include "models/model_directory.h"
+#include "models/vil/device_model.h"
+#include "models/vil/device_part.h"
+#include "models/vil/device_weights.h"
+#include "tests/kernels/cuda/support/twin.h"
+#include "tests/models/device/device_places.h"
+#include "tests/models/vision/image_case.h"
+#include "tests/support/temp_directory.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::cuda::PluginApi;
+using kernels::cuda::testing::HostTwin;
+
+absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
+                                              const std::string& path, const std::string& dtype,
+                                              int64_t most_pixels = 256 * 256) {
+  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
+  if (!directory.ok()) return directory.status();
+  LoadOptions options;
+  options.dtype = dtype;
+  options.max_image_pixels = most_pixels;
+  return LoadDeviceVision(
+      *std::move(directory), options, std::move(device),
+      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
+        return BuildDeviceVil(from, nullptr, compute, std::move(on), most_pixels);
+      });
+}
+
+// Where bits are compared, too: on all places that would take minutes.
+constexpr char kFirstPlace[] = "host";
+
+// A fixture's model with keys of config.json replaced.
+class EditedModel {
+ public:
+  EditedModel(const ImageCase& golden, const nlohmann::json& changes,
+              const std::string& directory = "model") {
+    const std::filesystem::path from = golden.folder + "/" + directory;
+    std::filesystem::copy_file(from / "model.safetensors", copy_.path() + "/model.safetensors");
+    nlohmann::json config = *ReadJsonFile((from / "config.json").string());
+    config.update(changes);
+    copy_.Write("config.json", config.dump());
+  }
+  const std::string& path() const { return copy_.path(); }
+
+ private:
+  const testing::TempDirectory copy_;
+};
+
+// Largest difference of answers' tensors.
+double Difference(const std::vector<Answer>& a, const std::vector<Answer>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
+      const std::span<const float> x = a[i].tensors[t].floats(), y = b[i].tensors[t].floats();
+      EXPECT_EQ(x.size(), y.size());
+      for (size_t k = 0; k < x.size(); ++k) {
+        largest = std::max(largest, double{std::abs(x[k] - y[k])});
+      }
+    }
+  }
+  return largest;
+}
+
+std::vector<std::string> Strides(const Model& model) {
+  std::vector<std::string> names;
+  for (const TensorSpec& output : model.info().outputs) {
+    if (output.name.starts_with("features.")) names.push_back(output.name);
+  }
+  return names;
+}
+
+class DeviceVilTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(DeviceVilTest, Fp32IsTheOriginalsAloneAndTogether) {
+  const ImageCase golden("vil", GetParam());
+  for (const DevicePlace& place : PlacesOfDevices()) {
+    SCOPED_TRACE(place.name);
+    const auto model = LoadOn(place.open(), golden.folder + "/model", "fp32");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->info().dtype, "fp32");
+    EXPECT_GT((*model)->info().memory_bytes, 0);
+    ExpectWithinTolerance(golden, **model);
+    ExpectStageMaps(golden, **model);
+    if (place.name != kFirstPlace) continue;
+    std::vector<Request> requests = golden.Requests();
+    for (Request& request : requests) {
+      for (const std::string& name : Strides(**model)) request.tensors.push_back(name);
+    }
+    ExpectSameBitsAloneAndTogether(**model, requests);
+  }
+}
+
+TEST_P(DeviceVilTest, Bf16IsAsNearAsTheCpus) {
+  const ImageCase golden("vil", GetParam());
+  const std::vector<Request> requests = golden.Requests();
+  const std::vector<Answer> exact = RunTogether(*golden.Load("fp32"), requests);
+  const double cpus = Difference(RunTogether(*golden.Load("bf16"), requests), exact);
+  for (const DevicePlace& place : PlacesOfDevices()) {
+    SCOPED_TRACE(place.name);
+    const auto model = LoadOn(place.open(), golden.folder + "/model", "bf16");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->info().dtype, "bf16");
+    const double error = Difference(RunTogether(**model, requests), exact);
+    EXPECT_LE(error, 2 * cpus + 0.01);
+    if (place.name == kFirstPlace) ExpectSameBitsAloneAndTogether(**model, requests);
+    std::printf("%-28s bf16 on %s: %.2e from fp32, the CPU's %.2e\n", GetParam().c_str(),
+                place.name.c_str(), error, cpus);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, DeviceVilTest, ::testing::ValuesIn(ImageCases("vil")),
+                         [](const auto& info) { return info.param; });
+
+// Pictures of other sizes.
+
+// Noise, and all outputs of it.
+std::vector<Request> Noise(const Model& model, const std::vector<ImageSize>& sizes) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<Request> requests;
+  for (const ImageSize size : sizes) {
+    Request& request = requests.emplace_back();
+    request.task = Task::kImageClassification;
+    request.tensors = Strides(model);
+    request.tensors.insert(request.tensors.end(), {"logits", "embedding"});
+    PixelInput& pixels = request.pixel_values.emplace();
+    pixels.height = size.height;
+    pixels.width = size.width;
+    pixels.values.resize(size_t{3} * size.height * size.width);
+    for (float& value : pixels.values) value = uniform(random);
+  }
+  return requests;
+}
+
+// Ragged batches of sizes the weights were not made for: interpolated positions and tables, more
+// sizes than a call has tables, windows cut by borders, lines of one row.
+TEST(DeviceVilSizesTest, PicturesOfAnySizeShareABatch) {
+  const std::vector<ImageSize> sizes = {{64, 64}, {32, 64}, {64, 32}, {32, 32},
+                                        {70, 33}, {33, 96}, {64, 64}, {48, 80}};
+  for (const std::string name : {"rpb_nonsquare", "ape_cyclic_no_globals"}) {
+    SCOPED_TRACE(name);
+    const ImageCase golden("vil", name);
+    const EditedModel any(golden, {{"any_size", true}});
+    const auto cpu = LoadModel(any.path(), {.dtype = "fp32"});
+    ASSERT_TRUE(cpu.ok()) << cpu.status();
+    const std::vector<Request> requests = Noise(**cpu, sizes);
+    const std::vector<Answer> expected = RunTogether(**cpu, requests);
+    for (const DevicePlace& place : PlacesOfDevices()) {
+      SCOPED_TRACE(place.name);
+      const auto model = LoadOn(place.open(), any.path(), "fp32", 256 * 256);
+      ASSERT_TRUE(model.ok()) << model.status();
+      EXPECT_LE(Difference(RunTogether(**model, requests), expected), 1e-4);
+      if (place.name == kFirstPlace) ExpectSameBitsAloneAndTogether(**model, requests);
+    }
+  }
+}
+
+// Admission.
+
+// What weights and one typical picture of a model take.
+uint64_t LeastBytes(const std::string& path) {
+  const absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
+  const absl::StatusOr<VilConfig> config =
+      ParseVilConfig(directory->config, directory->common, directory->config_path, false);
+  const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
+  return static_cast<uint64_t>(kDeviceLibraryBytes) +
+         DeviceVilWeightBytes(*config, Compute::kFp32) +
+         DeviceVilBytes(*config, Compute::kFp32, *device, config->image).device();
+}
+
+TEST(DeviceVilMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
+  const ImageCase golden("vil", "rpb_nonsquare");
+  const PluginApi little = HostTwinWith(LeastBytes(golden.folder + "/model") - 1);
+  const auto refused = LoadOn(Device::OnHost(little), golden.folder + "/model", "fp32");
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  for (const std::string part : {" on host: needs ", "weights", "one picture of ", "are free"}) {
+    EXPECT_NE(std::string(refused.status().message()).find(part), std::string::npos)
+        << refused.status();
+  }
+}
+
+// With memory for one typical picture larger ones are refused before they run, and a batch of
+// several runs in parts, and nothing shows.
+TEST(DeviceVilMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
+  const ImageCase golden("vil", "rpb_nonsquare");
+  const EditedModel any(golden, {{"any_size", true}});
+  const int64_t most_pixels = 256 * 256;
+  const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
+  const auto roomy = LoadOn(Device::OnHost(ample), any.path(), "fp32", most_pixels);
+  ASSERT_TRUE(roomy.ok()) << roomy.status();
+  const std::vector<Request> requests =
+      Noise(**roomy, {{64, 64}, {32, 96}, {64, 64}, {32, 32}, {96, 32}});
+  const std::vector<Answer> together = RunTogether(**roomy, requests);
+  const PluginApi one = HostTwinWith(LeastBytes(any.path()));
+  const auto tight = LoadOn(Device::OnHost(one), any.path(), "fp32", most_pixels);
+  ASSERT_TRUE(tight.ok()) << tight.status();
+  EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
+  EXPECT_EQ(Difference(RunTogether(**tight, requests), together), 0);
+  const ImageSize large = {224, 224};
+  EXPECT_TRUE((*roomy)->Prepare(Resized(requests[0], large)).ok());
+  ExpectSizeRefused(**tight, requests[0], large, "the model's workspace has");
+  ExpectSizeRefused(**roomy, requests[0], {2048, 2048}, "the model's workspace has");
+}
+
+TEST(DeviceVilMemoryTest, DroppedPicturesChangeNothingForOthers) {
+  const ImageCase golden("vil", "pictures_48");
+  const auto model = LoadOn(Device::OnHost(HostTwin()), golden.folder + "/model", "fp32");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const std::vector<Request> requests = golden.Requests();
+  const std::vector<Answer> together = RunTogether(**model, requests);
+  std::vector<std::unique_ptr<Item>> items;
+  std::vector<const Item*> batch;
+  for (const Request& request : requests) {
+    items.push_back(*(*model)->Prepare(request));
+    batch.push_back(items.back().get());
+  }
+  ASSERT_GE(batch.size(), 2u);
+  const auto run = (*model)->Begin(batch);
+  ASSERT_TRUE(run->Advance());
+  run->Drop(0);
+  while (run->Advance()) {
+  }
+  EXPECT_EQ(run->Take(0).status().code(), absl::StatusCode::kCancelled);
+  const auto second = run->Take(1);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(Difference({*second}, {together[1]}), 0);
+}
+
+}  // namespace
+}  // namespace longview::models

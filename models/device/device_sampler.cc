@@ -55,13 +55,6 @@ struct Results {
   ReportedToken* top;
 };
 
-std::vector<int32_t> Distinct(std::span<const int32_t> ids) {
-  std::vector<int32_t> distinct(ids.begin(), ids.end());
-  std::sort(distinct.begin(), distinct.end());
-  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  return distinct;
-}
-
 SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
   const GenerationSettings& settings = *from.choice.settings;
   const TokenHistory& history = *from.choice.history;
@@ -72,7 +65,7 @@ SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
   row.seen = lists.Add(seen);
   row.seen_count = static_cast<int32_t>(seen.size());
   row.penalty = settings.repetition_penalty;
-  const std::vector<int32_t> banned = Distinct(from.choice.processors->EarlyEnds(history));
+  const std::vector<int32_t> banned = from.choice.processors->Banned(history);
   row.banned = lists.Add(std::span<const int32_t>(banned));
   row.banned_count = static_cast<int32_t>(banned.size());
   row.sample = settings.sample ? 1 : 0;
@@ -109,6 +102,10 @@ bool DeviceSampler::Takes(const GenerationSettings& settings) {
   GenerationSettings rest = settings;
   rest.repetition_penalty = 1;
   rest.min_length = rest.min_new_tokens = 0;
+  rest.no_repeat_ngram = rest.encoder_no_repeat_ngram = 0;
+  rest.bad_words.clear();
+  rest.suppress.clear();
+  rest.begin_suppress.clear();
   return settings.beams == 1 && LogitsProcessors(rest, {}).neutral() && settings.typical_p >= 1 &&
          settings.epsilon_cutoff <= 0 && settings.eta_cutoff <= 0;
 }

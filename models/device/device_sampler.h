@@ -27,8 +27,8 @@ struct SamplingRow {
 class DeviceSampler {
  public:
   // Whether these settings' tokens can be chosen on a device: greedy search and sampling with
-  // temperature, top_k, top_p, min_p, repetition penalty and minimum lengths. What else there is
-  // needs the host.
+  // temperature, top_k, top_p, min_p, repetition penalty, minimum lengths, banned n-grams and
+  // words, suppressed tokens. What else there is needs the host.
   static bool Takes(const GenerationSettings& settings);
 
   // Of the device's memory, for up to `rows` rows at once.

@@ -23,15 +23,16 @@ bool EndsWith(std::span<const int32_t> ids, std::span<const int32_t> tail) {
   return ids.size() >= tail.size() && std::equal(tail.begin(), tail.end(), ids.end() - tail.size());
 }
 
-// Bans every id that follows the last n - 1 of `ids` somewhere in `text`.
-void BanNgrams(std::span<const int32_t> text, std::span<const int32_t> ids, int n,
-               std::span<double> scores) {
+// Every id that follows the last n - 1 of `ids` somewhere in `text`.
+void AddNgrams(std::span<const int32_t> text, std::span<const int32_t> ids, int n,
+               std::vector<int32_t>& banned) {
   const auto size = static_cast<size_t>(n);
   if (ids.size() + 1 < size || text.size() < size) return;
   const std::span<const int32_t> tail = ids.last(size - 1);
   for (size_t i = 0; i + size <= text.size(); ++i) {
-    if (std::equal(tail.begin(), tail.end(), text.begin() + i))
-      scores[text[i + size - 1]] = kBanned;
+    if (std::equal(tail.begin(), tail.end(), text.begin() + i)) {
+      banned.push_back(text[i + size - 1]);
+    }
   }
 }
 
@@ -67,17 +68,35 @@ void LogitsProcessors::BiasSequences(std::span<const int32_t> ids, std::span<dou
   }
 }
 
-void LogitsProcessors::BanWords(std::span<const int32_t> ids, std::span<double> scores) const {
+void LogitsProcessors::AddRepeats(const TokenHistory& history, std::vector<int32_t>& banned) const {
+  const std::span<const int32_t> ids = history.ids();
+  if (settings_.no_repeat_ngram > 0) AddNgrams(ids, ids, settings_.no_repeat_ngram, banned);
+  if (settings_.encoder_no_repeat_ngram > 0) {
+    AddNgrams(source_, ids, settings_.encoder_no_repeat_ngram, banned);
+  }
   for (const std::vector<int32_t>& word : settings_.bad_words) {
     const std::span<const int32_t> all = word;
-    if (EndsWith(ids, all.first(all.size() - 1))) scores[all.back()] = kBanned;
+    if (EndsWith(ids, all.first(all.size() - 1))) banned.push_back(all.back());
   }
-}
-
-std::span<const int32_t> LogitsProcessors::EarlyEnds(const TokenHistory& history) const {
   const bool early = history.tokens() < settings_.min_length ||
                      history.tokens() - history.prompt() < settings_.min_new_tokens;
-  return early ? std::span<const int32_t>(settings_.eos) : std::span<const int32_t>();
+  if (early) banned.insert(banned.end(), settings_.eos.begin(), settings_.eos.end());
+}
+
+void LogitsProcessors::AddSuppressed(const TokenHistory& history,
+                                     std::vector<int32_t>& banned) const {
+  banned.insert(banned.end(), settings_.suppress.begin(), settings_.suppress.end());
+  // A forced first token stands before the beginning that is meant.
+  const int begin = history.prompt() + (history.prompt() == 1 && settings_.forced_bos ? 1 : 0);
+  if (history.tokens() != begin) return;
+  banned.insert(banned.end(), settings_.begin_suppress.begin(), settings_.begin_suppress.end());
+}
+
+std::vector<int32_t> LogitsProcessors::Banned(const TokenHistory& history) const {
+  std::vector<int32_t> banned;
+  AddRepeats(history, banned);
+  AddSuppressed(history, banned);
+  return Distinct(banned);
 }
 
 void LogitsProcessors::Force(const TokenHistory& history, std::span<double> scores) const {
@@ -106,36 +125,27 @@ void LogitsProcessors::Decay(const TokenHistory& history, std::span<double> scor
   }
 }
 
-void LogitsProcessors::Suppress(const TokenHistory& history, std::span<double> scores) const {
-  Ban(settings_.suppress, scores);
-  // A forced first token stands before the beginning that is meant.
-  const int begin = history.prompt() + (history.prompt() == 1 && settings_.forced_bos ? 1 : 0);
-  if (history.tokens() == begin) Ban(settings_.begin_suppress, scores);
-}
-
 void LogitsProcessors::Apply(const TokenHistory& history, std::span<double> scores) const {
   if (neutral_) return;
-  const std::span<const int32_t> ids = history.ids();
-  BiasSequences(ids, scores);
+  BiasSequences(history.ids(), scores);
   if (settings_.encoder_repetition_penalty != 1) {
     Penalise(source_distinct_, 1 / settings_.encoder_repetition_penalty, scores);
   }
   if (settings_.repetition_penalty != 1) {
     Penalise(history.distinct(), settings_.repetition_penalty, scores);
   }
-  if (settings_.no_repeat_ngram > 0) BanNgrams(ids, ids, settings_.no_repeat_ngram, scores);
-  if (settings_.encoder_no_repeat_ngram > 0) {
-    BanNgrams(source_, ids, settings_.encoder_no_repeat_ngram, scores);
-  }
-  BanWords(ids, scores);
-  Ban(EarlyEnds(history), scores);
+  std::vector<int32_t> banned;
+  AddRepeats(history, banned);
+  Ban(banned, scores);
   Force(history, scores);
   if (settings_.remove_invalid) {
     constexpr double kMax = std::numeric_limits<float>::max();
     for (double& score : scores) score = std::isnan(score) ? 0 : std::clamp(score, -kMax, kMax);
   }
   Decay(history, scores);
-  Suppress(history, scores);
+  banned.clear();
+  AddSuppressed(history, banned);
+  Ban(banned, scores);
 }
 
 }  // namespace longview::models

@@ -27,18 +27,21 @@ class LogitsProcessors {
   // Whether Apply needs TokenHistory::distinct.
   bool needs_distinct() const { return settings_.repetition_penalty != 1; }
 
-  // The ends that are banned because the history is too short for one.
-  std::span<const int32_t> EarlyEnds(const TokenHistory& history) const;
+  // Ids that may not come next, each once, in rising order: what follows of n-grams and words that
+  // are banned, ends that are too early, suppressed tokens. Where there are only these and a
+  // repetition penalty, scores that were penalised and then banned are what Apply makes.
+  std::vector<int32_t> Banned(const TokenHistory& history) const;
 
   // `scores`: [vocabulary], changed in place; a banned token's are -infinity.
   void Apply(const TokenHistory& history, std::span<double> scores) const;
 
  private:
   void BiasSequences(std::span<const int32_t> ids, std::span<double> scores) const;
-  void BanWords(std::span<const int32_t> ids, std::span<double> scores) const;
+  // Bans before tokens are forced, and after.
+  void AddRepeats(const TokenHistory& history, std::vector<int32_t>& banned) const;
+  void AddSuppressed(const TokenHistory& history, std::vector<int32_t>& banned) const;
   void Force(const TokenHistory& history, std::span<double> scores) const;
   void Decay(const TokenHistory& history, std::span<double> scores) const;
-  void Suppress(const TokenHistory& history, std::span<double> scores) const;
 
   const GenerationSettings& settings_;
   std::vector<int32_t> source_;           // If n-grams of it are banned.

@@ -45,7 +45,7 @@ struct Line {
   Line(std::vector<float> logits, GenerationSettings wanted, std::vector<int32_t> ids = {})
       : logits(std::move(logits)),
         settings(std::make_unique<GenerationSettings>(std::move(wanted))),
-        processors(std::make_unique<LogitsProcessors>(*settings, std::span<const int32_t>())),
+        processors(std::make_unique<LogitsProcessors>(*settings, ids)),
         history({}, static_cast<int>(this->logits.size()), processors->needs_distinct()) {
     for (const int32_t id : ids) history.Append(id);
   }
@@ -155,7 +155,15 @@ GenerationSettings RandomSettings(std::mt19937& random, int vocab) {
   settings.min_p = Any(random, {0.0, 0.0, 0.05, 1.0});
   settings.repetition_penalty = Any(random, {1.0, 1.3, 0.7});
   settings.min_new_tokens = Any(random, {0, 0, 5});
+  const auto any_id = [&] {
+    return static_cast<int32_t>(random() % static_cast<unsigned>(std::min(vocab, 9)));
+  };
   settings.eos = {static_cast<int32_t>(random() % static_cast<unsigned>(vocab)), 0};
+  settings.no_repeat_ngram = Any(random, {0, 0, 1, 2});
+  settings.encoder_no_repeat_ngram = Any(random, {0, 0, 2});
+  if (random() % 3 == 0) settings.bad_words = {{any_id()}, {any_id(), any_id()}};
+  if (random() % 3 == 0) settings.suppress = {any_id(), any_id()};
+  if (random() % 3 == 0) settings.begin_suppress = {any_id()};
   settings.seed = random();
   if (random() % 2 == 0) settings.logprobs = Any(random, {0, 1, 5, kMostLogprobs});
   return settings;
@@ -165,7 +173,9 @@ std::vector<Line> RandomLines(std::mt19937& random, int vocab, int count) {
   std::vector<Line> lines;
   for (int i = 0; i < count; ++i) {
     std::vector<int32_t> ids(random() % 12);
-    for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
+    for (int32_t& id : ids) {
+      id = static_cast<int32_t>(random() % static_cast<unsigned>(std::min(vocab, 9)));
+    }
     lines.emplace_back(RandomLogits(random, vocab), RandomSettings(random, vocab), ids).sample =
         static_cast<int>(random() % 3);
   }
@@ -269,7 +279,11 @@ TEST(DeviceSamplerTest, TakesWhatItKnows) {
   };
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.typical_p = 0.9; }));
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.eta_cutoff = 0.1; }));
-  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.no_repeat_ngram = 3; }));
+  EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.no_repeat_ngram = 3; }));
+  EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.bad_words = {{1, 2}}; }));
+  EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.suppress = s.begin_suppress = {1}; }));
+  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.forced_eos = {1}; }));
+  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.sequence_bias = {{{1}, 2.0}}; }));
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.beams = 2; }));
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.remove_invalid = true; }));
 }

@@ -120,9 +120,13 @@ Choices SomeChoices(int vocab) {
     settings.logprobs = 3;
     choices.Add(settings);
   }
-  GenerationSettings banned;  // The host's business.
+  GenerationSettings banned;
   banned.suppress = {5};
+  banned.no_repeat_ngram = 2;
   choices.Add(banned);
+  GenerationSettings biased;  // The host's business.
+  biased.sequence_bias = {{{5}, 3.0}};
+  choices.Add(biased);
   return choices;
 }
 

@@ -21,7 +21,7 @@
 // both roles: Await(barrier, parity): until the barrier's phase of that parity is over;
 // a loader: Each(f), Every(test); CopyBox, CopyPiece, StoreElement into shared memory at an offset;
 //   ArriveWithBoxes(barrier, bytes), ArriveWithPieces, ArriveWithStores: all 32 lanes arrive, and
-//   the phase ends when what they copied has come;
+//   the phase ends when what they copied has come; AwaitPieces();
 // a group: EachWarp(lanes, f), f(warp, lanes of that warp), warps as in tile_rows.h;
 //   AcquireShared() before products of what copies of pieces or stores wrote;
 //   BeginProducts, Multiply, EndProducts; Release(barrier): each warp arrives.
@@ -115,6 +115,7 @@ class SpanWarpgroup : private TileRows<Machine, kD, kElement> {
         LoadPieces(loader, place, turn.stage);
       }
     }
+    loader.AwaitPieces();  // A thread that is gone copies nothing.
   }
 
   // The row at which boxes read the block's keys and values; -1 where they cannot.

@@ -73,6 +73,7 @@ class DeviceLoader : public WarpgroupShare {
     }
   }
   __device__ void ArriveWithPieces(int barrier) const { ArriveAfterCopies(BarrierAt(barrier)); }
+  __device__ void AwaitPieces() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
   __device__ void ArriveWithStores(int barrier) const {
     FenceProxies();
     Arrive(BarrierAt(barrier));

@@ -44,13 +44,13 @@ class EmulatedShared {
   }
   void Fence() { written_.assign(written_.size(), uint8_t{0}); }
 
-  // As products read.
-  uint16_t Read(int64_t at) const {
+  // As products read; `wrong` says of what may not be read why.
+  uint16_t Read(int64_t at, const char*& wrong) const {
     if (!Holds(at, 2)) {
-      ADD_FAILURE() << "a product reads outside of shared memory";
+      wrong = "outside of shared memory";
       return kSpoilt;
     }
-    EXPECT_EQ(written_[at / 16], 0) << "multiplied before a fence";
+    if (written_[at / 16] != 0) wrong = "written by threads, not fenced";
     return memory_[at / 2];
   }
 
@@ -76,6 +76,8 @@ class EmulatedLoader {
                  ThreadOrder order)
       : shared_(shared), barriers_(barriers), boxes_(boxes), order_(order) {}
 
+  ~EmulatedLoader() { EXPECT_TRUE(awaited_ && pieces_.empty()) << "gone before its pieces came"; }
+
   template <class F>
   void Each(F&& body) const {
     for (int i = 0; i < 32; ++i) body(order_ == ThreadOrder::kRising ? i : 31 - i);
@@ -95,6 +97,7 @@ class EmulatedLoader {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data) % 16, 0u);
     EXPECT_EQ(tensor.head_stride % 16, 0);
     EXPECT_EQ(tensor.row_stride % 16, 0);
+    EXPECT_TRUE(tensor.head_stride > 0 && tensor.row_stride > 0);
     EXPECT_TRUE(row >= 0 && head >= 0 && head < tensor.heads);
     shared_.Spoil(to, kPanelBytes);
     barriers_.AddCopy(barrier, kPanelBytes, 0, [=, &shared = shared_] {
@@ -131,8 +134,10 @@ class EmulatedLoader {
       for (const auto& copy : pieces) copy();
     });
     pieces_.clear();
+    awaited_ = false;
   }
   void ArriveWithStores(int barrier) { barriers_.Arrive(barrier, 32); }
+  void AwaitPieces() { awaited_ = true; }
 
  private:
   EmulatedShared& shared_;
@@ -140,6 +145,7 @@ class EmulatedLoader {
   const CallBoxes& boxes_;
   ThreadOrder order_;
   std::vector<std::function<void()>> pieces_;  // Asked for, and no barrier told yet.
+  bool awaited_ = true;
 };
 
 class EmulatedGroup {
@@ -214,6 +220,7 @@ class EmulatedGroup {
     EXPECT_EQ(descriptor >> 62, 1u) << "not the swizzle of the panels";
     EXPECT_EQ(descriptor >> 49 & 7, 0u) << "panels begin where swizzles do";
     Right<kColumns> right;
+    const char* wrong = nullptr;
     for (int k = 0; k < 16; ++k) {
       for (int n = 0; n < kColumns; ++n) {
         // Rows of eight by 128 bytes. Transposed: 64 columns a row, 8 steps of the sum; else 8
@@ -221,9 +228,10 @@ class EmulatedGroup {
         const int64_t at = kTransposed
                                ? n % 64 * 2 + n / 64 * leading + k % 8 * 128 + k / 8 * stride
                                : n % 8 * 128 + n / 8 * stride + k * 2;
-        right[k][n] = FloatOf16(kElement, shared_.Read(Swizzled(begin + at)));
+        right[k][n] = FloatOf16(kElement, shared_.Read(Swizzled(begin + at), wrong));
       }
     }
+    EXPECT_EQ(wrong, nullptr) << "a product's right operand is " << wrong;
     return right;
   }
 

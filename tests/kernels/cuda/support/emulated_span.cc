@@ -104,6 +104,8 @@ Status MergeStates(Stream*, const PlanView* plan, const SpanCall* call, const Sp
 
 }  // namespace
 
+int64_t EmulatedBoxes() { return EmulatedLoader::boxes_asked; }
+
 SpanApi EmulatedSpanApi(ThreadOrder order) {
   return {.prepare = [](int32_t) -> Status { return 0; },
           .warpgroups = [](int32_t) -> int32_t { return 1; },

@@ -1,6 +1,8 @@
 // The attention of a device that is the host: span_api.h over the emulated machine.
 #pragma once
 
+#include <cstdint>
+
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/span/span_api.h"
 
@@ -8,5 +10,8 @@ namespace longview::kernels::cuda::testing {
 
 // Falling: warps run last to first and copies arrive as late as the program lets them.
 SpanApi EmulatedSpanApi(ThreadOrder order);
+
+// Boxes that kWarpgroups asked for so far, in all calls.
+int64_t EmulatedBoxes();
 
 }  // namespace longview::kernels::cuda::testing

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -76,6 +77,8 @@ class EmulatedLoader {
                  ThreadOrder order)
       : shared_(shared), barriers_(barriers), boxes_(boxes), order_(order) {}
 
+  static inline std::atomic<int64_t> boxes_asked = 0;  // Of all loaders so far.
+
   ~EmulatedLoader() { EXPECT_TRUE(awaited_ && pieces_.empty()) << "gone before its pieces came"; }
 
   template <class F>
@@ -99,6 +102,7 @@ class EmulatedLoader {
     EXPECT_EQ(tensor.row_stride % 16, 0);
     EXPECT_TRUE(tensor.head_stride > 0 && tensor.row_stride > 0);
     EXPECT_TRUE(row >= 0 && head >= 0 && head < tensor.heads);
+    ++boxes_asked;
     shared_.Spoil(to, kPanelBytes);
     barriers_.AddCopy(barrier, kPanelBytes, 0, [=, &shared = shared_] {
       for (int r = 0; r < kBlockSlots; ++r) {

@@ -153,7 +153,9 @@ absl::StatusOr<VilOnDevice> LoadDeviceVilWeights(const VilConfig& config,
       static_cast<size_t>(std::ranges::max(config.stages, {}, [](const VilStage& stage) {
                             return stage.width;
                           }).width));
-  fill.PutTyped(zeros, compute, weights.zeros);
+  if (absl::Status put = fill.PutTyped("zeros", zeros, compute, weights.zeros); !put.ok()) {
+    return put;
+  }
   return VilOnDevice{*std::move(host), std::move(weights)};
 }
 

@@ -146,8 +146,12 @@ void DeviceCstPart::AttendTokens(int layer) const {
   Attend(*context_.device, lists_.token_plan, call, buffers_.partials);
 }
 
+// Rows of padding, which are of no slice, become zeros.
 void DeviceCstPart::MixPlaces(int layer, std::byte* from) const {
   const Device& device = *context_.device;
+  device.Check(device.api().fill_zero(device.stream(), buffers_.z,
+                                      static_cast<uint64_t>(plan_.rows() * rows_.row_bytes())),
+               "mixing places");
   const DeviceCstLayer& weights = LayerOf(layer);
   const kernels::cuda::MixSlices mix = {from,
                                         lists_.tokens.roles,
@@ -235,10 +239,10 @@ void DeviceCstPart::AttendSlices(int layer, std::byte* from, const DeviceTimer& 
   });
 }
 
-void DeviceCstPart::AddSlices(const std::byte* from) const {
+void DeviceCstPart::AddSlices(const std::byte* from, std::byte* to) const {
   const Device& device = *context_.device;
   const kernels::cuda::AddedRows sums = {
-      from,         buffers_.slice_z, lists_.slice_of_row,       buffers_.z,
+      from,         buffers_.slice_z, lists_.slice_of_row,       to,
       plan_.rows(), config_.width,    SpanType(context_.compute)};
   device.Check(device.api().encoder.add(device.stream(), sums), "slices to tokens");
 }
@@ -254,13 +258,15 @@ void DeviceCstPart::AttendLayer(int layer, const DeviceTimer& timer) const {
       AttendSlices(layer, b.input, timer);
       MixTokens(layer, b.input, timer);
       break;
-    case CstOrder::kGlobalFirst:
+    case CstOrder::kGlobalFirst: {
+      std::byte* const sums = attends() ? b.z : b.projected;
       AttendSlices(layer, b.input, timer);
-      AddSlices(b.input);
-      MixTokens(layer, b.z, timer);
+      AddSlices(b.input, sums);
+      MixTokens(layer, sums, timer);
       break;
+    }
   }
-  AddSlices(b.z);
+  AddSlices(b.z, b.z);
 }
 
 void DeviceCstPart::Finish(int layer) const {

@@ -78,7 +78,7 @@ class DeviceCstPart final : public DeviceEncoderPart {
 
   // Y_g and Y_l to z, in the model's order.
   void AttendLayer(int layer, const DeviceTimer& timer) const;
-  // Y_l of `from` T [rows, D] to z. `from` may be z.
+  // Y_l of `from` T [rows, D] to z. `from` may be z where tokens attend.
   void MixTokens(int layer, std::byte* from, const DeviceTimer& timer) const;
   void AttendTokens(int layer) const;
   void MixPlaces(int layer, std::byte* from) const;
@@ -88,8 +88,8 @@ class DeviceCstPart final : public DeviceEncoderPart {
   void PoolLinearly(int layer, const std::byte* from) const;
   void AddPlaces(const DevicePlaceBias& bias, const int32_t* entries, int64_t rows,
                  std::byte* y) const;
-  // z = `from` + the Y_g of each row's slice; zeros of padding.
-  void AddSlices(const std::byte* from) const;
+  // to = `from` + the Y_g of each row's slice. They may be the same.
+  void AddSlices(const std::byte* from, std::byte* to) const;
   void Finish(int layer) const;
 
   const Context& context_;

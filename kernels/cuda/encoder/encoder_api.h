@@ -50,7 +50,7 @@ struct PlaceBiases {
   DType dtype;
 };
 
-// out = in + added[index[row]]; a row without an index becomes zeros. `out` may be `in`.
+// out = in + added[index[row]]; a row without an index stays as it is. `out` may be `in`.
 struct AddedRows {
   const void* in;        // T [rows, width]
   const void* added;     // T [n, width]

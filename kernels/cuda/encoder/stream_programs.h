@@ -81,9 +81,9 @@ template <typename T>
 struct AddedElements : WideRowsOf<AddedRows> {
   LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
     const int64_t at = row * args.width + column, from = args.index[row];
-    const auto* in = static_cast<const T*>(args.in);
     const auto* added = static_cast<const T*>(args.added);
-    Narrow(from < 0 ? 0.0f : Widen(in[at]) + Widen(added[from * args.width + column]),
+    Narrow(Widen(static_cast<const T*>(args.in)[at]) +
+               (from < 0 ? 0.0f : Widen(added[from * args.width + column])),
            static_cast<T*>(args.out) + at);
   }
 };

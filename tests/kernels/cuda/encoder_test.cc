@@ -118,7 +118,7 @@ TEST_P(WidthTest, RowsGetTheBiasOfTheirPlaceAndWhatTheirIndexSays) {
       const int entry = entries[i / width];
       const size_t at = static_cast<size_t>(entry) * width + i % width;
       const double of_place = entry < 0 ? 0 : double{y.values[i]} + bias[at];
-      const double of_index = entry < 0 ? 0 : double{y.values[i]} + added.values[at];
+      const double of_index = y.values[i] + (entry < 0 ? 0.0 : double{added.values[at]});
       ASSERT_NEAR(biased[i], of_place, 2e-6 + Rounding(dtype) * std::abs(of_place)) << i;
       ASSERT_NEAR(summed[i], of_index, 2e-6 + Rounding(dtype) * std::abs(of_index)) << i;
     }

@@ -19,10 +19,12 @@ using kernels::cuda::SampleStatus;
 
 size_t Count(int rows, int each) { return static_cast<size_t>(rows) * static_cast<size_t>(each); }
 
-// The rows themselves; of each the ids it has seen, and those banned.
+// The rows themselves; of each the ids it has seen, those banned, and those with biases.
 size_t ListBytes(int vocab, int rows) {
   const size_t ids = kernels::AlignUp(static_cast<size_t>(vocab) * sizeof(int32_t));
-  return kernels::AlignUp(Count(rows, 1) * sizeof(SampleRow)) + Count(rows, 2) * ids;
+  const size_t biases = kernels::AlignUp(static_cast<size_t>(vocab) * sizeof(double));
+  return kernels::AlignUp(Count(rows, 1) * sizeof(SampleRow)) + Count(rows, 3) * ids +
+         Count(rows, 1) * biases;
 }
 
 // Tokens, and the reports behind them.
@@ -68,11 +70,23 @@ SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
   const std::vector<int32_t> banned = from.choice.processors->Banned(history);
   row.banned = lists.Add(std::span<const int32_t>(banned));
   row.banned_count = static_cast<int32_t>(banned.size());
+  std::vector<int32_t> biased;
+  std::vector<double> biases;
+  for (const LogitsProcessors::Bias& bias : from.choice.processors->Biases(history)) {
+    biased.push_back(bias.id);
+    biases.push_back(bias.bias);
+  }
+  row.biased = lists.Add(std::span<const int32_t>(biased));
+  row.biases = lists.Add(std::span<const double>(biases));
+  row.biased_count = static_cast<int32_t>(biased.size());
   row.sample = settings.sample ? 1 : 0;
   row.temperature = settings.temperature;
   row.top_k = settings.top_k;
   row.top_p = settings.top_p;
   row.min_p = settings.min_p;
+  row.typical_p = settings.typical_p;
+  row.epsilon_cutoff = settings.epsilon_cutoff;
+  row.eta_cutoff = settings.eta_cutoff;
   row.seed = settings.seed;
   row.sequence = static_cast<uint32_t>(from.choice.sample);
   row.step = static_cast<uint32_t>(history.generated().size());
@@ -106,8 +120,8 @@ bool DeviceSampler::Takes(const GenerationSettings& settings) {
   rest.bad_words.clear();
   rest.suppress.clear();
   rest.begin_suppress.clear();
-  return settings.beams == 1 && LogitsProcessors(rest, {}).neutral() && settings.typical_p >= 1 &&
-         settings.epsilon_cutoff <= 0 && settings.eta_cutoff <= 0;
+  rest.sequence_bias.clear();
+  return settings.beams == 1 && LogitsProcessors(rest, {}).neutral();
 }
 
 size_t DeviceSampler::DeviceBytes(int vocab, int rows) {

@@ -27,8 +27,9 @@ struct SamplingRow {
 class DeviceSampler {
  public:
   // Whether these settings' tokens can be chosen on a device: greedy search and sampling with
-  // temperature, top_k, top_p, min_p, repetition penalty, minimum lengths, banned n-grams and
-  // words, suppressed tokens. What else there is needs the host.
+  // temperature and every cut (top_k, top_p, min_p, typical_p, epsilon_cutoff, eta_cutoff), with
+  // repetition_penalty, sequence_bias, minimum lengths, banned n-grams and words, suppressed
+  // tokens. What else there is needs the host.
   static bool Takes(const GenerationSettings& settings);
 
   // Of the device's memory, for up to `rows` rows at once.

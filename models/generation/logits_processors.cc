@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace longview::models {
 namespace {
@@ -60,12 +61,15 @@ LogitsProcessors::LogitsProcessors(const GenerationSettings& settings,
   if (settings.encoder_repetition_penalty != 1) source_distinct_ = Distinct(source);
 }
 
-void LogitsProcessors::BiasSequences(std::span<const int32_t> ids, std::span<double> scores) const {
+std::vector<LogitsProcessors::Bias> LogitsProcessors::Biases(const TokenHistory& history) const {
+  std::map<int32_t, double> sums;
   for (const GenerationSettings::Bias& entry : settings_.sequence_bias) {
     const std::span<const int32_t> all = entry.ids;
-    if (!EndsWith(ids, all.first(all.size() - 1))) continue;
-    scores[all.back()] += entry.bias;
+    if (EndsWith(history.ids(), all.first(all.size() - 1))) sums[all.back()] += entry.bias;
   }
+  std::vector<Bias> biases;
+  for (const auto& [id, bias] : sums) biases.push_back({id, bias});
+  return biases;
 }
 
 void LogitsProcessors::AddRepeats(const TokenHistory& history, std::vector<int32_t>& banned) const {
@@ -127,7 +131,7 @@ void LogitsProcessors::Decay(const TokenHistory& history, std::span<double> scor
 
 void LogitsProcessors::Apply(const TokenHistory& history, std::span<double> scores) const {
   if (neutral_) return;
-  BiasSequences(history.ids(), scores);
+  for (const Bias& bias : Biases(history)) scores[bias.id] += bias.bias;
   if (settings_.encoder_repetition_penalty != 1) {
     Penalise(source_distinct_, 1 / settings_.encoder_repetition_penalty, scores);
   }

@@ -32,11 +32,17 @@ class LogitsProcessors {
   // repetition penalty, scores that were penalised and then banned are what Apply makes.
   std::vector<int32_t> Banned(const TokenHistory& history) const;
 
+  // What sequence_bias adds to scores before anything else, each id once, in rising order.
+  struct Bias {
+    int32_t id = 0;
+    double bias = 0;
+  };
+  std::vector<Bias> Biases(const TokenHistory& history) const;
+
   // `scores`: [vocabulary], changed in place; a banned token's are -infinity.
   void Apply(const TokenHistory& history, std::span<double> scores) const;
 
  private:
-  void BiasSequences(std::span<const int32_t> ids, std::span<double> scores) const;
   // Bans before tokens are forced, and after.
   void AddRepeats(const TokenHistory& history, std::vector<int32_t>& banned) const;
   void AddSuppressed(const TokenHistory& history, std::vector<int32_t>& banned) const;

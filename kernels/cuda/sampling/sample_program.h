@@ -1,6 +1,6 @@
 // Choosing tokens as a block program: a block is a row, so a row's token depends on nothing else in
-// its batch. Scores are edited, cut to those that top-k, top-p and min-p leave, and drawn from in
-// the order of their ids.
+// its batch. Scores are edited, cut to those that top-k, top-p, min-p, typical sampling and floors
+// of probability leave, and drawn from in the order of their ids.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,9 @@ struct SampleThread {
   SampleStatus status;
   Scored peak;      // The largest logit; its id is -1 if one is NaN.
   Scored best;      // The largest score.
-  MassCut cut;      // Of top-k, then of top-p.
+  MassCut cut;      // Of top-k, then of top-p, then of typical sampling.
+  double total;     // Weight of what is kept,
+  double entropy;   // and its entropy.
   double log_sum;   // log(sum(exp(logit - peak)))
   Scored reported;  // The last of those found.
 };
@@ -30,13 +32,14 @@ struct SampleShared {
   MassSelect<kSampleThreads> select;
   BlockLargest<kSampleThreads> largest[2];  // In turns: one is given while the other is taken.
   double sums[kSampleThreads];
+  double entropies[kSampleThreads];
   int32_t ties[kSampleThreads];
 };
 
 // A thread's part of one phase of a row.
 class RowSampler {
  public:
-  static constexpr int kEditPhases = 5;
+  static constexpr int kEditPhases = 6;
 
   LONGVIEW_HD RowSampler(const SampleRows& args, int64_t index, int thread, SampleThread& mine,
                          SampleShared& shared)
@@ -52,25 +55,31 @@ class RowSampler {
 
   LONGVIEW_HD static int DrawPhases(const SampleRow& row) {
     if (row.sample == 0) return 0;
-    return 3 + (row.top_k > 0 ? Select::kPhases : 0) + (row.top_p < 1 ? Select::kPhases + 1 : 0);
+    return 3 + (row.top_k > 0 ? Select::kPhases : 0) + (row.top_p < 1 ? Select::kPhases + 1 : 0) +
+           (row.typical_p < 1 ? kTypicalPhases : 0) + FloorPhases(row);
   }
   LONGVIEW_HD static int ReportPhases(const SampleRow& row, int vocab) {
     return row.reported < 0 ? 0 : 2 + Reported(row, vocab);
   }
 
-  // Penalties and bans, and the largest score: greedy search ends here.
+  // Biases, penalties and bans, and the largest score: greedy search ends here.
   LONGVIEW_HD void Edit(int phase) {
     switch (phase) {
       case 0:
         return Load();
       case 1:
-        return Penalise();
+        for (int i = thread_; i < row_.biased_count; i += kSampleThreads) {
+          scores_[row_.biased[i]] += row_.biases[i];
+        }
+        return;
       case 2:
+        return Penalise();
+      case 3:
         for (int i = thread_; i < row_.banned_count; i += kSampleThreads) {
           scores_[row_.banned[i]] = -INFINITY;
         }
         return;
-      case 3:
+      case 4:
         return GiveLargest(1, scores_, {INFINITY, -1});
       default:
         return Decide();
@@ -87,8 +96,13 @@ class RowSampler {
     const int top_p = row_.top_p < 1 ? Select::kPhases : 0;
     if (phase < top_p) return SelectTopP(phase);
     phase -= top_p;
-    if (top_p > 0 && phase-- == 0) return CountTies();
+    if (top_p > 0 && phase-- == 0) return CountTies(Cut::kNucleus);
     if (phase == 0) return SumKept();
+    --phase;
+    const int typical = row_.typical_p < 1 ? kTypicalPhases : 0;
+    if (phase < typical) return KeepTypical(phase);
+    phase -= typical;
+    if (phase < FloorPhases(row_)) return KeepAbove(phase);
     Pick();
   }
 
@@ -121,6 +135,13 @@ class RowSampler {
 
  private:
   using Select = MassSelect<kSampleThreads>;
+  // What a cut of mass orders tokens by: their scores, or how near their surprise is to the mean.
+  enum class Cut { kNucleus, kTypical };
+  static constexpr int kTypicalPhases = Select::kPhases + 3;
+
+  LONGVIEW_HD static int FloorPhases(const SampleRow& row) {
+    return (row.epsilon_cutoff > 0 ? 2 : 0) + (row.eta_cutoff > 0 ? 2 : 0);
+  }
 
   LONGVIEW_HD static int Reported(const SampleRow& row, int vocab) {
     return row.reported < vocab ? row.reported : vocab;
@@ -185,7 +206,8 @@ class RowSampler {
     if (row_.top_k > 0) shared_.select.Finish(mine_.cut);
     const double best = mine_.best.score, temperature = row_.temperature;
     // The host divides where it filters, and rounds accordingly.
-    const bool divides = row_.top_k > 0 || row_.top_p < 1 || row_.min_p > 0;
+    const bool divides = row_.top_k > 0 || row_.top_p < 1 || row_.min_p > 0 || row_.typical_p < 1 ||
+                         FloorPhases(row_) > 0;
     double sum = 0;
     for (int id = thread_; id < vocab_; id += kSampleThreads) {
       const double score = scores_[id];
@@ -217,32 +239,42 @@ class RowSampler {
     return end < vocab_ ? end : vocab_;
   }
 
-  LONGVIEW_HD bool Ties(int64_t id) const {
-    return weights_[id] > 0 && OrderedKey(scores_[id]) == mine_.cut.key;
+  LONGVIEW_HD uint64_t KeyOf(Cut cut, int64_t id) const {
+    if (cut == Cut::kNucleus) return OrderedKey(scores_[id]);
+    return OrderedKey(-fabs(-log(weights_[id] / mine_.total) - mine_.entropy));
   }
 
-  LONGVIEW_HD void CountTies() {
+  LONGVIEW_HD void CountTies(Cut cut) {
     shared_.select.Finish(mine_.cut);
     int ties = 0;
-    for (int64_t id = RunBegin(); id < RunEnd(); ++id) ties += Ties(id) ? 1 : 0;
+    for (int64_t id = RunBegin(); id < RunEnd(); ++id) {
+      if (weights_[id] > 0 && KeyOf(cut, id) == mine_.cut.key) ++ties;
+    }
     shared_.ties[thread_] = ties;
   }
 
-  // Whether top-p leaves a token, of those with weights; `rank` counts ties with the cut, in the
+  // Ties with the cut in the runs before this thread's.
+  LONGVIEW_HD int64_t TiesBefore() const {
+    int64_t rank = 0;
+    for (int i = 0; i < thread_; ++i) rank += shared_.ties[i];
+    return rank;
+  }
+
+  // Whether a cut of mass leaves a token, of those with weights; `rank` counts ties with it, in the
   // order of their ids. A token goes if those before it have the mass; the first never does.
-  LONGVIEW_HD bool InNucleus(int64_t id, int64_t& rank) const {
-    if (!Ties(id)) return OrderedKey(scores_[id]) > mine_.cut.key;
+  LONGVIEW_HD bool Keeps(Cut cut, int64_t id, int64_t& rank) const {
+    const uint64_t key = KeyOf(cut, id);
+    if (key != mine_.cut.key) return key > mine_.cut.key;
     const double before = mine_.cut.above + static_cast<double>(rank++) * weights_[id];
     return before == 0 || before < mine_.cut.wanted;
   }
 
   LONGVIEW_HD void SumKept() {
-    int64_t rank = 0;
-    for (int i = 0; row_.top_p < 1 && i < thread_; ++i) rank += shared_.ties[i];
+    int64_t rank = row_.top_p < 1 ? TiesBefore() : 0;
     double sum = 0;
     for (int64_t id = RunBegin(); id < RunEnd(); ++id) {
       if (weights_[id] <= 0) continue;
-      const bool in_nucleus = row_.top_p >= 1 || InNucleus(id, rank);
+      const bool in_nucleus = row_.top_p >= 1 || Keeps(Cut::kNucleus, id, rank);
       // The best weighs 1.
       if (!in_nucleus || weights_[id] < row_.min_p) weights_[id] = 0.0f;
       sum += weights_[id];
@@ -250,10 +282,72 @@ class RowSampler {
     shared_.sums[thread_] = sum;
   }
 
-  LONGVIEW_HD double SumOfSums() const {
+  // Total and entropy of what is kept, and the best of it, given for the next phase.
+  LONGVIEW_HD void Survey() {
+    mine_.total = SumOfSums();
+    double entropy = 0;
+    Scored best;
+    for (int id = thread_; id < vocab_; id += kSampleThreads) {
+      if (weights_[id] <= 0) continue;
+      const double p = weights_[id] / mine_.total;
+      if (p > 0) entropy -= p * log(p);
+      const Scored own{scores_[id], id};
+      if (own.Before(best)) best = own;
+    }
+    shared_.entropies[thread_] = entropy;
+    shared_.largest[0].Give(thread_, best);
+  }
+
+  // Tokens whose surprise is nearest to the entropy, until they have the mass.
+  LONGVIEW_HD void KeepTypical(int phase) {
+    if (phase == 0) return Survey();
+    --phase;
+    if (phase == 0) {
+      mine_.entropy = Sum(shared_.entropies);
+      mine_.cut.wanted = row_.typical_p * mine_.total;
+    }
+    if (phase < Select::kPhases) {
+      return shared_.select.Phase(phase, thread_, mine_.cut, [&](auto&& item) {
+        for (int id = thread_; id < vocab_; id += kSampleThreads) {
+          if (weights_[id] > 0) item(KeyOf(Cut::kTypical, id), weights_[id]);
+        }
+      });
+    }
+    if (phase == Select::kPhases) return CountTies(Cut::kTypical);
+    int64_t rank = TiesBefore();
+    double sum = 0;
+    for (int64_t id = RunBegin(); id < RunEnd(); ++id) {
+      if (weights_[id] <= 0) continue;
+      if (!Keeps(Cut::kTypical, id, rank)) weights_[id] = 0.0f;
+      sum += weights_[id];
+    }
+    shared_.sums[thread_] = sum;
+  }
+
+  // Tokens that are as probable as epsilon, then eta, asks; the best of them stays in any case.
+  LONGVIEW_HD void KeepAbove(int phase) {
+    if (phase % 2 == 0) return Survey();
+    double floor = row_.epsilon_cutoff;
+    if (phase > 1 || floor <= 0) {
+      const double eta = row_.eta_cutoff, least = sqrt(eta) * exp(-Sum(shared_.entropies));
+      floor = least < eta ? least : eta;
+    }
+    const int32_t best = shared_.largest[0].Take().id;
+    double sum = 0;
+    for (int64_t id = RunBegin(); id < RunEnd(); ++id) {
+      if (weights_[id] <= 0) continue;
+      if (id != best && weights_[id] / mine_.total < floor) weights_[id] = 0.0f;
+      sum += weights_[id];
+    }
+    shared_.sums[thread_] = sum;
+  }
+
+  LONGVIEW_HD double SumOfSums() const { return Sum(shared_.sums); }
+
+  LONGVIEW_HD static double Sum(const double* of_threads) {
     double total = 0;
 #pragma unroll 4
-    for (int i = 0; i < kSampleThreads; ++i) total += shared_.sums[i];
+    for (int i = 0; i < kSampleThreads; ++i) total += of_threads[i];
     return total;
   }
 

@@ -23,12 +23,19 @@ struct SampleRow {
   int32_t banned_count;
   const int32_t* banned;  // [banned_count]
   double penalty;         // Positive.
+  // Before that, biases[i] is added to the score of biased[i].
+  const int32_t* biased;  // [biased_count], each once.
+  const double* biases;
+  int32_t biased_count;
 
   int32_t sample;  // 0: the first of the largest scores, and nothing of the following.
   int32_t top_k;   // 0: off.
   double temperature;
-  double top_p;  // 1: off.
-  double min_p;  // 0: off.
+  double top_p;           // 1: off.
+  double min_p;           // 0: off.
+  double typical_p;       // 1: off.
+  double epsilon_cutoff;  // 0: off.
+  double eta_cutoff;      // 0: off.
   uint32_t seed;
   uint32_t sequence;  // The sample of a request.
   uint32_t step;      // Tokens generated before.

@@ -153,6 +153,9 @@ GenerationSettings RandomSettings(std::mt19937& random, int vocab) {
   settings.top_k = Any(random, {0, 0, 1, 5, 50, vocab, vocab + 7});
   settings.top_p = Any(random, {1.0, 1.0, 0.95, 0.5, 0.1, 1e-9});
   settings.min_p = Any(random, {0.0, 0.0, 0.05, 1.0});
+  settings.typical_p = Any(random, {1.0, 1.0, 0.9307, 0.4711, 1e-9});
+  settings.epsilon_cutoff = Any(random, {0.0, 0.0, 0.0, 0.0103, 0.2});
+  settings.eta_cutoff = Any(random, {0.0, 0.0, 0.0, 0.0103, 0.2});
   settings.repetition_penalty = Any(random, {1.0, 1.3, 0.7});
   settings.min_new_tokens = Any(random, {0, 0, 5});
   const auto any_id = [&] {
@@ -162,6 +165,9 @@ GenerationSettings RandomSettings(std::mt19937& random, int vocab) {
   settings.no_repeat_ngram = Any(random, {0, 0, 1, 2});
   settings.encoder_no_repeat_ngram = Any(random, {0, 0, 2});
   if (random() % 3 == 0) settings.bad_words = {{any_id()}, {any_id(), any_id()}};
+  if (random() % 3 == 0) {
+    settings.sequence_bias = {{{any_id()}, 1.5}, {{any_id(), any_id()}, -3.0}, {{any_id()}, 0.5}};
+  }
   if (random() % 3 == 0) settings.suppress = {any_id(), any_id()};
   if (random() % 3 == 0) settings.begin_suppress = {any_id()};
   settings.seed = random();
@@ -246,6 +252,15 @@ TEST(DeviceSamplerTest, CutsKeepWhatIsEqualByTheHostsRules) {
     settings.top_p = 1;
     settings.min_p = 0.5;
     EXPECT_EQ(Drawn(*device, {0, 1, 0.5f, -kInfinity, 0.25f}, settings), (Ids{1, 2}));
+    // Of 0.03, 0.33, 0.24, 0.24, 0.16 those go that are too likely or too rare.
+    settings.min_p = 0;
+    settings.typical_p = 0.4;
+    EXPECT_EQ(Drawn(*device, {-2, 0.4f, 0.1f, 0.1f, -0.3f}, settings), (Ids{2, 3}));
+    settings.typical_p = 1;
+    settings.epsilon_cutoff = 0.2;
+    EXPECT_EQ(Drawn(*device, {-2, 0.4f, 0.1f, 0.1f, -0.3f}, settings), (Ids{1, 2, 3}));
+    settings.epsilon_cutoff = 0.9;
+    EXPECT_EQ(Drawn(*device, {-2, 0.4f, 0.1f, 0.1f, -0.3f}, settings), (Ids{1}));
   }
 }
 
@@ -277,13 +292,14 @@ TEST(DeviceSamplerTest, TakesWhatItKnows) {
     change(other);
     return DeviceSampler::Takes(other);
   };
-  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.typical_p = 0.9; }));
-  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.eta_cutoff = 0.1; }));
+  EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.typical_p = 0.9; }));
+  EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.epsilon_cutoff = s.eta_cutoff = 0.1; }));
   EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.no_repeat_ngram = 3; }));
   EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.bad_words = {{1, 2}}; }));
   EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.suppress = s.begin_suppress = {1}; }));
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.forced_eos = {1}; }));
-  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.sequence_bias = {{{1}, 2.0}}; }));
+  EXPECT_TRUE(takes_with([](GenerationSettings& s) { s.sequence_bias = {{{1}, 2.0}}; }));
+  EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.encoder_repetition_penalty = 2; }));
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.beams = 2; }));
   EXPECT_FALSE(takes_with([](GenerationSettings& s) { s.remove_invalid = true; }));
 }

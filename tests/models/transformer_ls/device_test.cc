@@ -124,9 +124,9 @@ Choices SomeChoices(int vocab) {
   banned.suppress = {5};
   banned.no_repeat_ngram = 2;
   choices.Add(banned);
-  GenerationSettings biased;  // The host's business.
-  biased.sequence_bias = {{{5}, 3.0}};
-  choices.Add(biased);
+  GenerationSettings mended;  // The host's business.
+  mended.remove_invalid = true;
+  choices.Add(mended);
   return choices;
 }
 

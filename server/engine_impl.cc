@@ -36,6 +36,8 @@ RejectReason ReasonOf(Verdict verdict) {
     case Verdict::kTooLarge:
     case Verdict::kMemoryFull:
       return RejectReason::kMemory;
+    case Verdict::kLost:
+      return RejectReason::kDraining;  // UNAVAILABLE, as of a server that leaves.
     default:
       return RejectReason::kDeadline;
   }

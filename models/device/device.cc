@@ -145,8 +145,10 @@ int64_t Device::FreeBytes() const {
 }
 
 void Device::Check(kernels::cuda::Status status, const char* what) const {
-  if (status != 0)
-    throw DeviceError(absl::StrCat(name_, ": ", what, ": ", api_.error_text(status)));
+  if (status == 0) return;
+  uint64_t bytes = 0;
+  const bool lost = api_.free_memory(index_, &bytes) != 0;
+  throw DeviceError(absl::StrCat(name_, ": ", what, ": ", api_.error_text(status)), lost);
 }
 
 struct Device::Turn::Guard {

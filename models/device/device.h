@@ -2,15 +2,14 @@
 // LibTorch's products on that stream.
 //
 // LibTorch's CUDA half is loaded by the first Open and stays in the process; machines without a
-// driver never load it. Errors of the device are DeviceErrors, which GuardDevice makes a status:
-// after one the device is lost to the process.
+// driver never load it. Errors of the device are DeviceErrors, which GuardDevice makes a status,
+// with the payload kDeviceLost if the device is lost to the process.
 //
 // Used by one thread at a time: that which loads, then the executor's.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,13 +19,9 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/plugin_api.h"
 #include "models/dense/compute.h"
+#include "models/device/device_error.h"
 
 namespace longview::models {
-
-class DeviceError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 class Device {
  public:
@@ -52,7 +47,8 @@ class Device {
   // Bytes that are free on the device.
   int64_t FreeBytes() const;
 
-  // Throws DeviceError, "cuda:0: `what`: ...", unless `status` is 0.
+  // Throws DeviceError, "cuda:0: `what`: ...", unless `status` is 0. The device is lost if another
+  // call fails too.
   void Check(kernels::cuda::Status status, const char* what) const;
 
   // Waits until the stream is done.

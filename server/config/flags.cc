@@ -11,7 +11,7 @@ ABSL_FLAG(int, grpc_port, 9000, "gRPC port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, http_port, 8080, "HTTP port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, admin_port, -1,
           "plaintext HTTP without keys: /livez, /readyz, /metrics; 0 = a free one, -1 = off");
-ABSL_FLAG(std::string, device, "auto", "auto, cpu, cuda, or a list such as cuda:0,cuda:1");
+ABSL_FLAG(std::string, device, "auto", "auto, cpu, cuda (all), or a list such as cuda:0,cuda:1");
 ABSL_FLAG(std::string, dtype, "auto", "auto, fp32, bf16, fp16");
 ABSL_FLAG(absl::optional<int>, threads, absl::nullopt,
           "compute threads of the whole process; default the CPU quota");

@@ -222,6 +222,7 @@ Batch Scheduler::StartBatch(ModelId model, Lane& lane) {
   batch.model = model;
   // Steps that go between its layers take as long as it does, at most.
   const double stretch = lane.roster.empty() ? 1 : 2;
+  const double budget = BatchBudget(lane);
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
   line_.Serve(
@@ -229,7 +230,7 @@ Batch Scheduler::StartBatch(ModelId model, Lane& lane) {
       [&](const Ticket& ticket) {
         const int items = static_cast<int>(batch.tickets.size());
         if (items > 0) {
-          if (items == options_.max_batch_items || batch.seconds >= options_.batch_seconds) {
+          if (items == options_.max_batch_items || batch.seconds >= budget) {
             return WaitingLine::Reply::kStop;
           }
           const double seconds = batch.seconds + ticket.seconds;
@@ -237,7 +238,7 @@ Batch Scheduler::StartBatch(ModelId model, Lane& lane) {
           const bool in_time = end <= std::min(soonest, ticket.deadline);
           const bool fits =
               options_.memory_bytes <= 0 || bytes + ticket.bytes <= options_.memory_bytes;
-          if (seconds > options_.batch_seconds || !in_time || !fits) {
+          if (seconds > budget || !in_time || !fits) {
             return WaitingLine::Reply::kPass;
           }
         }

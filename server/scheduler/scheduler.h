@@ -213,6 +213,9 @@ class Scheduler {
   bool HasMostRoom(const Lane& lane, const Ticket& ticket) const;
   bool TakesGenerating(const Lane& lane, const Ticket& ticket) const;
   bool BetterElsewhere(const Lane& lane, const Ticket& ticket) const;
+  int OthersFree(const Lane& lane) const;
+  // Seconds of a batch of several: lanes that are free share what waits.
+  double BatchBudget(const Lane& lane) const;
   // Whose batch is next on the lane, if it is to have one now: not if somebody generates there and
   // another lane stands still.
   const Ticket* NextFor(const Lane& lane) const;

@@ -80,12 +80,22 @@ bool Scheduler::BetterElsewhere(const Lane& lane, const Ticket& ticket) const {
   });
 }
 
+int Scheduler::OthersFree(const Lane& lane) const {
+  return static_cast<int>(std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& other) {
+    return &other != &lane && !other.lost && !other.aside && !other.running() &&
+           other.roster.empty();
+  }));
+}
+
+double Scheduler::BatchBudget(const Lane& lane) const {
+  const int others = OthersFree(lane);
+  if (others == 0) return options_.batch_seconds;
+  return std::min(options_.batch_seconds, line_.seconds() / (1 + others));
+}
+
 const Ticket* Scheduler::NextFor(const Lane& lane) const {
   if (lane.roster.empty()) return line_.Next(WindowOf(lane));
-  const bool leaves = std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& other) {
-    return !other.lost && !other.aside && !other.running() && other.roster.empty();
-  });
-  return leaves ? nullptr : line_.Next();
+  return OthersFree(lane) > 0 ? nullptr : line_.Next();
 }
 
 void Scheduler::JoinsChanged() {

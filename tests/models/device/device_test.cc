@@ -9,6 +9,7 @@
 #include "models/device/device_admission.h"
 #include "models/device/device_compute.h"
 #include "models/device/device_weights.h"
+#include "models/model.h"
 #include "tests/kernels/cuda/support/twin.h"
 
 namespace longview::models {
@@ -36,6 +37,23 @@ TEST(DevicePanelsTest, NeverReachFurtherPastTheEndThanBuffersDo) {
       ASSERT_LE(row - rows, kDevicePanelTail) << rows << " rows, panels " << panels.bits;
     }
   }
+}
+
+// A device that fails in `synchronize`: this once, or as everything does once a kernel has failed.
+absl::Status WaitOnBroken(bool lost) {
+  static constexpr kernels::cuda::Status kFault = 700;
+  kernels::cuda::PluginApi broken = kernels::cuda::testing::HostTwin();
+  broken.synchronize = [](kernels::cuda::Stream*) { return kFault; };
+  if (lost) broken.free_memory = [](int32_t, uint64_t*) { return kFault; };
+  return GuardDevice("family", [&] { Device::OnHost(broken)->Wait(); });
+}
+
+TEST(DeviceErrorTest, SaysWhetherTheDeviceIsLost) {
+  const std::string lost(kDeviceLost);
+  EXPECT_TRUE(WaitOnBroken(true).GetPayload(lost).has_value());
+  EXPECT_FALSE(WaitOnBroken(false).GetPayload(lost).has_value());
+  EXPECT_EQ(WaitOnBroken(false).code(), absl::StatusCode::kInternal);
+  EXPECT_NE(WaitOnBroken(true).message().find("family: host: waiting"), absl::string_view::npos);
 }
 
 class DeviceLinearTest : public testing::TestWithParam<Compute> {};

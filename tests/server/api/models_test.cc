@@ -90,6 +90,9 @@ TEST(Models, Readiness) {
   EXPECT_FALSE(backend.api.ModelReady("soon", "").value());
   EXPECT_EQ(backend.api.ModelReady("x", "").status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(backend.api.ServerReady());
+  backend.engine.able = false;  // A device was the last of its kind.
+  EXPECT_FALSE(backend.api.ServerReady());
+  backend.engine.able = true;
   backend.lifecycle.set_phase(server::Lifecycle::Phase::kDraining);
   EXPECT_FALSE(backend.api.ServerReady());
   EXPECT_TRUE(backend.api.ServerLive());

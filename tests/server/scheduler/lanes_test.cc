@@ -33,6 +33,18 @@ TEST(LanesTest, WhicheverIsFreeFirstTakesTheNext) {
   world.ExpectNothingLeft();
 }
 
+TEST(LanesTest, LanesThatAreFreeShareABurst) {
+  LaneWorld world(Options(4));
+  for (TicketId id = 1; id <= 8; ++id) {
+    ASSERT_EQ(world.scheduler.Admit(world.Batched(id, 0.01).ticket).verdict, Verdict::kAdmitted);
+  }
+  for (int lane = 0; lane < 4; ++lane) {
+    const std::optional<Batch> batch = world.scheduler.NextBatch(lane);
+    ASSERT_TRUE(batch.has_value());
+    EXPECT_EQ(batch->tickets.size(), 2u) << lane;
+  }
+}
+
 TEST(LanesTest, WaitsAreTheWorkInFrontDividedOverTheLanes) {
   LaneWorld world(Options(2));
   EXPECT_EQ(world.Admit(world.Batched(1, 4)).wait_seconds, 0);

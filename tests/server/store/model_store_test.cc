@@ -1,6 +1,7 @@
 // Loading, swapping and unloading fake models under an engine that serves.
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <map>
@@ -68,10 +69,13 @@ class ModelStoreTest : public EngineFixture {
     ++loads_;
     loading_threads_.insert(gettid());
     const std::string name = directory.substr(directory.rfind('/') + 1);
-    if (failing_.contains(name)) return absl::InvalidArgumentError(failing_.at(name));
+    for (const std::string& what : {name, name + " on " + device}) {
+      if (failing_.contains(what)) return absl::InvalidArgumentError(failing_.at(what));
+    }
     FakeOptions options = fakes_[name];
     options.control = control_;
-    options.device = device;
+    options.device = only_on_cpu_.contains(name) ? "cpu" : device;
+    options.lost = options.device == "cuda:0" ? lost_ : nullptr;
     return std::make_unique<FakeModel>(options);
   }
 
@@ -105,7 +109,9 @@ class ModelStoreTest : public EngineFixture {
   std::mutex mutex_;
   std::optional<absl::Status> started_;
   std::map<std::string, FakeOptions> fakes_;
-  std::map<std::string, std::string> failing_;
+  std::map<std::string, std::string> failing_;  // By name, or "name on device".
+  std::set<std::string> only_on_cpu_;
+  testing::FakeDevicePtr lost_ = std::make_shared<std::atomic<bool>>(false);  // The first device.
   int loads_ = 0;
   std::set<pid_t> loading_threads_;
   std::unique_ptr<ModelStoreImpl> store_;
@@ -284,6 +290,75 @@ TEST_F(ModelStoreTest, NewDirectoriesAreFound) {
   EXPECT_TRUE(store_->Find("versions", "4").ok());
   EXPECT_EQ(store_->Find("versions", "3").status().code(), StatusCode::kNotFound);
   EXPECT_TRUE(store_->StartupComplete());
+}
+
+class SeveralDevicesTest : public ModelStoreTest {
+ protected:
+  SeveralDevicesTest() {
+    options_.devices = {"cuda:0", "cuda:1", "cuda:2", "cpu"};
+    engine_.reset();
+    StartEngine();
+  }
+  static std::vector<std::string> DevicesOf(const ModelHandle& model) {
+    std::vector<std::string> devices = {model->model->info().device};
+    for (const auto& instance : model->further) devices.push_back(instance->info().device);
+    return devices;
+  }
+};
+
+TEST_F(SeveralDevicesTest, EachGetsAnInstanceAndAllAreFreed) {
+  AddDirectory("a");
+  AddDirectory("small");
+  only_on_cpu_ = {"small"};
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  EXPECT_EQ(DevicesOf(*store_->Find("a", "")),
+            (std::vector<std::string>{"cuda:0", "cuda:1", "cuda:2"}));
+  EXPECT_EQ(DevicesOf(*store_->Find("small", "")), std::vector<std::string>{"cpu"});
+  EXPECT_EQ(&(*store_->Find("a", ""))->On("cuda:1"), (*store_->Find("a", ""))->further[0].get());
+  EXPECT_EQ(control_->live_models, 4);
+  EXPECT_EQ(Metric("longview_model_memory_bytes{model=\"a\",version=\"1\"}"),
+            3 * Metric("longview_model_memory_bytes{model=\"small\",version=\"1\"}"));
+  control_->advance.Close();
+  std::array<Box, 4> boxes;
+  for (Box& box : boxes) Submit(*store_->Find("a", ""), "text", box);
+  ASSERT_TRUE(control_->advance.AwaitWaiting(3, absl::Seconds(20)));
+  std::thread reload([&] { EXPECT_TRUE(LoadModel("a").ok()); });
+  // Warm-ups wait for the batches.
+  control_->advance.Open();
+  reload.join();
+  for (Box& box : boxes) EXPECT_TRUE(box.Wait().ok());
+  Await([&] { return control_->live_models == 4; }, "the old ones' end");
+  ASSERT_TRUE(UnloadModel("a").ok());
+  EXPECT_EQ(control_->live_models, 1);
+}
+
+TEST_F(SeveralDevicesTest, OneThatDoesNotLoadOnAllIsRefused) {
+  AddDirectory("a");
+  failing_["a on cuda:2"] = "needs 9 GB, 8 GB are free";
+  StartStore();
+  EXPECT_EQ(AwaitStarted().message(), "model a: needs 9 GB, 8 GB are free");
+  EXPECT_EQ(control_->live_models, 0);
+}
+
+TEST_F(SeveralDevicesTest, ALostDeviceIsLeftOutFromThenOn) {
+  AddDirectory("a");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  *lost_ = true;
+  Await(
+      [&] {
+        std::array<Box, 3> boxes;
+        for (Box& box : boxes) Submit(*store_->Find("a", ""), "text", box);
+        for (Box& box : boxes) box.Wait();
+        return Metric("longview_device_up{device=\"cuda:0\"}") == 0;
+      },
+      "the loss");
+  ASSERT_TRUE(LoadModel("a").ok());
+  EXPECT_EQ(DevicesOf(*store_->Find("a", "")), (std::vector<std::string>{"cuda:1", "cuda:2"}));
+  Box box;
+  Submit(*store_->Find("a", ""), "text", box);
+  EXPECT_TRUE(box.Wait().ok());
 }
 
 TEST_F(ModelStoreTest, LoadAndUnloadUnderTraffic) {

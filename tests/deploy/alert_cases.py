@@ -41,6 +41,8 @@ CASES = {
                       ('up{job="node", instance="c"}', "0x90")], 8),
     "LongviewModelNotReady": ([('longview_model_ready{job="bad", model="m"}', "0x90")],
                               [('longview_model_ready{job="good", model="m"}', "0x10 1x80")], 16),
+    "LongviewDeviceLost": ([('longview_device_up{job="bad", device="cuda:0"}', "0x90")],
+                           [('longview_device_up{job="good", device="cuda:0"}', "1x90")], 6),
     "LongviewServerErrors": (requests("bad", "INTERNAL", 20),
                              requests("good", "INVALID_ARGUMENT", 500), 11),
     "LongviewOverloaded": (requests("bad", "RESOURCE_EXHAUSTED", 100),

@@ -90,7 +90,7 @@ def test_threads_and_cache_follow_the_cgroup(container):
 
 
 def test_the_readme_requests(container):
-    source = ROOT / "server/scheduler/scheduler.h"
+    source = ROOT / "kernels/span/plan.h"
     answer = subprocess.run(
         ["curl", "-s", "--data-binary", f"@{source}", "-H", "Content-Type: text/plain",
          f"http://{container.http}/v1/classify?model=code-language&top_k=2"],

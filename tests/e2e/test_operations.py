@@ -69,7 +69,7 @@ def test_wrong_flags_exit_2_and_say_which(arguments, fragment):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda:7", "cuda:0,cuda:99"])
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "cuda:0,cuda:1"])
 def test_a_device_that_is_not_there_is_refused_at_start_up(device):
     # A driver that is told to show no device has none, whatever the machine.
     done = run(f"--device={device}", "--grpc_port=0", "--http_port=0", MODEL,

@@ -38,10 +38,11 @@ bool Scheduler::Fits(const Lane& lane, const Ticket& ticket) const {
 }
 
 bool Scheduler::HasMostRoom(const Lane& lane, const Ticket& ticket) const {
-  const auto used = [](const Lane& l) { return l.reserved + l.held; };
+  // Of several that have as much, the first.
+  const auto order = [](const Lane& l) { return std::pair(l.reserved + l.held, l.number); };
   const std::vector<const Lane*> lanes = LanesFor(ticket);
   return std::none_of(lanes.begin(), lanes.end(),
-                      [&](const Lane* other) { return used(*other) < used(lane); });
+                      [&](const Lane* other) { return order(*other) < order(lane); });
 }
 
 bool Scheduler::StartsAtOnce(const Ticket& ticket) const {

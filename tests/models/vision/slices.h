@@ -18,11 +18,6 @@
 
 namespace longview::models {
 
-// As answers have it.
-inline std::string ComputeName(Compute compute) {
-  return compute == Compute::kFp32 ? "fp32" : "bf16";
-}
-
 // Of every picture all stages' maps, then the vector that enters the head.
 using SliceResults = std::vector<std::vector<float>>;
 

@@ -149,7 +149,7 @@ class BandPlanner {
     pattern_.global_rows = global_rows;
     kernels::ChunkGridPlan grid = PlanChunkGrid(pattern_, images);
     VilPlan plan{std::move(grid.plan), std::move(grid.bias_rows)};
-    if (context_.device_tile_rows > 0) JoinTables(plan);
+    if (context_.device_tile_rows > 0) JoinTables(kGlobalTables, plan);
     return plan;
   }
 

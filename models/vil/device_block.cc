@@ -1,9 +1,8 @@
 #include "models/vil/device_block.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "models/layers/span_rows.h"
+#include "models/device/device_tail.h"
 
 namespace longview::models {
 namespace {
@@ -20,27 +19,14 @@ DeviceVilSteps::DeviceVilSteps(const DeviceVilContext& context, size_t index,
       stage_(stage.stage()),
       weights_(context.weights->stages[index]),
       zeros_(context.weights->zeros),
-      buffers_(buffers) {}
-
-kernels::DType DeviceVilSteps::dtype() const { return SpanType(context_.compute); }
+      buffers_(buffers),
+      row_work_(device_, context.compute, stage_.width) {}
 
 void DeviceVilSteps::Copy(const void* in, void* out, const int32_t* from, const int32_t* to,
                           int64_t rows) const {
   const kernels::cuda::CopyRows args = {
       in, out, from, to, rows, static_cast<int32_t>(row_bytes()), row_bytes(), row_bytes()};
   device_.Check(device_.api().rows.copy(device_.stream(), args), "copying rows");
-}
-
-void DeviceVilSteps::Apply(const DeviceLinear& linear, const void* x, int64_t rows,
-                           std::byte* y) const {
-  MultiplyRows(device_, linear, x, rows, y);
-  AddBias(device_, linear, y, rows, Activation::kNone);
-}
-
-void DeviceVilSteps::AddRows(const std::byte* y, const float* bias, const DeviceNorm& norm) const {
-  const kernels::cuda::PreNormRows args = {buffers_.x,      y,      bias,         norm.view(),
-                                           buffers_.normed, rows(), stage_.width, dtype()};
-  device_.Check(maps().pre_norm(device_.stream(), args), "a residual");
 }
 
 void DeviceVilSteps::MakeTokens(const float* before) const {
@@ -88,7 +74,9 @@ void DeviceVilSteps::MakeTokens(const float* before) const {
 void DeviceVilSteps::RunBlock(int block, const DeviceTimer& timer) const {
   const DeviceVilBlock& weights = BlockOf(block);
   if (block == 0) {
-    timer.Run(&EncoderTimes::rest, [&] { AddRows(nullptr, nullptr, weights.attention_norm); });
+    timer.Run(&EncoderTimes::rest, [&] {
+      row_work_.Prenorm(buffers_.x, weights.attention_norm, rows(), buffers_.normed);
+    });
   }
   timer.Run(&EncoderTimes::linears, [&] { Project(weights); });
   timer.Run(&EncoderTimes::attention, [&] { Attend(block); });
@@ -97,7 +85,8 @@ void DeviceVilSteps::RunBlock(int block, const DeviceTimer& timer) const {
 
 // All that attention reads of rows, while LN(x) is there.
 void DeviceVilSteps::Project(const DeviceVilBlock& block) const {
-  Apply(*block.qkv, buffers_.normed, rows(), buffers_.qkv);
+  if (planned_.is_long_short()) return ProjectLongShort(block);
+  ApplyLinear(device_, *block.qkv, buffers_.normed, rows(), buffers_.qkv);
   if (block.global_query) ProjectGlobals(block);
   if (stage_.attention == VilAttention::kLinformer) ProjectByPositions(block);
   if (stage_.attention == VilAttention::kReduction) ProjectByReduction(block);
@@ -106,9 +95,10 @@ void DeviceVilSteps::Project(const DeviceVilBlock& block) const {
 // The global rows' own keys and values are of every token.
 void DeviceVilSteps::ProjectGlobals(const DeviceVilBlock& block) const {
   const int32_t* globals = planned_.lists().globals;
-  Apply(*block.global_key_value, buffers_.normed, rows(), buffers_.global_kv);
+  ApplyLinear(device_, *block.global_key_value, buffers_.normed, rows(), buffers_.global_kv);
   Copy(buffers_.normed, buffers_.global_inputs, globals, nullptr, planned_.globals());
-  Apply(*block.global_query, buffers_.global_inputs, planned_.globals(), buffers_.global_outs);
+  ApplyLinear(device_, *block.global_query, buffers_.global_inputs, planned_.globals(),
+              buffers_.global_outs);
   Copy(buffers_.global_outs, buffers_.global_q, nullptr, globals, planned_.globals());
 }
 
@@ -142,7 +132,7 @@ void DeviceVilSteps::ProjectByReduction(const DeviceVilBlock& block) const {
       stage_.width,     kInstanceNormEps,     buffers_.key_inputs, dtype()};
   device_.Check(maps().column_norms(device_.stream(), norms), "an instance norm");
   Copy(buffers_.normed, buffers_.key_inputs, lists.globals, lists.global_keys, planned_.globals());
-  Apply(*block.key_value, buffers_.key_inputs, planned_.plan().keys, buffers_.keys);
+  ApplyLinear(device_, *block.key_value, buffers_.key_inputs, planned_.plan().keys, buffers_.keys);
 }
 
 void DeviceVilSteps::MakeBiases(int block) const {
@@ -159,9 +149,7 @@ void DeviceVilSteps::MakeBiases(int block) const {
   }
 }
 
-namespace {
-
-kernels::cuda::SpanTable Added(const float* values, int64_t entries) {
+kernels::cuda::SpanTable DeviceBiasTable(const float* values, int64_t entries) {
   kernels::cuda::SpanTable table = {};
   table.data = values;
   table.head_stride = entries;
@@ -170,35 +158,22 @@ kernels::cuda::SpanTable Added(const float* values, int64_t entries) {
   return table;
 }
 
-}  // namespace
-
 kernels::cuda::SpanCall DeviceVilSteps::HeadsCall(int block, bool separate_globals) const {
   const int64_t d = stage_.width;
   const bool reduces = stage_.attention == VilAttention::kReduction;
-  kernels::cuda::SpanCall call = {};
-  call.element = DeviceElement(context_.compute);
+  kernels::cuda::SpanCall call = DeviceHeadsCall(context_.compute, stage_.heads, stage_.head_dim());
   call.q = separate_globals ? buffers_.global_q : buffers_.qkv;
-  call.q_row_stride = separate_globals || reduces ? d : 3 * d;
+  if (!separate_globals && !reduces) call.q_row_stride = 3 * d;
   call.out = buffers_.normed;
-  call.out_row_stride = d;
-  call.q_head_stride = call.out_head_stride = stage_.head_dim();
-  call.Dk = call.Dv = stage_.head_dim();
-  call.H = stage_.heads;
-  call.kv_group = 1;
-  call.scale = 1.0f / std::sqrt(static_cast<float>(stage_.head_dim()));
 
-  kernels::cuda::SpanSource tokens = {};
-  tokens.layout = kernels::Layout::kRows;
-  tokens.k_head_stride = tokens.v_head_stride = stage_.head_dim();
   const bool projected = planned_.plan().keys > 0;
   const std::byte* keys = projected          ? buffers_.keys
                           : separate_globals ? buffers_.global_kv
                                              : buffers_.qkv + row_bytes();
-  tokens.k = keys;
-  tokens.v = keys + row_bytes();
-  tokens.k_row_stride = tokens.v_row_stride = projected || separate_globals ? 2 * d : 3 * d;
   call.sources_used = planned_.sources();
-  std::fill_n(call.sources, call.sources_used, tokens);
+  std::fill_n(call.sources, call.sources_used,
+              DeviceHeadsSource(keys, keys + row_bytes(),
+                                projected || separate_globals ? 2 * d : 3 * d, stage_.head_dim()));
   // The cyclic rule's third source: padding, whose keys and values are zero.
   if (call.sources_used > 2) {
     kernels::cuda::SpanSource& padding = call.sources[2];
@@ -207,9 +182,9 @@ kernels::cuda::SpanCall DeviceVilSteps::HeadsCall(int block, bool separate_globa
   }
   if (!stage_.relative_bias()) return call;
   const int64_t g = stage_.globals;
-  call.tables[0] = Added(BlockOf(block).mixed_bias, 2 * g);
-  call.tables[1] = Added(BlockOf(block).global_bias, g * g);
-  call.tables[2] = Added(buffers_.bias, planned_.bias_entries());
+  call.tables[0] = DeviceBiasTable(BlockOf(block).mixed_bias, 2 * g);
+  call.tables[1] = DeviceBiasTable(BlockOf(block).global_bias, g * g);
+  call.tables[2] = DeviceBiasTable(buffers_.bias, planned_.bias_entries());
   return call;
 }
 
@@ -238,37 +213,49 @@ void DeviceVilSteps::AttendByFeatures(const DeviceVilBlock& block) const {
 void DeviceVilSteps::Attend(int block) const {
   if (stage_.attention == VilAttention::kPerformer) return AttendByFeatures(BlockOf(block));
   if (stage_.relative_bias()) MakeBiases(block);
+  if (planned_.is_long_short()) return AttendLongShort(block);
+  AttendSpans(block);
+}
+
+void DeviceVilSteps::AttendSpans(int block) const {
   models::Attend(device_, planned_.attention(), HeadsCall(block, false), buffers_.partials);
-  if (planned_.global_attention().empty()) return;
+  if (!planned_.separates_globals()) return;
   models::Attend(device_, planned_.global_attention(), HeadsCall(block, true), buffers_.partials);
 }
 
-// From attention's output to the block's.
+// From attention's output to the next block's input. What a panel touches behind its rows comes
+// later, or is scratch.
 void DeviceVilSteps::Finish(int block) const {
   const DeviceVilBlock& weights = BlockOf(block);
-  const float* bias = weights.out->bias;
-  MultiplyRows(device_, *weights.out, buffers_.normed, rows(), buffers_.qkv);
-  if (weights.global_out) {
-    const int32_t* globals = planned_.lists().globals;
-    AddBias(device_, *weights.out, buffers_.qkv, rows(), Activation::kNone);
-    Copy(buffers_.normed, buffers_.global_inputs, globals, nullptr, planned_.globals());
-    Apply(*weights.global_out, buffers_.global_inputs, planned_.globals(), buffers_.global_outs);
-    Copy(buffers_.global_outs, buffers_.qkv, nullptr, globals, planned_.globals());
-    bias = nullptr;
-  }
-  AddRows(buffers_.qkv, bias, weights.mlp_norm);
-  // A panel's tail runs into rows that come later.
-  for (int64_t row = 0; row < rows(); row += kDeviceMlpRows) {
-    const int64_t count = std::min(kDeviceMlpRows, rows() - row);
-    MultiplyRows(device_, *weights.expand, buffers_.normed + row * row_bytes(), count,
-                 buffers_.wide);
-    AddBias(device_, *weights.expand, buffers_.wide, count, Activation::kGelu);
-    MultiplyRows(device_, *weights.contract, buffers_.wide, count,
-                 buffers_.qkv + row * row_bytes());
-  }
+  if (weights.global_out) ApplyOuts(weights);
+  DeviceTail tail;
+  tail.out = weights.global_out ? nullptr : &*weights.out;
+  tail.after_attention = &weights.mlp_norm;
+  tail.expand = &*weights.expand;
+  tail.contract = &*weights.contract;
   const bool last = block + 1 == stage_.blocks;
-  AddRows(buffers_.qkv, weights.contract->bias,
-          last ? DeviceNorm() : BlockOf(block + 1).attention_norm);
+  tail.after_layer = last ? nullptr : &BlockOf(block + 1).attention_norm;
+  tail.norms = NormPlace::kPre;
+  for (int64_t row = 0; row < rows(); row += kDeviceTailRows) {
+    DeviceTailRows part;
+    part.x = buffers_.x + row * stage_.width;
+    part.input = buffers_.normed + row * row_bytes();
+    part.z = (weights.global_out ? buffers_.qkv : buffers_.normed) + row * row_bytes();
+    part.wide = buffers_.wide;
+    part.added = buffers_.added;
+    part.rows = std::min(kDeviceTailRows, rows() - row);
+    RunDeviceTail(device_, tail, part);
+  }
+}
+
+// The outputs of rows whose last linear depends on what they are, in qkv.
+void DeviceVilSteps::ApplyOuts(const DeviceVilBlock& block) const {
+  const int32_t* globals = planned_.lists().globals;
+  ApplyLinear(device_, *block.out, buffers_.normed, rows(), buffers_.qkv);
+  Copy(buffers_.normed, buffers_.global_inputs, globals, nullptr, planned_.globals());
+  ApplyLinear(device_, *block.global_out, buffers_.global_inputs, planned_.globals(),
+              buffers_.global_outs);
+  Copy(buffers_.global_outs, buffers_.qkv, nullptr, globals, planned_.globals());
 }
 
 }  // namespace longview::models

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "models/device/device.h"
+#include "models/device/device_rows.h"
 #include "models/device/device_run.h"
+#include "models/layers/span_rows.h"
 #include "models/vil/device_buffers.h"
 #include "models/vil/device_stage.h"
 #include "models/vil/device_weights.h"
@@ -19,6 +21,9 @@ struct DeviceVilContext {
   Compute compute = Compute::kFp32;
   const Device* device = nullptr;
 };
+
+// An Added table of floats, [heads, entries].
+kernels::cuda::SpanTable DeviceBiasTable(const float* values, int64_t entries);
 
 // Functions throw DeviceError and what LibTorch throws; within a Device::Turn.
 class DeviceVilSteps {
@@ -34,15 +39,11 @@ class DeviceVilSteps {
   const DeviceVilBlock& BlockOf(int block) const { return weights_.blocks[block]; }
   int64_t row_bytes() const { return stage_.width * ElementBytes(context_.compute); }
   int64_t rows() const { return planned_.plan().rows; }
-  kernels::DType dtype() const;
+  kernels::DType dtype() const { return SpanType(context_.compute); }
   const kernels::cuda::MapsApi& maps() const { return device_.api().maps; }
 
   // Rows of T, [d] each.
   void Copy(const void* in, void* out, const int32_t* from, const int32_t* to, int64_t rows) const;
-  void Apply(const DeviceLinear& linear, const void* x, int64_t rows, std::byte* y) const;
-  // x += y + bias, then normed = LayerNorm(x), unless `norm` has none. Null y and bias add nothing.
-  void AddRows(const std::byte* y, const float* bias, const DeviceNorm& norm) const;
-
   void Project(const DeviceVilBlock& block) const;
   void ProjectGlobals(const DeviceVilBlock& block) const;
   void ProjectByPositions(const DeviceVilBlock& block) const;
@@ -50,8 +51,14 @@ class DeviceVilSteps {
   void MakeBiases(int block) const;
   void Attend(int block) const;
   void AttendByFeatures(const DeviceVilBlock& block) const;
+  void AttendSpans(int block) const;
   kernels::cuda::SpanCall HeadsCall(int block, bool separate_globals) const;
+  // device_long_short.cc
+  void ProjectLongShort(const DeviceVilBlock& block) const;
+  void MakeLandmarks(const DeviceVilBlock& block) const;
+  void AttendLongShort(int block) const;
   void Finish(int block) const;
+  void ApplyOuts(const DeviceVilBlock& block) const;
 
   const DeviceVilContext& context_;
   const Device& device_;
@@ -60,6 +67,7 @@ class DeviceVilSteps {
   const DeviceVilStageWeights& weights_;
   const void* const zeros_;
   const DeviceVilBuffers& buffers_;
+  const DeviceRows row_work_;
 };
 
 }  // namespace longview::models

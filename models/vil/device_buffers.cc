@@ -33,8 +33,10 @@ class StageCarver {
     const int64_t rows = planned_.plan().rows, d = stage_.width;
     const bool reduces = stage_.attention == VilAttention::kReduction;
     b.normed = Panels(rows, d, carver);
-    b.qkv = Panels(rows, reduces ? d : 3 * d, carver);
-    b.wide = Panels(std::min(rows, kDeviceMlpRows), stage_.hidden, carver);
+    const int64_t columns = int64_t{stage_.heads} * stage_.ranks;
+    b.qkv = Panels(rows, reduces ? d : 3 * d + columns, carver);
+    b.wide = Panels(std::min(rows, kDeviceTailRows), stage_.hidden, carver);
+    b.added = Panels(std::min(rows, kDeviceTailRows), d, carver);
     const int64_t keys = planned_.plan().keys;
     b.keys = Panels(keys, 2 * d, carver);
     if (reduces) {
@@ -43,12 +45,13 @@ class StageCarver {
       b.reduced = Panels(places, d, carver);
       b.key_inputs = Panels(keys, d, carver);
     }
-    if (!planned_.global_attention().empty()) {
+    if (planned_.separates_globals()) {
       b.global_inputs = Panels(planned_.globals(), d, carver);
       b.global_outs = Panels(planned_.globals(), d, carver);
       b.global_q = Panels(rows, d, carver);
       b.global_kv = Panels(rows, 2 * d, carver);
     }
+    if (planned_.is_long_short()) TakeLongShort(columns, b, carver);
     b.bias = carver.Take<float>(stage_.heads * planned_.bias_entries());
     if (stage_.attention == VilAttention::kPerformer) {
       const int64_t heads = int64_t{planned_.images()} * stage_.heads;
@@ -58,6 +61,18 @@ class StageCarver {
     b.partials = carver.TakeBytes(
         std::max(DevicePartialBytes(planned_.attention(), stage_.head_dim()),
                  DevicePartialBytes(planned_.global_attention(), stage_.head_dim())));
+  }
+
+  void TakeLongShort(int64_t columns, DeviceVilBuffers& b, Carver& carver) const {
+    const int64_t rows = planned_.plan().rows, d = stage_.width;
+    const int64_t images = planned_.images(), states = planned_.pieces() * columns;
+    b.keys = Panels(rows, d, carver);
+    b.values = Panels(rows, d, carver);
+    b.landmarks = Panels(images * stage_.ranks, 2 * d, carver);
+    b.landmark_scores = carver.Take<float>(rows * columns);
+    b.landmark_means = carver.Take<float>(2 * images * columns * stage_.head_dim());
+    b.landmark_sums = {carver.Take<float>(states), carver.Take<float>(states),
+                       carver.Take<float>(states * stage_.head_dim())};
   }
 
   void TakeLast(int64_t pieces, DeviceVilBuffers& b, Carver& carver) const {

@@ -13,8 +13,9 @@
 
 namespace longview::models {
 
-// Rows that go through the MLP together, so that its hidden layer never exists as a whole.
-inline constexpr int64_t kDeviceMlpRows = 32768;
+// Rows that go from attention to the next block together, so that the MLP's hidden layer never
+// exists as a whole.
+inline constexpr int64_t kDeviceTailRows = 32768;
 
 // "T" is an element of the compute type. What a linear reads or writes holds kDevicePanelTail rows
 // more than it has. Null is what the stage does not use.
@@ -24,10 +25,16 @@ struct DeviceVilBuffers {
   std::byte* patches = nullptr;  // T [tokens, taps]
   std::byte* made = nullptr;     // T [tokens, d]
   // In blocks, over the same memory.
-  std::byte* normed = nullptr;         // T [rows, d] LN(x); then attention's output.
-  std::byte* qkv = nullptr;            // T [rows, 3d]; then what linears give, [rows, d].
-  std::byte* wide = nullptr;           // T [kDeviceMlpRows at most, hidden]
-  std::byte* keys = nullptr;           // T [projected keys, 2d]
+  std::byte* normed = nullptr;       // T [rows, d] LN(x); then attention's output.
+  std::byte* qkv = nullptr;          // T [rows, 3d, and h r scores of landmarks]
+  std::byte* wide = nullptr;         // T [kDeviceTailRows at most, hidden]
+  std::byte* added = nullptr;        // T [kDeviceTailRows at most, d]
+  std::byte* keys = nullptr;         // T [projected keys, 2d]; long-short: [rows, d]
+  std::byte* values = nullptr;       // T [rows, d], long-short attention only, as what follows:
+  std::byte* landmarks = nullptr;    // T [images r, 2d]
+  float* landmark_scores = nullptr;  // [rows, h r]
+  float* landmark_means = nullptr;   // [2, images, h r, d / h]
+  kernels::cuda::PoolSums landmark_sums = {};
   std::byte* reduced_taps = nullptr;   // T [reduced places, f * f * d]
   std::byte* reduced = nullptr;        // T [reduced places, d]
   std::byte* key_inputs = nullptr;     // T [projected keys, d]

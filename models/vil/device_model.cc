@@ -51,13 +51,11 @@ absl::Status CheckForDevice(const VilConfig& config, const std::string& origin,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VisionFamily>> BuildDeviceVil(const ModelDirectory& directory,
-                                                             const BackbonePlace* place,
-                                                             Compute compute,
-                                                             std::unique_ptr<Device> device,
-                                                             int64_t most_pixels) {
+absl::StatusOr<std::unique_ptr<VisionFamily>> BuildDeviceVil(
+    const ModelDirectory& directory, const BackbonePlace* place, Compute compute,
+    std::unique_ptr<Device> device, int64_t most_pixels, ParseVilFamily parse) {
   absl::StatusOr<VilConfig> config =
-      ParseVilConfig(directory.config, directory.common, directory.config_path, place != nullptr);
+      parse(directory.config, directory.common, directory.config_path, place != nullptr);
   if (!config.ok()) return config.status();
   absl::Status runs = CheckForDevice(*config, directory.config_path, *device);
   if (!runs.ok()) return runs;

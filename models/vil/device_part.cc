@@ -41,6 +41,7 @@ kernels::cuda::PoolPiecePlan CutMeans(const VilStagePlan& plan) {
 void PlanForDevice(VilContext& context) {
   context.band_tokens = std::numeric_limits<int64_t>::max();
   context.device_tile_rows = kernels::cuda::kDeviceTileRows;
+  context.cuts.never = true;
 }
 
 DeviceRunBytes DeviceVilBytes(const VilConfig& config, Compute compute, const Device& device,
@@ -162,15 +163,8 @@ void DeviceVilPart::MakeFeatures() const {
                                         nullptr,   images,       static_cast<int32_t>(bytes),
                                         bytes,     bytes};
   device.Check(device.api().rows.copy(device.stream(), rows), "class rows");
-  const kernels::cuda::PreNormRows norm = {buffers.last,
-                                           nullptr,
-                                           nullptr,
-                                           context_.weights->norm.view(),
-                                           memory_.results,
-                                           images,
-                                           config_.feature_width(),
-                                           kernels::DType::kFloat32};
-  device.Check(device.api().maps.pre_norm(device.stream(), norm), "the last norm");
+  DeviceRows(device, Compute::kFp32, config_.feature_width())
+      .Prenorm(buffers.last, context_.weights->norm, images, memory_.results);
 }
 
 // Means with equal weights: scores of zero.
@@ -178,10 +172,8 @@ void DeviceVilPart::MakeMeans(const DeviceVilBuffers& buffers) const {
   const Device& device = *context_.device;
   const int64_t rows = stages_.back().plan().rows;
   const int32_t width = config_.feature_width();
-  const kernels::cuda::PreNormRows norm = {
-      buffers.x,    nullptr, nullptr, context_.weights->norm.view(),
-      buffers.last, rows,    width,   kernels::DType::kFloat32};
-  device.Check(device.api().maps.pre_norm(device.stream(), norm), "the last norm");
+  DeviceRows(device, Compute::kFp32, width)
+      .Prenorm(buffers.x, context_.weights->norm, rows, buffers.last);
   device.Check(device.api().fill_zero(device.stream(), buffers.scores,
                                       static_cast<uint64_t>(rows) * sizeof(float)),
                "equal weights");

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/cuda/pool/pool_pieces.h"
 #include "models/vil/stored_bias.h"
 
 namespace longview::models {
@@ -29,13 +30,26 @@ DeviceVilStage::DeviceVilStage(const VilContext& context, size_t index,
   for (const ImageSize map : maps) {
     if (std::ranges::find(sizes_, map) == sizes_.end()) sizes_.push_back(map);
   }
+  PlanLocal(maps);
   if (stage_.relative_bias()) PlanBiases();
+}
+
+void DeviceVilStage::PlanLocal(std::span<const ImageSize> maps) {
+  if (!is_long_short()) {
+    local_ = plan_.bands.front().attention.made;
+    return;
+  }
+  const LongShortPlan& whole = *plan_.long_short.front().whole;
+  local_ = context_.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kJoinedPlan, index_, maps), [&] {
+    VilPlan plan{whole.tokens, whole.bias_rows};
+    JoinTables(0, plan);
+    return plan;
+  });
 }
 
 // The plan's tables come in the order in which sizes come, as sizes_ do.
 void DeviceVilStage::PlanBiases() {
-  const VilAttentionPlan& local = plan_.bands.front().attention;
-  const std::vector<std::vector<int32_t>>& rows = local.made->bias_rows;
+  const std::vector<std::vector<int32_t>>& rows = local_->bias_rows;
   for (size_t i = 0; i < rows.size(); ++i) {
     DeviceMapBias& bias = biases_.emplace_back();
     bias.first = bias_entries();
@@ -51,8 +65,7 @@ bool DeviceVilStage::Interpolates(ImageSize map) const {
 }
 
 int DeviceVilStage::sources() const {
-  const VilAttentionPlan& local = plan_.bands.front().attention;
-  return local.made == nullptr ? 0 : static_cast<int>(local.made->plan.sources.size());
+  return local_ == nullptr ? 0 : static_cast<int>(local_->plan.sources.size());
 }
 
 int64_t DeviceVilStage::most_tokens() const {
@@ -78,10 +91,13 @@ void DeviceVilStage::Stage(const DeviceVilStage* before, std::span<const ImageSi
   if (stage_.absolute) StagePositions(lists);
   StageBiases(lists);
   if (stage_.attention == VilAttention::kReduction) StageReduction(lists);
+  if (is_long_short()) StageLandmarks(lists);
   attention_ = global_attention_ = {};
-  const VilAttentionPlan& local = plan_.bands.front().attention;
-  if (!local.empty()) attention_ = StagePlan(local.made->plan, lists);
-  if (!plan_.globals.empty()) global_attention_ = StagePlan(plan_.globals.made->plan, lists);
+  if (local_ != nullptr) attention_ = StagePlan(local_->plan, lists);
+  if (separates_globals()) global_attention_ = StagePlan(plan_.globals.made->plan, lists);
+  if (is_long_short()) {
+    global_attention_ = StagePlan(plan_.long_short.front().whole->class_rows, lists);
+  }
 }
 
 void DeviceVilStage::StagePictures(std::span<const ImageSize> sizes,
@@ -171,8 +187,7 @@ void DeviceVilStage::StagePositions(StagedLists& lists) {
 
 void DeviceVilStage::StageBiases(StagedLists& lists) {
   for (size_t i = 0; i < biases_.size(); ++i) {
-    const std::vector<std::vector<int32_t>>& rows = plan_.bands.front().attention.made->bias_rows;
-    biases_[i].entries = lists.Add(std::span<const int32_t>(rows[i]));
+    biases_[i].entries = lists.Add(std::span<const int32_t>(local_->bias_rows[i]));
     biases_[i].learned.clear();
     if (!Interpolates(sizes_[i])) continue;
     for (int b = 0; b < stage_.blocks; ++b) {
@@ -219,6 +234,18 @@ void DeviceVilStage::StageReduction(StagedLists& lists) {
           }
         }
       });
+}
+
+void DeviceVilStage::StageLandmarks(StagedLists& lists) {
+  const LongShortPlan& whole = *plan_.long_short.front().whole;
+  std::vector<kernels::cuda::PoolSegment> images;
+  for (const MapTokens& image : plan_.images)
+    images.push_back({image.row0, image.row0 + image.rows});
+  const kernels::cuda::PoolPiecePlan cut = kernels::cuda::CutPieces(images);
+  pieces_ = static_cast<int32_t>(cut.pieces.size());
+  lists_.in_map = lists.Add(std::span<const uint8_t>(whole.in_map));
+  lists_.pieces = lists.Add(std::span<const kernels::cuda::PoolPiece>(cut.pieces));
+  lists_.piece0 = lists.Add(std::span<const int32_t>(cut.piece0));
 }
 
 }  // namespace longview::models

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/vision/maps_api.h"
 #include "models/device/device_attention.h"
 #include "models/device/staged_lists.h"
@@ -47,6 +49,11 @@ struct DeviceVilLists {
   const int32_t* reduced_begins = nullptr;
   const int32_t* reduced_keys = nullptr;
   const int32_t* global_keys = nullptr;
+  // Long-short attention: which rows landmarks are made of, [rows], and the pieces they are pooled
+  // in, by image [images + 1].
+  const uint8_t* in_map = nullptr;
+  const kernels::cuda::PoolPiece* pieces = nullptr;
+  const int32_t* piece0 = nullptr;
 };
 
 class DeviceVilStage {
@@ -63,8 +70,12 @@ class DeviceVilStage {
   const VilStagePlan& plan() const { return plan_; }
   const VilStage& stage() const { return stage_; }
   const DeviceVilLists& lists() const { return lists_; }
+  // Of all rows but those of the next: global rows with projections of their own, class rows of
+  // long-short attention.
   const DevicePlan& attention() const { return attention_; }
   const DevicePlan& global_attention() const { return global_attention_; }
+  bool separates_globals() const { return !plan_.globals.empty(); }
+  bool is_long_short() const { return stage_.attention == VilAttention::kLongShort; }
   std::span<const DeviceMapBias> biases() const { return biases_; }
   int sources() const;
 
@@ -74,8 +85,10 @@ class DeviceVilStage {
   int64_t most_tokens() const;   // Of an image.
   int64_t bias_entries() const;  // Of the joined table.
   int64_t reduced_places() const { return plan_.keys - globals(); }
+  int32_t pieces() const { return pieces_; }
 
  private:
+  void PlanLocal(std::span<const ImageSize> maps);
   void PlanBiases();
   // Whether biases of such maps are made of a table that was learned for another size.
   bool Interpolates(ImageSize map) const;
@@ -87,11 +100,14 @@ class DeviceVilStage {
   void StagePositions(StagedLists& lists);
   void StageBiases(StagedLists& lists);
   void StageReduction(StagedLists& lists);
+  void StageLandmarks(StagedLists& lists);
 
   const VilContext& context_;
   const size_t index_;
   const VilStage& stage_;
   const VilStagePlan plan_;
+  std::shared_ptr<const VilPlan> local_;  // Null: no spans.
+  int32_t pieces_ = 0;
   std::vector<ImageSize> sizes_;  // Of maps, each once.
   DeviceVilLists lists_;
   DevicePlan attention_, global_attention_;

@@ -38,7 +38,9 @@ class Assigner {
     DeviceVilBlock block;
     block.attention_norm = places_.Norm(d, config_.eps);
     block.mlp_norm = places_.Norm(d, config_.eps);
-    block.qkv = places_.Linear(stage.attention == VilAttention::kReduction ? d : 3 * d, d);
+    const int64_t landmarks = int64_t{stage.heads} * stage.ranks;
+    const bool reduces = stage.attention == VilAttention::kReduction;
+    block.qkv = places_.Linear(reduces ? d : 3 * d + landmarks, d);
     block.out = places_.Linear(d, d);
     if (stage.attention == VilAttention::kChunks && stage.globals > 0 && !config_.share_w) {
       block.global_query = places_.Linear(d, d);
@@ -74,6 +76,10 @@ class Assigner {
       case VilAttention::kPerformer:
         block.features = places_.Floats(f * stage.head_dim());
         return;
+      case VilAttention::kLongShort:
+        block.token_norm = places_.Norm(d, config_.dual_eps);
+        block.landmark_norm = places_.Norm(d, config_.dual_eps);
+        return;
       default:
         return;
     }
@@ -99,9 +105,37 @@ std::vector<DeviceLinear*> LinearsOf(DeviceVilWeights& weights) {
   return linears;
 }
 
+// Linears as they come. One that is not whole yet waits for the rest of its outputs.
+class LinearFill {
+ public:
+  LinearFill(DeviceFill& fill, std::vector<DeviceLinear*> places)
+      : fill_(fill), places_(std::move(places)) {}
+
+  absl::Status Put(const std::string& name, std::span<const float> weight,
+                   std::span<const float> bias) {
+    weight_.insert(weight_.end(), weight.begin(), weight.end());
+    bias_.insert(bias_.end(), bias.begin(), bias.end());
+    DeviceLinear& place = *places_[next_];
+    if (static_cast<int64_t>(bias_.size()) < place.out) return absl::OkStatus();
+    absl::Status put = fill_.PutLinear(name, weight_, bias_, place);
+    weight_.clear();
+    bias_.clear();
+    ++next_;
+    return put;
+  }
+
+ private:
+  DeviceFill& fill_;
+  const std::vector<DeviceLinear*> places_;
+  size_t next_ = 0;
+  std::vector<float> weight_, bias_;
+};
+
 void FillBlock(const VilBlock& from, const DeviceVilBlock& to, DeviceFill& fill) {
   fill.PutNorm(from.attention_norm, to.attention_norm);
   fill.PutNorm(from.mlp_norm, to.mlp_norm);
+  fill.PutNorm(from.token_norm, to.token_norm);
+  fill.PutNorm(from.landmark_norm, to.landmark_norm);
   fill.Put(from.bias.local, to.local_bias);
   fill.Put(from.bias.mixed, to.mixed_bias);
   fill.Put(from.bias.global, to.global_bias);
@@ -137,13 +171,11 @@ absl::StatusOr<VilOnDevice> LoadDeviceVilWeights(const VilConfig& config,
   Carver carver(weights.block->data());
   Assigner(config, compute, carver).Run(weights);
   DeviceFill fill(device);
-  const std::vector<DeviceLinear*> linears = LinearsOf(weights);
-  auto next = linears.begin();
-  absl::StatusOr<VilWeights> host = LoadVilHost(
-      config, place, checkpoint, origin,
-      [&](const std::string& name, std::span<const float> weight, std::span<const float> bias) {
-        return fill.PutLinear(name, weight, bias, **next++);
-      });
+  LinearFill linears(fill, LinearsOf(weights));
+  absl::StatusOr<VilWeights> host =
+      LoadVilHost(config, place, checkpoint, origin,
+                  [&](const std::string& name, std::span<const float> weight,
+                      std::span<const float> bias) { return linears.Put(name, weight, bias); });
   if (!host.ok()) return host.status();
   for (size_t s = 0; s < weights.stages.size(); ++s) {
     FillStage(host->stages[s], weights.stages[s], fill);
@@ -153,9 +185,8 @@ absl::StatusOr<VilOnDevice> LoadDeviceVilWeights(const VilConfig& config,
       static_cast<size_t>(std::ranges::max(config.stages, {}, [](const VilStage& stage) {
                             return stage.width;
                           }).width));
-  if (absl::Status put = fill.PutTyped("zeros", zeros, compute, weights.zeros); !put.ok()) {
-    return put;
-  }
+  absl::Status put = fill.PutTyped("zeros", zeros, compute, weights.zeros);
+  if (!put.ok()) return put;
   return VilOnDevice{*std::move(host), std::move(weights)};
 }
 

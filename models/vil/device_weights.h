@@ -14,9 +14,11 @@
 
 namespace longview::models {
 
-// As VilBlock. Null and unset is what the stage's attention does not have.
+// As VilBlock, but that scores of landmarks are the last outputs of qkv. Null and unset is what the
+// stage's attention does not have.
 struct DeviceVilBlock {
   DeviceNorm attention_norm, mlp_norm;
+  DeviceNorm token_norm, landmark_norm;
   std::optional<DeviceLinear> qkv, out, global_query, global_key_value, global_out;
   std::optional<DeviceLinear> reduce, key_value, expand, contract;
   float* local_bias = nullptr;   // [heads, entries]

@@ -54,7 +54,7 @@ VilBand WholeBand(const VilContext& context, size_t index, bool measure,
   band.attention.made =
       context.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kBandPlan, index, placed.maps), [&] {
         VilPlan plan = make(context, stage, placed);
-        if (context.device_tile_rows > 0) JoinTables(plan);
+        if (context.device_tile_rows > 0) JoinTables(kGlobalTables, plan);
         return plan;
       });
   if (stage.relative_bias() && !measure) {
@@ -90,16 +90,15 @@ size_t BytesOf(const VilPlan& plan) {
   return bytes;
 }
 
-void JoinTables(VilPlan& plan) {
-  constexpr int32_t kFirstLocal = 2;  // Of a plan's tables; those before are of globals.
-  std::vector<int32_t> first = {0};
+void JoinTables(int32_t first, VilPlan& plan) {
+  std::vector<int32_t> begins = {0};
   for (const std::vector<int32_t>& rows : plan.bias_rows) {
-    first.push_back(first.back() + static_cast<int32_t>(rows.size()));
+    begins.push_back(begins.back() + static_cast<int32_t>(rows.size()));
   }
   for (kernels::Bias& bias : plan.plan.biases) {
-    if (bias.id < kFirstLocal) continue;
-    bias.base += first[bias.id - kFirstLocal];
-    bias.id = kFirstLocal;
+    if (bias.id < first) continue;
+    bias.base += begins[bias.id - first];
+    bias.id = first;
   }
 }
 

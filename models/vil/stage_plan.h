@@ -23,7 +23,11 @@ size_t BytesOf(const VilPlan& plan);
 
 // Makes one table of those between local tokens, the entries of one map size behind the other's: a
 // device takes few tables, a batch may have maps of any number of sizes.
-void JoinTables(VilPlan& plan);
+// `first`: of these tables among the plan's.
+void JoinTables(int32_t first, VilPlan& plan);
+
+// Tables of global tokens come before those between local ones, but in long-short attention.
+inline constexpr int32_t kGlobalTables = 2;
 
 using VilMapEntry = std::shared_ptr<const VilMapWeights>;
 

@@ -35,6 +35,7 @@ enum class ShapeKind : int32_t {
   kTokenPositions,  // and which token lies there.
   kBandPlan,        // Attention of images that go through a block together,
   kSlicePlan,       // of a slice of one image.
+  kJoinedPlan,      // Attention of a band with its maps' tables in one.
   kMapWeights,      // Positions and biases of a map.
   kDeviceBytes,     // Of an image that is alone on a device.
 };

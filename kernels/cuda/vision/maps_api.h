@@ -1,5 +1,5 @@
 // What happens to feature maps between two products on the device: patches of pixels and of maps as
-// rows, tokens put into their places, norms before a block, biases of a map, keys summed over
+// rows, tokens put into their places, biases of a map, keys summed over
 // positions, maps as planes.
 //
 // A map is some rows of a ragged batch; which row a token has is said by lists. A row's bits depend
@@ -65,18 +65,6 @@ struct MapTokens {
   DType dtype;
 };
 
-// x = x + y + bias; normed = LayerNorm(x), x itself staying the sum.
-struct PreNormRows {
-  float* x;           // [rows, width]
-  const void* y;      // T [rows, width]; null: none.
-  const float* bias;  // [width]; null: none.
-  RowNorm norm;       // gamma null: x alone.
-  void* normed;       // T [rows, width]
-  int64_t rows;
-  int32_t width;
-  DType dtype;
-};
-
 // out[h, i] = learned[h, entries[i]]: a learned table as a plan of one map size reads it.
 struct BiasTable {
   const float* learned;  // [heads, learned_entries]
@@ -138,7 +126,6 @@ struct MapsApi {
   Status (*patches)(Stream* stream, const PixelPatches& args);
   Status (*taps)(Stream* stream, const MapTaps& args);
   Status (*tokens)(Stream* stream, const MapTokens& args);
-  Status (*pre_norm)(Stream* stream, const PreNormRows& args);
   Status (*bias_table)(Stream* stream, const BiasTable& args);
   Status (*position_sums)(Stream* stream, const PositionSums& args);
   Status (*column_norms)(Stream* stream, const ColumnNorms& args);

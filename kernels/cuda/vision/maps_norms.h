@@ -1,4 +1,4 @@
-// Norms of maps: tokens on their way to their places, rows before a block, columns of a map.
+// Norms of maps: tokens on their way to their places, columns of a map.
 #pragma once
 
 #include <cmath>
@@ -48,46 +48,6 @@ struct MapTokensProgram {
     const int half = args.width / 2;
     return i < half ? args.down[int64_t{args.down_rows[token]} * half + i]
                     : args.across[int64_t{args.across_rows[token]} * half + i - half];
-  }
-};
-
-// A block per row.
-template <typename T>
-struct PreNormProgram {
-  using Args = PreNormRows;
-  static constexpr int kThreads = kRowThreads;
-
-  struct Thread {};
-  struct Shared {
-    RowMoments moments;
-  };
-
-  LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.rows, 1}; }
-  LONGVIEW_HD static int Phases(const Args& args, Block) {
-    return args.norm.gamma == nullptr ? 1 : RowMoments::kPhases + 1;
-  }
-
-  // The first phase adds; a thread's columns are its own throughout.
-  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
-                                Shared& shared) {
-    float* const x = args.x + block.x * args.width;
-    if (phase == 0) Add(args, block.x, thread, x);
-    if (args.norm.gamma == nullptr) return;
-    if (phase < RowMoments::kPhases) {
-      return shared.moments.Phase(phase, thread, args.width, [&](int i) { return x[i]; });
-    }
-    const NormedRow normed(args.norm, shared.moments, args.width);
-    T* const out = static_cast<T*>(args.normed) + block.x * args.width;
-    for (int i = thread; i < args.width; i += kThreads) Narrow(normed.At(i, x[i]), out + i);
-  }
-
- private:
-  LONGVIEW_HD static void Add(const Args& args, int64_t row, int thread, float* x) {
-    if (args.y == nullptr) return;
-    const T* y = static_cast<const T*>(args.y) + row * args.width;
-    for (int i = thread; i < args.width; i += kThreads) {
-      x[i] = (x[i] + (args.bias == nullptr ? 0.0f : args.bias[i])) + Widen(y[i]);
-    }
   }
 };
 

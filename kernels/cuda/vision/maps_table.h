@@ -20,7 +20,6 @@ constexpr MapsApi MapsTable() {
       .patches = RunTyped<Runner, PatchProgram>,
       .taps = RunTyped<Runner, TapProgram>,
       .tokens = RunTyped<Runner, MapTokensProgram>,
-      .pre_norm = RunTyped<Runner, PreNormProgram>,
       .bias_table = Runner::template Run<RunProgram<BiasTableElements>>,
       .position_sums = RunTyped<Runner, PositionSumsProgram>,
       .column_norms = RunTyped<Runner, ColumnNormProgram>,

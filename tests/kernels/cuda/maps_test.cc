@@ -3,74 +3,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <random>
 
-#include "kernels/base/bfloat16.h"
-#include "tests/kernels/cuda/support/test_device.h"
+#include "tests/kernels/cuda/support/row_values.h"
 
 namespace longview::kernels::cuda {
 namespace {
 
+using testing::Download;
+using testing::Elements;
+using testing::Normed;
+using testing::OnAll;
+using testing::Random;
 using testing::TestDevice;
 using testing::TestDevices;
 
-std::vector<float> Random(int64_t count, int seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 1);
-  std::vector<float> values(static_cast<size_t>(count));
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
 // What a device holds of values in T.
-std::vector<float> Rounded(std::vector<float> values, DType dtype) {
-  if (dtype == DType::kFloat32) return values;
-  for (float& value : values) value = BFloat16ToFloat(FloatToBFloat16(value));
-  return values;
+std::vector<float> Rounded(const std::vector<float>& values, DType dtype) {
+  return Elements(values, dtype).values;
 }
 
 void* Upload(TestDevice& device, const std::vector<float>& values, DType dtype) {
-  if (dtype == DType::kFloat32) return device.Upload(values);
-  std::vector<uint16_t> bits;
-  for (const float value : values) bits.push_back(FloatToBFloat16(value));
-  return device.Upload(bits);
-}
-
-std::vector<float> Download(TestDevice& device, const void* memory, size_t count, DType dtype) {
-  if (dtype == DType::kFloat32) return device.Download(static_cast<const float*>(memory), count);
-  std::vector<float> values;
-  for (const uint16_t bits : device.Download(static_cast<const uint16_t*>(memory), count)) {
-    values.push_back(BFloat16ToFloat(bits));
-  }
-  return values;
-}
-
-void OnAll(const std::function<void(TestDevice& device, DType dtype)>& body) {
-  for (const auto& device : TestDevices()) {
-    for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-      SCOPED_TRACE(device->name() + (dtype == DType::kFloat32 ? ", fp32" : ", bf16"));
-      body(*device, dtype);
-    }
-  }
+  return Elements(values, dtype).Upload(device);
 }
 
 void ExpectNear(const std::vector<float>& got, const std::vector<double>& want, DType dtype) {
   ASSERT_EQ(got.size(), want.size());
-  const double rounding = dtype == DType::kFloat32 ? 4e-6 : 8e-3;
+  const double rounding = 2 * testing::Rounding(dtype);
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_NEAR(got[i], want[i], 3e-5 + rounding * std::abs(want[i])) << i;
   }
-}
-
-std::vector<double> Normed(std::vector<double> x, const std::vector<float>& gamma,
-                           const std::vector<float>& beta, double eps) {
-  double mean = 0, squares = 0;
-  for (const double value : x) mean += value / static_cast<double>(x.size());
-  for (const double value : x) squares += (value - mean) * (value - mean);
-  const double factor = 1 / std::sqrt(squares / static_cast<double>(x.size()) + eps);
-  for (size_t i = 0; i < x.size(); ++i) x[i] = (x[i] - mean) * factor * gamma[i] + beta[i];
-  return x;
 }
 
 TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
@@ -184,43 +146,6 @@ TEST_P(MapWidthsTest, TokensGoToTheirPlaces) {
           std::copy(token.begin(), token.end(), expected.begin() + int64_t{rows[t]} * width);
         }
         ExpectNear(device.Download(args.x, before.size()), expected, DType::kFloat32);
-      }
-    }
-  });
-}
-
-TEST_P(MapWidthsTest, PreNormKeepsTheSum) {
-  const int width = GetParam(), rows = 5;
-  OnAll([&](TestDevice& device, DType dtype) {
-    const int64_t size = int64_t{rows} * width;
-    const std::vector<float> x = Random(size, 1), y = Rounded(Random(size, 2), dtype);
-    const std::vector<float> bias = Random(width, 3), gamma = Random(width, 4),
-                             beta = Random(width, 5);
-    for (const bool adds : {true, false}) {
-      for (const bool norm : {true, false}) {
-        PreNormRows args = {};
-        args.x = device.Upload(x);
-        if (adds) args.y = Upload(device, y, dtype);
-        if (adds && norm) args.bias = device.Upload(bias);
-        if (norm) args.norm = {device.Upload(gamma), device.Upload(beta), 1e-6f};
-        args.normed = norm ? Upload(device, y, dtype) : nullptr;
-        args.rows = rows;
-        args.width = width;
-        args.dtype = dtype;
-        ASSERT_EQ(device.api().maps.pre_norm(device.stream(), args), 0);
-        std::vector<double> sums, normed;
-        for (int64_t at = 0; at < size; at += width) {
-          std::vector<double> row;
-          for (int i = 0; i < width; ++i) {
-            const double add = adds ? (norm ? bias[i] : 0.0f) + double{y[at + i]} : 0.0;
-            row.push_back(x[at + i] + add);
-          }
-          sums.insert(sums.end(), row.begin(), row.end());
-          row = Normed(row, gamma, beta, 1e-6);
-          normed.insert(normed.end(), row.begin(), row.end());
-        }
-        ExpectNear(device.Download(args.x, sums.size()), sums, DType::kFloat32);
-        if (norm) ExpectNear(Download(device, args.normed, normed.size(), dtype), normed, dtype);
       }
     }
   });

@@ -42,7 +42,7 @@ ABSL_FLAG(std::vector<std::string>, context, (std::vector<std::string>{"8192", "
 ABSL_FLAG(std::vector<std::string>, batch, (std::vector<std::string>{"1", "8", "32"}),
           "Sequences.");
 ABSL_FLAG(std::vector<std::string>, dtypes, (std::vector<std::string>{"bf16"}),
-          "Types of weights and caches: bf16, fp32.");
+          "Types of weights and caches: bf16, fp16, fp32.");
 ABSL_FLAG(int, layers, 30, "Layers.");
 ABSL_FLAG(int, rounds, 5, "Rounds; each times a few steps of both caches.");
 ABSL_FLAG(int, steps, 10, "Timed steps of a round, after one that is not.");
@@ -64,6 +64,13 @@ constexpr double kHostCacheBytes = 4e9;  // Of two sequences.
   std::exit(1);
 }
 
+Compute ComputeOf(const std::string& dtype) {
+  for (const Compute compute : {Compute::kFp32, Compute::kBf16, Compute::kFp16}) {
+    if (dtype == models::ComputeName(compute)) return compute;
+  }
+  Die("no such type: " + dtype);
+}
+
 struct Plan {
   std::vector<int64_t> contexts, batches;
   std::vector<std::string> dtypes;
@@ -75,7 +82,7 @@ struct Plan {
 
 Plan PlanOfFlags() {
   // A window, pages and a new block, little enough for the stand-in.
-  if (absl::GetFlag(FLAGS_check)) return {{640}, {1, 3}, {"fp32", "bf16"}, 2, 0, 0};
+  if (absl::GetFlag(FLAGS_check)) return {{640}, {1, 3}, {"fp32", "bf16", "fp16"}, 2, 0, 0};
   return {Contexts(absl::GetFlag(FLAGS_context)),
           PositiveNumbers(absl::GetFlag(FLAGS_batch)),
           absl::GetFlag(FLAGS_dtypes),
@@ -253,8 +260,8 @@ class CaseOnDevice {
 bool RunCase(const Plan& plan, const DecodeCase& what, const std::string& directory,
              bool check_full, LsDecoder& host) {
   const int64_t longest = plan.Longest(what.context);
-  const kernels::CacheShape shape =
-      models::LsCacheShape(host.config(), models::SpanType(host.context().compute));
+  const Compute compute = ComputeOf(what.dtype);
+  const kernels::CacheShape shape = models::LsCacheShape(host.config(), models::SpanType(compute));
   const auto bytes = static_cast<double>(what.batch * shape.SequenceBytes(0, longest, 1));
   bool right = false;
   const absl::Status status = models::GuardDevice(what.Text(), [&] {
@@ -283,9 +290,10 @@ int Main() {
   const auto [shortest, longest] = std::minmax_element(plan.contexts.begin(), plan.contexts.end());
   bool right = true;
   for (const std::string& dtype : plan.dtypes) {
-    const Compute compute = dtype == "bf16" ? Compute::kBf16 : Compute::kFp32;
+    // No CPU computes in fp16.
+    const Compute on_host = dtype == "bf16" ? Compute::kBf16 : Compute::kFp32;
     const std::unique_ptr<LsDecoder> host =
-        LoadLm(directory, compute, static_cast<int>(plan.Longest(*longest)), kHostCacheBytes);
+        LoadLm(directory, on_host, static_cast<int>(plan.Longest(*longest)), kHostCacheBytes);
     for (const int64_t context : plan.contexts) {
       for (const int64_t batch : plan.batches) {
         const DecodeCase what{context, static_cast<int>(batch), dtype};

@@ -80,7 +80,7 @@ check_longformer() { measured "$PYTHON" -W ignore "$BENCH/longformer_cuda_peers.
 step decode "bin:cuda_decode_bench bin:longview_cuda.so" \
   "decoding, full against projected cache, 8K to 128K, batch 1, 8, 32, share of the copy rate"
 measure_decode() {
-  measured "$BIN/cuda_decode_bench" --context=8192,32768,131072 --batch=1,8,32 --dtypes=bf16
+  measured "$BIN/cuda_decode_bench" --context=8192,32768,131072 --batch=1,8,32 --dtypes=bf16,fp16
 }
 check_decode() { measured "$BIN/cuda_decode_bench" --check=true; }
 

@@ -18,10 +18,16 @@ using kernels::CacheShape;
 using kernels::DType;
 
 void Store(DType dtype, float value, std::byte* numbers, size_t at) {
-  if (dtype == DType::kFloat32) {
-    reinterpret_cast<float*>(numbers)[at] = value;
-  } else {
-    reinterpret_cast<uint16_t*>(numbers)[at] = kernels::FloatToBFloat16(value);
+  switch (dtype) {
+    case DType::kFloat32:
+      reinterpret_cast<float*>(numbers)[at] = value;
+      break;
+    case DType::kBFloat16:
+      reinterpret_cast<uint16_t*>(numbers)[at] = kernels::FloatToBFloat16(value);
+      break;
+    case DType::kFloat16:
+      reinterpret_cast<_Float16*>(numbers)[at] = static_cast<_Float16>(value);
+      break;
   }
 }
 

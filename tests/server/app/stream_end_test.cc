@@ -99,16 +99,17 @@ class StreamEnd : public ::testing::TestWithParam<const char*> {
     for (const char* name : {"one", "two"}) {
       models_.Write(absl::StrCat(name, "/config.json"), "{}");
     }
-    server_ = std::make_unique<Server>(config, log_, nullptr, [this](const std::string& path) {
-      testing::GeneratorOptions options;
-      options.layers = kLayers;
-      options.token_bytes = 1;
-      const bool slow = absl::EndsWith(path, "one");
-      options.control = slow ? one_ : two_;
-      options.pace = slow ? 50 : 0;  // A millisecond a step.
-      return absl::StatusOr<std::unique_ptr<models::Model>>(
-          std::make_unique<testing::FakeGenerator>(options));
-    });
+    server_ = std::make_unique<Server>(config, log_, nullptr,
+                                       [this](const std::string& path, const std::string&) {
+                                         testing::GeneratorOptions options;
+                                         options.layers = kLayers;
+                                         options.token_bytes = 1;
+                                         const bool slow = absl::EndsWith(path, "one");
+                                         options.control = slow ? one_ : two_;
+                                         options.pace = slow ? 50 : 0;  // A millisecond a step.
+                                         return absl::StatusOr<std::unique_ptr<models::Model>>(
+                                             std::make_unique<testing::FakeGenerator>(options));
+                                       });
     std::atomic<bool> warm = false;
     ASSERT_TRUE(server_->Start([&warm](absl::Status) { warm = true; }).ok());
     Await([&] { return warm.load(); }, "the models");

@@ -88,8 +88,11 @@ void EngineImpl::Step(StepResult result) {
       news.push_back({call.events.get(), std::move(share.pieces)});
     }
     if (!share.over) continue;
-    if (call.done != nullptr && share.answer) {
+    if (call.done != nullptr) {
       const ModelLabels labels = LabelsOf(*call.model);
+      // Dropped for its deadline by a thread that has not come to answer it.
+      const bool late = !share.answer;
+      if (late) share.answer = DeadlineError(/*was_running=*/true);
       absl::StatusOr<Completed> completed = Completed();
       if (share.answer->ok()) {
         const models::ItemUsage& usage = (*share.answer)->usage;
@@ -104,7 +107,8 @@ void EngineImpl::Step(StepResult result) {
                               .state_bytes = share.state_bytes};
       } else {
         completed = share.answer->status();
-        metrics_.WastedTokens(labels, "error", call.read_tokens + call.sampled_tokens);
+        metrics_.WastedTokens(labels, late ? "deadline" : "error",
+                              call.read_tokens + call.sampled_tokens);
       }
       endings.emplace_back(TakeEnding(call), std::move(completed));
     }

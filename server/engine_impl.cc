@@ -330,11 +330,15 @@ void EngineImpl::Finish(BatchResult result, bool more) {
   for (size_t i = 0; i < freed.size(); ++i) {
     EngineCall& call = *freed[i];
     if (call.done == nullptr) continue;
-    // Still wanted but not done: the executor was stopped.
-    if (!result.answers[i]) result.answers[i] = DrainingError();
+    // Not done and not answered: dropped for its deadline by a thread that has not come to answer
+    // it, or the executor was stopped.
+    const bool late = !result.answers[i] && call.info.deadline <= now;
+    if (!result.answers[i]) {
+      result.answers[i] = late ? DeadlineError(/*was_running=*/true) : DrainingError();
+    }
     absl::StatusOr<models::Answer>& answer = *result.answers[i];
     if (!answer.ok()) {
-      metrics_.WastedTokens(labels, "error", call.item->usage().input_tokens);
+      metrics_.WastedTokens(labels, late ? "deadline" : "error", call.item->usage().input_tokens);
       answers.emplace_back(std::move(call.done), answer.status());
       continue;
     }

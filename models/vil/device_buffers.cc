@@ -33,7 +33,7 @@ class StageCarver {
     const int64_t rows = planned_.plan().rows, d = stage_.width;
     const bool reduces = stage_.attention == VilAttention::kReduction;
     b.normed = Panels(rows, d, carver);
-    const int64_t columns = int64_t{stage_.heads} * stage_.ranks;
+    const int64_t columns = planned_.is_long_short() ? int64_t{stage_.heads} * stage_.ranks : 0;
     b.qkv = Panels(rows, reduces ? d : 3 * d + columns, carver);
     b.wide = Panels(std::min(rows, kDeviceTailRows), stage_.hidden, carver);
     b.added = Panels(std::min(rows, kDeviceTailRows), d, carver);

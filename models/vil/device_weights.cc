@@ -38,7 +38,8 @@ class Assigner {
     DeviceVilBlock block;
     block.attention_norm = places_.Norm(d, config_.eps);
     block.mlp_norm = places_.Norm(d, config_.eps);
-    const int64_t landmarks = int64_t{stage.heads} * stage.ranks;
+    const bool long_short = stage.attention == VilAttention::kLongShort;
+    const int64_t landmarks = long_short ? int64_t{stage.heads} * stage.ranks : 0;
     const bool reduces = stage.attention == VilAttention::kReduction;
     block.qkv = places_.Linear(reduces ? d : 3 * d + landmarks, d);
     block.out = places_.Linear(d, d);
@@ -116,7 +117,9 @@ class LinearFill {
     weight_.insert(weight_.end(), weight.begin(), weight.end());
     bias_.insert(bias_.end(), bias.begin(), bias.end());
     DeviceLinear& place = *places_[next_];
-    if (static_cast<int64_t>(bias_.size()) < place.out) return absl::OkStatus();
+    const auto outputs = static_cast<int64_t>(bias_.size());
+    if (outputs < place.out) return absl::OkStatus();
+    if (outputs > place.out) return absl::InternalError(name + ": of another shape than planned");
     absl::Status put = fill_.PutLinear(name, weight_, bias_, place);
     weight_.clear();
     bias_.clear();

@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   if (!directory.ok()) return directory.status();
   LoadOptions options;
   options.dtype = dtype;
-  options.max_image_pixels = 256 * 256;  // The workspace holds no larger pictures.
+  options.max_image_pixels = 512 * 512;  // The workspace holds no larger pictures.
   return LoadDeviceDetector(*std::move(directory), options, std::move(device));
 }
 

@@ -28,7 +28,7 @@ using kernels::cuda::testing::HostTwin;
 
 absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const std::string& path, const std::string& dtype,
-                                              int64_t most_pixels = 256 * 256) {
+                                              int64_t most_pixels = 512 * 512) {
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
   if (!directory.ok()) return directory.status();
   LoadOptions options;

@@ -10,6 +10,8 @@
 namespace longview::kernels::cuda {
 
 template <typename T>
+using PrenormProgram = NormProgram<PrenormRows, T>;
+template <typename T>
 using PlaceBiasProgram = ElementProgram<PlaceBiasElements<T>>;
 template <typename T>
 using AddedProgram = ElementProgram<AddedElements<T>>;

@@ -5,7 +5,7 @@
 #include "kernels/cuda/encoder/encoder_api.h"
 #include "kernels/cuda/program.h"
 #include "kernels/cuda/rows/column_programs.h"
-#include "kernels/cuda/rows/row_moments.h"
+#include "kernels/cuda/rows/norm_program.h"
 #include "kernels/cuda/typed_element.h"
 
 namespace longview::kernels::cuda {
@@ -29,44 +29,11 @@ struct EmbedSumElements : WideRowsOf<EmbedSums> {
   }
 };
 
-// A block per row.
+// Of NormProgram<PrenormRows, T>: the sum stays in x.
 template <typename T>
-struct PrenormProgram {
-  using Args = PrenormRows;
-  static constexpr int kThreads = kRowThreads;
-
-  struct Thread {};
-  struct Shared {
-    RowMoments moments;
-  };
-
-  LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.rows, 1}; }
-  LONGVIEW_HD static int Phases(const Args&, Block) { return RowMoments::kPhases + 1; }
-
-  // A thread's columns are its own throughout.
-  LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
-                                Shared& shared) {
-    float* const x = args.x + block.x * args.width;
-    if (phase < RowMoments::kPhases) {
-      shared.moments.Phase(phase, thread, args.width, [&](int i) {
-        if (phase == 0) x[i] = Sum(args, block.x, i);
-        return x[i];
-      });
-      return;
-    }
-    const NormedRow normed(args.norm, shared.moments, args.width);
-    T* const out = static_cast<T*>(args.out) + block.x * args.width;
-    for (int i = thread; i < args.width; i += kThreads) Narrow(normed.At(i, x[i]), out + i);
-  }
-
- private:
-  LONGVIEW_HD static float Sum(const Args& args, int64_t row, int i) {
-    const int64_t at = row * args.width + i;
-    const float bias = args.bias == nullptr ? 0.0f : args.bias[i];
-    const float y = args.y == nullptr ? 0.0f : Widen(static_cast<const T*>(args.y)[at]);
-    return (args.x[at] + bias) + y;
-  }
-};
+LONGVIEW_HD inline void WriteColumn(const PrenormRows& args, int64_t row, int i, float value) {
+  Narrow(value, static_cast<T*>(args.out) + row * args.width + i);
+}
 
 template <typename T>
 struct PlaceBiasElements : ElementsOf<PlaceBiases> {

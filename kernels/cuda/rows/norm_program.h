@@ -1,5 +1,6 @@
 // LayerNorm of a sum, a block per row: the embedding sum, or a residual stream and what a linear
-// added to it.
+// added to it. What is summed and where the norm goes are functions of the arguments' type; other
+// folders overload them beside their programs.
 #pragma once
 
 #include "kernels/cuda/program.h"
@@ -18,13 +19,24 @@ LONGVIEW_HD inline float SummedColumn(const EmbedRows& args, int64_t row, int i)
   return (at(args.words, args.ids) + at(args.positions, args.places)) + at(args.types, args.kinds);
 }
 
-template <typename T>
-LONGVIEW_HD inline float SummedColumn(const ResidualRows& args, int64_t row, int i) {
+// A residual stream; y and bias may be null.
+template <typename T, typename RowArgs>
+LONGVIEW_HD inline float SummedColumn(const RowArgs& args, int64_t row, int i) {
   const int64_t at = row * args.width + i;
-  return (args.x[at] + args.bias[i]) + Widen(static_cast<const T*>(args.y)[at]);
+  const float bias = args.bias == nullptr ? 0.0f : args.bias[i];
+  const float y = args.y == nullptr ? 0.0f : Widen(static_cast<const T*>(args.y)[at]);
+  return (args.x[at] + bias) + y;
 }
 
-// `RowArgs` is EmbedRows or ResidualRows, T the element type of their tensors.
+// Where column i goes after the norm: it replaces x, and a copy of it may be wanted.
+template <typename T, typename RowArgs>
+LONGVIEW_HD inline void WriteColumn(const RowArgs& args, int64_t row, int i, float value) {
+  const int64_t at = row * args.width + i;
+  args.x[at] = value;
+  if (args.copy != nullptr) Narrow(value, static_cast<T*>(args.copy) + at);
+}
+
+// `RowArgs` are rows with x, norm and width, T is the element type of their tensors.
 template <typename RowArgs, typename T>
 struct NormProgram {
   using Args = RowArgs;
@@ -42,21 +54,16 @@ struct NormProgram {
   LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
                                 Shared& shared) {
     float* const x = args.x + block.x * args.width;
-    if (phase == RowMoments::kPhases) return Write(args, block.x, x, thread, shared.moments);
-    shared.moments.Phase(phase, thread, args.width, [&](int i) {
-      if (phase == 0) x[i] = SummedColumn<T>(args, block.x, i);
-      return x[i];
-    });
-  }
-
- private:
-  LONGVIEW_HD static void Write(const Args& args, int64_t row, float* x, int thread,
-                                const RowMoments& moments) {
-    const NormedRow normed(args.norm, moments, args.width);
-    T* const copy = args.copy == nullptr ? nullptr : static_cast<T*>(args.copy) + row * args.width;
+    if (phase < RowMoments::kPhases) {
+      shared.moments.Phase(phase, thread, args.width, [&](int i) {
+        if (phase == 0) x[i] = SummedColumn<T>(args, block.x, i);
+        return x[i];
+      });
+      return;
+    }
+    const NormedRow normed(args.norm, shared.moments, args.width);
     for (int i = thread; i < args.width; i += kThreads) {
-      x[i] = normed.At(i, x[i]);
-      if (copy != nullptr) Narrow(x[i], copy + i);
+      WriteColumn<T>(args, block.x, i, normed.At(i, x[i]));
     }
   }
 };

@@ -10,26 +10,14 @@
 
 namespace longview::kernels::cuda {
 
-// With a norm: NormProgram<StreamRows, T>.
-template <typename T>
-LONGVIEW_HD inline float SummedColumn(const StreamRows& args, int64_t row, int i) {
-  const int64_t at = row * args.width + i;
-  const float bias = args.bias == nullptr ? 0.0f : args.bias[i];
-  const float y = args.y == nullptr ? 0.0f : Widen(static_cast<const T*>(args.y)[at]);
-  return (args.x[at] + bias) + y;
-}
-
-// Without one: ElementProgram<StreamElements<T>>.
+// A stream without a norm; with one it is NormProgram<StreamRows, T>.
 template <typename T>
 struct StreamElements {
   using Args = StreamRows;
   LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
   LONGVIEW_HD static int Columns(const Args& args) { return args.width; }
   LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
-    const float value = SummedColumn<T>(args, row, column);
-    const int64_t at = row * args.width + column;
-    args.x[at] = value;
-    if (args.copy != nullptr) Narrow(value, static_cast<T*>(args.copy) + at);
+    WriteColumn<T>(args, row, column, SummedColumn<T>(args, row, column));
   }
 };
 

@@ -28,7 +28,7 @@ TEST_P(CstGoldenTest, LogitsAloneAndTogether) {
         dtype == "fp32" ? golden_.tolerance("logits") : CstEncoderCase::Bf16Limit(task);
     const double error = case_.Error(alone);
     EXPECT_LE(error, limit);
-    EXPECT_LE(case_.Error(RunBatch(*model, requests)), limit);
+    EXPECT_LE(case_.Error(RunTogether(*model, requests)), limit);
     std::printf("%-28s %s largest error %.2e\n", GetParam().c_str(), dtype.c_str(), error);
   }
 }

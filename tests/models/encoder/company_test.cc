@@ -88,7 +88,7 @@ TEST_P(CompanyTest, AloneAndInRandomBatches) {
     for (int i = 0; i < size; ++i) members.push_back(static_cast<int>(random_() % kDocuments));
     std::vector<Request> together;
     for (const int member : members) together.push_back(requests[member]);
-    const std::vector<Answer> answers = RunBatch(*model_, together);
+    const std::vector<Answer> answers = RunTogether(*model_, together);
     for (size_t i = 0; i < members.size(); ++i) {
       const Answer& want = alone[members[i]];
       ASSERT_EQ(answers[i].tensors.size(), want.tensors.size());

@@ -26,16 +26,6 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> devi
   return LoadDeviceEncoder(*std::move(opened), options, std::move(device), build);
 }
 
-void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(a[i].tensors.size(), b[i].tensors.size());
-    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
-      EXPECT_EQ(a[i].tensors[t].data, b[i].tensors[t].data) << "item " << i;
-    }
-  }
-}
-
 void ExpectGoldenOnDevices(const DeviceGolden& golden) {
   for (const DevicePlace& place : PlacesOfDevices()) {
     // fp16 has three bits more than bf16; its limit is not quite as much tighter.
@@ -51,7 +41,7 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden) {
       for (const Request& request : golden.requests) alone.push_back(RunAlone(**model, request));
       const double error = golden.error(alone);
       EXPECT_LE(error, limit);
-      ExpectSameBits(RunBatch(**model, golden.requests), alone);
+      ExpectSameBits(RunTogether(**model, golden.requests), alone);
       std::printf("%-28s %s on %s: largest error %.2e\n", golden.name.c_str(), dtype.c_str(),
                   place.name.c_str(), error);
     }
@@ -64,7 +54,7 @@ void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
   SCOPED_TRACE(name);
   const auto cpu = LoadModel(directory, {.dtype = "fp32", .device = "cpu"});
   ASSERT_TRUE(cpu.ok()) << cpu.status();
-  const std::vector<Answer> expected = RunBatch(**cpu, requests);
+  const std::vector<Answer> expected = RunTogether(**cpu, requests);
   const auto error = [&](const std::vector<Answer>& answers) {
     double largest = 0;
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -96,37 +86,19 @@ void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& bu
   const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
   const auto roomy = LoadOnDevice(Device::OnHost(ample), directory, "fp32", build);
   ASSERT_TRUE(roomy.ok()) << roomy.status();
-  const std::vector<Answer> together = RunBatch(**roomy, requests);
+  const std::vector<Answer> together = RunTogether(**roomy, requests);
   const PluginApi one = HostTwinWith(enough);
   const auto tight = LoadOnDevice(Device::OnHost(one), directory, "fp32", build);
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
-  ExpectSameBits(RunBatch(**tight, requests), together);
+  ExpectSameBits(RunTogether(**tight, requests), together);
 }
 
 void ExpectDropsChangeNothing(const std::string& directory, const BuildOfFamily& build,
                               const std::vector<Request>& requests) {
-  ASSERT_GE(requests.size(), 2u);
   const auto model = LoadOnDevice(Device::OnHost(HostTwin()), directory, "fp32", build);
   ASSERT_TRUE(model.ok()) << model.status();
-  const std::vector<Answer> together = RunBatch(**model, requests);
-  std::vector<std::unique_ptr<Item>> items;
-  std::vector<const Item*> batch;
-  for (const Request& request : requests) {
-    items.push_back(*(*model)->Prepare(request));
-    batch.push_back(items.back().get());
-  }
-  const auto run = (*model)->Begin(batch);
-  ASSERT_TRUE(run->Advance());
-  run->Drop(0);
-  while (run->Advance()) {
-  }
-  EXPECT_EQ(run->Take(0).status().code(), absl::StatusCode::kCancelled);
-  for (size_t i = 1; i < requests.size(); ++i) {
-    const auto answer = run->Take(static_cast<int>(i));
-    ASSERT_TRUE(answer.ok()) << answer.status();
-    ExpectSameBits({*answer}, {together[i]});
-  }
+  ExpectDropsChangeNothing(**model, requests);
 }
 
 }  // namespace longview::models

@@ -25,8 +25,6 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> devi
                                                     const std::string& dtype,
                                                     const BuildOfFamily& build);
 
-void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b);
-
 struct DeviceGolden {
   std::string name;       // For what is printed.
   std::string directory;  // Of the model.
@@ -52,7 +50,7 @@ void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
 void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& build,
                            const std::vector<Request>& requests);
 
-// The first of `requests` leaves a batch that runs; the others get the bits they have without it.
+// ExpectDropsChangeNothing of the directory's model in fp32.
 void ExpectDropsChangeNothing(const std::string& directory, const BuildOfFamily& build,
                               const std::vector<Request>& requests);
 

@@ -167,32 +167,6 @@ TokenInput GoldenCase::Tokens(int item, const std::string& ids) const {
   return tokens;
 }
 
-std::vector<Answer> RunBatch(const Model& model, const std::vector<Request>& requests) {
-  std::vector<std::unique_ptr<Item>> items;
-  std::vector<const Item*> borrowed;
-  for (const Request& request : requests) {
-    absl::StatusOr<std::unique_ptr<Item>> item = model.Prepare(request);
-    EXPECT_TRUE(item.ok()) << item.status();
-    if (!item.ok()) return std::vector<Answer>(requests.size());
-    items.push_back(*std::move(item));
-    borrowed.push_back(items.back().get());
-  }
-  const std::unique_ptr<Run> run = model.Begin(borrowed);
-  while (run->Advance()) {
-  }
-  std::vector<Answer> answers;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    absl::StatusOr<Answer> answer = run->Take(static_cast<int>(i));
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    answers.push_back(answer.ok() ? *std::move(answer) : Answer{});
-  }
-  return answers;
-}
-
-Answer RunAlone(const Model& model, const Request& request) {
-  return RunBatch(model, {request})[0];
-}
-
 std::vector<double> RowOf(const std::vector<double>& values, int row, int rows) {
   const size_t width = values.size() / static_cast<size_t>(rows);
   const auto begin = values.begin() + static_cast<ptrdiff_t>(row * width);

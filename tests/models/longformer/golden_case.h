@@ -9,6 +9,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
+#include "tests/models/run_together.h"
 
 namespace longview::models {
 
@@ -50,10 +51,6 @@ class GoldenCase {
   nlohmann::json description_;
   std::optional<Checkpoint> inputs_, expected_;
 };
-
-// Prepares, runs as one batch, takes all; failures are test failures.
-std::vector<Answer> RunBatch(const Model& model, const std::vector<Request>& requests);
-Answer RunAlone(const Model& model, const Request& request);
 
 // Row `row` of a matrix of `rows` rows.
 std::vector<double> RowOf(const std::vector<double>& values, int row, int rows);

@@ -96,7 +96,7 @@ TEST_P(GoldenTest, AloneAndTogether) {
     std::vector<Answer> alone;
     for (const Request& request : requests) alone.push_back(RunAlone(*model, request));
     const double error = Error(golden, alone);
-    Error(golden, RunBatch(*model, requests));
+    Error(golden, RunTogether(*model, requests));
     std::printf("%-28s %s largest error %.2e\n", GetParam().name.c_str(), dtype.c_str(), error);
   }
 }

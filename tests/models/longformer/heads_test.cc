@@ -55,7 +55,7 @@ TEST(HeadsTest, PaddedBatchesOfHuggingFace) {
                                       {"logits"}));
     }
     std::vector<float> logits;
-    for (const Answer& answer : RunBatch(*model, requests)) {
+    for (const Answer& answer : RunTogether(*model, requests)) {
       const auto values = answer.tensors.at(0).floats();
       logits.insert(logits.end(), values.begin(), values.end());
     }

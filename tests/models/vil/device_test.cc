@@ -238,24 +238,7 @@ TEST(DeviceVilMemoryTest, DroppedPicturesChangeNothingForOthers) {
   const ImageCase golden("vil", "pictures_48");
   const auto model = LoadOn(Device::OnHost(HostTwin()), golden.folder + "/model", "fp32");
   ASSERT_TRUE(model.ok()) << model.status();
-  const std::vector<Request> requests = golden.Requests();
-  const std::vector<Answer> together = RunTogether(**model, requests);
-  std::vector<std::unique_ptr<Item>> items;
-  std::vector<const Item*> batch;
-  for (const Request& request : requests) {
-    items.push_back(*(*model)->Prepare(request));
-    batch.push_back(items.back().get());
-  }
-  ASSERT_GE(batch.size(), 2u);
-  const auto run = (*model)->Begin(batch);
-  ASSERT_TRUE(run->Advance());
-  run->Drop(0);
-  while (run->Advance()) {
-  }
-  EXPECT_EQ(run->Take(0).status().code(), absl::StatusCode::kCancelled);
-  const auto second = run->Take(1);
-  ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_EQ(Difference({*second}, {together[1]}), 0);
+  ExpectDropsChangeNothing(**model, golden.Requests());
 }
 
 }  // namespace

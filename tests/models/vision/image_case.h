@@ -13,7 +13,7 @@
 #include "models/image/pipeline.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
-#include "tests/models/vision/run_together.h"
+#include "tests/models/run_together.h"
 
 namespace longview::models {
 

@@ -1,0 +1,79 @@
+#include "tests/models/run_together.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+namespace longview::models {
+namespace {
+
+// A batch under way.
+struct RunningBatch {
+  std::vector<std::unique_ptr<Item>> items;
+  std::unique_ptr<Run> run;  // Null after a failure.
+};
+
+RunningBatch BeginTogether(const Model& model, const std::vector<Request>& requests) {
+  RunningBatch batch;
+  std::vector<const Item*> borrowed;
+  for (const Request& request : requests) {
+    absl::StatusOr<std::unique_ptr<Item>> item = model.Prepare(request);
+    EXPECT_TRUE(item.ok()) << item.status();
+    if (!item.ok()) return batch;
+    batch.items.push_back(*std::move(item));
+    borrowed.push_back(batch.items.back().get());
+  }
+  batch.run = model.Begin(borrowed);
+  return batch;
+}
+
+Answer TakeOrFail(Run& run, size_t i) {
+  absl::StatusOr<Answer> answer = run.Take(static_cast<int>(i));
+  EXPECT_TRUE(answer.ok()) << answer.status();
+  return answer.ok() ? *std::move(answer) : Answer();
+}
+
+}  // namespace
+
+std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests) {
+  const RunningBatch batch = BeginTogether(model, requests);
+  std::vector<Answer> answers(requests.size());
+  if (batch.run == nullptr) return answers;
+  while (batch.run->Advance()) {
+  }
+  for (size_t i = 0; i < answers.size(); ++i) answers[i] = TakeOrFail(*batch.run, i);
+  return answers;
+}
+
+Answer RunAlone(const Model& model, const Request& request) {
+  return RunTogether(model, {request})[0];
+}
+
+void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].tensors.size(), b[i].tensors.size());
+    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
+      EXPECT_EQ(a[i].tensors[t].data, b[i].tensors[t].data) << "item " << i;
+    }
+  }
+}
+
+void ExpectDropsChangeNothing(const Model& model, const std::vector<Request>& requests) {
+  ASSERT_GE(requests.size(), 2u);
+  const std::vector<Answer> together = RunTogether(model, requests);
+  const RunningBatch batch = BeginTogether(model, requests);
+  ASSERT_NE(batch.run, nullptr);
+  ASSERT_TRUE(batch.run->Advance());
+  batch.run->Drop(0);
+  while (batch.run->Advance()) {
+  }
+  EXPECT_EQ(batch.run->Take(0).status().code(), absl::StatusCode::kCancelled);
+  for (size_t i = 1; i < requests.size(); ++i) {
+    SCOPED_TRACE(i);
+    ExpectSameBits({TakeOrFail(*batch.run, i)}, {together[i]});
+  }
+}
+
+}  // namespace longview::models

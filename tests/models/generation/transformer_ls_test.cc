@@ -57,7 +57,7 @@ TEST_P(LsGeneration, GreedyContinuations) {
   EXPECT_GT(continuations, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, LsGeneration, testing::ValuesIn(LsGoldenNames()),
+INSTANTIATE_TEST_SUITE_P(Cases, LsGeneration, ::testing::ValuesIn(LsGoldenNames()),
                          [](const auto& info) { return info.param; });
 
 TEST(LsGenerationCases, RepetitionPenalty) {

@@ -1,10 +1,12 @@
 #include "server/config/host.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "server/config/byte_size.h"
 
 namespace longview::server {
@@ -14,7 +16,7 @@ namespace {
 class HostTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = ::testing::TempDir() + "/longview_host_test/";
+    root_ = absl::StrCat(::testing::TempDir(), "/longview_host_test_", getpid(), "/");
     std::filesystem::remove_all(root_);
   }
   void Write(const std::string& path, const std::string& text) {

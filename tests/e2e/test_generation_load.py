@@ -51,11 +51,12 @@ def test_a_long_prompt_beside_a_stream(lm):
     reading, arrived, ended = threading.Event(), [], threading.Event()
 
     def listen():
-        for _ in stream(lm, max_tokens=100_000):
-            if reading.is_set():
-                arrived.append(1)
-            if ended.is_set():
-                break
+        with stream(lm, max_tokens=100_000) as pieces:  # Hangs up at its end.
+            for _ in pieces:
+                if reading.is_set():
+                    arrived.append(1)
+                if ended.is_set():
+                    break
 
     other = threading.Thread(target=listen)
     other.start()

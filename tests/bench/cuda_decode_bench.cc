@@ -266,8 +266,8 @@ bool RunCase(const Plan& plan, const DecodeCase& what, const std::string& direct
   bool right = false;
   const absl::Status status = models::GuardDevice(what.Text(), [&] {
     std::string reason;
-    const std::unique_ptr<DeviceLsDecoder> decoder = LoadLmOn(
-        OpenDevice(), directory, host.context().compute, static_cast<int>(longest), bytes, &reason);
+    const std::unique_ptr<DeviceLsDecoder> decoder =
+        LoadLmOn(OpenDevice(), directory, compute, static_cast<int>(longest), bytes, &reason);
     if (decoder == nullptr) {
       std::printf("%s  left out: %s\n", what.Text().c_str(), reason.c_str());
       right = true;

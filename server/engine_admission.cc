@@ -1,0 +1,175 @@
+// How a call comes in: it is prepared, here or in the pool, and admitted or refused.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "server/engine_device.h"
+#include "server/engine_impl.h"
+#include "server/refusals.h"
+#include "server/surprise.h"
+
+namespace longview::server {
+
+using models::Request;
+
+namespace {
+
+// Token ids are checked and copied, in less time than it takes to change threads.
+bool IsCheap(const Request& request) {
+  return request.tokens && !request.text && !request.text_pair && !request.question &&
+         request.choices.empty() && request.choice_tokens.empty() && request.global_tokens.empty();
+}
+
+RejectReason ReasonOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kQueueFull:
+      return RejectReason::kQueue;
+    case Verdict::kTooLarge:
+    case Verdict::kMemoryFull:
+      return RejectReason::kMemory;
+    case Verdict::kLost:
+      return RejectReason::kDraining;  // UNAVAILABLE, as of a server that leaves.
+    default:
+      return RejectReason::kDeadline;
+  }
+}
+
+}  // namespace
+
+CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& info,
+                          Reply<Completed> done) {
+  auto call = std::make_unique<EngineCall>();
+  call->info = info;
+  call->model = std::move(model);
+  call->done = std::move(done);
+  call->generates = Generates(call->model->model->info(), request.task);
+  return Accept(std::move(call), std::move(request));
+}
+
+CallId EngineImpl::Accept(CallPtr call, Request request) {
+  DeviceQueue& queue = DevicesOf(*call->model).queue;
+  const size_t bytes = call->bytes = RequestBytes(request);
+  call->submitted = clock_.Now();
+  call->lane = LaneOf(request.document);
+  if (request.extend_document) call->document = request.document;
+  call->request = std::move(request);
+
+  const auto refuse = [&](RejectReason reason, absl::Status status) {
+    metrics_.Rejected(LabelsOf(*call->model), reason);
+    EndLater(TakeEnding(*call), std::move(status));
+    return CallId{0};
+  };
+  // Before anybody else knows the call, and without changing threads.
+  const bool cheap = IsCheap(call->request);
+  const absl::Status prepared = cheap ? Prepare(*call) : absl::OkStatus();
+  std::unique_lock lock(mutex_);
+  if (stopped_ || !lifecycle_.accepting()) {
+    lock.unlock();
+    return refuse(RejectReason::kDraining, DrainingError());
+  }
+  const CallId id = call->id = ++last_id_;
+  ModelUse& use = UseOf(call->model);
+  if (!cheap) {
+    const CostHistory& history = use.HistoryOf(call->generates);
+    const Admission admission = queue.Expect(TicketOf(id, *call->model, call->generates, call->info,
+                                                      {.seconds = history.Expected(bytes)},
+                                                      history.PaceAt(call->submitted), call->lane));
+    if (admission.verdict != Verdict::kAdmitted) {
+      lock.unlock();
+      return refuse(ReasonOf(admission.verdict), RefusalError(admission));
+    }
+    if (!pool_.Add({.id = id,
+                    .deadline = call->info.deadline,
+                    .bytes = bytes,
+                    .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
+      queue.Cancel(id);
+      lock.unlock();
+      return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
+    }
+  }
+  EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
+  if (!cheap) return id;
+  lock.unlock();
+  // Until it is admitted nobody else frees it.
+  AdmitPrepared(accepted, prepared, Where::kCaller);
+  return id;
+}
+
+void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
+  EngineCall* call;
+  {
+    std::unique_lock lock(mutex_);
+    call = Find(id);
+    if (turn == PreprocessPool::Turn::kStopped || call->done == nullptr) {
+      DevicesOf(*call->model).queue.Cancel(id);
+      const CallPtr freed = Free(id);
+      lock.unlock();
+      if (freed->done) EndLater(TakeEnding(*freed), DrainingError());
+      return;
+    }
+  }
+  AdmitPrepared(*call, Prepare(*call), Where::kPool);
+}
+
+absl::Status EngineImpl::Prepare(EngineCall& call) {
+  const absl::Time start = clock_.Now();
+  absl::Status status = Guarded([&]() -> absl::Status {
+    const models::Model& model = InstanceOf(*call.model, call.lane);
+    absl::StatusOr<std::unique_ptr<models::Item>> item = model.Prepare(call.request);
+    if (item.ok()) call.item = *std::move(item);
+    return item.status();
+  });
+  call.request = Request();
+  call.prepare_seconds = absl::ToDoubleSeconds(clock_.Now() - start);
+  metrics_.Computed(LabelsOf(*call.model), Phase::kPreprocess, call.prepare_seconds);
+  return RefusalOrInternal(status);
+}
+
+void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
+  const CallId id = call.id;
+  const ModelLabels labels = LabelsOf(*call.model);
+  DeviceQueue& queue = DevicesOf(*call.model).queue;
+  CallPtr freed;
+  std::vector<CallPtr> displaced;
+  absl::Duration retry = absl::ZeroDuration();
+  {
+    std::lock_guard lock(mutex_);
+    std::optional<RejectReason> rejected;
+    if (status.ok() && call.done != nullptr) {
+      CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
+      if (where == Where::kPool) history.Prepared(call.bytes, call.item->cost().seconds);
+      const Admission admission =
+          queue.Admit(TicketOf(id, *call.model, call.generates, call.info, call.item->cost(),
+                               history.PaceAt(clock_.Now()), call.lane));
+      if (admission.verdict == Verdict::kAdmitted) {
+        call.stage = CallStage::kQueued;
+        if (call.events != nullptr && call.events->on_admitted != nullptr) {
+          replies_.Add([events = call.events.get()] { events->on_admitted(); });
+        }
+        // Those another thread has already answered are freed here all the same.
+        for (const TicketId other : admission.displaced) displaced.push_back(Free(other));
+        retry = absl::Seconds(std::max(0.1, admission.wait_seconds));
+      } else {
+        status = RefusalError(admission);
+        rejected = ReasonOf(admission.verdict);
+      }
+    } else {
+      queue.Cancel(id);
+    }
+    if (call.stage == CallStage::kPreparing) freed = Free(id);
+    if (rejected) metrics_.Rejected(labels, *rejected);
+  }
+  const auto end = [this, where](EngineCall& ended, absl::Status why) {
+    if (where == Where::kCaller) return EndLater(TakeEnding(ended), std::move(why));
+    End(TakeEnding(ended), std::move(why));
+  };
+  if (freed && freed->done) end(*freed, std::move(status));
+  for (CallPtr& other : displaced) {
+    if (other == nullptr || other->done == nullptr) continue;
+    metrics_.Rejected(LabelsOf(*other->model), RejectReason::kQueue);
+    end(*other, DisplacedError(retry));
+  }
+}
+
+}  // namespace longview::server

@@ -46,7 +46,8 @@ class GraphCache {
   // graph of the key is kept, and must allocate nothing and wait for nothing.
   Status Run(Stream* stream, const GraphKey& key, const std::function<Status()>& hand_over);
 
-  size_t size() const { return kept_.size(); }
+  // Of those that are remembered, recorded or not.
+  size_t sizes() const { return kept_.size(); }
 
  private:
   struct Kept {

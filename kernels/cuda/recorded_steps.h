@@ -28,7 +28,8 @@ class RecordedSteps {
 
   std::byte* buffers() const { return buffers_; }
   size_t buffer_bytes() const { return buffer_bytes_; }
-  size_t recorded() const { return graphs_.size(); }
+  // Of steps that are remembered.
+  size_t sizes() const { return graphs_.sizes(); }
 
   // Hands a step to the stream; the next one overwrites its lists and buffers. A step offers
   //   WriteLists(host, device)     writes its lists to `host`, from where they go to `device`

@@ -134,14 +134,14 @@ Plan PlanPaper(const SchedulePattern& pattern, bool fresh, std::span<const Sched
 
 }  // namespace
 
-std::vector<ScheduleSource> SchedulePattern::Sources(bool fresh) const {
-  std::vector<ScheduleSource> sources;
-  if (zero_memory) sources.push_back(ScheduleSource::kConstantSegments);
-  if (!paper()) sources.push_back(ScheduleSource::kEarly);
-  sources.push_back(ScheduleSource::kLate);
-  if (zero_memory) sources.push_back(ScheduleSource::kConstantWindow);
-  sources.push_back(ScheduleSource::kCached);
-  if (fresh) sources.push_back(ScheduleSource::kFresh);
+ScheduleSources SchedulePattern::Sources(bool fresh) const {
+  ScheduleSources sources;
+  if (zero_memory) sources.Add(ScheduleSource::kConstantSegments);
+  if (!paper()) sources.Add(ScheduleSource::kEarly);
+  sources.Add(ScheduleSource::kLate);
+  if (zero_memory) sources.Add(ScheduleSource::kConstantWindow);
+  sources.Add(ScheduleSource::kCached);
+  if (fresh) sources.Add(ScheduleSource::kFresh);
   return sources;
 }
 

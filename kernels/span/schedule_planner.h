@@ -18,9 +18,10 @@
 // Pure: thread-safe.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "kernels/span/plan.h"
 
@@ -34,6 +35,20 @@ enum class ScheduleSource {
   kConstantWindow,    // Zero memory: positions before the text.
   kCached,            // Window rows read in earlier steps, or in this one where nothing is fresh.
   kFresh,             // The chunk's own rows.
+};
+
+// At most one of each, in their order. A value: made in every layer.
+class ScheduleSources {
+ public:
+  void Add(ScheduleSource source) { sources_[size_++] = source; }
+
+  const ScheduleSource* begin() const { return sources_.data(); }
+  const ScheduleSource* end() const { return sources_.data() + size_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::array<ScheduleSource, 6> sources_ = {};
+  size_t size_ = 0;
 };
 
 // Is it read with the window's table, its q_add and dot_add?
@@ -53,7 +68,7 @@ struct SchedulePattern {
   bool zero_memory = false;
 
   bool paper() const { return block == 0; }
-  std::vector<ScheduleSource> Sources(bool fresh) const;
+  ScheduleSources Sources(bool fresh) const;
   // Entries of the segment table that a token at position t reads: [0, SegmentIds).
   int64_t SegmentIds(int64_t t) const;
   // Entries that any position below `tokens` reads.

@@ -27,14 +27,14 @@ void DeviceCstPart::Stage(StagedLists& lists) {
   lists_.tokens = StageTokens(lists);
   lists_.token_plan = StagePlan(plan_.tokens, lists);
   lists_.slice_plan = StagePlan(plan_.slices, lists);
-  lists_.slice_of_row = AddList(lists, plan_.slice_of_row);
-  lists_.wanted_rows = AddList(lists, WantedRows());
+  lists_.slice_of_row = lists.Add(plan_.slice_of_row);
+  lists_.wanted_rows = lists.Add(WantedRows());
   const int64_t places = config_.multi_scale() ? config_.slice : 1;
   std::vector<int32_t> token_entries;
   for (int64_t row = 0; row < plan_.rows(); ++row) {
     token_entries.push_back(static_cast<int32_t>(std::min(plan_.PlaceOf(row), places - 1)));
   }
-  lists_.token_entries = AddList(lists, token_entries);
+  lists_.token_entries = lists.Add(token_entries);
   const int32_t numbers = config_.multi_scale() ? config_.most_slices() : 1;
   std::vector<kernels::cuda::SliceRows> slices;
   std::vector<int32_t> slice_entries, pooled_rows, pooled_places, pool_entries;
@@ -50,13 +50,13 @@ void DeviceCstPart::Stage(StagedLists& lists) {
       pooled_places.push_back(s * config_.slice + i);
     }
   }
-  lists_.slices = AddList(lists, slices);
-  lists_.slice_entries = AddList(lists, slice_entries);
+  lists_.slices = lists.Add(slices);
+  lists_.slice_entries = lists.Add(slice_entries);
   pooled_ = static_cast<int64_t>(pooled_rows.size());
   if (!pools_linearly()) return;
-  lists_.pooled_rows = AddList(lists, pooled_rows);
-  lists_.pooled_places = AddList(lists, pooled_places);
-  lists_.pool_entries = AddList(lists, pool_entries);
+  lists_.pooled_rows = lists.Add(pooled_rows);
+  lists_.pooled_places = lists.Add(pooled_places);
+  lists_.pool_entries = lists.Add(pool_entries);
 }
 
 void DeviceCstPart::Carve(Carver& carver) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "kernels/base/workspace.h"
 
@@ -25,6 +26,11 @@ class StagedLists {
     return reinterpret_cast<const T*>(AddBytes(values.size_bytes(), [&](std::byte* to) {
       if (!values.empty()) std::memcpy(to, values.data(), values.size_bytes());
     }));
+  }
+
+  template <typename T>
+  const T* Add(const std::vector<T>& values) {
+    return Add(std::span<const T>(values));
   }
 
   // The same of bytes that `write(host memory)` writes.

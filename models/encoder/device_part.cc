@@ -61,8 +61,7 @@ DeviceEncoderPart::Tokens DeviceEncoderPart::StageTokens(StagedLists& lists, int
   ids.insert(ids.end(), static_cast<size_t>(extra), id);
   positions.insert(positions.end(), static_cast<size_t>(extra), position);
   types.resize(ids.size());
-  return {AddList(lists, ids), AddList(lists, positions), AddList(lists, types),
-          lists.Add(batch_.roles())};
+  return {lists.Add(ids), lists.Add(positions), lists.Add(types), lists.Add(batch_.roles())};
 }
 
 DeviceRunBytes LongestDocumentBytes(

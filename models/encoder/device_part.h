@@ -50,11 +50,6 @@ class DeviceEncoderPart : public DevicePart {
   DeviceRunBytes bytes_, most_bytes_;
 };
 
-template <typename T>
-const T* AddList(StagedLists& lists, const std::vector<T>& values) {
-  return lists.Add(std::span<const T>(values));
-}
-
 // The most that one document of up to `tokens` tokens needs as a part, whatever its masks, its
 // padding and the rows it wants.
 DeviceRunBytes LongestDocumentBytes(

@@ -22,11 +22,6 @@ std::vector<int> FirstOfPattern(const LongformerConfig& config, bool subset) {
   return first;
 }
 
-template <typename T>
-const T* Add(StagedLists& lists, const std::vector<T>& values) {
-  return lists.Add(std::span<const T>(values));
-}
-
 }  // namespace
 
 DeviceBatch::DeviceBatch(const LongformerConfig& config, Sequences sequences, bool subset)
@@ -67,22 +62,22 @@ void DeviceBatch::StageTokens(StagedLists& lists) {
     types.resize(ids.size());
     roles.insert(roles.end(), sequence->roles.begin(), sequence->roles.end());
   }
-  tokens_ = {Add(lists, ids), Add(lists, positions), Add(lists, types), Add(lists, roles)};
+  tokens_ = {lists.Add(ids), lists.Add(positions), lists.Add(types), lists.Add(roles)};
 }
 
 void DeviceBatch::StageLayer(DeviceLayerPlan& plan, StagedLists& lists) const {
   plan.band = StagePlan(plan.host.band, lists);
   plan.full = StagePlan(plan.host.full, lists);
-  plan.local_rows = Add(lists, plan.host.local_rows);
-  plan.query_rows = Add(lists, plan.host.query_rows);
-  plan.out_rows = Add(lists, plan.host.out_rows);
+  plan.local_rows = lists.Add(plan.host.local_rows);
+  plan.query_rows = lists.Add(plan.host.query_rows);
+  plan.out_rows = lists.Add(plan.host.out_rows);
   std::vector<int32_t> rows, outs;
   for (const GlobalRow& global : plan.host.unfolded) {
     rows.push_back(global.row);
     outs.push_back(global.out);
   }
-  plan.unfolded_rows = Add(lists, rows);
-  plan.unfolded_outs = Add(lists, outs);
+  plan.unfolded_rows = lists.Add(rows);
+  plan.unfolded_outs = lists.Add(outs);
   StageFolds(plan, lists);
 }
 
@@ -108,12 +103,12 @@ void DeviceBatch::StageFolds(DeviceLayerPlan& plan, StagedLists& lists) const {
     batch.shape = {static_cast<int32_t>(end - begin), groups[begin].count, config_.heads,
                    config_.head_dim(), config_.width};
     batch.pieces = static_cast<int32_t>(pieces.pieces.size());
-    batch.rows = Add(lists, rows);
-    batch.out_rows = Add(lists, outs);
-    batch.begins = Add(lists, begins);
-    batch.ends = Add(lists, ends);
-    batch.piece_list = Add(lists, pieces.pieces);
-    batch.piece0 = Add(lists, pieces.piece0);
+    batch.rows = lists.Add(rows);
+    batch.out_rows = lists.Add(outs);
+    batch.begins = lists.Add(begins);
+    batch.ends = lists.Add(ends);
+    batch.piece_list = lists.Add(pieces.pieces);
+    batch.piece0 = lists.Add(pieces.piece0);
     plan.folds.push_back(batch);
   }
 }

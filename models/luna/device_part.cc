@@ -24,13 +24,13 @@ void DeviceLunaPart::Stage(StagedLists& lists) {
   pack_ = StagePlan(plan_.pack, lists);
   unpack_ = StagePlan(plan_.unpack, lists);
   unpack_wanted_ = StagePlan(plan_.unpack_wanted, lists);
-  wanted_rows_ = AddList(lists, plan_.wanted_rows);
+  wanted_rows_ = lists.Add(plan_.wanted_rows);
   std::vector<int32_t> projected;
   for (int s = 0; s < batch().size(); ++s) {
     const int32_t count = plan_.projected_offsets[s + 1] - plan_.projected_offsets[s];
     for (int32_t row = 0; row < count; ++row) projected.push_back(row);
   }
-  projected_rows_ = AddList(lists, projected);
+  projected_rows_ = lists.Add(projected);
 }
 
 void DeviceLunaPart::Carve(Carver& carver) {

@@ -40,15 +40,10 @@ class Stager {
   }
 
  private:
-  template <typename T>
-  const T* Add(const std::vector<T>& values) {
-    return lists_.Add(std::span<const T>(values));
-  }
-
   const int32_t* Ids() {
     std::vector<int32_t> ids;
     for (const TokenRun& run : layout_.runs) ids.insert(ids.end(), run.ids.begin(), run.ids.end());
-    return Add(ids);
+    return lists_.Add(ids);
   }
 
   const int32_t* Wanted() {
@@ -58,7 +53,7 @@ class Stager {
         rows.push_back(static_cast<int32_t>(row));
       }
     }
-    return Add(rows);
+    return lists_.Add(rows);
   }
 
   std::span<const TokenRun> RunsOf(const RunGroup& group) const {
@@ -77,7 +72,7 @@ class Stager {
     }
     std::vector<CacheRowPlace> places(static_cast<size_t>(of.rows), CacheRowPlace{-1, 0});
     if (step_ != nullptr) Convert(step_->places(of.group, kWindowStrip), places.data());
-    group.window_rows = Add(places);
+    group.window_rows = lists_.Add(places);
     return group;
   }
 
@@ -98,7 +93,7 @@ class Stager {
         offsets[i] = kernels::cuda::AbsoluteOffset(table, i);
       }
     }
-    return {Add(blocks), Add(offsets)};
+    return {lists_.Add(blocks), lists_.Add(offsets)};
   }
 
   void Convert(std::span<const kernels::CachePlace> from, CacheRowPlace* to) const {
@@ -115,7 +110,7 @@ class Stager {
       if (step_ != nullptr) Convert(step_->places(group.group, strip), next);
       next += layout_.closed[&group - layout_.groups.data()] * config_.rank;
     }
-    return Add(places);
+    return lists_.Add(places);
   }
 
   // A segment that was begun before, or will go on, has its sums in the cache.
@@ -132,7 +127,7 @@ class Stager {
       run.shifted = cached ? 1 : 0;
       run.state = reinterpret_cast<float*>(cached ? CachedState(piece) : Scratch(runs.size() - 1));
     }
-    return {Add(runs), static_cast<int32_t>(runs.size())};
+    return {lists_.Add(runs), static_cast<int32_t>(runs.size())};
   }
   std::byte* CachedState(const LsPiece& piece) const {
     if (step_ == nullptr) return nullptr;

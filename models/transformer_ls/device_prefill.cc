@@ -1,7 +1,6 @@
 #include "models/transformer_ls/device_prefill.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "kernels/cuda/span/launch_shape.h"
@@ -221,17 +220,11 @@ SpanSource DevicePrefill::SourceOf(ScheduleSource kind, int layer,
 void DevicePrefill::AttendGroup(int layer, const DeviceLsGroup& group) const {
   if (group.rows == 0) return;
   const DeviceLsLayer& weights = LayerOf(layer);
-  const int dim = config_.head_dim(), width = config_.width;
-  kernels::cuda::SpanCall call = {};
+  const int dim = config_.head_dim();
+  kernels::cuda::SpanCall call = DeviceHeadsCall(context_.compute, config_.heads, dim);
   call.q = b_.y;
   call.out = b_.z;
   call.q_row_stride = projected();
-  call.out_row_stride = width;
-  call.q_head_stride = call.out_head_stride = call.Dk = call.Dv = dim;
-  call.element = DeviceElement(context_.compute);
-  call.H = config_.heads;
-  call.kv_group = 1;
-  call.scale = 1.0f / std::sqrt(static_cast<float>(dim));
   for (const ScheduleSource kind : config_.pattern().Sources(group.fresh)) {
     SpanSource& source = call.sources[call.sources_used++];
     source = SourceOf(kind, layer, group);

@@ -14,7 +14,7 @@
 namespace longview::models {
 
 struct LsGroup : RunGroup {
-  std::vector<kernels::ScheduleSource> sources;
+  kernels::ScheduleSources sources;
   kernels::Plan plan;
 };
 

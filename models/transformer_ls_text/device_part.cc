@@ -46,10 +46,10 @@ void DeviceLsTextPart::Stage(StagedLists& lists) {
   tokens_ = StageTokens(lists, token ? class_rows() : 0, config_.vocab - 1, 0);
   std::vector<int32_t> kept = WantedRows();
   for (int64_t s = 0; s < class_rows(); ++s) kept.push_back(static_cast<int32_t>(tokens() + s));
-  kept_rows_ = AddList(lists, kept);
+  kept_rows_ = lists.Add(kept);
   const kernels::cuda::PoolPiecePlan pieces = PiecesOf(batch());
-  piece_list_ = AddList(lists, pieces.pieces);
-  piece0_ = AddList(lists, pieces.piece0);
+  piece_list_ = lists.Add(pieces.pieces);
+  piece0_ = lists.Add(pieces.piece0);
   for (auto& [has_class, plan] : plans_) {
     plan.tokens = StagePlan(plan.host.tokens, lists);
     plan.class_rows = StagePlan(plan.host.class_rows, lists);

@@ -105,7 +105,7 @@ void DeviceVilPart::Stage(StagedLists& lists) {
   const std::vector<ImageSize> sizes = SizesOf(pictures_);
   for (size_t s = 0; s < stages_.size(); ++s) {
     stages_[s].Stage(s == 0 ? nullptr : &stages_[s - 1], sizes, pixels, lists);
-    planes_[s].staged = lists.Add(std::span<const kernels::cuda::PlaneImage>(planes_[s].images));
+    planes_[s].staged = lists.Add(planes_[s].images);
   }
   if (config_.backbone) return;
   const VilStagePlan& last = stages_.back().plan();
@@ -115,8 +115,8 @@ void DeviceVilPart::Stage(StagedLists& lists) {
   }
   const kernels::cuda::PoolPiecePlan means = CutMeans(last);
   pieces_ = static_cast<int32_t>(means.pieces.size());
-  piece_list_ = lists.Add(std::span<const kernels::cuda::PoolPiece>(means.pieces));
-  piece0_ = lists.Add(std::span<const int32_t>(means.piece0));
+  piece_list_ = lists.Add(means.pieces);
+  piece0_ = lists.Add(means.piece0);
 }
 
 void DeviceVilPart::Carve(Carver& carver) {

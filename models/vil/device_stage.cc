@@ -112,7 +112,7 @@ void DeviceVilStage::StagePictures(std::span<const ImageSize> sizes,
     pixels += channels * sizes[i].height * sizes[i].width;
     patches += plan_.images[i].count();
   }
-  lists_.pictures = lists.Add(std::span<const kernels::cuda::PixelImage>(images));
+  lists_.pictures = lists.Add(images);
   lists_.pixels = AddWritten<float>(lists, pixels, [&](float* to) {
     for (const PixelValues* picture : pictures) {
       to = std::ranges::copy(picture->values, to).out;
@@ -143,7 +143,7 @@ void DeviceVilStage::StageRows(StagedLists& lists) {
       for (const int32_t place : *image.places) *to++ = image.row0 + place;
     }
   });
-  lists_.begins = lists.Add(std::span<const int32_t>(plan_.offsets));
+  lists_.begins = lists.Add(plan_.offsets);
   std::vector<int32_t> rows, class_rows;
   for (const MapTokens& image : plan_.images) {
     for (int g = 0; g < stage_.globals; ++g) {
@@ -151,8 +151,8 @@ void DeviceVilStage::StageRows(StagedLists& lists) {
       class_rows.push_back(g);
     }
   }
-  lists_.globals = lists.Add(std::span<const int32_t>(rows));
-  lists_.class_rows = lists.Add(std::span<const int32_t>(class_rows));
+  lists_.globals = lists.Add(rows);
+  lists_.class_rows = lists.Add(class_rows);
 }
 
 // Rows and columns of all sizes one behind the other.
@@ -218,9 +218,9 @@ void DeviceVilStage::StageReduction(StagedLists& lists) {
     key0 += static_cast<int32_t>(ProjectedKeys(stage_, image.map));
     begins.push_back(begins.back() + key0 - keys.back());
   }
-  lists_.reduced_begins = lists.Add(std::span<const int32_t>(begins));
-  lists_.reduced_keys = lists.Add(std::span<const int32_t>(keys));
-  lists_.global_keys = lists.Add(std::span<const int32_t>(global_keys));
+  lists_.reduced_begins = lists.Add(begins);
+  lists_.reduced_keys = lists.Add(keys);
+  lists_.global_keys = lists.Add(global_keys);
   lists_.reduced_from =
       AddWritten<int32_t>(lists, reduced_places() * side * side, [&](int32_t* to) {
         for (const MapTokens& image : plan_.images) {
@@ -243,9 +243,9 @@ void DeviceVilStage::StageLandmarks(StagedLists& lists) {
     images.push_back({image.row0, image.row0 + image.rows});
   const kernels::cuda::PoolPiecePlan cut = kernels::cuda::CutPieces(images);
   pieces_ = static_cast<int32_t>(cut.pieces.size());
-  lists_.in_map = lists.Add(std::span<const uint8_t>(whole.in_map));
-  lists_.pieces = lists.Add(std::span<const kernels::cuda::PoolPiece>(cut.pieces));
-  lists_.piece0 = lists.Add(std::span<const int32_t>(cut.piece0));
+  lists_.in_map = lists.Add(whole.in_map);
+  lists_.pieces = lists.Add(cut.pieces);
+  lists_.piece0 = lists.Add(cut.piece0);
 }
 
 }  // namespace longview::models

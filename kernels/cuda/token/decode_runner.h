@@ -33,7 +33,8 @@ class DecodeRunner {
   // REQUIRES: a step within the limits; all steps over the same weights and cache.
   Status Run(DecodeStep& step, const float** logits);
 
-  size_t recorded() const { return steps_.recorded(); }
+  // Rooms that are remembered.
+  size_t rooms() const { return steps_.sizes(); }
 
  private:
   RecordedSteps steps_;

@@ -90,7 +90,7 @@ TEST(GraphCacheTest, RunsAtOnceThenRecordsThenLaunches) {
     step(Key(1, 8), "c");
     step(Key(1), "never handed over");
     step(Key(1, 8), "C");
-    EXPECT_EQ(cache.size(), 3u);
+    EXPECT_EQ(cache.sizes(), 3u);
   }
   EXPECT_EQ(stream.work, "aAAbcAC");
   EXPECT_EQ(handed_over, "aAbcC");
@@ -108,7 +108,7 @@ TEST(GraphCacheTest, ForgetsTheOneUnusedForLongest) {
   }
   EXPECT_EQ(stream.work, "112213312");
   EXPECT_EQ(handed_over, "1122332");
-  EXPECT_EQ(cache.size(), 2u);
+  EXPECT_EQ(cache.sizes(), 2u);
   EXPECT_EQ(graphs_alive, 1) << "the last one ran once";
   EXPECT_EQ(stream.synchronized, 2) << "a graph may still run when it is thrown away";
 }
@@ -118,7 +118,7 @@ TEST(GraphCacheTest, AFailedStepIsNotRemembered) {
   Stream stream;
   GraphCache cache(api, 2);
   EXPECT_EQ(cache.Run(&stream, Key(1), []() -> Status { return 700; }), 700);
-  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(cache.sizes(), 0u);
 }
 
 TEST(GraphCacheTest, AFailedRecordingLeavesTheStreamUsable) {

@@ -23,7 +23,7 @@ class DecodeModel {
 
   CacheSequence Open(std::span<const int32_t> prompt) { return cache_->Open(prompt, Reuse::kAny); }
 
-  size_t recorded() const { return runner_.recorded(); }
+  size_t rooms() const { return runner_.rooms(); }
 
   // The next token of each; their logits, [vocab] each.
   std::vector<std::vector<float>> Step(const std::vector<CacheSequence*>& sequences,

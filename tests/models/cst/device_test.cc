@@ -101,7 +101,7 @@ TEST(DeviceCstOptionTest, EveryOptionIsTheCpus) {
     const GoldenCase golden(option.golden, "cst");
     EditedModel edited(golden);
     option.edit(edited);
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceCst, Documents(golden), 2e-4, 0.6);
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceCst, Documents(golden), 1e-4, 0.6);
   }
 }
 

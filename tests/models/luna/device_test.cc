@@ -95,13 +95,13 @@ TEST(DeviceLunaOptionTest, EveryOptionIsTheCpus) {
     EditedModel edited(golden);
     option.edit(edited);
     const std::vector<Request> documents = Documents(golden);
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, documents, 2e-4, 1.5);
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, documents, 1e-4, 1.0);
     std::vector<Request> classified = documents;
     for (Request& request : classified) {
       request.task = Task::kTextClassification;
       request.tensors = {"logits"};
     }
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, classified, 2e-4, 1.5);
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, classified, 1e-4, 1.0);
   }
 }
 

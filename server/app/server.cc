@@ -15,6 +15,8 @@
 #include "server/grpc/grpc_server.h"
 #include "server/http/http_server.h"
 #include "server/lifecycle.h"
+#include "server/limits/byte_budget.h"
+#include "server/limits/connection_ledger.h"
 #include "server/metrics/metrics.h"
 
 namespace longview::server {
@@ -49,6 +51,9 @@ class Server::Impl {
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
         tls_(security == nullptr ? nullptr : security->tls()),
+        connection_limits_(ConnectionLimitsFor(RaiseDescriptorLimit(), config.max_connections,
+                                               config.max_connections_per_address)),
+        bytes_(ByteLimitsFor(config.max_message_bytes)),
         grpc_(api_, KeysOf(security)),
         http_(api_, metrics_, HttpOptions(config, security)),
         admin_(api_, metrics_, AdminOptions(config)),
@@ -133,6 +138,8 @@ class Server::Impl {
   std::optional<Documents> documents_;  // Until Stop.
   Api api_;
   const TlsSource* const tls_;
+  const ConnectionLimits connection_limits_;  // Of each port.
+  ByteBudget bytes_;                          // Of both transports together.
   GrpcServer grpc_;
   HttpServer http_;
   HttpServer admin_;

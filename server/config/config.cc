@@ -170,6 +170,17 @@ absl::Status ReadLimits(Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status ReadConnections(Config& config) {
+  config.max_connections = absl::GetFlag(FLAGS_max_connections);
+  config.max_connections_per_address = absl::GetFlag(FLAGS_max_connections_per_address);
+  for (const auto& [name, count] :
+       {std::pair{"max_connections", config.max_connections},
+        std::pair{"max_connections_per_address", config.max_connections_per_address}}) {
+    if (count < 0 || count > 1'000'000) return Bad(name, absl::StrCat(count), "from 0 to 1000000");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadTimes(Config& config) {
   config.drain_seconds = absl::GetFlag(FLAGS_drain_seconds);
   config.shutdown_seconds = absl::GetFlag(FLAGS_shutdown_seconds);
@@ -224,7 +235,8 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
   for (auto* read :
-       {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadTimes, &ReadLog}) {
+       {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections, &ReadTimes,
+        &ReadLog}) {
     if (absl::Status status = (*read)(config); !status.ok()) return status;
   }
   if (absl::Status status = ReadModels(positional, config); !status.ok()) return status;
@@ -255,6 +267,8 @@ std::string ConfigJson(const Config& config) {
       {"drain_seconds", config.drain_seconds},
       {"shutdown_seconds", config.shutdown_seconds},
       {"max_connection_age_seconds", config.max_connection_age_seconds},
+      {"max_connections", config.max_connections},
+      {"max_connections_per_address", config.max_connections_per_address},
   };
   return json.dump(2);
 }

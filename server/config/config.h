@@ -43,6 +43,8 @@ struct Config {
   int drain_seconds = 0;
   int shutdown_seconds = 0;
   int max_connection_age_seconds = 0;
+  int max_connections = 0;  // Of each port; 0 = derived from the descriptors there are.
+  int max_connections_per_address = 0;
 
   std::vector<std::string> warnings;  // To be logged once the log exists.
 };

@@ -94,6 +94,8 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "drain_seconds",
                                                                 "shutdown_seconds",
                                                                 "max_connection_age_seconds",
+                                                                "max_connections",
+                                                                "max_connections_per_address",
                                                                 "check",
                                                                 "print_config",
                                                                 "validate_config",

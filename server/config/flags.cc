@@ -35,6 +35,10 @@ ABSL_FLAG(int, drain_seconds, 10, "after SIGTERM: not ready, but everything is s
 ABSL_FLAG(int, shutdown_seconds, 60, "after that: work in flight may finish");
 ABSL_FLAG(int, max_connection_age_seconds, 600,
           "gRPC connections are renewed after this; 0 = never");
+ABSL_FLAG(int, max_connections, 0,
+          "open connections of each port; 0 = as many as descriptors allow, at most 8192");
+ABSL_FLAG(int, max_connections_per_address, 0,
+          "of these from one address; 0 = half of them, at most 2048");
 ABSL_FLAG(std::string, check, "", "explain a model directory and exit; 0 if it would be served");
 ABSL_FLAG(bool, print_config, false, "print the merged configuration as JSON and exit");
 ABSL_FLAG(bool, validate_config, false, "check flags, files and model directories and exit");

@@ -29,6 +29,8 @@ ABSL_DECLARE_FLAG(absl::optional<bool>, allow_model_control);
 ABSL_DECLARE_FLAG(int, drain_seconds);
 ABSL_DECLARE_FLAG(int, shutdown_seconds);
 ABSL_DECLARE_FLAG(int, max_connection_age_seconds);
+ABSL_DECLARE_FLAG(int, max_connections);
+ABSL_DECLARE_FLAG(int, max_connections_per_address);
 ABSL_DECLARE_FLAG(std::string, check);
 ABSL_DECLARE_FLAG(bool, print_config);
 ABSL_DECLARE_FLAG(bool, validate_config);

@@ -27,6 +27,7 @@ ALLOWED = {
     "models": {"kernels", "LibTorch", "Abseil", "JSON"},
     "server": {"proto", "models", "Abseil", "JSON", "protobuf", "gRPC", "HTTP"},
     "server/scheduler": {"Abseil"},
+    "server/limits": {"Abseil"},
     "server/log": {"Abseil", "JSON", "spdlog"},
     "server/metrics": {"Abseil", "prometheus"},
     "server/config": {"Abseil", "JSON"},

@@ -61,6 +61,14 @@ TEST_F(ConfigTest, Defaults) {
   EXPECT_THAT(config->models, ::testing::ElementsAre("/some/model"));
 }
 
+TEST_F(ConfigTest, ConnectionsAreCounts) {
+  EXPECT_EQ(Load({"m"})->max_connections, 0);
+  EXPECT_EQ(Load({"m", "--max_connections=70"})->max_connections, 70);
+  EXPECT_EQ(Load({"m", "--max_connections_per_address=7"})->max_connections_per_address, 7);
+  EXPECT_THAT(std::string(Load({"m", "--max_connections=-1"}).status().message()),
+              HasSubstr("--max_connections: '-1'"));
+}
+
 TEST_F(ConfigTest, FlagBeatsEnvironmentBeatsFile) {
   const std::string file =
       WriteFile(R"({"grpc_port": 1001, "http_port": 1002, "threads": 3, "models": ["a", "b"]})");

@@ -2,7 +2,7 @@
 # Installs, builds and runs the default test suite, and says how long each part took. Last line:
 # "N passed, N failed".
 #
-#   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]]
+#   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]] [--parity=DIR]
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
@@ -11,9 +11,10 @@
 # --sanitize-cuda  also kernels and models on a device under compute-sanitizer (of a CUDA toolkit),
 #             on a machine with a GPU; elsewhere it says why not.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
+# --parity=DIR  also the parity tests once more, on the fixtures in DIR (of the shape of tests/golden).
 # A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
 # listed as UNSTEADY.
-# LONGVIEW_GOLDEN=DIR runs the parity tests on other fixtures of the same shape.
+# LONGVIEW_GOLDEN=DIR in the environment replaces tests/golden in the whole run.
 set -euo pipefail
 . "$(dirname "$0")/../deploy/lib.sh"
 . "$ROOT/tests/support/on_device.sh"
@@ -23,6 +24,7 @@ slow=false
 sanitize=false
 sanitize_cuda=false
 fuzz_seconds=0
+parity=""
 for argument in "$@"; do
   case $argument in
     --slow) slow=true ;;
@@ -30,6 +32,7 @@ for argument in "$@"; do
     --sanitize-cuda) sanitize_cuda=true ;;
     --fuzz) fuzz_seconds=60 ;;
     --fuzz=*) fuzz_seconds=${argument#--fuzz=} ;;
+    --parity=*) parity=$(cd "${argument#--parity=}" && pwd) ;;
     *) die "unknown argument '$argument'; see the head of tests/run.sh" ;;
   esac
 done
@@ -66,16 +69,17 @@ cmake --preset tsan >"$results/configure.log" || { cat "$results/configure.log" 
 cmake --build build-tsan -j "$jobs"
 
 # Runs ctest in a build folder; failures are counted at the end, not here.
+# $1: the folder, $2: a name for the results, $3...: arguments of ctest.
 run_ctest() {
   local build=$1 name=$2
+  shift 2
   begin "C++ tests ($name)"
-  local exclude=()
-  $slow || exclude=(-LE slow)
+  $slow || set -- "$@" -LE slow
   # Several tests share the cores: a compute thread without work must sleep, not spin.
   local -x OMP_WAIT_POLICY=passive
-  ctest --test-dir "$build" -j "$jobs" --timeout "$patience" --output-on-failure \
-    ${exclude[@]+"${exclude[@]}"} --output-junit "$results/ctest-$name.xml" --no-tests=error | tail -n 40 && return
-  ctest --test-dir "$build" --timeout "$patience" --rerun-failed ${exclude[@]+"${exclude[@]}"} \
+  ctest --test-dir "$build" -j "$jobs" --timeout "$patience" --output-on-failure "$@" \
+    --output-junit "$results/ctest-$name.xml" --no-tests=error | tail -n 40 && return
+  ctest --test-dir "$build" --timeout "$patience" --rerun-failed "$@" \
     --output-junit "$results/ctest-$name.again.xml" | tail -n 40 || true
 }
 run_ctest build release
@@ -107,19 +111,34 @@ if [ "$fuzz_seconds" -gt 0 ]; then
   tests/fuzz/run.sh "$fuzz_seconds" "$results/fuzz.xml"
 fi
 
-begin "Black-box and Python tests"
-marks=()
-$slow || marks=(-m "not slow")
+# Runs pytest; failures are counted at the end, not here.
+# $1: a name for the results, $2...: arguments of pytest.
 run_pytest() {
-  PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest tests -q --timeout "$patience" \
-    ${marks[@]+"${marks[@]}"} "$@"
+  local name=$1 again
+  shift
+  $slow || set -- "$@" -m "not slow"
+  for again in "" .again; do
+    PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest -q --timeout "$patience" \
+      --durations=10 --junitxml "$results/$name$again.xml" "$@" && return
+    set -- "$@" --last-failed --last-failed-no-failures none
+  done || true
 }
-run_pytest --durations=10 --junitxml "$results/pytest.xml" ||
-  run_pytest --last-failed --last-failed-no-failures none --junitxml "$results/pytest.again.xml" || true
+begin "Black-box and Python tests"
+run_pytest pytest tests
+
+if [ -n "$parity" ]; then
+  export LONGVIEW_GOLDEN=$parity
+  run_ctest build/tests/models parity-models
+  run_ctest build/tests/kernels parity-kernels -R Golden
+  begin "Black-box tests (parity)"
+  mapfile -t readers < <(grep -lE 'GOLDEN|goldens|golden_server|fixture_models' -r tests --include='test_*.py')
+  run_pytest parity "${readers[@]}"
+fi
 
 begin ""
 say "Time of each part"
 cat "$results/times" >&2
 reports=("$results"/ctest-*.xml "$results/pytest.xml")
+[ -z "$parity" ] || reports+=("$results/parity.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
 python3 tests/support/summary.py "${reports[@]}"

@@ -106,7 +106,7 @@ TEST(DeviceLunaOptionTest, EveryOptionIsTheCpus) {
 }
 
 TEST(DeviceLunaMemoryTest, AdmissionIsExact) {
-  for (const std::string name : {"lra_use_p", "mlm_untied_lm_untied", "seqcls_attention"}) {
+  for (const std::string name : {"lra_use_p", "mlm_tied", "seqcls_attention"}) {
     SCOPED_TRACE(name);
     const GoldenCase golden(name, "luna");
     ExpectAdmittedExactly(golden.directory(), BuildDeviceLuna, Documents(golden));

@@ -66,13 +66,13 @@ DeviceEncoderPart::Tokens DeviceEncoderPart::StageTokens(StagedLists& lists, int
 
 DeviceRunBytes LongestDocumentBytes(
     int tokens,
-    absl::FunctionRef<std::unique_ptr<DeviceEncoderPart>(DeviceEncoderPart::Sequences)> plan) {
+    absl::FunctionRef<DeviceRunBytes(DeviceEncoderPart::Sequences)> most_bytes) {
   DeviceRunBytes most;
   // Padding begins a tile of its own.
   for (const int padding : {0, 1}) {
     const EncoderSequence document = MakeDocument(tokens, tokens > 1 ? padding : 0);
     const std::array<const EncoderSequence*, 1> one = {&document};
-    most.Include(plan(one)->most_bytes());
+    most.Include(most_bytes(one));
   }
   return most;
 }

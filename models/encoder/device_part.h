@@ -54,6 +54,6 @@ class DeviceEncoderPart : public DevicePart {
 // padding and the rows it wants.
 DeviceRunBytes LongestDocumentBytes(
     int tokens,
-    absl::FunctionRef<std::unique_ptr<DeviceEncoderPart>(DeviceEncoderPart::Sequences)> plan);
+    absl::FunctionRef<DeviceRunBytes(DeviceEncoderPart::Sequences)> most_bytes);
 
 }  // namespace longview::models

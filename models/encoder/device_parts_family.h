@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> BuildOnDevice(const ModelDirector
   const typename Family::Part::Context unloaded = {&*config, nullptr, compute, device.get()};
   const DeviceRunBytes longest =
       LongestDocumentBytes(tokens, [&](DeviceEncoderPart::Sequences sequences) {
-        return std::make_unique<typename Family::Part>(unloaded, sequences);
+        return typename Family::Part(unloaded, sequences).most_bytes();
       });
   const absl::StatusOr<DeviceRunBytes> room =
       RoomForDocuments(directory, *device, counted.used(), longest, tokens);

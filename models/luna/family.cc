@@ -19,7 +19,7 @@ RowsRead RowsOfHead(const LunaConfig& config) {
 
 }  // namespace
 
-EncoderFacts LunaFacts(const LunaConfig& config) {
+EncoderFacts Luna::FactsOf(const LunaConfig& config) {
   EncoderFacts facts = FactsOfText("luna", config);
   facts.head = config.task;
   facts.max_tokens = config.max_tokens;
@@ -36,12 +36,6 @@ EncoderFacts LunaFacts(const LunaConfig& config) {
   const bool by_class = config.is_lra() && config.pooling == LunaPooling::kCls;
   facts.default_pooling = by_class ? Pooling::kCls : Pooling::kMean;
   return facts;
-}
-
-size_t Luna::WorkspaceBytes(Sequences sequences) const {
-  const int64_t columns = std::max(3 * config_.width, config_.width + config_.intermediate);
-  return ScratchBytes(sequences) +
-         static_cast<size_t>(kPanelRows * columns * ElementBytes(context_.compute));
 }
 
 // Heads that pool P leave the class token of the only or first document out. The second document
@@ -63,24 +57,6 @@ absl::Status Luna::Place(const std::string& field, EncoderSequence& sequence) co
   if (absl::Status status = StripClass(field, sequence); !status.ok()) return status;
   PlaceLunaTokens(config_.pad, sequence);
   return absl::OkStatus();
-}
-
-// Per layer 3 n d^2 (tied) or 4 n d^2 and 2 l d^2 or 3 l d^2 for projections, 2 n l d for the pack
-// and as much for the unpack, 2 n d F for the feed-forward; the last layer for wanted rows only.
-EncoderWork Luna::WorkOf(const EncoderSequence& sequence) const {
-  const double n = sequence.tokens(), d = config_.width, f = config_.intermediate;
-  const double l = ActiveRows(config_, sequence);
-  const double parts = config_.tied_kv ? 2 : 3;
-  EncoderWork work;
-  work.rows = n * d;
-  for (int layer = 0; layer < config_.layers; ++layer) {
-    const bool last = layer + 1 == config_.layers;
-    const double outputs = last ? static_cast<double>(sequence.wanted.size()) : n;
-    work.linear += n * parts * d * d + l * parts * d * d + outputs * (d * d + 2 * d * f);
-    work.attention += 2 * n * l * d + 2 * outputs * l * d;
-    work.rows += (n + l) * parts * d + outputs * (2 * d + f);
-  }
-  return work;
 }
 
 }  // namespace longview::models

@@ -1,27 +1,46 @@
-// Luna's encoders as a family: what its models are, how their tokens are placed, what they cost. On
-// the CPU as it is; device_model.h puts the layers on a device.
+// Luna's encoders as a family: what its models are, how their tokens are placed, what heads read.
 #pragma once
 
-#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "models/encoder/weighted_family.h"
-#include "models/luna/encoder.h"
+#include "models/encoder/pass_family.h"
 #include "models/luna/heads.h"
+#include "models/luna/pass.h"
 
 namespace longview::models {
 
-EncoderFacts LunaFacts(const LunaConfig& config);
-
-class Luna : public WeightedFamily<LunaBatch, ParseLunaConfig, LoadLunaWeights, LunaFacts> {
+class Luna final : public PassFamily<Luna, LunaConfig, LunaWeights> {
  public:
-  using WeightedFamily::WeightedFamily;
+  using PassFamily::PassFamily;
+
+  static absl::StatusOr<LunaConfig> Read(const ModelDirectory& directory) {
+    return ReadTextConfig<ParseLunaConfig>(directory);
+  }
+  static absl::StatusOr<LunaWeights> LoadWeights(const LunaConfig& config,
+                                                 const ModelDirectory& directory,
+                                                 std::optional<Compute> compute,
+                                                 DeviceStore* store) {
+    return LoadLunaWeights(config, directory.checkpoint, directory.path, compute, store);
+  }
+  static EncoderFacts FactsOf(const LunaConfig& config);
+  static std::unique_ptr<EncoderPass> MakePass(const LunaConfig& config, const LunaWeights& weights,
+                                               Compute compute, EncoderPass::Sequences sequences,
+                                               int tile_rows) {
+    return std::make_unique<LunaPass>(config, weights, compute, sequences, tile_rows);
+  }
+  static std::vector<HeadOutput> ComputeHeads(const LunaContext& context,
+                                              std::span<const HeadInput> inputs, ExtraOf extra) {
+    return ComputeLunaHeads(context, inputs, extra);
+  }
+  static int64_t ExtraRowsOf(const LunaConfig& config, const EncoderSequence& sequence) {
+    return ReadsProjected(config) ? ActiveRows(config, sequence) : 0;
+  }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
-
-  size_t WorkspaceBytes(Sequences sequences) const override;
-  EncoderWork WorkOf(const EncoderSequence& sequence) const override;
-
   int64_t LogitFloats(const EncoderItem& item) const override {
     return LunaLogitFloats(config_, item);
   }

@@ -12,7 +12,7 @@ namespace {
 
 class Heads {
  public:
-  Heads(const LunaContext& context, LunaProjectedOf projected, std::span<const HeadInput> inputs)
+  Heads(const LunaContext& context, ExtraOf projected, std::span<const HeadInput> inputs)
       : config_(*context.config),
         weights_(*context.weights),
         projected_(projected),
@@ -41,7 +41,7 @@ class Heads {
   }
 
   // Rows of P of document d, for its head.
-  LunaProjectedRows Projected(const HeadInput& input, size_t d) const {
+  ExtraRowsView Projected(const HeadInput& input, size_t d) const {
     return projected_(input.first_sequence + static_cast<int>(d));
   }
 
@@ -53,7 +53,7 @@ class Heads {
       case LunaPooling::kMean:
         return MeanRows(input.rows[d], input.item->sequences[d].roles, config_.width);
       case LunaPooling::kProjectedMean: {
-        const LunaProjectedRows p = Projected(input, d);
+        const ExtraRowsView p = Projected(input, d);
         const std::vector<uint8_t> all(static_cast<size_t>(p.count), kernels::kLocalToken);
         return MeanRows(p.rows, all, config_.width);
       }
@@ -74,7 +74,7 @@ class Heads {
     return features;
   }
 
-  HeadRows RowsOfProjected(const LunaProjectedRows& p) const {
+  HeadRows RowsOfProjected(const ExtraRowsView& p) const {
     HeadRows rows;
     for (int64_t r = 0; r < p.count; ++r) rows.push_back(p.rows + r * config_.width);
     return rows;
@@ -131,19 +131,20 @@ class Heads {
 
   const LunaConfig& config_;
   const LunaWeights& weights_;
-  const LunaProjectedOf projected_;
+  const ExtraOf projected_;
   HeadsPass pass_;
 };
 
 }  // namespace
 
 bool ReadsProjected(const LunaConfig& config) {
-  return config.head == LunaHead::kProjectedMax || config.head == LunaHead::kProjectedHead ||
+  return config.head == LunaHead::kNone || config.head == LunaHead::kProjectedMax ||
+         config.head == LunaHead::kProjectedHead ||
          (config.is_lra() && config.pooling == LunaPooling::kProjectedMean);
 }
 
-std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context, LunaProjectedOf projected,
-                                         std::span<const HeadInput> inputs) {
+std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context,
+                                         std::span<const HeadInput> inputs, ExtraOf projected) {
   return Heads(context, projected, inputs).Compute();
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/encoder/device_model.h"
-#include "models/luna/device_model.h"
+#include "models/encoder/weighted_family.h"
 #include "models/luna/family.h"
 #include "models/text/dictionary_tokenizer.h"
 
@@ -43,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
   absl::StatusOr<std::optional<Tokenizer>> dictionary = ReadDictionary(directory, *config);
   if (!dictionary.ok()) return dictionary.status();
   if (*dictionary) directory.tokenizer = **std::move(dictionary);
-  return LoadEncoder(std::move(directory), options, BuildFamily<Luna>, BuildDeviceLuna);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Luna>,
+                     BuildPassOnDevice<Luna>);
 }
 
 }  // namespace longview::models

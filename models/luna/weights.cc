@@ -18,23 +18,20 @@ const char* Prefix(LunaHead head) {
 class Loader {
  public:
   Loader(const LunaConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, LayerSink* sink)
+         std::optional<Compute> compute, DeviceStore* store)
       : config_(config),
         checkpoint_(checkpoint),
         load_(checkpoint, origin, compute),
-        sink_(sink),
+        place_(load_, store),
         prefix_(Prefix(config.head)) {}
 
   absl::StatusOr<LunaWeights> Load() {
     for (const char* buffer : {"*._float_tensor", "*version", "*embed_positions.weights"}) {
       load_.source().Ignore(buffer);
     }
-    weights_.sizes = {true, true, true};
     Embeddings();
-    if (sink_ != nullptr) sink_->TakeLinearsOf(load_);
     const int stored = config_.tied_layers ? 1 : config_.layers;
     for (int i = 0; i < stored && load_.ok(); ++i) Layer(absl::StrCat(prefix_, "layers.", i, "."));
-    load_.set_taker(nullptr);
     if (config_.norms == NormPlace::kPre) {
       weights_.final_norm = LayerNorm(prefix_ + "layer_norm");
       weights_.final_projected_norm = LayerNorm(prefix_ + "proj_layer_norm");
@@ -47,17 +44,19 @@ class Loader {
       BertHead();
     }
     if (absl::Status status = load_.Finish(); !status.ok()) return status;
-    if (load_.reads()) weights_.projected = ProjectedRows();
     weights_.parameters = load_.parameters();
     weights_.memory_bytes = load_.memory_bytes();
     return std::move(weights_);
   }
 
  private:
-  Norm LayerNorm(const std::string& name) {
+  Norm HostNorm(const std::string& name) {
     Norm norm = load_.LayerNorm(name, config_.width, config_.norm_eps);
     ApplyNormGain(config_.gain, norm);
     return norm;
+  }
+  NormWeight LayerNorm(const std::string& name) {
+    return place_.Norm(HostNorm(name), config_.width);
   }
 
   void Embeddings() {
@@ -69,16 +68,22 @@ class Loader {
               ? std::vector<std::string>{words, "decoder.embed_tokens.weight",
                                          "decoder.output_projection.weight"}
               : std::vector<std::string>{words, "encoder.lm_head.weight"};
-      weights_.words = load_.GetTied(names, {config_.vocab, width});
+      words_ = load_.GetTied(names, {config_.vocab, width});
     } else {
-      weights_.words = load_.Get(words, {config_.vocab, width});
+      words_ = load_.Get(words, {config_.vocab, width});
     }
-    if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
+    if (words_ != nullptr) load_.CountBytes(static_cast<double>(words_->bytes));
+    weights_.words = place_.Stored(words_, config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
-      weights_.positions = load_.Table(prefix_ + "embed_positions.weight", {rows, width});
-    } else if (config_.positions == LunaPositions::kSinusoidal && load_.reads()) {
-      weights_.sinusoids = Sinusoids(rows, width);
-      std::fill_n(weights_.sinusoids.begin() + config_.pad * width, width, 0.0f);
+      weights_.positions = place_.Stored(
+          load_.Table(prefix_ + "embed_positions.weight", {rows, width}), rows, width);
+    } else if (config_.positions == LunaPositions::kSinusoidal) {
+      std::vector<float> sinusoids;
+      if (load_.reads()) {
+        sinusoids = Sinusoids(rows, width);
+        std::fill_n(sinusoids.begin() + config_.pad * width, width, 0.0f);
+      }
+      weights_.positions = place_.Values(std::move(sinusoids), rows, width);
     }
     projected_ =
         load_.Copy(load_.Get(prefix_ + "projected_embeddings", {config_.projected, width}));
@@ -90,13 +95,17 @@ class Loader {
     } else {
       load_.source().Ignore(stored);
     }
-    if (!config_.embedding_norm) return;
-    const bool translates = config_.head == LunaHead::kNone;
-    weights_.embedding_norm =
-        LayerNorm(prefix_ + (translates ? "layernorm_embedding" : "emb_layer_norm"));
-    // The published code's spelling.
-    projected_norm_ =
-        LayerNorm(prefix_ + (translates ? "layernorm_porjected_embedding" : "proj_emb_layer_norm"));
+    if (config_.embedding_norm) {
+      const bool translates = config_.head == LunaHead::kNone;
+      weights_.embedding_norm =
+          LayerNorm(prefix_ + (translates ? "layernorm_embedding" : "emb_layer_norm"));
+      // The published code's spelling.
+      projected_norm_ = HostNorm(
+          prefix_ + (translates ? "layernorm_porjected_embedding" : "proj_emb_layer_norm"));
+    }
+    const bool read = load_.reads() && load_.ok();
+    weights_.projected = place_.Values(read ? ProjectedRows() : std::vector<float>(),
+                                       config_.projected, width);
   }
 
   // P before the first layer is the same for every document.
@@ -124,28 +133,17 @@ class Loader {
     using Parts = std::vector<WeightLoader::Part>;
     const Parts tokens = config_.tied_kv ? Parts{{"q_proj", d}, {pack, d}}
                                          : Parts{{"q_proj", d}, {"pk_proj", d}, {"pv_proj", d}};
-    auto project = load_.Stack(self, tokens, d);
-    auto pack_query = load_.Dense(self + "pq_proj", d, d);
-    auto keys = load_.Stack(
+    LunaLayer& to = weights_.layers.emplace_back();
+    to.project = place_.Stack(self, tokens, d);
+    to.pack_query = place_.Linear(self + "pq_proj", d, d);
+    to.unpack = place_.Stack(
         self, config_.tied_kv ? Parts{{unpack, d}} : Parts{{"k_proj", d}, {"v_proj", d}}, d);
-    auto out = load_.Dense(self + "out_proj", d, d);
-    Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
-    Norm projected_norm = LayerNorm(layer + "self_atten_proj_layer_norm");
-    auto expand = load_.Dense(layer + "fc1", config_.intermediate, d);
-    auto contract = load_.Dense(layer + "fc2", d, config_.intermediate);
-    Norm output_norm = LayerNorm(layer + "final_layer_norm");
-    if (!load_.ok() || !load_.reads()) return;
-    if (sink_ != nullptr) {
-      const Norm* const norms[] = {&attention_norm, &projected_norm, &output_norm};
-      return sink_->Norms(norms);
-    }
-    for (const auto* dense : {&project, &pack_query, &keys, &out, &expand, &contract}) {
-      NarrowSizes(**dense, weights_.sizes);
-    }
-    weights_.layers.push_back({*std::move(project), *std::move(pack_query), *std::move(keys),
-                               *std::move(out), std::move(attention_norm),
-                               std::move(projected_norm), *std::move(expand), *std::move(contract),
-                               std::move(output_norm)});
+    to.out = place_.Linear(self + "out_proj", d, d);
+    to.attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+    to.projected_norm = LayerNorm(layer + "self_atten_proj_layer_norm");
+    to.expand = place_.Linear(layer + "fc1", config_.intermediate, d);
+    to.contract = place_.Linear(layer + "fc2", d, config_.intermediate);
+    to.output_norm = LayerNorm(layer + "final_layer_norm");
   }
 
   void LraHead() {
@@ -182,17 +180,17 @@ class Loader {
     weights_.key = load_.Dense(head + "attn.k_proj", d, d);
     weights_.value = load_.Dense(head + "attn.v_proj", d, d);
     weights_.attended = load_.Dense(head + "attn.out_proj", d, d);
-    weights_.head_norm = LayerNorm(head + "layernorm");
+    weights_.head_norm = HostNorm(head + "layernorm");
   }
 
   void MaskedLmHead() {
     const int64_t d = config_.width, vocab = config_.vocab;
     load_.source().Ignore("classification_heads.*");
     weights_.head_dense = load_.Dense("encoder.lm_head.dense", d, d);
-    weights_.head_norm = LayerNorm("encoder.lm_head.layer_norm");
+    weights_.head_norm = HostNorm("encoder.lm_head.layer_norm");
     std::vector<float> bias = load_.Copy(load_.Get("encoder.lm_head.bias", {vocab}));
     const TensorView* table =
-        config_.tied_words ? weights_.words : load_.Get("encoder.lm_head.weight", {vocab, d});
+        config_.tied_words ? words_ : load_.Get("encoder.lm_head.weight", {vocab, d});
     const std::vector<float> weight = load_.Copy(table);
     weights_.head_out = load_.Pack("encoder.lm_head", weight, std::move(bias), vocab, d);
   }
@@ -200,8 +198,9 @@ class Loader {
   const LunaConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
-  LayerSink* const sink_;  // Gets the layers; null: they are packed.
+  WeightPlacer place_;
   const std::string prefix_;
+  const TensorView* words_ = nullptr;
   std::vector<float> projected_, projected_positions_;
   Norm projected_norm_;
   LunaWeights weights_;
@@ -211,13 +210,8 @@ class Loader {
 
 absl::StatusOr<LunaWeights> LoadLunaWeights(const LunaConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute, nullptr).Load();
-}
-
-absl::StatusOr<LunaWeights> LoadLunaHost(const LunaConfig& config, const Checkpoint& checkpoint,
-                                         const std::string& origin, LayerSink& sink) {
-  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
+                                            std::optional<Compute> compute, DeviceStore* store) {
+  return Loader(config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

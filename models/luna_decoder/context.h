@@ -1,7 +1,7 @@
 // What every step of one generating Luna model shares.
 #pragma once
 
-#include "models/luna/buffers.h"
+#include "models/luna/weights.h"
 #include "models/luna_decoder/config.h"
 #include "models/luna_decoder/states.h"
 #include "models/luna_decoder/weights.h"

@@ -8,6 +8,7 @@
 #include "kernels/span/full_planner.h"
 #include "models/layers/panels.h"
 #include "models/layers/span_rows.h"
+#include "models/luna/pass.h"
 
 namespace longview::models {
 namespace {
@@ -16,6 +17,13 @@ EncoderSequence WithAllRows(EncoderSequence document) {
   document.wanted.resize(document.ids.size());
   std::iota(document.wanted.begin(), document.wanted.end(), 0);
   return document;
+}
+
+std::unique_ptr<EncoderPass> EncoderOver(const LunaDecoderContext& context,
+                                         EncoderPass::Sequences sequences) {
+  const LunaContext& encoder = *context.encoder;
+  return std::make_unique<LunaPass>(*encoder.config, *encoder.weights, encoder.compute, sequences,
+                                    encoder.tile_rows());
 }
 
 int64_t KeyBytes(const LunaDecoderContext& context, int rows) {
@@ -127,7 +135,7 @@ size_t LunaDocument::Bytes(const LunaDecoderContext& context, const EncoderSeque
   const size_t packed = sizeof(float) * static_cast<size_t>(kernels::OuterPackedFloats(
                                             config.heads, config.head_dim(), rows));
   const size_t states = document.wanted.empty() ? 0 : whole.ids.size() * config.width;
-  return LunaBatch::ScratchBytes(*context.encoder, sequences) + carver.used() +
+  return HostPass::ScratchBytes(*EncoderOver(context, sequences), *context.encoder) + carver.used() +
          static_cast<size_t>(config.layers) *
              (packed + static_cast<size_t>(KeyBytes(context, rows))) +
          states * sizeof(float);
@@ -162,7 +170,7 @@ void LunaDocument::EndEncoder() {
     kernels.narrow(x + t * width, width, b.source + t * row_bytes);
   }
   if (wants_states_) states_.assign(x, x + tokens() * width);
-  std::memcpy(b.p, encoder_->Projected(0).rows, static_cast<size_t>(rows_ * width) * sizeof(float));
+  std::memcpy(b.p, encoder_->Extra(0).rows, static_cast<size_t>(rows_ * width) * sizeof(float));
   encoder_.reset();
   keys_.resize(static_cast<size_t>(layer_bytes_ * context_.config->layers));
 }
@@ -214,7 +222,8 @@ bool LunaDocument::Advance() {
   if (encoded_ < context_.config->encoder->layers) {
     if (encoder_ == nullptr) {
       const EncoderSequence* const sequences[] = {&document_};
-      encoder_ = std::make_unique<LunaBatch>(*context_.encoder, sequences, keeper_, nullptr);
+      encoder_ = std::make_unique<HostPass>(EncoderOver(context_, sequences), *context_.encoder,
+                                            keeper_, nullptr);
     }
     if (!encoder_->Advance()) EndEncoder();
     ++encoded_;

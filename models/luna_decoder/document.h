@@ -19,7 +19,7 @@
 #include "models/dense/scratch.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/sequence.h"
-#include "models/luna/encoder.h"
+#include "models/encoder/pass_batch.h"
 #include "models/luna_decoder/context.h"
 
 namespace longview::models {
@@ -73,8 +73,8 @@ class LunaDocument {
   int read_ = 0;
   int encoded_ = 0, crossed_ = 0;  // Layers.
   ScratchKeeper keeper_{0};
-  std::unique_ptr<LunaBatch> encoder_;  // While the encoder reads.
-  Scratch scratch_;                     // While decoder layers are prepared.
+  std::unique_ptr<HostPass> encoder_;  // While the encoder reads.
+  Scratch scratch_;                    // While decoder layers are prepared.
   std::vector<float> states_;
   std::vector<std::vector<float>> packed_;
   std::vector<std::byte> keys_;

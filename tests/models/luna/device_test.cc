@@ -3,13 +3,15 @@
 
 #include <functional>
 
-#include "models/luna/device_model.h"
+#include "models/luna/family.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/luna/encoder_case.h"
 
 namespace longview::models {
 namespace {
+
+constexpr auto BuildDeviceLuna = BuildPassOnDevice<Luna>;
 
 class DeviceLunaTest : public ::testing::TestWithParam<std::string> {};
 

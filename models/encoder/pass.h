@@ -1,0 +1,60 @@
+// A forward of a text encoder over a ragged batch, written once for every backend.
+//
+// A pass plans when it is made: which rows there are and who sees whom. Then the backend has it
+// stage its lists, take its buffers and run its layers; the same instance may be staged again after
+// sequences left.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "models/encoder/ragged_batch.h"
+#include "models/ops/ops.h"
+
+namespace longview::models {
+
+// The rows that heads read beside a sequence's wanted ones, [count, H] fp32, on the host.
+struct ExtraRowsView {
+  const float* rows = nullptr;
+  int64_t count = 0;
+};
+// Gives those of a sequence by its number in the batch.
+using ExtraOf = absl::FunctionRef<ExtraRowsView(int sequence)>;
+
+// Used by one thread.
+class EncoderPass {
+ public:
+  using Sequences = RaggedBatch::Sequences;
+
+  virtual ~EncoderPass() = default;
+
+  // ---- In this order ----
+  virtual int layers() const = 0;  // At least 1.
+  virtual void Stage(Ops& ops) = 0;
+  virtual void Take(Ops& ops) = 0;
+  // Embeddings, and what the first layer reads.
+  virtual void Embed(Ops& ops) = 0;
+  virtual void Layer(Ops& ops, int layer) = 0;
+
+  // ---- After the last layer, fp32 ----
+  // The wanted rows of all sequences, in their order.
+  virtual Rows Wanted() const = 0;
+  // Rows that heads read beside them: a summary, a class vector.
+  virtual Rows Extra() const { return {}; }
+  // The first of a sequence's wanted and extra rows, by its place in batch(), and the number of its
+  // extra rows.
+  virtual int64_t FirstWanted(int place) const = 0;
+  virtual int64_t FirstExtra(int) const { return 0; }
+  virtual int64_t ExtraRows(int) const { return 0; }
+
+  // ---- Sequences that leave, on the host alone ----
+  virtual RaggedBatch& batch() = 0;
+  // Closes the gaps of those that were dropped from batch(): in the rows that layer `layer` reads
+  // (none before layer 0), and in the plans, which are staged anew.
+  virtual void LeaveDropped(int layer) = 0;
+};
+
+// What the pass needs and costs: runs it on `count`, which is fresh.
+void CountPass(EncoderPass& pass, Ops& count);
+
+}  // namespace longview::models

@@ -1,0 +1,60 @@
+#include "models/ops/count_ops.h"
+
+namespace longview::models {
+namespace {
+
+double Product(const Rows& rows, const Weight& weight) {
+  return static_cast<double>(rows.count) * static_cast<double>(weight.in) *
+         static_cast<double>(weight.out);
+}
+
+double Elements(const Rows& rows, int64_t columns) {
+  return static_cast<double>(rows.count) * static_cast<double>(columns);
+}
+
+}  // namespace
+
+PlanRef CountOps::Stage(const kernels::Plan& plan) {
+  need_.lists += PlanBytes(plan);
+  need_.most_lists += MostPlanBytes(plan);
+  return {&plan, -1};
+}
+
+IndexRef CountOps::Stage(std::span<const int32_t> values) {
+  const size_t bytes = ListBytes(values.size_bytes());
+  need_.lists += bytes;
+  need_.most_lists += bytes;
+  return {nullptr, static_cast<int64_t>(values.size())};
+}
+
+void CountOps::Embed(const EmbedArgs& args) {
+  UseScratch(EmbedScratch(args));
+  work_.rows += Elements(args.x, args.x.width);
+}
+
+void CountOps::Residual(const Rows& x, const Rows&, const NormWeight*, NormPlace, const Rows&) {
+  work_.rows += Elements(x, x.width);
+}
+
+void CountOps::Project(const Weight& weight, const Rows& in, const Rows&) {
+  UsePanels(weight.out);
+  work_.linear += Product(in, weight);
+  work_.rows += Elements(in, weight.out);
+}
+
+void CountOps::Attend(PlanRef plan, const kernels::Call& call) {
+  UseScratch(AttendScratch(*plan.plan, call));
+  work_.attention += static_cast<double>(plan.plan->useful) * (call.Dk + call.Dv);
+}
+
+void CountOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
+  UseScratch(FeedForwardScratch(weights, rows.x.count));
+  UsePanels(weights.expand->out + weights.contract->out);
+  for (const Weight* weight : {weights.out, weights.expand, weights.contract}) {
+    if (weight == nullptr) continue;
+    work_.linear += Product(rows.x, *weight);
+    work_.rows += Elements(rows.x, weight->out);
+  }
+}
+
+}  // namespace longview::models

@@ -1,0 +1,72 @@
+// A forward that computes nothing: counts what its operations need and cost.
+//
+// What differs between backends is a CountOps of its own beside each (host_ops.h, device_ops.h).
+// Handles without values are enough, so a model can be counted before it is loaded.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "models/encoder/work.h"
+#include "models/ops/ops.h"
+
+namespace longview::models {
+
+// Bytes, exact.
+struct OpsNeed {
+  size_t lists = 0;       // Staged.
+  size_t most_lists = 0;  // The same for sequences of these lengths whatever is masked.
+  size_t buffers = 0;     // Taken.
+  size_t scratch = 0;     // Of the operation that uses most; operations share it.
+  size_t transient = 0;   // Results of the library, of the operation that has most alive.
+
+  size_t memory() const { return buffers + scratch; }
+};
+
+class CountOps : public Ops {
+ public:
+  OpsNeed need() {
+    need_.buffers = carver().used();
+    return need_;
+  }
+  // Multiply-adds and treated elements.
+  const EncoderWork& work() const { return work_; }
+
+  PlanRef Stage(const kernels::Plan& plan) override;
+  IndexRef Stage(std::span<const int32_t> values) override;
+
+  void Embed(const EmbedArgs& args) override;
+  void Gather(const Rows&, IndexRef, const Rows&) override {}
+  void Gather(const Table&, IndexRef, const Rows&) override {}
+  void Keep(const Rows&, IndexRef, const Rows&) override {}
+  void Narrow(const Rows&, const Rows&) override {}
+  void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
+                const Rows& out) override;
+  void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void Attend(PlanRef plan, const kernels::Call& call) override;
+  void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
+
+ protected:
+  explicit CountOps(const Shape& shape) : Ops(shape, Carver(nullptr)) {}
+
+  // Bytes of one operation.
+  virtual size_t EmbedScratch(const EmbedArgs&) const { return 0; }
+  virtual size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const = 0;
+  virtual size_t FeedForwardScratch(const BlockWeights&, int64_t rows) const = 0;
+  virtual size_t PanelBytes(int64_t columns) const = 0;
+  virtual size_t ListBytes(size_t bytes) const = 0;
+  virtual size_t PlanBytes(const kernels::Plan& plan) const = 0;
+  virtual size_t MostPlanBytes(const kernels::Plan& plan) const = 0;
+
+ private:
+  void UseScratch(size_t bytes) { need_.scratch = std::max(need_.scratch, bytes); }
+  void UsePanels(int64_t columns) {
+    need_.transient = std::max(need_.transient, PanelBytes(columns));
+  }
+
+  OpsNeed need_;
+  EncoderWork work_;
+};
+
+}  // namespace longview::models

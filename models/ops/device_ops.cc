@@ -1,0 +1,194 @@
+#include "models/ops/device_ops.h"
+
+#include "kernels/cuda/span/launch_shape.h"
+#include "models/device/device_tail.h"
+
+namespace longview::models {
+namespace {
+
+constexpr int64_t kTail = kDevicePanelTail;
+
+const DeviceNorm* DeviceOf(const NormWeight* norm) { return norm ? &norm->device : nullptr; }
+const DeviceLinear* DeviceOf(const Weight* weight) { return weight ? &weight->device : nullptr; }
+
+// The same call for a device, tensors and all.
+kernels::cuda::SpanCall SpanCallOf(const kernels::Call& call) {
+  kernels::cuda::SpanCall span = {};
+  span.q = call.q;
+  span.out = call.out;
+  span.q_row_stride = call.q_row_stride;
+  span.q_head_stride = call.q_head_stride;
+  span.out_row_stride = call.out_row_stride;
+  span.out_head_stride = call.out_head_stride;
+  span.element = call.dtype;
+  span.Dk = call.Dk;
+  span.Dv = call.Dv;
+  span.H = call.H;
+  span.kv_group = call.kv_group;
+  span.scale = call.scale;
+  span.sources_used = static_cast<int32_t>(call.sources.size());
+  for (size_t i = 0; i < call.sources.size(); ++i) {
+    const kernels::Source& from = call.sources[i];
+    kernels::cuda::SpanSource& to = span.sources[i];
+    to.k = from.k;
+    to.v = from.v;
+    to.k_row_stride = from.k_row_stride;
+    to.k_head_stride = from.k_head_stride;
+    to.v_row_stride = from.v_row_stride;
+    to.v_head_stride = from.v_head_stride;
+    to.block_table = from.block_table;
+    to.seq_offset = from.seq_offset;
+    to.q_add = from.q_add;
+    to.layout = from.layout;
+    to.kv_heads = from.kv_heads;
+  }
+  for (size_t i = 0; i < call.tables.size(); ++i) {
+    const kernels::Table& from = call.tables[i];
+    kernels::cuda::SpanTable& to = span.tables[i];
+    to.data = from.data;
+    to.dot_add = from.dot_add;
+    to.head_stride = from.head_stride;
+    to.entry_stride = from.entry_stride;
+    to.element = from.dtype;
+    to.entries = from.entries;
+  }
+  return span;
+}
+
+}  // namespace
+
+DeviceOps::DeviceOps(const Device& device, Compute compute)
+    : Ops({compute, kernels::cuda::kDeviceTileRows, kTail, /*zeroes_tails=*/false},
+          Carver(nullptr)),
+      device_(device) {}
+
+void DeviceOps::UseMemory(Carver& memory, const OpsNeed& need) {
+  carver() = Carver(memory.TakeBytes(need.buffers));
+  scratch_ = memory.TakeBytes(need.scratch);
+}
+
+template <typename Body>
+void DeviceOps::Timed(double EncoderTimes::*sum, Body&& body) const {
+  if (timer_ == nullptr) return body();
+  timer_->Run(sum, body);
+}
+
+PlanRef DeviceOps::Stage(const kernels::Plan& plan) {
+  plans_.push_back(StagePlan(plan, *lists_));
+  return {&plan, static_cast<int>(plans_.size()) - 1};
+}
+
+IndexRef DeviceOps::Stage(std::span<const int32_t> values) {
+  return {lists_->Add(values), static_cast<int64_t>(values.size())};
+}
+
+Rows DeviceOps::TakeKept(const Rows& x, int64_t count) {
+  return Take(count, x.width, RowType::kFloat, Tail::kPanel);
+}
+
+void DeviceOps::Embed(const EmbedArgs& args) {
+  Timed(&EncoderTimes::rest, [&] {
+    const auto table = [](const Table* given) { return given ? given->device() : nullptr; };
+    const kernels::cuda::EmbedSums sums = {args.words->device(),
+                                           table(args.positions),
+                                           table(args.types),
+                                           args.ids.data,
+                                           args.places.data,
+                                           args.kinds.data,
+                                           args.factor,
+                                           args.x.floats(),
+                                           args.x.count,
+                                           static_cast<int32_t>(args.x.width)};
+    device_.Check(device_.api().encoder.embed(device_.stream(), sums), "embeddings");
+    if (args.norm != nullptr || args.input) {
+      Residual(args.x, {}, args.norm, NormPlace::kPost, args.input);
+    }
+  });
+}
+
+void DeviceOps::Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const {
+  Timed(&EncoderTimes::rest, [&] {
+    const kernels::cuda::CopyRows args = {from,
+                                          to.data,
+                                          rows.data,
+                                          nullptr,
+                                          rows.count,
+                                          static_cast<int32_t>(to.row_bytes()),
+                                          from_bytes,
+                                          to.stride * to.element};
+    device_.Check(device_.api().rows.copy(device_.stream(), args), "copying rows");
+  });
+}
+
+void DeviceOps::Gather(const Rows& from, IndexRef rows, const Rows& to) {
+  Copy(from.data, from.stride * from.element, rows, to);
+}
+
+void DeviceOps::Gather(const Table& from, IndexRef rows, const Rows& to) {
+  Copy(from.device(), from.width() * int64_t{sizeof(float)}, rows, to);
+}
+
+void DeviceOps::Narrow(const Rows& x, const Rows& out) {
+  Residual(x, {}, nullptr, NormPlace::kPost, out);
+}
+
+void DeviceOps::Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
+                         const Rows& out) {
+  Timed(&EncoderTimes::rest, [&] {
+    const DeviceRows rows = RowsOf(x.width);
+    if (place == NormPlace::kPre && norm != nullptr) {
+      return rows.AddPrenorm(x.floats(), y.data, nullptr, norm->device, x.count, out.data);
+    }
+    std::byte* copy = out.data == x.data ? nullptr : out.data;
+    rows.Add(x.floats(), y.data, nullptr, DeviceOf(norm), x.count, copy);
+  });
+}
+
+void DeviceOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
+  Timed(&EncoderTimes::linears,
+        [&] { ApplyLinear(device_, weight.device, in.data, in.count, out.data); });
+}
+
+void DeviceOps::Attend(PlanRef plan, const kernels::Call& call) {
+  Timed(&EncoderTimes::attention, [&] {
+    models::Attend(device_, plans_[static_cast<size_t>(plan.staged)], SpanCallOf(call), scratch_);
+  });
+}
+
+void DeviceOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
+  Timed(&EncoderTimes::linears, [&] {
+    DeviceTail tail;
+    tail.out = DeviceOf(weights.out);
+    tail.after_attention = DeviceOf(weights.after_attention);
+    tail.expand = DeviceOf(weights.expand);
+    tail.contract = DeviceOf(weights.contract);
+    tail.after_layer = DeviceOf(weights.after_layer);
+    tail.last = DeviceOf(weights.last);
+    tail.activation = weights.activation;
+    tail.norms = weights.norms;
+    const int64_t wide = (rows.x.count + kTail) * weights.expand->out * ElementBytes(compute());
+    RunDeviceTail(device_, tail,
+                  {rows.x.floats(), rows.input.data, rows.z.data, scratch_,
+                   scratch_ + kernels::AlignUp(static_cast<size_t>(wide)), rows.x.count});
+  });
+}
+
+DeviceCount::DeviceCount(Compute compute)
+    : CountOps({compute, kernels::cuda::kDeviceTileRows, kTail, /*zeroes_tails=*/false}) {}
+
+size_t DeviceCount::AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const {
+  DevicePlan staged;
+  staged.capacity = kernels::cuda::CapacityOf(plan);
+  return kernels::AlignUp(DevicePartialBytes(staged, call.Dv));
+}
+
+size_t DeviceCount::FeedForwardScratch(const BlockWeights& weights, int64_t rows) const {
+  size_t bytes = 0;
+  for (const int64_t columns : {weights.expand->out, weights.contract->out}) {
+    bytes += kernels::AlignUp(
+        static_cast<size_t>((rows + kTail) * columns * ElementBytes(compute())));
+  }
+  return bytes;
+}
+
+}  // namespace longview::models

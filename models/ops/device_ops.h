@@ -1,0 +1,75 @@
+// Operations as work for a device's stream: nothing waits, nothing is allocated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/device/device.h"
+#include "models/device/device_attention.h"
+#include "models/device/device_rows.h"
+#include "models/device/device_run.h"
+#include "models/device/staged_lists.h"
+#include "models/ops/count_ops.h"
+
+namespace longview::models {
+
+// Used within a Device::Turn but for staging.
+class DeviceOps final : public Ops {
+ public:
+  // Borrows the device.
+  DeviceOps(const Device& device, Compute compute);
+
+  // Where lists are staged; before the first Stage.
+  void StageInto(StagedLists& lists) { lists_ = &lists; }
+  // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take.
+  void UseMemory(Carver& carver, const OpsNeed& need);
+  // Who measures the work from now on.
+  void set_timer(const DeviceTimer* timer) { timer_ = timer; }
+
+  PlanRef Stage(const kernels::Plan& plan) override;
+  IndexRef Stage(std::span<const int32_t> values) override;
+  Rows TakeKept(const Rows& x, int64_t count) override;
+
+  void Embed(const EmbedArgs& args) override;
+  void Gather(const Rows& from, IndexRef rows, const Rows& to) override;
+  void Gather(const Table& from, IndexRef rows, const Rows& to) override;
+  void Keep(const Rows& x, IndexRef rows, const Rows& kept) override { Gather(x, rows, kept); }
+  void Narrow(const Rows& x, const Rows& out) override;
+  void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
+                const Rows& out) override;
+  void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void Attend(PlanRef plan, const kernels::Call& call) override;
+  void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
+
+ private:
+  template <typename Body>
+  void Timed(double EncoderTimes::*sum, Body&& body) const;
+  void Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const;
+  DeviceRows RowsOf(int64_t width) const { return DeviceRows(device_, compute(), width); }
+
+  const Device& device_;
+  StagedLists* lists_ = nullptr;
+  std::vector<DevicePlan> plans_;
+  std::byte* scratch_ = nullptr;
+  const DeviceTimer* timer_ = nullptr;
+};
+
+class DeviceCount final : public CountOps {
+ public:
+  explicit DeviceCount(Compute compute);
+
+  Rows TakeKept(const Rows& x, int64_t count) override {
+    return Take(count, x.width, RowType::kFloat, Tail::kPanel);
+  }
+
+ private:
+  size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
+  size_t FeedForwardScratch(const BlockWeights& weights, int64_t rows) const override;
+  size_t PanelBytes(int64_t) const override { return 0; }
+  size_t ListBytes(size_t bytes) const override { return kernels::AlignUp(bytes); }
+  size_t PlanBytes(const kernels::Plan& plan) const override { return models::PlanBytes(plan); }
+  size_t MostPlanBytes(const kernels::Plan& plan) const override { return MaskedPlanBytes(plan); }
+};
+
+}  // namespace longview::models

@@ -1,0 +1,72 @@
+// Operations on LibTorch's threads: each is fused panel by panel, while a panel is in cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "models/layers/compute_context.h"
+#include "models/layers/stopwatch.h"
+#include "models/ops/count_ops.h"
+
+namespace longview::models {
+
+class HostOps final : public Ops {
+ public:
+  // `memory` holds need.memory() bytes, 64-byte aligned. All is borrowed; `times` may be null.
+  HostOps(const ComputeContext& context, const OpsNeed& need, std::byte* memory,
+          EncoderTimes* times);
+
+  PlanRef Stage(const kernels::Plan& plan) override { return {&plan, -1}; }
+  // Borrows the values.
+  IndexRef Stage(std::span<const int32_t> values) override {
+    return {values.data(), static_cast<int64_t>(values.size())};
+  }
+  Rows TakeKept(const Rows& x, int64_t count) override { return x.First(count); }
+
+  void Embed(const EmbedArgs& args) override;
+  void Gather(const Rows& from, IndexRef rows, const Rows& to) override;
+  void Gather(const Table& from, IndexRef rows, const Rows& to) override;
+  void Keep(const Rows& x, IndexRef rows, const Rows& kept) override;
+  void Narrow(const Rows& x, const Rows& out) override;
+  void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
+                const Rows& out) override;
+  void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void Attend(PlanRef plan, const kernels::Call& call) override;
+  void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
+
+ private:
+  // body(i) for i < count on all threads, timed as the rest.
+  template <typename Body>
+  void Each(int64_t count, Body&& body) const;
+  // Zeros for a norm or sum without a bias.
+  const float* Zeros(int64_t width);
+
+  const ComputeContext context_;
+  const RowKernels& kernels_;
+  const RowKernels& floats_;
+  std::byte* const scratch_;
+  EncoderTimes* const times_;
+  std::vector<float> zeros_;
+};
+
+class HostCount final : public CountOps {
+ public:
+  // Borrows the context's pool.
+  explicit HostCount(const ComputeContext& context);
+
+  Rows TakeKept(const Rows& x, int64_t count) override { return x.First(count); }
+
+ private:
+  size_t EmbedScratch(const EmbedArgs& args) const override;
+  size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
+  size_t FeedForwardScratch(const BlockWeights&, int64_t) const override { return 0; }
+  size_t PanelBytes(int64_t columns) const override;
+  size_t ListBytes(size_t) const override { return 0; }
+  size_t PlanBytes(const kernels::Plan&) const override { return 0; }
+  size_t MostPlanBytes(const kernels::Plan&) const override { return 0; }
+
+  const ComputeContext context_;
+};
+
+}  // namespace longview::models

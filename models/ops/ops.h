@@ -1,0 +1,136 @@
+// The operations that forwards are written in: a family calls them once, over rows of a ragged
+// batch, and a backend executes them.
+//
+//   host_ops     on LibTorch's threads, fused panel by panel
+//   device_ops   as work for a device's stream
+//   count_ops    nowhere: adds up bytes and multiply-adds, from which cost, workspace and Estimate
+//                come
+//
+// A forward makes the same calls in the same order on all of them: it stages its plans and lists,
+// takes its buffers, then computes layer by layer. A row's bits never depend on the batch.
+//
+// Rows of RowType::kCompute are "T". Residual streams are fp32. One thread uses an instance.
+// Operations throw what LibTorch throws, and DeviceError.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/span/executor.h"
+#include "models/dense/compute.h"
+#include "models/dense/rowwise.h"
+#include "models/dense/scratch.h"
+#include "models/layers/block_tail.h"
+#include "models/ops/rows.h"
+#include "models/ops/weight.h"
+
+namespace longview::models {
+
+// A staged plan of attention. Borrows the plan, which lives as long as the forward uses it.
+struct PlanRef {
+  const kernels::Plan* plan = nullptr;
+  int staged = -1;  // Its number among the plans that a device was given.
+};
+
+// A staged list of row numbers or ids, in the memory that the backend reads.
+struct IndexRef {
+  const int32_t* data = nullptr;
+  int64_t count = 0;
+};
+
+// x = factor * words[ids] + positions[places] + types[kinds], then x = norm(x) where there is one.
+struct EmbedArgs {
+  const Table* words = nullptr;
+  const Table* positions = nullptr;  // Null: none, as below.
+  const Table* types = nullptr;
+  IndexRef ids, places, kinds;  // [rows]
+  float factor = 1;
+  const NormWeight* norm = nullptr;
+  Rows x;      // [rows, width] fp32
+  Rows input;  // T [rows, width] gets a copy of x; not given: none.
+};
+
+// The part of a transformer layer behind attention; see models/layers/block_tail.h.
+struct BlockWeights {
+  const Weight* out = nullptr;  // Null: attention's output is added as it is.
+  const NormWeight* after_attention = nullptr;
+  const Weight* expand = nullptr;
+  const Weight* contract = nullptr;
+  const NormWeight* after_layer = nullptr;  // Pre-norm: of what reads the layer's output next.
+  const NormWeight* last = nullptr;         // x = norm(x) behind all, in fp32; null: none.
+  Activation activation = Activation::kGelu;
+  NormPlace norms = NormPlace::kPost;
+};
+
+struct BlockRows {
+  Rows x;      // [rows, width] fp32 residual stream.
+  Rows input;  // T [rows, width] what the next layer reads; may be x.
+  Rows z;      // T [rows, width] attention's output.
+};
+
+class Ops {
+ public:
+  // A linear reads rows past the end of its input, up to a whole panel of them.
+  enum class Tail { kNone, kPanel };
+
+  virtual ~Ops() = default;
+
+  Compute compute() const { return shape_.compute; }
+  int tile_rows() const { return shape_.tile_rows; }
+
+  // ---- Lists, before the first operation and again after sequences left ----
+  virtual PlanRef Stage(const kernels::Plan& plan) = 0;
+  virtual IndexRef Stage(std::span<const int32_t> values) = 0;
+
+  // ---- Memory of the forward, uninitialised ----
+  Rows Take(int64_t count, int64_t width, RowType type, Tail tail = Tail::kNone);
+  // Rows that linears read of the residual stream x: x itself where that is possible.
+  Rows TakeInput(const Rows& x, NormPlace norms);
+  // The place of the rows that Keep leaves of the residual stream x.
+  virtual Rows TakeKept(const Rows& x, int64_t count) = 0;
+
+  // ---- Work ----
+  virtual void Embed(const EmbedArgs& args) = 0;
+  // to[i] = from[rows[i]]. REQUIRES: equal widths and types.
+  virtual void Gather(const Rows& from, IndexRef rows, const Rows& to) = 0;
+  virtual void Gather(const Table& from, IndexRef rows, const Rows& to) = 0;
+  // kept[i] = x[rows[i]] for ascending rows; `kept` is TakeKept's, and x is gone.
+  virtual void Keep(const Rows& x, IndexRef rows, const Rows& kept) = 0;
+  // out = x in T. REQUIRES: out is not x.
+  virtual void Narrow(const Rows& x, const Rows& out) = 0;
+  // Post-norm: x = norm(x + y), out = x in T. Pre-norm: x = x + y, out = norm(x) in T.
+  // y not given: zeros. norm null: none. out not given, or x itself: nothing more is written.
+  virtual void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
+                        const Rows& out) = 0;
+  // out = in W^T + b. REQUIRES: `in` is dense and was taken with a panel behind it.
+  virtual void Project(const Weight& weight, const Rows& in, const Rows& out) = 0;
+  // Attention over a staged plan; pointers of the call are this backend's memory.
+  virtual void Attend(PlanRef plan, const kernels::Call& call) = 0;
+  virtual void FeedForward(const BlockWeights& weights, const BlockRows& rows) = 0;
+
+ protected:
+  // Facts of a backend.
+  struct Shape {
+    Compute compute = Compute::kFp32;
+    int tile_rows = 0;            // Queries of a tile of attention.
+    int64_t panel_tail = 0;       // Rows that a panel may reach past the end.
+    bool zeroes_tails = false;    // Whether what lies there slows products down.
+  };
+
+  Ops(const Shape& shape, Carver carver) : shape_(shape), carver_(carver) {}
+
+  Carver& carver() { return carver_; }
+
+ private:
+  const Shape shape_;
+  Carver carver_;
+};
+
+// Attention with heads side by side in rows of q and out, scores divided by the root of the head's
+// width. Sources are to be filled in.
+kernels::Call HeadsCall(Compute compute, const Rows& q, const Rows& out, int heads);
+// Keys and values with heads side by side in T rows.
+kernels::Source HeadsSource(Compute compute, const Rows& keys, const Rows& values, int heads);
+
+}  // namespace longview::models

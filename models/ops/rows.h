@@ -1,0 +1,47 @@
+// Rows of a ragged batch: a view of memory on the host or a device, never an owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace longview::models {
+
+// The element type of rows: fp32, or the type that a model computes in.
+enum class RowType { kFloat, kCompute };
+
+// A matrix [count, width] whose rows lie `stride` elements apart.
+struct Rows {
+  std::byte* data = nullptr;  // Null while bytes are only counted.
+  int64_t count = 0;
+  int64_t width = 0;    // 0: no rows were given.
+  int64_t stride = 0;   // Elements.
+  int64_t element = 0;  // Bytes of an element.
+
+  explicit operator bool() const { return width > 0; }
+  bool dense() const { return stride == width; }
+  int64_t row_bytes() const { return width * element; }
+  std::byte* Row(int64_t i) const { return data + i * stride * element; }
+  // REQUIRES: the elements are fp32.
+  float* floats() const { return reinterpret_cast<float*>(data); }
+
+  Rows First(int64_t rows) const {
+    Rows view = *this;
+    view.count = rows;
+    return view;
+  }
+  Rows Columns(int64_t first, int64_t columns) const {
+    Rows view = *this;
+    if (data != nullptr) view.data = data + first * element;
+    view.width = columns;
+    return view;
+  }
+};
+
+// Moves rows [from, from + count) of host memory to [to, to + count). REQUIRES: dense rows.
+inline void MoveRows(const Rows& rows, int64_t from, int64_t to, int64_t count) {
+  if (from == to || count == 0) return;
+  std::memmove(rows.Row(to), rows.Row(from), static_cast<size_t>(count * rows.row_bytes()));
+}
+
+}  // namespace longview::models

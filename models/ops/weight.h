@@ -1,0 +1,63 @@
+// The weights that operations use: one handle for a weight on the host or on a device.
+//
+// Immutable after load. Before a model is loaded, handles have sizes and no values, so that a
+// forward can be counted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/checkpoint/checkpoint.h"
+#include "models/dense/layer.h"
+#include "models/device/device_weights.h"
+#include "models/layers/weight_loader.h"
+
+namespace longview::models {
+
+// A linear y = x W^T + b with W [out, in].
+struct Weight {
+  int64_t in = 0;
+  int64_t out = 0;
+  std::optional<DenseLayer> host;  // Packed, where the model runs on the host.
+  DeviceLinear device;             // Where it runs on a device.
+};
+
+// Gain and bias of a LayerNorm over `width` columns.
+struct NormWeight {
+  int64_t width = 0;  // 0: the model has no such norm.
+  Norm host;
+  DeviceNorm device;
+};
+
+// A matrix [rows, width] that rows are looked up in.
+class Table {
+ public:
+  Table() = default;
+  // On the host: a tensor of the checkpoint, which outlives the table, or values.
+  Table(const TensorView* stored, int64_t rows, int64_t width)
+      : rows_(rows), width_(width), stored_(stored) {}
+  Table(std::vector<float> values, int64_t rows, int64_t width)
+      : rows_(rows), width_(width), values_(std::move(values)) {}
+
+  explicit operator bool() const { return width_ > 0; }
+  int64_t rows() const { return rows_; }
+  int64_t width() const { return width_; }
+
+  // Host: copies row `row` to `to` [width].
+  void CopyRow(int64_t row, float* to) const;
+
+  // Device: [rows, width] fp32.
+  float* device() const { return device_; }
+  void set_device(float* device) { device_ = device; }
+
+ private:
+  int64_t rows_ = 0;
+  int64_t width_ = 0;
+  const TensorView* stored_ = nullptr;
+  std::vector<float> values_;
+  float* device_ = nullptr;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,79 @@
+// Brings the weights of a forward to where it runs: packed for the host, or into one block of a
+// device's memory.
+//
+//   WeightPlacer place(load, store);           // store: null for the host
+//   Weight out = place.Linear("layer.0.out", width, width);
+//   NormWeight norm = place.Norm(load.LayerNorm("layer.0.norm", width, eps), width);
+//
+// A device's memory is asked for once: the loading function runs over a store without memory, which
+// counts, and again over the allocated store, which fills. Both runs make the same calls in the
+// same order. A loader that reads nothing (WeightLoader without a compute type) gives handles that
+// have sizes alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/device/device_weights.h"
+#include "models/layers/weight_loader.h"
+#include "models/ops/weight.h"
+
+namespace longview::models {
+
+// The memory of one model's weights on a device. Used by the thread that loads, within a
+// Device::Turn once it is allocated.
+class DeviceStore {
+ public:
+  explicit DeviceStore(Compute compute) : compute_(compute) {}
+
+  // Bytes of what was placed so far.
+  size_t bytes() const { return carver_.used(); }
+
+  // Ends counting: takes bytes() of the device's memory, to be placed anew from the start. Throws
+  // DeviceError.
+  void Allocate(const Device& device);
+  bool allocated() const { return block_ != nullptr; }
+
+  DevicePlaces places() { return DevicePlaces(compute_, carver_); }
+  // REQUIRES: allocated().
+  DeviceFill& fill() { return *fill_; }
+  // The memory, whose owner outlives all handles.
+  std::unique_ptr<DeviceBlock> TakeBlock() { return std::move(block_); }
+
+ private:
+  const Compute compute_;
+  Carver carver_{nullptr};
+  std::unique_ptr<DeviceBlock> block_;
+  std::optional<DeviceFill> fill_;
+};
+
+// Borrows the loader and the store. Errors become the loader's. May throw DeviceError and what
+// LibTorch throws.
+class WeightPlacer {
+ public:
+  WeightPlacer(WeightLoader& load, DeviceStore* store) : load_(load), store_(store) {}
+
+  // As WeightLoader::Dense and Stack.
+  Weight Linear(const std::string& name, int64_t out, int64_t in, bool bias = true) {
+    return Stack("", {{name, out, bias}}, in);
+  }
+  Weight Stack(const std::string& prefix, const std::vector<WeightLoader::Part>& parts, int64_t in);
+
+  NormWeight Norm(models::Norm norm, int64_t width);
+
+  // A table of the checkpoint, or of these values; both may be empty where nothing is read.
+  Table Stored(const TensorView* tensor, int64_t rows, int64_t width);
+  Table Values(std::vector<float> values, int64_t rows, int64_t width);
+
+ private:
+  bool fills() const { return store_ != nullptr && store_->allocated(); }
+
+  WeightLoader& load_;
+  DeviceStore* const store_;
+};
+
+}  // namespace longview::models

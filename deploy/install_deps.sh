@@ -26,8 +26,8 @@ done
 install_packages \
   build-essential ca-certificates ccache cmake git ninja-build python3 python3-venv \
   libabsl-dev libboost1.81-dev libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libexif-dev \
-  libfmt-dev libgmock-dev libgrpc++-dev libgrpc-dev libgtest-dev libpng-dev libprotobuf-dev \
-  libprotoc-dev libre2-dev libspdlog-dev libssl-dev libturbojpeg0-dev libwebp-dev \
+  libgmock-dev libgrpc++-dev libgrpc-dev libgtest-dev libpng-dev libprotobuf-dev \
+  libprotoc-dev libre2-dev libssl-dev libturbojpeg0-dev libwebp-dev \
   nlohmann-json3-dev pkg-config prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc \
   zlib1g-dev
 

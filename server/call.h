@@ -1,6 +1,7 @@
 // What every call carries through the server, whatever the transport.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,8 @@
 
 namespace longview::server {
 
+class CallSpans;  // server/tracing/call_spans.h
+
 // Constant for the life of a call; copied into the engine.
 struct CallInfo {
   std::string request_id;  // The caller's x-request-id, or a new one.
@@ -20,6 +23,7 @@ struct CallInfo {
   absl::Time deadline = absl::InfiniteFuture();
   std::string_view api;     // "grpc" or "http"; static storage.
   std::string_view method;  // RPC name or route template; static storage.
+  std::shared_ptr<CallSpans> spans;  // Null unless the call is traced.
 };
 
 // Names a submitted call for cancellation; 0 = none.

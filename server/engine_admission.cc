@@ -8,6 +8,7 @@
 #include "server/engine_impl.h"
 #include "server/refusals.h"
 #include "server/surprise.h"
+#include "server/tracing/call_spans.h"
 
 namespace longview::server {
 
@@ -121,7 +122,12 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
     return item.status();
   });
   call.request = Request();
-  call.prepare_seconds = absl::ToDoubleSeconds(clock_.Now() - start);
+  const absl::Time end = clock_.Now();
+  call.prepare_seconds = absl::ToDoubleSeconds(end - start);
+  if (CallSpans* const spans = call.info.spans.get()) {
+    spans->Begin(CallPart::kPrepare, start);
+    spans->End(CallPart::kPrepare, end);
+  }
   metrics_.Computed(LabelsOf(*call.model), Phase::kPreprocess, call.prepare_seconds);
   return RefusalOrInternal(status);
 }
@@ -144,6 +150,7 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where wher
                                history.PaceAt(clock_.Now()), call.lane));
       if (admission.verdict == Verdict::kAdmitted) {
         call.stage = CallStage::kQueued;
+        if (call.info.spans != nullptr) call.info.spans->Begin(CallPart::kQueue, clock_.Now());
         if (call.events != nullptr && call.events->on_admitted != nullptr) {
           replies_.Add([events = call.events.get()] { events->on_admitted(); });
         }

@@ -42,6 +42,7 @@ struct EngineCall {
   absl::Time last_tokens = absl::InfinitePast();
   double compute_seconds = 0;  // Of the steps it had part in.
   size_t most_items = 0;       // In one of these.
+  bool streams = false;        // Pieces have left.
 
   absl::Time arrival() const {
     return info.arrival == absl::InfinitePast() ? submitted : info.arrival;

@@ -6,6 +6,7 @@
 #include "server/engine_impl.h"
 #include "server/refusals.h"
 #include "server/surprise.h"
+#include "server/tracing/call_spans.h"
 
 namespace longview::server {
 
@@ -83,6 +84,12 @@ void EngineImpl::Step(StepResult result) {
   const absl::Time now = clock_.Now();
   for (StepShare& share : result.shares) {
     EngineCall& call = *share.call;
+    if (CallSpans* const spans = call.info.spans.get()) {
+      if (!share.pieces.empty() && !std::exchange(call.streams, true)) {
+        spans->Begin(CallPart::kStream, now);  // Until the call is over.
+      }
+      if (share.over) spans->End(CallPart::kCompute, now);
+    }
     if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr &&
         call.events->on_pieces != nullptr) {
       news.push_back({call.events.get(), std::move(share.pieces)});

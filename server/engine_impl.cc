@@ -5,6 +5,7 @@
 
 #include "server/engine_device.h"
 #include "server/refusals.h"
+#include "server/tracing/call_spans.h"
 
 namespace longview::server {
 namespace {
@@ -131,6 +132,11 @@ std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
   for (const TicketId id : batch.tickets) {
     EngineCall* call = Find(id);
     call->stage = CallStage::kRunning;
+    if (CallSpans* const spans = call->info.spans.get()) {
+      const absl::Time now = clock_.Now();
+      spans->End(CallPart::kQueue, now);
+      spans->Begin(CallPart::kCompute, now);
+    }
     calls.push_back(call);
   }
   return calls;
@@ -170,6 +176,7 @@ void EngineImpl::Finish(BatchResult result, bool more) {
   std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers;
   for (size_t i = 0; i < freed.size(); ++i) {
     EngineCall& call = *freed[i];
+    if (call.info.spans != nullptr) call.info.spans->End(CallPart::kCompute, now);
     if (call.done == nullptr) continue;
     // Not done and not answered: dropped for its deadline by a thread that has not come to answer
     // it, or the executor was stopped.

@@ -32,7 +32,10 @@ TraceContext ParseTraceparent(std::string_view header) {
   // Version 00 ends here; later ones may go on behind another dash, ff is forbidden.
   const bool ends = header.size() == kLength || (version != "00" && header[kLength] == '-');
   if (!dashes || !hex || !ends || version == "ff" || IsZero(trace) || IsZero(parent)) return {};
-  return {std::string(trace), std::string(parent)};
+  // The lowest bit of the flags; the others say nothing here.
+  const char low = header[kFlagsAt + 1];
+  const bool sampled = (low <= '9' ? low - '0' : low - 'a' + 10) & 1;
+  return {std::string(trace), std::string(parent), sampled};
 }
 
 }  // namespace longview::server

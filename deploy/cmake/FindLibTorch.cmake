@@ -3,7 +3,7 @@
 # would be a second pool of threads on the same cores.
 #
 # Input: LIBTORCH_ROOT, the directory that holds torch/ and nvidia/ (default: DEPS_DIR/libtorch).
-# Link libtorch::cpu PRIVATE and only to targets that see no gRPC, protobuf, fmt or spdlog:
+# Link libtorch::cpu PRIVATE and only to targets that see no gRPC or protobuf:
 # torch/include carries its own copies of those headers. They are passed with -idirafter so
 # that the system's win if the two ever meet.
 set(LIBTORCH_ROOT ${DEPS_DIR}/libtorch CACHE PATH "Directory that holds torch/ and nvidia/")

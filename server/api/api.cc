@@ -12,6 +12,7 @@
 #include "server/api/model_service.h"
 #include "server/api/repository.h"
 #include "server/api/text_handlers.h"
+#include "server/tracing/tracer.h"
 
 namespace longview::server {
 
@@ -37,6 +38,11 @@ Api::~Api() = default;
 
 const ApiOptions& Api::options() const { return impl_->context.options; }
 ModelStore& Api::store() const { return impl_->context.store; }
+
+void Api::Trace(CallInfo& info) const {
+  Tracer* const tracer = impl_->context.options.tracer;
+  if (tracer != nullptr) tracer->Trace(info);
+}
 
 absl::Status Api::Record(const CallInfo& info, std::string_view model, std::string_view,
                          const absl::Status& status) {

@@ -31,12 +31,15 @@ namespace longview::server {
 using GenerateStream = AnswerStream<longview::v1::GenerateResponse>;
 using InferStream = AnswerStream<inference::ModelStreamInferResponse>;
 
+class Tracer;  // server/tracing/tracer.h
+
 // Limits and switches the API enforces.
 struct ApiOptions {
   size_t max_message_bytes = 64u << 20;  // Of an answer as protobuf.
   int max_items = 1024;                  // n of one inference request.
   bool allow_model_control = true;
   std::string version;  // Of the server, as in ServerMetadata.
+  Tracer* tracer = nullptr;  // Borrowed; null = no call is traced.
 };
 
 // Holds what a call needs in order to be cancelled: all engine calls it started.
@@ -53,6 +56,9 @@ class Api {
   Api(ModelStore& store, Engine& engine, Documents& documents, Lifecycle& lifecycle,
       Metrics& metrics, Log& log, ApiOptions options);
   ~Api();
+
+  // Begins the trace of an admitted call, if it is to be traced. Before any other use of `info`.
+  void Trace(CallInfo& info) const;
 
   // One metric sample and one log line. Returns the status to answer with: the given one, but
   // INTERNAL errors keep their story in the log and tell the client a request id only.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/tracing/call_spans.h"
 
 namespace longview::server {
 namespace {
@@ -17,6 +18,26 @@ bool IsOurFault(absl::StatusCode code) {
 // What callers write goes into no log beyond this length.
 std::string_view Logged(std::string_view request_id) { return request_id.substr(0, 64); }
 
+// The name of a field of a line; empty, which leaves it out, if there is nothing to say.
+std::string_view NameUnlessEmpty(std::string_view name, std::string_view value) {
+  return value.empty() ? std::string_view() : name;
+}
+
+void EndTrace(const CallInfo& info, const ModelLabels& model, absl::StatusCode code,
+              const CallRecorder::Counts& counts) {
+  info.spans->Finish(absl::Now(), [&](CallTrace& trace) {
+    trace.request_id = Logged(info.request_id);
+    trace.api = info.api;
+    trace.method = info.method;
+    trace.model = model.model;
+    trace.version = model.version;
+    trace.code = code;
+    trace.items = counts.items;
+    trace.tokens = counts.tokens;
+    trace.pixels = counts.pixels;
+  });
+}
+
 }  // namespace
 
 absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
@@ -27,10 +48,10 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
   if (status.code() == absl::StatusCode::kUnauthenticated) {
     metrics_.Rejected({}, RejectReason::kAuth);
   }
-  const bool traced = !info.trace.trace_id.empty();
+  if (info.spans != nullptr) EndTrace(info, model, status.code(), counts);
   log_.Info("request", {{"request_id", Logged(info.request_id)},
-                        {traced ? "trace_id" : "", info.trace.trace_id},
-                        {traced ? "parent_id" : "", info.trace.parent_id},
+                        {NameUnlessEmpty("trace_id", info.trace.trace_id), info.trace.trace_id},
+                        {NameUnlessEmpty("parent_id", info.trace.parent_id), info.trace.parent_id},
                         {"api", info.api},
                         {"method", info.method},
                         {"model", model.model},

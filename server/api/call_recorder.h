@@ -1,4 +1,4 @@
-// The end of every call: one metric sample and one log line.
+// The end of every call: one metric sample, one log line, and its trace if it has one.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,7 @@
 #include "server/app/signals.h"
 #include "server/config/build_info.h"
 #include "server/config/config.h"
+#include "server/log/bounded_write.h"
 #include "server/log/log.h"
 #include "server/security/security.h"
 
@@ -25,9 +26,19 @@ namespace {
 
 enum ExitStatus { kDrained = 0, kFailed = 1, kMisconfigured = 2 };
 
+// How long the last line waits for a stderr that nobody reads.
+constexpr absl::Duration kLastLinePatience = absl::Seconds(1);
+
 int Fail(ExitStatus status, std::string_view message) {
-  std::cerr << "longview-server: " << message << std::endl;
+  const std::string line = absl::StrCat("longview-server: ", std::string(message), "\n");
+  BoundedWrite(STDERR_FILENO, line, kLastLinePatience);
   return status;
+}
+
+// The same once there is a log, whose lines come first.
+int Fail(Log& log, ExitStatus status, std::string_view message) {
+  log.Flush();
+  return Fail(status, message);
 }
 
 // --check: explains one directory.
@@ -49,16 +60,27 @@ absl::StatusOr<std::unique_ptr<Security>> OpenSecurity(const Config& config, Log
 // --validate_config: keys, certificates and every model directory, without loading weights.
 int Validate(const Config& config, Log& log) {
   const auto security = OpenSecurity(config, log);
-  if (!security.ok()) return Fail(kFailed, std::string(security.status().message()));
+  if (!security.ok()) return Fail(log, kFailed, std::string(security.status().message()));
   const absl::StatusOr<std::vector<FoundModel>> found = FindModels(config.models, log);
-  if (!found.ok()) return Fail(kFailed, std::string(found.status().message()));
+  if (!found.ok()) return Fail(log, kFailed, std::string(found.status().message()));
   for (const FoundModel& model : *found) {
     const models::Inspection inspection = models::InspectDirectory(model.directory);
     if (!inspection.servable) {
-      return Fail(kFailed, absl::StrCat("model ", model.name, ": ", inspection.error));
+      return Fail(log, kFailed, absl::StrCat("model ", model.name, ": ", inspection.error));
     }
   }
   return kDrained;
+}
+
+// SIGHUP: the level that the file names now, or the one of the start if it names none.
+void ReloadLogLevel(const Config& config, Log& log) {
+  const absl::StatusOr<std::optional<LogLevel>> level = ReadLogLevel(config.config_file);
+  if (!level.ok()) {
+    log.Error("log level not changed", {{"error", std::string(level.status().message())}});
+    return;
+  }
+  log.set_level(level->value_or(config.log_level));
+  log.Warning("log level set", {{"log_level", LogLevelName(log.level())}});
 }
 
 // Serving from the ready line to the last answer.
@@ -80,7 +102,7 @@ class Session {
         .cache = &cache,
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
     const auto security = OpenSecurity(config_, log_);
-    if (!security.ok()) return Fail(kFailed, std::string(security.status().message()));
+    if (!security.ok()) return Fail(log_, kFailed, std::string(security.status().message()));
     Server server(config_, log_, security->get(),
                   [common](const std::string& directory, const std::string& device) {
                     models::LoadOptions options = common;
@@ -91,7 +113,7 @@ class Session {
       events_.Post(
           {warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed, std::string(warm.message())});
     });
-    if (!started.ok()) return Fail(kFailed, std::string(started.message()));
+    if (!started.ok()) return Fail(log_, kFailed, std::string(started.message()));
     log_.Info("listening", {{"grpc", int64_t{server.ports().grpc}},
                             {"http", int64_t{server.ports().http}},
                             {"admin", int64_t{server.ports().admin}}});
@@ -110,8 +132,14 @@ class Session {
           break;
         case Event::Kind::kFailed:
           server.Stop(absl::Now());
-          log_.Flush();
-          return Fail(kFailed, event.detail);
+          return Fail(log_, kFailed, event.detail);
+        case Event::Kind::kHangUp:
+          if (!config_.config_file.empty()) {
+            ReloadLogLevel(config_, log_);
+          } else if (!events_.hang_up_ignored()) {
+            return Leave(server, /*drain=*/false);
+          }
+          break;
         case Event::Kind::kTerminate:
         case Event::Kind::kInterrupt:
           return Leave(server, event.kind == Event::Kind::kTerminate);
@@ -128,7 +156,6 @@ class Session {
     }
     server.Stop(absl::Now() + absl::Seconds(config_.shutdown_seconds));
     log_.Info("drained");
-    log_.Flush();
     return kDrained;
   }
 
@@ -141,8 +168,7 @@ class Session {
 int Serve(Config config, Log& log, EventQueue& events) {
   absl::StatusOr<models::Devices> devices = models::FindDevices(config.device);
   if (!devices.ok()) {
-    log.Flush();  // The last line says why.
-    return Fail(kMisconfigured, absl::StrCat("flag --device: ", devices.status().message()));
+    return Fail(log, kMisconfigured, absl::StrCat("flag --device: ", devices.status().message()));
   }
   config.devices = std::move(devices->names);
   return Session(config, std::move(devices->report), log, events).Run();

@@ -18,6 +18,7 @@
 #include "server/limits/byte_budget.h"
 #include "server/limits/connection_ledger.h"
 #include "server/metrics/metrics.h"
+#include "server/tracing/tracer.h"
 
 namespace longview::server {
 namespace {
@@ -33,10 +34,18 @@ EngineOptions EngineOptionsOf(const Config& config, Log& log) {
   return options;
 }
 
-ApiOptions ApiOptionsOf(const Config& config) {
+ApiOptions ApiOptionsOf(const Config& config, Tracer* tracer) {
   return {.max_message_bytes = config.max_message_bytes,
           .allow_model_control = config.allow_model_control,
-          .version = kVersion};
+          .version = kVersion,
+          .tracer = tracer};
+}
+
+std::unique_ptr<Tracer> TracerOf(const Config& config) {
+  if (config.otlp_endpoint.empty()) return nullptr;
+  return std::make_unique<Tracer>(TracerOptions{.endpoint = config.otlp_endpoint,
+                                                .sample_ratio = config.trace_sample_ratio,
+                                                .version = kVersion});
 }
 
 }  // namespace
@@ -46,10 +55,12 @@ class Server::Impl {
   Impl(const Config& config, Log& log, const Security* security, LoadFunction load)
       : config_(config),
         metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config, log).devices, ",")),
+        tracer_(TracerOf(config)),
         engine_(EngineOptionsOf(config, log), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
-        api_(store_, engine_, *documents_, lifecycle_, metrics_, log, ApiOptionsOf(config)),
+        api_(store_, engine_, *documents_, lifecycle_, metrics_, log,
+             ApiOptionsOf(config, tracer_.get())),
         tls_(security == nullptr ? nullptr : security->tls()),
         connection_limits_(ConnectionLimitsFor(RaiseDescriptorLimit(), config.max_connections,
                                                config.max_connections_per_address)),
@@ -57,9 +68,14 @@ class Server::Impl {
         grpc_(api_, KeysOf(security)),
         http_(api_, metrics_, HttpOptions(config, security)),
         admin_(api_, metrics_, AdminOptions(config)),
-        memory_([this] { return engine_.calls() == 0; }) {}
+        memory_([this] { return engine_.calls() == 0; }) {
+    metrics_.SetExportCounts([this, &log] { return ExportCountsOf(log); });
+  }
 
-  ~Impl() { Stop(absl::Now()); }
+  ~Impl() {
+    Stop(absl::Now());
+    metrics_.SetExportCounts({});
+  }
 
   absl::Status Start(absl::AnyInvocable<void(absl::Status)> started) {
     if (absl::Status found = store_.Discover(); !found.ok()) return found;
@@ -103,6 +119,13 @@ class Server::Impl {
   void set_phase(Lifecycle::Phase phase) { lifecycle_.set_phase(phase); }
 
  private:
+  ExportCounts ExportCountsOf(const Log& log) const {
+    const TracerCounts spans = tracer_ == nullptr ? TracerCounts() : tracer_->counts();
+    return {.dropped_log_lines = log.dropped(),
+            .exported_spans = spans.exported,
+            .dropped_spans = spans.dropped};
+  }
+
   static const ApiKeys* KeysOf(const Security* security) {
     return security == nullptr ? nullptr : security->keys();
   }
@@ -132,6 +155,7 @@ class Server::Impl {
   const Config config_;
   Lifecycle lifecycle_;
   Metrics metrics_;
+  const std::unique_ptr<Tracer> tracer_;  // Null = off.
   EngineImpl engine_;
   ModelStoreImpl store_;
   const SystemClock clock_;

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "server/log/bounded_write.h"
+
 namespace longview::server {
 namespace {
 
@@ -13,13 +15,24 @@ sigset_t TakenSignals() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   sigaddset(&set, SIGUSR1);
   return set;
 }
 
+bool IsIgnored(int number) {
+  struct sigaction action = {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+Event::Kind KindOf(int number) {
+  if (number == SIGTERM) return Event::Kind::kTerminate;
+  return number == SIGHUP ? Event::Kind::kHangUp : Event::Kind::kInterrupt;
+}
+
 }  // namespace
 
-EventQueue::EventQueue() {
+EventQueue::EventQueue() : hang_up_ignored_(IsIgnored(SIGHUP)) {
   const sigset_t set = TakenSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -68,13 +81,13 @@ void EventQueue::TakeSignals() {
       std::lock_guard lock(mutex_);
       if (ending_) return;
       if (number == SIGUSR1) continue;
-      if (exit_on_signal_) {
-        static constexpr char kText[] = "longview-server: second signal, leaving at once\n";
-        (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
+      if (exit_on_signal_ && number != SIGHUP) {
+        BoundedWrite(STDERR_FILENO, "longview-server: second signal, leaving at once\n",
+                     absl::ZeroDuration());
         _exit(128 + number);
       }
     }
-    Post({number == SIGTERM ? Event::Kind::kTerminate : Event::Kind::kInterrupt, ""});
+    Post({KindOf(number), ""});
   }
 }
 

@@ -1,4 +1,5 @@
-// SIGTERM, SIGINT and events of other threads, for the one thread that decides when to leave.
+// SIGTERM, SIGINT, SIGHUP and events of other threads, for the one thread that decides when to
+// leave.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +14,7 @@
 namespace longview::server {
 
 struct Event {
-  enum class Kind { kTerminate, kInterrupt, kReady, kFailed };
+  enum class Kind { kTerminate, kInterrupt, kHangUp, kReady, kFailed };
   Kind kind;
   std::string detail;  // kFailed: what failed.
 };
@@ -30,12 +31,16 @@ class EventQueue {
   // The next event, or nothing at `deadline`.
   std::optional<Event> Wait(absl::Time deadline);
 
-  // From here on the next signal ends the process at once.
+  // Whether the process was started to outlive its terminal (nohup).
+  bool hang_up_ignored() const { return hang_up_ignored_; }
+
+  // From here on the next signal but SIGHUP ends the process at once.
   void ExitOnNextSignal();
 
  private:
   void TakeSignals();
 
+  const bool hang_up_ignored_;
   std::mutex mutex_;  // Guards what follows.
   std::condition_variable changed_;
   std::deque<Event> events_;

@@ -9,6 +9,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -212,6 +213,31 @@ absl::Status ReadLog(Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status ReadTracing(Config& config) {
+  config.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  std::string_view address = config.otlp_endpoint;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (address.starts_with(scheme)) address.remove_prefix(scheme.size());
+  }
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  const bool whole = colon != std::string_view::npos && colon > 0 &&
+                     absl::SimpleAtoi(absl::string_view(address.data() + colon + 1,
+                                                        address.size() - colon - 1),
+                                      &port) &&
+                     port > 0 && port <= 65535 && address.find('/') == std::string_view::npos;
+  if (!config.otlp_endpoint.empty() && !whole) {
+    return Bad("otlp_endpoint", config.otlp_endpoint,
+               "host:port of a collector's gRPC receiver, with http:// or https:// before it or "
+               "without");
+  }
+  config.trace_sample_ratio = absl::GetFlag(FLAGS_trace_sample_ratio);
+  if (!(config.trace_sample_ratio >= 0 && config.trace_sample_ratio <= 1)) {
+    return Bad("trace_sample_ratio", absl::StrCat(config.trace_sample_ratio), "from 0 to 1");
+  }
+  return absl::OkStatus();
+}
+
 Mode ReadMode(Config& config) {
   config.check_directory = absl::GetFlag(FLAGS_check);
   if (absl::GetFlag(FLAGS_help)) return Mode::kHelp;
@@ -227,20 +253,29 @@ Mode ReadMode(Config& config) {
 absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   Config config;
   std::vector<std::string> positional;
-  const std::string file = FindConfigFile(argc, argv, environment);
-  if (!file.empty()) {
-    if (absl::Status applied = ApplyFile(file); !applied.ok()) return applied;
+  config.config_file = FindConfigFile(argc, argv, environment);
+  if (!config.config_file.empty()) {
+    if (absl::Status applied = ApplyFile(config.config_file); !applied.ok()) return applied;
   }
   if (auto applied = ApplyEnvironment(environment, config.warnings); !applied.ok()) return applied;
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
   for (auto* read :
        {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections, &ReadTimes,
-        &ReadLog}) {
+        &ReadLog, &ReadTracing}) {
     if (absl::Status status = (*read)(config); !status.ok()) return status;
   }
   if (absl::Status status = ReadModels(positional, config); !status.ok()) return status;
   return config;
+}
+
+absl::StatusOr<std::optional<LogLevel>> ReadLogLevel(const std::string& config_file) {
+  const absl::StatusOr<std::optional<std::string>> text = ReadFileKey(config_file, "log_level");
+  if (!text.ok()) return text.status();
+  if (!text->has_value()) return std::nullopt;
+  const std::optional<LogLevel> level = ParseLogLevel(**text);
+  if (!level) return Bad("log_level", **text, "debug, info, warning or error");
+  return level;
 }
 
 std::string ConfigJson(const Config& config) {
@@ -259,6 +294,8 @@ std::string ConfigJson(const Config& config) {
       {"cache_bytes", config.cache_bytes},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
       {"log_level", LogLevelName(config.log_level)},
+      {"otlp_endpoint", config.otlp_endpoint},
+      {"trace_sample_ratio", config.trace_sample_ratio},
       {"tls_cert", config.tls_cert},
       {"tls_key", config.tls_key},
       {"tls_client_ca", config.tls_client_ca},

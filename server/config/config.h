@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ enum class Mode { kServe, kCheck, kPrintConfig, kValidateConfig, kVersion, kHelp
 struct Config {
   Mode mode = Mode::kServe;
   std::string check_directory;
+  std::string config_file;           // --config; empty = none.
   std::vector<std::string> models;  // As given: path, directory of models, or name=path.
   std::string host;
   int grpc_port = 0;  // 0 = a free one, -1 = off.
@@ -35,6 +37,8 @@ struct Config {
   uint64_t cache_bytes = 0;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  std::string otlp_endpoint;  // Of a collector of spans; empty = none is sent.
+  double trace_sample_ratio = 0;
   std::string tls_cert;  // Both or neither of these two; paths.
   std::string tls_key;
   std::string tls_client_ca;  // Empty = clients need no certificate.
@@ -53,6 +57,10 @@ struct Config {
 //
 // Uses absl's process-wide flag registry: call once per process, from main.
 absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment);
+
+// The log level that a --config file names now; nothing if it names none. INVALID_ARGUMENT names
+// the file and what is wrong.
+absl::StatusOr<std::optional<LogLevel>> ReadLogLevel(const std::string& config_file);
 
 // The merged configuration as a JSON object of flag names. Never holds a key.
 std::string ConfigJson(const Config& config);

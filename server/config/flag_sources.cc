@@ -68,6 +68,18 @@ absl::StatusOr<std::string> JsonToText(const nlohmann::json& value) {
   return joined;
 }
 
+std::string SourceOf(const std::string& path) { return absl::StrCat("config file ", path); }
+
+absl::StatusOr<nlohmann::json> ReadObject(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::InvalidArgumentError(absl::StrCat(SourceOf(path), ": cannot be read"));
+  nlohmann::json json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(SourceOf(path), ": is not a JSON object"));
+  }
+  return json;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& FlagNames() {
@@ -86,6 +98,8 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "cache_bytes",
                                                                 "log_format",
                                                                 "log_level",
+                                                                "otlp_endpoint",
+                                                                "trace_sample_ratio",
                                                                 "tls_cert",
                                                                 "tls_key",
                                                                 "tls_client_ca",
@@ -105,14 +119,10 @@ const std::vector<std::string_view>& FlagNames() {
 }
 
 absl::Status ApplyFile(const std::string& path) {
-  const std::string source = absl::StrCat("config file ", path);
-  std::ifstream file(path);
-  if (!file) return absl::InvalidArgumentError(absl::StrCat(source, ": cannot be read"));
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(source, ": is not a JSON object"));
-  }
-  for (const auto& [name, value] : json.items()) {
+  const absl::StatusOr<nlohmann::json> json = ReadObject(path);
+  if (!json.ok()) return json.status();
+  const std::string source = SourceOf(path);
+  for (const auto& [name, value] : json->items()) {
     absl::CommandLineFlag* const flag = name == "config" ? nullptr : FindFlag(name);
     if (flag == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(source, ": unknown key '", name, "'"));
@@ -125,6 +135,15 @@ absl::Status ApplyFile(const std::string& path) {
     if (absl::Status set = SetFlag(*flag, source, *text); !set.ok()) return set;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<std::string>> ReadFileKey(const std::string& path,
+                                                       std::string_view name) {
+  const absl::StatusOr<nlohmann::json> json = ReadObject(path);
+  if (!json.ok()) return json.status();
+  const auto found = json->find(std::string(name));
+  if (found == json->end()) return std::nullopt;
+  return JsonToText(*found);
 }
 
 absl::Status ApplyEnvironment(char** environment, std::vector<std::string>& warnings) {

@@ -5,11 +5,13 @@
 // environment (Kubernetes injects LONGVIEW_HTTP_PORT=tcp://... for a Service of that name).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace longview::server {
 
@@ -17,6 +19,12 @@ namespace longview::server {
 const std::vector<std::string_view>& FlagNames();
 
 absl::Status ApplyFile(const std::string& path);
+
+// The text of one key of a --config file as it is now; nothing if it is not there. The registry
+// stays as it is.
+absl::StatusOr<std::optional<std::string>> ReadFileKey(const std::string& path,
+                                                       std::string_view name);
+
 absl::Status ApplyEnvironment(char** environment, std::vector<std::string>& warnings);
 
 // Accepts --name=value, --name value, --flag, --noflag, dashes for underscores.

@@ -23,6 +23,12 @@ ABSL_FLAG(std::string, max_image_pixels, "67108864",
 ABSL_FLAG(std::string, cache_bytes, "25%", "memory for generation state; a size or a percentage");
 ABSL_FLAG(std::string, log_format, "", "text or json; default text on a terminal, else json");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning, error");
+ABSL_FLAG(std::string, otlp_endpoint, "",
+          "host:port of a collector that takes spans (OTLP over gRPC); https:// before it: with "
+          "TLS; default: no spans");
+ABSL_FLAG(double, trace_sample_ratio, 1,
+          "share of the calls without a traceparent that are traced; the others as their caller "
+          "says");
 ABSL_FLAG(std::string, tls_cert, "",
           "certificate chain (PEM) of both transports; re-read on change");
 ABSL_FLAG(std::string, tls_key, "", "private key of --tls_cert (PEM); re-read on change");

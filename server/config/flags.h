@@ -21,6 +21,8 @@ ABSL_DECLARE_FLAG(std::string, max_image_pixels);
 ABSL_DECLARE_FLAG(std::string, cache_bytes);
 ABSL_DECLARE_FLAG(std::string, log_format);
 ABSL_DECLARE_FLAG(std::string, log_level);
+ABSL_DECLARE_FLAG(std::string, otlp_endpoint);
+ABSL_DECLARE_FLAG(double, trace_sample_ratio);
 ABSL_DECLARE_FLAG(std::string, tls_cert);
 ABSL_DECLARE_FLAG(std::string, tls_key);
 ABSL_DECLARE_FLAG(std::string, tls_client_ca);

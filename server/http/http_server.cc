@@ -98,6 +98,7 @@ class HttpServer::Impl {
                                                   : "; /openapi.json lists what there is")));
     }
     if (!match.handler) return RefuseMethod(exchange, match.allow);
+    if (!IsOpen(match.route)) context_.api.Trace(exchange->mutable_info());
     const absl::StatusOr<absl::Time> deadline = RequestDeadline(request);
     if (!deadline.ok()) return Refuse(context_, exchange, deadline.status());
     exchange->mutable_info().deadline = *deadline;

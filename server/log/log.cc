@@ -1,8 +1,5 @@
 #include "server/log/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -17,6 +14,13 @@ namespace longview::server {
 namespace {
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warning", "error"};
+
+// Of lines that wait to be written.
+constexpr size_t kMaxBytes = 1 << 20;
+
+std::string Timestamp() {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
+}
 
 // What JSON would write as it is: most strings of most lines.
 bool IsPlain(std::string_view value) {
@@ -62,24 +66,11 @@ std::optional<LogLevel> ParseLogLevel(std::string_view name) {
   return std::nullopt;
 }
 
-class Log::Impl {
- public:
-  Impl(LogFormat format, LogLevel level)
-      : format(format),
-        level(level),
-        logger("longview", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    logger.set_pattern("%v");
-    logger.set_level(spdlog::level::trace);
-    logger.flush_on(spdlog::level::warn);
-  }
-
-  const LogFormat format;
-  const LogLevel level;
-  spdlog::logger logger;
-};
-
-Log::Log(LogFormat format, LogLevel level) : impl_(std::make_unique<Impl>(format, level)) {}
-Log::~Log() = default;
+Log::Log(LogFormat format, LogLevel level, int descriptor)
+    : format_(format), level_(level), lines_(descriptor, kMaxBytes, [format](uint64_t lost) {
+        return Format(format, LogLevel::kWarning, Timestamp(), "log lines dropped",
+                      {{"lines", static_cast<int64_t>(lost)}});
+      }) {}
 
 void Log::Debug(std::string_view message, Fields fields) {
   Write(LogLevel::kDebug, message, fields);
@@ -91,7 +82,7 @@ void Log::Warning(std::string_view message, Fields fields) {
 void Log::Error(std::string_view message, Fields fields) {
   Write(LogLevel::kError, message, fields);
 }
-void Log::Flush() { impl_->logger.flush(); }
+void Log::Flush(absl::Duration patience) { lines_.Flush(patience); }
 
 std::string Log::Format(LogFormat format, LogLevel level, std::string_view timestamp,
                         std::string_view message, Fields fields) {
@@ -124,11 +115,8 @@ std::string Log::Format(LogFormat format, LogLevel level, std::string_view times
 }
 
 void Log::Write(LogLevel level, std::string_view message, Fields fields) {
-  if (level < impl_->level) return;
-  const std::string timestamp =
-      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
-  impl_->logger.log(level >= LogLevel::kWarning ? spdlog::level::warn : spdlog::level::info, "{}",
-                    Format(impl_->format, level, timestamp, message, fields));
+  if (level < this->level()) return;
+  lines_.Add(Format(format_, level, Timestamp(), message, fields));
 }
 
 }  // namespace longview::server

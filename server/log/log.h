@@ -1,16 +1,22 @@
 // The server's log: one line an event on stderr, as text for a person or JSON for machines.
 //
-// Wraps spdlog; no other file includes it. Thread-safe. Lines never hold user content: only
-// names, ids, counts and times.
+// Thread-safe. Lines never hold user content: only names, ids, counts and times. No call waits
+// for stderr: a thread writes the lines, and those that find a megabyte waiting are dropped,
+// counted, and reported in a line of their own once there is room.
 #pragma once
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+
+#include "absl/time/time.h"
+#include "server/log/line_queue.h"
 
 namespace longview::server {
 
@@ -29,24 +35,35 @@ struct LogField {
 
 class Log {
  public:
-  Log(LogFormat format, LogLevel level);
-  ~Log();
+  // Writes to `descriptor`, which stays the caller's.
+  Log(LogFormat format, LogLevel level, int descriptor = STDERR_FILENO);
 
   using Fields = std::initializer_list<LogField>;
   void Debug(std::string_view message, Fields fields = {});
   void Info(std::string_view message, Fields fields = {});
   void Warning(std::string_view message, Fields fields = {});
   void Error(std::string_view message, Fields fields = {});
-  void Flush();
 
-  // The line without its newline, as it would be written: for tests.
+  // From the next line on.
+  void set_level(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
+  LogLevel level() const { return level_.load(std::memory_order_relaxed); }
+
+  // Waits until the lines so far are written; at most `patience`.
+  void Flush(absl::Duration patience = absl::Seconds(1));
+
+  // Lines that found no room.
+  uint64_t dropped() const { return lines_.dropped(); }
+
+  // The line without its newline, as it would be written.
   static std::string Format(LogFormat format, LogLevel level, std::string_view timestamp,
                             std::string_view message, Fields fields);
 
  private:
-  class Impl;
   void Write(LogLevel level, std::string_view message, Fields fields);
-  std::unique_ptr<Impl> impl_;
+
+  const LogFormat format_;
+  std::atomic<LogLevel> level_;
+  LineQueue lines_;
 };
 
 }  // namespace longview::server

@@ -115,6 +115,13 @@ Families::Families(Registry& r)
                         "Requests whose caller left or whose deadline passed, by the stage they "
                         "were in.")),
       wasted_tokens(
-          Counter(*this, "wasted_tokens_total", "Tokens computed for nobody, by reason.")) {}
+          Counter(*this, "wasted_tokens_total", "Tokens computed for nobody, by reason.")),
+      log_lines_dropped(Counter(*this, "log_lines_dropped_total",
+                                "Log lines lost because stderr took no more.")),
+      spans_exported(
+          Counter(*this, "spans_exported_total", "Spans that the trace collector took.")),
+      spans_dropped(Counter(*this, "spans_dropped_total",
+                            "Spans lost because the trace collector was slow, away or refused "
+                            "them.")) {}
 
 }  // namespace longview::server

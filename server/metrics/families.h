@@ -62,6 +62,9 @@ struct Families {
   Counters& rejected;
   Counters& cancelled;
   Counters& wasted_tokens;
+  Counters& log_lines_dropped;
+  Counters& spans_exported;
+  Counters& spans_dropped;
 };
 
 }  // namespace longview::server

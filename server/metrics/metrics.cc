@@ -155,6 +155,24 @@ class Metrics::Impl {
     }
   }
 
+  // The library's counters only grow by what they are told.
+  void RefreshCounts() {
+    std::function<ExportCounts()> read;
+    {
+      absl::ReaderMutexLock lock(&mutex);
+      read = read_export_counts;
+    }
+    absl::MutexLock lock(&counts_mutex);
+    const ExportCounts now = read ? read() : ExportCounts();
+    const auto raise = [](prometheus::Counter& counter, uint64_t value) {
+      const double more = static_cast<double>(value) - counter.Value();
+      if (more > 0) counter.Increment(more);
+    };
+    raise(families.log_lines_dropped.Add({}), now.dropped_log_lines);
+    raise(families.spans_exported.Add({}), now.exported_spans);
+    raise(families.spans_dropped.Add({}), now.dropped_spans);
+  }
+
   prometheus::Registry registry;
   Families families;
   ProcessMetrics process;
@@ -165,6 +183,8 @@ class Metrics::Impl {
   std::function<SchedulerGauges(const ModelLabels&)> read_gauges ABSL_GUARDED_BY(mutex);
   std::function<std::optional<CacheGauges>(const ModelLabels&)> read_cache_gauges
       ABSL_GUARDED_BY(mutex);
+  std::function<ExportCounts()> read_export_counts ABSL_GUARDED_BY(mutex);
+  absl::Mutex counts_mutex;  // One scrape at a time raises the counters.
 };
 
 Metrics::Metrics(std::string version, std::string commit, std::string device)
@@ -204,6 +224,11 @@ void Metrics::SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels
 void Metrics::SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read) {
   absl::MutexLock lock(&impl_->mutex);
   impl_->read_cache_gauges = std::move(read);
+}
+
+void Metrics::SetExportCounts(std::function<ExportCounts()> read) {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->read_export_counts = std::move(read);
 }
 
 void Metrics::RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,
@@ -277,6 +302,7 @@ void Metrics::WastedTokens(const ModelLabels& model, std::string_view reason, in
 
 std::string Metrics::Serialize() const {
   impl_->RefreshGauges();
+  impl_->RefreshCounts();
   std::ostringstream out;
   const prometheus::TextSerializer serializer;
   // Families without series are left out by the library; dashboards look for their names.

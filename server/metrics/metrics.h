@@ -43,6 +43,13 @@ struct CacheGauges {
   double capacity = 0;
 };
 
+// What leaves the server beside answers, since the start; read at scrape time.
+struct ExportCounts {
+  uint64_t dropped_log_lines = 0;
+  uint64_t exported_spans = 0;
+  uint64_t dropped_spans = 0;
+};
+
 // A step of a generating model, as one sample.
 struct StepNumbers {
   int items = 0;
@@ -71,6 +78,9 @@ class Metrics {
   void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
   // The same for generation state; nothing for models that do not generate.
   void SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read);
+
+  // The same for what the log and the tracer count.
+  void SetExportCounts(std::function<ExportCounts()> read);
 
   // `api` and `method` are static strings, as in CallInfo.
   void RequestDone(const ModelLabels& model, std::string_view api, std::string_view method,

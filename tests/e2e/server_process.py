@@ -21,11 +21,15 @@ GOLDEN = pathlib.Path(os.environ.get("LONGVIEW_GOLDEN") or ROOT / "tests/golden"
 
 
 class Server:
-    """A running server on free ports. Use as a context manager; leaving sends SIGINT."""
+    """A running server on free ports. Use as a context manager; leaving sends SIGINT.
 
-    def __init__(self, models, *flags, env=None, wait=True, ready_seconds=120):
+    prefix: a command that becomes the server, such as prlimit with its arguments.
+    """
+
+    def __init__(self, models, *flags, env=None, wait=True, ready_seconds=120, prefix=()):
         self.log_file = tempfile.NamedTemporaryFile(mode="w+", suffix=".log", prefix="longview-")
-        command = [str(SERVER), "--grpc_port=0", "--http_port=0", "--log_format=json", *flags]
+        command = [*prefix, str(SERVER), "--grpc_port=0", "--http_port=0", "--log_format=json",
+                   *flags]
         command += [str(model) for model in models]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log_file,
                                         text=True, env={**os.environ, **(env or {})})
@@ -58,7 +62,10 @@ class Server:
         return f"http://{self.http}"
 
     def log(self):
-        self.log_file.flush()
+        """What was logged; lines are written a moment after the answers that they tell of."""
+        length = -1
+        while length != (length := os.path.getsize(self.log_file.name)):
+            time.sleep(0.05)
         return pathlib.Path(self.log_file.name).read_text(errors="replace")
 
     def request(self, method, path, body=None, headers=None, timeout=60):

@@ -17,7 +17,6 @@ LIBRARIES = {
     "Abseil": ("absl/",),
     "JSON": ("nlohmann/",),
     "HTTP": ("boost/beast", "boost/asio"),
-    "spdlog": ("spdlog/", "fmt/"),
     "prometheus": ("prometheus/",),
     "OpenSSL": ("openssl/",),
 }
@@ -28,7 +27,7 @@ ALLOWED = {
     "server": {"proto", "models", "Abseil", "JSON", "protobuf", "gRPC", "HTTP"},
     "server/scheduler": {"Abseil"},
     "server/limits": {"Abseil"},
-    "server/log": {"Abseil", "JSON", "spdlog"},
+    "server/log": {"Abseil", "JSON"},
     "server/metrics": {"Abseil", "prometheus"},
     "server/config": {"Abseil", "JSON"},
     "server/http": {"proto", "models", "Abseil", "JSON", "protobuf", "HTTP", "OpenSSL"},

@@ -132,6 +132,33 @@ TEST_F(ConfigTest, KeysCertificatesAndTheAdminPort) {
   EXPECT_EQ(json["admin_port"], 9001);
 }
 
+TEST_F(ConfigTest, CollectorsAreHostAndPort) {
+  for (const char* endpoint : {"", "collector:4317", "[::1]:4317", "http://127.0.0.1:4317",
+                               "https://collector.example:443"}) {
+    const auto config = Load({"--otlp_endpoint", endpoint, "/m"});
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->otlp_endpoint, endpoint);
+    EXPECT_EQ(config->trace_sample_ratio, 1);
+  }
+}
+
+TEST_F(ConfigTest, TheLogLevelOfTheFileIsReadAgain) {
+  const std::string file = WriteFile(R"({"log_level": "warning"})");
+  const auto config = Load({"--config", file, "--log_level=error", "/m"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->config_file, file);
+  EXPECT_EQ(config->log_level, LogLevel::kError);
+  EXPECT_EQ(*ReadLogLevel(file), LogLevel::kWarning);
+  WriteFile(R"({"threads": 1, "log_level": "debug"})");
+  EXPECT_EQ(*ReadLogLevel(file), LogLevel::kDebug);
+  WriteFile("{}");
+  EXPECT_EQ(*ReadLogLevel(file), std::nullopt);
+  WriteFile(R"({"log_level": "loud"})");
+  EXPECT_THAT(std::string(ReadLogLevel(file).status().message()), HasSubstr("loud"));
+  WriteFile("{");
+  EXPECT_THAT(std::string(ReadLogLevel(file).status().message()), HasSubstr(file));
+}
+
 TEST_F(ConfigTest, PrintedConfigurationIsJsonOfTheSameNames) {
   const auto config = Load({"m", "--max_message_bytes=1MiB", "--cache-bytes", "2GiB"});
   ASSERT_TRUE(config.ok()) << config.status();
@@ -180,6 +207,10 @@ INSTANTIATE_TEST_SUITE_P(
                       BadCase{{"m", "--cache_bytes=200%"}, "percentage"},
                       BadCase{{"m", "--max_queue_seconds=nan"}, "max_queue_seconds"},
                       BadCase{{"m", "--drain_seconds=-1"}, "drain_seconds"},
+                      BadCase{{"m", "--otlp_endpoint=collector"}, "'collector' must be host:port"},
+                      BadCase{{"m", "--otlp_endpoint=c:1/v1/traces"}, "must be host:port"},
+                      BadCase{{"m", "--otlp_endpoint=c:70000"}, "must be host:port"},
+                      BadCase{{"m", "--trace_sample_ratio=1.5"}, "'1.5' must be from 0 to 1"},
                       BadCase{{"m", "--log_format=xml"}, "'xml' must be text or json"},
                       BadCase{{"m", "--config=/no/such/file"}, "/no/such/file: cannot be read"}));
 

@@ -31,6 +31,18 @@ double Value(const std::string& text, const std::string& series) {
   return std::atof(text.c_str() + at + series.size() + 2);
 }
 
+TEST_F(MetricsTest, WhatLeavesBesideAnswersIsCounted) {
+  ExportCounts counts;
+  metrics_.SetExportCounts([&counts] { return counts; });
+  EXPECT_EQ(Value("\n" + metrics_.Serialize(), "longview_log_lines_dropped_total"), 0);
+  counts = {.dropped_log_lines = 3, .exported_spans = 20, .dropped_spans = 5};
+  const std::string text = "\n" + metrics_.Serialize();
+  EXPECT_EQ(Value(text, "longview_log_lines_dropped_total"), 3);
+  EXPECT_EQ(Value(text, "longview_spans_exported_total"), 20);
+  EXPECT_EQ(Value(text, "longview_spans_dropped_total"), 5);
+  EXPECT_EQ(Value("\n" + metrics_.Serialize(), "longview_spans_exported_total"), 20);
+}
+
 // Before any model is loaded: the names of the API page with help and type.
 TEST_F(MetricsTest, EveryFamilyIsDescribedFromTheStart) {
   const std::string text = "\n" + metrics_.Serialize();

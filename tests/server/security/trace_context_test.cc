@@ -28,6 +28,17 @@ TEST(ParseTraceparent, ReadsVersion00AndWhatLaterOnesShareWithIt) {
   }
 }
 
+TEST(ParseTraceparent, TheLowestBitOfTheFlagsSaysWhetherTheTraceIsRecorded) {
+  for (const auto& [flags, sampled] : {std::pair{"00", false},
+                                       {"01", true},
+                                       {"02", false},
+                                       {"03", true},
+                                       {"fe", false},
+                                       {"ff", true}}) {
+    EXPECT_EQ(ParseTraceparent(Header("00", kTrace, kParent, flags)).sampled, sampled) << flags;
+  }
+}
+
 TEST(ParseTraceparent, IgnoresEverythingElse) {
   const std::string zeros(32, '0');
   std::string upper(kTrace);

@@ -1,0 +1,145 @@
+#include "server/tracing/span_exporter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/tracing/otlp_messages.h"
+
+namespace longview::server {
+namespace {
+
+constexpr size_t kMostCalls = 256;  // Of one message: some 300 KB.
+constexpr absl::Duration kCollecting = absl::Seconds(1);
+constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr absl::Duration kLastPatience = absl::Seconds(1);
+constexpr absl::Duration kFirstRest = absl::Seconds(1);
+constexpr absl::Duration kLongestRest = absl::Seconds(30);
+
+std::shared_ptr<grpc::Channel> Connect(std::string_view endpoint) {
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kTls = "https://";
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (endpoint.starts_with(kTls)) {
+    credentials = grpc::SslCredentials({});
+    endpoint.remove_prefix(kTls.size());
+  } else if (endpoint.starts_with(kPlain)) {
+    endpoint.remove_prefix(kPlain.size());
+  }
+  return grpc::CreateChannel(std::string(endpoint), credentials);
+}
+
+// As the protocol says: these may be sent again.
+bool IsPassing(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::OUT_OF_RANGE:
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DATA_LOSS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+SpanExporter::SpanExporter(TracerOptions options)
+    : options_(std::move(options)),
+      collector_(Collector::NewStub(Connect(options_.endpoint))),
+      thread_([this] { Loop(); }) {}
+
+SpanExporter::~SpanExporter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    last_deadline_ = absl::Now() + kLastPatience;
+    if (sending_ != nullptr) sending_->TryCancel();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void SpanExporter::Add(CallTrace trace) {
+  bool wake;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ || waiting_.size() >= options_.max_waiting) {
+      dropped_ += static_cast<uint64_t>(NumSpans(trace));
+      return;
+    }
+    waiting_.push_back(std::move(trace));
+    wake = waiting_.size() == 1 || waiting_.size() == kMostCalls;
+  }
+  if (wake) changed_.notify_one();
+}
+
+void SpanExporter::Rest(absl::Duration time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(time), [this] { return ending_; });
+}
+
+std::vector<CallTrace> SpanExporter::Next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(kCollecting),
+                    [this] { return ending_ || waiting_.size() >= kMostCalls; });
+  std::vector<CallTrace> next;
+  while (!waiting_.empty() && next.size() < kMostCalls) {
+    next.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return next;
+}
+
+void SpanExporter::Loop() {
+  for (std::vector<CallTrace> next = Next(); !next.empty(); next = Next()) Send(std::move(next));
+}
+
+void SpanExporter::Send(std::vector<CallTrace> traces) {
+  uint64_t spans = 0;
+  for (const CallTrace& trace : traces) spans += static_cast<uint64_t>(NumSpans(trace));
+  const auto request = ToOtlp(traces, options_.version);
+  traces.clear();
+  absl::Duration rest = kFirstRest;
+  while (true) {
+    opentelemetry::proto::collector::trace::v1::ExportTraceServiceResponse response;
+    const auto context = std::make_shared<grpc::ClientContext>();
+    bool last;
+    {
+      const std::lock_guard lock(mutex_);
+      last = ending_;
+      context->set_deadline(absl::ToChronoTime(last ? last_deadline_ : absl::Now() + kPatience));
+      sending_ = last ? nullptr : context;
+    }
+    const grpc::Status status = collector_->Export(context.get(), request, &response);
+    {
+      const std::lock_guard lock(mutex_);
+      sending_ = nullptr;
+    }
+    if (status.ok()) {
+      const int64_t rejected = response.partial_success().rejected_spans();
+      const uint64_t lost = std::min<uint64_t>(rejected > 0 ? static_cast<uint64_t>(rejected) : 0,
+                                               spans);
+      exported_ += spans - lost;
+      dropped_ += lost;
+      return;
+    }
+    if (last || !IsPassing(status.error_code())) {
+      dropped_ += spans;
+      // What else waits would fare no better, and the process is to end.
+      const std::lock_guard lock(mutex_);
+      for (; last && !waiting_.empty(); waiting_.pop_front()) {
+        dropped_ += static_cast<uint64_t>(NumSpans(waiting_.front()));
+      }
+      return;
+    }
+    Rest(rest);  // Shorter if the exporter ends: one more attempt then.
+    rest = std::min(rest * 2, kLongestRest);
+  }
+}
+
+}  // namespace longview::server

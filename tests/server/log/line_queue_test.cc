@@ -1,0 +1,132 @@
+#include "server/log/line_queue.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "server/log/bounded_write.h"
+#include "server/log/log.h"
+
+namespace longview::server {
+namespace {
+
+// A pipe that holds 4 KiB, read only when a test says so.
+class Pipe {
+ public:
+  Pipe() {
+    EXPECT_EQ(pipe(ends_), 0);
+    fcntl(ends_[1], F_SETPIPE_SZ, 4096);
+  }
+  ~Pipe() {
+    CloseReader();
+    close(ends_[1]);
+  }
+
+  int writer() const { return ends_[1]; }
+  void CloseReader() {
+    if (ends_[0] >= 0) close(ends_[0]);
+    ends_[0] = -1;
+  }
+
+  // What comes until `last` is among it; all there is after 10 s without.
+  std::string ReadUntil(const std::string& last) {
+    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+    std::string text;
+    const absl::Time end = absl::Now() + absl::Seconds(10);
+    while (text.find(last) == std::string::npos && absl::Now() < end) {
+      char buffer[4096];
+      const ssize_t count = read(ends_[0], buffer, sizeof(buffer));
+      if (count > 0) text.append(buffer, static_cast<size_t>(count));
+      if (count <= 0) absl::SleepFor(absl::Milliseconds(1));
+    }
+    return text;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+std::string Lost(uint64_t lines) { return "lost " + std::to_string(lines); }
+
+TEST(BoundedWriteTest, GivesUpWhenNobodyReads) {
+  Pipe pipe;
+  const absl::Time start = absl::Now();
+  const size_t written =
+      BoundedWrite(pipe.writer(), std::string(100'000, 'x'), absl::Milliseconds(50));
+  EXPECT_GT(written, 0u);
+  EXPECT_LT(written, 100'000u);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  EXPECT_EQ(BoundedWrite(pipe.writer(), "more", absl::ZeroDuration()), 0u);
+}
+
+TEST(BoundedWriteTest, ABrokenDescriptorNeedsNoFurtherAttempt) {
+  signal(SIGPIPE, SIG_IGN);
+  Pipe pipe;
+  pipe.CloseReader();
+  EXPECT_EQ(BoundedWrite(pipe.writer(), "line", absl::Seconds(1)), 4u);
+}
+
+TEST(LineQueueTest, WritesLinesInOrder) {
+  Pipe pipe;
+  LineQueue lines(pipe.writer(), 1 << 20, Lost);
+  for (int i = 0; i < 100; ++i) lines.Add("line " + std::to_string(i));
+  EXPECT_TRUE(lines.Flush(absl::Seconds(10)));
+  const std::string text = pipe.ReadUntil("line 99\n");
+  EXPECT_TRUE(text.starts_with("line 0\nline 1\n")) << text.substr(0, 100);
+  EXPECT_EQ(lines.dropped(), 0u);
+}
+
+TEST(LineQueueTest, NobodyWaitsForAReaderThatStopped) {
+  Pipe pipe;
+  constexpr int kLines = 1000;
+  const std::string line(99, 'x');
+  {
+    LineQueue lines(pipe.writer(), 10'000, Lost);
+    const absl::Time start = absl::Now();
+    for (int i = 0; i < kLines; ++i) lines.Add(line);
+    EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+    // Two shares of 100 lines and what fits the pipe are all that can be under way.
+    EXPECT_GE(lines.dropped(), 700u);
+    EXPECT_FALSE(lines.Flush(absl::Milliseconds(10)));
+
+    const std::string text = pipe.ReadUntil("lost ");
+    EXPECT_NE(text.find("lost " + std::to_string(lines.dropped()) + "\n"), std::string::npos);
+    lines.Add("afterwards");
+    EXPECT_NE(pipe.ReadUntil("afterwards\n").find("afterwards"), std::string::npos);
+    for (int i = 0; i < kLines; ++i) lines.Add(line);
+    lines.Add("end");
+  }
+  // The queue has ended, though nobody has read.
+}
+
+TEST(LogTest, TheLevelChangesAtRunTime) {
+  Pipe pipe;
+  Log log(LogFormat::kText, LogLevel::kWarning, pipe.writer());
+  log.Info("quiet");
+  log.set_level(LogLevel::kDebug);
+  log.Debug("loud");
+  log.Flush();
+  const std::string text = pipe.ReadUntil("loud\n");
+  EXPECT_EQ(text.find("quiet"), std::string::npos);
+  EXPECT_NE(text.find("debug loud"), std::string::npos);
+}
+
+TEST(LogTest, ALogThatNobodyReadsHoldsUpNothing) {
+  Pipe pipe;
+  const absl::Time start = absl::Now();
+  {
+    Log log(LogFormat::kJson, LogLevel::kInfo, pipe.writer());
+    const std::string value(1000, 'x');
+    for (int i = 0; i < 10'000; ++i) log.Info("request", {{"model", value}});
+    EXPECT_GT(log.dropped(), 0u);
+  }
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+}
+
+}  // namespace
+}  // namespace longview::server

@@ -27,6 +27,13 @@ IndexRef CountOps::Stage(std::span<const int32_t> values) {
   return {nullptr, static_cast<int64_t>(values.size())};
 }
 
+SegmentsRef CountOps::Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) {
+  const size_t bytes = SegmentBytes(offsets, visible);
+  need_.lists += bytes;
+  need_.most_lists += bytes;
+  return {offsets, visible.data(), -1};
+}
+
 void CountOps::Embed(const EmbedArgs& args) {
   UseScratch(EmbedScratch(args));
   work_.rows += Elements(args.x, args.x.width);
@@ -40,6 +47,17 @@ void CountOps::Project(const Weight& weight, const Rows& in, const Rows&) {
   UsePanels(weight.out);
   work_.linear += Product(in, weight);
   work_.rows += Elements(in, weight.out);
+}
+
+void CountOps::ProjectLongShort(const Weight& weight, const NormWeight&, const Rows& in, int64_t,
+                                const LongShortRows& out) {
+  Project(weight, in, out.q);
+}
+
+void CountOps::Landmarks(const LandmarkArgs& args) {
+  UseScratch(LandmarkScratch(args));
+  const double rows = args.segments.offsets.back();
+  work_.attention += 2 * rows * static_cast<double>(args.rank) * static_cast<double>(args.width());
 }
 
 void CountOps::Attend(PlanRef plan, const kernels::Call& call) {

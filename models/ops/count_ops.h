@@ -35,6 +35,7 @@ class CountOps : public Ops {
 
   PlanRef Stage(const kernels::Plan& plan) override;
   IndexRef Stage(std::span<const int32_t> values) override;
+  SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override;
 
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows&, IndexRef, const Rows&) override {}
@@ -44,6 +45,9 @@ class CountOps : public Ops {
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
                 const Rows& out) override;
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
+                        int64_t normed, const LongShortRows& out) override;
+  void Landmarks(const LandmarkArgs& args) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
@@ -54,6 +58,9 @@ class CountOps : public Ops {
   virtual size_t EmbedScratch(const EmbedArgs&) const { return 0; }
   virtual size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const = 0;
   virtual size_t FeedForwardScratch(const BlockWeights&, int64_t rows) const = 0;
+  virtual size_t LandmarkScratch(const LandmarkArgs& args) const = 0;
+  virtual size_t SegmentBytes(std::span<const int32_t> offsets,
+                              std::span<const uint8_t> visible) const = 0;
   virtual size_t PanelBytes(int64_t columns) const = 0;
   virtual size_t ListBytes(size_t bytes) const = 0;
   virtual size_t PlanBytes(const kernels::Plan& plan) const = 0;

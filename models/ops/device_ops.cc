@@ -57,6 +57,13 @@ kernels::cuda::SpanCall SpanCallOf(const kernels::Call& call) {
 
 }  // namespace
 
+Rows TakeKeptOnDevice(Ops& ops, const Rows& x, int64_t count, const Rows& spare) {
+  if (spare) return spare.First(count);
+  const bool floats = x.element == sizeof(float);
+  return ops.Take(count, x.width, floats ? RowType::kFloat : RowType::kCompute,
+                  Ops::Tail::kPanel);
+}
+
 DeviceOps::DeviceOps(const Device& device, Compute compute)
     : Ops({compute, kernels::cuda::kDeviceTileRows, kTail, /*zeroes_tails=*/false},
           Carver(nullptr)),
@@ -67,12 +74,6 @@ void DeviceOps::UseMemory(Carver& memory, const OpsNeed& need) {
   scratch_ = memory.TakeBytes(need.scratch);
 }
 
-template <typename Body>
-void DeviceOps::Timed(double EncoderTimes::*sum, Body&& body) const {
-  if (timer_ == nullptr) return body();
-  timer_->Run(sum, body);
-}
-
 PlanRef DeviceOps::Stage(const kernels::Plan& plan) {
   plans_.push_back(StagePlan(plan, *lists_));
   return {&plan, static_cast<int>(plans_.size()) - 1};
@@ -80,10 +81,6 @@ PlanRef DeviceOps::Stage(const kernels::Plan& plan) {
 
 IndexRef DeviceOps::Stage(std::span<const int32_t> values) {
   return {lists_->Add(values), static_cast<int64_t>(values.size())};
-}
-
-Rows DeviceOps::TakeKept(const Rows& x, int64_t count) {
-  return Take(count, x.width, RowType::kFloat, Tail::kPanel);
 }
 
 void DeviceOps::Embed(const EmbedArgs& args) {

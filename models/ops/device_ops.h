@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cuda/pool/pool_api.h"
 #include "models/device/device.h"
 #include "models/device/device_attention.h"
 #include "models/device/device_rows.h"
@@ -13,6 +14,11 @@
 #include "models/ops/count_ops.h"
 
 namespace longview::models {
+
+// Rows that are kept go to memory of their own: other rows are still being read.
+Rows TakeKeptOnDevice(Ops& ops, const Rows& x, int64_t count, const Rows& spare);
+// What was projected stays as it is; normalised keys and values have memory of their own.
+LongShortRows TakeLongShortOnDevice(Ops& ops, int64_t count, int64_t width, int64_t columns);
 
 // Used within a Device::Turn but for staging.
 class DeviceOps final : public Ops {
@@ -29,7 +35,13 @@ class DeviceOps final : public Ops {
 
   PlanRef Stage(const kernels::Plan& plan) override;
   IndexRef Stage(std::span<const int32_t> values) override;
-  Rows TakeKept(const Rows& x, int64_t count) override;
+  SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override;
+  Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
+    return TakeKeptOnDevice(*this, x, count, spare);
+  }
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
+    return TakeLongShortOnDevice(*this, count, width, columns);
+  }
 
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows& from, IndexRef rows, const Rows& to) override;
@@ -39,18 +51,33 @@ class DeviceOps final : public Ops {
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
                 const Rows& out) override;
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
+                        int64_t normed, const LongShortRows& out) override;
+  void Landmarks(const LandmarkArgs& args) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
  private:
   template <typename Body>
-  void Timed(double EncoderTimes::*sum, Body&& body) const;
+  void Timed(double EncoderTimes::*sum, Body&& body) const {
+    if (timer_ == nullptr) return body();
+    timer_->Run(sum, body);
+  }
   void Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const;
   DeviceRows RowsOf(int64_t width) const { return DeviceRows(device_, compute(), width); }
+
+  // Segments cut into pieces, which are pooled by themselves and merged in rising order.
+  struct StagedSegments {
+    const kernels::cuda::PoolPiece* pieces = nullptr;  // [count]
+    const int32_t* piece0 = nullptr;                   // [segments + 1]
+    const uint8_t* visible = nullptr;                  // [rows]
+    int32_t count = 0;
+  };
 
   const Device& device_;
   StagedLists* lists_ = nullptr;
   std::vector<DevicePlan> plans_;
+  std::vector<StagedSegments> segments_;
   std::byte* scratch_ = nullptr;
   const DeviceTimer* timer_ = nullptr;
 };
@@ -59,13 +86,19 @@ class DeviceCount final : public CountOps {
  public:
   explicit DeviceCount(Compute compute);
 
-  Rows TakeKept(const Rows& x, int64_t count) override {
-    return Take(count, x.width, RowType::kFloat, Tail::kPanel);
+  Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
+    return TakeKeptOnDevice(*this, x, count, spare);
+  }
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
+    return TakeLongShortOnDevice(*this, count, width, columns);
   }
 
  private:
   size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
   size_t FeedForwardScratch(const BlockWeights& weights, int64_t rows) const override;
+  size_t LandmarkScratch(const LandmarkArgs& args) const override;
+  size_t SegmentBytes(std::span<const int32_t> offsets,
+                      std::span<const uint8_t> visible) const override;
   size_t PanelBytes(int64_t) const override { return 0; }
   size_t ListBytes(size_t bytes) const override { return kernels::AlignUp(bytes); }
   size_t PlanBytes(const kernels::Plan& plan) const override { return models::PlanBytes(plan); }

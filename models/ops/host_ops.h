@@ -11,6 +11,9 @@
 
 namespace longview::models {
 
+// Keys and values lie beside their queries, normalised or not.
+LongShortRows TakeLongShortOnHost(Ops& ops, int64_t count, int64_t width, int64_t columns);
+
 class HostOps final : public Ops {
  public:
   // `memory` holds need.memory() bytes, 64-byte aligned. All is borrowed; `times` may be null.
@@ -22,7 +25,13 @@ class HostOps final : public Ops {
   IndexRef Stage(std::span<const int32_t> values) override {
     return {values.data(), static_cast<int64_t>(values.size())};
   }
-  Rows TakeKept(const Rows& x, int64_t count) override { return x.First(count); }
+  SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override {
+    return {offsets, visible.data(), -1};
+  }
+  Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
+    return TakeLongShortOnHost(*this, count, width, columns);
+  }
 
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows& from, IndexRef rows, const Rows& to) override;
@@ -32,6 +41,9 @@ class HostOps final : public Ops {
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
                 const Rows& out) override;
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
+                        int64_t normed, const LongShortRows& out) override;
+  void Landmarks(const LandmarkArgs& args) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
@@ -55,12 +67,19 @@ class HostCount final : public CountOps {
   // Borrows the context's pool.
   explicit HostCount(const ComputeContext& context);
 
-  Rows TakeKept(const Rows& x, int64_t count) override { return x.First(count); }
+  Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
+    return TakeLongShortOnHost(*this, count, width, columns);
+  }
 
  private:
   size_t EmbedScratch(const EmbedArgs& args) const override;
   size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
   size_t FeedForwardScratch(const BlockWeights&, int64_t) const override { return 0; }
+  size_t LandmarkScratch(const LandmarkArgs& args) const override;
+  size_t SegmentBytes(std::span<const int32_t>, std::span<const uint8_t>) const override {
+    return 0;
+  }
   size_t PanelBytes(int64_t columns) const override;
   size_t ListBytes(size_t) const override { return 0; }
   size_t PlanBytes(const kernels::Plan&) const override { return 0; }

@@ -39,6 +39,13 @@ struct IndexRef {
   int64_t count = 0;
 };
 
+// Staged segments of rows, each pooled by itself.
+struct SegmentsRef {
+  std::span<const int32_t> offsets;  // One entry more than segments.
+  const uint8_t* visible = nullptr;  // [rows] on the host, 0 = left out.
+  int staged = -1;                   // Its number among those that a device was given.
+};
+
 // x = factor * words[ids] + positions[places] + types[kinds], then x = norm(x) where there is one.
 struct EmbedArgs {
   const Table* words = nullptr;
@@ -69,6 +76,32 @@ struct BlockRows {
   Rows z;      // T [rows, width] attention's output.
 };
 
+// Long-short attention (Zhu et al. 2021, section 3.2): queries, and keys and values in two forms.
+struct LongShortRows {
+  Rows q;                     // T [rows, d]
+  Rows keys, values;          // T [rows, d] normalised.
+  Rows own_keys, own_values;  // T [rows, d] as projected, of the rows behind the normalised ones.
+  Rows scores;                // [normalised rows, heads * rank] fp32, of the dynamic projection.
+};
+
+// Projected keys and values of every segment: `rank` landmarks per head, each the mean of its
+// segment's rows weighted by softmax(scores), heads side by side, then a LayerNorm. A segment's
+// own row, where there is one, comes before its landmarks.
+struct LandmarkArgs {
+  SegmentsRef segments;
+  LongShortRows from;
+  int heads = 1;
+  int rank = 0;
+  const NormWeight* norm = nullptr;
+  bool own_rows = false;  // Row segments.offsets.back() + s of from.own_* belongs to segment s.
+  Rows out;               // T [segments * landmarks, 2d], keys | values.
+
+  int64_t sequences() const { return static_cast<int64_t>(segments.offsets.size()) - 1; }
+  int64_t landmarks() const { return rank + (own_rows ? 1 : 0); }
+  int64_t columns() const { return int64_t{heads} * rank; }
+  int64_t width() const { return from.q.width; }
+};
+
 class Ops {
  public:
   // A linear reads rows past the end of its input, up to a whole panel of them.
@@ -82,13 +115,18 @@ class Ops {
   // ---- Lists, before the first operation and again after sequences left ----
   virtual PlanRef Stage(const kernels::Plan& plan) = 0;
   virtual IndexRef Stage(std::span<const int32_t> values) = 0;
+  virtual SegmentsRef Stage(std::span<const int32_t> offsets,
+                            std::span<const uint8_t> visible) = 0;
 
   // ---- Memory of the forward, uninitialised ----
   Rows Take(int64_t count, int64_t width, RowType type, Tail tail = Tail::kNone);
   // Rows that linears read of the residual stream x: x itself where that is possible.
   Rows TakeInput(const Rows& x, NormPlace norms);
-  // The place of the rows that Keep leaves of the residual stream x.
-  virtual Rows TakeKept(const Rows& x, int64_t count) = 0;
+  // The place of the rows that Keep leaves of x. A device may use `spare` for it, which is not
+  // read any more then.
+  virtual Rows TakeKept(const Rows& x, int64_t count, const Rows& spare = {}) = 0;
+  // `columns`: of the dynamic projection's scores.
+  virtual LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) = 0;
 
   // ---- Work ----
   virtual void Embed(const EmbedArgs& args) = 0;
@@ -105,6 +143,11 @@ class Ops {
                         const Rows& out) = 0;
   // out = in W^T + b. REQUIRES: `in` is dense and was taken with a panel behind it.
   virtual void Project(const Weight& weight, const Rows& in, const Rows& out) = 0;
+  // q | k | v | scores = in W^T + b. The first `normed` rows' keys and values are normalised and
+  // have scores; those of the rows behind stay as projected.
+  virtual void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
+                                int64_t normed, const LongShortRows& out) = 0;
+  virtual void Landmarks(const LandmarkArgs& args) = 0;
   // Attention over a staged plan; pointers of the call are this backend's memory.
   virtual void Attend(PlanRef plan, const kernels::Call& call) = 0;
   virtual void FeedForward(const BlockWeights& weights, const BlockRows& rows) = 0;

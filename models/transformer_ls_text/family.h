@@ -1,27 +1,46 @@
-// Transformer-LS text encoders as a family: what its models are, how their tokens are placed, what
-// they cost. On the CPU as it is; device_model.h puts the layers on a device.
+// Transformer-LS text encoders as a family: what its models are and how their tokens are placed.
 #pragma once
 
-#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "models/encoder/weighted_family.h"
-#include "models/transformer_ls_text/encoder.h"
+#include "models/encoder/pass_family.h"
+#include "models/transformer_ls_text/heads.h"
+#include "models/transformer_ls_text/pass.h"
 
 namespace longview::models {
 
-EncoderFacts LsTextFacts(const LsTextConfig& config);
-
-class LsText
-    : public WeightedFamily<LsTextBatch, ParseLsTextConfig, LoadLsTextWeights, LsTextFacts> {
+class LsText final : public PassFamily<LsText, LsTextConfig, LsTextWeights> {
  public:
-  using WeightedFamily::WeightedFamily;
+  using PassFamily::PassFamily;
+
+  static absl::StatusOr<LsTextConfig> Read(const ModelDirectory& directory) {
+    return ReadTextConfig<ParseLsTextConfig>(directory);
+  }
+  static absl::StatusOr<LsTextWeights> LoadWeights(const LsTextConfig& config,
+                                                   const ModelDirectory& directory,
+                                                   std::optional<Compute> compute,
+                                                   DeviceStore* store) {
+    return LoadLsTextWeights(config, directory.checkpoint, directory.path, compute, store);
+  }
+  static EncoderFacts FactsOf(const LsTextConfig& config);
+  static std::unique_ptr<EncoderPass> MakePass(const LsTextConfig& config,
+                                               const LsTextWeights& weights, Compute compute,
+                                               EncoderPass::Sequences sequences, int tile_rows) {
+    return std::make_unique<LsTextPass>(config, weights, compute, sequences, tile_rows);
+  }
+  static std::vector<HeadOutput> ComputeHeads(const LsTextContext& context,
+                                              std::span<const HeadInput> inputs, ExtraOf extra) {
+    return ComputeLsTextHeads(context, inputs, extra);
+  }
+  static int64_t ExtraRowsOf(const LsTextConfig& config, const EncoderSequence&) {
+    return config.cls == LsClass::kNone ? 0 : 1;
+  }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
-
-  size_t WorkspaceBytes(Sequences sequences) const override;
-  EncoderWork WorkOf(const EncoderSequence& sequence) const override;
-
   int64_t LogitFloats(const EncoderItem& item) const override {
     return item.ReadsLogits() ? static_cast<int64_t>(config_.labels.size()) : 0;
   }

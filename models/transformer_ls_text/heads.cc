@@ -10,7 +10,7 @@ namespace {
 
 class Heads {
  public:
-  Heads(const LsTextContext& context, LsClassRows class_rows, std::span<const HeadInput> inputs)
+  Heads(const LsTextContext& context, ExtraOf class_rows, std::span<const HeadInput> inputs)
       : config_(*context.config),
         weights_(*context.weights),
         class_rows_(class_rows),
@@ -33,7 +33,7 @@ class Heads {
   // The vector that stands for document `d` of the item.
   Vector Document(const HeadInput& input, size_t d) const {
     if (config_.cls == LsClass::kNone) return Mean(input.item->sequences[d], input.rows[d]);
-    const float* row = class_rows_(input.first_sequence + static_cast<int>(d));
+    const float* row = class_rows_(input.first_sequence + static_cast<int>(d)).rows;
     return {row, row + config_.width};
   }
 
@@ -62,14 +62,14 @@ class Heads {
 
   const LsTextConfig& config_;
   const LsTextWeights& weights_;
-  const LsClassRows class_rows_;
+  const ExtraOf class_rows_;
   HeadsPass pass_;
 };
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context, LsClassRows class_rows,
-                                           std::span<const HeadInput> inputs) {
+std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context,
+                                           std::span<const HeadInput> inputs, ExtraOf class_rows) {
   return Heads(context, class_rows, inputs).Compute();
 }
 

@@ -5,18 +5,15 @@
 #include <span>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "models/encoder/family.h"
-#include "models/transformer_ls_text/buffers.h"
+#include "models/encoder/pass.h"
+#include "models/transformer_ls_text/weights.h"
 
 namespace longview::models {
 
-// The class vector of a sequence, as the batch counts them, after the last layer: [d].
-using LsClassRows = absl::FunctionRef<const float*(int sequence)>;
-
-// `class_rows` is asked where the model has a class vector. Throws what LibTorch throws. A result's
-// bits do not depend on the other items.
-std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context, LsClassRows class_rows,
-                                           std::span<const HeadInput> inputs);
+// `class_rows` gives the class vector of a sequence, [1, d], where the model has one. Throws what
+// LibTorch throws. A result's bits do not depend on the other items.
+std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context,
+                                           std::span<const HeadInput> inputs, ExtraOf class_rows);
 
 }  // namespace longview::models

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "models/encoder/device_model.h"
-#include "models/transformer_ls_text/device_model.h"
+#include "models/encoder/weighted_family.h"
 #include "models/transformer_ls_text/family.h"
 
 namespace longview::models {
@@ -14,7 +14,8 @@ absl::StatusOr<ModelInfo> DescribeLsText(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLsText(ModelDirectory directory,
                                                   const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, BuildFamily<LsText>, BuildDeviceLsText);
+  return LoadEncoder(std::move(directory), options, BuildFamily<LsText>,
+                     BuildPassOnDevice<LsText>);
 }
 
 }  // namespace longview::models

@@ -1,13 +1,15 @@
 // Transformer-LS text encoders with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
-#include "models/transformer_ls_text/device_model.h"
+#include "models/transformer_ls_text/family.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/transformer_ls_text/ls_text_case.h"
 
 namespace longview::models {
 namespace {
+
+constexpr auto BuildDeviceLsText = BuildPassOnDevice<LsText>;
 
 class DeviceLsTextTest : public ::testing::TestWithParam<std::string> {};
 

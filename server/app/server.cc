@@ -117,6 +117,10 @@ class Server::Impl {
 
   BoundPorts ports() const { return ports_; }
   void set_phase(Lifecycle::Phase phase) { lifecycle_.set_phase(phase); }
+  void Drain() {
+    lifecycle_.set_phase(Lifecycle::Phase::kDraining);
+    http_.Drain();
+  }
 
  private:
   ExportCounts ExportCountsOf(const Log& log) const {
@@ -139,6 +143,8 @@ class Server::Impl {
     options.version = kVersion;
     options.commit = kCommit;
     options.keys = KeysOf(security);
+    options.names = config.server_names;
+    options.names.push_back(config.host);
     return options;
   }
 
@@ -184,7 +190,7 @@ absl::Status Server::Start(absl::AnyInvocable<void(absl::Status)> started) {
 }
 BoundPorts Server::ports() const { return impl_->ports(); }
 void Server::BeReady() { impl_->set_phase(Lifecycle::Phase::kServing); }
-void Server::Drain() { impl_->set_phase(Lifecycle::Phase::kDraining); }
+void Server::Drain() { impl_->Drain(); }
 void Server::Stop(absl::Time deadline) { impl_->Stop(deadline); }
 
 }  // namespace longview::server

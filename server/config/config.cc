@@ -9,6 +9,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -55,12 +56,24 @@ absl::Status ReadModels(const std::vector<std::string>& positional, Config& conf
   return absl::OkStatus();
 }
 
+bool IsHostName(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_';
+  });
+}
+
 absl::Status ReadAddress(Config& config) {
   config.host = absl::GetFlag(FLAGS_host);
   config.grpc_port = absl::GetFlag(FLAGS_grpc_port);
   config.http_port = absl::GetFlag(FLAGS_http_port);
   config.admin_port = absl::GetFlag(FLAGS_admin_port);
   if (config.host.empty()) return Bad("host", "", "an address, such as 127.0.0.1");
+  config.server_names =
+      absl::StrSplit(absl::GetFlag(FLAGS_server_names), ',', absl::SkipWhitespace());
+  for (std::string& name : config.server_names) {
+    absl::StripAsciiWhitespace(&name);
+    if (!IsHostName(name)) return Bad("server_names", name, "a host name without a port");
+  }
   for (const auto& [name, port] :
        {std::pair{"grpc_port", config.grpc_port}, std::pair{"http_port", config.http_port},
         std::pair{"admin_port", config.admin_port}}) {
@@ -285,6 +298,7 @@ std::string ConfigJson(const Config& config) {
       {"http_port", config.http_port},
       {"admin_port", config.admin_port},
       {"host", config.host},
+      {"server_names", absl::StrJoin(config.server_names, ",")},
       {"device", config.device},
       {"dtype", config.dtype},
       {"threads", config.threads},

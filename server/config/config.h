@@ -24,7 +24,8 @@ struct Config {
   std::string config_file;           // --config; empty = none.
   std::vector<std::string> models;  // As given: path, directory of models, or name=path.
   std::string host;
-  int grpc_port = 0;  // 0 = a free one, -1 = off.
+  std::vector<std::string> server_names;  // Other names of this server.
+  int grpc_port = 0;                      // 0 = a free one, -1 = off.
   int http_port = 0;
   int admin_port = -1;
   std::string device;                // As asked for: auto, cpu, cuda, cuda:0,cuda:1.

@@ -89,6 +89,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "http_port",
                                                                 "admin_port",
                                                                 "host",
+                                                                "server_names",
                                                                 "device",
                                                                 "dtype",
                                                                 "threads",

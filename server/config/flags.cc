@@ -7,6 +7,9 @@ ABSL_FLAG(std::string, models, "",
           "model directory, directory of models, or comma list of name=path; default /mnt/models "
           "if it exists, else the bundled models");
 ABSL_FLAG(std::string, host, "127.0.0.1", "address to listen on; containers pass 0.0.0.0");
+ABSL_FLAG(std::string, server_names, "",
+          "comma list of names besides --host and localhost that Host may have in HTTP requests "
+          "that load or unload a model");
 ABSL_FLAG(int, grpc_port, 9000, "gRPC port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, http_port, 8080, "HTTP port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, admin_port, -1,

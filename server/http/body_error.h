@@ -19,6 +19,32 @@ inline absl::Status BodyTooLarge(size_t limit) {
                    {std::string(kBodyTooLarge), {}, ""});
 }
 
+// `bytes` is what the answer has so far where its writing was ended.
+inline absl::Status AnswerTooLarge(size_t bytes, size_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("the answer has ", bytes, " bytes or more, the limit is ", limit,
+                                " (--max_message_bytes)"),
+                   {"ANSWER_TOO_LARGE", {}, ""});
+}
+
+inline absl::Status ValuesTooLarge(size_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("the body's JSON values take more than ", limit,
+                                " bytes of memory, the limit (--max_message_bytes)"),
+                   {std::string(kBodyTooLarge), {}, ""});
+}
+
+// A body on a path that takes less than the server does, or none.
+inline absl::Status BodyOverPathLimit(std::string_view method, std::string_view path,
+                                      size_t limit) {
+  const std::string what = absl::StrCat(Excerpt(method), " ", Excerpt(path));
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      limit == 0 ? absl::StrCat(what, " takes no body")
+                 : absl::StrCat("the body is larger than ", limit, " bytes, the limit of ", what),
+      {std::string(kBodyTooLarge), {}, ""});
+}
+
 inline absl::Status UnsupportedMedia(std::string message) {
   return MakeError(absl::StatusCode::kInvalidArgument, std::move(message),
                    {std::string(kUnsupportedMediaType), {}, ""});

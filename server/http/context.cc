@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/errors.h"
+#include "server/http/body_error.h"
 
 namespace longview::server {
 
@@ -31,11 +32,12 @@ void Refuse(const HttpContext& context, const ExchangePtr& exchange, const absl:
 
 absl::Status CheckAnswerSize(const HttpContext& context, const std::string& body) {
   const size_t limit = context.api.options().max_message_bytes;
-  if (body.size() <= limit) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("the answer has ", body.size(), " bytes, the limit is ", limit,
-                                " (--max_message_bytes)"),
-                   {.reason = "ANSWER_TOO_LARGE", .retry_after = {}, .param = ""});
+  return body.size() <= limit ? absl::OkStatus() : AnswerTooLarge(body.size(), limit);
+}
+
+absl::Status NoMemoryError() {
+  return MakeError(absl::StatusCode::kResourceExhausted, "no memory for this request now",
+                   {.reason = "MEMORY", .retry_after = absl::Seconds(1), .param = ""});
 }
 
 HttpHandler Immediate(

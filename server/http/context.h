@@ -2,14 +2,18 @@
 #pragma once
 
 #include <functional>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/api/api.h"
 #include "server/http/exchange.h"
 #include "server/http/router.h"
+#include "server/http/transport/body_workers.h"
 #include "server/metrics/metrics.h"
 
 namespace longview::server {
@@ -21,6 +25,7 @@ struct HttpContext {
   std::string version;
   std::string commit;
   absl::Time started;
+  BodyWorkers& workers;
 };
 
 HttpResponse JsonResponse(std::string body);
@@ -35,6 +40,29 @@ void Refuse(const HttpContext& context, const ExchangePtr& exchange, const absl:
 
 // INVALID_ARGUMENT if the body is longer than messages may be.
 absl::Status CheckAnswerSize(const HttpContext& context, const std::string& body);
+
+// Refuses one request, to be repeated: memory could not be had.
+absl::Status NoMemoryError();
+
+// About how many bytes of JSON become of one of a tensor.
+inline constexpr size_t kJsonGrowth = 3;
+
+// Runs `work`, which reads or writes a body of about `bytes` for the exchange: here if it is short,
+// else on a worker. If there is no memory for it the exchange fails and all else goes on.
+template <typename Work>
+void RunSized(HttpContext& context, ExchangePtr exchange, size_t bytes, Work work) {
+  auto guarded = [exchange = std::move(exchange), work = std::move(work)]() mutable {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      exchange->Fail(NoMemoryError());
+    } catch (const std::length_error&) {
+      exchange->Fail(NoMemoryError());
+    }
+  };
+  if (bytes <= BodyWorkers::kShort) return guarded();
+  context.workers.Run(bytes, std::move(guarded));
+}
 
 // A route that answers at once.
 HttpHandler Immediate(

@@ -1,8 +1,8 @@
 #include "server/http/http_server.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +10,11 @@
 #include "server/http/context.h"
 #include "server/http/deadline.h"
 #include "server/http/error_body.h"
+#include "server/http/inflate.h"
+#include "server/http/origin.h"
+#include "server/http/transport/body_workers.h"
 #include "server/http/transport/listener.h"
+#include "server/status_map_http.h"
 
 namespace longview::server {
 namespace {
@@ -47,80 +51,146 @@ bool IsOpen(std::string_view route) {
   return std::find(std::begin(kOpen), std::end(kOpen), route) != std::end(kOpen);
 }
 
+// Routes that change the server for everybody: pages of other sites must not use them.
+bool IsControl(std::string_view route) {
+  constexpr std::string_view kControl[] = {"/v2/repository/models/{m}/load",
+                                           "/v2/repository/models/{m}/unload"};
+  return std::find(std::begin(kControl), std::end(kControl), route) != std::end(kControl);
+}
+
+// Bodies of the repository's routes, and of what is no route, in bytes.
+constexpr size_t kSmallBody = 64 << 10;
+
+// Whether the body may turn out longer than kSmallBody.
+bool MayBeLong(const HttpRequest& head) {
+  if (!head.Header("Transfer-Encoding").empty()) return true;
+  const std::string_view length = head.Header("Content-Length");
+  size_t bytes = 0;
+  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), bytes);
+  return error == std::errc::result_out_of_range || bytes > kSmallBody;
+}
+
 }  // namespace
 
 class HttpServer::Impl {
  public:
   Impl(Api& api, const Metrics& metrics, HttpServerOptions options)
-      : context_{api, metrics, std::move(options.version), std::move(options.commit), absl::Now()},
+      : context_{api,         metrics, std::move(options.version), std::move(options.commit),
+                 absl::Now(), workers_},
         keys_(options.keys),
         admin_(options.admin),
+        max_body_bytes_(options.transport.max_body_bytes),
+        origin_(std::move(options.names)),
         router_(MakeRouter(context_, options.admin)),
         listener_(WithAdmission(std::move(options.transport)),
                   [this](ExchangePtr exchange) { Dispatch(std::move(exchange)); }) {}
 
   absl::StatusOr<int> Start() { return listener_.Start(); }
-  void Stop(absl::Time deadline) { listener_.Stop(deadline); }
+  void Drain() { listener_.Leave(); }
+  void Stop(absl::Time deadline) {
+    listener_.Stop(deadline);
+    workers_.Stop();
+  }
 
  private:
   TransportOptions WithAdmission(TransportOptions transport) {
-    if (keys_ != nullptr) {
-      transport.admit = [this](const HttpRequest& head, CallInfo& info) {
-        return RefuseWithoutKey(head, info);
-      };
-    }
+    transport.admit = [this](const HttpRequest& head, CallInfo& info) { return Admit(head, info); };
     return transport;
   }
 
-  // The answer to a call that lacks a key it needs. Fills in who calls.
-  std::optional<HttpResponse> RefuseWithoutKey(const HttpRequest& head, CallInfo& info) {
+  // All that can be said before a body is read. Fills in who calls.
+  HeadVerdict Admit(const HttpRequest& head, CallInfo& info) {
     const Router::Match match = router_.Find(head.method, head.path);
-    if (IsOpen(match.route)) return std::nullopt;
-    absl::StatusOr<std::string> client = keys_->Authenticate(head.Header("Authorization"));
-    if (client.ok()) {
-      info.client = *std::move(client);
-      return std::nullopt;
-    }
     info.method = match.route.empty() ? kNoRoute : match.route;
-    return ErrorResponse(context_.api.Record(info, "", "", client.status()), ShapeOfPath(head.path),
-                         info.request_id);
+    absl::Status status = Authenticate(match.route, head, info);
+    if (status.ok() && IsControl(match.route)) {
+      status = origin_.Check(head.Header("Host"), head.Header("Origin"));
+    }
+    if (!status.ok()) {
+      return {.refusal = ErrorResponse(context_.api.Record(info, "", "", status),
+                                       ShapeOfPath(head.path), info.request_id)};
+    }
+    if (match.handler == nullptr) {
+      if (MayBeLong(head)) return {.refusal = Mismatch(match, head, info)};
+      return {.max_body_bytes = kSmallBody};
+    }
+    if (head.method != "POST") return {};
+    const bool small = match.route.starts_with("/v2/repository/");
+    return {.max_body_bytes = small ? std::min(kSmallBody, max_body_bytes_) : max_body_bytes_};
+  }
+
+  absl::Status Authenticate(std::string_view route, const HttpRequest& head, CallInfo& info) {
+    if (keys_ == nullptr || IsOpen(route)) return absl::OkStatus();
+    absl::StatusOr<std::string> client = keys_->Authenticate(head.Header("Authorization"));
+    if (client.ok()) info.client = *std::move(client);
+    return client.status();
+  }
+
+  // The recorded answer to an unknown path or a wrong method.
+  HttpResponse Mismatch(const Router::Match& match, const HttpRequest& request,
+                        const CallInfo& info) {
+    const bool unknown = match.route.empty();
+    const absl::Status problem =
+        unknown ? absl::NotFoundError(absl::StrCat("no such path: ", Quoted(request.path),
+                                                   admin_ ? "; there are /livez, /readyz, /metrics"
+                                                          : "; /openapi.json lists what there is"))
+                : absl::InvalidArgumentError(absl::StrCat("method ", Quoted(request.method), " of ",
+                                                          Quoted(request.path), ": allowed are ",
+                                                          match.allow));
+    HttpResponse response = ErrorResponse(context_.api.Record(info, "", "", problem),
+                                          ShapeOfPath(request.path), info.request_id);
+    if (unknown) return response;
+    response.status = 405;
+    response.headers.emplace_back("Allow", match.allow);
+    return response;
   }
 
   void Dispatch(ExchangePtr exchange) {
     const HttpRequest& request = exchange->request();
-    const Router::Match match = router_.Find(request.method, request.path);
+    Router::Match match = router_.Find(request.method, request.path);
     exchange->mutable_info().method = match.route.empty() ? kNoRoute : match.route;
-    if (match.route.empty()) {
-      return Refuse(
-          context_, exchange,
-          absl::NotFoundError(absl::StrCat("no such path: ", Quoted(request.path),
-                                           admin_ ? "; there are /livez, /readyz, /metrics"
-                                                  : "; /openapi.json lists what there is")));
+    if (match.handler == nullptr) {
+      return exchange->Respond(Mismatch(match, request, exchange->info()));
     }
-    if (!match.handler) return RefuseMethod(exchange, match.allow);
     if (!IsOpen(match.route)) context_.api.Trace(exchange->mutable_info());
     const absl::StatusOr<absl::Time> deadline = RequestDeadline(request);
     if (!deadline.ok()) return Refuse(context_, exchange, deadline.status());
     exchange->mutable_info().deadline = *deadline;
-    (*match.handler)(exchange, match.parameters);
+    const size_t bytes = request.body.size();
+    if (bytes > 0 && IsCompressed(request.Header("Content-Encoding"))) {
+      return Inflate(std::move(exchange), std::move(match),
+                     std::min(BodyWorkers::kVeryLong, max_body_bytes_));
+    }
+    RunSized(context_, exchange, bytes, [exchange, match = std::move(match)] {
+      (*match.handler)(exchange, match.parameters);
+    });
   }
 
-  void RefuseMethod(const ExchangePtr& exchange, const std::string& allow) {
-    const HttpRequest& request = exchange->request();
-    const absl::Status status = context_.api.Record(
-        exchange->info(), "", "",
-        absl::InvalidArgumentError(absl::StrCat("method ", Quoted(request.method), " of ",
-                                                Quoted(request.path), ": allowed are ", allow)));
-    HttpResponse response =
-        ErrorResponse(status, ShapeOfPath(request.path), exchange->info().request_id);
-    response.status = 405;
-    response.headers.emplace_back("Allow", allow);
-    exchange->Respond(std::move(response));
+  // On a worker: few bytes may become many. What they become is never kept waiting, so that a
+  // client cannot have many bodies inflated at a time.
+  void Inflate(ExchangePtr exchange, Router::Match match, size_t limit) {
+    RunSized(context_, exchange, std::max(limit, BodyWorkers::kShort + 1),
+             [this, exchange, match = std::move(match), limit]() mutable {
+               HttpRequest& request = exchange->mutable_request();
+               auto plain = Decompress(request.Header("Content-Encoding"), request.body, limit);
+               if (plain.ok()) {
+                 request.body = *std::move(plain);
+                 return (*match.handler)(exchange, match.parameters);
+               }
+               const bool longer = GetErrorDetail(plain.status()).reason == kBodyTooLarge;
+               if (longer && limit < max_body_bytes_) {
+                 return Inflate(std::move(exchange), std::move(match), max_body_bytes_);
+               }
+               Refuse(context_, exchange, plain.status());
+             });
   }
 
+  BodyWorkers workers_;
   HttpContext context_;
   const ApiKeys* const keys_;
   const bool admin_;
+  const size_t max_body_bytes_;
+  const OriginCheck origin_;
   const Router router_;
   Listener listener_;
 };
@@ -130,6 +200,7 @@ HttpServer::HttpServer(Api& api, const Metrics& metrics, HttpServerOptions optio
 HttpServer::~HttpServer() = default;
 
 absl::StatusOr<int> HttpServer::Start() { return impl_->Start(); }
+void HttpServer::Drain() { impl_->Drain(); }
 void HttpServer::Stop(absl::Time deadline) { impl_->Stop(deadline); }
 
 }  // namespace longview::server

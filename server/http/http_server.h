@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -22,6 +23,9 @@ struct HttpServerOptions {
   // console page. Outlives the server.
   const ApiKeys* keys = nullptr;
   bool admin = false;  // Serves /livez, /readyz and /metrics, nothing else.
+  // The server's names besides addresses and localhost: what `Host` may be where models are
+  // loaded and unloaded.
+  std::vector<std::string> names;
 };
 
 // Start and Stop belong to one thread. Borrowed collaborators outlive it; calls that are
@@ -33,6 +37,9 @@ class HttpServer {
 
   // The bound port; UNAVAILABLE names address and cause.
   absl::StatusOr<int> Start();
+
+  // From here on every answer says `Connection: close`. Everything is still accepted.
+  void Drain();
 
   // Closes the listener; answers under way may finish until `deadline`, the rest is cut and
   // cancelled.

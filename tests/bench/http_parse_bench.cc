@@ -90,8 +90,9 @@ int Main() {
          Measure("classify",
                  [&] {
                    longview::v1::ClassifyRequest request;
-                   const auto body = ParseJson(classify);
-                   return ReadMessage(*body, &request).ok() ? request.token_ids_size() : 0;
+                   auto body = ParseJson(classify);
+                   return ReadMessage(*std::move(body), &request).ok() ? request.token_ids_size()
+                                                                       : 0;
                  }),
          plain(classify));
   Report("POST /v1/embeddings", embed,

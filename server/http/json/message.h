@@ -8,17 +8,17 @@
 
 #include "absl/status/status.h"
 #include "google/protobuf/message.h"
-#include "nlohmann/json_fwd.hpp"
+#include "nlohmann/json.hpp"
 
 namespace longview::server {
 
 // INVALID_ARGUMENT names the member that is unknown, or of the wrong type or range. null
-// leaves a member unset.
-absl::Status ReadMessage(const nlohmann::json& object, google::protobuf::Message* message);
+// leaves a member unset. Texts are moved, not copied: give the object away where it is long.
+absl::Status ReadMessage(nlohmann::json object, google::protobuf::Message* message);
 
 // Sets one field from text, as forms and queries have it: a repeated field gets one more
 // element (numbers: also a comma list), a message field takes JSON, or "tile.size" its members.
-absl::Status ReadTextField(std::string_view name, std::string_view value,
+absl::Status ReadTextField(std::string_view name, std::string value,
                            google::protobuf::Message* message);
 
 // Appends an object. Fields with presence (messages, `optional`) are left out if unset.

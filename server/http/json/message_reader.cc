@@ -27,8 +27,9 @@ absl::StatusOr<const FieldDescriptor*> FindMember(const Descriptor& descriptor,
   return FieldError(name, "unknown member");
 }
 
-absl::StatusOr<std::string> ReadText(const json& value, const FieldDescriptor& field) {
-  absl::StatusOr<std::string> text = ReadString(value, field.name());
+// Takes the text out of `value`.
+absl::StatusOr<std::string> ReadText(json& value, const FieldDescriptor& field) {
+  absl::StatusOr<std::string> text = TakeString(value, field.name());
   if (!text.ok() || field.type() != FieldDescriptor::TYPE_BYTES) return text;
   std::string bytes;
   if (!absl::Base64Unescape(*text, &bytes)) {
@@ -37,7 +38,9 @@ absl::StatusOr<std::string> ReadText(const json& value, const FieldDescriptor& f
   return bytes;
 }
 
-absl::Status ReadRepeated(const json& value, const FieldDescriptor& field, Message* message) {
+absl::Status ReadMembers(json& object, Message* message);
+
+absl::Status ReadRepeated(json& value, const FieldDescriptor& field, Message* message) {
   const Reflection& r = *message->GetReflection();
   const std::string& name = field.name();
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
@@ -50,7 +53,7 @@ absl::Status ReadRepeated(const json& value, const FieldDescriptor& field, Messa
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING || !value.is_array()) {
     return FieldError(name, absl::StrCat("expected an array, got ", Describe(value)));
   }
-  for (const json& element : value) {
+  for (json& element : value) {
     absl::StatusOr<std::string> text = ReadText(element, field);
     if (!text.ok()) return text.status();
     r.AddString(message, &field, *std::move(text));
@@ -66,7 +69,7 @@ absl::Status WithNumber(const json& value, const std::string& name, Set set) {
   return number.status();
 }
 
-absl::Status ReadField(const json& value, const FieldDescriptor& field, Message* message) {
+absl::Status ReadField(json& value, const FieldDescriptor& field, Message* message) {
   const Reflection& r = *message->GetReflection();
   const std::string& name = field.name();
   if (field.is_repeated()) return ReadRepeated(value, field, message);
@@ -94,15 +97,15 @@ absl::Status ReadField(const json& value, const FieldDescriptor& field, Message*
       if (!value.is_object()) {
         return FieldError(name, absl::StrCat("expected an object, got ", Describe(value)));
       }
-      return ReadMessage(value, r.MutableMessage(message, &field));
+      return ReadMembers(value, r.MutableMessage(message, &field));
     default:
       return FieldError(name, "cannot be given here");
   }
 }
 
 // The JSON value a form's text stands for.
-json FromText(const FieldDescriptor& field, std::string_view text) {
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return text;
+json FromText(const FieldDescriptor& field, std::string text) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return json(std::move(text));
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
     if (text == "1") return true;
     if (text == "0") return false;
@@ -112,11 +115,9 @@ json FromText(const FieldDescriptor& field, std::string_view text) {
   return text;  // Of the wrong type, which the caller's check then says.
 }
 
-}  // namespace
-
-absl::Status ReadMessage(const json& object, Message* message) {
+absl::Status ReadMembers(json& object, Message* message) {
   if (absl::Status status = ExpectObject(object); !status.ok()) return status;
-  for (const auto& [name, value] : object.items()) {
+  for (auto&& [name, value] : object.items()) {
     const auto field = FindMember(*message->GetDescriptor(), name);
     if (!field.ok()) return field.status();
     if (value.is_null()) continue;
@@ -125,7 +126,11 @@ absl::Status ReadMessage(const json& object, Message* message) {
   return absl::OkStatus();
 }
 
-absl::Status ReadTextField(std::string_view name, std::string_view value, Message* message) {
+}  // namespace
+
+absl::Status ReadMessage(json object, Message* message) { return ReadMembers(object, message); }
+
+absl::Status ReadTextField(std::string_view name, std::string value, Message* message) {
   const size_t dot = name.find('.');
   const auto found = FindMember(*message->GetDescriptor(), std::string(name.substr(0, dot)));
   if (!found.ok()) return found.status();
@@ -134,23 +139,23 @@ absl::Status ReadTextField(std::string_view name, std::string_view value, Messag
     if (field.is_repeated() || field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
       return FieldError(name, "unknown field");
     }
-    return ReadTextField(name.substr(dot + 1), value,
+    return ReadTextField(name.substr(dot + 1), std::move(value),
                          message->GetReflection()->MutableMessage(message, &field));
   }
   if (field.type() == FieldDescriptor::TYPE_BYTES) {
-    message->GetReflection()->SetString(message, &field, std::string(value));
+    message->GetReflection()->SetString(message, &field, std::move(value));
     return absl::OkStatus();
   }
   if (field.is_repeated() && field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
     const bool is_json = value.starts_with('[');
     absl::StatusOr<json> numbers =
-        ParseJson(is_json ? std::string(value) : std::string("[").append(value).append("]"));
+        ParseJson(is_json ? value : std::string("[").append(value).append("]"));
     if (!numbers.ok()) {
       return FieldError(name, absl::StrCat("expected numbers, got ", Quoted(value)));
     }
     return ReadField(*numbers, field, message);
   }
-  json converted = FromText(field, value);
+  json converted = FromText(field, std::move(value));
   if (field.is_repeated()) converted = json::array({std::move(converted)});
   return ReadField(converted, field, message);
 }

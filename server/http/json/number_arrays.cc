@@ -77,6 +77,9 @@ Number ReadNumber(const char* begin, const char* end) {
   return number;
 }
 
+constexpr size_t kNumberBytes = sizeof(int64_t);
+static_assert(kNumberBytes == sizeof(double));
+
 // Collects integers until the first number that is not one, doubles from there on.
 class NumberList {
  public:
@@ -106,14 +109,16 @@ class NumberList {
 };
 
 struct NumberArray {
-  const char* end;  // Past ']'.
+  const char* end;  // Past ']'; null: there are more numbers than allowed.
+  size_t size;
   Numbers numbers;
 };
 
 // The array whose '[' is just before `at`, if it is one of numbers only and long enough.
-std::optional<NumberArray> ParseNumberArray(const char* at, const char* end) {
+std::optional<NumberArray> ParseNumberArray(const char* at, const char* end, size_t max_size) {
   NumberList list;
   while (true) {
+    if (list.size() > max_size) return NumberArray{nullptr, list.size(), {}};
     at = SkipSpace(at, end);
     const Number number = ReadNumber(at, end);
     if (!number.end || !list.Add(at, number)) return std::nullopt;
@@ -123,7 +128,8 @@ std::optional<NumberArray> ParseNumberArray(const char* at, const char* end) {
     if (*at++ != ',') return std::nullopt;
   }
   if (list.size() < kMinElements) return std::nullopt;
-  return NumberArray{at + 1, list.Take()};
+  const size_t size = list.size();
+  return NumberArray{at + 1, size, list.Take()};
 }
 
 // Past the string whose opening quote is just before `at`.
@@ -143,8 +149,9 @@ size_t ReducedJson::OriginalPosition(size_t position) const {
   return position + removed;
 }
 
-ReducedJson LiftNumberArrays(std::string_view json) {
+ReducedJson LiftNumberArrays(std::string_view json, size_t max_bytes) {
   ReducedJson reduced;
+  reduced.original = json;
   size_t ordinal = 0;
   const char* const end = json.data() + json.size();
   const char* kept = json.data();  // Everything before it is in reduced.text.
@@ -153,18 +160,22 @@ ReducedJson LiftNumberArrays(std::string_view json) {
     if (c == '"') {
       at = SkipString(at, end);
     } else if (c == '[') {
-      if (auto array = ParseNumberArray(at, end)) {
-        reduced.text.append(kept, at);
-        reduced.text += ']';
+      const size_t room = (max_bytes - reduced.bytes) / kNumberBytes;
+      if (auto array = ParseNumberArray(at, end, room)) {
+        reduced.bytes += array->size * kNumberBytes;
+        reduced.too_large = array->end == nullptr || reduced.bytes > max_bytes;
+        if (reduced.too_large) return reduced;
+        reduced.kept.append(kept, at);
+        reduced.kept += ']';
         const size_t removed = static_cast<size_t>(array->end - at) - 1;
         reduced.arrays.push_back(
-            {ordinal, reduced.text.size(), removed, std::move(array->numbers)});
+            {ordinal, reduced.kept.size(), removed, std::move(array->numbers)});
         kept = at = array->end;
       }
       ++ordinal;
     }
   }
-  reduced.text.append(kept, end);
+  if (!reduced.arrays.empty()) reduced.kept.append(kept, end);
   return reduced;
 }
 

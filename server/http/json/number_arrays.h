@@ -24,15 +24,20 @@ struct LiftedArray {
 };
 
 struct ReducedJson {
-  std::string text;
+  std::string_view original;
+  std::string kept;                 // Empty if nothing was lifted: no copy of a long text.
   std::vector<LiftedArray> arrays;  // By ordinal.
+  size_t bytes = 0;                 // Of all numbers.
+  bool too_large = false;           // They passed the limit; the rest was not read.
 
+  std::string_view text() const { return arrays.empty() ? original : std::string_view(kept); }
   // Where byte `position` of `text` is in the original.
   size_t OriginalPosition(size_t position) const;
 };
 
-// Never fails: whatever is not a well-formed array of numbers (in the strict grammar of JSON,
-// integers within 64 bits) stays in the text for the general parser to judge.
-ReducedJson LiftNumberArrays(std::string_view json);
+// Lifts at most `max_bytes` of numbers and borrows `json`. Never fails otherwise: whatever is not a
+// well-formed array of numbers (in the strict grammar of JSON, integers within 64 bits) stays in
+// the text for the general parser to judge.
+ReducedJson LiftNumberArrays(std::string_view json, size_t max_bytes);
 
 }  // namespace longview::server

@@ -1,5 +1,6 @@
 #include "server/http/json/parse.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
+#include "server/http/body_error.h"
 #include "server/http/json/number_arrays.h"
 
 namespace longview::server {
@@ -20,12 +22,21 @@ json::binary_t AsBinary(const std::vector<T>& numbers, uint64_t subtype) {
   return json::binary_t(std::vector<uint8_t>(bytes, bytes + numbers.size() * sizeof(T)), subtype);
 }
 
-json::binary_t AsBinary(const Numbers& numbers) {
-  if (const auto* integers = std::get_if<std::vector<int64_t>>(&numbers)) {
+// Frees the numbers.
+json::binary_t TakeBinary(Numbers& numbers) {
+  const Numbers taken = std::exchange(numbers, {});
+  if (const auto* integers = std::get_if<std::vector<int64_t>>(&taken)) {
     return AsBinary(*integers, kInt64Array);
   }
-  return AsBinary(std::get<std::vector<double>>(numbers), kFloat64Array);
+  return AsBinary(std::get<std::vector<double>>(taken), kFloat64Array);
 }
+
+// Bytes that the library and the allocator take for a value beside its content: an element of a
+// growing vector, a node of a map, what is on the heap.
+constexpr size_t kValueBytes = 32;
+constexpr size_t kMemberBytes = 128;
+constexpr size_t kStringBytes = 48;
+constexpr size_t kContainerBytes = 64;
 
 // The library's messages look like "[json.exception.parse_error.101] parse error at line 1,
 // column 2: syntax error ...; last read: '...'". Its place is that of the reduced text and
@@ -43,17 +54,22 @@ std::string Problem(std::string_view what) {
 // Builds the value from the parser's events; every callback returns whether to go on.
 class Builder : public nlohmann::json_sax<json> {
  public:
-  explicit Builder(ReducedJson& reduced) : reduced_(reduced) {}
+  // `max_bytes`: of all values.
+  Builder(ReducedJson& reduced, size_t max_bytes)
+      : reduced_(reduced), left_(max_bytes - reduced.bytes) {}
 
   json Take() { return std::move(root_); }
   const std::string& error() const { return error_; }
+  bool too_large() const { return too_large_; }
 
   bool null() override { return Put(nullptr); }
   bool boolean(bool value) override { return Put(value); }
   bool number_integer(number_integer_t value) override { return Put(value); }
   bool number_unsigned(number_unsigned_t value) override { return Put(value); }
   bool number_float(number_float_t value, const string_t&) override { return Put(value); }
-  bool string(string_t& value) override { return Put(std::move(value)); }
+  bool string(string_t& value) override {
+    return Spend(kStringBytes + value.size()) && Put(std::move(value));
+  }
   bool binary(binary_t&) override { return false; }  // Not part of JSON.
 
   bool start_object(std::size_t) override { return Open(json::object()); }
@@ -62,13 +78,14 @@ class Builder : public nlohmann::json_sax<json> {
   bool start_array(std::size_t) override {
     const size_t ordinal = arrays_seen_++;
     if (next_lifted_ < reduced_.arrays.size() && reduced_.arrays[next_lifted_].ordinal == ordinal) {
-      return Open(AsBinary(reduced_.arrays[next_lifted_++].numbers));
+      return Open(TakeBinary(reduced_.arrays[next_lifted_++].numbers));
     }
     return Open(json::array());
   }
   bool end_array() override { return Close(); }
 
   bool key(string_t& name) override {
+    if (!Spend(kMemberBytes + name.size())) return false;
     if (open_.back()->contains(name)) {
       error_ = absl::StrCat("member ", Quoted(name), " appears twice");
       return false;
@@ -100,7 +117,14 @@ class Builder : public nlohmann::json_sax<json> {
     return &parent.back();
   }
 
+  bool Spend(size_t bytes) {
+    too_large_ = bytes > left_;
+    if (!too_large_) left_ -= bytes;
+    return !too_large_;
+  }
+
   bool Put(json value) {
+    if (!Spend(kValueBytes)) return false;
     Place(std::move(value));
     return true;
   }
@@ -110,6 +134,7 @@ class Builder : public nlohmann::json_sax<json> {
       error_ = absl::StrCat("nested deeper than ", kMaxJsonDepth, " levels");
       return false;
     }
+    if (!Spend(kValueBytes + kContainerBytes)) return false;
     open_.push_back(Place(std::move(value)));
     return true;
   }
@@ -120,6 +145,8 @@ class Builder : public nlohmann::json_sax<json> {
   }
 
   ReducedJson& reduced_;
+  size_t left_;  // Bytes that values may still take.
+  bool too_large_ = false;
   json root_;
   std::vector<json*> open_;  // A parent's elements do not move while a child is open.
   std::string key_;
@@ -130,10 +157,13 @@ class Builder : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-absl::StatusOr<json> ParseJson(std::string_view text) {
-  ReducedJson reduced = LiftNumberArrays(text);
-  Builder builder(reduced);
-  if (json::sax_parse(reduced.text, &builder)) return builder.Take();
+absl::StatusOr<json> ParseJson(std::string_view text, size_t max_bytes) {
+  max_bytes = std::max(max_bytes, kLeastJsonBytes);
+  ReducedJson reduced = LiftNumberArrays(text, max_bytes);
+  if (reduced.too_large) return ValuesTooLarge(max_bytes);
+  Builder builder(reduced, max_bytes);
+  if (json::sax_parse(reduced.text(), &builder)) return builder.Take();
+  if (builder.too_large()) return ValuesTooLarge(max_bytes);
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("body is not valid JSON: ", builder.error()),
                    {.reason = "BAD_JSON", .retry_after = {}, .param = ""});

@@ -1,6 +1,6 @@
 // JSON bodies into values, with the limits a server needs.
 //
-// Stricter than nlohmann::json::parse: bounded depth, no member twice. Thread-safe.
+// Stricter than nlohmann::json::parse: bounded depth and memory, no member twice. Thread-safe.
 //
 // Long arrays of numbers arrive as nlohmann *binary* values, which no JSON text can produce
 // otherwise: subtype kInt64Array or kFloat64Array, the elements in host byte order. Read
@@ -19,7 +19,13 @@ inline constexpr int kMaxJsonDepth = 64;
 inline constexpr uint64_t kInt64Array = 1;
 inline constexpr uint64_t kFloat64Array = 2;
 
-// INVALID_ARGUMENT says what is wrong and at which byte.
-absl::StatusOr<nlohmann::json> ParseJson(std::string_view text);
+// What values may take at least, in bytes: few bytes of text may become many.
+inline constexpr size_t kLeastJsonBytes = size_t{1} << 20;
+
+// INVALID_ARGUMENT says what is wrong and at which byte. Values that would take more than
+// `max_bytes` of memory (or kLeastJsonBytes, if that is more) are kBodyTooLarge, found before that
+// memory is taken.
+absl::StatusOr<nlohmann::json> ParseJson(std::string_view text,
+                                         size_t max_bytes = size_t{64} << 20);
 
 }  // namespace longview::server

@@ -118,6 +118,11 @@ absl::StatusOr<bool> ReadBool(const json& value, std::string_view field) {
   return FieldError(field, absl::StrCat("expected true or false, got ", Describe(value)));
 }
 
+absl::StatusOr<std::string> TakeString(json& value, std::string_view field) {
+  if (value.is_string()) return std::move(value.get_ref<std::string&>());
+  return FieldError(field, absl::StrCat("expected a string, got ", Describe(value)));
+}
+
 absl::StatusOr<std::string> ReadString(const json& value, std::string_view field) {
   if (value.is_string()) return value.get<std::string>();
   return FieldError(field, absl::StrCat("expected a string, got ", Describe(value)));

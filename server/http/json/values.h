@@ -27,6 +27,8 @@ absl::Status AppendNumbers(const nlohmann::json& array, std::string_view field,
                            std::vector<T>* out);
 
 absl::StatusOr<bool> ReadBool(const nlohmann::json& value, std::string_view field);
+// Moves the string out of `value`.
+absl::StatusOr<std::string> TakeString(nlohmann::json& value, std::string_view field);
 absl::StatusOr<std::string> ReadString(const nlohmann::json& value, std::string_view field);
 
 // One number as T, rules as AppendNumbers.

@@ -1,5 +1,6 @@
 #include "server/http/transport/connection.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -17,12 +18,13 @@ constexpr std::chrono::seconds kAfterTimeout(1);
 
 Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
                        tcp::socket socket, std::shared_ptr<asio::ssl::context> tls,
-                       const TransportOptions& options, const Dispatcher& dispatch)
+                       const ConnectionService& service)
     : context_(std::move(context)),
       wakes_(std::move(wakes)),
       stream_(std::move(socket), std::move(tls)),
-      options_(options),
-      dispatch_(dispatch),
+      service_(service),
+      options_(service.options),
+      buffer_(std::max(kMaxReadAhead, options_.max_header_bytes) + kReadBytes),
       timer_(stream_.get_executor()),
       wake_(stream_.get_executor()),
       probe_(stream_.get_executor()) {
@@ -66,6 +68,8 @@ Connection::Task Connection::Run() {
   bool more = co_await Handshake();
   while (more) more = co_await ServeOne();
   if (gone_) co_return;
+  // Closing with unread input would reset the connection and take the last answer with it.
+  if (buffer_.size() > 0) co_return co_await Linger();
   ErrorCode ignored;
   Arm(kLinger);
   co_await stream_.ShutdownSend(ignored);
@@ -89,7 +93,7 @@ Connection::Answered Connection::ServeOne() {
   head_only_ = false;
   Parser parser;
   parser.header_limit(static_cast<uint32_t>(options_.max_header_bytes));
-  parser.body_limit(options_.max_body_bytes);
+  parser.body_limit(boost::none);  // Known once it is admitted.
   HttpRequest request;
   ok = co_await ReadHead(parser, &request_id_);
   if (!ok) co_return false;
@@ -97,9 +101,10 @@ Connection::Answered Connection::ServeOne() {
   request.peer = peer_;
   CallInfo info = NewCall();
   info.trace = ParseTraceparent(request.Header("traceparent"));
-  ok = co_await Admit(request, &info);
+  size_t max_body_bytes = options_.max_body_bytes;
+  ok = co_await Admit(request, &info, &max_body_bytes);
   if (!ok) co_return false;
-  ok = co_await ReadBody(parser, &request);
+  ok = co_await ReadBody(parser, max_body_bytes, &request);
   if (!ok) co_return false;
 
   info.arrival = absl::Now();
@@ -113,9 +118,9 @@ Connection::Answered Connection::ServeOne() {
           self->Wake();
         });
       });
-  dispatch_(current_);
+  service_.dispatch(current_);
   co_await AwaitAnswer();
-  if (draining_) keep_alive_ = false;
+  if (draining_ || service_.leaving) keep_alive_ = false;
   const bool streamed = answer_ && answer_->stream != nullptr;
   if (streamed && !gone_) co_await WriteStream(*answer_);
   co_await StopWatch();
@@ -136,11 +141,13 @@ CallInfo Connection::NewCall() const {
   return info;
 }
 
-Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* info) {
+Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* info,
+                                       size_t* max_body_bytes) {
   if (!options_.admit) co_return true;
-  std::optional<HttpResponse> refusal = options_.admit(request, *info);
-  if (!refusal) co_return true;
-  co_await Refuse(*std::move(refusal));
+  HeadVerdict verdict = options_.admit(request, *info);
+  *max_body_bytes = verdict.max_body_bytes;
+  if (!verdict.refusal) co_return true;
+  co_await Refuse(*std::move(verdict.refusal));
   co_return false;
 }
 
@@ -157,10 +164,10 @@ Connection::Answered Connection::AwaitFirstByte() {
   co_return !error;
 }
 
-void Connection::ArmTransfer(absl::Time start, size_t bytes) {
-  const absl::Time until = start + options_.transfer_grace +
-                           absl::Seconds(static_cast<double>(bytes) / options_.min_rate);
-  Arm(until - absl::Now());
+void Connection::ArmTransfer(Clock::time_point start, size_t bytes) {
+  const absl::Duration earned = absl::Seconds(static_cast<double>(bytes) / options_.min_rate);
+  const absl::Duration spent = absl::FromChrono(Clock::now() - start);
+  Arm(options_.transfer_grace + std::min(earned - spent, absl::ZeroDuration()));
 }
 
 void Connection::Arm(absl::Duration timeout) {

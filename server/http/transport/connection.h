@@ -29,13 +29,20 @@ namespace longview::server {
 
 using Dispatcher = std::function<void(ExchangePtr)>;
 
+// Common to all connections of a listener, and outlives them.
+struct ConnectionService {
+  const TransportOptions options;
+  const Dispatcher dispatch;
+  std::atomic<bool> leaving{false};  // Every answer is the last of its connection.
+};
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // The socket's executor is a strand of `context`, which is that of `wakes`; `tls` null:
-  // plaintext. `options` and `dispatch` outlive the connection.
+  // plaintext.
   Connection(std::shared_ptr<boost::asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
              boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls,
-             const TransportOptions& options, const Dispatcher& dispatch);
+             const ConnectionService& service);
 
   // `closed` runs once, on the strand.
   void Start(std::function<void()> closed);
@@ -59,15 +66,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Answered AwaitFirstByte();
   // False: the connection ends, an error has been answered where one helps.
   Answered ReadHead(Parser& parser, std::string* request_id);
-  Answered ReadBody(Parser& parser, HttpRequest* request);
+  Answered ReadBody(Parser& parser, size_t max_bytes, HttpRequest* request);
   boost::asio::awaitable<ErrorCode> ReadSizedBody(size_t length, std::string* body);
   boost::asio::awaitable<ErrorCode> ReadChunkedBody(Parser& parser, std::string* body);
+  // The data of the chunks in the buffer. need_more: they end within a chunk.
+  ErrorCode TakeChunks(Parser& parser, std::string* body);
   Task AwaitAnswer();
   void StartWatch();
   Task StopWatch();
   Task Watch();
   Task ProbeHalfClosed(ErrorCode* error);
   Task Write(HttpResponse response, std::string_view request_id);
+  // All bytes of both, as fast as the peer reads; gone_ if it does not.
+  Task Send(boost::asio::const_buffer first, boost::asio::const_buffer second);
   // Head and body of a streamed answer, as it is made.
   Task WriteStream(HttpResponse& response);
   // Answers an error of the transport itself and ends the connection.
@@ -76,9 +87,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   CallInfo NewCall() const;
   // Asks options_.admit; false: the call is refused and the connection ends.
-  Answered Admit(const HttpRequest& request, CallInfo* info);
+  Answered Admit(const HttpRequest& request, CallInfo* info, size_t* max_body_bytes);
   void Arm(absl::Duration timeout);
-  void ArmTransfer(absl::Time start, size_t bytes);
+  // For the next bytes of a transfer that has moved `bytes` since `start`.
+  void ArmTransfer(Clock::time_point start, size_t bytes);
   void Disarm();
   void ScheduleTimer();
   void OnTimer();
@@ -87,10 +99,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
   const std::shared_ptr<WakeQueue> wakes_;
   Stream stream_;
+  const ConnectionService& service_;
   const TransportOptions& options_;
-  const Dispatcher& dispatch_;
   std::string peer_;
-  boost::beast::flat_buffer buffer_;
+  boost::beast::flat_buffer buffer_;  // Has a maximum.
 
   boost::asio::steady_timer timer_;
   Clock::time_point timer_set_ = Clock::time_point::max();  // When timer_ fires; max = never.

@@ -16,6 +16,8 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 
 inline constexpr size_t kReadBytes = 16 * 1024;
+// Of pipelined requests, how much is read ahead while one is being answered.
+inline constexpr size_t kMaxReadAhead = 64 * 1024;
 inline constexpr size_t kBodyChunk = 64 * 1024;
 inline constexpr absl::Duration kLinger = absl::Seconds(5);
 inline constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";

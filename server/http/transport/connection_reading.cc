@@ -1,5 +1,6 @@
 // A request's head and body.
 #include <algorithm>
+#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "boost/asio/write.hpp"
@@ -7,7 +8,6 @@
 #include "boost/beast/http/read.hpp"
 #include "server/http/body_error.h"
 #include "server/http/error_body.h"
-#include "server/http/inflate.h"
 #include "server/http/transport/connection_parts.h"
 #include "server/http/transport/request.h"
 #include "server/request_id.h"
@@ -46,8 +46,6 @@ Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_i
                          absl::StrCat("the request's head is larger than ",
                                       options_.max_header_bytes, " bytes, the limit"),
                          path_, *request_id);
-  } else if (error == http::error::body_limit) {
-    refusal = ErrorResponse(BodyTooLarge(options_.max_body_bytes), ShapeOfPath(path_), *request_id);
   } else if (error.category() == make_error_code(http::error::bad_method).category() &&
              error != http::error::end_of_stream) {
     refusal = WithStatus(400, "not a valid HTTP request: " + error.message(), path_, *request_id);
@@ -58,7 +56,7 @@ Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_i
   co_return false;
 }
 
-Connection::Answered Connection::ReadBody(Parser& parser, HttpRequest* request) {
+Connection::Answered Connection::ReadBody(Parser& parser, size_t max_bytes, HttpRequest* request) {
   absl::Status status = CheckBodyFields(*request);
   if (!status.ok()) {
     HttpResponse refusal = ErrorResponse(status, ShapeOfPath(path_), request_id_);
@@ -70,7 +68,9 @@ Connection::Answered Connection::ReadBody(Parser& parser, HttpRequest* request) 
   ErrorCode error;
   const auto length = parser.content_length();
   const bool has_body = parser.chunked() || (length && *length > 0);
-  if (has_body && ExpectsContinue(*request) && buffer_.size() == 0 && !http_1_0_) {
+  parser.body_limit(max_bytes);
+  if (length && *length > max_bytes) error = http::error::body_limit;
+  if (has_body && !error && ExpectsContinue(*request) && buffer_.size() == 0 && !http_1_0_) {
     Arm(options_.transfer_grace);
     co_await asio::async_write(stream_, asio::buffer(kContinue), Into(error));
   }
@@ -80,26 +80,24 @@ Connection::Answered Connection::ReadBody(Parser& parser, HttpRequest* request) 
     error = co_await ReadSizedBody(*length, &request->body);
   }
   Disarm();
-  const std::string_view coding = request->Header("Content-Encoding");
   if (error && timed_out_) {
     co_await Refuse(WithStatus(408, "the request's body came too slowly", path_, request_id_));
     co_return false;
   }
   if (error == http::error::body_limit) {
-    status = BodyTooLarge(options_.max_body_bytes);
+    status = max_bytes < options_.max_body_bytes
+                 ? BodyOverPathLimit(request->method, request->path, max_bytes)
+                 : BodyTooLarge(max_bytes);
+  } else if (error == http::error::header_limit) {
+    status =
+        absl::InvalidArgumentError(absl::StrCat("a chunk's head, or the trailers, are larger than ",
+                                                options_.max_header_bytes, " bytes, the limit"));
   } else if (error == asio::error::eof || error == http::error::partial_message) {
     status = absl::InvalidArgumentError("the connection ended within the request's body");
   } else if (error.category() == make_error_code(http::error::bad_method).category()) {
     status = absl::InvalidArgumentError("the request's body is malformed: " + error.message());
   } else if (error) {
     co_return false;
-  } else if (IsCompressed(coding)) {
-    auto plain = Decompress(coding, request->body, options_.max_body_bytes);
-    if (plain.ok()) {
-      request->body = *std::move(plain);
-      co_return true;
-    }
-    status = plain.status();
   }
   if (status.ok()) co_return true;
   co_await Refuse(ErrorResponse(status, ShapeOfPath(path_), request_id_));
@@ -113,7 +111,7 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadSizedBody(size_t l
   body->resize(received);
   asio::buffer_copy(asio::buffer(*body), buffer_.data());
   buffer_.consume(received);
-  const absl::Time start = absl::Now();
+  const auto start = Clock::now();
   while (received < length && !error) {
     // Memory follows what has come, not what was announced.
     if (received == body->size()) {
@@ -129,21 +127,33 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadSizedBody(size_t l
 
 boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser& parser,
                                                                           std::string* body) {
-  ErrorCode error;
-  std::string chunk(kBodyChunk, '\0');
-  const absl::Time start = absl::Now();
-  while (!parser.is_done() && !error) {
-    auto& target = parser.get().body();
-    target.data = chunk.data();
-    target.size = chunk.size();
-    target.more = true;
+  ErrorCode error = TakeChunks(parser, body);
+  const auto start = Clock::now();
+  while (error == http::error::need_more) {
+    // Only a chunk's head or the trailers stay in the buffer.
+    if (buffer_.size() > options_.max_header_bytes) co_return http::error::header_limit;
+    error = {};
     ArmTransfer(start, body->size());
-    co_await http::async_read_some(stream_, buffer_, parser, Into(error));
-    if (error == http::error::need_buffer) error = {};
-    body->append(chunk.data(), chunk.size() - target.size);
-    if (!error && body->size() > options_.max_body_bytes) error = http::error::body_limit;
+    buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error)));
+    if (!error) error = TakeChunks(parser, body);
   }
   co_return error;
+}
+
+Connection::ErrorCode Connection::TakeChunks(Parser& parser, std::string* body) {
+  std::array<char, kReadBytes> data;
+  ErrorCode error;
+  while (!parser.is_done() && !error) {
+    if (buffer_.size() == 0) return http::error::need_more;
+    auto& target = parser.get().body();
+    target.data = data.data();
+    target.size = data.size();
+    target.more = true;
+    buffer_.consume(parser.put(asio::const_buffer(buffer_.cdata()), error));
+    if (error == http::error::need_buffer) error = {};
+    body->append(data.data(), data.size() - target.size);
+  }
+  return error;
 }
 
 }  // namespace longview::server

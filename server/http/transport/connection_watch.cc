@@ -9,8 +9,6 @@
 namespace longview::server {
 namespace {
 
-// Of pipelined requests, how much is read ahead while one is being answered.
-constexpr size_t kMaxReadAhead = 256 * 1024;
 constexpr std::chrono::milliseconds kCancelAgain(5);
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Answers, whole and as they are made.
+#include <algorithm>
 #include <array>
 
 #include "boost/asio/dispatch.hpp"
@@ -12,19 +13,30 @@ namespace {
 
 // Parts of a streamed answer that are written before others have their turn on the thread.
 constexpr int kDirectWrites = 8;
+// Of an answer, handed over at once: the reader has the grace of a transfer for so much.
+constexpr size_t kWriteBytes = 128 * 1024;
 
 }  // namespace
 
 Connection::Task Connection::Write(HttpResponse response, std::string_view request_id) {
   const HeadOptions options{keep_alive_, http_1_0_, request_id};
   const std::string head = ResponseHead(response, options, absl::Now());
-  std::array<asio::const_buffer, 2> parts = {asio::buffer(head), asio::buffer(response.body)};
-  if (head_only_) parts[1] = asio::const_buffer();
+  const asio::const_buffer body = asio::buffer(response.body);
+  co_await Send(asio::buffer(head), head_only_ ? asio::const_buffer() : body);
+}
+
+Connection::Task Connection::Send(asio::const_buffer first, asio::const_buffer second) {
+  const auto start = Clock::now();
+  size_t sent = 0;
   ErrorCode error;
-  // The system's buffers take short answers at once, long ones are given time by their size.
-  Arm(options_.transfer_grace +
-      absl::Seconds(static_cast<double>(response.body.size()) / options_.min_rate));
-  co_await asio::async_write(stream_, parts, Into(error));
+  do {
+    const size_t piece = std::min(second.size(), kWriteBytes);
+    const std::array<asio::const_buffer, 2> parts = {first, asio::buffer(second, piece)};
+    ArmTransfer(start, sent);
+    sent += co_await asio::async_write(stream_, parts, Into(error));
+    first = asio::const_buffer();
+    second += piece;
+  } while (second.size() > 0 && !error);
   Disarm();
   if (error) gone_ = true;
 }
@@ -71,11 +83,7 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     const size_t sent = direct ? stream_.TryWrite(asio::buffer(data)) : 0;
     if (sent < data.size()) {
       written = 0;
-      Arm(options_.transfer_grace +
-          absl::Seconds(static_cast<double>(data.size()) / options_.min_rate));
-      co_await asio::async_write(stream_, asio::buffer(data) + sent, Into(error));
-      Disarm();
-      if (error) gone_ = true;
+      co_await Send(asio::buffer(data) + sent, asio::const_buffer());
     }
     data.clear();
   }

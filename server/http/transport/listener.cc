@@ -1,5 +1,6 @@
 #include "server/http/transport/listener.h"
 
+#include <exception>
 #include <set>
 #include <string>
 #include <thread>
@@ -22,11 +23,25 @@ namespace longview::server {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+namespace {
+
+// A handler that throws (no memory, most likely) ends there, and the loop goes on.
+void RunLoop(asio::io_context& context) {
+  while (!context.stopped()) {
+    try {
+      context.run();
+    } catch (const std::exception&) {
+    }
+  }
+}
+
+}  // namespace
+
 class Listener::Impl {
  public:
   Impl(TransportOptions options, Dispatcher dispatch)
-      : options_(std::move(options)),
-        dispatch_(std::move(dispatch)),
+      : service_{std::move(options), std::move(dispatch)},
+        options_(service_.options),
         context_(std::make_shared<asio::io_context>(options_.threads)),
         wakes_(std::make_shared<WakeQueue>(*context_)),
         work_(context_->get_executor()),
@@ -34,6 +49,7 @@ class Listener::Impl {
         retry_(acceptor_.get_executor()) {}
 
   absl::StatusOr<int> Start();
+  void Leave() { service_.leaving = true; }
   void Stop(absl::Time deadline);
 
  private:
@@ -42,8 +58,8 @@ class Listener::Impl {
   void Serve(tcp::socket socket);
   std::shared_ptr<asio::ssl::context> CurrentTls();
 
-  const TransportOptions options_;
-  const Dispatcher dispatch_;
+  ConnectionService service_;
+  const TransportOptions& options_;
   const std::shared_ptr<asio::io_context> context_;
   const std::shared_ptr<WakeQueue> wakes_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
@@ -85,7 +101,7 @@ absl::StatusOr<int> Listener::Impl::Start() {
   if (absl::Status status = Bind(); !status.ok()) return status;
   asio::co_spawn(acceptor_.get_executor(), Accept(), asio::detached);
   for (int i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back([context = context_] { context->run(); });
+    threads_.emplace_back([context = context_] { RunLoop(*context); });
   }
   return acceptor_.local_endpoint().port();
 }
@@ -116,8 +132,8 @@ std::shared_ptr<asio::ssl::context> Listener::Impl::CurrentTls() {
 }
 
 void Listener::Impl::Serve(tcp::socket socket) {
-  auto connection = std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(),
-                                                 options_, dispatch_);
+  auto connection =
+      std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(), service_);
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return;
@@ -167,6 +183,7 @@ Listener::Listener(TransportOptions options, std::function<void(ExchangePtr)> di
 Listener::~Listener() { Stop(absl::Now()); }
 
 absl::StatusOr<int> Listener::Start() { return impl_->Start(); }
+void Listener::Leave() { impl_->Leave(); }
 void Listener::Stop(absl::Time deadline) { impl_->Stop(deadline); }
 
 }  // namespace longview::server

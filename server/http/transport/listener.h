@@ -21,6 +21,10 @@ class Listener {
   // The bound port. UNAVAILABLE names address and cause.
   absl::StatusOr<int> Start();
 
+  // Everything is still accepted, but each answer says that it is the last of its connection, so
+  // that clients go elsewhere.
+  void Leave();
+
   // Accepts no more; connections end after the answer under way, all are cut at `deadline`.
   void Stop(absl::Time deadline);
 

@@ -12,21 +12,27 @@
 
 namespace longview::server {
 
+// The decision about a request whose head has been read and whose body has not.
+struct HeadVerdict {
+  std::optional<HttpResponse> refusal = {};  // The answer; it ends the connection.
+  size_t max_body_bytes = 0;                 // 0: the path takes no body.
+};
+
 struct TransportOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0 = a free one.
   int threads = 2;
-  size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
-  size_t max_header_bytes = size_t{16} << 10;
-  const TlsSource* tls = nullptr;  // Null = plaintext. Outlives the listener.
-  // Asked when a head has been read, before its body: a refusal is answered and ends the
-  // connection. May fill in who calls. Thread-safe. Empty = all are admitted.
-  std::function<std::optional<HttpResponse>(const HttpRequest& head, CallInfo& info)> admit;
+  size_t max_body_bytes = size_t{64} << 20;    // As sent, and again after decompression.
+  size_t max_header_bytes = size_t{16} << 10;  // Also of a chunk's head, and of the trailers.
+  const TlsSource* tls = nullptr;              // Null = plaintext. Outlives the listener.
+  // Asked when a head has been read, before its body. May fill in who calls. Thread-safe.
+  // Empty = all are admitted, with bodies up to max_body_bytes.
+  std::function<HeadVerdict(const HttpRequest& head, CallInfo& info)> admit;
 
   absl::Duration idle_timeout = absl::Seconds(75);    // Between requests.
   absl::Duration header_timeout = absl::Seconds(10);  // First byte to the last of the head.
-  // A body, and the reading of an answer, may take this long plus its bytes at min_rate:
-  // trickling a request does not keep it alive.
+  // A body and the reading of an answer may pause for this long, and in all take this long plus
+  // the bytes that have come through at min_rate: trickling does not keep a request alive.
   absl::Duration transfer_grace = absl::Seconds(20);
   double min_rate = 16 * 1024;  // Bytes per second.
   // A streamed answer with nothing to say for this long sends its filler.

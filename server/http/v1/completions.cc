@@ -36,20 +36,31 @@ CompletionNames NamesOf(const CallInfo& info, const std::string& model,
           .alternatives = options.logprobs.value_or(0) > 0};
 }
 
+// About as many bytes as the answer will have.
+size_t AnswerBytes(const CompletionNames& names, const std::vector<Completed>& completed) {
+  constexpr size_t kTokenBytes = 8;
+  constexpr size_t kLogprobBytes = 64;
+  const auto tokens = static_cast<size_t>(TotalsOf(completed).usage.output_tokens);
+  return tokens * (names.logprobs ? kLogprobBytes * (names.alternatives ? 8 : 1) : kTokenBytes);
+}
+
 // Answers when every choice is whole.
 void Collect(HttpContext& context, const ExchangePtr& exchange, GenerationJob job,
              CompletionNames names) {
-  auto response = std::make_shared<HttpResponse>();
   GenerationSink sink;
-  sink.answer = [&context, names = std::move(names), response](std::vector<Completed>& completed) {
-    response->body = CompletionBody(names, completed);
-    const CallTotals totals = TotalsOf(completed);
-    AddServerTiming(totals.queue_seconds, totals.compute_seconds, response.get());
-    return CheckAnswerSize(context, response->body);
-  };
-  sink.on_end = [exchange, response](const GenerationEnd& end) {
+  sink.on_end = [&context, exchange, names = std::move(names)](GenerationEnd end) {
     if (!end.status.ok()) return exchange->Fail(end.status);
-    exchange->Respond(std::move(*response));
+    const size_t bytes = AnswerBytes(names, end.completed);
+    RunSized(context, exchange, bytes,
+             [&context, exchange, names, completed = std::move(end.completed)] {
+               HttpResponse response;
+               response.body = CompletionBody(names, completed);
+               const CallTotals totals = TotalsOf(completed);
+               AddServerTiming(totals.queue_seconds, totals.compute_seconds, &response);
+               const absl::Status status = CheckAnswerSize(context, response.body);
+               if (!status.ok()) return exchange->Fail(status);
+               exchange->Respond(std::move(response));
+             });
   };
   const Api::Pending pending =
       context.api.RunGeneration(exchange->info(), std::move(job), std::move(sink));
@@ -67,9 +78,9 @@ void Stream(HttpContext& context, const ExchangePtr& exchange, GenerationJob job
 void Complete(HttpContext& context, const ExchangePtr& exchange) {
   const auto max_prompts = static_cast<size_t>(context.api.options().max_items);
   absl::StatusOr<CompletionsRequest> request =
-      ParseCompletions(exchange->request().body, max_prompts);
+      ParseCompletions(std::exchange(exchange->mutable_request().body, {}), max_prompts,
+                       context.api.options().max_message_bytes);
   if (!request.ok()) return Refuse(context, exchange, request.status());
-  exchange->mutable_request().body = {};
   const absl::StatusOr<ModelHandle> model = context.api.FindGenerator(request->model);
   if (!model.ok()) {
     return exchange->Fail(context.api.Record(exchange->info(), request->model, "", model.status()));

@@ -166,7 +166,7 @@ absl::StatusOr<models::TokenInput> ReadIds(const json& ids, const std::string& f
 }
 
 // One prompt of a list. Errors name `prompt`, as OpenAI's do; their message says which.
-absl::Status ReadPrompt(const json& value, bool strings, size_t index, models::Request& out) {
+absl::Status ReadPrompt(json& value, bool strings, size_t index, models::Request& out) {
   constexpr char kField[] = "prompt";
   if (strings != value.is_string() || (!strings && !IsArray(value))) {
     return FieldError(kField,
@@ -174,7 +174,7 @@ absl::Status ReadPrompt(const json& value, bool strings, size_t index, models::R
                                    strings ? "a string" : "token ids", " as element 0"));
   }
   if (strings) {
-    out.text = value.get<std::string>();
+    out.text = std::move(value.get_ref<std::string&>());
     return absl::OkStatus();
   }
   absl::StatusOr<models::TokenInput> tokens = ReadIds(value, kField);
@@ -186,12 +186,13 @@ absl::Status ReadPrompt(const json& value, bool strings, size_t index, models::R
   return absl::OkStatus();
 }
 
-absl::Status ReadPrompts(const json& prompt, size_t max_prompts, const models::Request& like,
+// Takes the texts out of `prompt`.
+absl::Status ReadPrompts(json& prompt, size_t max_prompts, const models::Request& like,
                          std::vector<models::Request>& out) {
   constexpr char kField[] = "prompt";
   if (prompt.is_string()) {
     out.push_back(like);
-    out.back().text = prompt.get<std::string>();
+    out.back().text = std::move(prompt.get_ref<std::string&>());
     return absl::OkStatus();
   }
   if (!IsArray(prompt)) {
@@ -221,8 +222,9 @@ absl::Status ReadPrompts(const json& prompt, size_t max_prompts, const models::R
 
 }  // namespace
 
-absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_t max_prompts) {
-  const absl::StatusOr<json> body = ParseJson(text);
+absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_t max_prompts,
+                                                    size_t max_bytes) {
+  absl::StatusOr<json> body = ParseJson(text, max_bytes);
   if (!body.ok()) return body.status();
   if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
   CompletionsRequest out;

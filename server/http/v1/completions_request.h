@@ -19,7 +19,8 @@ struct CompletionsRequest {
 };
 
 // INVALID_ARGUMENT names the member. Which values of an option are possible is the model's to
-// say. Thread-safe.
-absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view body, size_t max_prompts);
+// say. JSON values take at most `max_bytes` (ParseJson). Thread-safe.
+absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view body, size_t max_prompts,
+                                                    size_t max_bytes = size_t{64} << 20);
 
 }  // namespace longview::server

@@ -35,9 +35,9 @@ void AppendEmbedding(const EmbedResponse& item, bool base64, std::string* out) {
 
 // The inputs of one request, each a call of its own, joined when the last is answered.
 // Thread-safe; kept alive by the calls.
-class EmbeddingsCall {
+class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
  public:
-  EmbeddingsCall(const HttpContext& context, ExchangePtr exchange, const EmbeddingsRequest& request)
+  EmbeddingsCall(HttpContext& context, ExchangePtr exchange, const EmbeddingsRequest& request)
       : context_(context),
         exchange_(std::move(exchange)),
         base64_(request.base64),
@@ -56,11 +56,9 @@ class EmbeddingsCall {
       Fail(index, response.status());
     }
     if (left_.fetch_sub(1) > 1 || failed_.load()) return;
-    HttpResponse joined = Joined();
-    if (absl::Status status = CheckAnswerSize(context_, joined.body); !status.ok()) {
-      return exchange_->Fail(status);
-    }
-    exchange_->Respond(std::move(joined));
+    const auto width = static_cast<size_t>(answers_.front().embedding_size());
+    RunSized(context_, exchange_, kJsonGrowth * sizeof(float) * width * answers_.size(),
+             [self = shared_from_this()] { self->Finish(); });
   }
 
   void Cancel() {
@@ -73,6 +71,14 @@ class EmbeddingsCall {
   }
 
  private:
+  void Finish() {
+    HttpResponse joined = Joined();
+    if (absl::Status status = CheckAnswerSize(context_, joined.body); !status.ok()) {
+      return exchange_->Fail(status);
+    }
+    exchange_->Respond(std::move(joined));
+  }
+
   // The first failure answers for all; the others are stopped.
   void Fail(size_t index, const absl::Status& status) {
     if (failed_.exchange(true)) return;
@@ -112,7 +118,7 @@ class EmbeddingsCall {
     return response;
   }
 
-  const HttpContext& context_;
+  HttpContext& context_;
   const ExchangePtr exchange_;
   const bool base64_;
   std::vector<EmbedResponse> answers_;  // Each written by its own call, read by the last.
@@ -133,11 +139,11 @@ absl::Status CheckDimensions(const Api& api, const EmbeddingsRequest& request) {
 }
 
 void Embeddings(HttpContext& context, const ExchangePtr& exchange) {
-  absl::StatusOr<EmbeddingsRequest> request = ParseEmbeddings(exchange->request().body);
+  absl::StatusOr<EmbeddingsRequest> request = ParseEmbeddings(
+      std::exchange(exchange->mutable_request().body, {}), context.api.options().max_message_bytes);
   const absl::Status status =
       request.ok() ? CheckDimensions(context.api, *request) : request.status();
   if (!status.ok()) return Refuse(context, exchange, status);
-  exchange->mutable_request().body = {};
   auto call = std::make_shared<EmbeddingsCall>(context, exchange, *request);
   exchange->OnCancel([weak = std::weak_ptr(call)] {
     if (const auto self = weak.lock()) self->Cancel();

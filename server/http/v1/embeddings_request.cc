@@ -65,11 +65,12 @@ absl::Status ReadIds(const json& ids, const std::string& field, EmbedRequest* it
   return absl::OkStatus();
 }
 
-absl::Status ReadInput(const json& input, const EmbedRequest& item, EmbeddingsRequest* out) {
+// Takes the texts out of `input`.
+absl::Status ReadInput(json& input, const EmbedRequest& item, EmbeddingsRequest* out) {
   constexpr char kField[] = "input";
   if (input.is_string()) {
     out->items.push_back(item);
-    out->items.back().set_text(input.get<std::string>());
+    out->items.back().set_text(*TakeString(input, kField));
     return absl::OkStatus();
   }
   if (!IsArray(input)) {
@@ -91,7 +92,7 @@ absl::Status ReadInput(const json& input, const EmbedRequest& item, EmbeddingsRe
     const std::string field = absl::StrCat(kField, "[", i, "]");
     out->items.push_back(item);
     absl::Status status =
-        strings ? Take(ReadString(input[i], field),
+        strings ? Take(TakeString(input[i], field),
                        [&](std::string text) { out->items.back().set_text(std::move(text)); })
                 : ReadIds(input[i], field, &out->items.back());
     if (!status.ok()) return status;
@@ -101,8 +102,8 @@ absl::Status ReadInput(const json& input, const EmbedRequest& item, EmbeddingsRe
 
 }  // namespace
 
-absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view text) {
-  const absl::StatusOr<json> body = ParseJson(text);
+absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view text, size_t max_bytes) {
+  absl::StatusOr<json> body = ParseJson(text, max_bytes);
   if (!body.ok()) return body.status();
   if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
   EmbeddingsRequest out;

@@ -22,7 +22,8 @@ struct EmbeddingsRequest {
 // OpenAI allows as many.
 inline constexpr size_t kMaxEmbeddingInputs = 2048;
 
-// INVALID_ARGUMENT names the member. Thread-safe.
-absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view body);
+// INVALID_ARGUMENT names the member. JSON values take at most `max_bytes` (ParseJson). Thread-safe.
+absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view body,
+                                                  size_t max_bytes = size_t{64} << 20);
 
 }  // namespace longview::server

@@ -23,21 +23,23 @@ HttpResponse TypedResponse(const Response& response) {
 }
 
 template <typename Request, typename Response>
-void Run(HttpContext& context, const ExchangePtr& exchange, const TypedBody& body,
+void Run(HttpContext& context, const ExchangePtr& exchange, TypedBody& body,
          ApiCall<Request, Response> call) {
   Request request;
-  if (absl::Status status = body.Fill(&request); !status.ok()) {
+  if (absl::Status status = body.MoveTo(&request); !status.ok()) {
     return Refuse(context, exchange, status);
   }
-  exchange->mutable_request().body = {};
   const Api::Pending pending = (context.api.*call)(
       exchange->info(), request, [&context, exchange](absl::StatusOr<Response> response) {
         if (!response.ok()) return exchange->Fail(response.status());
-        HttpResponse http = TypedResponse(*response);
-        if (absl::Status status = CheckAnswerSize(context, http.body); !status.ok()) {
-          return exchange->Fail(status);
-        }
-        exchange->Respond(std::move(http));
+        const size_t bytes = kJsonGrowth * response->ByteSizeLong();
+        RunSized(context, exchange, bytes, [&context, exchange, response = *std::move(response)] {
+          HttpResponse http = TypedResponse(response);
+          if (absl::Status status = CheckAnswerSize(context, http.body); !status.ok()) {
+            return exchange->Fail(status);
+          }
+          exchange->Respond(std::move(http));
+        });
       });
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }
@@ -45,19 +47,20 @@ void Run(HttpContext& context, const ExchangePtr& exchange, const TypedBody& bod
 // A route whose body is parsed first.
 template <typename Handle>
 void AddBodyRoute(HttpContext& context, Router& router, std::string_view path, Handle handle) {
-  router.Add(Verb::kPost, path,
-             [&context, handle](const ExchangePtr& exchange, const PathParameters&) {
-               const absl::StatusOr<TypedBody> body = TypedBody::Parse(exchange->request());
-               if (!body.ok()) return Refuse(context, exchange, body.status());
-               handle(exchange, *body);
-             });
+  router.Add(
+      Verb::kPost, path, [&context, handle](const ExchangePtr& exchange, const PathParameters&) {
+        absl::StatusOr<TypedBody> body =
+            TypedBody::Parse(exchange->mutable_request(), context.api.options().max_message_bytes);
+        if (!body.ok()) return Refuse(context, exchange, body.status());
+        handle(exchange, *body);
+      });
 }
 
 template <typename Request, typename Response>
 void AddCall(HttpContext& context, Router& router, std::string_view path,
              ApiCall<Request, Response> call) {
   AddBodyRoute(context, router, path,
-               [&context, call](const ExchangePtr& exchange, const TypedBody& body) {
+               [&context, call](const ExchangePtr& exchange, TypedBody& body) {
                  Run(context, exchange, body, call);
                });
 }
@@ -66,7 +69,7 @@ void AddCall(HttpContext& context, Router& router, std::string_view path,
 
 void AddTyped(HttpContext& context, Router& router) {
   AddBodyRoute(context, router, "/v1/classify",
-               [&context](const ExchangePtr& exchange, const TypedBody& body) {
+               [&context](const ExchangePtr& exchange, TypedBody& body) {
                  if (body.Has("image")) {
                    return Run(context, exchange, body, &Api::ClassifyImage);
                  }

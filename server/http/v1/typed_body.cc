@@ -36,7 +36,8 @@ absl::Status CheckCharset(std::string_view content_type) {
 
 }  // namespace
 
-absl::StatusOr<TypedBody> TypedBody::Parse(const HttpRequest& request) {
+absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_bytes) {
+  std::string text = std::exchange(request.body, {});
   const std::string_view content_type = request.Header("Content-Type");
   const std::string media = MediaType(content_type);
   TypedBody body;
@@ -46,7 +47,7 @@ absl::StatusOr<TypedBody> TypedBody::Parse(const HttpRequest& request) {
     auto fields = ParseQuery(request.query);
     if (!fields) return FieldError("query", absl::StrCat("malformed: ", Quoted(request.query)));
     body.fields_ = *std::move(fields);
-    body.fields_.emplace_back(is_text ? "text" : "image", request.body);
+    body.fields_.emplace_back(is_text ? "text" : "image", std::move(text));
     return body;
   }
   if (absl::StartsWith(media, "multipart/")) {
@@ -54,12 +55,12 @@ absl::StatusOr<TypedBody> TypedBody::Parse(const HttpRequest& request) {
       return UnsupportedMedia(absl::StrCat("header Content-Type is ", Quoted(content_type),
                                            ", of multipart only form-data is read"));
     }
-    absl::StatusOr<HttpFields> parts = ParseMultipart(content_type, request.body);
+    absl::StatusOr<HttpFields> parts = ParseMultipart(content_type, text);
     if (!parts.ok()) return parts.status();
     body.fields_ = *std::move(parts);
     return body;
   }
-  absl::StatusOr<nlohmann::json> object = ParseJson(request.body);
+  absl::StatusOr<nlohmann::json> object = ParseJson(text, max_bytes);
   if (!object.ok()) return object.status();
   if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   body.object_ = *std::move(object);
@@ -72,15 +73,16 @@ bool TypedBody::Has(std::string_view field) const {
                      [&](const auto& pair) { return pair.first == field; });
 }
 
-absl::Status TypedBody::Fill(google::protobuf::Message* message) const {
-  if (object_.is_object()) return ReadMessage(object_, message);
+absl::Status TypedBody::MoveTo(google::protobuf::Message* message) {
+  if (object_.is_object()) return ReadMessage(std::move(object_), message);
   for (size_t i = 0; i < fields_.size(); ++i) {
-    const auto& [name, value] = fields_[i];
+    auto& [name, value] = fields_[i];
     const auto* field = message->GetDescriptor()->FindFieldByName(name);
     const bool again = std::any_of(fields_.begin(), fields_.begin() + static_cast<ptrdiff_t>(i),
                                    [&name = name](const auto& pair) { return pair.first == name; });
     if (again && field && !field->is_repeated()) return FieldError(name, "given twice");
-    if (absl::Status status = ReadTextField(name, value, message); !status.ok()) return status;
+    absl::Status status = ReadTextField(name, std::move(value), message);
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

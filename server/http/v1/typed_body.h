@@ -2,6 +2,7 @@
 // other fields in the query.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -15,14 +16,14 @@ class TypedBody {
  public:
   // INVALID_ARGUMENT for what does not parse, kUnsupportedMediaType for text that is not
   // UTF-8 by its own declaration and for multipart other than form-data. A body of any other
-  // type is read as JSON.
-  static absl::StatusOr<TypedBody> Parse(const HttpRequest& request);
+  // type is read as JSON, whose values take at most `max_bytes`. Takes the request's body.
+  static absl::StatusOr<TypedBody> Parse(HttpRequest& request, size_t max_bytes);
 
   // Whether the caller gave the field.
   bool Has(std::string_view field) const;
 
-  // Fills the message; an unknown field is INVALID_ARGUMENT.
-  absl::Status Fill(google::protobuf::Message* message) const;
+  // Moves the fields into the message, once; an unknown field is INVALID_ARGUMENT.
+  absl::Status MoveTo(google::protobuf::Message* message);
 
  private:
   nlohmann::json object_;  // Null unless the body is JSON.

@@ -1,11 +1,14 @@
 // POST /v2/models/{m}[/versions/{v}]/infer
+#include <algorithm>
 #include <charconv>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/context.h"
+#include "server/http/json/parse.h"
 #include "server/http/v2/infer_request.h"
 #include "server/http/v2/infer_response.h"
 
@@ -14,23 +17,30 @@ namespace {
 
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 
-absl::StatusOr<ParsedInference> Parse(const HttpRequest& request) {
-  const std::string_view body = request.body;
+// Takes the request's body.
+absl::StatusOr<ParsedInference> Parse(HttpRequest& request, size_t max_json_bytes) {
+  std::string body = std::exchange(request.body, {});
   const std::string_view given = request.Header(kHeaderLength);
-  if (given.empty()) return ParseInference(body, "");
-  size_t length = 0;
+  size_t length = given.empty() ? body.size() : 0;
   const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), length);
-  if (error != std::errc() || end != given.data() + given.size() || length > body.size()) {
+  const bool bad =
+      error != std::errc() || end != given.data() + given.size() || length > body.size();
+  if (!given.empty() && bad) {
     return FieldError(kHeaderLength, absl::StrCat("is ", Quoted(given), ", expected 0 to ",
                                                   body.size(), ", the body's length"));
   }
-  return ParseInference(body.substr(0, length), body.substr(length));
+  absl::StatusOr<nlohmann::json> head =
+      ParseJson(std::string_view(body).substr(0, length), max_json_bytes);
+  if (!head.ok()) return head.status();
+  if (length == body.size()) body = {};  // Before its values are copied once more.
+  const std::string_view rest = body;
+  return ReadInference(*std::move(head), rest.substr(std::min(length, rest.size())));
 }
 
 void Infer(HttpContext& context, const ExchangePtr& exchange, const PathParameters& p) {
-  absl::StatusOr<ParsedInference> parsed = Parse(exchange->request());
+  const size_t max_bytes = context.api.options().max_message_bytes;
+  absl::StatusOr<ParsedInference> parsed = Parse(exchange->mutable_request(), max_bytes);
   if (!parsed.ok()) return Refuse(context, exchange, parsed.status());
-  exchange->mutable_request().body = {};
   parsed->request.set_model_name(p[0]);
   if (p.size() > 1) parsed->request.set_model_version(p[1]);
   const Api::Pending pending = context.api.Infer(
@@ -38,12 +48,14 @@ void Infer(HttpContext& context, const ExchangePtr& exchange, const PathParamete
       [&context, exchange,
        forms = std::move(parsed->forms)](absl::StatusOr<inference::ModelInferResponse> response) {
         if (!response.ok()) return exchange->Fail(response.status());
-        absl::StatusOr<HttpResponse> http = MakeInferResponse(*response, forms);
-        if (!http.ok()) return exchange->Fail(http.status());
-        if (absl::Status status = CheckAnswerSize(context, http->body); !status.ok()) {
-          return exchange->Fail(status);
-        }
-        exchange->Respond(*std::move(http));
+        const size_t bytes = kJsonGrowth * response->ByteSizeLong();
+        RunSized(context, exchange, bytes,
+                 [&context, exchange, forms, response = *std::move(response)] {
+                   const size_t limit = context.api.options().max_message_bytes;
+                   absl::StatusOr<HttpResponse> http = MakeInferResponse(response, forms, limit);
+                   if (!http.ok()) return exchange->Fail(http.status());
+                   exchange->Respond(*std::move(http));
+                 });
       });
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }

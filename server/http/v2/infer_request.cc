@@ -99,7 +99,8 @@ class InputReader {
   InputReader(std::string_view binary, inference::ModelInferRequest* request)
       : binary_(binary), request_(request) {}
 
-  absl::Status Read(const json& input, const std::string& place) {
+  // Frees the data of `input`.
+  absl::Status Read(json& input, const std::string& place) {
     if (!input.is_object()) {
       return FieldError(place, absl::StrCat("expected an object, got ", Describe(input)));
     }
@@ -130,7 +131,7 @@ class InputReader {
   size_t left() const { return binary_.size(); }
 
  private:
-  absl::StatusOr<std::string> Elements(const json& input, const std::string& name,
+  absl::StatusOr<std::string> Elements(json& input, const std::string& name,
                                        const std::string& datatype,
                                        const std::vector<int64_t>& shape, const json& binary_size) {
     const std::string field = absl::StrCat("input ", Quoted(name));
@@ -140,7 +141,8 @@ class InputReader {
                                         : "has neither data nor binary_data_size");
     }
     if (!has_data) return TakeBinary(field, binary_size);
-    absl::StatusOr<RawTensor> raw = TensorFromJson(input["data"], datatype, name);
+    const json data = std::exchange(input["data"], nullptr);
+    absl::StatusOr<RawTensor> raw = TensorFromJson(data, datatype, name);
     if (!raw.ok()) return raw.status();
     const std::optional<int64_t> wanted = ElementCount(shape);
     if (!wanted || *wanted != raw->elements) {
@@ -187,9 +189,10 @@ absl::Status ReadOutput(const json& output, const std::string& place, ParsedInfe
 
 // Calls `each` with every element of the array member `name`, and its place.
 template <typename Each>
-absl::Status ForEach(const json& body, const char* name, Each each) {
-  const json& list = Member(body, name);
-  if (list.is_null()) return absl::OkStatus();
+absl::Status ForEach(json& body, const char* name, Each each) {
+  const auto member = body.find(name);
+  if (member == body.end() || member->is_null()) return absl::OkStatus();
+  json& list = *member;
   if (!list.is_array()) {
     return FieldError(name, absl::StrCat("expected an array, got ", Describe(list)));
   }
@@ -207,18 +210,22 @@ bool OutputForms::IsBinary(const std::string& output) const {
   return it == binary.end() ? binary_by_default : it->second;
 }
 
-absl::StatusOr<ParsedInference> ParseInference(std::string_view text, std::string_view binary) {
-  const absl::StatusOr<json> body = ParseJson(text);
+absl::StatusOr<ParsedInference> ParseInference(std::string_view head, std::string_view binary) {
+  absl::StatusOr<json> body = ParseJson(head);
   if (!body.ok()) return body.status();
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
+  return ReadInference(*std::move(body), binary);
+}
+
+absl::StatusOr<ParsedInference> ReadInference(json body, std::string_view binary) {
+  if (absl::Status status = ExpectObject(body); !status.ok()) return status;
   ParsedInference parsed;
-  if (const json& id = Member(*body, "id"); !id.is_null()) {
+  if (const json& id = Member(body, "id"); !id.is_null()) {
     absl::StatusOr<std::string> value = ReadString(id, "id");
     if (!value.ok()) return value.status();
     parsed.request.set_id(*std::move(value));
   }
   json all_binary;
-  absl::Status status = ReadParameters(*body, "parameters", kBinaryOutput,
+  absl::Status status = ReadParameters(body, "parameters", kBinaryOutput,
                                        parsed.request.mutable_parameters(), &all_binary);
   if (!status.ok()) return status;
   if (!all_binary.is_null()) {
@@ -227,7 +234,7 @@ absl::StatusOr<ParsedInference> ParseInference(std::string_view text, std::strin
     parsed.forms.binary_by_default = *flag;
   }
   InputReader inputs(binary, &parsed.request);
-  status = ForEach(*body, "inputs", [&](const json& input, const std::string& place) {
+  status = ForEach(body, "inputs", [&](json& input, const std::string& place) {
     return inputs.Read(input, place);
   });
   if (!status.ok()) return status;
@@ -236,7 +243,7 @@ absl::StatusOr<ParsedInference> ParseInference(std::string_view text, std::strin
     return FieldError(kBinarySize, absl::StrCat("the body has ", inputs.left(),
                                                 " bytes more than the inputs' sizes add up to"));
   }
-  status = ForEach(*body, "outputs", [&](const json& output, const std::string& place) {
+  status = ForEach(body, "outputs", [&](const json& output, const std::string& place) {
     return ReadOutput(output, place, &parsed);
   });
   if (!status.ok()) return status;

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "inference/grpc_service.pb.h"
+#include "nlohmann/json.hpp"
 
 namespace longview::server {
 
@@ -24,10 +25,14 @@ struct ParsedInference {
   OutputForms forms;
 };
 
-// `json` is the first part of the body, `binary` what follows it: the inputs that have
-// binary_data_size, in order. BYTES in JSON are UTF-8 strings, those of `image` base64.
+// `head` is the first part of the body, parsed; its data are freed as they are read. `binary` is
+// what follows it: the inputs that have binary_data_size, in order. BYTES in JSON are UTF-8
+// strings, those of `image` base64.
 // INVALID_ARGUMENT names the input and what is wrong with it. Unknown members are ignored, as
 // Triton does. Thread-safe.
-absl::StatusOr<ParsedInference> ParseInference(std::string_view json, std::string_view binary);
+absl::StatusOr<ParsedInference> ReadInference(nlohmann::json head, std::string_view binary);
+
+// The same of a head as it was sent.
+absl::StatusOr<ParsedInference> ParseInference(std::string_view head, std::string_view binary);
 
 }  // namespace longview::server

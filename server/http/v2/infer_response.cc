@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "server/http/body_error.h"
 #include "server/http/context.h"
 #include "server/http/json/writer.h"
 #include "server/http/v2/tensor_json.h"
@@ -52,7 +53,7 @@ double Seconds(const inference::ModelInferResponse& response, const char* name) 
 }
 
 absl::Status AppendOutput(const inference::ModelInferResponse::InferOutputTensor& output,
-                          const std::string& raw, bool binary, std::string* out) {
+                          const std::string& raw, bool binary, size_t max_bytes, std::string* out) {
   out->push_back('{');
   AppendMember("name", out);
   AppendJsonString(output.name(), out);
@@ -77,7 +78,7 @@ absl::Status AppendOutput(const inference::ModelInferResponse::InferOutputTensor
   }
   if (!binary) {
     AppendMember("data", out);
-    if (absl::Status status = AppendTensor(raw, output.datatype(), out); !status.ok()) {
+    if (absl::Status status = AppendTensor(raw, output.datatype(), max_bytes, out); !status.ok()) {
       return status;
     }
   }
@@ -88,7 +89,7 @@ absl::Status AppendOutput(const inference::ModelInferResponse::InferOutputTensor
 }  // namespace
 
 absl::StatusOr<HttpResponse> MakeInferResponse(const inference::ModelInferResponse& response,
-                                               const OutputForms& forms) {
+                                               const OutputForms& forms, size_t max_bytes) {
   if (response.raw_output_contents_size() != response.outputs_size()) {
     return absl::InternalError("an inference answer without raw outputs");
   }
@@ -114,12 +115,19 @@ absl::StatusOr<HttpResponse> MakeInferResponse(const inference::ModelInferRespon
     if (i > 0) body.push_back(',');
     const bool binary = forms.IsBinary(response.outputs(i).name());
     any_binary |= binary;
-    absl::Status status =
-        AppendOutput(response.outputs(i), response.raw_output_contents(i), binary, &body);
+    absl::Status status = AppendOutput(response.outputs(i), response.raw_output_contents(i), binary,
+                                       max_bytes, &body);
     if (!status.ok()) return status;
   }
   body += "]}";
+  size_t bytes = body.size();
+  for (int i = 0; i < response.outputs_size(); ++i) {
+    const bool binary = forms.IsBinary(response.outputs(i).name());
+    if (binary) bytes += response.raw_output_contents(i).size();
+  }
+  if (bytes > max_bytes) return AnswerTooLarge(bytes, max_bytes);
   if (any_binary) {
+    body.reserve(bytes);
     http.content_type = "application/octet-stream";
     http.headers.emplace_back("Inference-Header-Content-Length", absl::StrCat(body.size()));
     for (int i = 0; i < response.outputs_size(); ++i) {

@@ -1,5 +1,6 @@
 #include "server/http/v2/tensor_json.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
 #include "server/http/body_error.h"
+#include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
 
@@ -38,6 +40,12 @@ absl::Status AppendNested(const json& data, const std::string& field, std::vecto
 template <typename Wire, typename Read>
 absl::StatusOr<RawTensor> ReadAs(const json& data, const std::string& datatype,
                                  const std::string& field) {
+  if (std::is_same_v<Wire, int64_t> && data.is_binary() &&
+      data.get_binary().subtype() == kInt64Array) {
+    const json::binary_t& bytes = data.get_binary();
+    return RawTensor{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                     static_cast<int64_t>(bytes.size() / sizeof(int64_t))};
+  }
   std::vector<Read> values;
   if (absl::Status status = AppendNested(data, field, &values); !status.ok()) return status;
   RawTensor raw;
@@ -106,21 +114,28 @@ absl::StatusOr<RawTensor> ReadStrings(const json& data, const std::string& name)
   return raw;
 }
 
+// Elements that are written between two looks at how long the text has become.
+constexpr size_t kElementsAtATime = 1024;
+
 template <typename Wire, typename Print>
-absl::Status AppendElements(std::string_view raw, std::string* out) {
+absl::Status AppendElements(std::string_view raw, size_t max_bytes, std::string* out) {
   if (raw.size() % sizeof(Wire) != 0) return absl::InternalError("tensor of a partial element");
   out->push_back('[');
-  for (size_t at = 0; at < raw.size(); at += sizeof(Wire)) {
-    if (at > 0) out->push_back(',');
-    Wire value;
-    std::memcpy(&value, raw.data() + at, sizeof(Wire));
-    AppendJson(static_cast<Print>(value), out);
+  for (size_t at = 0; at < raw.size();) {
+    const size_t until = std::min(raw.size(), at + kElementsAtATime * sizeof(Wire));
+    for (; at < until; at += sizeof(Wire)) {
+      if (at > 0) out->push_back(',');
+      Wire value;
+      std::memcpy(&value, raw.data() + at, sizeof(Wire));
+      AppendJson(static_cast<Print>(value), out);
+    }
+    if (out->size() > max_bytes) return AnswerTooLarge(out->size(), max_bytes);
   }
   out->push_back(']');
   return absl::OkStatus();
 }
 
-absl::Status AppendStrings(std::string_view raw, std::string* out) {
+absl::Status AppendStrings(std::string_view raw, size_t max_bytes, std::string* out) {
   out->push_back('[');
   for (bool first = true; !raw.empty(); first = false) {
     uint32_t length = 0;
@@ -130,6 +145,7 @@ absl::Status AppendStrings(std::string_view raw, std::string* out) {
     if (raw.size() < length) return absl::InternalError("BYTES shorter than their length");
     if (!first) out->push_back(',');
     AppendJsonString(raw.substr(0, length), out);
+    if (out->size() > max_bytes) return AnswerTooLarge(out->size(), max_bytes);
     raw.remove_prefix(length);
   }
   out->push_back(']');
@@ -159,12 +175,13 @@ absl::StatusOr<RawTensor> TensorFromJson(const json& data, const std::string& da
   return FieldError(field, absl::StrCat("unknown datatype ", Quoted(datatype)));
 }
 
-absl::Status AppendTensor(std::string_view raw, std::string_view datatype, std::string* out) {
-  if (datatype == "FP32") return AppendElements<float, float>(raw, out);
-  if (datatype == "INT64") return AppendElements<int64_t, int64_t>(raw, out);
-  if (datatype == "INT32") return AppendElements<int32_t, int64_t>(raw, out);
-  if (datatype == "BOOL") return AppendElements<char, bool>(raw, out);
-  if (datatype == "BYTES") return AppendStrings(raw, out);
+absl::Status AppendTensor(std::string_view raw, std::string_view datatype, size_t max_bytes,
+                          std::string* out) {
+  if (datatype == "FP32") return AppendElements<float, float>(raw, max_bytes, out);
+  if (datatype == "INT64") return AppendElements<int64_t, int64_t>(raw, max_bytes, out);
+  if (datatype == "INT32") return AppendElements<int32_t, int64_t>(raw, max_bytes, out);
+  if (datatype == "BOOL") return AppendElements<char, bool>(raw, max_bytes, out);
+  if (datatype == "BYTES") return AppendStrings(raw, max_bytes, out);
   return absl::InternalError("output of a datatype without a JSON form: " + std::string(datatype));
 }
 

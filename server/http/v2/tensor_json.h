@@ -22,7 +22,9 @@ struct RawTensor {
 absl::StatusOr<RawTensor> TensorFromJson(const nlohmann::json& data, const std::string& datatype,
                                          const std::string& name);
 
-// Appends a flat JSON array. INTERNAL if `raw` is not a whole number of elements.
-absl::Status AppendTensor(std::string_view raw, std::string_view datatype, std::string* out);
+// Appends a flat JSON array. INVALID_ARGUMENT once `out` has more than `max_bytes`, INTERNAL if
+// `raw` is not a whole number of elements.
+absl::Status AppendTensor(std::string_view raw, std::string_view datatype, size_t max_bytes,
+                          std::string* out);
 
 }  // namespace longview::server

@@ -61,6 +61,13 @@ TEST_F(ConfigTest, Defaults) {
   EXPECT_THAT(config->models, ::testing::ElementsAre("/some/model"));
 }
 
+TEST_F(ConfigTest, ServerNamesAreHostNames) {
+  EXPECT_THAT(Load({"m", "--server_names=a.example, b"})->server_names,
+              ::testing::ElementsAre("a.example", "b"));
+  EXPECT_THAT(std::string(Load({"m", "--server_names=a:80"}).status().message()),
+              HasSubstr("--server_names: 'a:80'"));
+}
+
 TEST_F(ConfigTest, ConnectionsAreCounts) {
   EXPECT_EQ(Load({"m"})->max_connections, 0);
   EXPECT_EQ(Load({"m", "--max_connections=70"})->max_connections, 70);

@@ -14,6 +14,7 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
+#include "server/status_map_http.h"
 
 namespace longview::server {
 namespace {
@@ -31,9 +32,12 @@ std::string Numbered(int count) {
   return text + "]";
 }
 
+constexpr size_t kPlenty = 1 << 20;
+
 TEST(NumberArrays, LongArraysLeaveTheText) {
-  const ReducedJson reduced = LiftNumberArrays(R"({"a": )" + Numbered(9) + R"(, "b": [1, 2]})");
-  EXPECT_EQ(reduced.text, R"({"a": [], "b": [1, 2]})");
+  const std::string text = R"({"a": )" + Numbered(9) + R"(, "b": [1, 2]})";
+  const ReducedJson reduced = LiftNumberArrays(text, kPlenty);
+  EXPECT_EQ(reduced.text(), R"({"a": [], "b": [1, 2]})");
   ASSERT_EQ(reduced.arrays.size(), 1u);
   EXPECT_EQ(std::get<std::vector<int64_t>>(reduced.arrays[0].numbers)[8], 53);
 }
@@ -44,10 +48,35 @@ TEST(NumberArrays, WhatIsNotStrictlyNumbersStays) {
         "[1,2,3,4,5,6,7,8.]", "[1,2,3,4,5,6,7,8,]", "[1,2,3,4,5,6,7,1e]", "[1,2,3,4,5,6,7,8",
         "[1,2,3,4,5,6,7,1e999]", "[1,2,3,4,5,6,7,9223372036854775808]", R"("[1,2,3,4,5,6,7,8]")",
         R"("\"[1,2,3,4,5,6,7,8]")"}) {
-    const ReducedJson reduced = LiftNumberArrays(text);
-    EXPECT_EQ(reduced.text, text);
+    const ReducedJson reduced = LiftNumberArrays(text, kPlenty);
+    EXPECT_EQ(reduced.text(), text);
     EXPECT_TRUE(reduced.arrays.empty()) << text;
   }
+}
+
+// `piece` again and again, in brackets.
+std::string Repeated(std::string_view piece, size_t bytes) {
+  std::string text = "[";
+  while (text.size() < bytes) text += piece;
+  text.back() = ']';
+  return text;
+}
+
+TEST(ParseJson, ValuesThatTakeMuchMoreThanTheirTextAreRefused) {
+  constexpr size_t kText = 4 << 20;
+  constexpr size_t kLimit = 8 << 20;
+  for (const char* piece : {"1,", "[],", "{},", "\"\",", "[1],", "1.5,", "{\"a\":1},", "null,"}) {
+    const auto value = ParseJson(Repeated(piece, kText), kLimit);
+    ASSERT_FALSE(value.ok()) << piece;
+    EXPECT_EQ(GetErrorDetail(value.status()).reason, kBodyTooLarge) << piece;
+    EXPECT_NE(value.status().message().find("8388608"), absl::string_view::npos) << piece;
+  }
+  EXPECT_TRUE(ParseJson(Repeated("1234567,", kText), kLimit).ok());
+  EXPECT_TRUE(ParseJson("\"" + std::string(kText, 'x') + "\"", kLimit).ok());
+  std::string members = "{";
+  for (int i = 0; members.size() < kText; ++i) members += "\"" + std::to_string(i) + "\":1,";
+  members.back() = '}';
+  EXPECT_FALSE(ParseJson(members, kLimit).ok());
 }
 
 TEST(ParseJson, LiftedAndPlainArraysReadAlike) {

@@ -124,7 +124,7 @@ RawResponse Fetch(int port, std::string_view method, std::string_view target, st
                   std::string_view headers) {
   RawClient client(port);
   std::string request = std::string(method).append(" ").append(target).append(
-      " HTTP/1.1\r\nHost: test\r\nConnection: close\r\n");
+      " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
   request.append(headers);
   if (!body.empty()) request += "Content-Length: " + std::to_string(body.size()) + "\r\n";
   request.append("\r\n").append(body);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/http/http_server.h"
@@ -18,7 +19,9 @@ class HttpServerTest : public ::testing::Test {
  protected:
   static constexpr size_t kMaxBody = 200000;
 
-  HttpServerTest() {
+  // `change` is applied to the options of the server.
+  explicit HttpServerTest(absl::FunctionRef<void(server::HttpServerOptions&)> change = [](auto&) {
+  }) {
     server::HttpServerOptions options;
     options.version = "1.2.3";
     options.commit = "abc";
@@ -30,6 +33,7 @@ class HttpServerTest : public ::testing::Test {
     options.transport.transfer_grace = absl::Milliseconds(400);
     options.transport.stream_filler = absl::Milliseconds(200);
     options.transport.half_close_probe = absl::Milliseconds(100);
+    change(options);
     server_ =
         std::make_unique<server::HttpServer>(backend_.api, backend_.metrics, std::move(options));
     const absl::StatusOr<int> port = server_->Start();
@@ -62,7 +66,7 @@ class HttpServerTest : public ::testing::Test {
                              std::string_view headers = "") {
     return std::string("POST ")
         .append(target)
-        .append(" HTTP/1.1\r\nHost: test\r\n")
+        .append(" HTTP/1.1\r\nHost: localhost\r\n")
         .append(headers)
         .append("Content-Length: ")
         .append(std::to_string(body.size()))

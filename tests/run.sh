@@ -6,8 +6,9 @@
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
-# --slow      also the tests marked slow (long soak, fuzz with more rounds).
-# --sanitize  also everything in C++ under AddressSanitizer and UBSan.
+# --slow      also the tests marked slow (soak of 20 minutes, faults of the machine, more rounds).
+# --sanitize  also everything in C++ under AddressSanitizer and UBSan, and the server with its
+#             transports under ThreadSanitizer.
 # --sanitize-cuda  also kernels and models on a device under compute-sanitizer (of a CUDA toolkit),
 #             on a machine with a GPU; elsewhere it says why not.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
@@ -89,6 +90,11 @@ if $sanitize; then
   cmake --preset asan >/dev/null
   cmake --build build-asan -j "$jobs"
   run_ctest build-asan asan
+  begin "Building the server under ThreadSanitizer"
+  cmake --preset tsan-server >/dev/null
+  cmake --build --preset tsan-server -j "$jobs"
+  TSAN_OPTIONS="suppressions=$ROOT/tests/support/tsan/suppressions.txt" \
+    run_ctest build-tsan-server/tests/server tsan-server
 fi
 
 if $sanitize_cuda; then

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Hours of mixed clients against the real server: nothing may grow, be lost or be mixed up.
+
+  tests/soak/soak.py [--hours H | --minutes M] [--cores C] [--out FOLDER]
+
+Random lengths, picture sizes, samplings, cancelled calls, loads, unloads and keys; every answer is
+compared with the one recorded at the start, bit by bit. --cores keeps the server's use of processor
+time near C. Writes samples.csv, soak.svg and report.txt into FOLDER (a new one under the current
+folder) and exits with 1 if anything grew, was lost or was wrong. Run by the environment's Python
+of tests/run.sh ($DEPS_DIR/clients/bin/python); needs no package."""
+
+import argparse
+import csv
+import datetime
+import os
+import pathlib
+import random
+import sys
+import tempfile
+import threading
+import time
+
+import curve
+import work
+from server_process import Server
+
+WORKERS = 4
+# What the settled part of a run may grow by, by its fitted line.
+MEMORY_GROWTH, DESCRIPTOR_GROWTH = 24 << 20, 6
+REFUSALS = (429, 503)
+
+
+class Soak:
+    """One run; `sample` every few seconds, `report` at the end."""
+
+    def __init__(self, server, cores, seed):
+        self.server, self.cores = server, cores
+        self.rng = random.Random(seed)
+        self.calls = work.calls(self.rng)
+        self.recorded = [work.ask(server.http_port, call, "ada") for call in self.calls]
+        failed = [answer for answer in self.recorded if answer[0] != 200]
+        assert not failed, failed[:3]
+        self.counts = dict.fromkeys(("answered", "refused", "left", "absent", "loads"), 0)
+        self.wrong, self.samples = [], []
+        self.lock, self.stopped = threading.Lock(), threading.Event()
+        self.begin = time.monotonic()
+        self.pause = 0.0  # Between two calls of a worker.
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] += 1
+
+    def one(self, rng):
+        index, key = rng.randrange(len(self.calls)), rng.choice(list(work.KEYS))
+        port, call = self.server.http_port, self.calls[index]
+        if rng.random() < 0.15:
+            work.leave(port, call, key, rng.choice([0, 0.001, 0.01, 0.1]))
+            return self.count("left")
+        status, answer = work.ask(port, call, key)
+        if status == 200 and (status, answer) == self.recorded[index]:
+            return self.count("answered")
+        if status in REFUSALS:
+            return self.count("refused")
+        if status == 404 and f"/{work.EXTRA}/" in call[0]:
+            return self.count("absent")
+        self.wrong.append(f"{call[0]} call {index}: {status} {answer}"[:400])
+
+    def worker(self, seed):
+        rng = random.Random(seed)
+        while not self.stopped.wait(self.pause * rng.uniform(0.5, 1.5)):
+            try:
+                self.one(rng)
+            except Exception as error:  # pylint: disable=broad-except  # A lost answer, whatever why.
+                self.wrong.append(f"lost: {error!r}")
+
+    def churn(self, seed):
+        """Loads and unloads the extra model."""
+        rng = random.Random(seed)
+        while not self.stopped.wait(rng.uniform(1, 20)):
+            action = rng.choice(["load", "load", "unload"])
+            status, _, body = self.server.post(
+                f"/v2/repository/models/{work.EXTRA}/{action}", {},
+                headers={"Authorization": f"Bearer {work.KEYS['ada']}"})
+            self.count("loads")
+            if status != 200:
+                self.wrong.append(f"{action}: {status} {body[:200]}")
+
+    def processor_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.server.process.pid}/stat").read_text().split(") ")[1]
+        return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+    def sample(self):
+        process = pathlib.Path(f"/proc/{self.server.process.pid}")
+        self.samples.append((time.monotonic() - self.begin, self.server.resident_bytes() / (1 << 20),
+                             len(list((process / "fd").iterdir())),
+                             len(list((process / "task").iterdir())), self.counts["answered"]))
+
+    def run(self, seconds):
+        threads = [threading.Thread(target=self.worker, args=(i,)) for i in range(WORKERS)]
+        threads.append(threading.Thread(target=self.churn, args=(99,)))
+        for thread in threads:
+            thread.start()
+        interval, used = min(10.0, seconds / 60), self.processor_seconds()
+        while time.monotonic() - self.begin < seconds and self.server.process.poll() is None:
+            self.stopped.wait(interval)
+            self.sample()
+            now = self.processor_seconds()
+            share, used = (now - used) / interval, now
+            if self.cores:  # Towards the wanted share, slowly.
+                self.pause = min(5, max(0.001, self.pause * 0.8 + 0.2 * (self.pause or 0.05)
+                                        * share / self.cores))
+        self.stopped.set()
+        for thread in threads:
+            thread.join(180)
+
+    def report(self, out, command):
+        """Writes the files; returns the faults found."""
+        times, memory, files, tasks, answers = map(list, zip(*self.samples))
+        settled = times[-1] * 0.25
+        late = [i for i, t in enumerate(times) if t >= settled]
+        length = times[-1] - settled
+
+        def growth(values):
+            return curve.slope([times[i] for i in late], [values[i] for i in late])
+
+        bytes_grown, files_grown = growth(memory) * length * (1 << 20), growth(files) * length
+        lines = [f"{datetime.date.today()}  {command}",
+                 f"{times[-1] / 60:.1f} minutes, {self.counts}",
+                 f"resident memory {growth(memory) * 3600:+.2f} MiB/h, "
+                 f"descriptors {growth(files) * 3600:+.2f}/h, over the last {length / 60:.1f} minutes",
+                 f"wrong or lost: {len(self.wrong)}", *self.wrong[:20]]
+        (out / "report.txt").write_text("\n".join(lines) + "\n")
+        print("\n".join(lines), flush=True)
+        with open(out / "samples.csv", "w", newline="") as file:
+            csv.writer(file).writerows([("seconds", "MiB", "descriptors", "threads", "answers"),
+                                        *self.samples])
+        (out / "soak.svg").write_text(curve.picture("; ".join(lines[:3]).replace("&", "&amp;"), times, {
+            "resident MiB": memory, "descriptors": files, "threads": tasks,
+            "answers, all compared": answers}, settled))
+        faults = list(self.wrong[:5])
+        if bytes_grown > MEMORY_GROWTH:
+            faults.append(f"resident memory grew by {bytes_grown / (1 << 20):.1f} MiB")
+        if files_grown > DESCRIPTOR_GROWTH:
+            faults.append(f"descriptors grew by {files_grown:.1f}")
+        if self.server.process.poll() is not None:
+            faults.append(f"the server left with {self.server.process.returncode}")
+        return faults
+
+
+def soak(seconds, cores, out, command, seed=1):
+    """Runs against a server of its own; returns what was wrong."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        keys = pathlib.Path(folder) / "keys"
+        keys.write_text("".join(f"{name}:{key}\n" for name, key in work.KEYS.items()))
+        models = {**work.MODELS, work.EXTRA: work.MODELS["classifier"]}
+        with Server([",".join(f"{name}={path}" for name, path in models.items())],
+                    f"--api_keys_file={keys}", "--allow_model_control=true", "--threads=2",
+                    "--cache_bytes=256MiB", "--drain_seconds=0") as server:
+            run = Soak(server, cores, seed)
+            run.run(seconds)
+            faults = run.report(out, command)
+            if server.process.poll() is None and server.stop() != 0:
+                faults.append("the server did not leave with 0")
+            return faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--hours", type=float, default=0)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--cores", type=float, default=0, help="0: as fast as four clients ask")
+    parser.add_argument("--out", type=pathlib.Path,
+                        default=pathlib.Path(f"longview-soak-{datetime.datetime.now():%Y%m%d-%H%M}"))
+    arguments = parser.parse_args()
+    seconds = arguments.hours * 3600 or arguments.minutes * 60
+    command = " ".join(["tests/soak/soak.py", *sys.argv[1:]])
+    faults = soak(seconds, arguments.cores, arguments.out, command)
+    print("\n".join(faults) or "nothing grew, nothing was lost, nothing was mixed up")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What the clients of a soak ask: a fixed set of calls whose answers are recorded first, so that
+every later answer can be compared with them bit by bit."""
+
+import json
+import pathlib
+import random
+import socket
+import struct
+import sys
+import urllib.error
+import urllib.request
+import zlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+
+from goldens import served_models  # noqa: E402
+from server_process import ZOO  # noqa: E402
+
+KEYS = {"ada": "soak-key-of-ada-0001", "bob": "soak-key-of-bob-0002"}
+MODELS = {"classifier": served_models("longformer")["classification"],
+          "code-lm": ZOO / "code-lm", "code-language": ZOO / "code-language",
+          "page-type": ZOO / "page-type"}
+EXTRA = "extra"  # Loaded and unloaded all the time; a copy of `classifier` by another name.
+
+
+def picture(rng, width, height):
+    """A grey PNG of some blocks."""
+    rows = b"".join(b"\0" + bytes(255 if (x // 9 + y // 7) % 3 else rng.randrange(256)
+                                  for x in range(width)) for y in range(height))
+
+    def chunk(kind, data):
+        check = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 1))
+            + chunk(b"IEND", b""))
+
+
+def infer(model, ids):
+    return (f"/v2/models/{model}/infer", "application/json", json.dumps({"inputs": [
+        {"name": "input_ids", "datatype": "INT64", "shape": [1, len(ids)], "data": ids}]}).encode())
+
+
+def calls(rng):
+    """[(path, content type, body)] of many lengths and sizes."""
+    found = []
+    for _ in range(24):
+        ids = [rng.randrange(4, 90) for _ in range(int(rng.paretovariate(0.7) * 8) % 1200 + 1)]
+        found += [infer("classifier", ids), infer(EXTRA, ids)]
+    source = pathlib.Path(__file__).read_text()
+    for _ in range(12):
+        begin = rng.randrange(len(source))
+        text = (source[begin:] + source)[:int(rng.paretovariate(0.6) * 30) % 8000 + 1]
+        found.append(("/v1/classify?model=code-language", "text/plain", text.encode()))
+        body = {"model": "code-lm", "prompt": text[:rng.randrange(1, 600)], "seed": rng.randrange(99),
+                "max_tokens": rng.choice([1, 8, 40, 120]), "temperature": 0.8,
+                "n": rng.choice([1, 1, 3]), "stream": rng.random() < 0.5}
+        found.append(("/v1/completions", "application/json", json.dumps(body).encode()))
+    for _ in range(6):
+        size = rng.randrange(20, 300), rng.randrange(20, 300)
+        found.append(("/v1/classify?model=page-type", "image/png", picture(rng, *size)))
+    return found
+
+
+def essence(path, body):
+    """What of an answer is the model's: no times, no identifiers, not who shared the batch."""
+    if path == "/v1/completions":
+        texts = {}
+        events = ([line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")]
+                  if body.startswith(b"data: ") else [body])
+        for event in events:
+            for choice in json.loads(event)["choices"]:
+                text, end = texts.get(choice["index"], ("", None))
+                texts[choice["index"]] = (text + choice["text"], choice["finish_reason"] or end)
+        return json.dumps(sorted(texts.items()))
+    answer = json.loads(body)
+    return json.dumps(answer.get("outputs") or answer["labels"])
+
+
+def ask(port, call, key, timeout=120):
+    """(status, essence or message)."""
+    path, kind, body = call
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers={
+        "Content-Type": kind, "Authorization": f"Bearer {KEYS[key]}"})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return answer.status, essence(path, answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(errors="replace")[:300]
+
+
+def leave(port, call, key, seconds):
+    """Sends the call and hangs up after `seconds`, or in the middle of its body."""
+    path, kind, body = call
+    head = (f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nAuthorization: Bearer "
+            f"{KEYS[key]}\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        try:
+            client.sendall(head + (body if seconds > 0 else body[:random.randrange(len(body) + 1)]))
+            client.settimeout(max(seconds, 0.001))
+            client.recv(1 << 16)
+        except OSError:
+            pass

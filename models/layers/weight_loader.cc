@@ -3,17 +3,11 @@
 #include <utility>
 
 #include "models/checkpoint/convert.h"
+#include "models/layers/kept_table.h"
 
 namespace longview::models {
 
-FloatMatrix::FloatMatrix(const TensorView& tensor) {
-  const bool aligned = reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) == 0;
-  if (tensor.dtype == DType::kF32 && aligned) {
-    borrowed_ = reinterpret_cast<const float*>(tensor.data);
-  } else {
-    owned_ = ToFloat32(tensor);
-  }
-}
+FloatMatrix::FloatMatrix(const TensorView& tensor) : owned_(ToFloat32(tensor)) {}
 
 const TensorView* WeightLoader::Keep(absl::StatusOr<const TensorView*> found) {
   if (!found.ok()) {
@@ -26,7 +20,7 @@ const TensorView* WeightLoader::Keep(absl::StatusOr<const TensorView*> found) {
 
 const TensorView* WeightLoader::Table(const std::string& name, const std::vector<int64_t>& shape) {
   const TensorView* table = Get(name, shape);
-  if (table != nullptr) CountBytes(static_cast<double>(table->bytes));
+  KeepTable(table, *this);
   return table;
 }
 

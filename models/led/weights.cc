@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/kept_table.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {
@@ -62,11 +63,8 @@ void Loader::Embeddings() {
   }
   weights_.encoder.words = Words("encoder");
   weights_.decoder.words = Words("decoder");
-  const auto count = [&](const TensorView* words) {
-    if (words != nullptr) load_.CountBytes(static_cast<double>(words->bytes));
-  };
-  count(weights_.encoder.words);
-  if (weights_.decoder.words != weights_.encoder.words) count(weights_.decoder.words);
+  KeepTable(weights_.encoder.words, load_);
+  if (weights_.decoder.words != weights_.encoder.words) KeepTable(weights_.decoder.words, load_);
   weights_.encoder.positions =
       load_.Table(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_});
   weights_.decoder.positions =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/kept_table.h"
 
 namespace longview::models {
 namespace {
@@ -54,7 +55,7 @@ void Loader::Embeddings() {
   weights_.types = load_.Copy(
       load_.Get(prefix_ + "embeddings.token_type_embeddings.weight", {config_.types, width}));
   weights_.embedding_norm = LayerNorm(prefix_ + "embeddings.LayerNorm");
-  if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
+  KeepTable(weights_.words, load_);
 }
 
 void Loader::Layer(int index) {

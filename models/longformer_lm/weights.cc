@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/kept_table.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {
@@ -44,7 +45,7 @@ void Loader::Embeddings() {
   } else {
     stack_.words = load_.Get(words, {config_.vocab, width_});
   }
-  if (stack_.words != nullptr) load_.CountBytes(static_cast<double>(stack_.words->bytes));
+  KeepTable(stack_.words, load_);
   stack_.positions =
       load_.Table(embeddings + "position_embeddings.weight", {config_.positions, width_});
   stack_.type =

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/kept_table.h"
 #include "models/layers/sinusoids.h"
 #include "models/luna/norm_gain.h"
 
@@ -72,7 +73,7 @@ class Loader {
     } else {
       words_ = load_.Get(words, {config_.vocab, width});
     }
-    if (words_ != nullptr) load_.CountBytes(static_cast<double>(words_->bytes));
+    KeepTable(words_, load_);
     weights_.words = place_.Stored(words_, config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
       weights_.positions = place_.Stored(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/kept_table.h"
 #include "models/layers/sinusoids.h"
 #include "models/luna/norm_gain.h"
 #include "models/parallel.h"
@@ -51,7 +52,7 @@ class Loader {
                                       "decoder.output_projection.weight"};
     if (config_.shared_words) names.push_back("encoder.embed_tokens.weight");
     weights_.words = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
-    if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
+    KeepTable(weights_.words, load_);
     weights_.logits =
         load_.Pack(names[1], OutputMatrix(names[1]),
                    std::vector<float>(static_cast<size_t>(config_.vocab)), config_.vocab, width);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/convert.h"
+#include "models/layers/kept_table.h"
 #include "models/parallel.h"
 #include "models/torch_guard.h"
 
@@ -83,7 +84,7 @@ void Loader::Embeddings() {
   const int64_t width = config_.width, vocab = config_.vocab;
   const std::array<std::string, 2> names = {kPrefix + "in_emb.weight", kPrefix + "out_emb.weight"};
   weights_.words = load_.GetTied(names, {vocab, width});
-  if (weights_.words != nullptr) load_.CountBytes(static_cast<double>(weights_.words->bytes));
+  KeepTable(weights_.words, load_);
   const std::string frequencies = kPrefix + "pos_emb.inv_freq";
   if (config_.exact_frequencies || !load_.source().Has(frequencies)) {
     load_.source().Ignore(frequencies);

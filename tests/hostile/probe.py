@@ -21,11 +21,13 @@ class Looks:
     def __init__(self, port, method, path, body, pause):
         self.port, self.method, self.path, self.body = port, method, path, body
         self.pause, self.longest, self.count, self.failures = pause, 0.0, 0, []
+        self.since = None  # Of the look that lasts.
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self):
+        self.look()
         while not self.over.wait(self.pause):
             self.look()
 

@@ -144,16 +144,32 @@ void PackFreshSources(const Plan& plan, const Call& call, const TileKernel& kern
   });
 }
 
+// Items of one parallel loop: some tens of milliseconds of them, as callers may let others through
+// between two loops. Long enough that what threads wait for each other at its end does not count.
+size_t ItemsOfALoop(const Plan& plan, int threads) {
+  constexpr double kTriples = 8e6;  // Of a thread.
+  const double wanted = kTriples * threads;
+  const auto executed = static_cast<double>(plan.executed);
+  const size_t all = plan.items.size();
+  if (executed <= 2 * wanted) return all;
+  const auto share = static_cast<size_t>(static_cast<double>(all) * wanted / executed);
+  return std::max(share, static_cast<size_t>(threads));
+}
+
 void RunItems(const TileJob& job, const TileKernel& kernel, const Workspace& workspace,
               const ParallelFor& pool) {
   const std::vector<Item>& items = job.plan->items;
-  std::atomic<size_t> next{0};
-  RunOnThreads(pool, [&](int thread) {
-    std::byte* scratch = workspace.thread_base + thread * workspace.thread_stride;
-    if (kernel.enter != nullptr) kernel.enter();
-    for (size_t i = next++; i < items.size(); i = next++) kernel.run(job, items[i], scratch);
-    if (kernel.leave != nullptr) kernel.leave();
-  });
+  const size_t each = ItemsOfALoop(*job.plan, pool.threads());
+  for (size_t first = 0; first < items.size(); first += each) {
+    const size_t end = std::min(first + each, items.size());
+    std::atomic<size_t> next{first};
+    RunOnThreads(pool, [&](int thread) {
+      std::byte* scratch = workspace.thread_base + thread * workspace.thread_stride;
+      if (kernel.enter != nullptr) kernel.enter();
+      for (size_t i = next++; i < end; i = next++) kernel.run(job, items[i], scratch);
+      if (kernel.leave != nullptr) kernel.leave();
+    });
+  }
 }
 
 void MergeOne(const TileJob& job, const Merge& merge) {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "models/pauses.h"
+
 namespace longview::models {
 namespace {
 
@@ -33,6 +35,29 @@ Answer TakeOrFail(Run& run, size_t i) {
   EXPECT_TRUE(answer.ok()) << answer.status();
   return answer.ok() ? *std::move(answer) : Answer();
 }
+
+// Runs a request now and then.
+class Visitor final : public Pauses {
+ public:
+  Visitor(const Model& model, const Request& request, const Answer& alone)
+      : model_(model), request_(request), alone_(alone) {}
+
+  void Pause() override {
+    // At all kinds of places, and not at many of one.
+    if (++pauses != next_) return;
+    next_ = next_ + 1 + next_ / 3;
+    ++visits;
+    ExpectSameBits({RunAlone(model_, request_)}, {alone_});
+  }
+
+  int pauses = 0, visits = 0;
+
+ private:
+  const Model& model_;
+  const Request& request_;
+  const Answer& alone_;
+  int next_ = 1;
+};
 
 }  // namespace
 
@@ -74,6 +99,22 @@ void ExpectDropsChangeNothing(const Model& model, const std::vector<Request>& re
     SCOPED_TRACE(i);
     ExpectSameBits({TakeOrFail(*batch.run, i)}, {together[i]});
   }
+}
+
+void ExpectVisitorsChangeNothing(const Model& model, const Request& request,
+                                 const Request& visitor) {
+  const Answer alone = RunAlone(model, request);
+  const Answer visitor_alone = RunAlone(model, visitor);
+  const RunningBatch batch = BeginTogether(model, {request});
+  ASSERT_NE(batch.run, nullptr);
+  Visitor visits(model, visitor, visitor_alone);
+  {
+    const PauseScope scope(&visits);
+    while (batch.run->Advance()) {
+    }
+  }
+  ExpectSameBits({TakeOrFail(*batch.run, 0)}, {alone});
+  EXPECT_GT(visits.visits, 2);
 }
 
 }  // namespace longview::models

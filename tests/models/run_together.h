@@ -17,4 +17,10 @@ void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b);
 // The first of `requests` leaves a batch that runs; the others get the bits they have without it.
 void ExpectDropsChangeNothing(const Model& model, const std::vector<Request>& requests);
 
+// While `request` is computed, others run from beginning to end in its pauses (models/pauses.h):
+// all get the bits they have alone. They are of the same model, where buffers would be shared if
+// any.
+void ExpectVisitorsChangeNothing(const Model& model, const Request& request,
+                                 const Request& visitor);
+
 }  // namespace longview::models

@@ -136,6 +136,11 @@ TEST_P(CompanyTest, DroppedItemsLeaveWithoutATrace) {
   }
 }
 
+TEST_P(CompanyTest, OthersGoBetweenItsLoops) {
+  const Request request = RandomRequest();
+  ExpectVisitorsChangeNothing(*model_, request, RandomRequest());
+}
+
 TEST_P(CompanyTest, ABatchThatEverybodyLeftEnds) {
   const std::unique_ptr<Item> item = *model_->Prepare(RandomRequest());
   const Item* const items[] = {item.get()};

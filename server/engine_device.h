@@ -33,7 +33,7 @@ struct EngineImpl::Lane {
 // The devices that take from one queue; every model of one of them is on all.
 struct EngineImpl::Devices {
   Devices(EngineImpl& engine, const std::vector<std::string>& names)
-      : queue(OptionsFor(engine.options_.scheduler, names.size()), engine.clock_,
+      : queue(OptionsFor(engine.options_.scheduler, names), engine.clock_,
               [this, &engine](std::span<const Departure> d) { engine.Depart(*this, d); }) {
     for (const std::string& name : names) {
       const int number = static_cast<int>(lanes.size());
@@ -41,8 +41,11 @@ struct EngineImpl::Devices {
     }
   }
 
-  static SchedulerOptions OptionsFor(SchedulerOptions options, size_t lanes) {
-    options.lanes = static_cast<int>(lanes);
+  static SchedulerOptions OptionsFor(SchedulerOptions options,
+                                     const std::vector<std::string>& names) {
+    options.lanes = static_cast<int>(names.size());
+    // On other devices the batches of a model share a workspace.
+    options.nests_within_model = names.front() == "cpu";
     return options;
   }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "models/pauses.h"
 #include "server/refusals.h"
 #include "server/surprise.h"
 
@@ -11,6 +12,10 @@ namespace longview::server {
 namespace {
 
 double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(absl::Now() - start); }
+
+// What a batch computes at a stretch, at least: nobody needs the device sooner, and one who goes
+// between finds the caches full of something else.
+constexpr absl::Duration kLeastSlice = absl::Milliseconds(5);
 
 absl::Status Stopped() { return absl::UnavailableError("the server is shutting down"); }
 
@@ -121,18 +126,45 @@ void Executor::RunExclusives() {
   }
 }
 
-double Executor::LetOthersThrough(double layer_seconds) {
-  const absl::Time start = absl::Now();
+// Cuts what one batch computes into slices and lets others through between them.
+class Executor::Slices final : public models::Pauses {
+ public:
+  // `result` takes the seconds of others.
+  Slices(Executor& executor, BatchResult& result)
+      : executor_(executor), result_(result), start_(absl::Now()) {}
+
+  void Pause() override {
+    if (absl::Now() - start_ >= kLeastSlice) End();
+  }
+  // The slice is over, however short.
+  void End() {
+    const absl::Time end = absl::Now();
+    executor_.LetOthersThrough(absl::ToDoubleSeconds(end - start_));
+    start_ = absl::Now();
+    result_.interrupted_seconds += absl::ToDoubleSeconds(start_ - end);
+  }
+
+ private:
+  Executor& executor_;
+  BatchResult& result_;
+  absl::Time start_;
+};
+
+void Executor::LetOthersThrough(double slice_seconds) {
   RunPosted();
   while (!queue_.stopped() && !device_.lost()) {
-    const std::optional<Batch> turn = queue_.Interrupt(layer_seconds, device_.lane());
+    const std::optional<Batch> turn = queue_.Interrupt(slice_seconds, device_.lane());
     if (!turn) break;
-    steps_.Run(*turn);
+    if (turn->kind == TurnKind::kBatch) {
+      RunBatch(*turn);
+    } else {
+      steps_.Run(*turn);
+    }
   }
-  return SecondsSince(start);
 }
 
 bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted) {
+  Slices slices(*this, result);
   for (bool more = true; more;) {
     const DeviceQueue::Drops drops = queue_.TakeDrops(device_.lane());
     for (const TicketId id : drops.tickets) {
@@ -144,9 +176,11 @@ bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool
       ++result.dropped;
     }
     if (!drops.wanted || queue_.stopped() || device_.lost()) return false;
-    const absl::Time start = absl::Now();
-    more = run.Advance();
-    if (more) result.interrupted_seconds += LetOthersThrough(SecondsSince(start));
+    {
+      const models::PauseScope scope(&slices);
+      more = run.Advance();
+    }
+    if (more) slices.End();
   }
   return true;
 }

@@ -1,8 +1,9 @@
 // One device's thread: takes turns for its lane from the queue, runs them layer by layer, and
 // splits the results.
 //
-// Between two layers of a batch it drops items nobody waits for, stops if nobody is left, and lets
-// steps of generating calls through (StepRunner) while the batch waits. Everything that belongs to
+// Between two layers of a batch it drops items nobody waits for and stops if nobody is left; there,
+// and where a layer pauses (models/pauses.h), it lets steps of generating calls (StepRunner) and a
+// shorter batch through while the batch waits. Everything that belongs to
 // the device's thread but is not a request goes through RunExclusive, between two turns, if it
 // takes long (a model's warm-up), else through Post.
 //
@@ -37,7 +38,7 @@ struct BatchResult {
   double predicted_seconds = 0;
   double forward_seconds = 0;
   double take_seconds = 0;
-  double interrupted_seconds = 0;  // Of steps that went between its layers.
+  double interrupted_seconds = 0;  // Of turns that went between its slices.
   int dropped = 0;
   bool lost = false;  // The device was, on the way.
 };
@@ -87,8 +88,9 @@ class Executor {
   void LoseDevice();
   // Runs the layers; false if it ended early because nobody waits any more.
   bool RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted);
-  // What goes before the next layer of a batch; returns the seconds it took.
-  double LetOthersThrough(double layer_seconds);
+  class Slices;
+  // What goes before the next slice of a batch.
+  void LetOthersThrough(double slice_seconds);
 
   DeviceQueue& queue_;
   LaneDevice device_;

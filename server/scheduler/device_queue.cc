@@ -127,9 +127,9 @@ std::optional<Batch> DeviceQueue::NextBatch(int lane) {
   }
 }
 
-std::optional<Batch> DeviceQueue::Interrupt(double layer_seconds, int lane) {
+std::optional<Batch> DeviceQueue::Interrupt(double slice_seconds, int lane) {
   std::unique_lock lock(mutex_);
-  std::optional<Batch> turn = scheduler_.Interrupt(layer_seconds, lane);
+  std::optional<Batch> turn = scheduler_.Interrupt(slice_seconds, lane);
   if (turn) NotifyChanged(lock);
   return turn;
 }

@@ -44,8 +44,8 @@ class DeviceQueue {
     bool wanted;  // Whether anybody waits for the rest.
   };
   Drops TakeDrops(int lane = 0);
-  // Scheduler::Interrupt: a turn that goes before the next layer of the running batch.
-  std::optional<Batch> Interrupt(double layer_seconds, int lane = 0);
+  // Scheduler::Interrupt: a turn that goes before the next slice of the running batch.
+  std::optional<Batch> Interrupt(double slice_seconds, int lane = 0);
   void Finish(int lane = 0);
   void Finish(std::span<const StepOutcome> outcomes, int lane = 0);
   void Hold(uint64_t key, double bytes, int lane = 0);

@@ -17,22 +17,48 @@
 
 namespace longview::server {
 
-// What a lane does now. Turns of generating tickets go between the layers of a batch.
+// A batch under way: the long one, or a short one that runs between its slices. A slice is what the
+// device computes of a batch at a stretch: a layer, or a part of one.
+struct RunningBatch {
+  Batch batch;
+  absl::Time start;
+  absl::Time end;            // Predicted.
+  absl::Time soonest;        // Deadline of its members.
+  double bytes = 0;          // That its members reserve.
+  double interrupted = 0;    // Seconds of turns that went between its slices,
+  double nested = 0;         // of these in batches,
+  double counted = 0;        // and its own, as far as they entered LaneTurns::steps_lead.
+  double longest_slice = 0;  // Seconds.
+  int wanted = 0;            // Of its tickets, those somebody waits for.
+  std::vector<TicketId> drops;
+
+  // Seconds that it computed.
+  double Own(absl::Time now) const { return absl::ToDoubleSeconds(now - start) - interrupted; }
+  // Seconds that it still takes: as long as predicted, and where it takes longer, as long again as
+  // it is beyond that.
+  double Left(absl::Time now) const {
+    return std::max(absl::ToDoubleSeconds(end - now), Own(now) - batch.seconds);
+  }
+};
+
+// What a lane does now. Turns of generating tickets go between the slices of a batch.
 struct LaneTurns {
-  std::optional<Batch> batch;  // Running.
-  absl::Time batch_start;
-  absl::Time batch_end;      // Predicted.
-  absl::Time batch_soonest;  // Deadline of its members.
-  double interrupted = 0;    // Seconds of turns that went between its layers.
-  double longest_layer = 0;  // Seconds, of the running batch.
-  // Of a batch, what its longest layer takes; learnt from the batches before.
-  double layer_share = 0.1;
-  int wanted = 0;               // Of its tickets, those somebody waits for.
-  std::vector<TicketId> drops;  // Of the batch.
+  std::vector<RunningBatch> batches;  // At most two: the outer one, and one between its slices.
+  double longest_slice = 0;           // Seconds, of the batches of late.
+  // Seconds that steps had more than batches since both have wanted the lane.
+  double steps_lead = 0;
+  bool stepped = false;  // Since the last slice.
 
   std::optional<Batch> step;  // Running: a step or roster, alone or within the batch.
   absl::Time step_start;
   std::vector<TicketId> step_drops;
+
+  // The longest slice that steps have to expect.
+  double Slice() const {
+    double slice = longest_slice;
+    for (const RunningBatch& running : batches) slice = std::max(slice, running.longest_slice);
+    return slice;
+  }
 };
 
 struct Lane : LaneTurns {
@@ -52,16 +78,17 @@ struct Lane : LaneTurns {
   std::map<uint64_t, double> holds;               // By document.
   int documents = 0;                              // Open here.
 
-  bool running() const { return batch.has_value() || step.has_value(); }
+  bool running() const { return !batches.empty() || step.has_value(); }
 
   // When a batch could start here; generating tickets share the device with it.
   absl::Time FreeAt(absl::Time now) const {
-    return batch && wanted > 0 ? std::max(now, batch_end) : now;
+    const bool busy = !batches.empty() && batches.front().wanted > 0;
+    return busy ? std::max(now, batches.front().end) : now;
   }
   double BusySeconds(absl::Time now) const { return absl::ToDoubleSeconds(FreeAt(now) - now); }
 
   size_t remembered() const {
-    return drops.size() + step_drops.size() + leaving.size() + holds.size() + roster.size();
+    return batches.size() + step_drops.size() + leaving.size() + holds.size() + roster.size();
   }
 };
 

@@ -110,6 +110,19 @@ double Roster::Spare(absl::Time now, ModelId first) const {
   return spare;
 }
 
+double Roster::RoundSeconds() const {
+  double seconds = 0;
+  for (const auto& [model, group] : groups_) {
+    if (group.decoding > 0) seconds += group.Cost();
+  }
+  return seconds * std::max(1.0, pace_);
+}
+
+int Roster::Decoding() const {
+  return static_cast<int>(std::count_if(
+      groups_.begin(), groups_.end(), [](const auto& group) { return group.second.decoding > 0; }));
+}
+
 std::optional<ModelId> Roster::DueFirst() const {
   std::optional<ModelId> first;
   absl::Time earliest = absl::InfiniteFuture();

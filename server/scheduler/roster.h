@@ -40,6 +40,11 @@ class Roster {
   // from now on, with `first` before all others (0 = whoever is due first). Negative: is late.
   double Spare(absl::Time now, ModelId first = 0) const;
 
+  // Seconds of a round of next tokens of all models, as steps take of late; and how many of them
+  // have sequences past their prompt.
+  double RoundSeconds() const;
+  int Decoding() const;
+
   // The model whose tokens are due first, of those with sequences past their prompt.
   std::optional<ModelId> DueFirst() const;
 

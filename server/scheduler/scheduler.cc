@@ -1,6 +1,7 @@
 #include "server/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/scheduler/lane_wait.h"
@@ -12,6 +13,8 @@ namespace {
 constexpr absl::Duration kTick = absl::Microseconds(1);
 constexpr absl::Duration kMinRetry = absl::Milliseconds(10);
 constexpr absl::Duration kMemoryRetry = absl::Seconds(1);
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 absl::Duration RetryAfter(double seconds) { return std::max(kMinRetry, absl::Seconds(seconds)); }
 
@@ -72,11 +75,14 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
     return ahead + std::min(wait.beside(), ahead + ticket.seconds);
   };
   result.wait_seconds = wait_for(queued);
+  // Short work need not wait for long work to end.
+  const double nested = ticket.generates() ? kInfinity : NestedWait(ticket);
+  result.wait_seconds = std::min(result.wait_seconds, nested);
   if (ticket.deadline != absl::InfiniteFuture()) {
     const double available = absl::ToDoubleSeconds(ticket.deadline - now);
     // The order of turns matters only where not all waiting work fits before the deadline.
     const bool roomy = result.wait_seconds + ticket.seconds <= available;
-    if (!roomy) result.wait_seconds = wait_for(line_.WorkAhead(ticket, now));
+    if (!roomy) result.wait_seconds = std::min(nested, wait_for(line_.WorkAhead(ticket, now)));
     const double need = result.wait_seconds + ticket.seconds;
     if (!roomy && need > available) {
       std::optional<absl::Duration> retry;
@@ -132,9 +138,15 @@ Admission Scheduler::Admit(const Ticket& ticket) {
   return result;
 }
 
+void Scheduler::EraseStart(const Ticket& ticket) {
+  const std::pair start(LatestStart(ticket.deadline, ticket.seconds), ticket.id);
+  latest_starts_.erase(start);
+  latest_joins_.erase(start);
+}
+
 void Scheduler::RemoveWaiting(TicketId id) {
   const Ticket ticket = line_.Remove(id);
-  StartsOf(ticket).erase({LatestStart(ticket.deadline, ticket.seconds), id});
+  EraseStart(ticket);
   Count(ticket.model, Stage::kWaiting, ticket.seconds, -1);
   entries_.erase(id);
   JoinsChanged();
@@ -160,8 +172,9 @@ CancelOutcome Scheduler::Cancel(TicketId id) {
       if (Lane& lane = LaneAt(entry.lane); entry.generates) {
         (entry.in_turn ? lane.step_drops : lane.leaving).push_back(id);
       } else {
-        lane.drops.push_back(id);
-        --lane.wanted;
+        RunningBatch& running = lane.batches[entry.depth];
+        running.drops.push_back(id);
+        --running.wanted;
       }
       return CancelOutcome::kRunning;
     case Stage::kDropped:
@@ -179,7 +192,14 @@ std::vector<Departure> Scheduler::Expire() {
   }
   const absl::Time start = EarliestStart(now);
   while (!latest_starts_.empty() && latest_starts_.begin()->first < start) {
-    const TicketId id = latest_starts_.begin()->second;
+    const auto latest = *latest_starts_.begin();
+    const TicketId id = latest.second;
+    const double wait = NestedWait(*line_.Find(id));
+    if (latest.first >= now && now + absl::Seconds(wait) <= latest.first) {
+      latest_starts_.erase(latest);
+      latest_joins_.insert(latest);
+      continue;
+    }
     RemoveWaiting(id);
     departures.push_back({id, false});
   }
@@ -210,77 +230,10 @@ void Scheduler::Start(const Ticket& ticket, Lane& lane) {
   Entry& entry = entries_.at(ticket.id);
   entry.lane = lane.number;
   entry.stage = Stage::kRunning;
-  StartsOf(ticket).erase({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
+  EraseStart(ticket);
   if (ticket.deadline != absl::InfiniteFuture()) deadlines_.insert({ticket.deadline, ticket.id});
   Count(ticket.model, Stage::kWaiting, ticket.seconds, -1);
   Count(ticket.model, Stage::kRunning, 0, +1);
-}
-
-Batch Scheduler::StartBatch(ModelId model, Lane& lane) {
-  const absl::Time now = clock_.Now();
-  Batch& batch = lane.batch.emplace();
-  batch.model = model;
-  // Steps that go between its layers take as long as it does, at most.
-  const double stretch = lane.roster.empty() ? 1 : 2;
-  const double budget = BatchBudget(lane);
-  double bytes = 0;
-  absl::Time soonest = absl::InfiniteFuture();
-  line_.Serve(
-      model,
-      [&](const Ticket& ticket) {
-        const int items = static_cast<int>(batch.tickets.size());
-        if (items > 0) {
-          if (items == options_.max_batch_items || batch.seconds >= budget) {
-            return WaitingLine::Reply::kStop;
-          }
-          const double seconds = batch.seconds + ticket.seconds;
-          const absl::Time end = now + absl::Seconds(stretch * seconds);
-          const bool in_time = end <= std::min(soonest, ticket.deadline);
-          const bool fits =
-              options_.memory_bytes <= 0 || bytes + ticket.bytes <= options_.memory_bytes;
-          if (seconds > budget || !in_time || !fits) {
-            return WaitingLine::Reply::kPass;
-          }
-        }
-        bytes += ticket.bytes;
-        soonest = std::min(soonest, ticket.deadline);
-        Start(ticket, lane);
-        batch.tickets.push_back(ticket.id);
-        batch.seconds += ticket.seconds;
-        ++lane.wanted;
-        return WaitingLine::Reply::kTake;
-      },
-      WindowOf(lane));
-  lane.batch_start = last_progress_ = now;
-  lane.batch_end = now + absl::Seconds(batch.seconds);
-  lane.batch_soonest = soonest;
-  lane.interrupted = lane.longest_layer = 0;
-  return batch;
-}
-
-std::vector<TicketId> Scheduler::TakeDrops(int lane) {
-  LaneTurns& turns = LaneAt(lane);
-  return std::exchange(turns.step ? turns.step_drops : turns.drops, {});
-}
-
-void Scheduler::Finish(int lane) {
-  LaneTurns& turns = LaneAt(lane);
-  for (const TicketId id : turns.batch->tickets) {
-    const auto it = entries_.find(id);
-    const Entry& entry = it->second;
-    if (entry.stage == Stage::kRunning) deadlines_.erase({entry.deadline, id});
-    Count(entry.model, entry.stage, 0, -1);
-    entries_.erase(it);
-  }
-  if (turns.longest_layer > 0) {
-    const double whole = std::max(turns.batch->seconds, turns.longest_layer);
-    const double share = turns.longest_layer / whole;
-    turns.layer_share = std::max(share, 0.9 * turns.layer_share + 0.1 * share);
-  }
-  turns.batch.reset();
-  turns.drops.clear();
-  turns.wanted = 0;
-  last_progress_ = clock_.Now();
 }
 
 absl::Duration Scheduler::Stalled() const {

@@ -18,6 +18,11 @@
 //   ticket whose turn it is (waiting_line.h) and takes more of the same model while their
 //   seconds fit the budget, their bytes fit the memory, and no member's deadline is missed by
 //   waiting for the others. A ticket larger than the budget runs alone.
+// * Nobody is overtaken for ever: of what batches take, an eighth goes to the ticket that came
+//   first, once it has waited for `patience` (scheduler_batches.cc).
+// * Between two slices of a batch (a slice is a layer, or a part of one) a shorter one may run:
+//   of at most what is left of the long one, and all of them together in at most `nested_share` of
+//   the time that the long one has computed. Bytes of both fit the memory.
 // * Running tickets that are cancelled or expire are reported by TakeDrops between layers.
 //
 // A generating ticket goes on over many turns:
@@ -32,9 +37,15 @@
 // * A step takes every sequence's next token and as much of prompts as leaves no token late
 //   (roster.h). Whoever had part in it is charged for what it took, so that clients and models
 //   share the device whether they generate or not: the model that had least goes first.
-// * A running batch is interrupted between layers (Interrupt): for a step of next tokens that
-//   would be late after one more layer, and for full steps until these had as much time as the
-//   batch, unless a deadline in the batch would be missed.
+// * Where steps and batches both want a lane, each gets half of it: whichever had less goes next,
+//   except that a step of next tokens that would be late after one more slice goes before it as
+//   long as steps are not ahead by more than the ceiling. At most one such step goes between two
+//   slices. Full steps wait where a deadline in the batch would be missed.
+// * So no ticket of a batch waits for ever. Let W be the seconds and N the number of the tickets
+//   that do not generate and wait when it comes, L the longest batch, B the budget of a batch and C
+//   what InterTokenCeiling says: it starts within
+//     patience + 2.1 (8 (W + N B) + 3 L) + 4 C
+//   whatever else is admitted, as far as predictions hold.
 // * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
 //   next roster.
 //
@@ -73,8 +84,12 @@ struct SchedulerOptions {
   double slack_seconds = 0.1;
   absl::Duration patience = absl::Seconds(10);  // See waiting_line.h.
   // The longest time between two tokens of a sequence that steps are planned for; longer only
-  // where the machine is too slow for it (Roster::Ceiling), or a layer of another model is.
+  // where the machine or a slice of a batch is too slow for it (Scheduler::InterTokenCeiling).
   double inter_token_seconds = 0.1;
+  // Of what a running batch computed, how much shorter ones may take between its slices.
+  double nested_share = 0.05;
+  // Whether two batches of one model may run at a time: not where its batches share buffers.
+  bool nests_within_model = true;
   // Generating tickets at a time on a lane, over all models.
   int max_generating = 256;
 };
@@ -112,16 +127,20 @@ class Scheduler {
   // that all that waits can be done in time.
   std::optional<Batch> NextBatch(int lane = 0);
 
-  // A step or roster that goes before the next layer of the running batch, whose last layer took
-  // `layer_seconds`. REQUIRES: a batch runs and no other turn.
-  std::optional<Batch> Interrupt(double layer_seconds, int lane = 0);
+  // A turn that goes before the next slice of the running batch, whose last one took
+  // `slice_seconds`: a step, a roster, or a shorter batch, which then is the running one until its
+  // Finish. REQUIRES: a batch runs and no other turn.
+  std::optional<Batch> Interrupt(double slice_seconds, int lane = 0);
 
   // Tickets of the turn that runs (the inner one) nobody waits for any more, each reported once.
   std::vector<TicketId> TakeDrops(int lane = 0);
-  // Whether anybody waits for the running batch.
-  bool Wanted(int lane = 0) const { return LaneAt(lane).wanted > 0; }
+  // Whether anybody waits for the running batch (the inner one).
+  bool Wanted(int lane = 0) const {
+    const std::vector<RunningBatch>& batches = LaneAt(lane).batches;
+    return !batches.empty() && batches.back().wanted > 0;
+  }
 
-  // The running batch is over. REQUIRES: one runs, and nothing interrupts it.
+  // The running batch (the inner one) is over. REQUIRES: one runs, and nothing interrupts it.
   void Finish(int lane = 0);
 
   // The running step or roster is over: what became of each of its tickets, and of a roster's
@@ -151,7 +170,9 @@ class Scheduler {
   bool HasOwnWork(int lane) const;  // No other lane would.
   bool HasWork() const;
 
-  // Seconds between tokens that steps are planned for at present; of several lanes the longest.
+  // The longest time between two tokens of a sequence at present; of several lanes the longest.
+  // What steps are planned for; where batches take half of a lane, twice a round of next tokens of
+  // all models and a slice for each of them, if that is longer.
   double InterTokenCeiling() const;
   // Bytes of generation state that started tickets reserve, and that are held.
   double reserved_bytes(int lane = 0) const { return LaneAt(lane).reserved; }
@@ -178,7 +199,8 @@ class Scheduler {
     double bytes = 0;
     bool generates = false;
     bool in_turn = false;  // Generating: in the step or roster that runs.
-    int lane = 0;          // Where it runs.
+    int lane = 0;          // Where it runs,
+    size_t depth = 0;      // and in which of the lane's batches.
   };
   using TimeIndex = std::set<std::pair<absl::Time, TicketId>>;
   // Started tickets that do not begin their prompts yet reserve memory for nothing: no more than
@@ -199,9 +221,31 @@ class Scheduler {
   TimeIndex& StartsOf(const Ticket& ticket) {
     return ticket.generates() ? latest_joins_ : latest_starts_;
   }
+  void EraseStart(const Ticket& ticket);
   void RemoveWaiting(TicketId id);
   void Start(const Ticket& ticket, Lane& lane);
-  Batch StartBatch(ModelId model, Lane& lane);
+
+  // Batches; scheduler_batches.cc.
+  bool BatchesWait() const { return line_.size() > line_.generating(); }
+  // Whose batch is next on the lane, if it is to have one now: not if somebody generates there and
+  // another lane stands still.
+  const Ticket* NextFor(const Lane& lane) const;
+  // Who has waited longest, if it is to be next for that.
+  const Ticket* AgedNext() const;
+  // A batch that begins with `first`, of at most `most` seconds if it is of several. `nested`: it
+  // goes between the slices of another.
+  Batch StartBatch(const Ticket& first, Lane& lane, double most, bool nested);
+  Batch StartNext(const Ticket& first, Lane& lane);
+  std::optional<Batch> StartNested(Lane& lane);
+  // Seconds of a ticket that may go between the slices of the lane's batch at present.
+  double NestedRoom(const Lane& lane) const;
+  bool MayNest(const Lane& lane, const Ticket& ticket) const;
+  // Seconds until the ticket may go between slices, on the lane where that is soonest; infinite if
+  // it may not.
+  double NestedWait(const Ticket& ticket) const;
+  // Enters what the lane's batches computed into its steps_lead.
+  void CountSlice(Lane& lane);
+  void CountStep(Lane& lane, double seconds);
 
   // Which lane; scheduler_lanes.cc.
   static bool MayServe(const Lane& lane, const Ticket& ticket);
@@ -216,12 +260,6 @@ class Scheduler {
   int OthersFree(const Lane& lane) const;
   // Seconds of a batch of several: lanes that are free share what waits.
   double BatchBudget(const Lane& lane) const;
-  // Whose batch is next on the lane, if it is to have one now: not if somebody generates there and
-  // another lane stands still.
-  const Ticket* NextFor(const Lane& lane) const;
-  static WaitingLine::Window WindowOf(const Lane& lane) {
-    return lane.roster.empty() ? WaitingLine::Window::kAnybody : WaitingLine::Window::kFair;
-  }
   double LoadOf(const Lane& lane) const;
   void JoinsChanged();
   // Those that wait and are `stuck` leave the queue; Expire says so.
@@ -234,6 +272,9 @@ class Scheduler {
   std::optional<Batch> NextRoster(Lane& lane);
   std::optional<Batch> PlanStep(Lane& lane);
   std::optional<Batch> BeginStep(Lane& lane);
+  // The step that goes before the next slice of a batch, or before the next batch.
+  std::optional<Batch> StepBefore(Lane& lane, double slice_seconds);
+  double CeilingOf(const Lane& lane) const;
   Batch FullStep(ModelId model, Lane& lane);
   std::optional<ModelId> ModelWithLeast(const Lane& lane) const;
   Batch Begin(Batch turn, Lane& lane);
@@ -246,12 +287,13 @@ class Scheduler {
   WaitingLine line_;
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;
-  TimeIndex latest_starts_;            // Of waiting tickets that do not generate,
-  TimeIndex latest_joins_;             // and of those that do.
-  TimeIndex deadlines_;                // Of expected and running ones.
+  TimeIndex latest_starts_;  // Of waiting tickets that start when a device is free,
+  TimeIndex latest_joins_;   // and of those that share it: they generate, or go between slices.
+  TimeIndex deadlines_;      // Of expected and running ones.
   std::vector<Departure> turned_out_;  // Not reported yet.
   std::vector<Lane> lanes_;
   absl::Time last_progress_;
+  double owed_ = 0;  // Seconds that batches in turn are to have before an aged one has another.
 };
 
 }  // namespace longview::server

@@ -94,11 +94,6 @@ double Scheduler::BatchBudget(const Lane& lane) const {
   return std::min(options_.batch_seconds, line_.seconds() / (1 + others));
 }
 
-const Ticket* Scheduler::NextFor(const Lane& lane) const {
-  if (lane.roster.empty()) return line_.Next(WindowOf(lane));
-  return OthersFree(lane) > 0 ? nullptr : line_.Next();
-}
-
 void Scheduler::JoinsChanged() {
   for (Lane& lane : lanes_) lane.joins_changed = true;
 }
@@ -122,7 +117,7 @@ bool Scheduler::HasWork() const {
 
 double Scheduler::InterTokenCeiling() const {
   double ceiling = 0;
-  for (const Lane& lane : lanes_) ceiling = std::max(ceiling, lane.roster.Ceiling());
+  for (const Lane& lane : lanes_) ceiling = std::max(ceiling, CeilingOf(lane));
   return ceiling;
 }
 

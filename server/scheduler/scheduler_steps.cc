@@ -5,22 +5,49 @@
 #include "server/scheduler/scheduler.h"
 
 namespace longview::server {
+
 std::optional<Batch> Scheduler::NextBatch(int number) {
   Lane& lane = LaneAt(number);
   lane.aside = false;
   if (lane.running() || lane.lost) return std::nullopt;
   if (std::optional<Batch> roster = NextRoster(lane)) return roster;
   const Ticket* first = NextFor(lane);
-  const std::optional<ModelId> least = ModelWithLeast(lane);
-  if (first != nullptr && !least) return StartBatch(first->model, lane);
-  if (!least) return std::nullopt;
+  if (lane.roster.empty()) {
+    if (first == nullptr) return std::nullopt;
+    return StartNext(*first, lane);
+  }
   if (first == nullptr) return BeginStep(lane);
-  // A layer has to fit before somebody's next token; where layers are too long for that, they get
+  // A slice has to fit before somebody's next token; where slices are too long for that, they get
   // what is left after a step.
-  const double layer = std::min(lane.layer_share * first->seconds, lane.roster.Ceiling() / 2);
-  const bool their_turn = line_.ModelTime(first->model) <= line_.ModelTime(*least);
-  if (their_turn && lane.roster.Spare(clock_.Now()) >= layer) return StartBatch(first->model, lane);
-  return BeginStep(lane);
+  const double slice = std::min(lane.longest_slice, lane.roster.Ceiling() / 2);
+  if (std::optional<Batch> step = StepBefore(lane, slice)) return step;
+  return StartNext(*first, lane);
+}
+
+std::optional<Batch> Scheduler::StepBefore(Lane& lane, double slice_seconds) {
+  const absl::Time now = clock_.Now();
+  const bool turn_of_batch = lane.stepped && lane.steps_lead >= 0;
+  // Another slice goes before each of the other models' steps.
+  const double slices = slice_seconds * std::max(1, lane.roster.Decoding());
+  if (!turn_of_batch && lane.steps_lead <= lane.roster.Ceiling() &&
+      lane.roster.Spare(now) < slices) {
+    return Begin(lane.roster.PlanDecode(*lane.roster.DueFirst()), lane);
+  }
+  if (lane.steps_lead > 0 || turn_of_batch) return std::nullopt;
+  std::optional<Batch> step = PlanStep(lane);
+  if (!step) return std::nullopt;
+  for (const RunningBatch& running : lane.batches) {
+    const absl::Time end = std::max(now, running.end) + absl::Seconds(step->seconds);
+    if (end > running.soonest) return std::nullopt;
+  }
+  return Begin(*std::move(step), lane);
+}
+
+double Scheduler::CeilingOf(const Lane& lane) const {
+  const double ceiling = lane.roster.Ceiling();
+  const double slice = lane.Slice();
+  if (slice == 0) return ceiling;
+  return std::max(ceiling, 2 * lane.roster.RoundSeconds() + lane.roster.Decoding() * slice);
 }
 
 std::optional<Batch> Scheduler::BeginStep(Lane& lane) {
@@ -38,9 +65,12 @@ std::optional<ModelId> Scheduler::ModelWithLeast(const Lane& lane) const {
 }
 
 Batch Scheduler::FullStep(ModelId model, Lane& lane) {
-  const bool batches = lane.batch || NextFor(lane) != nullptr;
+  const bool batches = !lane.batches.empty() || NextFor(lane) != nullptr;
   const double contenders = static_cast<double>(lane.roster.Models().size()) + (batches ? 1 : 0);
-  return lane.roster.PlanFull(model, clock_.Now(), 1 / contenders,
+  // A slice goes after it.
+  const double slice = batches ? std::min(lane.Slice(), lane.roster.Ceiling() / 2) : 0;
+  const absl::Time now = clock_.Now() + absl::Seconds(slice);
+  return lane.roster.PlanFull(model, now, 1 / contenders,
                               [this](const Ticket& ticket) { return line_.Lead(ticket.client); });
 }
 
@@ -61,22 +91,18 @@ std::optional<Batch> Scheduler::PlanStep(Lane& lane) {
   return std::nullopt;
 }
 
-std::optional<Batch> Scheduler::Interrupt(double layer_seconds, int number) {
+std::optional<Batch> Scheduler::Interrupt(double slice_seconds, int number) {
   Lane& lane = LaneAt(number);
-  lane.longest_layer = std::max(lane.longest_layer, layer_seconds);
+  double& longest = lane.batches.back().longest_slice;
+  longest = std::max(longest, slice_seconds);
+  CountSlice(lane);
   if (std::optional<Batch> roster = NextRoster(lane)) return roster;
-  if (lane.roster.empty()) return std::nullopt;
-  const absl::Time now = clock_.Now();
-  if (lane.roster.Spare(now) < layer_seconds) {
-    return Begin(lane.roster.PlanDecode(*lane.roster.DueFirst()), lane);
+  if (!lane.roster.empty()) {
+    if (std::optional<Batch> step = StepBefore(lane, slice_seconds)) return step;
   }
-  const double had = absl::ToDoubleSeconds(now - lane.batch_start) - lane.interrupted;
-  if (lane.interrupted >= had) return std::nullopt;
-  std::optional<Batch> step = PlanStep(lane);
-  if (!step) return std::nullopt;
-  const absl::Time end = std::max(now, lane.batch_end) + absl::Seconds(step->seconds);
-  if (end > lane.batch_soonest) return std::nullopt;
-  return Begin(*std::move(step), lane);
+  if (std::optional<Batch> nested = StartNested(lane)) return nested;
+  lane.stepped = false;
+  return std::nullopt;
 }
 
 Batch Scheduler::Begin(Batch turn, Lane& lane) {
@@ -95,7 +121,7 @@ std::optional<Batch> Scheduler::NextRoster(Lane& lane) {
   size_t members = lane.roster.size();
   // With other lanes it also depends on what these do.
   if (std::exchange(lane.joins_changed, false) || lanes_.size() > 1) {
-    line_.Offer([&](const Ticket& ticket) {
+    line_.Offer(now, [&](const Ticket& ticket) {
       if (idle >= kMaxIdle || members >= static_cast<size_t>(options_.max_generating)) {
         return WaitingLine::Reply::kStop;
       }
@@ -164,10 +190,11 @@ void Scheduler::Finish(std::span<const StepOutcome> outcomes, int number) {
   lane.step_drops.clear();
   JoinsChanged();
   if (turn.kind == TurnKind::kStep) lane.roster.Stepped(turn.model, now);
-  if (lane.batch) {
-    lane.batch_end += now - lane.step_start;
-    lane.interrupted += seconds;
+  for (RunningBatch& running : lane.batches) {
+    running.end += now - lane.step_start;
+    running.interrupted += seconds;
   }
+  if (turn.kind == TurnKind::kStep) CountStep(lane, seconds);
   last_progress_ = now;
 }
 

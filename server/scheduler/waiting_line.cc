@@ -14,7 +14,7 @@ absl::Time WaitingLine::Urgency(const Ticket& ticket, absl::Time now) const {
 
 void WaitingLine::Add(const Ticket& ticket, absl::Time now) {
   const absl::Time urgency = Urgency(ticket, now);
-  entries_.emplace(ticket.id, Entry{ticket, urgency});
+  entries_.emplace(ticket.id, Entry{ticket, urgency, now});
   Client& client = clients_[ticket.client];
   if (client.count++ == 0) client_shares_.Wake(ticket.client);
   if (model_counts_[ticket.model]++ == 0) model_shares_.Wake(ticket.model);
@@ -25,6 +25,10 @@ void WaitingLine::Add(const Ticket& ticket, absl::Time now) {
   if (ticket.generates()) {
     ++generating_;
     generating_bytes_ += ticket.bytes;
+    joins_.insert({now, ticket.id});
+  } else {
+    arrivals_.insert({now, ticket.id});
+    lengths_.insert({ticket.seconds, ticket.id});
   }
 }
 
@@ -40,6 +44,10 @@ Ticket WaitingLine::TakeFromLine(TicketId id) {
   if (ticket.generates()) {
     --generating_;
     generating_bytes_ = generating_ == 0 ? 0 : generating_bytes_ - ticket.bytes;
+    joins_.erase({node.mapped().arrival, id});
+  } else {
+    arrivals_.erase({node.mapped().arrival, id});
+    lengths_.erase({ticket.seconds, id});
   }
   // What rounding left of the sum must not outlive the tickets.
   if (entries_.empty()) seconds_ = 0;
@@ -78,34 +86,32 @@ bool WaitingLine::WaitsForBatch(const Client& client) const {
   });
 }
 
-double WaitingLine::WindowEnd(Window window) const {
+double WaitingLine::WindowEnd() const {
   double from = client_shares_.floor();
-  if (window == Window::kAnybody) {
-    const auto& awake = client_shares_.awake();
-    const auto first = std::find_if(awake.begin(), awake.end(), [this](const auto& client) {
-      return WaitsForBatch(clients_.at(client.second));
-    });
-    if (first != awake.end()) from = std::max(from, first->first);
-  }
+  const auto& awake = client_shares_.awake();
+  const auto first = std::find_if(awake.begin(), awake.end(), [this](const auto& client) {
+    return WaitsForBatch(clients_.at(client.second));
+  });
+  if (first != awake.end()) from = std::max(from, first->first);
   return from + slack_;
 }
 
 template <typename Visit>
-void WaitingLine::ForEachInWindow(Window window, Visit visit) const {
-  const double end = WindowEnd(window);
+void WaitingLine::ForEachInWindow(Visit visit) const {
+  const double end = WindowEnd();
   for (const auto& [time, name] : client_shares_.awake()) {
     if (time > end) break;
     visit(name, clients_.at(name));
   }
 }
 
-const Ticket* WaitingLine::Next(Window window) const {
+const Ticket* WaitingLine::Next() const {
   if (entries_.size() == generating_) return nullptr;
   const auto generates = [this](const Order& line) {
     return entries_.at(line.begin()->second).ticket.generates();
   };
   double lowest = std::numeric_limits<double>::infinity();
-  ForEachInWindow(window, [&](const std::string&, const Client& client) {
+  ForEachInWindow([&](const std::string&, const Client& client) {
     for (const auto& [model, line] : client.lines) {
       if (generates(line)) continue;
       lowest = std::min(lowest, model_shares_.TimeOf(model));
@@ -113,7 +119,7 @@ const Ticket* WaitingLine::Next(Window window) const {
   });
   std::pair<absl::Time, TicketId> best = {absl::InfiniteFuture(), 0};
   bool found = false;
-  ForEachInWindow(window, [&](const std::string&, const Client& client) {
+  ForEachInWindow([&](const std::string&, const Client& client) {
     for (const auto& [model, line] : client.lines) {
       if (generates(line) || model_shares_.TimeOf(model) > lowest + slack_) continue;
       if (!found || *line.begin() < best) best = *line.begin();
@@ -123,7 +129,41 @@ const Ticket* WaitingLine::Next(Window window) const {
   return found ? &entries_.at(best.second).ticket : nullptr;
 }
 
-void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask, Window window) {
+const Ticket* WaitingLine::Oldest() const {
+  return arrivals_.empty() ? nullptr : &entries_.at(arrivals_.begin()->second).ticket;
+}
+
+const Ticket* WaitingLine::NextShort(double seconds,
+                                     absl::FunctionRef<bool(const Ticket&)> may) const {
+  if (lengths_.empty() || lengths_.begin()->first > seconds) return nullptr;
+  for (const auto& [time, name] : client_shares_.awake()) {
+    std::pair<absl::Time, TicketId> best = {absl::InfiniteFuture(), 0};
+    const Ticket* found = nullptr;
+    for (const auto& [model, line] : clients_.at(name).lines) {
+      for (const auto& place : line) {
+        const Ticket& ticket = entries_.at(place.second).ticket;
+        if (ticket.generates() || (found != nullptr && best < place)) break;
+        if (ticket.seconds > seconds || !may(ticket)) continue;
+        best = place;
+        found = &ticket;
+        break;
+      }
+    }
+    if (found != nullptr) return found;
+  }
+  return nullptr;
+}
+
+double WaitingLine::ShortSeconds(double seconds) const {
+  double sum = 0;
+  for (const auto& [length, id] : lengths_) {
+    if (length > seconds) break;
+    sum += length;
+  }
+  return sum;
+}
+
+void WaitingLine::Serve(TicketId first, absl::FunctionRef<Reply(const Ticket&)> ask) {
   struct Head {
     absl::Time urgency;
     TicketId id;
@@ -132,29 +172,42 @@ void WaitingLine::Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> a
       return std::pair(other.urgency, other.id) < std::pair(urgency, id);
     }
   };
+  const ModelId model = entries_.at(first).ticket.model;
+  std::vector<std::string> names;
+  ForEachInWindow([&](const std::string& name, const Client& client) {
+    if (client.lines.contains(model)) names.push_back(name);
+  });
+  ask(entries_.at(first).ticket);
+  Take(first, /*served=*/true);
   std::priority_queue<Head> heads;
-  const auto push_head = [&](const std::string& name, const Client& client) {
-    const auto line = client.lines.find(model);
-    if (line == client.lines.end()) return;
+  const auto push_head = [&](const std::string& name) {
+    const auto client = clients_.find(name);
+    if (client == clients_.end()) return;
+    const auto line = client->second.lines.find(model);
+    if (line == client->second.lines.end()) return;
     heads.push({line->second.begin()->first, line->second.begin()->second, name});
   };
-  ForEachInWindow(window, push_head);
+  for (const std::string& name : names) push_head(name);
 
   while (!heads.empty()) {
     const Head head = heads.top();
     heads.pop();
-    if (client_shares_.TimeOf(head.client) > WindowEnd(window)) continue;
+    if (client_shares_.TimeOf(head.client) > WindowEnd()) continue;
     const Reply reply = ask(entries_.at(head.id).ticket);
     if (reply == Reply::kStop) return;
     if (reply == Reply::kPass) continue;
     Take(head.id, /*served=*/true);
-    const auto client = clients_.find(head.client);
-    if (client != clients_.end()) push_head(head.client, client->second);
+    push_head(head.client);
   }
 }
 
-void WaitingLine::Offer(absl::FunctionRef<Reply(const Ticket&)> ask) {
+void WaitingLine::Offer(absl::Time now, absl::FunctionRef<Reply(const Ticket&)> ask) {
   if (generating_ == 0) return;
+  if (const auto [arrival, id] = *joins_.begin(); arrival + patience_ <= now) {
+    const Reply reply = ask(entries_.at(id).ticket);
+    if (reply == Reply::kStop) return;
+    if (reply == Reply::kTake) TakeFromLine(id);
+  }
   using Head = std::tuple<double, absl::Time, TicketId>;  // Lead of the client, urgency.
   std::set<Head> heads;
   const auto push = [&](const std::string& name, const Order& line, Order::const_iterator next) {

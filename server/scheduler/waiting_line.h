@@ -37,24 +37,28 @@ class WaitingLine {
   // Takes a ticket out without charging it. REQUIRES: waiting.
   Ticket Remove(TicketId id) { return Take(id, /*served=*/false); }
 
-  // Who may be served in a batch. A device that has nothing else to do takes anybody's work: others
-  // who had less may be generating on devices of their own.
-  enum class Window { kFair, kAnybody };
+  // Whose turn it is of those that do not generate; null if none waits. Clients that only generate
+  // hold nobody back here: they cannot use what is left to them. Valid until the next change.
+  const Ticket* Next() const;
+  // Who came first of those that do not generate; null if none waits.
+  const Ticket* Oldest() const;
+  // Who is next of those that do not generate and take at most so many seconds: of the client that
+  // had least, the most urgent. `may` is asked last.
+  const Ticket* NextShort(double seconds, absl::FunctionRef<bool(const Ticket&)> may) const;
+  // What waits of work like that.
+  double ShortSeconds(double seconds) const;
 
-  // Whose turn it is of those that do not generate; null if none waits that may be served. Valid
-  // until the next change.
-  const Ticket* Next(Window window = Window::kFair) const;
-
-  // Offers tickets of `model` in the order of their turns. Those that `ask` takes leave and are
-  // charged; where it passes, the client's other tickets are not offered either, unless it skips.
+  // Offers `first`, which `ask` takes, and then others of its model in the order of their turns.
+  // Those that `ask` takes leave and are charged; where it passes, the client's other tickets are
+  // not offered either, unless it skips. REQUIRES: `first` waits.
   enum class Reply { kTake, kPass, kSkip, kStop };
-  void Serve(ModelId model, absl::FunctionRef<Reply(const Ticket&)> ask,
-             Window window = Window::kFair);
+  void Serve(TicketId first, absl::FunctionRef<Reply(const Ticket&)> ask);
 
-  // Offers generating tickets, of all models and clients: first what Serve would offer, then of
-  // the clients that had more. Those it takes leave the line for work that goes on: they are not
-  // charged, and their client and model keep their place among those that want work.
-  void Offer(absl::FunctionRef<Reply(const Ticket&)> ask);
+  // Offers generating tickets, of all models and clients: the one that came first, if it has waited
+  // for `patience`; then by how much their clients had. Those it takes leave the line for work that
+  // goes on: they are not charged, and their client and model keep their place among those that
+  // want work.
+  void Offer(absl::Time now, absl::FunctionRef<Reply(const Ticket&)> ask);
   // A step's share of such a ticket's work.
   void Charge(const Ticket& ticket, double seconds);
   // Its work is over.
@@ -69,6 +73,8 @@ class WaitingLine {
   const Ticket* Find(TicketId id) const;
   // REQUIRES: waiting.
   absl::Time Urgency(TicketId id) const { return entries_.at(id).urgency; }
+  // When it has waited for `patience`. REQUIRES: waiting.
+  absl::Time Aged(TicketId id) const { return entries_.at(id).arrival + patience_; }
 
   // Work that would be served before a ticket like this if nothing else came: what its own
   // client has waiting in front of it, and of other clients what is more urgent, as far as
@@ -98,6 +104,7 @@ class WaitingLine {
   struct Entry {
     Ticket ticket;
     absl::Time urgency;
+    absl::Time arrival;
   };
   struct Client {
     std::map<ModelId, Order> lines;  // None empty.
@@ -113,16 +120,19 @@ class WaitingLine {
   absl::Time Urgency(const Ticket& ticket, absl::Time now) const;
   double WorkAheadOf(const Client& client, absl::Time urgency) const;
   // The highest virtual time with which a client may be served.
-  double WindowEnd(Window window) const;
+  double WindowEnd() const;
   bool WaitsForBatch(const Client& client) const;
   // Calls visit(client) for the clients that may be served.
   template <typename Visit>
-  void ForEachInWindow(Window window, Visit visit) const;
+  void ForEachInWindow(Visit visit) const;
 
   const double slack_;
   const absl::Duration patience_;
   absl::flat_hash_map<TicketId, Entry> entries_;
-  std::map<std::string, Client> clients_;  // Those that want work.
+  Order arrivals_;                                 // Of those that do not generate,
+  std::set<std::pair<double, TicketId>> lengths_;  // and their seconds.
+  Order joins_;                                    // Arrivals of those that do.
+  std::map<std::string, Client> clients_;          // Those that want work.
   std::map<ModelId, size_t> model_counts_;
   FairShares<std::string> client_shares_;
   FairShares<ModelId> model_shares_;

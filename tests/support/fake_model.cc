@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "models/pauses.h"
 #include "tests/support/fake_answers.h"
 
 namespace longview::testing {
@@ -73,8 +74,12 @@ class FakeRun : public models::Run {
     FakeControl& control = *options_.control;
     control.advance.Pass();
     const auto wanted = std::count(wanted_.begin(), wanted_.end(), true);
-    if (options_.layer_item_time > absl::ZeroDuration()) {
-      absl::SleepFor(options_.layer_item_time * wanted);
+    // In loops, as models compute.
+    constexpr absl::Duration kLoop = absl::Milliseconds(10);
+    for (absl::Duration left = options_.layer_item_time * wanted; left > absl::ZeroDuration();) {
+      absl::SleepFor(std::min(left, kLoop));
+      left -= kLoop;
+      models::PauseBetweenLoops();
     }
     ++control.layers_run;
     control.item_layers += wanted;

@@ -18,6 +18,7 @@ class DoorTest : public ::testing::Test {
     options.max_queue_seconds = 10;
     options.batch_seconds = 1;
     options.slack_seconds = 1;
+    options.nested_share = 0;
     return options;
   }
 

@@ -33,7 +33,7 @@ class LaneWorld {
 
   explicit LaneWorld(const SchedulerOptions& options)
       : options_(options),
-        scheduler(options, clock),
+        scheduler(WithoutNesting(options), clock),
         start_(clock.Now()),
         devices_(static_cast<size_t>(options.lanes)) {}
 
@@ -129,6 +129,11 @@ class LaneWorld {
   std::map<std::string, double> served;  // Seconds of batches, by client.
 
  private:
+  static SchedulerOptions WithoutNesting(SchedulerOptions options) {
+    options.nested_share = 0;
+    return options;
+  }
+
   static constexpr double kRead = 1e-4, kSample = 1e-3;
   static constexpr int kLayers = 4;
 

@@ -59,7 +59,8 @@ void NaiveScheduler::Add(const Ticket& ticket, const std::vector<TicketId>& disp
   for (const TicketId id : displaced) Remove(id);
   client_times_[ticket.client] = ClientTime(ticket.client);
   model_times_[ticket.model] = ModelTime(ticket.model);
-  waiting_.push_back({ticket, std::min(ticket.deadline, clock_.Now() + options_.patience)});
+  waiting_.push_back({ticket, std::min(ticket.deadline, clock_.Now() + options_.patience),
+                      clock_.Now() + options_.patience});
 }
 
 bool NaiveScheduler::Cancel(TicketId id) {
@@ -123,21 +124,29 @@ std::optional<ModelId> NaiveScheduler::ChooseModel() const {
 
 std::optional<Batch> NaiveScheduler::NextBatch() {
   if (batch_end_) return std::nullopt;
-  const std::optional<ModelId> model = ChooseModel();
-  if (!model) return std::nullopt;
+  if (waiting_.empty()) return std::nullopt;
+  const Waiting oldest =
+      *std::min_element(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
+        return std::pair(a.aged, a.ticket.id) < std::pair(b.aged, b.ticket.id);
+      });
+  const bool some_aged = oldest.aged <= clock_.Now();
+  const bool for_age = some_aged && owed_ <= 0;
+  const ModelId model = for_age ? oldest.ticket.model : *ChooseModel();
   Batch batch;
-  batch.model = *model;
+  batch.model = model;
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
   std::set<std::string> open = ClientsInWindow();
-  while (const Waiting* next = MostUrgent(*model, open)) {
+  while (const Waiting* next =
+             for_age && batch.tickets.empty() ? &oldest : MostUrgent(model, open)) {
     const Ticket ticket = next->ticket;
     const double seconds = batch.seconds + ticket.seconds;
     const bool over = ClientTime(ticket.client) > client_floor_ + options_.slack_seconds;
     const bool late = clock_.Now() + absl::Seconds(seconds) > std::min(soonest, ticket.deadline);
     const bool large = options_.memory_bytes > 0 && bytes + ticket.bytes > options_.memory_bytes;
     const bool full = static_cast<int>(batch.tickets.size()) == options_.max_batch_items;
-    if (over ||
+    const bool first = for_age && batch.tickets.empty();
+    if ((over && !first) ||
         (!batch.tickets.empty() && (seconds > options_.batch_seconds || late || large || full))) {
       open.erase(ticket.client);
       continue;
@@ -150,6 +159,12 @@ std::optional<Batch> NaiveScheduler::NextBatch() {
     model_times_[ticket.model] += ticket.seconds;
     RaiseFloors();
     Remove(ticket.id);
+  }
+  if (for_age) {
+    owed_ += 7 * batch.seconds;
+  } else {
+    owed_ -= batch.seconds;
+    if (!some_aged) owed_ = std::max(0.0, owed_);
   }
   batch_end_ = clock_.Now() + absl::Seconds(batch.seconds);
   return batch;

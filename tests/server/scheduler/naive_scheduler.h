@@ -31,6 +31,7 @@ class NaiveScheduler {
   struct Waiting {
     Ticket ticket;
     absl::Time urgency;
+    absl::Time aged;  // When it has waited for `patience`.
   };
 
   std::set<std::string> Clients() const;
@@ -50,6 +51,7 @@ class NaiveScheduler {
   std::map<ModelId, double> model_times_;
   double client_floor_ = 0;
   double model_floor_ = 0;
+  double owed_ = 0;  // Seconds that others are to have before an aged ticket is next again.
   std::optional<absl::Time> batch_end_;
 };
 

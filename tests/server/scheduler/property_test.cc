@@ -64,6 +64,7 @@ class Duel {
     options.memory_bytes = random_() % 2 == 0 ? 0 : 100;
     options.max_batch_items = 1 + static_cast<int>(random_() % 6);
     options.patience = absl::Seconds(Eighths(8));
+    options.nested_share = 0;
     return options;
   }
 

@@ -71,7 +71,7 @@ class LaneThread {
       std::this_thread::yield();
       while (const auto step = queue_.Interrupt(1e-5, lane_)) {
         ++interruptions;
-        RunSteps(*step);
+        step->kind == TurnKind::kBatch ? RunBatch(*step) : RunSteps(*step);
       }
     }
     finished += static_cast<int>(turn.tickets.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,6 +25,15 @@ struct SimulatedCall {
   int sampled = 0;
   double served = 0;  // Seconds of steps that were its own.
   absl::Time arrival, first_token, last_token = absl::InfinitePast();
+};
+
+// A ticket that runs in a batch, and what became of it.
+struct SimulatedBatch {
+  double seconds = 0;
+  int layers = 1;
+  double arrival = 0, started = -1, ended = -1;
+  double most_wait = 0;  // By the closed form of scheduler.h.
+  bool nested = false;
 };
 
 class StepDevice {
@@ -55,14 +65,29 @@ class StepDevice {
   }
 
   // A ticket that runs in one batch of `layers` layers.
-  void AdmitBatch(TicketId id, double seconds, ModelId model, int layers) {
+  void AdmitBatch(TicketId id, double seconds, ModelId model, int layers,
+                  std::string client = "batches", absl::Duration due = absl::InfiniteDuration()) {
     Ticket ticket;
     ticket.id = id;
     ticket.model = model;
-    ticket.client = "batches";
+    ticket.client = std::move(client);
     ticket.seconds = seconds;
-    ASSERT_EQ(scheduler.Admit(ticket).verdict, Verdict::kAdmitted);
-    layers_ = layers;
+    ticket.deadline = clock.Now() + due;
+    SimulatedBatch batch{.seconds = seconds, .layers = layers, .arrival = now()};
+    longest_ = std::max({longest_, seconds, options_.batch_seconds});
+    double work = seconds + running_;
+    int count = 1;
+    for (const auto& [other, waiting] : batch_calls) {
+      if (waiting.started >= 0) continue;
+      work += waiting.seconds;
+      ++count;
+    }
+    batch.most_wait = absl::ToDoubleSeconds(options_.patience) +
+                      2.1 * (8 * (work + count * options_.batch_seconds) + 3 * longest_) +
+                      4 * scheduler.InterTokenCeiling();
+    const Verdict verdict = scheduler.Admit(ticket).verdict;
+    ASSERT_TRUE(verdict == Verdict::kAdmitted || due != absl::InfiniteDuration());
+    if (verdict == Verdict::kAdmitted) batch_calls[id] = batch;
   }
 
   void Cancel(TicketId id) {
@@ -81,6 +106,7 @@ class StepDevice {
   // One turn, with what interrupts it; false if there is nothing to do.
   bool Turn() {
     for (const Departure& departure : scheduler.Expire()) {
+      if (batch_calls.erase(departure.id) > 0) continue;
       SimulatedCall& call = calls.at(departure.id);
       if (departure.was_running) {
         call.cancelled = true;
@@ -95,19 +121,7 @@ class StepDevice {
       RunSteps(*turn);
       return true;
     }
-    ++batches;
-    const absl::Time begun = clock.Now();
-    double interrupted = 0;
-    for (int layer = 0; layer < layers_; ++layer) {
-      Work(turn->seconds / layers_);
-      if (layer + 1 == layers_) break;
-      const absl::Time paused = clock.Now();
-      while (const auto step = scheduler.Interrupt(turn->seconds / layers_)) RunSteps(*step);
-      interrupted += absl::ToDoubleSeconds(clock.Now() - paused);
-    }
-    EXPECT_NEAR(absl::ToDoubleSeconds(clock.Now() - begun), turn->seconds + interrupted, 1e-6);
-    longest_batch = std::max(longest_batch, absl::ToDoubleSeconds(clock.Now() - begun));
-    scheduler.Finish();
+    RunBatch(*turn, /*nested=*/false);
     return true;
   }
 
@@ -140,6 +154,9 @@ class StepDevice {
   int steps = 0, batches = 0, starved = 0;
   int64_t sampled = 0, prefilled = 0;
   double largest_gap = 0;  // Between two tokens.
+  double stated = 0;       // The largest ceiling of these that the scheduler said.
+  std::function<void()> at_slices = [] {};
+  std::map<TicketId, SimulatedBatch> batch_calls;
   double largest_step = 0;
   double most_bytes = 0;
   double longest_batch = 0;  // With its interruptions.
@@ -147,6 +164,40 @@ class StepDevice {
 
  private:
   void Work(double seconds) { clock.Advance(seconds); }
+
+  void RunBatch(const Batch& turn, bool nested) {
+    ++batches;
+    const absl::Time begun = clock.Now();
+    for (const TicketId id : turn.tickets) {
+      batch_calls.at(id).started = now();
+      batch_calls.at(id).nested = nested;
+    }
+    const double before = running_;
+    const int layers = batch_calls.at(turn.tickets.front()).layers;
+    double interrupted = 0;
+    for (int layer = 0; layer < layers; ++layer) {
+      running_ = before + turn.seconds * (layers - layer) / layers;
+      Work(turn.seconds / layers);
+      at_slices();
+      if (layer + 1 == layers) break;
+      scheduler.TakeDrops();
+      const absl::Time paused = clock.Now();
+      while (const auto other = scheduler.Interrupt(turn.seconds / layers)) {
+        if (other->kind == TurnKind::kBatch) {
+          EXPECT_FALSE(nested) << "a third batch at a time";
+          RunBatch(*other, true);
+        } else {
+          RunSteps(*other);
+        }
+      }
+      interrupted += absl::ToDoubleSeconds(clock.Now() - paused);
+    }
+    running_ = before;
+    EXPECT_NEAR(absl::ToDoubleSeconds(clock.Now() - begun), turn.seconds + interrupted, 1e-6);
+    longest_batch = std::max(longest_batch, absl::ToDoubleSeconds(clock.Now() - begun));
+    scheduler.Finish();
+    for (const TicketId id : turn.tickets) batch_calls.at(id).ended = now();
+  }
 
   void RunSteps(const Batch& turn) {
     std::vector<StepOutcome> outcomes;
@@ -161,6 +212,7 @@ class StepDevice {
         outcomes.push_back({.id = id, .need = calls.at(id).need});
     } else {
       ++steps;
+      stated = std::max(stated, scheduler.InterTokenCeiling());
       Work(turn.seconds * slowness);
       largest_step = std::max(largest_step, turn.seconds);
       EXPECT_FALSE(turn.tickets.empty());
@@ -212,7 +264,8 @@ class StepDevice {
   }
 
   const absl::Time start_;
-  int layers_ = 1;
+  double running_ = 0;  // Seconds that are left of batches that run.
+  double longest_ = 0;
   std::map<uint64_t, double> held_;  // By documents.
 };
 

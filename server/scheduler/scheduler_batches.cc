@@ -1,0 +1,182 @@
+// Batches: who is next, what goes into one, and the short ones between the slices of a long one.
+//
+// An aged ticket (the one that came first, once it has waited for `patience`) is next whenever
+// nothing is owed to the others; after it they are owed seven times what its batch takes. What they
+// had beyond that counts for the aged one after it, so that of any stretch of batches while there
+// is one an eighth is theirs, to within a batch.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "server/scheduler/scheduler.h"
+
+namespace longview::server {
+namespace {
+
+constexpr double kOwed = 7;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+const Ticket* Scheduler::AgedNext() const {
+  if (owed_ > 0) return nullptr;
+  const Ticket* oldest = line_.Oldest();
+  return oldest != nullptr && line_.Aged(oldest->id) <= clock_.Now() ? oldest : nullptr;
+}
+
+const Ticket* Scheduler::NextFor(const Lane& lane) const {
+  if (!lane.roster.empty() && OthersFree(lane) > 0) return nullptr;
+  const Ticket* aged = AgedNext();
+  return aged != nullptr ? aged : line_.Next();
+}
+
+Batch Scheduler::StartNext(const Ticket& first, Lane& lane) {
+  const Ticket* aged = AgedNext();
+  const bool for_age = aged != nullptr && aged->id == first.id;
+  const Ticket* oldest = line_.Oldest();
+  const bool some_aged = line_.Aged(oldest->id) <= clock_.Now();
+  const Batch batch = StartBatch(first, lane, BatchBudget(lane), /*nested=*/false);
+  if (for_age) {
+    owed_ += kOwed * batch.seconds;
+  } else {
+    owed_ = some_aged ? owed_ - batch.seconds : std::max(0.0, owed_ - batch.seconds);
+  }
+  return batch;
+}
+
+Batch Scheduler::StartBatch(const Ticket& first, Lane& lane, double most, bool nested) {
+  const absl::Time now = clock_.Now();
+  RunningBatch running;
+  running.start = last_progress_ = now;
+  running.soonest = absl::InfiniteFuture();
+  Batch& batch = running.batch;
+  batch.model = first.model;
+  // Steps that go between its slices take as long as it does, at most.
+  const double stretch = lane.roster.empty() ? 1 : 2;
+  const double reserved = nested ? lane.batches.back().bytes : 0;
+  const auto add = [&](const Ticket& ticket) {
+    running.bytes += ticket.bytes;
+    running.soonest = std::min(running.soonest, ticket.deadline);
+    Start(ticket, lane);
+    entries_.at(ticket.id).depth = lane.batches.size();
+    batch.tickets.push_back(ticket.id);
+    batch.seconds += ticket.seconds;
+    ++running.wanted;
+  };
+  line_.Serve(first.id, [&](const Ticket& ticket) {
+    const int items = static_cast<int>(batch.tickets.size());
+    if (items == 0) {
+      add(ticket);
+      return WaitingLine::Reply::kTake;
+    }
+    if (items == options_.max_batch_items || batch.seconds >= most) {
+      return WaitingLine::Reply::kStop;
+    }
+    const double seconds = batch.seconds + ticket.seconds;
+    const absl::Time end = now + absl::Seconds(stretch * seconds);
+    const bool in_time = end <= std::min(running.soonest, ticket.deadline);
+    const double bytes = reserved + running.bytes + ticket.bytes;
+    const bool fits = options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
+    if (seconds > most || !in_time || !fits) return WaitingLine::Reply::kPass;
+    add(ticket);
+    return WaitingLine::Reply::kTake;
+  });
+  running.end = now + absl::Seconds(batch.seconds);
+  for (RunningBatch& outer : lane.batches) outer.end += absl::Seconds(batch.seconds);
+  const Batch started = batch;
+  lane.batches.push_back(std::move(running));
+  lane.stepped = false;
+  return started;
+}
+
+double Scheduler::NestedRoom(const Lane& lane) const {
+  if (lane.batches.size() != 1) return 0;
+  const RunningBatch& outer = lane.batches.front();
+  const absl::Time now = clock_.Now();
+  double room = options_.nested_share * outer.Own(now) - outer.nested;
+  room = std::min(room, outer.Left(now));
+  if (outer.soonest == absl::InfiniteFuture()) return room;
+  return std::min(room, absl::ToDoubleSeconds(outer.soonest - std::max(now, outer.end)));
+}
+
+bool Scheduler::MayNest(const Lane& lane, const Ticket& ticket) const {
+  const RunningBatch& outer = lane.batches.front();
+  if (!options_.nests_within_model && ticket.model == outer.batch.model) return false;
+  return options_.memory_bytes <= 0 || outer.bytes + ticket.bytes <= options_.memory_bytes;
+}
+
+std::optional<Batch> Scheduler::StartNested(Lane& lane) {
+  const double room = NestedRoom(lane);
+  if (room <= 0) return std::nullopt;
+  const Ticket* first =
+      line_.NextShort(room, [&](const Ticket& ticket) { return MayNest(lane, ticket); });
+  if (first == nullptr) return std::nullopt;
+  return StartBatch(*first, lane, std::min(room, BatchBudget(lane)), /*nested=*/true);
+}
+
+double Scheduler::NestedWait(const Ticket& ticket) const {
+  if (options_.nested_share <= 0) return kInfinity;
+  const absl::Time now = clock_.Now();
+  double least = kInfinity;
+  for (const Lane& lane : lanes_) {
+    if (!MayServe(lane, ticket) || lane.batches.empty() || !MayNest(lane, ticket)) continue;
+    const RunningBatch& outer = lane.batches.front();
+    const double left = outer.Left(now);
+    const double quickest = ticket.seconds / options_.nested_share - outer.Own(now);
+    if (quickest + ticket.seconds > left) continue;
+    // Work as short as this goes first, and what steps take doubles the time.
+    const double ahead = outer.nested + line_.ShortSeconds(ticket.seconds) + ticket.seconds;
+    const double own = std::max(0.0, ahead / options_.nested_share - outer.Own(now));
+    const double wait = (lane.roster.empty() ? 1 : 2) * own + lane.Slice();
+    const absl::Time end = std::max(now, outer.end) + absl::Seconds(ticket.seconds);
+    if (own + ticket.seconds <= left && end <= outer.soonest) least = std::min(least, wait);
+  }
+  return least;
+}
+
+void Scheduler::CountSlice(Lane& lane) {
+  // The outer batch stands still while an inner one runs.
+  RunningBatch& running = lane.batches.back();
+  const double own = running.Own(clock_.Now());
+  const double least = -std::max(lane.roster.Ceiling(), lane.Slice());
+  const double lead = std::max(least, lane.steps_lead - (own - running.counted));
+  running.counted = own;
+  lane.steps_lead = lane.roster.empty() ? 0 : lead;
+}
+
+void Scheduler::CountStep(Lane& lane, double seconds) {
+  lane.stepped = !lane.batches.empty() || BatchesWait();
+  lane.steps_lead = lane.stepped ? lane.steps_lead + seconds : 0;
+}
+
+std::vector<TicketId> Scheduler::TakeDrops(int number) {
+  Lane& lane = LaneAt(number);
+  if (lane.step) return std::exchange(lane.step_drops, {});
+  return std::exchange(lane.batches.back().drops, {});
+}
+
+void Scheduler::Finish(int number) {
+  Lane& lane = LaneAt(number);
+  const absl::Time now = last_progress_ = clock_.Now();
+  const double slice = lane.batches.back().Own(now) - lane.batches.back().counted;
+  CountSlice(lane);
+  const RunningBatch done = std::move(lane.batches.back());
+  lane.batches.pop_back();
+  for (const TicketId id : done.batch.tickets) {
+    const auto it = entries_.find(id);
+    const Entry& entry = it->second;
+    if (entry.stage == Stage::kRunning) deadlines_.erase({entry.deadline, id});
+    Count(entry.model, entry.stage, 0, -1);
+    entries_.erase(it);
+  }
+  lane.longest_slice = std::max({slice, done.longest_slice, 0.9 * lane.longest_slice});
+  if (lane.batches.empty()) return;
+  RunningBatch& outer = lane.batches.back();
+  const double own = done.Own(now);
+  outer.interrupted += own;
+  outer.nested += own;
+  outer.counted = outer.Own(now);
+  outer.end += absl::Seconds(own - done.batch.seconds);
+}
+
+}  // namespace longview::server

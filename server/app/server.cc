@@ -134,8 +134,10 @@ class Server::Impl {
     return security == nullptr ? nullptr : security->keys();
   }
 
-  static HttpServerOptions HttpOptions(const Config& config, const Security* security) {
+  HttpServerOptions HttpOptions(const Config& config, const Security* security) {
     HttpServerOptions options;
+    options.transport.connections = connection_limits_;
+    options.transport.bytes = &bytes_;
     options.transport.host = config.host;
     options.transport.port = config.http_port;
     options.transport.max_body_bytes = config.max_message_bytes;
@@ -148,8 +150,9 @@ class Server::Impl {
     return options;
   }
 
-  static HttpServerOptions AdminOptions(const Config& config) {
+  HttpServerOptions AdminOptions(const Config& config) const {
     HttpServerOptions options;
+    options.transport.connections = connection_limits_;
     options.transport.host = config.host;
     options.transport.port = config.admin_port;
     options.transport.threads = 1;

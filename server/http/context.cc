@@ -40,6 +40,13 @@ absl::Status NoMemoryError() {
                    {.reason = "MEMORY", .retry_after = absl::Seconds(1), .param = ""});
 }
 
+absl::Status Hold(HttpContext& context, const ExchangePtr& exchange, size_t bytes) {
+  if (context.bytes == nullptr) return absl::OkStatus();
+  auto reservation = context.bytes->TryReserve(exchange->info().client, bytes);
+  if (reservation.ok()) exchange->HoldAnswer(*std::move(reservation));
+  return reservation.status();
+}
+
 HttpHandler Immediate(
     HttpContext& context,
     std::function<absl::StatusOr<HttpResponse>(const HttpRequest&, const PathParameters&)> answer) {

@@ -26,6 +26,7 @@ struct HttpContext {
   std::string commit;
   absl::Time started;
   BodyWorkers& workers;
+  ByteBudget* bytes;  // Null: not counted.
 };
 
 HttpResponse JsonResponse(std::string body);
@@ -62,6 +63,21 @@ void RunSized(HttpContext& context, ExchangePtr exchange, size_t bytes, Work wor
   };
   if (bytes <= BodyWorkers::kShort) return guarded();
   context.workers.Run(bytes, std::move(guarded));
+}
+
+// Counts `bytes` for the exchange's answer.
+absl::Status Hold(HttpContext& context, const ExchangePtr& exchange, size_t bytes);
+
+// RunSized for an answer of about `bytes`, counted among the client's from here on until it is out;
+// 429 if that is more than the client may have in memory.
+template <typename Write>
+void WriteSized(HttpContext& context, const ExchangePtr& exchange, size_t bytes, Write write) {
+  if (bytes > BodyWorkers::kShort) {
+    if (absl::Status held = Hold(context, exchange, bytes); !held.ok()) {
+      return exchange->Fail(held);
+    }
+  }
+  RunSized(context, exchange, bytes, std::move(write));
 }
 
 // A route that answers at once.

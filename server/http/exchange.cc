@@ -19,6 +19,7 @@ void Exchange::Respond(HttpResponse response) {
     absl::MutexLock lock(&mutex_);
     cancel_ = nullptr;
   }
+  response.held = std::move(held_);
   deliver_(std::move(response));
   deliver_ = nullptr;
 }

@@ -32,6 +32,9 @@ class Exchange {
   // Before the handler runs: the router fills in the method.
   CallInfo& mutable_info() { return info_; }
 
+  // Before Respond: bytes that the answer holds until it is out.
+  void HoldAnswer(ByteBudget::Reservation held) { held_ = std::move(held); }
+
   // The first answer counts, later ones are dropped.
   void Respond(HttpResponse response);
   // An error body in the shape of the request's path.
@@ -44,6 +47,7 @@ class Exchange {
  private:
   HttpRequest request_;
   CallInfo info_;
+  ByteBudget::Reservation held_;
   std::atomic<bool> answered_{false};
   Deliver deliver_;  // Used by whoever sets answered_.
   absl::Mutex mutex_;

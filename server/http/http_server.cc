@@ -75,8 +75,8 @@ bool MayBeLong(const HttpRequest& head) {
 class HttpServer::Impl {
  public:
   Impl(Api& api, const Metrics& metrics, HttpServerOptions options)
-      : context_{api,         metrics, std::move(options.version), std::move(options.commit),
-                 absl::Now(), workers_},
+      : context_{api,         metrics,  std::move(options.version), std::move(options.commit),
+                 absl::Now(), workers_, options.transport.bytes},
         keys_(options.keys),
         admin_(options.admin),
         max_body_bytes_(options.transport.max_body_bytes),
@@ -161,9 +161,14 @@ class HttpServer::Impl {
       return Inflate(std::move(exchange), std::move(match),
                      std::min(BodyWorkers::kVeryLong, max_body_bytes_));
     }
-    RunSized(context_, exchange, bytes, [exchange, match = std::move(match)] {
-      (*match.handler)(exchange, match.parameters);
-    });
+    RunSized(context_, exchange, bytes,
+             [exchange, match = std::move(match)] { Handle(exchange, match); });
+  }
+
+  static void Handle(const ExchangePtr& exchange, const Router::Match& match) {
+    (*match.handler)(exchange, match.parameters);
+    // What is left of the body is the engine's, which counts it too.
+    exchange->mutable_request().held.Reset();
   }
 
   // On a worker: few bytes may become many. What they become is never kept waiting, so that a
@@ -175,7 +180,7 @@ class HttpServer::Impl {
                auto plain = Decompress(request.Header("Content-Encoding"), request.body, limit);
                if (plain.ok()) {
                  request.body = *std::move(plain);
-                 return (*match.handler)(exchange, match.parameters);
+                 return Handle(exchange, match);
                }
                const bool longer = GetErrorDetail(plain.status()).reason == kBodyTooLarge;
                if (longer && limit < max_body_bytes_) {

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "server/http/body_stream.h"
+#include "server/limits/byte_budget.h"
 
 namespace longview::server {
 
@@ -28,8 +29,9 @@ struct HttpRequest {
   std::string path;    // Percent-encoded, without the query.
   std::string query;   // Percent-encoded, without '?'.
   HttpFields headers;
-  std::string body;  // Decompressed, at most the message limit.
-  std::string peer;  // Address without port.
+  std::string body;              // Decompressed, at most the message limit.
+  ByteBudget::Reservation held;  // Of the body.
+  std::string peer;              // Address without port.
   absl::Time arrival = absl::InfinitePast();
 
   std::string_view Header(std::string_view name) const { return FindField(headers, name); }
@@ -42,6 +44,7 @@ struct HttpResponse {
   HttpFields headers;
   std::string body;
   std::unique_ptr<BodyStream> stream;  // Instead of `body`.
+  ByteBudget::Reservation held;        // Of the body.
 };
 
 }  // namespace longview::server

@@ -38,6 +38,9 @@ constexpr size_t kMemberBytes = 128;
 constexpr size_t kStringBytes = 48;
 constexpr size_t kContainerBytes = 64;
 
+// Of the text's bytes, how many its values may take: texts that are not long do not take much.
+constexpr size_t kJsonGrowthLimit = 16;
+
 // The library's messages look like "[json.exception.parse_error.101] parse error at line 1,
 // column 2: syntax error ...; last read: '...'". Its place is that of the reduced text and
 // its quotation may be user content of any length, so only the middle is kept.
@@ -158,7 +161,7 @@ class Builder : public nlohmann::json_sax<json> {
 }  // namespace
 
 absl::StatusOr<json> ParseJson(std::string_view text, size_t max_bytes) {
-  max_bytes = std::max(max_bytes, kLeastJsonBytes);
+  max_bytes = std::max(std::min(max_bytes, kJsonGrowthLimit * text.size()), kLeastJsonBytes);
   ReducedJson reduced = LiftNumberArrays(text, max_bytes);
   if (reduced.too_large) return ValuesTooLarge(max_bytes);
   Builder builder(reduced, max_bytes);

@@ -23,8 +23,8 @@ inline constexpr uint64_t kFloat64Array = 2;
 inline constexpr size_t kLeastJsonBytes = size_t{1} << 20;
 
 // INVALID_ARGUMENT says what is wrong and at which byte. Values that would take more than
-// `max_bytes` of memory (or kLeastJsonBytes, if that is more) are kBodyTooLarge, found before that
-// memory is taken.
+// `max_bytes` of memory, or than 16 times their text (but kLeastJsonBytes in any case) are
+// kBodyTooLarge, found before that memory is taken.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text,
                                          size_t max_bytes = size_t{64} << 20);
 

@@ -16,6 +16,24 @@ constexpr std::chrono::seconds kAfterTimeout(1);
 
 }  // namespace
 
+// A request that was admitted, until its answer is out: the connection does not idle.
+class Connection::Call {
+ public:
+  explicit Call(Connection& connection) : connection_(connection) {
+    connection_.calling_ = true;
+    if (connection_.entry_) connection_.entry_->BeginCall();
+  }
+  ~Call() {
+    connection_.calling_ = false;
+    if (connection_.entry_) connection_.entry_->EndCall();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  Connection& connection_;
+};
+
 Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
                        tcp::socket socket, std::shared_ptr<asio::ssl::context> tls,
                        const ConnectionService& service)
@@ -33,6 +51,12 @@ Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_pt
   stream_.socket().set_option(tcp::no_delay(true), error);
 }
 
+void Connection::Count(std::shared_ptr<ConnectionLedger> ledger,
+                       std::unique_ptr<ConnectionLedger::Entry> entry) {
+  ledger_ = std::move(ledger);
+  entry_ = std::move(entry);
+}
+
 void Connection::Start(std::function<void()> closed) {
   asio::co_spawn(
       stream_.get_executor(), [self = shared_from_this()] { return self->Run(); },
@@ -42,6 +66,7 @@ void Connection::Start(std::function<void()> closed) {
         self->stream_.socket().close(ignored);
         if (self->current_) self->current_->Cancel();
         self->current_.reset();
+        self->entry_.reset();
         closed();
       });
 }
@@ -51,6 +76,14 @@ void Connection::Drain() {
     self->draining_ = true;
     ErrorCode ignored;
     if (self->idle_) self->stream_.socket().cancel(ignored);
+  });
+}
+
+void Connection::MakeRoom() {
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
+    self->draining_ = true;
+    ErrorCode ignored;
+    if (!self->calling_) self->stream_.socket().close(ignored);
   });
 }
 
@@ -104,6 +137,8 @@ Connection::Answered Connection::ServeOne() {
   size_t max_body_bytes = options_.max_body_bytes;
   ok = co_await Admit(request, &info, &max_body_bytes);
   if (!ok) co_return false;
+  const Call call(*this);
+  client_ = info.client;
   ok = co_await ReadBody(parser, max_body_bytes, &request);
   if (!ok) co_return false;
 

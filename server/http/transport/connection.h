@@ -44,16 +44,25 @@ class Connection : public std::enable_shared_from_this<Connection> {
              boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls,
              const ConnectionService& service);
 
+  // Instead of Start: the connection is not served.
+  boost::asio::ip::tcp::socket TakeSocket() { return std::move(stream_.socket()); }
+
+  // Once, before Start: what counts the connection.
+  void Count(std::shared_ptr<ConnectionLedger> ledger,
+             std::unique_ptr<ConnectionLedger::Entry> entry);
+
   // `closed` runs once, on the strand.
   void Start(std::function<void()> closed);
 
   // Thread-safe. After TakeNoMore no request follows the answer under way; Drain also closes at
-  // once if there is none; Abort cancels it.
+  // once if there is none, MakeRoom even while a request is being read; Abort cancels it.
   void TakeNoMore() { draining_ = true; }
   void Drain();
+  void MakeRoom();
   void Abort();
 
  private:
+  class Call;
   using Task = boost::asio::awaitable<void>;
   using Answered = boost::asio::awaitable<bool>;
   using Clock = std::chrono::steady_clock;
@@ -67,8 +76,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // False: the connection ends, an error has been answered where one helps.
   Answered ReadHead(Parser& parser, std::string* request_id);
   Answered ReadBody(Parser& parser, size_t max_bytes, HttpRequest* request);
-  boost::asio::awaitable<ErrorCode> ReadSizedBody(size_t length, std::string* body);
-  boost::asio::awaitable<ErrorCode> ReadChunkedBody(Parser& parser, std::string* body);
+  boost::asio::awaitable<ErrorCode> ReadSizedBody(size_t length, HttpRequest* request);
+  boost::asio::awaitable<ErrorCode> ReadChunkedBody(Parser& parser, HttpRequest* request);
+  // Counts a body that grows to `bytes`; no_buffer_space if it must not, with the reason in
+  // refused_.
+  ErrorCode Reserve(size_t bytes, HttpRequest* request);
   // The data of the chunks in the buffer. need_more: they end within a chunk.
   ErrorCode TakeChunks(Parser& parser, std::string* body);
   Task AwaitAnswer();
@@ -98,6 +110,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
   const std::shared_ptr<WakeQueue> wakes_;
+  std::shared_ptr<ConnectionLedger> ledger_;
+  std::unique_ptr<ConnectionLedger::Entry> entry_;  // Null once it is closed.
   Stream stream_;
   const ConnectionService& service_;
   const TransportOptions& options_;
@@ -113,7 +127,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::asio::steady_timer probe_;
 
   std::string request_id_;
-  std::string path_;  // Of the request being read; chooses the shape of errors.
+  std::string path_;      // Of the request being read; chooses the shape of errors.
+  std::string client_;    // Whose request it is.
+  absl::Status refused_;  // Why Reserve said no.
+  bool calling_ = false;  // There is a Call.
   std::optional<HttpResponse> answer_;
   ExchangePtr current_;
   bool head_only_ = false;

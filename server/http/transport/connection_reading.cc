@@ -15,6 +15,9 @@
 namespace longview::server {
 namespace {
 
+// Bodies up to this are not counted: the number of connections bounds them.
+constexpr size_t kFreeBytes = 16 * 1024;
+
 HttpResponse WithStatus(int status, std::string message, std::string_view path,
                         std::string_view request_id) {
   HttpResponse response =
@@ -75,16 +78,18 @@ Connection::Answered Connection::ReadBody(Parser& parser, size_t max_bytes, Http
     co_await asio::async_write(stream_, asio::buffer(kContinue), Into(error));
   }
   if (has_body && !error && parser.chunked()) {
-    error = co_await ReadChunkedBody(parser, &request->body);
+    error = co_await ReadChunkedBody(parser, request);
   } else if (has_body && !error) {
-    error = co_await ReadSizedBody(*length, &request->body);
+    error = co_await ReadSizedBody(*length, request);
   }
   Disarm();
   if (error && timed_out_) {
     co_await Refuse(WithStatus(408, "the request's body came too slowly", path_, request_id_));
     co_return false;
   }
-  if (error == http::error::body_limit) {
+  if (error == asio::error::no_buffer_space) {
+    status = std::move(refused_);
+  } else if (error == http::error::body_limit) {
     status = max_bytes < options_.max_body_bytes
                  ? BodyOverPathLimit(request->method, request->path, max_bytes)
                  : BodyTooLarge(max_bytes);
@@ -105,39 +110,60 @@ Connection::Answered Connection::ReadBody(Parser& parser, size_t max_bytes, Http
 }
 
 boost::asio::awaitable<Connection::ErrorCode> Connection::ReadSizedBody(size_t length,
-                                                                        std::string* body) {
-  ErrorCode error;
+                                                                        HttpRequest* request) {
+  std::string& body = request->body;
   size_t received = std::min(length, buffer_.size());
-  body->resize(received);
-  asio::buffer_copy(asio::buffer(*body), buffer_.data());
+  body.resize(received);
+  asio::buffer_copy(asio::buffer(body), buffer_.data());
   buffer_.consume(received);
+  ErrorCode error = Reserve(received, request);
   const auto start = Clock::now();
   while (received < length && !error) {
     // Memory follows what has come, not what was announced.
-    if (received == body->size()) {
-      body->resize(std::min(length, std::max(kBodyChunk, 2 * received)));
+    if (received == body.size()) {
+      const size_t next = std::min(length, std::max(kBodyChunk, 2 * received));
+      error = Reserve(next, request);
+      if (error) break;
+      body.resize(next);
     }
     ArmTransfer(start, received);
     received += co_await stream_.async_read_some(
-        asio::buffer(body->data() + received, body->size() - received), Into(error));
+        asio::buffer(body.data() + received, body.size() - received), Into(error));
   }
-  body->resize(received);
+  body.resize(received);
   co_return error;
 }
 
 boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser& parser,
-                                                                          std::string* body) {
-  ErrorCode error = TakeChunks(parser, body);
+                                                                          HttpRequest* request) {
+  std::string& body = request->body;
+  ErrorCode error = TakeChunks(parser, &body);
   const auto start = Clock::now();
   while (error == http::error::need_more) {
     // Only a chunk's head or the trailers stay in the buffer.
     if (buffer_.size() > options_.max_header_bytes) co_return http::error::header_limit;
-    error = {};
-    ArmTransfer(start, body->size());
+    error = Reserve(body.size(), request);
+    if (error) break;
+    ArmTransfer(start, body.size());
     buffer_.commit(co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error)));
-    if (!error) error = TakeChunks(parser, body);
+    if (!error) error = TakeChunks(parser, &body);
   }
   co_return error;
+}
+
+Connection::ErrorCode Connection::Reserve(size_t bytes, HttpRequest* request) {
+  if (options_.bytes == nullptr || bytes <= kFreeBytes) return {};
+  // With what parsing adds to it.
+  const uint64_t held = bytes + bytes / 2;
+  if (request->held.bytes() >= held) return {};
+  if (request->held.bytes() > 0) {
+    refused_ = request->held.Resize(held);
+  } else {
+    auto reservation = options_.bytes->TryReserve(client_, held);
+    refused_ = reservation.status();
+    if (reservation.ok()) request->held = *std::move(reservation);
+  }
+  return refused_.ok() ? ErrorCode() : ErrorCode(asio::error::no_buffer_space);
 }
 
 Connection::ErrorCode Connection::TakeChunks(Parser& parser, std::string* body) {

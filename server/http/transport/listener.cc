@@ -3,6 +3,7 @@
 #include <exception>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +26,10 @@ using asio::ip::tcp;
 
 namespace {
 
+constexpr std::string_view kNoRoom =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+    "Connection: close\r\n\r\n";
+
 // A handler that throws (no memory, most likely) ends there, and the loop goes on.
 void RunLoop(asio::io_context& context) {
   while (!context.stopped()) {
@@ -44,6 +49,7 @@ class Listener::Impl {
         options_(service_.options),
         context_(std::make_shared<asio::io_context>(options_.threads)),
         wakes_(std::make_shared<WakeQueue>(*context_)),
+        ledger_(std::make_shared<ConnectionLedger>(options_.connections)),
         work_(context_->get_executor()),
         acceptor_(asio::make_strand(*context_)),
         retry_(acceptor_.get_executor()) {}
@@ -56,12 +62,14 @@ class Listener::Impl {
   absl::Status Bind();
   asio::awaitable<void> Accept();
   void Serve(tcp::socket socket);
+  void Refuse(tcp::socket socket);
   std::shared_ptr<asio::ssl::context> CurrentTls();
 
   ConnectionService service_;
   const TransportOptions& options_;
   const std::shared_ptr<asio::io_context> context_;
   const std::shared_ptr<WakeQueue> wakes_;
+  const std::shared_ptr<ConnectionLedger> ledger_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
@@ -131,9 +139,24 @@ std::shared_ptr<asio::ssl::context> Listener::Impl::CurrentTls() {
   return tls_;
 }
 
+void Listener::Impl::Refuse(tcp::socket socket) {
+  // As much as the system takes at once; nobody waits for a client at the limit.
+  boost::system::error_code ignored;
+  socket.non_blocking(true, ignored);
+  if (options_.tls == nullptr) socket.write_some(asio::buffer(kNoRoom), ignored);
+  socket.shutdown(tcp::socket::shutdown_both, ignored);
+}
+
 void Listener::Impl::Serve(tcp::socket socket) {
+  boost::system::error_code error;
+  const std::string address = socket.remote_endpoint(error).address().to_string();
   auto connection =
       std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(), service_);
+  auto entry = ledger_->Admit(address, [weak = std::weak_ptr(connection)] {
+    if (const auto self = weak.lock()) self->MakeRoom();
+  });
+  if (entry == nullptr) return Refuse(connection->TakeSocket());
+  connection->Count(ledger_, std::move(entry));
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return;

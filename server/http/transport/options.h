@@ -8,6 +8,8 @@
 #include "absl/time/time.h"
 #include "server/call.h"
 #include "server/http/message.h"
+#include "server/limits/byte_budget.h"
+#include "server/limits/connection_ledger.h"
 #include "server/security/tls_material.h"
 
 namespace longview::server {
@@ -22,7 +24,10 @@ struct TransportOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0 = a free one.
   int threads = 2;
-  size_t max_body_bytes = size_t{64} << 20;    // As sent, and again after decompression.
+  size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
+  ConnectionLimits connections;              // Of this port.
+  // Bytes of bodies and answers, by client; null: not counted. Outlives the listener.
+  ByteBudget* bytes = nullptr;
   size_t max_header_bytes = size_t{16} << 10;  // Also of a chunk's head, and of the trailers.
   const TlsSource* tls = nullptr;              // Null = plaintext. Outlives the listener.
   // Asked when a head has been read, before its body. May fill in who calls. Thread-safe.

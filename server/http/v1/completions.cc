@@ -51,16 +51,16 @@ void Collect(HttpContext& context, const ExchangePtr& exchange, GenerationJob jo
   sink.on_end = [&context, exchange, names = std::move(names)](GenerationEnd end) {
     if (!end.status.ok()) return exchange->Fail(end.status);
     const size_t bytes = AnswerBytes(names, end.completed);
-    RunSized(context, exchange, bytes,
-             [&context, exchange, names, completed = std::move(end.completed)] {
-               HttpResponse response;
-               response.body = CompletionBody(names, completed);
-               const CallTotals totals = TotalsOf(completed);
-               AddServerTiming(totals.queue_seconds, totals.compute_seconds, &response);
-               const absl::Status status = CheckAnswerSize(context, response.body);
-               if (!status.ok()) return exchange->Fail(status);
-               exchange->Respond(std::move(response));
-             });
+    WriteSized(context, exchange, bytes,
+               [&context, exchange, names, completed = std::move(end.completed)] {
+                 HttpResponse response;
+                 response.body = CompletionBody(names, completed);
+                 const CallTotals totals = TotalsOf(completed);
+                 AddServerTiming(totals.queue_seconds, totals.compute_seconds, &response);
+                 const absl::Status status = CheckAnswerSize(context, response.body);
+                 if (!status.ok()) return exchange->Fail(status);
+                 exchange->Respond(std::move(response));
+               });
   };
   const Api::Pending pending =
       context.api.RunGeneration(exchange->info(), std::move(job), std::move(sink));

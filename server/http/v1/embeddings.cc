@@ -57,8 +57,8 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     }
     if (left_.fetch_sub(1) > 1 || failed_.load()) return;
     const auto width = static_cast<size_t>(answers_.front().embedding_size());
-    RunSized(context_, exchange_, kJsonGrowth * sizeof(float) * width * answers_.size(),
-             [self = shared_from_this()] { self->Finish(); });
+    WriteSized(context_, exchange_, kJsonGrowth * sizeof(float) * width * answers_.size(),
+               [self = shared_from_this()] { self->Finish(); });
   }
 
   void Cancel() {

@@ -33,7 +33,7 @@ void Run(HttpContext& context, const ExchangePtr& exchange, TypedBody& body,
       exchange->info(), request, [&context, exchange](absl::StatusOr<Response> response) {
         if (!response.ok()) return exchange->Fail(response.status());
         const size_t bytes = kJsonGrowth * response->ByteSizeLong();
-        RunSized(context, exchange, bytes, [&context, exchange, response = *std::move(response)] {
+        WriteSized(context, exchange, bytes, [&context, exchange, response = *std::move(response)] {
           HttpResponse http = TypedResponse(response);
           if (absl::Status status = CheckAnswerSize(context, http.body); !status.ok()) {
             return exchange->Fail(status);

@@ -49,13 +49,13 @@ void Infer(HttpContext& context, const ExchangePtr& exchange, const PathParamete
        forms = std::move(parsed->forms)](absl::StatusOr<inference::ModelInferResponse> response) {
         if (!response.ok()) return exchange->Fail(response.status());
         const size_t bytes = kJsonGrowth * response->ByteSizeLong();
-        RunSized(context, exchange, bytes,
-                 [&context, exchange, forms, response = *std::move(response)] {
-                   const size_t limit = context.api.options().max_message_bytes;
-                   absl::StatusOr<HttpResponse> http = MakeInferResponse(response, forms, limit);
-                   if (!http.ok()) return exchange->Fail(http.status());
-                   exchange->Respond(*std::move(http));
-                 });
+        WriteSized(context, exchange, bytes,
+                   [&context, exchange, forms, response = *std::move(response)] {
+                     const size_t limit = context.api.options().max_message_bytes;
+                     absl::StatusOr<HttpResponse> http = MakeInferResponse(response, forms, limit);
+                     if (!http.ok()) return exchange->Fail(http.status());
+                     exchange->Respond(*std::move(http));
+                   });
       });
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }

@@ -1,0 +1,42 @@
+"""Who may load and unload models from a browser, and how keep-alive clients learn of the end."""
+
+import http.client
+import time
+
+from server_process import ZOO, Server
+
+
+def post(server, path, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)
+    connection.request("POST", path, b"", headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_pages_of_other_sites_control_nothing():
+    with Server([ZOO / "code-language"], "--server_names=models.example,other") as server:
+        unload = "/v2/repository/models/code-language/unload"
+        assert post(server, unload, Origin="http://evil.example") == 403
+        assert post(server, unload, Host="evil.example:8080") == 403
+        assert post(server, unload, Host="evil.example", Origin="http://evil.example") == 403
+        assert server.get("/v2/models/code-language/ready")[0] == 200
+        load = "/v2/repository/models/code-language/load"
+        assert post(server, load, Origin=f"http://127.0.0.1:{server.http_port}") == 200
+        assert post(server, load, Host="models.example") == 200
+        assert post(server, load, Host="OTHER:80", Origin="http://other") == 200
+
+
+def test_answers_say_that_the_server_leaves():
+    with Server([ZOO / "code-language"], "--drain_seconds=2") as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)
+        connection.request("GET", "/livez")
+        answer = connection.getresponse()
+        assert answer.getheader("Connection") is None and answer.read()
+        server.process.terminate()
+        time.sleep(0.5)
+        connection.request("GET", "/readyz")
+        answer = connection.getresponse()
+        assert answer.status == 503 and answer.getheader("Connection") == "close"
+        connection.close()
+        assert server.process.wait(30) == 0

@@ -1,0 +1,135 @@
+// At the limits of connections and of bytes: who is refused, and who makes room.
+#include <memory>
+#include <vector>
+
+#include "server/limits/byte_budget.h"
+#include "tests/server/http/server_fixture.h"
+
+namespace longview::testing {
+namespace {
+
+constexpr std::string_view kProbe = "GET /livez HTTP/1.1\r\nHost: t\r\n\r\n";
+constexpr int kConnections = 4;
+
+class ConnectionLimitTest : public HttpServerTest {
+ protected:
+  ConnectionLimitTest()
+      : HttpServerTest([](server::HttpServerOptions& options) {
+          options.transport.connections = {.total = kConnections, .per_address = kConnections};
+          options.transport.idle_timeout = absl::Seconds(20);
+          options.transport.header_timeout = absl::Seconds(20);
+          options.transport.transfer_grace = absl::Seconds(20);
+        }) {
+    for (int i = 0; i < kConnections; ++i) clients_.push_back(std::make_unique<RawClient>(port_));
+  }
+
+  std::vector<std::unique_ptr<RawClient>> clients_;
+};
+
+TEST_F(ConnectionLimitTest, AnIdleOneMakesRoom) {
+  for (const auto& client : clients_) {
+    client->Send(kProbe);
+    EXPECT_EQ(client->Read()->status, 200);
+  }
+  RawClient more(port_);
+  more.Send(kProbe);
+  EXPECT_EQ(more.Read().value_or(RawResponse{}).status, 200);
+  int closed = 0;
+  for (const auto& client : clients_) closed += client->ClosesWithin(0.5) ? 1 : 0;
+  EXPECT_EQ(closed, 1);
+}
+
+TEST_F(ConnectionLimitTest, HalfSentHeadsMakeRoom) {
+  for (const auto& client : clients_) client->Send("GET /livez HTTP/1.1\r\nHost");
+  EXPECT_EQ(Get("/livez").status, 200);
+}
+
+TEST_F(ConnectionLimitTest, ConnectionsAtWorkAreNotClosed) {
+  backend_.control->advance.Close();
+  for (const auto& client : clients_) client->Send(Request("/v1/classify", kClassify));
+  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  for (int i = 0; backend_.engine.submitted() < kConnections && i < 1000; ++i) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(backend_.engine.submitted(), kConnections);
+  RawClient more(port_);
+  const auto refused = more.Read();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_EQ(refused->Header("Retry-After"), "1");
+  backend_.control->advance.Open();
+  for (const auto& client : clients_) {
+    EXPECT_EQ(client->ReadFinal().value_or(RawResponse{}).status, 200);
+  }
+  EXPECT_EQ(Get("/livez").status, 200);
+}
+
+struct WithBudget {
+  server::ByteBudget budget{{.total = 300'000, .per_client = 150'000}};
+};
+
+class ByteLimitTest : protected WithBudget, public HttpServerTest {
+ protected:
+  ByteLimitTest()
+      : HttpServerTest([this](server::HttpServerOptions& options) {
+          options.transport.bytes = &budget;
+          options.transport.transfer_grace = absl::Seconds(20);
+        }) {}
+
+  bool NothingIsHeld() {
+    for (int i = 0; budget.held() > 0 && i < 1000; ++i) absl::SleepFor(absl::Milliseconds(5));
+    return budget.held() == 0;
+  }
+};
+
+TEST_F(ByteLimitTest, BodiesOfOneClientHaveALimitTogether) {
+  const std::string spaces(80'000, ' ');
+  {
+    RawClient held(port_);
+    held.Send("POST /v1/classify HTTP/1.1\r\nHost: t\r\nContent-Length: 90000\r\n\r\n" + spaces);
+    for (int i = 0; budget.held() < 120'000 && i < 1000; ++i) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    const RawResponse refused = Post("/v1/classify", spaces);
+    EXPECT_EQ(refused.status, 429) << refused.body;
+    EXPECT_EQ(refused.Header("Retry-After"), "1");
+    EXPECT_EQ(Post("/v1/classify", kClassify).status, 200);  // Short ones are not counted.
+  }
+  ASSERT_TRUE(NothingIsHeld());
+  EXPECT_EQ(Post("/v1/classify", std::string(kClassify) + spaces).status, 200);
+  EXPECT_TRUE(NothingIsHeld());
+}
+
+TEST_F(ByteLimitTest, ChunkedBodiesCountToo) {
+  auto other = budget.TryReserve("127.0.0.1", 100'000);
+  ASSERT_TRUE(other.ok());
+  RawClient client(port_);
+  client.Send("POST /v1/classify HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "4e20\r\n" + std::string(20'000, ' ') + "\r\n";
+  for (int i = 0; i < 6 && client.Send(chunk); ++i) {
+  }
+  const auto refused = client.Read();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->status, 429);
+  client.Close();
+  other->Reset();
+  EXPECT_TRUE(NothingIsHeld());
+}
+
+TEST_F(ByteLimitTest, AnswersCountUntilTheyAreRead) {
+  FakeOptions wide;
+  wide.tasks = {models::Task::kEmbedding};
+  wide.embedding_width = 10'000;
+  backend_.store.Add("wide", wide);
+  const std::string_view ask = R"({"model":"wide","input":"x"})";
+  EXPECT_EQ(Post("/v1/embeddings", ask).status, 200);
+  EXPECT_TRUE(NothingIsHeld());
+  auto other = budget.TryReserve("127.0.0.1", 100'000);
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(Post("/v1/embeddings", ask).status, 429);
+  other->Reset();
+  EXPECT_EQ(Post("/v1/embeddings", ask).status, 200);
+}
+
+}  // namespace
+}  // namespace longview::testing

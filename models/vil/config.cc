@@ -186,9 +186,9 @@ bool VilConfig::Fits(size_t index, ImageSize map) const {
   if (any_size) return stage.attention != VilAttention::kLinformer;
   if (family != "vil") return false;
   if (!stage.fixed_map()) return true;
-  const bool absolute_only =
-      stage.attention != VilAttention::kFull && stage.attention != VilAttention::kLinformer;
-  return backbone && absolute_only && map.height <= stage.map.height &&
+  // Absolute positions take the place of relative ones; Linformer's projections have a size too.
+  const bool positions_only = stage.absolute && stage.attention != VilAttention::kLinformer;
+  return backbone && positions_only && map.height <= stage.map.height &&
          map.width <= stage.map.width;
 }
 

@@ -57,6 +57,27 @@ TEST(StoredBiasTest, FullMapsOfTwoSides) {
   EXPECT_EQ(index.At(5, 0), 14);
 }
 
+TEST(VilConfigTest, BackbonesCropAbsolutePositionsWhateverTheAttention) {
+  VilConfig config;
+  config.family = "vil";
+  config.backbone = true;
+  for (const VilAttention attention : {VilAttention::kFull, VilAttention::kChunks,
+                                       VilAttention::kReduction, VilAttention::kPerformer}) {
+    VilStage stage = Stage(attention, 7, {40, 40});
+    stage.absolute = true;
+    config.stages = {stage};
+    EXPECT_TRUE(config.Fits(0, {40, 40}));
+    EXPECT_TRUE(config.Fits(0, {24, 32}));
+    EXPECT_FALSE(config.Fits(0, {24, 41}));
+  }
+  // A table of all pairs of places, or a projection of them, has one size.
+  config.stages = {Stage(VilAttention::kFull, 7, {40, 40})};
+  EXPECT_FALSE(config.Fits(0, {24, 32}));
+  config.stages[0] = Stage(VilAttention::kLinformer, 7, {40, 40});
+  config.stages[0].absolute = true;
+  EXPECT_FALSE(config.Fits(0, {24, 32}));
+}
+
 TEST(ResizeTest, HalfPixelCentresWithClampedBorders) {
   const std::vector<float> row = {0, 1, 2, 3};
   EXPECT_EQ(ResizeRows(row, 4, 4, 1), row);

@@ -22,6 +22,7 @@ struct ContinuationContext {
   const LogitsProcessors* processors = nullptr;
   const TextCodec* codec = nullptr;  // Null: no text.
   int vocab = 0;
+  bool scores = false;  // Whether sampled sequences have one, too (Piece::score).
 };
 
 class Continuation {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "models/generation/continuation.h"
@@ -26,6 +27,7 @@ struct Sample {
   Piece whole;
   size_t taken_text = 0, taken_ids = 0;  // Of `whole`, by pieces.
   int32_t next = 0;                      // To be read.
+  double log_probability = 0;            // Of its tokens so far, if scores are wanted.
 
   bool finished() const { return !whole.finish_reason.empty(); }
 };
@@ -84,6 +86,7 @@ absl::Status SampledContinuation::Next(Sample& sample, std::span<const float> lo
     sample.whole.logprobs.push_back(std::move(report.own));
     sample.whole.top.push_back(std::move(report.top));
   }
+  if (context_.scores) sample.log_probability += LogProbability(logits, *chosen);
   Append(sample, *chosen);
   return absl::OkStatus();
 }
@@ -100,6 +103,7 @@ absl::Status SampledContinuation::Take(Sample& sample, const ChosenToken& token)
     std::vector<TokenLogprob>& top = sample.whole.top.emplace_back();
     for (const TokenProbability& probable : token.top) top.push_back(entry(probable));
   }
+  sample.log_probability += token.logprob;
   Append(sample, *token.id);
   return absl::OkStatus();
 }
@@ -116,6 +120,12 @@ void SampledContinuation::Append(Sample& sample, int32_t id) {
     sample.whole.finish_reason = "length";
   }
   if (sample.finished()) {
+    // As beams are judged.
+    if (context_.scores) {
+      const auto tokens = static_cast<double>(sample.whole.token_ids.size());
+      sample.whole.score = static_cast<float>(sample.log_probability /
+                                              std::pow(tokens, settings_.length_penalty));
+    }
     sample.text.Finish(sample.whole.text);
     sample.sequence.reset();
     --running_;

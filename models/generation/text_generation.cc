@@ -38,7 +38,8 @@ TextGeneration::TextGeneration(const GenerationItem& item,
       read_(sequence_->tokens()),
       cached_(read_) {
   if (item.settings.max_new_tokens > 0) {
-    const ContinuationContext context = {&item.settings, &processors_, codec, decoder.vocab_size()};
+    const ContinuationContext context = {&item.settings, &processors_, codec, decoder.vocab_size(),
+                                         /*scores=*/item.source.has_value()};
     continuation_ = item.settings.beams > 1 ? ContinueByBeams(context, context_tokens_)
                                             : ContinueBySampling(context, context_tokens_);
   }

@@ -2,6 +2,8 @@
 // the start token, shared documents, what requests may hold.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/models/generation/generator_driver.h"
 
 namespace longview::models {
@@ -82,6 +84,25 @@ TEST(Sourced, BeamsAndSamplesShareTheDocument) {
   EXPECT_TRUE(Finish(*toy.model, live).ok());
   EXPECT_EQ(toy.counts->documents, 0);
   EXPECT_EQ(toy.counts->encoded, 15);
+}
+
+TEST(Sourced, ScoresOfGreedyOutputsAreNormalisedAsThoseOfBeams) {
+  const ToyModel toy = MakeSourced();
+  for (const double penalty : {1.0, 2.0}) {
+    GenerationOptions options = NewTokens(9);
+    options.length_penalty = penalty;
+    options.logprobs = 0;
+    const Answer answer = Generate(*toy.model, Document("scored", options));
+    ASSERT_EQ(answer.sequences.size(), 1u);
+    const Piece& output = answer.sequences[0];
+    ASSERT_EQ(output.logprobs.size(), output.token_ids.size());
+    double sum = 0;
+    for (const TokenLogprob& token : output.logprobs) sum += token.logprob;
+    EXPECT_LT(output.score, 0);
+    EXPECT_NEAR(output.score, sum / std::pow(output.token_ids.size(), penalty), 1e-5);
+    options.logprobs.reset();
+    EXPECT_EQ(Generate(*toy.model, Document("scored", options)).sequences[0].score, output.score);
+  }
 }
 
 TEST(Sourced, OutputsMayBeginWithTheRequestsTokens) {

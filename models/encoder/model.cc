@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/dense/compute_choice.h"
+#include "models/encoder/best_rates.h"
 #include "models/encoder/info.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
@@ -75,6 +76,7 @@ class EncoderModel final : public Model {
   EncoderFrontEnd front_;
   ModelInfo info_;
   EncoderRates rates_;
+  BestRates best_;  // Of all warm-ups.
   mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
 };
 
@@ -140,29 +142,23 @@ absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, EncoderTimes*
 }
 
 // Rates from a document long enough to fill panels and windows; what a short one takes beyond its
-// operations is the fixed price of a run. The first run of each pays for code generation.
+// operations is the fixed price of a run. The very first run of each pays for code generation.
 absl::Status EncoderModel::WarmUp() {
   if (!directory_->serving.warmup) return absl::OkStatus();
-  constexpr int kLong = 768, kShort = 16, kRuns = 3;
+  constexpr int kLong = 768, kShort = 16;
   const auto item = MakeItem(std::min(front_.max_tokens, kLong));
   if (!item.ok()) return item.status();
   const auto brief = MakeItem(std::min(front_.max_tokens, kShort));
   if (!brief.ok()) return brief.status();
-  const EncoderWork work = WorkOfItem(**item);
-  for (int i = 0; i < kRuns; ++i) {
+  for (int run = best_.empty() ? 0 : 1; run < 2; ++run) {
     EncoderTimes times;
     absl::StatusOr<double> seconds = Time(**item, &times);
     if (!seconds.ok()) return seconds.status();
-    EncoderRates rates;
-    rates.linear_seconds = times.linears / work.linear;
-    rates.attention_seconds = times.attention / std::max(work.attention, 1.0);
-    rates.row_seconds = times.rest / work.rows;
-    rates.fixed_seconds = 0;
     seconds = Time(**brief, nullptr);
     if (!seconds.ok()) return seconds.status();
-    rates.fixed_seconds = std::max(5e-5, *seconds - rates.Seconds(WorkOfItem(**brief)));
-    rates_ = rates;
+    if (run == 1) best_.Add(WorkOfItem(**item), times, WorkOfItem(**brief), *seconds);
   }
+  rates_ = best_.rates();
   return absl::OkStatus();
 }
 

@@ -57,6 +57,16 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
 
 }  // namespace
 
+DecoderRates BestOf(const DecoderRates& a, const DecoderRates& b) {
+  DecoderRates best;
+  best.step_seconds = std::min(a.step_seconds, b.step_seconds);
+  best.linear_seconds = std::min(a.linear_seconds, b.linear_seconds);
+  best.prefill_attention = std::min(a.prefill_attention, b.prefill_attention);
+  best.decode_attention = std::min(a.decode_attention, b.decode_attention);
+  best.row_seconds = std::min(a.row_seconds, b.row_seconds);
+  return best;
+}
+
 absl::StatusOr<double> TimeStep(Decoder& decoder, const DecoderFeed& feed) {
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<DecoderStep> step = decoder.Begin({&feed, 1});
@@ -74,11 +84,11 @@ absl::Status CalibrateDecoder(const Calibration& calibration) {
     prompt -= kGrain;
   }
   if (prompt <= 0) return absl::OkStatus();
-  // The first run pays for code generation.
   absl::StatusOr<DecoderRates> rates = Measure(calibration, prompt);
-  if (rates.ok()) rates = Measure(calibration, prompt);
+  // The very first run pays for code generation.
+  if (rates.ok() && !calibration.costs.measured()) rates = Measure(calibration, prompt);
   calibration.set_times(nullptr);
-  if (rates.ok()) calibration.costs.set_rates(*rates);
+  if (rates.ok()) calibration.costs.AddMoment(*rates);
   return rates.status();
 }
 

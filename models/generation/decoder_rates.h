@@ -22,6 +22,9 @@ struct DecoderRates {
   double row_seconds = 1 / 2e8;
 };
 
+// The best of two moments: neighbours make work slower, never faster.
+DecoderRates BestOf(const DecoderRates& a, const DecoderRates& b);
+
 // Thread-safe, once the rates are set.
 class RatedCosts : public DecoderCosts {
  public:
@@ -31,8 +34,12 @@ class RatedCosts : public DecoderCosts {
   virtual double RowWork() const = 0;  // Elements of biases, activations, norms, pools.
 
   const DecoderRates& rates() const { return rates_; }
-  // Before serving only.
-  void set_rates(const DecoderRates& rates) { rates_ = rates; }
+  // Of one moment: from here on the best of all moments count. Before serving only.
+  void AddMoment(const DecoderRates& rates) {
+    rates_ = measured_ ? BestOf(rates_, rates) : rates;
+    measured_ = true;
+  }
+  bool measured() const { return measured_; }
 
   double PrefillSeconds(int64_t t) const final {
     return LinearWork() * rates_.linear_seconds + AttentionWork(t) * rates_.prefill_attention +
@@ -45,6 +52,7 @@ class RatedCosts : public DecoderCosts {
 
  private:
   DecoderRates rates_;
+  bool measured_ = false;
 };
 
 struct Calibration {
@@ -59,7 +67,7 @@ struct Calibration {
 
 // Reads a prompt long enough to fill panels and windows (less where `capacity` or the decoder's
 // limit leave no room; too little room: rates stay), then single tokens behind it: what these take
-// beyond attention is the reading of the weights.
+// beyond attention is the reading of the weights. Called again, it adds another moment.
 absl::Status CalibrateDecoder(const Calibration& calibration);
 
 // Seconds of one step.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/encoder/best_rates.h"
 #include "models/generation/cache_room.h"
 #include "models/led/document.h"
 #include "models/led/sequence.h"
@@ -122,13 +123,13 @@ absl::Status LedDecoder::WarmUp() {
   if (tokens == 0 || config_.max_output <= kWarmUpTokens) return absl::OkStatus();
   EncoderRates encoder;
   DecoderRates decoder;
-  // The first run pays for code generation.
   absl::Status status = Calibrate(tokens, encoder, decoder);
-  if (status.ok()) status = Calibrate(tokens, encoder, decoder);
+  // The very first run pays for code generation.
+  if (status.ok() && !costs_->measured()) status = Calibrate(tokens, encoder, decoder);
   times_ = nullptr;
   if (!status.ok()) return status;
-  encoder_rates_ = encoder;
-  costs_->set_rates(decoder);
+  encoder_rates_ = costs_->measured() ? BestOf(encoder_rates_, encoder) : encoder;
+  costs_->AddMoment(decoder);
   return absl::OkStatus();
 }
 

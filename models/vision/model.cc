@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/dense/compute_choice.h"
+#include "models/encoder/best_rates.h"
 #include "models/vision/prepare.h"
 #include "models/vision/run.h"
 
@@ -93,10 +94,11 @@ class VisionModel final : public Model {
   ModelInfo info_;
   VisionFrontEnd front_;
   EncoderRates rates_;
+  BestRates best_;  // Of all warm-ups.
   mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
 };
 
-// The first run pays for code generation; rates are those of the last.
+// The very first run pays for code generation.
 absl::Status VisionModel::WarmUp() {
   if (!directory_->serving.warmup) return absl::OkStatus();
   const ImageSize size = family_->typical_size();
@@ -104,8 +106,7 @@ absl::Status VisionModel::WarmUp() {
   item.task = Task::kImageFeatures;
   item.pixels = {size, std::vector<float>(size_t{3} * size.height * size.width, 0.5f)};
   const EncoderWork work = family_->WorkOf(size);
-  constexpr int kRuns = 2;
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = best_.empty() ? 0 : 1; i < 2; ++i) {
     EncoderTimes times;
     const Item* const items[] = {&item};
     const auto start = std::chrono::steady_clock::now();
@@ -115,12 +116,9 @@ absl::Status VisionModel::WarmUp() {
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    rates_.linear_seconds = times.linears / work.linear;
-    rates_.attention_seconds = times.attention / std::max(work.attention, 1.0);
-    rates_.row_seconds = times.rest / work.rows;
-    rates_.fixed_seconds = 0;
-    rates_.fixed_seconds = std::max(5e-5, seconds - rates_.Seconds(work));
+    if (i == 1) best_.Add(work, times, work, seconds);
   }
+  rates_ = best_.rates();
   return absl::OkStatus();
 }
 

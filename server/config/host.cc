@@ -36,12 +36,31 @@ double CgroupCpus(const std::string& root) {
   return quota > 0 && period > 0 ? quota / period : kNone;
 }
 
+// Bytes of files that a group's memory holds and gives back when it needs room: the lists of
+// memory.stat, without what lies in tmpfs. `prefix` as its version of cgroups writes it.
+double PageCache(const std::string& path, const std::string& prefix) {
+  double bytes = 0;
+  std::istringstream lines(ReadFile(path));
+  double value = 0;
+  for (std::string name; lines >> name >> value;) {
+    if (name == prefix + "inactive_file" || name == prefix + "active_file") bytes += value;
+  }
+  return bytes;
+}
+
+// What a group may still take: its limit less what it uses and cannot give back.
 double CgroupMemory(const std::string& root) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  const double v2 = ReadNumber(root + "sys/fs/cgroup/memory.max", kNone);
-  if (v2 != kNone) return v2 - ReadNumber(root + "sys/fs/cgroup/memory.current", 0);
-  const double v1 = ReadNumber(root + "sys/fs/cgroup/memory/memory.limit_in_bytes", kNone);
-  return v1 - ReadNumber(root + "sys/fs/cgroup/memory/memory.usage_in_bytes", 0);
+  const auto left = [](double limit, double used, double cached) {
+    return limit - std::max(0.0, used - cached);
+  };
+  const std::string v2 = root + "sys/fs/cgroup/";
+  if (const double limit = ReadNumber(v2 + "memory.max", kNone); limit != kNone) {
+    return left(limit, ReadNumber(v2 + "memory.current", 0), PageCache(v2 + "memory.stat", ""));
+  }
+  const std::string v1 = v2 + "memory/memory.";
+  return left(ReadNumber(v1 + "limit_in_bytes", kNone), ReadNumber(v1 + "usage_in_bytes", 0),
+              PageCache(v1 + "stat", "total_"));
 }
 
 }  // namespace

@@ -55,6 +55,24 @@ TEST_F(HostTest, MemoryIsTheSmallerOfHostAndGroup) {
   EXPECT_EQ(AvailableMemory(root_), 2048u << 10);
 }
 
+TEST_F(HostTest, PageCacheOfAGroupIsNotUsed) {
+  Write("proc/meminfo", "MemAvailable:    20480 kB\n");
+  Write("sys/fs/cgroup/memory.max", "1048576\n");
+  Write("sys/fs/cgroup/memory.current", "1048000\n");
+  Write("sys/fs/cgroup/memory.stat",
+        "anon 300000\nfile 700000\nshmem 100000\ninactive_file 500000\nactive_file 100000\n");
+  EXPECT_EQ(AvailableMemory(root_), 1048576u - 1048000 + 600000);
+}
+
+TEST_F(HostTest, PageCacheOfAnOldGroupIsNotUsed) {
+  Write("proc/meminfo", "MemAvailable:    20480 kB\n");
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n");
+  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1000000\n");
+  Write("sys/fs/cgroup/memory/memory.stat",
+        "inactive_file 7\ntotal_inactive_file 200000\ntotal_active_file 300000\n");
+  EXPECT_EQ(AvailableMemory(root_), 1048576u - 1000000 + 500000);
+}
+
 TEST(ByteSizeTest, Parses) {
   EXPECT_EQ(*ParseBytes("0"), 0u);
   EXPECT_EQ(*ParseBytes("64MiB"), 64u << 20);

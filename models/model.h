@@ -191,6 +191,9 @@ struct Request {
   std::vector<std::string> tensors;
   // Whether the typed results below are wanted (labels, entities, answers, masks).
   bool typed = true;
+
+  // What a prompt leaves in the cache is found again by requests of the same space alone.
+  uint64_t cache_space = 0;
 };
 
 struct LabelScore {

@@ -12,18 +12,33 @@
 
 namespace longview::server {
 
-class CallSpans;  // server/tracing/call_spans.h
+class CallSpans;    // server/tracing/call_spans.h
+class CallPermit;   // server/security/client_quota.h
+class ClientQuota;  // likewise
 
 // Constant for the life of a call; copied into the engine.
 struct CallInfo {
   std::string request_id;  // The caller's x-request-id, or a new one.
-  std::string client;      // Key name, else peer address without port: the unit of fairness.
-  TraceContext trace;      // As the caller sent it.
+  // The unit of fairness: the key's name, else the peer's address without port, of IPv6 the /64.
+  std::string client;
+  std::string address;  // The peer's, in full, as far as proxies are trusted to name it.
+  bool keyed = false;   // Whether `client` is the name of a key.
+  TraceContext trace;   // As the caller sent it.
   absl::Time arrival = absl::InfinitePast();
   absl::Time deadline = absl::InfiniteFuture();
-  std::string_view api;     // "grpc" or "http"; static storage.
-  std::string_view method;  // RPC name or route template; static storage.
+  std::string_view api;              // "grpc" or "http"; static storage.
+  std::string_view method;           // RPC name or route template; static storage.
   std::shared_ptr<CallSpans> spans;  // Null unless the call is traced.
+
+  double weight = 1;         // The client's share of the devices relative to others.
+  uint64_t cache_space = 0;  // models::Request::cache_space of its requests.
+  // Limits of the key; null: none. The call's place among those in flight, given back when the call
+  // is recorded, or with the last copy.
+  std::shared_ptr<ClientQuota> quota;
+  std::shared_ptr<CallPermit> permit;
+
+  // As logs name who calls.
+  std::string_view caller() const { return keyed || address.empty() ? client : address; }
 };
 
 // Names a submitted call for cancellation; 0 = none.

@@ -1,45 +1,47 @@
 // What requests of one model turned out to cost: foresight for those whose cost is not known yet,
-// and a correction of what the model predicts.
+// and a correction of what the model predicts (prediction_pace.h).
 //
 // Expected: seconds per byte of request, from those prepared before. Requests differ, and the model
 // has not seen this one, so only half of that is expected, and never more than half of the dearest
 // of late: a text that will be cut, or a picture that will be shrunk, has many bytes that cost
 // nothing.
-//
-// Pace: models predict from what they measured when they were loaded. Where other work has the
-// cores too, batches take longer; how much longer of late is what predictions are multiplied with,
-// so that what waits takes about as long as is said of it. While nothing is computed it is
-// forgotten: nobody may be refused for ever because of a load that has gone.
 // Not thread-safe.
 #pragma once
 
 #include <cstddef>
 
 #include "absl/time/time.h"
+#include "server/prediction_pace.h"
 
 namespace longview::server {
 
 class CostHistory {
  public:
+  explicit CostHistory(PredictionPace::Classes classes = PredictionPace::Classes::kBySize)
+      : pace_(classes) {}
+
   // A request of so many bytes was prepared, and the model predicts so many seconds for it.
   void Prepared(size_t bytes, double predicted_seconds);
 
-  // A batch for which the model predicted so many seconds took so many, until `now`.
-  void Computed(double predicted_seconds, double seconds, absl::Time now);
+  // A batch of `items` for which the model predicted so many seconds took so many, until `now`.
+  void Computed(double predicted_seconds, size_t items, double seconds, absl::Time now) {
+    pace_.Computed(predicted_seconds, items, seconds, now);
+  }
 
   // What a request of so many bytes will take as the model would predict it; 0 = nothing is known.
   double Expected(size_t bytes) const;
 
-  // Seconds that work takes over those predicted by the model; 1 to 10.
-  double PaceAt(absl::Time now) const;
+  // Seconds that an item takes over those predicted by the model, of late.
+  double PaceOf(double predicted_seconds, absl::Time now) const {
+    return pace_.At(predicted_seconds, now);
+  }
 
  private:
   // Of the requests prepared, the last ones counting most.
   double bytes_ = 0;
   double seconds_ = 0;
   double dearest_ = 0;
-  double pace_ = 1;
-  absl::Time computed_ = absl::InfinitePast();  // When pace_ was found.
+  PredictionPace pace_;
 };
 
 }  // namespace longview::server

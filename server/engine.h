@@ -71,9 +71,10 @@ class Engine {
   // Predicted seconds of queued and running work.
   virtual double QueuedSeconds() const = 0;
 
-  // Liveness: false if work waits, the device is idle and nothing was admitted for long, or if it
+  // Liveness: why the engine does not go on, or empty if it does. Work waits, the device is idle
+  // and nothing was admitted for long; a model was given the device and does not come back; or it
   // is not Able: nothing but a new process gets a lost device back.
-  virtual bool Progressing() const = 0;
+  virtual std::string Stuck() const = 0;
 
   // Readiness: false once some models have lost the last device that they are on.
   virtual bool Able() const = 0;

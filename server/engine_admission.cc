@@ -1,5 +1,6 @@
 // How a call comes in: it is prepared, here or in the pool, and admitted or refused.
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "server/engine_device.h"
 #include "server/engine_impl.h"
 #include "server/refusals.h"
+#include "server/security/client_quota.h"
 #include "server/surprise.h"
 #include "server/tracing/call_spans.h"
 
@@ -48,13 +50,25 @@ CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& in
   return Accept(std::move(call), std::move(request));
 }
 
+void EngineImpl::LimitTime(EngineCall& call) const {
+  const bool asked = call.info.deadline != absl::InfiniteFuture();
+  const absl::Duration limit =
+      asked ? options_.max_timeout : std::min(options_.default_timeout, options_.max_timeout);
+  const absl::Time latest = call.arrival() + limit;
+  if (call.info.deadline <= latest) return;
+  call.info.deadline = latest;
+  call.deadline_imposed = true;
+}
+
 CallId EngineImpl::Accept(CallPtr call, Request request) {
   DeviceQueue& queue = DevicesOf(*call->model).queue;
   const size_t bytes = call->bytes = RequestBytes(request);
   call->submitted = clock_.Now();
+  LimitTime(*call);
   call->lane = LaneOf(request.document);
   if (request.extend_document) call->document = request.document;
   call->request = std::move(request);
+  call->request.cache_space = call->info.cache_space;
 
   const auto refuse = [&](RejectReason reason, absl::Status status) {
     metrics_.Rejected(LabelsOf(*call->model), reason);
@@ -64,6 +78,7 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   // Before anybody else knows the call, and without changing threads.
   const bool cheap = IsCheap(call->request);
   const absl::Status prepared = cheap ? Prepare(*call) : absl::OkStatus();
+  const size_t scratch = cheap ? 0 : PrepareScratch(call->request);
   std::unique_lock lock(mutex_);
   if (stopped_ || !lifecycle_.accepting()) {
     lock.unlock();
@@ -73,20 +88,24 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   ModelUse& use = UseOf(call->model);
   if (!cheap) {
     const CostHistory& history = use.HistoryOf(call->generates);
-    const Admission admission = queue.Expect(TicketOf(id, *call->model, call->generates, call->info,
-                                                      {.seconds = history.Expected(bytes)},
-                                                      history.PaceAt(call->submitted), call->lane));
+    const double expected = history.Expected(bytes);
+    Ticket ticket = TicketOf(id, *call->model, call->generates, call->info, {.seconds = expected},
+                             history.PaceOf(expected, call->submitted), call->lane);
+    ticket.firm = !call->deadline_imposed;
+    const Admission admission = queue.Expect(ticket);
     if (admission.verdict != Verdict::kAdmitted) {
       lock.unlock();
       return refuse(ReasonOf(admission.verdict), RefusalError(admission));
     }
     if (!pool_.Add({.id = id,
+                    .client = call->info.client,
                     .deadline = call->info.deadline,
                     .bytes = bytes,
+                    .scratch = scratch,
                     .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
       queue.Cancel(id);
       lock.unlock();
-      return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.max_bytes()));
+      return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.limits().client_bytes));
     }
   }
   EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
@@ -110,7 +129,16 @@ void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
       return;
     }
   }
-  AdmitPrepared(*call, Prepare(*call), Where::kPool);
+  const absl::Status admitted = Guarded([&] {
+    AdmitPrepared(*call, Prepare(*call), Where::kPool);
+    return absl::OkStatus();
+  });
+  if (admitted.ok()) return;
+  // It threw on its way, in whatever stage.
+  EndEarly(id, admitted);
+  std::lock_guard lock(mutex_);
+  call = Find(id);
+  if (call != nullptr && call->stage == CallStage::kPreparing) Free(id);
 }
 
 absl::Status EngineImpl::Prepare(EngineCall& call) {
@@ -118,8 +146,12 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
   absl::Status status = Guarded([&]() -> absl::Status {
     const models::Model& model = InstanceOf(*call.model, call.lane);
     absl::StatusOr<std::unique_ptr<models::Item>> item = model.Prepare(call.request);
-    if (item.ok()) call.item = *std::move(item);
-    return item.status();
+    if (!item.ok()) return item.status();
+    call.item = *std::move(item);
+    const models::Document* document = call.request.document.get();
+    const int known = document == nullptr ? 0 : document->tokens();
+    call.new_tokens = std::max(0, call.item->usage().input_tokens - known);
+    return absl::OkStatus();
   });
   call.request = Request();
   const absl::Time end = clock_.Now();
@@ -145,12 +177,17 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where wher
     if (status.ok() && call.done != nullptr) {
       CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
       if (where == Where::kPool) history.Prepared(call.bytes, call.item->cost().seconds);
-      const Admission admission =
-          queue.Admit(TicketOf(id, *call.model, call.generates, call.info, call.item->cost(),
-                               history.PaceAt(clock_.Now()), call.lane));
+      const models::Cost& cost = call.item->cost();
+      Ticket ticket = TicketOf(id, *call.model, call.generates, call.info, cost,
+                               history.PaceOf(cost.seconds, clock_.Now()), call.lane);
+      ticket.firm = !call.deadline_imposed;
+      const Admission admission = queue.Admit(ticket);
       if (admission.verdict == Verdict::kAdmitted) {
         call.stage = CallStage::kQueued;
         if (call.info.spans != nullptr) call.info.spans->Begin(CallPart::kQueue, clock_.Now());
+        if (call.info.quota != nullptr) {
+          call.info.quota->Spend(call.new_tokens, std::chrono::steady_clock::now());
+        }
         if (call.events != nullptr && call.events->on_admitted != nullptr) {
           replies_.Add([events = call.events.get()] { events->on_admitted(); });
         }

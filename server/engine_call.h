@@ -20,6 +20,7 @@ struct EngineCall {
   ModelHandle model;
   CallInfo info;
   absl::Time submitted;
+  bool deadline_imposed = false;  // The server's bound; the caller's would be later, or is none.
   bool generates = false;  // In steps; else in a batch.
   int lane = -1;           // Where its document is, that it reads into or continues; -1 = none.
   size_t bytes = 0;        // Of the request, as it came.
@@ -34,12 +35,14 @@ struct EngineCall {
   models::Request request;  // Until prepared.
   std::unique_ptr<models::Item> item;
   double prepare_seconds = 0;
+  int64_t new_tokens = 0;  // Of its input, without what its document holds.
 
   // Of the device's thread, while it generates.
   std::unique_ptr<models::Generation> generation;
   std::shared_ptr<models::Document> document;  // That it reads into; null = it answers with text.
   absl::Time started;
   absl::Time last_tokens = absl::InfinitePast();
+  double pace = 1;             // Of its model's steps over what is predicted, of late.
   double compute_seconds = 0;  // Of the steps it had part in.
   size_t most_items = 0;       // In one of these.
   bool streams = false;        // Pieces have left.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/engine_impl.h"
+#include "server/refusals.h"
 
 namespace longview::server {
 
@@ -74,25 +75,35 @@ struct EngineImpl::DocumentEnd {
   }
 };
 
+// Its deadline has passed, or is out of reach while it waits.
+inline absl::Status LateError(const EngineCall& call, bool was_running) {
+  if (!call.deadline_imposed) return DeadlineError(was_running);
+  return TimeoutError(call.info.deadline - call.arrival(), was_running);
+}
+
 inline ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
 
 // What a request holds on to while it waits to be prepared.
 size_t RequestBytes(const models::Request& request);
+
+// Bytes that Prepare works with beside the request, at most.
+size_t PrepareScratch(const models::Request& request);
 
 // A model that generates may have other tasks too: the scheduler knows its steps by another id.
 constexpr ModelId kStepsOf = ModelId{1} << 31;
 
 bool Generates(const models::ModelInfo& info, models::Task task);
 
-// `generates` as above says of the request; `pace` of the model's history, for what is computed in
-// one batch (steps have a pace of their own, scheduler/roster.h); `lane`: of its document, or -1.
+// `generates` as above says of the request; `pace` of the model's history, for a cost as the model
+// predicts it; `lane`: of its document, or -1.
 inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, const CallInfo& info,
                        const models::Cost& cost, double pace, int lane) {
   Ticket ticket;
   ticket.id = id;
   ticket.model = model.id;
   ticket.client = info.client;
-  ticket.seconds = generates ? cost.seconds : cost.seconds * pace;
+  ticket.weight = info.weight;
+  ticket.seconds = cost.seconds * pace;
   ticket.deadline = info.deadline;
   if (generates) {
     ticket.model |= kStepsOf;

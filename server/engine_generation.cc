@@ -1,10 +1,11 @@
 // Calls that generate: what their steps bring, and the documents they read.
+#include <chrono>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/engine_device.h"
 #include "server/engine_impl.h"
 #include "server/refusals.h"
+#include "server/security/client_quota.h"
 #include "server/surprise.h"
 #include "server/tracing/call_spans.h"
 
@@ -52,6 +53,9 @@ void EngineImpl::RecordStep(const StepResult& result) {
     if (share.answer && share.answer->ok() && (*share.answer)->usage.output_tokens == 0) continue;
     call.sampled_tokens += share.sequences;
     numbers.generated += share.sequences;
+    if (call.info.quota != nullptr) {
+      call.info.quota->Spend(share.sequences, std::chrono::steady_clock::now());
+    }
     if (call.last_tokens == absl::InfinitePast()) {
       numbers.first_tokens.push_back(absl::ToDoubleSeconds(now - call.arrival()));
     } else {
@@ -63,7 +67,12 @@ void EngineImpl::RecordStep(const StepResult& result) {
   numbers.items = static_cast<int>(result.shares.size());
   const double predicted = result.prefill_seconds + result.decode_seconds;
   if (predicted > 0) {
-    numbers.predicted_seconds = predicted + result.shares.front().call->model->model->StepSeconds();
+    EngineCall& first = *result.shares.front().call;
+    const double whole = predicted + first.model->model->StepSeconds();
+    numbers.predicted_seconds = whole * first.pace;
+    UseOf(first.model).generated.Computed(whole, 1, result.seconds, now);
+    const double pace = StepPace(first.model);
+    for (const StepShare& share : result.shares) share.call->pace = pace;
     numbers.prefill_seconds = result.seconds * result.prefill_seconds / predicted;
     numbers.decode_seconds = result.seconds * result.decode_seconds / predicted;
   }
@@ -73,6 +82,7 @@ void EngineImpl::RecordStep(const StepResult& result) {
 
 void EngineImpl::Step(StepResult result) {
   struct Pieces {
+    CallId id;
     GenerationEvents* events;
     std::vector<models::Piece> pieces;
   };
@@ -92,14 +102,14 @@ void EngineImpl::Step(StepResult result) {
     }
     if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr &&
         call.events->on_pieces != nullptr) {
-      news.push_back({call.events.get(), std::move(share.pieces)});
+      news.push_back({call.id, call.events.get(), std::move(share.pieces)});
     }
     if (!share.over) continue;
     if (call.done != nullptr) {
       const ModelLabels labels = LabelsOf(*call.model);
       // Dropped for its deadline by a thread that has not come to answer it.
       const bool late = !share.answer;
-      if (late) share.answer = DeadlineError(/*was_running=*/true);
+      if (late) share.answer = LateError(call, /*was_running=*/true);
       absl::StatusOr<Completed> completed = Completed();
       if (share.answer->ok()) {
         const models::ItemUsage& usage = (*share.answer)->usage;
@@ -123,9 +133,15 @@ void EngineImpl::Step(StepResult result) {
   }
   if (news.empty() && endings.empty()) return;
   // Under the lock, so that nothing of a call comes after its answer: a cancellation, say.
-  replies_.Add([news = std::move(news), endings = std::move(endings)]() mutable {
-    for (Pieces& some : news) some.events->on_pieces(std::move(some.pieces));
-    for (auto& [ending, completed] : endings) ending.done(std::move(completed));
+  replies_.Add([this, news = std::move(news), endings = std::move(endings)]() mutable {
+    for (Pieces& some : news) {
+      const absl::Status told = Guarded([&] {
+        some.events->on_pieces(std::move(some.pieces));
+        return absl::OkStatus();
+      });
+      if (!told.ok()) EndEarly(some.id, told);
+    }
+    for (auto& [ending, completed] : endings) Deliver(ending.done, std::move(completed));
   });
 }
 

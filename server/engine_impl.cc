@@ -5,6 +5,7 @@
 
 #include "server/engine_device.h"
 #include "server/refusals.h"
+#include "server/surprise.h"
 #include "server/tracing/call_spans.h"
 
 namespace longview::server {
@@ -23,9 +24,9 @@ size_t AnswerBytes(const absl::StatusOr<Completed>& answer) {
 // "cuda" of "cuda:1".
 std::string_view KindOf(std::string_view device) { return device.substr(0, device.find(':')); }
 
-absl::Status DepartedError(const Departure& departure) {
+absl::Status DepartedError(const Departure& departure, const EngineCall& call) {
   if (departure.lost) return DevicesLostError();
-  return departure.memory ? MemoryHeldError() : DeadlineError(departure.was_running);
+  return departure.memory ? MemoryHeldError() : LateError(call, departure.was_running);
 }
 
 // As the model predicted, whatever the pace.
@@ -46,7 +47,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle,
     : options_(options),
       lifecycle_(lifecycle),
       metrics_(metrics),
-      pool_(options.prepare_threads, options.prepare_bytes) {
+      pool_(options.prepare_threads, options.prepare) {
   std::vector<std::vector<std::string>> kinds;
   for (const std::string& name : options.devices) {
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& names) {
@@ -110,20 +111,25 @@ EngineImpl::Ending EngineImpl::TakeEnding(EngineCall& call) {
 
 void EngineImpl::EndLater(Ending ending, absl::StatusOr<Completed> result) {
   replies_.Add([ending = std::move(ending), result = std::move(result)]() mutable {
-    ending.done(std::move(result));
+    Deliver(ending.done, std::move(result));
   });
 }
 
 void EngineImpl::End(Ending ending, absl::StatusOr<Completed> result) {
   if (ending.events != nullptr) return EndLater(std::move(ending), std::move(result));
-  ending.done(std::move(result));
+  Deliver(ending.done, std::move(result));
 }
 
 EngineImpl::ModelUse& EngineImpl::UseOf(const ModelHandle& model) {
   const auto known = models_.find(model->id);
   if (known != models_.end()) return known->second;
   std::erase_if(models_, [](const auto& use) { return use.second.model.expired(); });
-  return models_[model->id] = {model, LabelsOf(*model), &DevicesOf(*model)};
+  return models_.emplace(model->id, ModelUse{model, LabelsOf(*model), &DevicesOf(*model)})
+      .first->second;
+}
+
+double EngineImpl::StepPace(const ModelHandle& model) {
+  return UseOf(model).generated.PaceOf(0, clock_.Now());
 }
 
 std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
@@ -137,6 +143,7 @@ std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
       spans->End(CallPart::kQueue, now);
       spans->Begin(CallPart::kCompute, now);
     }
+    if (call->generates) call->pace = StepPace(call->model);
     calls.push_back(call);
   }
   return calls;
@@ -156,7 +163,7 @@ void EngineImpl::RecordBatch(const BatchResult& result) {
   // A batch that lost items says nothing about the prediction.
   if (result.dropped > 0 || result.lost) return;
   metrics_.Batch(labels, static_cast<int>(result.calls.size()), tokens, result.predicted_seconds,
-                 result.forward_seconds);
+                 result.forward_seconds + result.take_seconds);
 }
 
 void EngineImpl::Finish(BatchResult result, bool more) {
@@ -169,7 +176,8 @@ void EngineImpl::Finish(BatchResult result, bool more) {
     // A batch that lost items says nothing about the prediction.
     if (result.dropped == 0 && !result.lost) {
       const double seconds = result.forward_seconds + result.take_seconds;
-      UseOf(result.calls.front()->model).batched.Computed(PredictedSeconds(result), seconds, now);
+      UseOf(result.calls.front()->model)
+          .batched.Computed(PredictedSeconds(result), result.calls.size(), seconds, now);
     }
     for (const EngineCall* call : result.calls) freed.push_back(Free(call->id));
   }
@@ -182,7 +190,7 @@ void EngineImpl::Finish(BatchResult result, bool more) {
     // it, or the executor was stopped.
     const bool late = !result.answers[i] && call.info.deadline <= now;
     if (!result.answers[i]) {
-      result.answers[i] = late ? DeadlineError(/*was_running=*/true) : DrainingError();
+      result.answers[i] = late ? LateError(call, /*was_running=*/true) : DrainingError();
     }
     absl::StatusOr<models::Answer>& answer = *result.answers[i];
     if (!answer.ok()) {
@@ -207,15 +215,17 @@ void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<C
     return AnswerBytes(item.second) <= kInlineAnswerBytes;
   };
   if (inline_allowed && std::all_of(answers.begin(), answers.end(), small)) {
-    for (auto& [done, answer] : answers) done(std::move(answer));
+    for (auto& [done, answer] : answers) Deliver(done, std::move(answer));
     return;
   }
   replies_.Add([answers = std::move(answers)]() mutable {
-    for (auto& [done, answer] : answers) done(std::move(answer));
+    for (auto& [done, answer] : answers) Deliver(done, std::move(answer));
   });
 }
 
-void EngineImpl::Cancel(CallId id) {
+void EngineImpl::Cancel(CallId id) { EndEarly(id, CancelledError()); }
+
+void EngineImpl::EndEarly(CallId id, absl::Status why) {
   CallPtr freed;
   std::lock_guard lock(mutex_);
   EngineCall* call = Find(id);
@@ -229,18 +239,20 @@ void EngineImpl::Cancel(CallId id) {
   const bool ours =
       call->stage == CallStage::kPreparing ? pool_.Remove(id) : outcome == CancelOutcome::kRemoved;
   if (ours) freed = Free(id);
-  EndLater(std::move(ending), CancelledError());
+  EndLater(std::move(ending), std::move(why));
 }
 
 void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures) {
   for (const Departure& departure : departures) {
     Ending ending;
     CallPtr freed;
+    absl::Status why;
     {
       std::lock_guard lock(mutex_);
       EngineCall* call = Find(departure.id);
       if (call == nullptr) continue;
       ending = TakeEnding(*call);
+      why = DepartedError(departure, *call);
       const ModelLabels labels = LabelsOf(*call->model);
       if (call->stage == CallStage::kPreparing) {
         if (pool_.Remove(departure.id)) freed = Free(departure.id);
@@ -258,7 +270,7 @@ void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures)
       }
     }
     if (!ending) continue;
-    End(std::move(ending), DepartedError(departure));
+    End(std::move(ending), std::move(why));
   }
 }
 

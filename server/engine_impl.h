@@ -27,6 +27,7 @@
 #include "server/metrics/metrics.h"
 #include "server/preprocess_pool.h"
 #include "server/scheduler/device_queue.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/task_thread.h"
 
 namespace longview::server {
@@ -36,9 +37,16 @@ struct EngineOptions {
   SchedulerOptions scheduler;  // Of each kind of device; its lanes are counted here.
   // A device is lost, and why. Runs on its thread.
   std::function<void(const std::string& device, const std::string& why)> on_lost;
-  int prepare_threads = 2;
-  size_t prepare_bytes = 256u << 20;                  // Of requests that are being prepared.
-  absl::Duration stall_patience = absl::Seconds(10);  // Before Progressing says no.
+  int prepare_threads = 3;
+  PreprocessLimits prepare = {};
+  absl::Duration stall_patience = absl::Seconds(10);  // Of work that waits for an idle device.
+  // A turn is stuck once none of its layers came back for its predicted time, times a factor, plus
+  // a floor.
+  double watch_factor = 10;
+  absl::Duration watch_floor = absl::Seconds(60);
+  // Of a call without a deadline, and the longest that any call may have; both since it arrived.
+  absl::Duration default_timeout = absl::InfiniteDuration();
+  absl::Duration max_timeout = absl::InfiniteDuration();
 };
 
 class EngineImpl : public Engine {
@@ -56,7 +64,7 @@ class EngineImpl : public Engine {
   void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
                 Reply<Estimated> done) override;
   double QueuedSeconds() const override;
-  bool Progressing() const override;
+  std::string Stuck() const override;
   bool Able() const override;
 
   // As in the options.
@@ -64,9 +72,10 @@ class EngineImpl : public Engine {
   // Those that take from the queue of this one, itself included, without what is lost.
   std::vector<std::string> DevicesLike(std::string_view device) const;
 
-  // Runs `task` on the thread of the device while nothing else runs there, and waits. For
-  // Model::WarmUp. UNAVAILABLE if the engine stops first.
-  absl::Status RunOnDevice(std::string_view device, absl::AnyInvocable<absl::Status()> task);
+  // Runs `task` of a model on the thread of the device while nothing else runs there, and waits.
+  // For Model::WarmUp. UNAVAILABLE if the engine stops first.
+  absl::Status RunOnDevice(std::string_view device, std::string_view model,
+                           absl::AnyInvocable<absl::Status()> task);
 
   // Waits until no call is left; false if some are at `until`.
   bool AwaitIdle(absl::Time until);
@@ -86,8 +95,8 @@ class EngineImpl : public Engine {
     std::weak_ptr<const ServedModel> model;
     ModelLabels labels;
     const Devices* devices;
-    CostHistory batched = {};    // Of its requests that run in batches,
-    CostHistory generated = {};  // and of those that generate.
+    CostHistory batched = CostHistory(PredictionPace::Classes::kBySize);  // Of what runs in batches,
+    CostHistory generated = CostHistory(PredictionPace::Classes::kOne);   // and of what generates.
     CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
   };
   using CallPtr = std::unique_ptr<EngineCall>;
@@ -114,7 +123,11 @@ class EngineImpl : public Engine {
   void End(Ending ending, absl::StatusOr<Completed> result);
 
   CallId Accept(std::unique_ptr<EngineCall> call, models::Request request);
+  // Puts the options' bounds on a call's time.
+  void LimitTime(EngineCall& call) const;
   ModelUse& UseOf(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Seconds that the model's steps take over those predicted, of late.
+  double StepPace(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The steps of a call.
   // `where` says whether replies may run inside.
@@ -128,6 +141,8 @@ class EngineImpl : public Engine {
   void RecordBatch(const BatchResult& result);
   void Step(StepResult result);
   void RecordStep(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a call that is not over with `why`.
+  void EndEarly(CallId id, absl::Status why);
   void Depart(Devices& devices, std::span<const Departure> departures);
   void Lose(const LaneDevice& device);
   void Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
@@ -143,7 +158,7 @@ class EngineImpl : public Engine {
   const EngineOptions options_;
   const Lifecycle& lifecycle_;
   Metrics& metrics_;
-  const SystemClock clock_;
+  const SteadyClock clock_;
 
   // Taken before a queue's or the pool's own lock, never after. No callback runs under it.
   mutable std::mutex mutex_;

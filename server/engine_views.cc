@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "server/engine_device.h"
 #include "server/engine_impl.h"
+#include "server/image_header.h"
 #include "server/refusals.h"
 #include "server/surprise.h"
 
@@ -30,6 +32,20 @@ size_t RequestBytes(const models::Request& request) {
   for (const std::string& choice : request.choices) bytes += choice.size();
   for (const models::TokenInput& choice : request.choice_tokens) bytes += TokenBytes(choice);
   return bytes;
+}
+
+size_t PrepareScratch(const models::Request& request) {
+  // Of a tokenizer, for each byte of what it reads at once.
+  constexpr size_t kBytesOfByte = 192, kMostAtOnce = size_t{1} << 20;
+  // Of a picture's decoded forms, for each pixel.
+  constexpr size_t kBytesOfPixel = 8;
+  if (request.image) return kBytesOfPixel * HeaderPixels(*request.image);
+  size_t longest = 0;
+  for (const auto& text : {&request.text, &request.text_pair, &request.question}) {
+    if (*text) longest = std::max(longest, (*text)->size());
+  }
+  for (const std::string& choice : request.choices) longest = std::max(longest, choice.size());
+  return kBytesOfByte * std::min(longest, kMostAtOnce);
 }
 
 bool Generates(const models::ModelInfo& info, models::Task task) {
@@ -60,6 +76,7 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
   const bool added =
       pool_.Add({.id = id,
                  .bytes = bytes,
+                 .scratch = PrepareScratch(*request),
                  .run = [this, model = std::move(model), request = *std::move(request),
                          reply](PreprocessPool::Turn turn) mutable {
                    if (turn == PreprocessPool::Turn::kStopped) return (*reply)(DrainingError());
@@ -72,7 +89,7 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
                  }});
   if (added) return;
   replies_.Add(
-      [reply, bytes, limit = pool_.max_bytes()] { (*reply)(PoolFullError(bytes, limit)); });
+      [reply, bytes, limit = pool_.limits().bytes] { (*reply)(PoolFullError(bytes, limit)); });
 }
 
 Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
@@ -80,12 +97,13 @@ Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
   double pace;
   {
     std::lock_guard lock(mutex_);
-    pace = UseOf(model).HistoryOf(generates).PaceAt(clock_.Now());
+    pace = UseOf(model).HistoryOf(generates).PaceOf(cost.seconds, clock_.Now());
   }
   const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace, lane);
   const Admission admission = DevicesOf(*model).queue.Judge(ticket);
   Estimated estimated;
-  estimated.cost = cost;  // Without the pace: the same whenever it is asked.
+  estimated.cost = cost;
+  estimated.cost.seconds = ticket.seconds;  // At the pace of late, as it would be admitted.
   estimated.usage = usage;
   estimated.queue_seconds = admission.wait_seconds;
   estimated.fits = admission.verdict == Verdict::kAdmitted;
@@ -99,14 +117,27 @@ double EngineImpl::QueuedSeconds() const {
   return seconds;
 }
 
-bool EngineImpl::Progressing() const {
-  if (pool_.Stalled() > options_.stall_patience || !Able()) return false;
-  return std::all_of(devices_.begin(), devices_.end(), [this](const auto& devices) {
-    const auto& lanes = devices->lanes;
-    return devices->queue.Stalled() <= options_.stall_patience ||
-           std::any_of(lanes.begin(), lanes.end(),
-                       [](const auto& lane) { return lane->executor.exclusive(); });
-  });
+std::string EngineImpl::Stuck() const {
+  if (!Able()) return "the devices of some models were lost";
+  if (pool_.Stalled() > options_.stall_patience) return "requests wait to be prepared";
+  for (const auto& devices : devices_) {
+    bool busy = false;
+    for (const auto& lane : devices->lanes) {
+      const TurnWatch& watch = lane->executor.watch();
+      busy = busy || watch.busy();
+      const auto late = watch.Overdue(options_.watch_factor, options_.watch_floor);
+      if (!late) continue;
+      return absl::StrFormat("model %s on %s: nothing came back for %.0f s of work predicted to take "
+                             "%.3g s",
+                             late->what, lane->name, absl::ToDoubleSeconds(late->since),
+                             late->predicted_seconds);
+    }
+    // What a thread is at is watched, and nobody else can have its device meanwhile.
+    if (!busy && devices->queue.Stalled() > options_.stall_patience) {
+      return absl::StrFormat("work waits for %s, which is idle", devices->lanes.front()->name);
+    }
+  }
+  return "";
 }
 
 bool EngineImpl::Able() const {
@@ -128,9 +159,9 @@ void EngineImpl::Lose(const LaneDevice& device) {
   if (options_.on_lost != nullptr) options_.on_lost(device.name(), device.why());
 }
 
-absl::Status EngineImpl::RunOnDevice(std::string_view device,
+absl::Status EngineImpl::RunOnDevice(std::string_view device, std::string_view model,
                                      absl::AnyInvocable<absl::Status()> task) {
-  return LaneNamed(device).executor.RunExclusive(std::move(task));
+  return LaneNamed(device).executor.RunExclusive(model, std::move(task));
 }
 
 SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {

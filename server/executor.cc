@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "models/pauses.h"
 #include "server/refusals.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/surprise.h"
 
 namespace longview::server {
 namespace {
 
-double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(absl::Now() - start); }
+double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(SteadyNow() - start); }
 
 // What a batch computes at a stretch, at least: nobody needs the device sooner, and one who goes
 // between finds the caches full of something else.
@@ -50,7 +50,7 @@ void Executor::Loop() {
       }
     }
     RunPosted();
-    RunExclusives();
+    RunNextExclusive();
     LoseDevice();
   }
   steps_.EndAll(DrainingError());
@@ -74,8 +74,9 @@ void Executor::LoseDevice() {
   on_lost_(device_);
 }
 
-absl::Status Executor::RunExclusive(absl::AnyInvocable<absl::Status()> task) {
-  Exclusive exclusive{std::move(task), std::nullopt};
+absl::Status Executor::RunExclusive(std::string_view model,
+                                    absl::AnyInvocable<absl::Status()> task) {
+  Exclusive exclusive{std::string(model), std::move(task), std::nullopt};
   std::unique_lock lock(mutex_);
   if (ended_) return Stopped();
   exclusives_.push_back(&exclusive);
@@ -107,23 +108,25 @@ void Executor::RunPosted() {
   for (Task& task : tasks) task();
 }
 
-bool Executor::exclusive() const {
-  std::lock_guard lock(mutex_);
-  return !exclusives_.empty();
-}
-
-void Executor::RunExclusives() {
+void Executor::RunNextExclusive() {
   std::unique_lock lock(mutex_);
-  while (!exclusives_.empty() && !queue_.stopped()) {
-    Exclusive* exclusive = exclusives_.front();
-    lock.unlock();
-    absl::Status status = Guarded([&] { return exclusive->task(); });
-    device_.Note(status);
-    lock.lock();
-    exclusives_.pop_front();
-    exclusive->result = std::move(status);
-    exclusive_changed_.notify_all();
+  if (exclusives_.empty() || queue_.stopped()) return;
+  Exclusive* exclusive = exclusives_.front();
+  lock.unlock();
+  absl::Status status;
+  {
+    const TurnWatch::Scope scope(device_.watch(), exclusive->model, 0);
+    status = Guarded([&] { return exclusive->task(); });
   }
+  device_.Note(status);
+  lock.lock();
+  exclusives_.pop_front();
+  exclusive->result = std::move(status);
+  exclusive_changed_.notify_all();
+  const bool more = !exclusives_.empty();
+  lock.unlock();
+  // The others' turn comes first, if there is one.
+  if (more) queue_.Wake(device_.lane());
 }
 
 // Cuts what one batch computes into slices and lets others through between them.
@@ -131,16 +134,17 @@ class Executor::Slices final : public models::Pauses {
  public:
   // `result` takes the seconds of others.
   Slices(Executor& executor, BatchResult& result)
-      : executor_(executor), result_(result), start_(absl::Now()) {}
+      : executor_(executor), result_(result), start_(SteadyNow()) {}
 
   void Pause() override {
-    if (absl::Now() - start_ >= kLeastSlice) End();
+    if (SteadyNow() - start_ >= kLeastSlice) End();
   }
   // The slice is over, however short.
   void End() {
-    const absl::Time end = absl::Now();
+    const absl::Time end = SteadyNow();
+    executor_.device_.watch().Beat();
     executor_.LetOthersThrough(absl::ToDoubleSeconds(end - start_));
-    start_ = absl::Now();
+    start_ = SteadyNow();
     result_.interrupted_seconds += absl::ToDoubleSeconds(start_ - end);
   }
 
@@ -180,6 +184,7 @@ bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool
       const models::PauseScope scope(&slices);
       more = run.Advance();
     }
+    device_.watch().Beat();
     if (more) slices.End();
   }
   return true;
@@ -190,17 +195,19 @@ void Executor::RunBatch(const Batch& batch) {
   result.predicted_seconds = batch.seconds;
   result.calls = on_start_(batch);
   result.answers.resize(result.calls.size());
-  result.started = absl::Now();
+  result.started = SteadyNow();
 
   std::vector<const models::Item*> items;
   for (const EngineCall* call : result.calls) items.push_back(call->item.get());
-  const models::Model& model = result.calls.front()->model->On(device_.name());
+  const ServedModel& served = *result.calls.front()->model;
+  const models::Model& model = served.On(device_.name());
+  const TurnWatch::Scope scope(device_.watch(), served.name, batch.seconds);
   std::vector<bool> wanted(items.size(), true);
   const absl::Status status = Guarded([&] {
     const std::unique_ptr<models::Run> run = model.Begin(items);
     const bool completed = RunLayers(*run, result, wanted);
     result.forward_seconds = SecondsSince(result.started) - result.interrupted_seconds;
-    const absl::Time taking = absl::Now();
+    const absl::Time taking = SteadyNow();
     for (size_t i = 0; completed && i < items.size(); ++i) {
       if (!wanted[i]) continue;
       absl::StatusOr<models::Answer> answer = run->Take(static_cast<int>(i));

@@ -16,6 +16,8 @@
 #include <deque>
 #include <mutex>
 #include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -60,11 +62,10 @@ class Executor {
   ~Executor();
   void Stop();
 
-  // Runs `task` on the device's thread while it computes nothing else, and waits for it.
-  // UNAVAILABLE if the executor stops first. Not to be called on the device's thread.
-  absl::Status RunExclusive(absl::AnyInvocable<absl::Status()> task);
-  // Whether such a task is running or waiting.
-  bool exclusive() const;
+  // Runs `task` of a model on the device's thread while it computes nothing else, and waits for it.
+  // A turn of those that wait for the device goes between two such tasks. UNAVAILABLE if the
+  // executor stops first. Not to be called on the device's thread.
+  absl::Status RunExclusive(std::string_view model, absl::AnyInvocable<absl::Status()> task);
 
   // Runs a short task on the device's thread, soon, and does not wait for it; on the caller's if
   // the executor has stopped.
@@ -73,15 +74,18 @@ class Executor {
 
   // Of the device's thread: posted tasks say here what went wrong.
   LaneDevice& device() { return device_; }
+  // What the device's thread is at. Thread-safe.
+  const TurnWatch& watch() const { return device_.watch(); }
 
  private:
   struct Exclusive {
+    std::string model;
     absl::AnyInvocable<absl::Status()> task;
     std::optional<absl::Status> result;
   };
 
   void Loop();
-  void RunExclusives();
+  void RunNextExclusive();
   void RunPosted();
   void RunBatch(const Batch& batch);
   // Gives up the lane if its device is lost.

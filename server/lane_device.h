@@ -1,6 +1,7 @@
-// What the thread of a device knows of it. Used by that thread only.
+// What the thread of a device knows of it. Used by that thread only, but for the watch.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "models/model.h"
 #include "server/refusals.h"
 #include "server/surprise.h"
+#include "server/turn_watch.h"
 
 namespace longview::server {
 
@@ -20,6 +22,9 @@ class LaneDevice {
   int lane() const { return lane_; }
   bool lost() const { return !why_.empty(); }
   const std::string& why() const { return why_; }
+
+  // What the thread is at.
+  TurnWatch& watch() const { return *watch_; }
 
   // A model's error as clients hear it. Notes whether it says that the device is lost.
   absl::Status Heard(const absl::Status& status) {
@@ -41,6 +46,7 @@ class LaneDevice {
   const std::string name_;
   const int lane_;
   std::string why_;
+  std::unique_ptr<TurnWatch> watch_ = std::make_unique<TurnWatch>();
 };
 
 }  // namespace longview::server

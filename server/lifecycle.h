@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "server/change_signal.h"
+
 namespace longview::server {
 
 // Thread-safe. Set by main, read by health checks and transports.
@@ -13,12 +15,17 @@ class Lifecycle {
   enum class Phase { kStarting, kServing, kDraining, kStopping };
 
   Phase phase() const { return phase_.load(std::memory_order_acquire); }
-  void set_phase(Phase phase) { phase_.store(phase, std::memory_order_release); }
+  void set_phase(Phase phase) {
+    phase_.store(phase, std::memory_order_release);
+    changes_.Notify();
+  }
+  ChangeSignal& changes() { return changes_; }
   bool ready() const { return phase() == Phase::kServing; }
   bool accepting() const { return phase() != Phase::kStopping; }
 
  private:
   std::atomic<Phase> phase_{Phase::kStarting};
+  ChangeSignal changes_;
 };
 
 }  // namespace longview::server

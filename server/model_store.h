@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "models/model.h"
+#include "server/change_signal.h"
 
 namespace longview::server {
 
@@ -68,6 +69,12 @@ class ModelStore {
 
   // Every start-up model has become warm once; later loads and unloads do not change it.
   virtual bool StartupComplete() const = 0;
+
+  // Told after a model's state has changed.
+  ChangeSignal& changes() { return changes_; }
+
+ private:
+  ChangeSignal changes_;
 };
 
 }  // namespace longview::server

@@ -1,13 +1,15 @@
 #include "server/model_store_impl.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/surprise.h"
 
 namespace longview::server {
@@ -15,6 +17,14 @@ namespace {
 
 constexpr absl::Duration kScanInterval = absl::Seconds(1);
 constexpr absl::Duration kLoadingRetry = absl::Seconds(1);
+
+// Of a warm-up; predictions go by the best of them.
+constexpr int kMoments = 3;
+constexpr std::chrono::milliseconds kBetweenMoments(20);
+
+constexpr std::string_view kCpu = "cpu";
+
+absl::Status Leaving() { return absl::UnavailableError("the server is shutting down"); }
 
 ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
 
@@ -40,9 +50,10 @@ std::string NamesOr(const std::vector<std::string>& names, std::string none) {
 }  // namespace
 
 ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction load,
-                               EngineImpl& engine, Metrics& metrics, Log& log)
+                               EngineImpl& engine, Metrics& metrics, Log& log, bool cpu_instead)
     : paths_(std::move(models)),
       load_(std::move(load)),
+      cpu_instead_(cpu_instead),
       engine_(engine),
       metrics_(metrics),
       log_(log),
@@ -109,9 +120,12 @@ void ModelStoreImpl::LoadAll(absl::AnyInvocable<void(absl::Status)> started) {
   }
   loader_->Add([this, names = std::move(names), started = std::move(started)]() mutable {
     for (const std::string& name : names) {
-      if (absl::Status status = LoadNow(name); !status.ok()) return started(std::move(status));
+      absl::Status status = LoadNow(name);
+      changes().Notify();
+      if (!status.ok()) return started(std::move(status));
     }
     startup_complete_ = true;
+    changes().Notify();
     started(absl::OkStatus());
   });
 }
@@ -142,10 +156,20 @@ absl::StatusOr<std::unique_ptr<models::Model>> ModelStoreImpl::LoadOn(const Foun
   absl::StatusOr<std::unique_ptr<models::Model>> model = absl::UnknownError("");
   std::thread([&] { model = Guarded([&] { return load_(found.directory, device); }); }).join();
   if (!model.ok()) return model.status();
-  const absl::Status warm =
-      engine_.RunOnDevice((*model)->info().device, [&model] { return (*model)->WarmUp(); });
-  if (!warm.ok()) return warm;
+  if (absl::Status warm = WarmUp(found, **model); !warm.ok()) return warm;
   return model;
+}
+
+absl::Status ModelStoreImpl::WarmUp(const FoundModel& found, models::Model& model) {
+  for (int moment = 0; moment < kMoments; ++moment) {
+    // Others have their turns meanwhile; what disturbs one moment may be over at the next.
+    if (moment > 0) std::this_thread::sleep_for(kBetweenMoments);
+    if (stopping_) return Leaving();
+    const absl::Status warm = engine_.RunOnDevice(model.info().device, found.name,
+                                                  [&model] { return model.WarmUp(); });
+    if (!warm.ok()) return warm;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ModelStoreImpl::LoadFurther(const FoundModel& found,
@@ -167,10 +191,23 @@ absl::Status ModelStoreImpl::LoadFurther(const FoundModel& found,
 }
 
 absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const FoundModel& found) {
-  const absl::Time start = absl::Now();
-  const std::vector<std::string> devices = engine_.DevicesLike(engine_.devices().front());
-  absl::StatusOr<std::unique_ptr<models::Model>> model =
-      LoadOn(found, devices.empty() ? engine_.devices().front() : devices.front());
+  std::vector<std::string> devices = engine_.DevicesLike(engine_.devices().front());
+  if (devices.empty()) devices = {engine_.devices().front()};
+  absl::StatusOr<std::unique_ptr<ServedModel>> served = LoadOnto(found, devices);
+  if (served.ok() || !cpu_instead_ || stopping_ || devices.front() == kCpu) return served;
+  // What is wrong with the directory is wrong there, too.
+  const absl::Status reason = served.status();
+  served = LoadOnto(found, {std::string(kCpu)});
+  if (served.ok()) {
+    log_.Warning(absl::StrCat("runs on the CPU: ", reason.message()), {{"model", found.name}});
+  }
+  return served;
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadOnto(
+    const FoundModel& found, const std::vector<std::string>& devices) {
+  const absl::Time start = SteadyNow();
+  absl::StatusOr<std::unique_ptr<models::Model>> model = LoadOn(found, devices.front());
   if (!model.ok()) return model.status();
   auto served = std::make_unique<ServedModel>();
   served->name = found.name;
@@ -178,12 +215,12 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const F
   served->id = ++last_id_;
   served->model = *std::move(model);
   if (absl::Status status = LoadFurther(found, devices, *served); !status.ok()) return status;
-  served->load_seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  served->load_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   return served;
 }
 
 absl::Status ModelStoreImpl::LoadNow(const std::string& name) {
-  if (stopping_) return absl::UnavailableError("the server is shutting down");
+  if (stopping_) return Leaving();
   FoundModel found;
   const absl::Status scanned = Rescan();
   {
@@ -284,8 +321,12 @@ void ModelStoreImpl::Load(std::string_view name, Done done) {
       it->second.reason = "loading";
     }
   }
-  loader_->Add(
-      [this, name = std::string(name), done = std::move(done)]() mutable { done(LoadNow(name)); });
+  changes().Notify();
+  loader_->Add([this, name = std::string(name), done = std::move(done)]() mutable {
+    absl::Status status = LoadNow(name);
+    changes().Notify();
+    done(std::move(status));
+  });
 }
 
 void ModelStoreImpl::Unload(std::string_view name, Done done) {
@@ -312,7 +353,8 @@ void ModelStoreImpl::UnloadNow(const std::string& name, Done done) {
       metrics_.ModelUnloaded(LabelsOf(*handle));
     }
   }
-  if (handle == nullptr) done(std::move(status));
+  if (handle == nullptr) return done(std::move(status));
+  changes().Notify();
 }
 
 absl::Status ModelStoreImpl::Unknown(std::string_view name) const {
@@ -386,7 +428,7 @@ absl::StatusOr<ModelHandle> ModelStoreImpl::FindForTask(std::string_view name,
 
 std::vector<ModelStatus> ModelStoreImpl::List() const {
   if (std::unique_lock scan(scan_mutex_, std::try_to_lock); scan) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now - last_scan_ > kScanInterval) {
       last_scan_ = now;
       // What cannot be read is no reason not to say what is loaded.

@@ -33,10 +33,10 @@ using LoadFunction = std::function<absl::StatusOr<std::unique_ptr<models::Model>
 
 class ModelStoreImpl : public ModelStore {
  public:
-  // `models` as --models says; loaded onto the first device of the engine's. Borrows its
-  // collaborators.
+  // `models` as --models says; loaded onto the first device of the engine's, and those that cannot
+  // run there, if `cpu_instead`, onto the CPU. Borrows its collaborators.
   ModelStoreImpl(std::vector<std::string> models, LoadFunction load, EngineImpl& engine,
-                 Metrics& metrics, Log& log);
+                 Metrics& metrics, Log& log, bool cpu_instead = false);
   // Waits for a load under way, and until every model is freed: the engine must have answered
   // all calls or have been shut down.
   ~ModelStoreImpl() override;
@@ -80,6 +80,11 @@ class ModelStoreImpl : public ModelStore {
   // On the loader's thread.
   absl::Status LoadNow(const std::string& name);
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadAndWarm(const FoundModel& found);
+  // An instance on each of `devices`.
+  absl::StatusOr<std::unique_ptr<ServedModel>> LoadOnto(const FoundModel& found,
+                                                        const std::vector<std::string>& devices);
+  // Of one moment after the other, between which others have the device.
+  absl::Status WarmUp(const FoundModel& found, models::Model& model);
   absl::StatusOr<std::unique_ptr<models::Model>> LoadOn(const FoundModel& found,
                                                         const std::string& device);
   // Of a model on one of `devices`, the instances for the others.
@@ -97,6 +102,7 @@ class ModelStoreImpl : public ModelStore {
 
   const std::vector<std::string> paths_;
   const LoadFunction load_;
+  const bool cpu_instead_;
   EngineImpl& engine_;
   Metrics& metrics_;
   Log& log_;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "server/errors.h"
+#include "server/surprise.h"
 
 namespace longview::server {
 namespace {
@@ -62,6 +63,15 @@ absl::Status DeadlineError(bool was_running) {
                    {"DEADLINE_EXCEEDED", std::nullopt, ""});
 }
 
+absl::Status TimeoutError(absl::Duration timeout, bool was_running) {
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   absl::StrFormat("the server's time limit of %.6g s (default_timeout_seconds, "
+                                   "max_timeout_seconds) passed while the request %s",
+                                   absl::ToDoubleSeconds(timeout),
+                                   was_running ? "was running" : "waited"),
+                   {"DEADLINE_EXCEEDED", std::nullopt, ""});
+}
+
 absl::Status MemoryHeldError() {
   return MakeError(absl::StatusCode::kResourceExhausted,
                    "documents that were opened while the request waited hold the memory it needs",
@@ -88,6 +98,12 @@ absl::Status CancelledError() {
 absl::Status DrainingError() {
   return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
                    {"SHUTTING_DOWN", kLongRetry, ""});
+}
+
+absl::Status OutOfMemoryError() {
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "the server has no memory left for the request",
+                   {"MEMORY_FULL", kLongRetry, ""});
 }
 
 absl::Status PoolFullError(size_t bytes, size_t limit) {

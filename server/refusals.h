@@ -17,6 +17,10 @@ absl::Status DisplacedError(absl::Duration retry_after);
 // The deadline passed, or came out of reach while the request waited.
 absl::Status DeadlineError(bool was_running);
 
+// The server's own bound on the time of a call (--default_timeout_seconds, --max_timeout_seconds)
+// was reached.
+absl::Status TimeoutError(absl::Duration timeout, bool was_running);
+
 // It waited for memory that documents hold.
 absl::Status MemoryHeldError();
 

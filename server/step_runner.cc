@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/refusals.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/surprise.h"
 
 namespace longview::server {
@@ -20,7 +20,7 @@ StepOutcome OutcomeOf(const StepShare& share) {
   }
   if (share.over) return outcome;
   const models::Generation::Need need = share.call->generation->need();
-  outcome.need = {need.prefill, need.prefill_seconds, need.decode_seconds};
+  outcome.need = {need.prefill, need.prefill_seconds, need.decode_seconds, share.call->pace};
   return outcome;
 }
 
@@ -29,13 +29,13 @@ StepOutcome OutcomeOf(const StepShare& share) {
 void StepRunner::Run(const Batch& turn) {
   StepResult result;
   result.kind = turn.kind;
-  result.started = absl::Now();
+  result.started = SteadyNow();
   if (turn.kind == TurnKind::kRoster) {
     RunRoster(turn, result);
   } else {
     RunStep(turn, result);
   }
-  result.seconds = absl::ToDoubleSeconds(absl::Now() - result.started);
+  result.seconds = absl::ToDoubleSeconds(SteadyNow() - result.started);
   std::vector<StepOutcome> outcomes;
   outcomes.reserve(result.shares.size());
   for (const StepShare& share : result.shares) outcomes.push_back(OutcomeOf(share));
@@ -46,7 +46,7 @@ void StepRunner::Run(const Batch& turn) {
 void StepRunner::EndAll(const absl::Status& why) {
   StepResult result;
   result.kind = TurnKind::kRoster;
-  result.started = absl::Now();
+  result.started = SteadyNow();
   std::vector<EngineCall*> calls;
   for (const auto& [id, call] : live_) calls.push_back(call);
   for (EngineCall* call : calls) {
@@ -83,6 +83,7 @@ StepShare StepRunner::StartCall(EngineCall& call) {
   StepShare share;
   share.call = &call;
   live_.emplace(call.id, &call);
+  const TurnWatch::Scope scope(device_.watch(), call.model->name, call.item->cost().seconds);
   auto started = Guarded([&] { return call.model->On(device_.name()).Start(*call.item); });
   if (!started.ok()) {
     share.answer = device_.Heard(started.status());
@@ -90,7 +91,7 @@ StepShare StepRunner::StartCall(EngineCall& call) {
     return share;
   }
   call.generation = *std::move(started);
-  call.started = absl::Now();
+  call.started = SteadyNow();
   if (call.generation->done()) Collect(share);
   return share;
 }
@@ -116,11 +117,14 @@ bool StepRunner::RunLayers(models::Run& run, const Batch& turn, std::vector<bool
     }
     if (left == 0 || queue_.stopped()) return false;
     more = run.Advance();
+    device_.watch().Beat();
   }
   return true;
 }
 
 void StepRunner::RunStep(const Batch& turn, StepResult& result) {
+  const TurnWatch::Scope scope(device_.watch(), live_.at(turn.tickets.front())->model->name,
+                               turn.seconds);
   std::vector<models::StepGrant> grants;
   models::Model* model = nullptr;
   for (size_t i = 0; i < turn.tickets.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "server/task_thread.h"
 
+#include <exception>
 #include <utility>
 
 namespace longview::server {
@@ -39,7 +40,11 @@ void TaskThread::Loop() {
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
-      task();
+      // A task that finds no memory ends alone.
+      try {
+        task();
+      } catch (const std::exception&) {
+      }
     }
     lock.lock();
   }

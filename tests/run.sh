@@ -144,7 +144,9 @@ fi
 begin ""
 say "Time of each part"
 cat "$results/times" >&2
-reports=("$results"/ctest-*.xml "$results/pytest.xml")
+# Second runs are read beside the first ones.
+mapfile -t reports < <(ls "$results"/ctest-*.xml | grep -v '\.again\.xml$')
+reports+=("$results/pytest.xml")
 [ -z "$parity" ] || reports+=("$results/parity.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
 python3 tests/support/summary.py "${reports[@]}"

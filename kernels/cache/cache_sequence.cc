@@ -47,15 +47,15 @@ CacheSequence CacheSequence::Fork() const {
   return fork;
 }
 
-void CacheSequence::Publish() {
+void CacheSequence::Publish(uint64_t space) {
   const auto lock = cache_->budget_->Lock();
   const int64_t granule = cache_->shape_.granule();
   const int64_t last = tokens() / granule * granule;
-  if (last == tokens()) PublishAt(last - granule);
-  PublishAt(last);
+  if (last == tokens()) PublishAt(space, last - granule);
+  PublishAt(space, last);
 }
 
-void CacheSequence::PublishAt(int64_t point) {
+void CacheSequence::PublishAt(uint64_t space, int64_t point) {
   if (point <= 0) return;
   std::vector<BlockList> kept(strips_.size());
   for (size_t i = 0; i < strips_.size(); ++i) {
@@ -67,7 +67,7 @@ void CacheSequence::PublishAt(int64_t point) {
     kept[i] = {first, {from + first, from + end}};
   }
   const Made made = point <= prefilled_ ? Made::kPrefill : Made::kDecode;
-  cache_->index_->Insert(std::span(ids_).first(point), std::move(kept), made);
+  cache_->index_->Insert(space, std::span(ids_).first(point), std::move(kept), made);
 }
 
 }  // namespace longview::kernels

@@ -24,14 +24,18 @@ void PrefixIndex::Clear() {
   while (!entries_.empty()) Drop(entries_.begin());
 }
 
-const PrefixIndex::Entry* PrefixIndex::Find(std::span<const int32_t> prompt, int64_t limit,
-                                            Reuse reuse) const {
+// Different spaces begin their chains differently, so that equal texts of many spaces share no
+// bucket.
+uint64_t PrefixIndex::FirstKey(uint64_t space) const { return salt_ + space * 0x9E3779B97F4A7C15u; }
+
+const PrefixIndex::Entry* PrefixIndex::Find(uint64_t space, std::span<const int32_t> prompt,
+                                            int64_t limit, Reuse reuse) const {
   const Entry* longest = nullptr;
-  uint64_t key = salt_;
+  uint64_t key = FirstKey(space);
   const int64_t end = std::min<int64_t>(limit, static_cast<int64_t>(prompt.size()));
   for (int64_t at = granule_; at <= end; at += granule_) {
     key = hash_(key, prompt.subspan(at - granule_, granule_));
-    const auto found = Lookup(key, prompt.first(at));
+    const auto found = Lookup(key, space, prompt.first(at));
     if (found == entries_.end()) continue;
     if (found->made == Made::kDecode && reuse == Reuse::kPrefillMade) continue;
     longest = &*found;
@@ -39,17 +43,17 @@ const PrefixIndex::Entry* PrefixIndex::Find(std::span<const int32_t> prompt, int
   return longest;
 }
 
-uint64_t PrefixIndex::KeyOf(std::span<const int32_t> ids) const {
-  uint64_t key = salt_;
+uint64_t PrefixIndex::KeyOf(uint64_t space, std::span<const int32_t> ids) const {
+  uint64_t key = FirstKey(space);
   for (size_t at = 0; at < ids.size(); at += granule_) key = hash_(key, ids.subspan(at, granule_));
   return key;
 }
 
-PrefixIndex::Entries::const_iterator PrefixIndex::Lookup(uint64_t key,
+PrefixIndex::Entries::const_iterator PrefixIndex::Lookup(uint64_t key, uint64_t space,
                                                          std::span<const int32_t> ids) const {
   const auto [first, last] = by_key_.equal_range(key);
   for (auto it = first; it != last; ++it) {
-    if (std::ranges::equal(it->second->ids, ids)) return it->second;
+    if (it->second->space == space && std::ranges::equal(it->second->ids, ids)) return it->second;
   }
   return entries_.end();
 }
@@ -64,9 +68,10 @@ void PrefixIndex::Touch(const Entry* entry) {
   }
 }
 
-void PrefixIndex::Insert(std::span<const int32_t> ids, std::vector<BlockList> strips, Made made) {
-  const uint64_t key = KeyOf(ids);
-  const auto old = Lookup(key, ids);
+void PrefixIndex::Insert(uint64_t space, std::span<const int32_t> ids,
+                         std::vector<BlockList> strips, Made made) {
+  const uint64_t key = KeyOf(space, ids);
+  const auto old = Lookup(key, space, ids);
   if (old != entries_.end()) {
     if (made == Made::kDecode || old->made == Made::kPrefill) {
       Touch(&*old);
@@ -77,7 +82,8 @@ void PrefixIndex::Insert(std::span<const int32_t> ids, std::vector<BlockList> st
   for (size_t i = 0; i < strips.size(); ++i) {
     for (int32_t block : strips[i].blocks) pools_[i]->AddKeeper(block);
   }
-  entries_.push_back({{ids.begin(), ids.end()}, std::move(strips), made, budget_->Tick(), key});
+  entries_.push_back(
+      {{ids.begin(), ids.end()}, std::move(strips), made, budget_->Tick(), key, space});
   by_key_.emplace(key, std::prev(entries_.end()));
 }
 

@@ -3,8 +3,11 @@
 // how they were made. Blocks are immutable while kept; an entry keeps them from being freed as
 // long as memory is not needed elsewhere.
 //
-// Found by a chained hash of the ids; ids are always compared, so a collision costs time and
-// nothing else. Beside its blocks an entry holds 4 bytes per token outside the budget.
+// An entry belongs to a *space*: whoever asks in another one finds nothing of it, however equal the
+// ids are.
+//
+// Found by a chained hash of the ids; space and ids are always compared, so a collision costs time
+// and nothing else. Beside its blocks an entry holds 4 bytes per token outside the budget.
 //
 // Used under the lock of the budget's memory.
 #pragma once
@@ -38,6 +41,7 @@ class PrefixIndex {
     Made made = Made::kPrefill;
     uint64_t found = 0;  // CacheBudget::Tick of the last time.
     uint64_t key = 0;
+    uint64_t space = 0;
 
     int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
   };
@@ -49,15 +53,17 @@ class PrefixIndex {
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // The longest entry that `prompt` begins with, of at most `limit` tokens; null: none.
-  const Entry* Find(std::span<const int32_t> prompt, int64_t limit, Reuse reuse) const;
+  // The longest entry of `space` that `prompt` begins with, of at most `limit` tokens; null: none.
+  const Entry* Find(uint64_t space, std::span<const int32_t> prompt, int64_t limit,
+                    Reuse reuse) const;
 
   // Counts an entry as found now.
   void Touch(const Entry* entry);
 
   // Keeps the blocks of a new entry. One made by decoding gives way to one made by prefill; any
-  // other entry for the same ids stays and counts as found.
-  void Insert(std::span<const int32_t> ids, std::vector<BlockList> strips, Made made);
+  // other entry of the space for the same ids stays and counts as found.
+  void Insert(uint64_t space, std::span<const int32_t> ids, std::vector<BlockList> strips,
+              Made made);
 
   // Of the entry found least recently that has an evictable block; CacheBudget::kNever if none.
   uint64_t OldestEvictable() const;
@@ -70,8 +76,9 @@ class PrefixIndex {
  private:
   using Entries = std::list<Entry>;  // Least recently found first.
 
-  uint64_t KeyOf(std::span<const int32_t> ids) const;
-  Entries::const_iterator Lookup(uint64_t key, std::span<const int32_t> ids) const;
+  uint64_t FirstKey(uint64_t space) const;
+  uint64_t KeyOf(uint64_t space, std::span<const int32_t> ids) const;
+  Entries::const_iterator Lookup(uint64_t key, uint64_t space, std::span<const int32_t> ids) const;
   Entries::const_iterator Oldest() const;
   void Drop(Entries::const_iterator entry);
 

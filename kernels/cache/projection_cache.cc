@@ -97,20 +97,20 @@ void ProjectionCache::EvictOldest() {
   AddTo(&evictions_, 1);
 }
 
-int64_t ProjectionCache::Find(std::span<const int32_t> prompt, Reuse reuse) const {
+int64_t ProjectionCache::Find(std::span<const int32_t> prompt, Reuse reuse, uint64_t space) const {
   const auto lock = budget_->Lock();
   const auto limit = static_cast<int64_t>(prompt.size()) - 1;
-  const PrefixIndex::Entry* entry = index_->Find(prompt, limit, reuse);
+  const PrefixIndex::Entry* entry = index_->Find(space, prompt, limit, reuse);
   return entry == nullptr ? 0 : entry->tokens();
 }
 
-CacheSequence ProjectionCache::Open(std::span<const int32_t> prompt, Reuse reuse) {
+CacheSequence ProjectionCache::Open(std::span<const int32_t> prompt, Reuse reuse, uint64_t space) {
   CacheSequence sequence(this);
   if (prompt.empty()) return sequence;
   AddTo(&lookups_, 1);
   const auto lock = budget_->Lock();
   const PrefixIndex::Entry* entry =
-      index_->Find(prompt, static_cast<int64_t>(prompt.size()) - 1, reuse);
+      index_->Find(space, prompt, static_cast<int64_t>(prompt.size()) - 1, reuse);
   if (entry == nullptr) return sequence;
   for (const BlockList& strip : entry->strips) {
     for (int32_t block : strip.blocks) rows_->AddUser(block);

@@ -54,15 +54,16 @@ class CacheSequence {
 
   // Keeps, evictable, what a prompt that begins like this one needs: at the last multiple of
   // granule() tokens, and, where that is all of it, at the one before too (a prompt's last token
-  // is always read anew). Points that are already kept count as found now.
-  void Publish();
+  // is always read anew). Points that are already kept count as found now. Only who opens in the
+  // same `space` finds it (prefix_index.h).
+  void Publish(uint64_t space = 0);
 
  private:
   friend class ProjectionCache;
   friend class CacheStep;
 
   void Clear();
-  void PublishAt(int64_t point);
+  void PublishAt(uint64_t space, int64_t point);
 
   ProjectionCache* cache_ = nullptr;
   std::vector<BlockList> strips_;
@@ -118,13 +119,13 @@ class ProjectionCache final : private CacheBudget::Member {
   const CacheShape& shape() const { return shape_; }
   const CacheBudget& budget() const { return *budget_; }
 
-  // A sequence that has read the longest published beginning of `prompt`, but never its last
-  // token. With Reuse::kPrefillMade only what prefill made is found, whose bits are those of
+  // A sequence that has read the longest beginning of `prompt` published in `space`, but never its
+  // last token. With Reuse::kPrefillMade only what prefill made is found, whose bits are those of
   // reading it again. The hit's memory counts as used from here on.
-  CacheSequence Open(std::span<const int32_t> prompt, Reuse reuse);
+  CacheSequence Open(std::span<const int32_t> prompt, Reuse reuse, uint64_t space = 0);
 
   // Tokens Open would find. Changes nothing.
-  int64_t Find(std::span<const int32_t> prompt, Reuse reuse) const;
+  int64_t Find(std::span<const int32_t> prompt, Reuse reuse, uint64_t space = 0) const;
 
   // Adds a sequence's blocks to a table outside of any step: for attention to what it has read.
   void AddTable(const CacheSequence& sequence, int strip, CacheTable* table) const;

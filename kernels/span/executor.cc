@@ -147,7 +147,7 @@ void PackFreshSources(const Plan& plan, const Call& call, const TileKernel& kern
 // Items of one parallel loop: some tens of milliseconds of them, as callers may let others through
 // between two loops. Long enough that what threads wait for each other at its end does not count.
 size_t ItemsOfALoop(const Plan& plan, int threads) {
-  constexpr double kTriples = 8e6;  // Of a thread.
+  constexpr double kTriples = 8e6;  // Per thread.
   const double wanted = kTriples * threads;
   const auto executed = static_cast<double>(plan.executed);
   const size_t all = plan.items.size();

@@ -171,7 +171,7 @@ class DetectorModel final : public Model {
   DetectorParts parts_;
   ModelInfo info_;
   EncoderRates rates_;
-  BestRates best_;  // Of all warm-ups.
+  BestRates best_;  // The best of all warm-ups.
   mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
 };
 

@@ -1,4 +1,4 @@
-// What a machine can do, from several moments of it.
+// The best rates of a machine over several moments: neighbours only ever make it slower.
 #pragma once
 
 #include <algorithm>

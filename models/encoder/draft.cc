@@ -1,12 +1,20 @@
 #include "models/encoder/draft.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/text/bounded_codec.h"
 
 namespace longview::models {
 namespace {
+
+// The most special tokens of a template: with a lower limit truncation would be refused.
+constexpr int kMostSpecials = 16;
+
+// Each is read with the whole text.
+constexpr size_t kMostChoices = 256;
 
 class Drafter {
  public:
@@ -41,7 +49,11 @@ class Drafter {
                                             const std::string& text) const;
   absl::StatusOr<SequenceDraft> CheckTokens(const std::string& field,
                                             const TokenInput& tokens) const;
-  absl::Status CheckLength(const std::string& field, int64_t tokens) const;
+  // `counted` is false if there are more tokens yet.
+  absl::Status CheckLength(const std::string& field, int64_t tokens, bool counted = true) const;
+  // Refuses a very long text by its beginning.
+  absl::Status CheckBeginning(const std::string& field, const std::string& text,
+                              const EncodeOptions& options) const;
   // Whether the limit counts token t.
   bool Counts(const TokenInput& tokens, int64_t t) const;
   int64_t Counted(const TokenInput& tokens) const;
@@ -101,23 +113,49 @@ absl::Status Drafter::CheckFields() const {
   return absl::OkStatus();
 }
 
-absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens) const {
+absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens, bool counted) const {
   if (tokens <= front_.max_tokens) return absl::OkStatus();
-  return BadRequest(
-      field, absl::StrCat(tokens, " tokens are more than the model's limit of ", front_.max_tokens,
-                          "; \"truncate\" cuts what does not fit"));
+  return BadRequest(field, absl::StrCat(counted ? "" : "at least ", tokens,
+                                        " tokens are more than the model's limit of ",
+                                        front_.max_tokens,
+                                        "; \"truncate\" cuts what does not fit"));
+}
+
+absl::Status Drafter::CheckBeginning(const std::string& field, const std::string& text,
+                                     const EncodeOptions& options) const {
+  const std::string_view beginning = CountedBeginning(text);
+  if (beginning.size() == text.size()) return absl::OkStatus();
+  const absl::StatusOr<EncodeResult> result = front_.tokenizer->Encode(beginning, options);
+  if (!result.ok()) return BadRequest(field, std::string(result.status().message()));
+  const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
+  if (tokens / 2 <= front_.max_tokens) return absl::OkStatus();
+  return CheckLength(field, tokens, /*counted=*/false);
 }
 
 absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const std::string& first,
                                               const std::string* second,
                                               EncodeOptions options) const {
   if (front_.tokenizer == nullptr) return EncodeBytes(field, first);
-  if (request_.truncate) options.max_length = front_.max_tokens;
+  // Also where too long is an error: what is cut is counted, and need not be kept. By then the
+  // longer text gives way, so that no text is too long to be counted.
+  options.max_length = request_.truncate ? front_.max_tokens
+                                         : std::max(front_.max_tokens, kMostSpecials);
   options.cut_left = front_.tokenizer->cuts_left();
+  if (!request_.truncate) {
+    options.strategy = TruncationStrategy::kLongestFirst;
+    for (const std::string* text : {&first, second}) {
+      if (text == nullptr) continue;
+      if (auto status = CheckBeginning(field, *text, options); !status.ok()) return status;
+    }
+  }
   absl::StatusOr<EncodeResult> result = second != nullptr
                                             ? front_.tokenizer->EncodePair(first, *second, options)
                                             : front_.tokenizer->Encode(first, options);
   if (!result.ok()) return BadRequest(field, std::string(result.status().message()));
+  if (!request_.truncate) {
+    const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
+    if (absl::Status status = CheckLength(field, tokens); !status.ok()) return status;
+  }
   SequenceDraft draft;
   draft.field = field;
   draft.truncated = result->tokens_cut;
@@ -133,11 +171,24 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
 
 absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
                                                    const std::string& text) const {
-  absl::StatusOr<std::vector<int32_t>> ids = front_.codec->Encode(text);
-  if (!ids.ok()) return BadRequest(field, std::string(ids.status().message()));
+  const EncoderFacts& facts = front_.facts();
+  TextBounds bounds = {front_.max_tokens, request_.truncate};
+  // Masked tokens are not counted, so all must be looked at.
+  const bool may_mask = facts.masked_take_no_position && !front_.codec->Bytes(facts.pad).empty();
+  if (may_mask) bounds.keep = std::numeric_limits<int32_t>::max();
+  absl::StatusOr<TextTokens> encoded = EncodeFirst(*front_.codec, text, bounds);
+  if (!encoded.ok()) return BadRequest(field, std::string(encoded.status().message()));
+  const int64_t excess = encoded->tokens - bounds.keep;
+  if (excess > 0 && !request_.truncate) {
+    return CheckLength(field, encoded->tokens, encoded->counted);
+  }
   TokenInput tokens;
-  tokens.ids = *std::move(ids);
-  return DraftOneDocument(field, tokens);
+  tokens.ids = std::move(encoded->ids);
+  // As CutTokens: a final separator stays.
+  if (excess > 0 && facts.sep && encoded->last == facts.sep) tokens.ids.back() = *facts.sep;
+  absl::StatusOr<SequenceDraft> draft = DraftOneDocument(field, tokens);
+  if (draft.ok()) draft->truncated += static_cast<int>(std::max<int64_t>(excess, 0));
+  return draft;
 }
 
 absl::StatusOr<SequenceDraft> Drafter::DraftText() {
@@ -160,6 +211,10 @@ absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftChoices() {
   }
   if (texts && !request_.text) return BadRequest("text", "missing; choices need it");
   const size_t count = texts ? request_.choices.size() : request_.choice_tokens.size();
+  if (count > kMostChoices) {
+    return BadRequest(texts ? "choices" : "input_ids",
+                      absl::StrCat(count, " choices, the limit is ", kMostChoices));
+  }
   for (size_t i = 0; i < count; ++i) {
     const std::string field = absl::StrCat(texts ? "choices[" : "input_ids[", i, "]");
     absl::StatusOr<SequenceDraft> draft =

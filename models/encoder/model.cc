@@ -76,7 +76,7 @@ class EncoderModel final : public Model {
   EncoderFrontEnd front_;
   ModelInfo info_;
   EncoderRates rates_;
-  BestRates best_;  // Of all warm-ups.
+  BestRates best_;  // The best of all warm-ups.
   mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
 };
 

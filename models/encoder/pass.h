@@ -54,7 +54,7 @@ class EncoderPass {
   virtual void LeaveDropped(int layer) = 0;
 };
 
-// What the pass needs and costs: runs it on `count`, which is fresh.
+// Runs the pass on a fresh `count`, which then holds its need and work.
 void CountPass(EncoderPass& pass, Ops& count);
 
 }  // namespace longview::models

@@ -152,7 +152,7 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
   const Context context_;
   DeviceSeat seat_;  // Without a device on the host.
   std::unique_ptr<DeviceBlock> store_;
-  // Of the executor's thread, as batches are.
+  // Used by the executor's thread, as batches are.
   std::unique_ptr<DeviceWorkspace> workspace_;
 };
 

@@ -12,8 +12,10 @@ absl::Status CachedDecoder::Reserve(const kernels::CacheShape& shape, const Cach
   return cache_ == nullptr ? NoAddresses(origin, *budget_) : absl::OkStatus();
 }
 
-std::unique_ptr<DecoderSequence> CachedDecoder::Open(std::span<const int32_t> prompt) {
-  return std::make_unique<CachedSequence>(cache_->Open(prompt, kernels::Reuse::kPrefillMade));
+std::unique_ptr<DecoderSequence> CachedDecoder::Open(std::span<const int32_t> prompt,
+                                                     uint64_t space) {
+  return std::make_unique<CachedSequence>(
+      cache_->Open(prompt, kernels::Reuse::kPrefillMade, space));
 }
 
 std::unique_ptr<DecoderStep> CachedDecoder::Begin(std::span<const DecoderFeed> feeds) {

@@ -26,7 +26,7 @@ class CachedDecoder : public Decoder {
   int vocab_size() const final { return rules_.vocab; }
   int max_tokens() const final { return max_tokens_; }
   const DecoderCosts& costs() const final { return *costs_; }
-  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) final;
+  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) final;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) final;
   // Steps that a benchmark times go on adding their seconds.
   absl::Status WarmUp() final;

@@ -20,7 +20,7 @@ class CachedSequence : public DecoderSequence {
     fork->restored_ = restored_;
     return fork;
   }
-  void Publish() override { cache_.Publish(); }
+  void Publish(uint64_t space) override { cache_.Publish(space); }
 
   kernels::CacheSequence& cache() { return cache_; }
   const kernels::CacheSequence& cache() const { return cache_; }

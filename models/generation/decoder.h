@@ -28,9 +28,9 @@ class DecoderSequence {
   // The same state once more; shares all memory that neither writes.
   virtual std::unique_ptr<DecoderSequence> Fork() const = 0;
 
-  // What was read up to here is a whole prompt or document: keep what a later request with the
-  // same beginning needs, as long as there is room.
-  virtual void Publish() = 0;
+  // The state so far is that of a whole prompt or document: keeps, as long as there is room, what a
+  // later request of the same cache space with the same beginning needs.
+  virtual void Publish(uint64_t space) = 0;
 
   // With an encoder: tokens of its document that are still to be read, before any of its own; and
   // the document's last hidden states [tokens, width], fp32, once it is read, if they were wanted.
@@ -101,9 +101,11 @@ class Decoder {
   virtual int prefill_granule() const = 0;
   virtual const DecoderCosts& costs() const = 0;
 
-  // A sequence that has read the longest beginning of `prompt` the cache holds, but not its last
-  // token (its logits are wanted). `prompt` empty, or nothing found: an empty sequence.
-  virtual std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) = 0;
+  // A sequence that has read the longest beginning of `prompt` the cache holds in `space`, but not
+  // its last token (its logits are wanted). `prompt` empty, or nothing found: an empty sequence.
+  virtual std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt,
+                                                uint64_t space) = 0;
+  std::unique_ptr<DecoderSequence> OpenEmpty() { return Open({}, 0); }
 
   // REQUIRES: sequences differ, are this decoder's and outlive the step.
   virtual std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) = 0;

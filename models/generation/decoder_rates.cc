@@ -16,7 +16,7 @@ constexpr int64_t kDecoded = 8;
 
 absl::StatusOr<std::unique_ptr<DecoderSequence>> Open(const Calibration& calibration) {
   if (calibration.open) return calibration.open();
-  return calibration.decoder.Open({});
+  return calibration.decoder.OpenEmpty();
 }
 
 absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t prompt) {

@@ -61,7 +61,7 @@ struct Calibration {
   double capacity = 0;  // Bytes of state there is room for.
   // Makes steps add their seconds to what it is given; null: to nothing.
   std::function<void(EncoderTimes*)> set_times;
-  // A sequence that has read none of its own tokens; unset: decoder.Open({}).
+  // A sequence that has read none of its own tokens; unset: decoder.OpenEmpty().
   std::function<absl::StatusOr<std::unique_ptr<DecoderSequence>>()> open = {};
 };
 

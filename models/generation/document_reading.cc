@@ -18,7 +18,7 @@ DocumentReading::DocumentReading(const GenerationItem& item, const Decoder& deco
 
 void DocumentReading::FinishIfRead() {
   if (unread() > 0) return;
-  if (!tokens_.empty()) sequence_->Publish();
+  if (!tokens_.empty()) sequence_->Publish(item_.cache_space);
   item_.document->Put(std::move(sequence_), item_.prompt);
 }
 

@@ -22,6 +22,7 @@ struct GenerationItem final : Item {
 
   std::shared_ptr<GeneratorDocument> document;  // Null: the prompt is all there is.
   int document_tokens = 0;                      // When the request was prepared.
+  uint64_t cache_space = 0;                     // Of the request.
   bool extend = false;                          // The prompt becomes part of the document.
 
   std::optional<EncoderSequence> source;  // What the encoder reads; unset: there is none.

@@ -20,7 +20,8 @@ namespace longview::models {
 class GeneratorDocument final : public Document {
  public:
   // `decoder` is borrowed.
-  explicit GeneratorDocument(Decoder& decoder) : decoder_(decoder), sequence_(decoder.Open({})) {}
+  explicit GeneratorDocument(Decoder& decoder)
+      : decoder_(decoder), sequence_(decoder.OpenEmpty()) {}
 
   int tokens() const override { return tokens_.load(std::memory_order_acquire); }
   double state_bytes() const override {

@@ -116,6 +116,7 @@ absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& req
   absl::StatusOr<std::unique_ptr<GenerationItem>> item =
       encodes() ? PrepareSourced(front_, request) : PrepareGeneration(front_, request);
   if (!item.ok()) return item.status();
+  (*item)->cache_space = request.cache_space;
   (*item)->SetCost(GenerationCost(parts_.decoder->costs(), parts_.decoder->encoder(), **item,
                                   granule(), front_.vocab));
   return std::unique_ptr<Item>(*std::move(item));
@@ -144,8 +145,8 @@ absl::StatusOr<std::unique_ptr<Generation>> GeneratorModel::Start(const Item& ba
   if (item.document == nullptr) {
     const bool scores = item.scores_prompt() || item.wants_logits;
     const std::span<const int32_t> known = scores ? std::span<const int32_t>() : item.prompt;
-    return std::make_unique<TextGeneration>(item, parts_.decoder->Open(known), *parts_.decoder,
-                                            parts_.codec.get());
+    return std::make_unique<TextGeneration>(item, parts_.decoder->Open(known, item.cache_space),
+                                            *parts_.decoder, parts_.codec.get());
   }
   if (item.document->sequence() == nullptr) {
     return absl::FailedPreconditionError(

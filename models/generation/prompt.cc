@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/text/bounded_codec.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {
@@ -47,6 +48,8 @@ class PromptReader {
   const GeneratorFrontEnd& front_;
   const Request& request_;
   std::unique_ptr<GenerationItem> item_ = std::make_unique<GenerationItem>();
+  int64_t given_ = 0;    // Tokens of the prompt, also of one that is too long to be kept,
+  bool counted_ = true;  // or at least so many.
   int truncated_ = 0;
 };
 
@@ -100,7 +103,7 @@ absl::Status PromptReader::ReadTokens() {
   } else if (request_.tokens) {
     if (absl::Status status = ReadIds(); !status.ok()) return status;
   }
-  if (item_->prompt.empty() && item_->document_tokens == 0 && !item_->extend) {
+  if (given_ == 0 && item_->document_tokens == 0 && !item_->extend) {
     return BadField(request_.tokens ? "token_ids" : "text",
                     "empty; the model has no token to begin with");
   }
@@ -108,12 +111,15 @@ absl::Status PromptReader::ReadTokens() {
 }
 
 absl::Status PromptReader::ReadText() {
-  absl::StatusOr<std::vector<int32_t>> ids = front_.codec->Encode(*request_.text);
-  if (!ids.ok()) return BadField("text", std::string(ids.status().message()));
+  const TextBounds bounds = {front_.max_tokens, request_.truncate};
+  absl::StatusOr<TextTokens> text = EncodeFirst(*front_.codec, *request_.text, bounds);
+  if (!text.ok()) return BadField("text", std::string(text.status().message()));
   if (front_.traits->bos && item_->document_tokens == 0) {
     item_->prompt.push_back(*front_.traits->bos);
   }
-  item_->prompt.insert(item_->prompt.end(), ids->begin(), ids->end());
+  given_ = std::ssize(item_->prompt) + text->tokens;
+  counted_ = text->counted;
+  item_->prompt.insert(item_->prompt.end(), text->ids.begin(), text->ids.end());
   return absl::OkStatus();
 }
 
@@ -146,6 +152,7 @@ absl::Status PromptReader::ReadIds() {
     }
     item_->prompt.assign(tokens.ids.begin() + begin, tokens.ids.begin() + end);
   }
+  given_ = std::ssize(item_->prompt);
   return absl::OkStatus();
 }
 
@@ -162,14 +169,13 @@ int PromptReader::LeastNewTokens() const {
 absl::Status PromptReader::CutToLimit(std::string_view field) {
   const int reserved = LeastNewTokens();
   const int64_t room = int64_t{front_.max_tokens} - item_->document_tokens - reserved;
-  const auto size = static_cast<int64_t>(item_->prompt.size());
-  if (size <= room) return absl::OkStatus();
+  if (given_ <= room) return absl::OkStatus();
   if (request_.truncate && room > 0) {
-    truncated_ = static_cast<int>(size - room);
+    truncated_ = static_cast<int>(given_ - room);
     item_->prompt.resize(static_cast<size_t>(room));
     return absl::OkStatus();
   }
-  std::string problem = absl::StrCat(size, " tokens");
+  std::string problem = absl::StrCat(counted_ ? "" : "at least ", given_, " tokens");
   if (item_->document_tokens > 0) {
     absl::StrAppend(&problem, " after a document of ", item_->document_tokens);
   }

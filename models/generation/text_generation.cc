@@ -106,7 +106,7 @@ void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
   if (unread() > 0) return;
   const std::span<const float> states = sequence_->encoder_states();
   states_.assign(states.begin(), states.end());
-  sequence_->Publish();
+  sequence_->Publish(item_.cache_space);
   if (item_.scores_prompt()) prompt_ = scores_.TakePiece();
   if (continuation_ == nullptr) {
     sequence_.reset();

@@ -65,7 +65,9 @@ absl::Status LedDecoder::Load(const std::string& origin, const CacheRoom& room) 
   return absl::OkStatus();
 }
 
-std::unique_ptr<DecoderSequence> LedDecoder::Open(std::span<const int32_t>) { return nullptr; }
+std::unique_ptr<DecoderSequence> LedDecoder::Open(std::span<const int32_t>, uint64_t) {
+  return nullptr;
+}
 
 std::unique_ptr<DecoderSequence> LedDecoder::Stage::Open(const EncoderSequence& document) {
   return std::make_unique<LedSequence>(

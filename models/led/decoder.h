@@ -35,7 +35,7 @@ class LedDecoder final : public Decoder {
   int max_tokens() const override { return config_.max_output + 1; }
   int prefill_granule() const override { return kGranule; }
   const DecoderCosts& costs() const override { return *costs_; }
-  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
+  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) override;
   EncoderStage* encoder() override { return &stage_; }
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
   absl::Status WarmUp() override;

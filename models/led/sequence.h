@@ -19,7 +19,7 @@ class LedSequence final : public DocumentSequence {
     return std::make_unique<LedSequence>(cache().Fork(), read_);
   }
   // What a sequence read means nothing without its document.
-  void Publish() override {}
+  void Publish(uint64_t) override {}
   int unencoded() const override { return read_->unencoded(); }
   std::span<const float> encoder_states() const override { return read_->states(); }
   const StackDocument* document() const override { return &read_->keys(); }

@@ -62,7 +62,7 @@ absl::Status LunaDecoder::Load(const std::string& origin, const CacheRoom& room)
   return absl::OkStatus();
 }
 
-std::unique_ptr<DecoderSequence> LunaDecoder::Open(std::span<const int32_t>) {
+std::unique_ptr<DecoderSequence> LunaDecoder::Open(std::span<const int32_t>, uint64_t) {
   return std::make_unique<LunaSequence>(states_.get());
 }
 
@@ -102,7 +102,7 @@ CacheUse LunaDecoder::cache() const { return UseOf(*budget_); }
 
 // A translation's prompt follows a document.
 absl::StatusOr<std::unique_ptr<DecoderSequence>> LunaDecoder::OpenSample() {
-  if (!config_.encoder) return Open({});
+  if (!config_.encoder) return OpenEmpty();
   std::unique_ptr<DecoderSequence> sequence = stage_.Open(SampleDocument(kWarmUpDocument));
   DecoderFeed document{.sequence = sequence.get(), .tokens = {}, .wanted = WantedLogits::kNone};
   document.encode = sequence->unencoded();

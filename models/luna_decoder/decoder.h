@@ -44,7 +44,7 @@ class LunaDecoder final : public Decoder {
   EncoderStage* encoder() override { return config_.encoder ? &stage_ : nullptr; }
 
   // Prompts are read from their first token on: `prompt` finds nothing.
-  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) override;
+  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) override;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
 
   // Runs a few shapes and fixes the rates of costs().

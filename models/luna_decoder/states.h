@@ -69,7 +69,7 @@ class LunaSequence final : public DecoderSequence {
   int tokens() const override { return tokens_; }
   std::unique_ptr<DecoderSequence> Fork() const override;
   // A prompt's state is found by its document alone: nothing is kept for later requests.
-  void Publish() override {}
+  void Publish(uint64_t) override {}
 
   int unencoded() const override;
   std::span<const float> encoder_states() const override;

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/text/bounded_codec.h"
 #include "models/text/dictionary_codec.h"
 #include "models/text/dictionary_tokenizer.h"
 
@@ -12,13 +13,17 @@ namespace longview::models {
 namespace {
 
 // Outputs by one dictionary, documents by another or the same.
-class TranslationCodec final : public TextCodec {
+class TranslationCodec final : public TextCodec, public BoundedCodec {
  public:
   TranslationCodec(std::unique_ptr<TextCodec> outputs, Tokenizer documents)
       : outputs_(std::move(outputs)), documents_(std::move(documents)) {}
 
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
     return outputs_->Encode(text);
+  }
+  absl::StatusOr<TextTokens> EncodeFirst(std::string_view text,
+                                         const TextBounds& bounds) const override {
+    return models::EncodeFirst(*outputs_, text, bounds);
   }
   std::string Bytes(int32_t id) const override { return outputs_->Bytes(id); }
   const Tokenizer& documents() const { return documents_; }

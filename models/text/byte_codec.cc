@@ -111,6 +111,20 @@ absl::StatusOr<std::vector<int32_t>> ByteCodec::Encode(std::string_view text) co
   return ids;
 }
 
+absl::StatusOr<TextTokens> ByteCodec::EncodeFirst(std::string_view text,
+                                                  const TextBounds& bounds) const {
+  TextTokens result;
+  result.tokens = std::ssize(text);
+  if (!text.empty()) result.last = ids_[static_cast<unsigned char>(text.back())];
+  const bool over = result.tokens > bounds.keep;
+  if (over && !bounds.cut) return result;
+  absl::StatusOr<std::vector<int32_t>> ids =
+      Encode(text.substr(0, over ? static_cast<size_t>(bounds.keep) : text.size()));
+  if (!ids.ok()) return ids.status();
+  result.ids = *std::move(ids);
+  return result;
+}
+
 std::string ByteCodec::Bytes(int32_t id) const {
   if (id < 0 || static_cast<size_t>(id) >= bytes_.size()) return {};
   const std::optional<char> byte = bytes_[static_cast<size_t>(id)];

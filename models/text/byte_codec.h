@@ -17,12 +17,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/text/bounded_codec.h"
 #include "models/text/text_codec.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
 
-class ByteCodec final : public TextCodec {
+class ByteCodec final : public TextCodec, public BoundedCodec {
  public:
   // `object` is the value of "tokenizer", null: bytes from id 0. `directory` has the dictionary.
   // `vocabulary` is the number of ids of the model. INVALID_ARGUMENT and NOT_FOUND begin with
@@ -33,6 +34,8 @@ class ByteCodec final : public TextCodec {
                                                            const std::string& origin);
 
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  absl::StatusOr<TextTokens> EncodeFirst(std::string_view text,
+                                         const TextBounds& bounds) const override;
   std::string Bytes(int32_t id) const override;
 
  private:

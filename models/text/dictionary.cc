@@ -37,17 +37,21 @@ absl::StatusOr<Dictionary> Dictionary::Parse(std::string_view text, std::string_
 }
 
 std::vector<int32_t> Dictionary::EncodeLine(std::string_view symbols) const {
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
   std::vector<int32_t> ids;
+  ForEachId(symbols, [&](int32_t id) { ids.push_back(id); });
+  ids.push_back(kEos);
+  return ids;
+}
+
+void Dictionary::ForEachId(std::string_view symbols, absl::FunctionRef<void(int32_t)> take) const {
+  constexpr std::string_view kSpace = " \t\n\r\v\f";
   size_t at = symbols.find_first_not_of(kSpace);
   while (at != symbols.npos) {
     const size_t end = symbols.find_first_of(kSpace, at);
     const auto id = ids_.find(std::string(symbols.substr(at, end - at)));
-    ids.push_back(id == ids_.end() ? kUnk : id->second);
+    take(id == ids_.end() ? kUnk : id->second);
     at = symbols.find_first_not_of(kSpace, end);
   }
-  ids.push_back(kEos);
-  return ids;
 }
 
 std::string_view Dictionary::Symbol(int32_t id) const {

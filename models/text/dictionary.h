@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 
 namespace longview::models {
@@ -29,6 +30,9 @@ class Dictionary {
 
   // Ids of the symbols of one line, then kEos.
   std::vector<int32_t> EncodeLine(std::string_view symbols) const;
+
+  // Calls `take` with the id of each symbol, in order, without kEos.
+  void ForEachId(std::string_view symbols, absl::FunctionRef<void(int32_t)> take) const;
 
   // The symbol of an id; empty if there is none.
   std::string_view Symbol(int32_t id) const;

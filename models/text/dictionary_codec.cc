@@ -31,6 +31,18 @@ absl::StatusOr<std::vector<int32_t>> DictionaryCodec::Encode(std::string_view te
   return ids;
 }
 
+absl::StatusOr<TextTokens> DictionaryCodec::EncodeFirst(std::string_view text,
+                                                        const TextBounds& bounds) const {
+  TextTokens result;
+  dictionary_.ForEachId(text, [&](int32_t id) {
+    ++result.tokens;
+    result.last = id;
+    if (result.tokens <= bounds.keep) result.ids.push_back(id);
+  });
+  if (result.tokens > bounds.keep && !bounds.cut) result.ids.clear();
+  return result;
+}
+
 std::string DictionaryCodec::Bytes(int32_t id) const {
   constexpr std::string_view kGoesOn = "@@";
   const std::string_view symbol = id < 4 ? std::string_view() : dictionary_.Symbol(id);

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/text/bounded_codec.h"
 #include "models/text/dictionary.h"
 #include "models/text/text_codec.h"
 
 namespace longview::models {
 
-class DictionaryCodec final : public TextCodec {
+class DictionaryCodec final : public TextCodec, public BoundedCodec {
  public:
   // `file` of `directory`; null if there is none. `vocabulary` is the number of ids of the model.
   // INVALID_ARGUMENT names file and line, or both sizes.
@@ -28,6 +29,8 @@ class DictionaryCodec final : public TextCodec {
 
   // Symbols that are not in the file are <unk>; never an error.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override;
+  absl::StatusOr<TextTokens> EncodeFirst(std::string_view text,
+                                         const TextBounds& bounds) const override;
   std::string Bytes(int32_t id) const override;
 
  private:

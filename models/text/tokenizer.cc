@@ -12,6 +12,10 @@
 namespace longview::models {
 namespace {
 
+// Texts of more than four times that are tokenised in pieces, with the same result: memory is then
+// of a piece and of the tokens that truncation leaves.
+constexpr uint32_t kPieceBytes = 64 << 10;
+
 struct FreeEncoding {
   void operator()(LvtEncoding* encoding) const { lvt_encoding_free(encoding); }
 };
@@ -128,6 +132,9 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
                                                    options.stride, ": must not be negative"));
   }
   const LvtEncodeOptions raw = {
+      .stop = nullptr,
+      .piece_bytes = kPieceBytes,
+      .most_tokens = 0,
       .max_length = static_cast<uint32_t>(options.max_length),
       .stride = options.windows ? static_cast<uint32_t>(options.stride) : 0,
       .strategy = static_cast<uint8_t>(options.strategy),

@@ -1,6 +1,9 @@
 #include "models/text/tokenizer_codec.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "models/text/utf8.h"
@@ -51,6 +54,32 @@ absl::StatusOr<std::vector<int32_t>> TokenizerCodec::Encode(std::string_view tex
   absl::StatusOr<EncodeResult> result = tokenizer_.Encode(text, options);
   if (!result.ok()) return result.status();
   return std::move(result->encoding.ids);
+}
+
+absl::StatusOr<TextTokens> TokenizerCodec::EncodeFirst(std::string_view text,
+                                                       const TextBounds& bounds) const {
+  constexpr int64_t kMostKept = std::numeric_limits<int>::max();
+  EncodeOptions options;
+  options.add_special_tokens = false;
+  options.max_length = static_cast<int>(std::clamp<int64_t>(bounds.keep, 1, kMostKept));
+  TextTokens tokens;
+  const std::string_view beginning = CountedBeginning(text);
+  if (!bounds.cut && beginning.size() < text.size()) {
+    const absl::StatusOr<EncodeResult> first = tokenizer_.Encode(beginning, options);
+    if (!first.ok()) return first.status();
+    tokens.tokens = std::ssize(first->encoding.ids) + first->tokens_cut;
+    tokens.counted = false;
+    if (tokens.tokens / 2 > bounds.keep) return tokens;
+    tokens.counted = true;
+  }
+  absl::StatusOr<EncodeResult> result = tokenizer_.Encode(text, options);
+  if (!result.ok()) return result.status();
+  tokens.ids = std::move(result->encoding.ids);
+  tokens.tokens = std::ssize(tokens.ids) + result->tokens_cut;
+  if (tokens.tokens > bounds.keep) {
+    tokens.ids.resize(bounds.cut ? static_cast<size_t>(bounds.keep) : 0);
+  }
+  return tokens;
 }
 
 // Added tokens are written as they are, specials not at all: the tokenizer's own decoder tells them

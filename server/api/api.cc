@@ -160,17 +160,22 @@ Reply<ModelStatus> Described(Reply<longview::v1::Model> reply) {
 
 }  // namespace
 
-void Api::LoadModel(const longview::v1::LoadModelRequest& request,
+void Api::LoadModel(const CallInfo& info, const longview::v1::LoadModelRequest& request,
                     Reply<longview::v1::Model> reply) {
-  LoadByName(impl_->context, request.model(), Described(std::move(reply)));
+  LoadByName(impl_->context, info, request.model(), Described(std::move(reply)));
 }
 
-void Api::UnloadModel(const longview::v1::UnloadModelRequest& request,
+void Api::UnloadModel(const CallInfo& info, const longview::v1::UnloadModelRequest& request,
                       Reply<longview::v1::Model> reply) {
-  UnloadByName(impl_->context, request.model(), Described(std::move(reply)));
+  UnloadByName(impl_->context, info, request.model(), Described(std::move(reply)));
 }
 
-bool Api::ServerLive() const { return impl_->context.engine.Progressing(); }
+Api::StateSubscription Api::SubscribeToStates(std::function<void()> changed) {
+  return {impl_->context.lifecycle.changes().Subscribe(changed),
+          store().changes().Subscribe(changed)};
+}
+
+std::string Api::NotLive() const { return impl_->context.engine.Stuck(); }
 
 bool Api::ServerReady() const {
   return impl_->context.lifecycle.ready() && store().StartupComplete() &&
@@ -221,14 +226,16 @@ inference::RepositoryIndexResponse Api::RepositoryIndex(bool ready_only) const {
   return MakeRepositoryIndex(store(), ready_only);
 }
 
-void Api::RepositoryModelLoad(const inference::RepositoryModelLoadRequest& request,
+void Api::RepositoryModelLoad(const CallInfo& info,
+                              const inference::RepositoryModelLoadRequest& request,
                               Reply<inference::RepositoryModelLoadResponse> reply) {
-  RunRepositoryLoad(impl_->context, request, std::move(reply));
+  RunRepositoryLoad(impl_->context, info, request, std::move(reply));
 }
 
-void Api::RepositoryModelUnload(const inference::RepositoryModelUnloadRequest& request,
+void Api::RepositoryModelUnload(const CallInfo& info,
+                                const inference::RepositoryModelUnloadRequest& request,
                                 Reply<inference::RepositoryModelUnloadResponse> reply) {
-  RunRepositoryUnload(impl_->context, request, std::move(reply));
+  RunRepositoryUnload(impl_->context, info, request, std::move(reply));
 }
 
 Api::Pending Api::Infer(const CallInfo& info, const inference::ModelInferRequest& request,

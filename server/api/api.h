@@ -9,9 +9,11 @@
 // all others, and for requests refused before they get here, the transport calls Record.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "inference/grpc_service.pb.h"
 #include "longview/v1/models.pb.h"
@@ -104,13 +106,21 @@ class Api {
 
   absl::StatusOr<longview::v1::ListModelsResponse> ListModels() const;
   absl::StatusOr<longview::v1::Model> GetModel(const longview::v1::GetModelRequest& request) const;
-  void LoadModel(const longview::v1::LoadModelRequest& request, Reply<longview::v1::Model> reply);
-  void UnloadModel(const longview::v1::UnloadModelRequest& request,
+  void LoadModel(const CallInfo& info, const longview::v1::LoadModelRequest& request,
+                 Reply<longview::v1::Model> reply);
+  void UnloadModel(const CallInfo& info, const longview::v1::UnloadModelRequest& request,
                    Reply<longview::v1::Model> reply);
 
+  // Hears of what may change ServerReady and ModelReady; `changed` runs on the thread that changes
+  // it and must not block. What devices and disks do by themselves is not told.
+  using StateSubscription = std::pair<ChangeSignal::Subscription, ChangeSignal::Subscription>;
+  [[nodiscard]] StateSubscription SubscribeToStates(std::function<void()> changed);
+
   // ---- Open Inference Protocol ----
-  bool ServerLive() const;   // The event loops turn and waiting work is being admitted.
-  bool ServerReady() const;  // Start-up models warm, not draining.
+  // The event loops turn and waiting work is being admitted and computed.
+  bool ServerLive() const { return NotLive().empty(); }
+  std::string NotLive() const;  // Why not; empty: it is.
+  bool ServerReady() const;     // Start-up models warm, not draining.
   // False for a model that is not ready, NOT_FOUND for an unknown one or another version.
   absl::StatusOr<bool> ModelReady(std::string_view name, std::string_view version) const;
   inference::ServerMetadataResponse ServerMetadata() const;
@@ -121,9 +131,11 @@ class Api {
   absl::StatusOr<inference::ModelStatisticsResponse> ModelStatistics(
       std::string_view name, std::string_view version) const;  // name "" = all
   inference::RepositoryIndexResponse RepositoryIndex(bool ready_only) const;
-  void RepositoryModelLoad(const inference::RepositoryModelLoadRequest& request,
+  void RepositoryModelLoad(const CallInfo& info,
+                           const inference::RepositoryModelLoadRequest& request,
                            Reply<inference::RepositoryModelLoadResponse> reply);
-  void RepositoryModelUnload(const inference::RepositoryModelUnloadRequest& request,
+  void RepositoryModelUnload(const CallInfo& info,
+                             const inference::RepositoryModelUnloadRequest& request,
                              Reply<inference::RepositoryModelUnloadResponse> reply);
   // Typed contents in, typed contents out; raw in, raw out. Response parameters: queue_us,
   // compute_us, batch_items, truncated_tokens. Parameters that belong to HTTP alone

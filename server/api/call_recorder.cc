@@ -3,8 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/scheduler/steady_clock.h"
+#include "server/security/client_quota.h"
 #include "server/tracing/call_spans.h"
 
 namespace longview::server {
@@ -25,7 +26,7 @@ std::string_view NameUnlessEmpty(std::string_view name, std::string_view value) 
 
 void EndTrace(const CallInfo& info, const ModelLabels& model, absl::StatusCode code,
               const CallRecorder::Counts& counts) {
-  info.spans->Finish(absl::Now(), [&](CallTrace& trace) {
+  info.spans->Finish(SteadyNow(), [&](CallTrace& trace) {
     trace.request_id = Logged(info.request_id);
     trace.api = info.api;
     trace.method = info.method;
@@ -42,18 +43,24 @@ void EndTrace(const CallInfo& info, const ModelLabels& model, absl::StatusCode c
 
 absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
                                 const absl::Status& status, const Counts& counts) const {
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - info.arrival);
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - info.arrival);
   const std::string code = absl::StatusCodeToString(status.code());
   metrics_.RequestDone(model, info.api, info.method, status.code(), seconds);
   if (status.code() == absl::StatusCode::kUnauthenticated) {
     metrics_.Rejected({}, RejectReason::kAuth);
   }
   if (info.spans != nullptr) EndTrace(info, model, status.code(), counts);
+  if (status.code() == absl::StatusCode::kResourceExhausted &&
+      GetErrorDetail(status).reason.starts_with("CLIENT_")) {
+    metrics_.Rejected({}, RejectReason::kQuota);
+  }
+  if (info.permit != nullptr) info.permit->Release();
   log_.Info("request", {{"request_id", Logged(info.request_id)},
                         {NameUnlessEmpty("trace_id", info.trace.trace_id), info.trace.trace_id},
                         {NameUnlessEmpty("parent_id", info.trace.parent_id), info.trace.parent_id},
                         {"api", info.api},
                         {"method", info.method},
+                        {"client", info.caller()},
                         {"model", model.model},
                         {"code", code},
                         {"seconds", seconds},
@@ -68,6 +75,21 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
   return MakeError(absl::StatusCode::kInternal,
                    absl::StrCat("internal error; request id ", info.request_id),
                    {.reason = "INTERNAL"});
+}
+
+void CallRecorder::ModelControl(const CallInfo& info, std::string_view action,
+                                std::string_view model, const absl::Status& outcome) const {
+  // A name that the server does not know may be anything, and stays out of the log.
+  const std::string name = absl::IsNotFound(outcome) ? "" : Excerpt(model);
+  const std::string code = absl::StatusCodeToString(outcome.code());
+  log_.Info("model control", {{"action", action},
+                              {"model", name},
+                              {"client", info.caller()},
+                              {"address", info.address},
+                              {"code", code},
+                              {"seconds", absl::ToDoubleSeconds(SteadyNow() - info.arrival)},
+                              {"api", info.api},
+                              {"request_id", Logged(info.request_id)}});
 }
 
 ModelLabels CallRecorder::Labels(std::string_view name) const {

@@ -29,6 +29,11 @@ class CallRecorder {
   absl::Status Done(const CallInfo& info, const ModelLabels& model, const absl::Status& status,
                     const Counts& counts) const;
 
+  // The audit line of a load or unload that is over: who, what, and how it ended. `action`: "load"
+  // or "unload"; `model` as the client wrote it.
+  void ModelControl(const CallInfo& info, std::string_view action, std::string_view model,
+                    const absl::Status& outcome) const;
+
   // The labels of a name as a client wrote it: empty unless the store knows it, so that
   // clients cannot create series.
   ModelLabels Labels(std::string_view name) const;

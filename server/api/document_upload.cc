@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "server/api/call_totals.h"
 #include "server/api/generate_requests.h"
 #include "server/errors.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -119,7 +119,7 @@ absl::StatusOr<longview::v1::Document> DocumentUpload::Finish() {
   const absl::Status status = context_.recorder.Done(
       info_, labels_, absl::OkStatus(), {.items = 1, .tokens = open_.usage.input_tokens});
   if (!status.ok()) return status;
-  return ToProto(open_, absl::ToDoubleSeconds(absl::Now() - info_.arrival));
+  return ToProto(open_, absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
 }
 
 void DocumentUpload::Cancel() {
@@ -140,7 +140,7 @@ absl::StatusOr<longview::v1::Document> CloseDocument(
   if (open.ok()) labels = {open->model->name, open->model->version};
   const absl::Status status = context.recorder.Done(info, labels, open.status(), {});
   if (!status.ok()) return status;
-  return ToProto(*open, absl::ToDoubleSeconds(absl::Now() - info.arrival));
+  return ToProto(*open, absl::ToDoubleSeconds(SteadyNow() - info.arrival));
 }
 
 }  // namespace longview::server

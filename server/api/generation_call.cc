@@ -1,10 +1,10 @@
 #include "server/api/generation_call.h"
+#include "server/scheduler/steady_clock.h"
 
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
-#include "absl/time/clock.h"
 
 namespace longview::server {
 namespace {
@@ -100,7 +100,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     // Nobody waits for the others any more. They still come by here.
     pending_->Cancel();
     context_.statistics.RequestFailed(job_.model->name, job_.model->version,
-                                      absl::ToDoubleSeconds(absl::Now() - info_.arrival));
+                                      absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
     const absl::Status told =
         WithParam(job_.words == nullptr ? status : job_.words(status, item, completed_.size()));
     sink_.on_end({context_.recorder.Done(info_, Labels(), told,

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "server/api/generation_call.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -72,7 +72,7 @@ class InferJob : public std::enable_shared_from_this<InferJob> {
 
   void Fail(size_t index, const absl::Status& status) {
     context_.statistics.RequestFailed(frame_.model->name, frame_.model->version,
-                                      absl::ToDoubleSeconds(absl::Now() - info_.arrival));
+                                      absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
     reply_(context_.recorder.Done(info_, Labels(), InTensorNames(status, index, done_.size()),
                                   {.items = static_cast<int>(done_.size())}));
   }

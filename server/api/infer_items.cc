@@ -212,7 +212,32 @@ absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Reque
   return absl::OkStatus();
 }
 
+absl::Status CheckCopies(const InferParameters& parameters, int64_t items) {
+  size_t bytes = parameters.pooling.size() + parameters.aggregation.size();
+  for (const std::string& token : parameters.global_tokens) {
+    bytes += sizeof(std::string) + token.size();
+  }
+  if (parameters.generation) bytes += OptionBytes(*parameters.generation);
+  return CheckOptionCopies(bytes, items);
+}
+
 }  // namespace
+
+size_t OptionBytes(const models::GenerationOptions& options) {
+  size_t bytes = 0;
+  for (const std::string& stop : options.stop) bytes += sizeof(std::string) + stop.size();
+  for (const auto& [name, value] : options.others) {
+    bytes += 2 * sizeof(std::string) + name.size() + value.size();
+  }
+  return bytes;
+}
+
+absl::Status CheckOptionCopies(size_t bytes, int64_t items) {
+  constexpr size_t kMost = size_t{16} << 20;
+  if (items <= 1 || bytes <= kMost / static_cast<size_t>(items)) return absl::OkStatus();
+  return BadField("parameters", absl::StrCat(bytes, " bytes of options for each of ", items,
+                                             " items are more than ", kMost, " in all"));
+}
 
 bool IsImageTask(Task task) {
   return task == Task::kImageClassification || task == Task::kImageFeatures ||
@@ -249,6 +274,7 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
   }
   const bool has_pair =
       Find(inputs, "text_pair") != nullptr || Find(inputs, "input_ids_pair") != nullptr;
+  if (auto status = CheckCopies(parameters, document->shape[0]); !status.ok()) return status;
   std::vector<Request> items(document->shape[0]);
   for (Request& item : items) {
     item.task =

@@ -135,6 +135,11 @@ absl::Status ReadName(std::string_view name, const InferParameter& value, std::s
   if (!value.has_string_param()) {
     return BadParameter(name, absl::StrCat(ValueText(value), " is not a string"));
   }
+  constexpr size_t kLongestName = 64;
+  if (value.string_param().size() > kLongestName) {
+    return BadParameter(name, absl::StrCat(ValueText(value), " has ", value.string_param().size(),
+                                           " bytes, the limit is ", kLongestName));
+  }
   out = value.string_param();
   return absl::OkStatus();
 }

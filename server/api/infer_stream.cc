@@ -7,6 +7,7 @@
 
 #include "server/api/generation_call.h"
 #include "server/api/infer.h"
+#include "server/security/client_quota.h"
 
 namespace longview::server {
 namespace {
@@ -154,16 +155,34 @@ class Pieces final : public InferStream {
   std::optional<GenerationEnd> end_;
 };
 
+// Every request of a stream counts against its key's limits. A refusal has been recorded.
+absl::Status TakePlace(ApiContext& context, const inference::ModelInferRequest& request,
+                       CallInfo& info) {
+  absl::StatusOr<std::shared_ptr<CallPermit>> permit = CallPermit::Get(info.quota);
+  if (!permit.ok()) {
+    return context.recorder.Done(info, context.recorder.Labels(request.model_name()),
+                                 permit.status(), {});
+  }
+  info.permit = *std::move(permit);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::unique_ptr<InferStream> StartInferStream(ApiContext& context, const CallInfo& info,
                                               const inference::ModelInferRequest& request,
                                               absl::AnyInvocable<void()> on_ready) {
-  absl::StatusOr<PreparedInfer> prepared = FindAndPrepare(context, info, request);
+  CallInfo counted = info;
+  absl::StatusOr<PreparedInfer> prepared = PreparedInfer();
+  if (absl::Status placed = TakePlace(context, request, counted); placed.ok()) {
+    prepared = FindAndPrepare(context, counted, request);
+  } else {
+    prepared = placed;
+  }
   if (prepared.ok() && prepared->pieces) {
     auto pieces = std::make_unique<Pieces>(context, request,
                                            std::make_shared<PieceFlow>(std::move(on_ready)));
-    const CallInfo timed = WithTimeout(info, *prepared);
+    const CallInfo timed = WithTimeout(counted, *prepared);
     pieces->Start(timed, *std::move(prepared), request.outputs().empty());
     return pieces;
   }
@@ -173,7 +192,7 @@ std::unique_ptr<InferStream> StartInferStream(ApiContext& context, const CallInf
     reply(prepared.status());
     return one;
   }
-  const CallInfo timed = WithTimeout(info, *prepared);
+  const CallInfo timed = WithTimeout(counted, *prepared);
   one->SetPending(RunPrepared(context, timed, *std::move(prepared), std::move(reply)));
   return one;
 }

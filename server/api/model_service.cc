@@ -22,6 +22,16 @@ absl::Status CheckControl(const ApiContext& context, std::string_view name) {
   return absl::OkStatus();
 }
 
+// Writes the audit line before it passes the outcome on. `action`: static storage.
+Reply<ModelStatus> Audited(ApiContext& context, const CallInfo& info, std::string_view action,
+                           std::string_view name, Reply<ModelStatus> reply) {
+  return [&context, info, action, name = std::string(name),
+          reply = std::move(reply)](absl::StatusOr<ModelStatus> outcome) mutable {
+    context.recorder.ModelControl(info, action, name, outcome.status());
+    reply(std::move(outcome));
+  };
+}
+
 }  // namespace
 
 longview::v1::Model DescribeModel(const ModelStatus& status) {
@@ -77,7 +87,9 @@ absl::StatusOr<ModelStatus> FindStatus(const ModelStore& store, std::string_view
                    {.reason = "MODEL_NOT_FOUND", .param = "model"});
 }
 
-void LoadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done) {
+void LoadByName(ApiContext& context, const CallInfo& info, std::string_view name,
+                Reply<ModelStatus> reply) {
+  Reply<ModelStatus> done = Audited(context, info, "load", name, std::move(reply));
   if (absl::Status status = CheckControl(context, name); !status.ok()) return done(status);
   const std::string model(name);
   context.store.Load(model, [&context, model, done = std::move(done)](absl::Status status) mutable {
@@ -86,7 +98,9 @@ void LoadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> d
   });
 }
 
-void UnloadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done) {
+void UnloadByName(ApiContext& context, const CallInfo& info, std::string_view name,
+                  Reply<ModelStatus> reply) {
+  Reply<ModelStatus> done = Audited(context, info, "unload", name, std::move(reply));
   if (absl::Status status = CheckControl(context, name); !status.ok()) return done(status);
   const std::string model(name);
   context.store.Unload(model,

@@ -15,10 +15,12 @@ std::string StateName(ModelState state);
 absl::StatusOr<ModelStatus> FindStatus(const ModelStore& store, std::string_view name,
                                        std::string_view version);
 
-// Load and Unload of both APIs: PERMISSION_DENIED without model control. `done` gets the
-// model as it is afterwards.
-void LoadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done);
-void UnloadByName(ApiContext& context, std::string_view name, Reply<ModelStatus> done);
+// Load and Unload of both APIs: PERMISSION_DENIED without model control. `reply` gets
+// the model as it is afterwards, once the audit line is written.
+void LoadByName(ApiContext& context, const CallInfo& info, std::string_view name,
+                Reply<ModelStatus> reply);
+void UnloadByName(ApiContext& context, const CallInfo& info, std::string_view name,
+                  Reply<ModelStatus> reply);
 
 // The `properties` of ModelMetadata and `parameters` of ModelConfig: task and limits, in
 // order of name.

@@ -57,21 +57,22 @@ inference::RepositoryIndexResponse MakeRepositoryIndex(const ModelStore& store, 
   return out;
 }
 
-void RunRepositoryLoad(ApiContext& context, const inference::RepositoryModelLoadRequest& request,
+void RunRepositoryLoad(ApiContext& context, const CallInfo& info,
+                       const inference::RepositoryModelLoadRequest& request,
                        Reply<inference::RepositoryModelLoadResponse> reply) {
   absl::Status status = CheckRepository(request.repository_name());
   status.Update(CheckParameters(request.parameters(), ""));
   if (!status.ok()) return reply(status);
-  LoadByName(context, request.model_name(), Empty(std::move(reply)));
+  LoadByName(context, info, request.model_name(), Empty(std::move(reply)));
 }
 
-void RunRepositoryUnload(ApiContext& context,
+void RunRepositoryUnload(ApiContext& context, const CallInfo& info,
                          const inference::RepositoryModelUnloadRequest& request,
                          Reply<inference::RepositoryModelUnloadResponse> reply) {
   absl::Status status = CheckRepository(request.repository_name());
   status.Update(CheckParameters(request.parameters(), "unload_dependents"));
   if (!status.ok()) return reply(status);
-  UnloadByName(context, request.model_name(), Empty(std::move(reply)));
+  UnloadByName(context, info, request.model_name(), Empty(std::move(reply)));
 }
 
 }  // namespace longview::server

@@ -9,9 +9,10 @@ inference::RepositoryIndexResponse MakeRepositoryIndex(const ModelStore& store, 
 
 // INVALID_ARGUMENT for overrides ("config", "file:...") and unknown parameters; else as
 // LoadByName and UnloadByName of model_service.h.
-void RunRepositoryLoad(ApiContext& context, const inference::RepositoryModelLoadRequest& request,
+void RunRepositoryLoad(ApiContext& context, const CallInfo& info,
+                       const inference::RepositoryModelLoadRequest& request,
                        Reply<inference::RepositoryModelLoadResponse> reply);
-void RunRepositoryUnload(ApiContext& context,
+void RunRepositoryUnload(ApiContext& context, const CallInfo& info,
                          const inference::RepositoryModelUnloadRequest& request,
                          Reply<inference::RepositoryModelUnloadResponse> reply);
 

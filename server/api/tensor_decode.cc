@@ -193,7 +193,10 @@ std::string_view DatatypeName(TensorType type) {
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+  // As many extents as an excerpt may show, and one.
+  constexpr size_t kShown = 33;
+  const auto end = shape.begin() + static_cast<ptrdiff_t>(std::min(shape.size(), kShown));
+  return Excerpt(absl::StrCat("[", absl::StrJoin(shape.begin(), end, ","), "]"));
 }
 
 absl::StatusOr<std::vector<InputTensor>> ReadInputs(const inference::ModelInferRequest& request,

@@ -4,11 +4,11 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "server/api/context.h"
 #include "server/api/text_requests.h"
 #include "server/api/text_responses.h"
 #include "server/api/vision_calls.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 
@@ -36,7 +36,7 @@ std::shared_ptr<PendingCall> RunTextCall(ApiContext& context, const CallInfo& in
                reply = std::move(reply)](absl::StatusOr<Completed> completed) mutable {
     if (!completed.ok()) {
       context.statistics.RequestFailed(labels.model, labels.version,
-                                       absl::ToDoubleSeconds(absl::Now() - info.arrival));
+                                       absl::ToDoubleSeconds(SteadyNow() - info.arrival));
       reply(context.recorder.Done(info, labels, WithParam(completed.status()), {.items = 1}));
       return;
     }

@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "models/model.h"
+#include "server/app/exit_timer.h"
+#include "server/app/grpc_log.h"
 #include "server/app/idle_threads.h"
 #include "server/app/server.h"
 #include "server/app/signals.h"
@@ -19,6 +20,7 @@
 #include "server/config/config.h"
 #include "server/log/bounded_write.h"
 #include "server/log/log.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/security/security.h"
 
 namespace longview::server {
@@ -28,6 +30,8 @@ enum ExitStatus { kDrained = 0, kFailed = 1, kMisconfigured = 2 };
 
 // How long the last line waits for a stderr that nobody reads.
 constexpr absl::Duration kLastLinePatience = absl::Seconds(1);
+// Beyond the time that the flags give to work in flight: to say goodbye and to free what there is.
+constexpr absl::Duration kPatience = absl::Seconds(3);
 
 int Fail(ExitStatus status, std::string_view message) {
   const std::string line = absl::StrCat("longview-server: ", std::string(message), "\n");
@@ -53,7 +57,8 @@ absl::StatusOr<std::unique_ptr<Security>> OpenSecurity(const Config& config, Log
   return Security::Open({.tls_cert = config.tls_cert,
                          .tls_key = config.tls_key,
                          .tls_client_ca = config.tls_client_ca,
-                         .api_keys_file = config.api_keys_file},
+                         .api_keys_file = config.api_keys_file,
+                         .share_prefixes = config.share_prefixes},
                         log);
 }
 
@@ -131,7 +136,8 @@ class Session {
                     << " http=" << server.ports().http << std::endl;
           break;
         case Event::Kind::kFailed:
-          server.Stop(absl::Now());
+          exit_.EndAt(SteadyNow() + kPatience, kFailed);
+          server.Stop(SteadyNow());
           return Fail(log_, kFailed, event.detail);
         case Event::Kind::kHangUp:
           if (!config_.config_file.empty()) {
@@ -151,11 +157,16 @@ class Session {
     events_.ExitOnNextSignal();
     server.Drain();
     log_.Info("draining", {{"seconds", int64_t{drain ? config_.drain_seconds : 0}}});
-    const absl::Time end = absl::Now() + absl::Seconds(config_.drain_seconds);
+    const absl::Time end = SteadyNow() + absl::Seconds(config_.drain_seconds);
     while (drain && events_.Wait(end)) {
     }
-    server.Stop(absl::Now() + absl::Seconds(config_.shutdown_seconds));
+    const absl::Time deadline = SteadyNow() + absl::Seconds(config_.shutdown_seconds);
+    exit_.EndAt(deadline + kPatience, kDrained);
+    server.Stop(deadline);
+    // Nobody waits for what may still be read or computed.
+    exit_.EndAt(SteadyNow() + kPatience, kDrained);
     log_.Info("drained");
+    log_.Flush();
     return kDrained;
   }
 
@@ -163,9 +174,11 @@ class Session {
   const std::string device_report_;
   Log& log_;
   EventQueue& events_;
+  ExitTimer exit_;
 };
 
 int Serve(Config config, Log& log, EventQueue& events) {
+  FormatGrpcLog(config.log_format);
   absl::StatusOr<models::Devices> devices = models::FindDevices(config.device);
   if (!devices.ok()) {
     return Fail(log, kMisconfigured, absl::StrCat("flag --device: ", devices.status().message()));

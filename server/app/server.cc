@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "server/api/api.h"
 #include "server/app/memory_keeper.h"
 #include "server/config/build_info.h"
@@ -18,6 +17,7 @@
 #include "server/limits/byte_budget.h"
 #include "server/limits/connection_ledger.h"
 #include "server/metrics/metrics.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/tracing/tracer.h"
 
 namespace longview::server {
@@ -28,6 +28,12 @@ EngineOptions EngineOptionsOf(const Config& config, Log& log) {
   if (!config.devices.empty()) options.devices = config.devices;
   options.scheduler.max_queue_seconds = config.max_queue_seconds;
   options.scheduler.memory_bytes = static_cast<double>(config.cache_bytes);
+  options.scheduler.keeps_state = config.cache_bytes > 0;
+  const auto seconds = [](int flag) {
+    return flag == 0 ? absl::InfiniteDuration() : absl::Seconds(flag);
+  };
+  options.default_timeout = seconds(config.default_timeout_seconds);
+  options.max_timeout = seconds(config.max_timeout_seconds);
   options.on_lost = [&log](const std::string& device, const std::string& why) {
     log.Error("device lost", {{"device", device}, {"error", why}});
   };
@@ -57,7 +63,8 @@ class Server::Impl {
         metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config, log).devices, ",")),
         tracer_(TracerOf(config)),
         engine_(EngineOptionsOf(config, log), lifecycle_, metrics_),
-        store_(config.models, std::move(load), engine_, metrics_, log),
+        store_(config.models, std::move(load), engine_, metrics_, log,
+               /*cpu_instead=*/config.device == "auto"),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log,
              ApiOptionsOf(config, tracer_.get())),
@@ -65,7 +72,7 @@ class Server::Impl {
         connection_limits_(ConnectionLimitsFor(RaiseDescriptorLimit(), config.max_connections,
                                                config.max_connections_per_address)),
         bytes_(ByteLimitsFor(config.max_message_bytes)),
-        grpc_(api_, KeysOf(security)),
+        grpc_(api_, KeysOf(security), ProxiesOf(config)),
         http_(api_, metrics_, HttpOptions(config, security)),
         admin_(api_, metrics_, AdminOptions(config)),
         memory_([this] { return engine_.calls() == 0; }) {
@@ -73,7 +80,7 @@ class Server::Impl {
   }
 
   ~Impl() {
-    Stop(absl::Now());
+    Stop(SteadyNow());
     metrics_.SetExportCounts({});
   }
 
@@ -85,7 +92,9 @@ class Server::Impl {
                        .port = config_.grpc_port,
                        .max_message_bytes = config_.max_message_bytes,
                        .max_connection_age = absl::Seconds(config_.max_connection_age_seconds),
-                       .tls = tls_});
+                       .tls = tls_,
+                       .connections = connection_limits_,
+                       .bytes = &bytes_});
       if (!port.ok()) return port.status();
       ports_.grpc = *port;
     }
@@ -110,7 +119,7 @@ class Server::Impl {
     std::thread http([&] { http_.Stop(deadline); });
     grpc_.Stop(deadline);
     http.join();
-    admin_.Stop(absl::Now());  // Last, so that probes and scrapes see the end.
+    admin_.Stop(SteadyNow());  // Last, so that probes and scrapes see the end.
     documents_.reset();        // Their state belongs to the device's thread.
     engine_.Shutdown();
   }
@@ -134,6 +143,11 @@ class Server::Impl {
     return security == nullptr ? nullptr : security->keys();
   }
 
+  // Checked with the configuration.
+  static TrustedProxies ProxiesOf(const Config& config) {
+    return TrustedProxies::Parse(config.trusted_proxies).value_or(TrustedProxies());
+  }
+
   HttpServerOptions HttpOptions(const Config& config, const Security* security) {
     HttpServerOptions options;
     options.transport.connections = connection_limits_;
@@ -147,6 +161,7 @@ class Server::Impl {
     options.keys = KeysOf(security);
     options.names = config.server_names;
     options.names.push_back(config.host);
+    options.proxies = ProxiesOf(config);
     return options;
   }
 
@@ -167,7 +182,7 @@ class Server::Impl {
   const std::unique_ptr<Tracer> tracer_;  // Null = off.
   EngineImpl engine_;
   ModelStoreImpl store_;
-  const SystemClock clock_;
+  const SteadyClock clock_;
   std::optional<Documents> documents_;  // Until Stop.
   Api api_;
   const TlsSource* const tls_;

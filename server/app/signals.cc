@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/log/bounded_write.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -61,8 +62,9 @@ std::optional<Event> EventQueue::Wait(absl::Time deadline) {
   const auto some = [this] { return !events_.empty(); };
   if (deadline == absl::InfiniteFuture()) {
     changed_.wait(lock, some);
-  } else if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), some)) {
-    return std::nullopt;
+  } else {
+    const auto left = absl::ToChronoNanoseconds(deadline - SteadyNow());
+    if (!changed_.wait_for(lock, left, some)) return std::nullopt;
   }
   Event event = std::move(events_.front());
   events_.pop_front();

@@ -19,6 +19,7 @@
 #include "server/config/flag_sources.h"
 #include "server/config/flags.h"
 #include "server/config/host.h"
+#include "server/security/client_address.h"
 
 namespace longview::server {
 namespace {
@@ -99,6 +100,12 @@ absl::Status ReadSecurity(Config& config) {
   config.tls_key = absl::GetFlag(FLAGS_tls_key);
   config.tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca);
   config.api_keys_file = absl::GetFlag(FLAGS_api_keys_file);
+  config.share_prefixes = absl::GetFlag(FLAGS_share_prefixes);
+  config.trusted_proxies = absl::GetFlag(FLAGS_trusted_proxies);
+  if (const auto proxies = TrustedProxies::Parse(config.trusted_proxies); !proxies.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --trusted_proxies: ", proxies.status().message()));
+  }
   if (config.tls_cert.empty() != config.tls_key.empty()) {
     return Bad(config.tls_key.empty() ? "tls_key" : "tls_cert", "",
                absl::StrCat("given with --", config.tls_key.empty() ? "tls_cert" : "tls_key"));
@@ -176,6 +183,11 @@ absl::Status ReadLimits(Config& config) {
       !read.ok()) {
     return read;
   }
+  if (config.cache_bytes == 0 && absl::GetFlag(FLAGS_cache_bytes).back() == '%') {
+    config.warnings.push_back(absl::StrCat("flag --cache_bytes: ", absl::GetFlag(FLAGS_cache_bytes),
+                                           " of the available memory is nothing; no model can "
+                                           "generate"));
+  }
   config.max_queue_seconds = absl::GetFlag(FLAGS_max_queue_seconds);
   if (!(config.max_queue_seconds > 0 && config.max_queue_seconds <= 86400)) {
     return Bad("max_queue_seconds", absl::StrCat(config.max_queue_seconds),
@@ -199,10 +211,14 @@ absl::Status ReadTimes(Config& config) {
   config.drain_seconds = absl::GetFlag(FLAGS_drain_seconds);
   config.shutdown_seconds = absl::GetFlag(FLAGS_shutdown_seconds);
   config.max_connection_age_seconds = absl::GetFlag(FLAGS_max_connection_age_seconds);
+  config.default_timeout_seconds = absl::GetFlag(FLAGS_default_timeout_seconds);
+  config.max_timeout_seconds = absl::GetFlag(FLAGS_max_timeout_seconds);
   for (const auto& [name, seconds] :
        {std::pair{"drain_seconds", config.drain_seconds},
         std::pair{"shutdown_seconds", config.shutdown_seconds},
-        std::pair{"max_connection_age_seconds", config.max_connection_age_seconds}}) {
+        std::pair{"max_connection_age_seconds", config.max_connection_age_seconds},
+        std::pair{"default_timeout_seconds", config.default_timeout_seconds},
+        std::pair{"max_timeout_seconds", config.max_timeout_seconds}}) {
     if (seconds < 0 || seconds > 86400) {
       return Bad(name, absl::StrCat(seconds), "from 0 to 86400");
     }
@@ -314,12 +330,16 @@ std::string ConfigJson(const Config& config) {
       {"tls_key", config.tls_key},
       {"tls_client_ca", config.tls_client_ca},
       {"api_keys_file", config.api_keys_file},
+      {"share_prefixes", config.share_prefixes},
+      {"trusted_proxies", config.trusted_proxies},
       {"allow_model_control", config.allow_model_control},
       {"drain_seconds", config.drain_seconds},
       {"shutdown_seconds", config.shutdown_seconds},
       {"max_connection_age_seconds", config.max_connection_age_seconds},
       {"max_connections", config.max_connections},
       {"max_connections_per_address", config.max_connections_per_address},
+      {"default_timeout_seconds", config.default_timeout_seconds},
+      {"max_timeout_seconds", config.max_timeout_seconds},
   };
   return json.dump(2);
 }

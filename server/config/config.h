@@ -44,12 +44,16 @@ struct Config {
   std::string tls_key;
   std::string tls_client_ca;  // Empty = clients need no certificate.
   std::string api_keys_file;  // Empty = calls need no key.
+  bool share_prefixes = false;
+  std::string trusted_proxies;  // Checked; as TrustedProxies::Parse reads it.
   bool allow_model_control = false;
   int drain_seconds = 0;
   int shutdown_seconds = 0;
   int max_connection_age_seconds = 0;
   int max_connections = 0;  // Of each port; 0 = derived from the descriptors there are.
   int max_connections_per_address = 0;
+  int default_timeout_seconds = 0;  // 0 = none, of both.
+  int max_timeout_seconds = 0;
 
   std::vector<std::string> warnings;  // To be logged once the log exists.
 };

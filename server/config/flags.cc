@@ -37,7 +37,15 @@ ABSL_FLAG(std::string, tls_cert, "",
 ABSL_FLAG(std::string, tls_key, "", "private key of --tls_cert (PEM); re-read on change");
 ABSL_FLAG(std::string, tls_client_ca, "",
           "certificates (PEM) that sign clients: mutual TLS; re-read on change");
-ABSL_FLAG(std::string, api_keys_file, "", "lines name:key, # comments; re-read on change");
+ABSL_FLAG(
+    std::string, api_keys_file, "",
+    "lines name:key, with role=, max_inflight=, tokens_per_second=, weight= behind; # comments; "
+    "re-read on change");
+ABSL_FLAG(bool, share_prefixes, false,
+          "keys find what others' prompts left in the cache: faster, but they learn of them");
+ABSL_FLAG(
+    std::string, trusted_proxies, "",
+    "addresses and networks of proxies whose X-Forwarded-For and PROXY protocol are believed");
 ABSL_FLAG(absl::optional<bool>, allow_model_control, absl::nullopt,
           "Load and Unload; default true on a loopback host or with keys, else false");
 ABSL_FLAG(int, drain_seconds, 10, "after SIGTERM: not ready, but everything is still accepted");
@@ -48,6 +56,9 @@ ABSL_FLAG(int, max_connections, 0,
           "open connections of each port; 0 = as many as descriptors allow, at most 8192");
 ABSL_FLAG(int, max_connections_per_address, 0,
           "of these from one address; 0 = half of them, at most 2048");
+ABSL_FLAG(int, default_timeout_seconds, 600,
+          "a call without a deadline ends after this with DEADLINE_EXCEEDED; 0 = never");
+ABSL_FLAG(int, max_timeout_seconds, 3600, "the longest deadline a call may have; 0 = any");
 ABSL_FLAG(std::string, check, "", "explain a model directory and exit; 0 if it would be served");
 ABSL_FLAG(bool, print_config, false, "print the merged configuration as JSON and exit");
 ABSL_FLAG(bool, validate_config, false, "check flags, files and model directories and exit");

@@ -1,48 +1,34 @@
 // A server-streaming call: one message at a time, as fast as the client takes them.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "server/api/answer_stream.h"
-#include "server/grpc/call_gate.h"
+#include "server/grpc/byte_call.h"
 #include "server/status_map_grpc.h"
 
 namespace longview::server {
 
 // Nothing is asked of the stream while a message is being written; what it makes meanwhile waits
-// there, joined. Owns itself from Run to OnDone; the stream's callbacks may come later still.
-template <typename Message>
-class AnswerCall final : public grpc::ServerWriteReactor<Message> {
+// there, joined. `start(info, request, on_ready)` begins the stream, whose callbacks may come later
+// than the end of the call.
+template <typename Request, typename Message, typename Start>
+class AnswerCall final : public ByteCall {
  public:
   using Stream = AnswerStream<Message>;
 
-  // `start(info, on_ready)` begins an admitted call.
-  template <typename Start>
-  static grpc::ServerWriteReactor<Message>* Run(const CallGate& gate,
-                                                grpc::CallbackServerContext& context,
-                                                std::string_view method, Start start) {
-    const absl::StatusOr<CallInfo> info = gate.Admit(context, method);
-    if (!info.ok()) {
-      return new RefusedCall<grpc::ServerWriteReactor<Message>>(ToGrpcStatus(info.status()));
-    }
-    auto call = std::shared_ptr<AnswerCall>(new AnswerCall());
+  static AnswerCall* New(const CallTools& tools, grpc::CallbackServerContext& context,
+                         std::string_view method, const Start& start) {
+    auto call =
+        std::shared_ptr<AnswerCall>(new AnswerCall(tools, context, method, start), Deleter());
     call->self_ = call;
-    std::unique_ptr<Stream> stream = start(*info, [weak = std::weak_ptr(call)] {
-      if (const auto alive = weak.lock()) alive->Step();
-    });
-    {
-      std::lock_guard lock(call->mutex_);
-      call->stream_ = std::move(stream);
-    }
-    call->Step();
     return call.get();
   }
 
   void OnWriteDone(bool ok) override {
+    open().Taken();
     bool gone = false;
     {
       std::lock_guard lock(mutex_);
@@ -52,17 +38,49 @@ class AnswerCall final : public grpc::ServerWriteReactor<Message> {
     if (gone) stream_->Cancel();
     Step();
   }
+
   void OnCancel() override {
+    Stream* stream = nullptr;
     {
       std::lock_guard lock(mutex_);
       broken_ = true;
+      stream = stream_.get();
     }
-    stream_->Cancel();
+    if (stream != nullptr) stream->Cancel();
   }
-  void OnDone() override { self_.reset(); }
 
  private:
-  AnswerCall() = default;
+  struct Deleter {
+    void operator()(AnswerCall* call) const { delete call; }
+  };
+
+  AnswerCall(const CallTools& tools, grpc::CallbackServerContext& context, std::string_view method,
+             const Start& start)
+      : ByteCall(tools, context, method, Access::kKey), start_(start) {}
+
+  void Begin() override { Read(Pace::kInTime); }
+  void OnNoMessage() override {
+    Finish({grpc::StatusCode::INTERNAL, "the call has no message"});
+  }
+  void Delete() override { self_.reset(); }
+
+  void OnMessage(grpc::ByteBuffer& bytes) override {
+    Request request;
+    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return Finish(read);
+    Hold();
+    std::unique_ptr<Stream> stream = start_(info(), request, [weak = std::weak_ptr(self_)] {
+      if (const auto alive = weak.lock()) alive->Step();
+    });
+    bool cancel = false;
+    {
+      std::lock_guard lock(mutex_);
+      cancel = broken_;
+      stream_ = std::move(stream);
+    }
+    if (cancel) stream_->Cancel();
+    Step();
+    Drop();
+  }
 
   // Writes what is due. The library never runs a reaction inside a Start or Finish, so that
   // holding the lock is safe.
@@ -76,20 +94,20 @@ class AnswerCall final : public grpc::ServerWriteReactor<Message> {
         if (finished_) this->Finish(ToGrpcStatus(*end));
         continue;
       }
-      message_ = *std::move(message);
+      grpc::ByteBuffer& bytes = Encode(*message);
       writing_ = true;
       if (finished_) {
-        this->StartWriteAndFinish(&message_, grpc::WriteOptions(), ToGrpcStatus(*end));
+        this->StartWriteAndFinish(&bytes, grpc::WriteOptions(), ToGrpcStatus(*end));
       } else {
-        this->StartWrite(&message_);
+        this->StartWrite(&bytes);
       }
     }
   }
 
-  std::shared_ptr<AnswerCall> self_;
-  std::unique_ptr<Stream> stream_;  // Set under mutex_ before any reaction.
-  Message message_;                 // Belongs to the write that is under way.
-  std::mutex mutex_;                // Guards all below.
+  const Start& start_;
+  std::shared_ptr<AnswerCall> self_;  // Until the end; callbacks may hold it longer.
+  std::unique_ptr<Stream> stream_;    // Set once, under mutex_.
+  std::mutex mutex_;                  // Guards all below.
   bool writing_ = false;
   bool broken_ = false;  // The client takes no more.
   bool finished_ = false;

@@ -1,28 +1,40 @@
 #include "server/grpc/call_context.h"
 
 #include <chrono>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "server/request_id.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
 
-absl::Time ToTime(std::chrono::system_clock::time_point deadline) {
+// gRPC tells a deadline by the wall clock, whatever that says by now.
+absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now) {
+  const std::chrono::system_clock::time_point deadline = context.deadline();
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
+  return now + absl::FromChrono(deadline - std::chrono::system_clock::now());
+}
+
+std::vector<std::string_view> ForwardedFor(const grpc::ServerContextBase& context) {
+  std::vector<std::string_view> values;
+  const auto [first, last] = context.client_metadata().equal_range("x-forwarded-for");
+  for (auto it = first; it != last; ++it) values.push_back({it->second.data(), it->second.size()});
+  return values;
 }
 
 }  // namespace
 
-CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method) {
+CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method,
+                      const TrustedProxies& proxies, const std::string& address) {
   CallInfo info;
-  info.arrival = absl::Now();
-  info.deadline = ToTime(context.deadline());
-  info.client = PeerAddress(context.peer());
+  info.arrival = SteadyNow();
+  info.deadline = DeadlineOf(context, info.arrival);
+  info.address = proxies.ClientOf(address, ForwardedFor(context));
+  info.client = FairnessUnit(info.address);
   info.api = "grpc";
   info.method = method;
   info.request_id = RequestIdOr(Metadata(context, kRequestIdKey));

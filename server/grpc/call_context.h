@@ -7,12 +7,15 @@
 #include <string_view>
 
 #include "server/call.h"
+#include "server/security/client_address.h"
 
 namespace longview::server {
 
-// Deadline, request id, trace and peer of a call that arrives now. Sends the request id back in the
-// initial metadata as x-request-id. `method`: static storage.
-CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method);
+// Deadline, request id, trace and client of a call that arrives now over a connection from
+// `address`. Sends the request id back in the initial metadata as x-request-id. `method`: static
+// storage.
+CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method,
+                      const TrustedProxies& proxies, const std::string& address);
 
 // The value of a metadata key; "" if it is absent.
 std::string_view Metadata(const grpc::ServerContextBase& context, const char* key);

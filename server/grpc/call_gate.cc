@@ -1,19 +1,35 @@
 #include "server/grpc/call_gate.h"
 
-#include <utility>
-
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
 #include "server/grpc/call_context.h"
+#include "server/security/roles.h"
 
 namespace longview::server {
+namespace {
+
+// Only browsers say which page a call comes from, and a page has no business with model control: it
+// speaks HTTP, where its origin can be compared with the host it was loaded from.
+absl::Status CheckNoPage(const grpc::ServerContextBase& context, std::string_view method) {
+  if (PermissionOf(method) != Permission::kControl) return absl::OkStatus();
+  const std::string_view origin = Metadata(context, "origin");
+  if (origin.empty()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kPermissionDenied,
+                   absl::StrCat("metadata origin is ", Quoted(origin),
+                                ", expected none where models are loaded and unloaded over gRPC"),
+                   {.reason = "FOREIGN_ORIGIN"});
+}
+
+}  // namespace
 
 absl::StatusOr<CallInfo> CallGate::Admit(grpc::CallbackServerContext& context,
-                                         std::string_view method) const {
-  CallInfo info = ReadCallInfo(context, method);
-  if (keys_ != nullptr) {
-    absl::StatusOr<std::string> client = keys_->Authenticate(Metadata(context, "authorization"));
-    if (!client.ok()) return api_.Record(info, "", "", client.status());
-    info.client = *std::move(client);
-  }
+                                         std::string_view method,
+                                         const std::string& address) const {
+  CallInfo info = ReadCallInfo(context, method, proxies_, address);
+  absl::Status admitted = absl::OkStatus();
+  if (keys_ != nullptr) admitted = keys_->Admit(Metadata(context, "authorization"), info);
+  if (admitted.ok()) admitted = CheckNoPage(context, method);
+  if (!admitted.ok()) return api_.Record(info, "", "", admitted);
   api_.Trace(info);
   return info;
 }

@@ -4,10 +4,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "server/api/api.h"
 #include "server/security/api_keys.h"
+#include "server/security/client_address.h"
 
 namespace longview::server {
 
@@ -15,24 +17,25 @@ namespace longview::server {
 class CallGate {
  public:
   // `keys` null: no call needs one.
-  CallGate(Api& api, const ApiKeys* keys) : api_(api), keys_(keys) {}
+  CallGate(Api& api, const ApiKeys* keys, TrustedProxies proxies)
+      : api_(api), keys_(keys), proxies_(std::move(proxies)) {}
 
-  // The call's CallInfo, whose client is the key's name if keys are needed. UNAUTHENTICATED
-  // without a known key; such a call has been recorded. `method`: static storage.
-  absl::StatusOr<CallInfo> Admit(grpc::CallbackServerContext& context,
-                                 std::string_view method) const;
+  // The call's CallInfo, whose client is the key's name if keys are needed, else the address that
+  // it comes from. `address`: the connection's. Errors as ApiKeys::Admit, and PERMISSION_DENIED
+  // where a web page asks for model control; a call that is refused has been recorded. `method`:
+  // static storage.
+  absl::StatusOr<CallInfo> Admit(grpc::CallbackServerContext& context, std::string_view method,
+                                 const std::string& address) const;
+
+  // One metric sample and one log line for a call that ends before the Api has seen it.
+  absl::Status Record(const CallInfo& info, const absl::Status& status) const {
+    return api_.Record(info, "", "", status);
+  }
 
  private:
   Api& api_;
   const ApiKeys* const keys_;
-};
-
-// A streaming call that ends as it begins. Owns itself.
-template <typename Reactor>
-class RefusedCall final : public Reactor {
- public:
-  explicit RefusedCall(const grpc::Status& status) { this->Finish(status); }
-  void OnDone() override { delete this; }
+  const TrustedProxies proxies_;
 };
 
 }  // namespace longview::server

@@ -5,22 +5,26 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "inference/grpc_service.grpc.pb.h"
+#include "longview/v1/models.grpc.pb.h"
+#include "longview/v1/text.grpc.pb.h"
+#include "longview/v1/vision.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "server/errors.h"
+#include "server/grpc/acceptor.h"
+#include "server/grpc/byte_service.h"
 #include "server/grpc/call_gate.h"
 #include "server/grpc/health_service.h"
-#include "server/grpc/inference_service.h"
-#include "server/grpc/model_service.h"
 #include "server/grpc/open_streams.h"
-#include "server/grpc/parse_failures.h"
 #include "server/grpc/reflection_guard.h"
-#include "server/grpc/text_service.h"
+#include "server/grpc/services.h"
 #include "server/grpc/tls_credentials.h"
-#include "server/grpc/vision_service.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -28,6 +32,13 @@ namespace {
 constexpr int kKeepaliveTimeMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kMinClientPingIntervalMs = 5'000;
+constexpr int kHandshakeTimeoutMs = 20'000;  // TLS, and the first settings.
+constexpr int kMaxIdleMs = 300'000;
+// Calls on a connection that is renewed may go on this long.
+constexpr int kMaxAgeGraceMs = 3'600'000;
+constexpr int kParseThreads = 2;
+constexpr int kMaxLibraryThreads = 64;  // Of reflection, whose streams hold a thread each.
+constexpr size_t kMinQuotaBytes = size_t{1} << 30;
 
 std::vector<std::string> ServiceNames() {
   return {inference::GRPCInferenceService::service_full_name(),
@@ -44,91 +55,152 @@ std::string Address(const GrpcServerOptions& options) {
               : absl::StrCat(options.host, ":", options.port);
 }
 
+absl::Status CannotListen(const GrpcServerOptions& options, const absl::Status& why) {
+  return MakeError(
+      absl::StatusCode::kUnavailable,
+      absl::StrCat("gRPC cannot listen on ", Address(options), ": ", why.message(),
+                   "; is the port taken (--grpc_port)?"),
+      {.reason = "PORT_TAKEN"});
+}
+
+int Milliseconds(absl::Duration duration) {
+  const int64_t count = absl::ToInt64Milliseconds(duration);
+  return static_cast<int>(std::min<int64_t>(count, std::numeric_limits<int>::max()));
+}
+
 void AddLimits(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   const size_t bytes = std::min<size_t>(options.max_message_bytes, std::numeric_limits<int>::max());
   builder.SetMaxReceiveMessageSize(static_cast<int>(bytes));
   builder.SetMaxSendMessageSize(-1);  // The Api refuses answers that are too large.
-  // Two servers on one port would share its connections at random.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // The library inflates without a limit; MessageDecoder has one.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinClientPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   if (options.max_connection_age > absl::ZeroDuration()) {
-    const int64_t age = absl::ToInt64Milliseconds(options.max_connection_age);
-    builder.AddChannelArgument(
-        GRPC_ARG_MAX_CONNECTION_AGE_MS,
-        static_cast<int>(std::min<int64_t>(age, std::numeric_limits<int>::max())));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS,
+                               Milliseconds(options.max_connection_age));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kMaxAgeGraceMs);
   }
+  // The last resort where many clients together send without end.
+  grpc::ResourceQuota quota("longview");
+  quota.Resize(kMinQuotaBytes + 8 * options.max_message_bytes);
+  quota.SetMaxThreads(kMaxLibraryThreads);
+  builder.SetResourceQuota(quota);
 }
 
 std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> Interceptors(
     const ApiKeys* keys) {
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
-  creators.push_back(ParseFailures());
   if (keys != nullptr) creators.push_back(ReflectionGuard(*keys));
   return creators;
+}
+
+// Requests and answers of an address, and what it has half sent, together: two of the largest
+// messages. gRPC holds about twice as much memory as bytes that came.
+uint64_t MostBytesOfAddress(size_t max_message_bytes) {
+  constexpr uint64_t kLeast = uint64_t{16} << 20;
+  return std::max(2 * uint64_t{max_message_bytes}, kLeast);
 }
 
 }  // namespace
 
 class GrpcServer::Impl {
  public:
-  Impl(Api& api, const ApiKeys* keys)
-      : keys(keys),
-        gate(api, keys),
-        text(api, gate),
-        vision(api, gate),
-        models(api, gate),
-        inference(api, gate, streams),
+  Impl(Api& api, const ApiKeys* keys, TrustedProxies proxies)
+      : api(api),
+        keys(keys),
+        gate(api, keys, std::move(proxies)),
         health(api, ServiceNames()) {}
 
+  // What depends on the options; from Start on.
+  struct Running {
+    Running(Impl& impl, const GrpcServerOptions& options)
+        : own_bytes(ByteLimitsFor(options.max_message_bytes)),
+          acceptor({.limits = options.connections,
+                    .most_bytes = MostBytesOfAddress(options.max_message_bytes),
+                    .transfer_grace = options.transfer_grace}),
+          decoder(options.max_message_bytes),
+          pool(kParseThreads),
+          tools{impl.gate, decoder, options.bytes != nullptr ? *options.bytes : own_bytes, pool,
+                acceptor.connections()},
+          text(tools, longview::v1::TextService::service_full_name()),
+          vision(tools, longview::v1::VisionService::service_full_name()),
+          models(tools, longview::v1::ModelService::service_full_name()),
+          inference(tools, inference::GRPCInferenceService::service_full_name()),
+          health(tools, grpc::health::v1::Health::service_full_name()) {
+      AddTextMethods(impl.api, text);
+      AddVisionMethods(impl.api, vision);
+      AddModelMethods(impl.api, models);
+      AddInferenceMethods(impl.api, impl.streams, inference);
+      impl.health.AddMethods(health);
+    }
+
+    ByteBudget own_bytes;
+    Acceptor acceptor;
+    const MessageDecoder decoder;
+    ParsePool pool;
+    const CallTools tools;
+    ByteService text;
+    ByteService vision;
+    ByteService models;
+    ByteService inference;
+    ByteService health;
+  };
+
+  Api& api;
   const ApiKeys* const keys;
   const CallGate gate;
   OpenStreams streams;
-  TextServiceImpl text;
-  VisionServiceImpl vision;
-  ModelServiceImpl models;
-  InferenceServiceImpl inference;
   HealthService health;
+  std::optional<Running> running;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   std::unique_ptr<grpc::Server> server;
 };
 
-GrpcServer::GrpcServer(Api& api, const ApiKeys* keys) : impl_(std::make_unique<Impl>(api, keys)) {}
+GrpcServer::GrpcServer(Api& api, const ApiKeys* keys, TrustedProxies proxies)
+    : impl_(std::make_unique<Impl>(api, keys, std::move(proxies))) {}
 
-GrpcServer::~GrpcServer() { Stop(absl::Now()); }
+GrpcServer::~GrpcServer() { Stop(SteadyNow()); }
 
 absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
+  absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Open(options.host, options.port);
+  if (!sockets.ok()) return CannotListen(options, sockets.status());
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  int port = 0;
   impl_->credentials = options.tls == nullptr ? grpc::InsecureServerCredentials()
                                               : TlsServerCredentials(*options.tls);
-  builder.AddListeningPort(Address(options), impl_->credentials, &port);
   AddLimits(options, builder);
+  using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  auto gate = builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD,
+                                                                   impl_->credentials);
   builder.experimental().SetInterceptorCreators(Interceptors(impl_->keys));
+  Impl::Running& running = impl_->running.emplace(*impl_, options);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           &impl_->text, &impl_->vision, &impl_->models, &impl_->inference, &impl_->health}) {
+           &running.text, &running.vision, &running.models, &running.inference, &running.health}) {
     builder.RegisterService(service);
   }
   impl_->server = builder.BuildAndStart();
-  if (impl_->server == nullptr || port == 0) {
-    return MakeError(absl::StatusCode::kUnavailable,
-                     absl::StrCat("gRPC cannot listen on ", Address(options),
-                                  "; is the port taken (--grpc_port)?"),
-                     {.reason = "PORT_TAKEN"});
+  if (impl_->server == nullptr) {
+    return CannotListen(options, absl::InternalError("gRPC did not start"));
   }
+  const int port = sockets->port();
+  running.acceptor.Start(*std::move(sockets), std::move(gate));
   return port;
 }
 
 void GrpcServer::Stop(absl::Time deadline) {
   if (impl_->server == nullptr) return;
+  impl_->running->acceptor.StopListening();
   impl_->health.EndWatches();
   impl_->streams.EndAll();
-  impl_->server->Shutdown(absl::ToChronoTime(deadline));
+  const absl::Duration left = std::min(deadline - SteadyNow(), absl::Hours(24));
+  impl_->server->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(left));
   impl_->server->Wait();
   impl_->server.reset();
 }

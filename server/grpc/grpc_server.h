@@ -7,7 +7,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/api/api.h"
+#include "server/limits/byte_budget.h"
+#include "server/limits/connection_ledger.h"
 #include "server/security/api_keys.h"
+#include "server/security/client_address.h"
 #include "server/security/tls_material.h"
 
 namespace longview::server {
@@ -20,6 +23,12 @@ struct GrpcServerOptions {
   absl::Duration max_connection_age = absl::Seconds(600);
   int max_concurrent_streams = 4096;  // Per connection.
   const TlsSource* tls = nullptr;     // Null = plaintext. Outlives the server.
+  ConnectionLimits connections;
+  // Of requests and answers in memory; null: one of its own for max_message_bytes. Outlives the
+  // server.
+  ByteBudget* bytes = nullptr;
+  // A message, either way, may take this long plus its bytes at 16 KiB a second.
+  absl::Duration transfer_grace = absl::Seconds(20);
 };
 
 // Start and Stop from one thread. Borrows the keys and the Api, which must go on answering until
@@ -27,7 +36,7 @@ struct GrpcServerOptions {
 class GrpcServer {
  public:
   // `keys` null: calls need none.
-  explicit GrpcServer(Api& api, const ApiKeys* keys = nullptr);
+  explicit GrpcServer(Api& api, const ApiKeys* keys = nullptr, TrustedProxies proxies = {});
   ~GrpcServer();
 
   // The bound port. UNAVAILABLE if the port cannot be had. Once only.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
-#include "server/grpc/unary_call.h"
 
 namespace longview::server {
 namespace {
@@ -14,58 +13,81 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// How late a watcher may learn of a change.
-constexpr std::chrono::milliseconds kInterval{25};
+// How late a watcher may learn of what nobody tells the server.
+constexpr std::chrono::seconds kInterval{1};
 
 }  // namespace
 
-// One Watch call. Owns itself from Watch to OnDone.
-class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+// One Watch call.
+class HealthService::Watcher final : public ByteCall {
  public:
-  Watcher(HealthService& service, std::string name) : service_(service), name_(std::move(name)) {}
+  Watcher(HealthService& service, const CallTools& tools, grpc::CallbackServerContext& context)
+      : ByteCall(tools, context, "Watch", Access::kAnybody), service_(service) {}
 
   const std::string& name() const { return name_; }
 
-  // Writes `status` unless the client has it already.
+  // Writes `status` unless the client has it already, or once the write under way is over.
   void Show(ServingStatus status) {
     std::lock_guard lock(mutex_);
-    if (writing_ || finished_ || shown_ == status) return;
-    shown_ = status;
-    response_.set_status(status);
-    writing_ = true;
-    StartWrite(&response_);
+    status_ = status;
+    Step();
   }
 
   void End(const grpc::Status& status) {
     std::lock_guard lock(mutex_);
     if (!end_) end_ = status;
-    FinishIfDue();
+    Step();
   }
 
   void OnWriteDone(bool ok) override {
+    open().Taken();
     std::lock_guard lock(mutex_);
     writing_ = false;
     if (!ok && !end_) end_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client left");
-    FinishIfDue();
+    Step();
   }
   void OnCancel() override { End(grpc::Status(grpc::StatusCode::CANCELLED, "the client left")); }
-  void OnDone() override {
+
+ private:
+  void Begin() override { Read(Pace::kInTime); }
+
+  void OnNoMessage() override { End({grpc::StatusCode::INTERNAL, "the call has no message"}); }
+
+  void OnMessage(grpc::ByteBuffer& bytes) override {
+    HealthCheckRequest request;
+    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return End(read);
+    name_ = request.service();
+    // A cancellation may end the call meanwhile.
+    Hold();
+    service_.Add(this);
+    Drop();
+  }
+
+  void Delete() override {
     service_.Remove(this);
     delete this;
   }
 
- private:
-  void FinishIfDue() {
-    if (!end_ || writing_ || finished_) return;
-    finished_ = true;
-    Finish(*end_);
+  // REQUIRES: mutex_ held.
+  void Step() {
+    if (writing_ || finished_) return;
+    if (end_) {
+      finished_ = true;
+      return Finish(*end_);
+    }
+    if (!status_ || shown_ == status_) return;
+    shown_ = status_;
+    HealthCheckResponse response;
+    response.set_status(*status_);
+    writing_ = true;
+    StartWrite(&Encode(response));
   }
 
   HealthService& service_;
-  const std::string name_;
+  std::string name_;
 
   std::mutex mutex_;  // Guards all below.
-  HealthCheckResponse response_;
+  std::optional<ServingStatus> status_;
   std::optional<ServingStatus> shown_;
   std::optional<grpc::Status> end_;
   bool writing_ = false;
@@ -73,15 +95,34 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
 };
 
 HealthService::HealthService(Api& api, std::vector<std::string> services)
-    : api_(api), services_(std::move(services)), thread_([this] { Compare(); }) {}
+    : api_(api), services_(std::move(services)), thread_([this] { Compare(); }) {
+  subscription_ = api_.SubscribeToStates([this] {
+    std::lock_guard lock(mutex_);
+    news_ = true;
+    changed_.notify_all();
+  });
+}
 
 HealthService::~HealthService() {
+  subscription_ = {};
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
   thread_.join();
+}
+
+void HealthService::AddMethods(ByteService& service) {
+  service.AddImmediate<HealthCheckRequest, HealthCheckResponse>(
+      "Check",
+      [this](const CallInfo&, const HealthCheckRequest& request) {
+        return Check(request.service());
+      },
+      Access::kAnybody);
+  service.Add("Watch", [this, &service](grpc::CallbackServerContext& context) -> ByteCall* {
+    return new Watcher(*this, service.tools(), context);
+  });
 }
 
 std::optional<HealthService::ServingStatus> HealthService::StatusOf(const std::string& name) const {
@@ -99,46 +140,41 @@ std::optional<HealthService::ServingStatus> HealthService::StatusOf(const std::s
   return serving ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
-                                               const HealthCheckRequest* request,
-                                               HealthCheckResponse* response) {
-  absl::StatusOr<HealthCheckResponse> result = HealthCheckResponse();
-  if (const auto status = StatusOf(request->service())) {
-    result->set_status(*status);
-  } else {
-    result = MakeError(absl::StatusCode::kNotFound,
-                       absl::StrCat("service: ", Quoted(request->service()),
-                                    " is neither a model nor a service of this server"),
-                       {.reason = "SERVICE_UNKNOWN", .param = "service"});
+absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& name) const {
+  const std::optional<ServingStatus> status = StatusOf(name);
+  if (!status) {
+    return MakeError(absl::StatusCode::kNotFound,
+                     absl::StrCat("service: ", Quoted(name),
+                                  " is neither a model nor a service of this server"),
+                     {.reason = "SERVICE_UNKNOWN", .param = "service"});
   }
-  return AnswerNow(*context, response, std::move(result));
+  HealthCheckResponse response;
+  response.set_status(*status);
+  return response;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext*, const HealthCheckRequest* request) {
-  auto* watcher = new Watcher(*this, request->service());
+void HealthService::Add(Watcher* watcher) {
   std::lock_guard lock(mutex_);
   if (ended_) {
-    watcher->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
-    return watcher;
+    return watcher->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
   }
   watcher->Show(StatusOf(watcher->name()).value_or(HealthCheckResponse::SERVICE_UNKNOWN));
   watchers_.insert(watcher);
   changed_.notify_all();
-  return watcher;
 }
 
 void HealthService::Compare() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (watchers_.empty()) {
-      changed_.wait(lock);
+      changed_.wait(lock, [this] { return stop_ || !watchers_.empty(); });
       continue;
     }
+    news_ = false;
     for (Watcher* watcher : watchers_) {
       watcher->Show(StatusOf(watcher->name()).value_or(HealthCheckResponse::SERVICE_UNKNOWN));
     }
-    changed_.wait_for(lock, kInterval, [this] { return stop_; });
+    changed_.wait_for(lock, kInterval, [this] { return stop_ || news_; });
   }
 }
 

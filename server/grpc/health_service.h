@@ -13,27 +13,23 @@
 #include <thread>
 #include <vector>
 
-#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpc/health/v1/health.pb.h"
 #include "server/api/api.h"
+#include "server/grpc/byte_service.h"
 
 namespace longview::server {
 
-// Thread-safe. Borrows the Api. One thread compares states while somebody watches; it sleeps
-// otherwise.
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+// Thread-safe. Borrows the Api. One thread tells watchers what has changed: at once what the server
+// does, within a second what devices and disks do.
+class HealthService {
  public:
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
   // `services`: full names of the gRPC services of this server.
   HealthService(Api& api, std::vector<std::string> services);
-  ~HealthService() override;
+  ~HealthService();
 
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
-                                  const grpc::health::v1::HealthCheckRequest* request,
-                                  grpc::health::v1::HealthCheckResponse* response) override;
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request) override;
+  void AddMethods(ByteService& service);
 
   // Ends all watches with UNAVAILABLE and refuses new ones, so that they do not hold up the
   // server's end.
@@ -42,10 +38,12 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
  private:
   class Watcher;
 
+  absl::StatusOr<grpc::health::v1::HealthCheckResponse> Check(const std::string& name) const;
   // Empty for an unknown name.
   std::optional<ServingStatus> StatusOf(const std::string& name) const;
-  void Compare();
+  void Add(Watcher* watcher);
   void Remove(Watcher* watcher);
+  void Compare();
 
   Api& api_;
   const std::vector<std::string> services_;
@@ -53,8 +51,10 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   std::mutex mutex_;  // Guards all below. Taken before a watcher's own.
   std::condition_variable changed_;
   std::set<Watcher*> watchers_;
+  bool news_ = false;
   bool ended_ = false;
   bool stop_ = false;
+  Api::StateSubscription subscription_;
   std::thread thread_;
 };
 

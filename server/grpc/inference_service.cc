@@ -1,127 +1,105 @@
-#include "server/grpc/inference_service.h"
-
 #include <utility>
 
+#include "inference/grpc_service.pb.h"
 #include "server/grpc/recorded.h"
+#include "server/grpc/services.h"
 #include "server/grpc/stream_infer.h"
-#include "server/grpc/unary_call.h"
 
 namespace longview::server {
-
-using grpc::CallbackServerContext;
-using grpc::ServerUnaryReactor;
+namespace {
 
 // The three probes are asked every few seconds and leave no line in log and metrics.
-
-ServerUnaryReactor* InferenceServiceImpl::ServerLive(CallbackServerContext* context,
-                                                     const inference::ServerLiveRequest*,
-                                                     inference::ServerLiveResponse* response) {
-  response->set_live(api_.ServerLive());
-  ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+void AddProbes(Api& api, ByteService& service) {
+  service.AddImmediate<inference::ServerLiveRequest, inference::ServerLiveResponse>(
+      "ServerLive",
+      [&api](const CallInfo&, const inference::ServerLiveRequest&) {
+        inference::ServerLiveResponse response;
+        response.set_live(api.ServerLive());
+        return absl::StatusOr<inference::ServerLiveResponse>(response);
+      },
+      Access::kAnybody);
+  service.AddImmediate<inference::ServerReadyRequest, inference::ServerReadyResponse>(
+      "ServerReady",
+      [&api](const CallInfo&, const inference::ServerReadyRequest&) {
+        inference::ServerReadyResponse response;
+        response.set_ready(api.ServerReady());
+        return absl::StatusOr<inference::ServerReadyResponse>(response);
+      },
+      Access::kAnybody);
+  service.AddImmediate<inference::ModelReadyRequest, inference::ModelReadyResponse>(
+      "ModelReady",
+      [&api](const CallInfo&, const inference::ModelReadyRequest& request) {
+        inference::ModelReadyResponse response;
+        response.set_ready(api.ModelReady(request.name(), request.version()).value_or(false));
+        return absl::StatusOr<inference::ModelReadyResponse>(response);
+      },
+      Access::kAnybody);
 }
 
-ServerUnaryReactor* InferenceServiceImpl::ServerReady(CallbackServerContext* context,
-                                                      const inference::ServerReadyRequest*,
-                                                      inference::ServerReadyResponse* response) {
-  response->set_ready(api_.ServerReady());
-  ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
-}
-
-ServerUnaryReactor* InferenceServiceImpl::ModelReady(CallbackServerContext* context,
-                                                     const inference::ModelReadyRequest* request,
-                                                     inference::ModelReadyResponse* response) {
-  response->set_ready(api_.ModelReady(request->name(), request->version()).value_or(false));
-  ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
-}
-
-ServerUnaryReactor* InferenceServiceImpl::ServerMetadata(
-    CallbackServerContext* context, const inference::ServerMetadataRequest*,
-    inference::ServerMetadataResponse* response) {
-  return AnswerNow(gate_, *context, "ServerMetadata", response, [&](const CallInfo& info) {
-    return Recorded<inference::ServerMetadataResponse>(api_, info, "", api_.ServerMetadata());
-  });
-}
-
-ServerUnaryReactor* InferenceServiceImpl::ModelMetadata(
-    CallbackServerContext* context, const inference::ModelMetadataRequest* request,
-    inference::ModelMetadataResponse* response) {
-  return AnswerNow(gate_, *context, "ModelMetadata", response, [&](const CallInfo& info) {
-    return Recorded(api_, info, request->name(),
-                    api_.ModelMetadata(request->name(), request->version()));
-  });
-}
-
-ServerUnaryReactor* InferenceServiceImpl::ModelInfer(CallbackServerContext* context,
-                                                     const inference::ModelInferRequest* request,
-                                                     inference::ModelInferResponse* response) {
-  return UnaryCall<inference::ModelInferResponse>::Run(
-      gate_, *context, "ModelInfer", response, [&](const CallInfo& info, auto reply) {
-        return api_.Infer(info, *request, std::move(reply));
+void AddDescriptions(Api& api, ByteService& service) {
+  service.AddImmediate<inference::ServerMetadataRequest, inference::ServerMetadataResponse>(
+      "ServerMetadata", [&api](const CallInfo& info, const inference::ServerMetadataRequest&) {
+        return Recorded<inference::ServerMetadataResponse>(api, info, "", api.ServerMetadata());
+      });
+  service.AddImmediate<inference::ModelMetadataRequest, inference::ModelMetadataResponse>(
+      "ModelMetadata",
+      [&api](const CallInfo& info, const inference::ModelMetadataRequest& request) {
+        return Recorded(api, info, request.name(),
+                        api.ModelMetadata(request.name(), request.version()));
+      });
+  service.AddImmediate<inference::ModelConfigRequest, inference::ModelConfigResponse>(
+      "ModelConfig", [&api](const CallInfo& info, const inference::ModelConfigRequest& request) {
+        return Recorded(api, info, request.name(),
+                        api.ModelConfig(request.name(), request.version()));
+      });
+  service.AddImmediate<inference::ModelStatisticsRequest, inference::ModelStatisticsResponse>(
+      "ModelStatistics",
+      [&api](const CallInfo& info, const inference::ModelStatisticsRequest& request) {
+        return Recorded(api, info, request.name(),
+                        api.ModelStatistics(request.name(), request.version()));
       });
 }
 
-grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>*
-InferenceServiceImpl::ModelStreamInfer(CallbackServerContext* context) {
-  return StreamInfer::Start(api_, gate_, streams_, *context);
-}
-
-ServerUnaryReactor* InferenceServiceImpl::ModelConfig(CallbackServerContext* context,
-                                                      const inference::ModelConfigRequest* request,
-                                                      inference::ModelConfigResponse* response) {
-  return AnswerNow(gate_, *context, "ModelConfig", response, [&](const CallInfo& info) {
-    return Recorded(api_, info, request->name(),
-                    api_.ModelConfig(request->name(), request->version()));
-  });
-}
-
-ServerUnaryReactor* InferenceServiceImpl::ModelStatistics(
-    CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
-    inference::ModelStatisticsResponse* response) {
-  return AnswerNow(gate_, *context, "ModelStatistics", response, [&](const CallInfo& info) {
-    return Recorded(api_, info, request->name(),
-                    api_.ModelStatistics(request->name(), request->version()));
-  });
-}
-
-ServerUnaryReactor* InferenceServiceImpl::RepositoryIndex(
-    CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
-    inference::RepositoryIndexResponse* response) {
-  return AnswerNow(gate_, *context, "RepositoryIndex", response, [&](const CallInfo& info) {
-    return Recorded<inference::RepositoryIndexResponse>(api_, info, "",
-                                                        api_.RepositoryIndex(request->ready()));
-  });
-}
-
-ServerUnaryReactor* InferenceServiceImpl::RepositoryModelLoad(
-    CallbackServerContext* context, const inference::RepositoryModelLoadRequest* request,
-    inference::RepositoryModelLoadResponse* response) {
-  using Response = inference::RepositoryModelLoadResponse;
-  return UnaryCall<Response>::Run(
-      gate_, *context, "RepositoryModelLoad", response,
-      [&](const CallInfo& info, auto reply) -> Api::Pending {
-        api_.RepositoryModelLoad(
-            *request, RecordedReply<Response>(api_, info, request->model_name(), std::move(reply)));
-        return nullptr;
+void AddRepository(Api& api, ByteService& service) {
+  service.AddImmediate<inference::RepositoryIndexRequest, inference::RepositoryIndexResponse>(
+      "RepositoryIndex",
+      [&api](const CallInfo& info, const inference::RepositoryIndexRequest& request) {
+        return Recorded<inference::RepositoryIndexResponse>(api, info, "",
+                                                            api.RepositoryIndex(request.ready()));
+      });
+  using LoadResponse = inference::RepositoryModelLoadResponse;
+  service.AddUnary<inference::RepositoryModelLoadRequest, LoadResponse>(
+      "RepositoryModelLoad",
+      [&api](const CallInfo& info, const inference::RepositoryModelLoadRequest& request,
+             Reply<LoadResponse> reply) {
+        api.RepositoryModelLoad(
+            info, request,
+            RecordedReply<LoadResponse>(api, info, request.model_name(), std::move(reply)));
+        return Api::Pending();
+      });
+  using UnloadResponse = inference::RepositoryModelUnloadResponse;
+  service.AddUnary<inference::RepositoryModelUnloadRequest, UnloadResponse>(
+      "RepositoryModelUnload",
+      [&api](const CallInfo& info, const inference::RepositoryModelUnloadRequest& request,
+             Reply<UnloadResponse> reply) {
+        api.RepositoryModelUnload(
+            info, request,
+            RecordedReply<UnloadResponse>(api, info, request.model_name(), std::move(reply)));
+        return Api::Pending();
       });
 }
 
-ServerUnaryReactor* InferenceServiceImpl::RepositoryModelUnload(
-    CallbackServerContext* context, const inference::RepositoryModelUnloadRequest* request,
-    inference::RepositoryModelUnloadResponse* response) {
-  using Response = inference::RepositoryModelUnloadResponse;
-  return UnaryCall<Response>::Run(
-      gate_, *context, "RepositoryModelUnload", response,
-      [&](const CallInfo& info, auto reply) -> Api::Pending {
-        api_.RepositoryModelUnload(
-            *request, RecordedReply<Response>(api_, info, request->model_name(), std::move(reply)));
-        return nullptr;
-      });
+}  // namespace
+
+void AddInferenceMethods(Api& api, OpenStreams& streams, ByteService& service) {
+  AddProbes(api, service);
+  AddDescriptions(api, service);
+  AddRepository(api, service);
+  service.AddUnary("ModelInfer", api, &Api::Infer);
+  service.Add("ModelStreamInfer",
+              [&api, &streams, &service](grpc::CallbackServerContext& context) -> ByteCall* {
+                return StreamInfer::New(api, streams, service.tools(), context);
+              });
 }
 
 }  // namespace longview::server

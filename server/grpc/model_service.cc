@@ -1,61 +1,37 @@
-#include "server/grpc/model_service.h"
-
 #include <utility>
 
+#include "longview/v1/models.pb.h"
 #include "server/grpc/recorded.h"
-#include "server/grpc/unary_call.h"
+#include "server/grpc/services.h"
 
 namespace longview::server {
 
-using longview::v1::Model;
+namespace v1 = longview::v1;
 
-grpc::ServerUnaryReactor* ModelServiceImpl::ListModels(grpc::CallbackServerContext* context,
-                                                       const longview::v1::ListModelsRequest*,
-                                                       longview::v1::ListModelsResponse* response) {
-  return AnswerNow(gate_, *context, "ListModels", response, [&](const CallInfo& info) {
-    return Recorded(api_, info, "", api_.ListModels());
-  });
-}
-
-grpc::ServerUnaryReactor* ModelServiceImpl::GetModel(grpc::CallbackServerContext* context,
-                                                     const longview::v1::GetModelRequest* request,
-                                                     Model* response) {
-  return AnswerNow(gate_, *context, "GetModel", response, [&](const CallInfo& info) {
-    return Recorded(api_, info, request->model(), api_.GetModel(*request));
-  });
-}
-
-grpc::ServerUnaryReactor* ModelServiceImpl::LoadModel(grpc::CallbackServerContext* context,
-                                                      const longview::v1::LoadModelRequest* request,
-                                                      Model* response) {
-  return UnaryCall<Model>::Run(
-      gate_, *context, "LoadModel", response,
-      [&](const CallInfo& info, auto reply) -> Api::Pending {
-        api_.LoadModel(*request,
-                       RecordedReply<Model>(api_, info, request->model(), std::move(reply)));
-        return nullptr;
+void AddModelMethods(Api& api, ByteService& service) {
+  service.AddImmediate<v1::ListModelsRequest, v1::ListModelsResponse>(
+      "ListModels", [&api](const CallInfo& info, const v1::ListModelsRequest&) {
+        return Recorded(api, info, "", api.ListModels());
       });
-}
-
-grpc::ServerUnaryReactor* ModelServiceImpl::UnloadModel(
-    grpc::CallbackServerContext* context, const longview::v1::UnloadModelRequest* request,
-    Model* response) {
-  return UnaryCall<Model>::Run(
-      gate_, *context, "UnloadModel", response,
-      [&](const CallInfo& info, auto reply) -> Api::Pending {
-        api_.UnloadModel(*request,
-                         RecordedReply<Model>(api_, info, request->model(), std::move(reply)));
-        return nullptr;
+  service.AddImmediate<v1::GetModelRequest, v1::Model>(
+      "GetModel", [&api](const CallInfo& info, const v1::GetModelRequest& request) {
+        return Recorded(api, info, request.model(), api.GetModel(request));
       });
-}
-
-grpc::ServerUnaryReactor* ModelServiceImpl::Estimate(grpc::CallbackServerContext* context,
-                                                     const longview::v1::EstimateRequest* request,
-                                                     longview::v1::EstimateResponse* response) {
-  return UnaryCall<longview::v1::EstimateResponse>::Run(
-      gate_, *context, "Estimate", response, [&](const CallInfo& info, auto reply) {
-        return api_.Estimate(info, *request, std::move(reply));
+  service.AddUnary<v1::LoadModelRequest, v1::Model>(
+      "LoadModel",
+      [&api](const CallInfo& info, const v1::LoadModelRequest& request, Reply<v1::Model> reply) {
+        api.LoadModel(info, request,
+                      RecordedReply<v1::Model>(api, info, request.model(), std::move(reply)));
+        return Api::Pending();
       });
+  service.AddUnary<v1::UnloadModelRequest, v1::Model>(
+      "UnloadModel",
+      [&api](const CallInfo& info, const v1::UnloadModelRequest& request, Reply<v1::Model> reply) {
+        api.UnloadModel(info, request,
+                        RecordedReply<v1::Model>(api, info, request.model(), std::move(reply)));
+        return Api::Pending();
+      });
+  service.AddUnary("Estimate", api, &Api::Estimate);
 }
 
 }  // namespace longview::server

@@ -6,35 +6,35 @@
 
 namespace longview::server {
 
-OpenDocumentCall::Reactor* OpenDocumentCall::Start(Api& api, const CallGate& gate,
-                                                   grpc::CallbackServerContext& context,
-                                                   longview::v1::Document* response) {
-  const absl::StatusOr<CallInfo> info = gate.Admit(context, "OpenDocument");
-  if (!info.ok()) return new RefusedCall<Reactor>(ToGrpcStatus(info.status()));
-  return new OpenDocumentCall(api, *info, response);
+OpenDocumentCall::OpenDocumentCall(Api& api, const CallTools& tools,
+                                   grpc::CallbackServerContext& context)
+    : ByteCall(tools, context, "OpenDocument", Access::kKey), api_(api) {}
+
+void OpenDocumentCall::Begin() {
+  upload_ = api_.OpenDocument(info());
+  Read(Pace::kInTime);
 }
 
-OpenDocumentCall::OpenDocumentCall(Api& api, const CallInfo& info, longview::v1::Document* response)
-    : upload_(api.OpenDocument(info)), response_(response) {
-  StartRead(&part_);
-}
-
-void OpenDocumentCall::OnReadDone(bool ok) {
-  if (!ok) {
-    absl::StatusOr<longview::v1::Document> document = upload_->Finish();
-    if (document.ok()) *response_ = *std::move(document);
-    Finish(ToGrpcStatus(document.status()));
-    return;
+void OpenDocumentCall::OnMessage(grpc::ByteBuffer& bytes) {
+  longview::v1::OpenDocumentRequest part;
+  if (const grpc::Status read = Decode(bytes, part, held()); !read.ok()) {
+    upload_->Cancel();
+    return Finish(read);
   }
-  upload_->Append(std::move(part_), [this](const absl::Status& read) {
+  upload_->Append(std::move(part), [this](const absl::Status& read) {
     if (!read.ok()) return Finish(ToGrpcStatus(read));
-    part_.Clear();
-    StartRead(&part_);
+    Read(Pace::kAnyTime);
   });
 }
 
-void OpenDocumentCall::OnCancel() { upload_->Cancel(); }
+void OpenDocumentCall::OnNoMessage() {
+  const absl::StatusOr<longview::v1::Document> document = upload_->Finish();
+  if (!document.ok()) return Finish(ToGrpcStatus(document.status()));
+  WriteAndFinish(*document);
+}
 
-void OpenDocumentCall::OnDone() { delete this; }
+void OpenDocumentCall::OnCancel() {
+  if (upload_ != nullptr) upload_->Cancel();
+}
 
 }  // namespace longview::server

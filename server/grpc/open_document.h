@@ -4,32 +4,26 @@
 
 #include <memory>
 
-#include "longview/v1/text.grpc.pb.h"
+#include "longview/v1/text.pb.h"
 #include "server/api/api.h"
 #include "server/api/document_upload.h"
-#include "server/grpc/call_gate.h"
+#include "server/grpc/byte_call.h"
 
 namespace longview::server {
 
-// Owns itself from Start to OnDone.
-class OpenDocumentCall final : public grpc::ServerReadReactor<longview::v1::OpenDocumentRequest> {
+class OpenDocumentCall final : public ByteCall {
  public:
-  using Reactor = grpc::ServerReadReactor<longview::v1::OpenDocumentRequest>;
+  OpenDocumentCall(Api& api, const CallTools& tools, grpc::CallbackServerContext& context);
 
-  // `response` is the library's.
-  static Reactor* Start(Api& api, const CallGate& gate, grpc::CallbackServerContext& context,
-                        longview::v1::Document* response);
-
-  void OnReadDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override;
 
  private:
-  OpenDocumentCall(Api& api, const CallInfo& info, longview::v1::Document* response);
+  void Begin() override;
+  void OnMessage(grpc::ByteBuffer& bytes) override;
+  void OnNoMessage() override;
 
-  std::shared_ptr<DocumentUpload> upload_;
-  longview::v1::Document* const response_;
-  longview::v1::OpenDocumentRequest part_;  // Belongs to the read that is under way.
+  Api& api_;
+  std::shared_ptr<DocumentUpload> upload_;  // Null: the call was not let in.
 };
 
 }  // namespace longview::server

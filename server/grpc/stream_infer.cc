@@ -1,55 +1,82 @@
 #include "server/grpc/stream_infer.h"
 
+#include <google/protobuf/arena.h>
+
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"
 
 namespace longview::server {
 
-StreamInfer::Reactor* StreamInfer::Start(Api& api, const CallGate& gate, OpenStreams& streams,
-                                         grpc::CallbackServerContext& context) {
-  absl::StatusOr<CallInfo> info = gate.Admit(context, "ModelStreamInfer");
-  if (!info.ok()) return new RefusedCall<Reactor>(ToGrpcStatus(info.status()));
-  auto stream = std::shared_ptr<StreamInfer>(new StreamInfer(api, streams, *std::move(info)));
+StreamInfer* StreamInfer::New(Api& api, OpenStreams& streams, const CallTools& tools,
+                              grpc::CallbackServerContext& context) {
+  auto stream = std::shared_ptr<StreamInfer>(new StreamInfer(api, streams, tools, context),
+                                             [](StreamInfer* ended) { delete ended; });
   stream->self_ = stream;
-  streams.Add(stream.get());
-  std::lock_guard lock(stream->mutex_);
-  stream->Step();
   return stream.get();
 }
 
-StreamInfer::StreamInfer(Api& api, OpenStreams& streams, CallInfo info)
-    : api_(api), streams_(streams), info_(std::move(info)) {}
+StreamInfer::StreamInfer(Api& api, OpenStreams& streams, const CallTools& tools,
+                         grpc::CallbackServerContext& context)
+    : ByteCall(tools, context, "ModelStreamInfer", Access::kKey), api_(api), streams_(streams) {}
 
-void StreamInfer::OnReadDone(bool ok) {
-  if (ok) Submit();
+void StreamInfer::Begin() {
+  streams_.Add(this);
   std::lock_guard lock(mutex_);
-  reading_ = false;
-  reads_ended_ = reads_ended_ || !ok;
   Step();
 }
 
-void StreamInfer::Submit() {
+void StreamInfer::OnMessage(grpc::ByteBuffer& bytes) {
+  ByteBudget::Reservation held = Reserve();
+  {
+    google::protobuf::Arena arena;
+    auto& request = *google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&arena);
+    if (const grpc::Status read = Decode(bytes, request, held); !read.ok()) return Fail(read);
+    Submit(request, std::move(held));
+  }
+  std::lock_guard lock(mutex_);
+  reading_ = false;
+  Step();
+}
+
+void StreamInfer::OnNoMessage() {
+  std::lock_guard lock(mutex_);
+  reading_ = false;
+  reads_ended_ = true;
+  Step();
+}
+
+void StreamInfer::Fail(const grpc::Status& status) {
+  std::lock_guard lock(mutex_);
+  reading_ = false;
+  reads_ended_ = true;
+  failure_ = status;
+  Step();
+}
+
+void StreamInfer::Submit(const inference::ModelInferRequest& request,
+                         ByteBudget::Reservation held) {
   uint64_t number = 0;
   {
     std::lock_guard lock(mutex_);
     if (finished_) return;
     number = next_number_++;
-    running_.emplace(number, nullptr);
+    running_bytes_ += held.bytes();
+    running_[number].held = std::move(held);
   }
-  CallInfo info = info_;
-  info.arrival = absl::Now();
+  CallInfo own = info();
+  own.arrival = SteadyNow();
   std::shared_ptr<InferStream> stream =
-      api_.StreamInfer(info, request_, [weak = weak_from_this(), number] {
+      api_.StreamInfer(own, request, [weak = weak_from_this(), number] {
         if (const auto alive = weak.lock()) alive->Ready(number);
       });
   bool cancel = false;
   {
     std::lock_guard lock(mutex_);
     cancel = broken_;
-    running_[number] = stream;
+    running_[number].stream = stream;
     ready_.push_back(number);
   }
   // OnCancel may have come before the stream was there.
@@ -68,9 +95,12 @@ bool StreamInfer::TakeAnswer() {
     ready_.pop_front();
     const auto found = running_.find(number);
     // Submit asks again once the stream is there.
-    if (found == running_.end() || found->second == nullptr) continue;
-    auto [message, end] = found->second->Take();
-    if (end) running_.erase(found);
+    if (found == running_.end() || found->second.stream == nullptr) continue;
+    auto [message, end] = found->second.stream->Take();
+    if (end) {
+      running_bytes_ -= found->second.held.bytes();
+      running_.erase(found);
+    }
     if (!message) continue;
     if (!end) ready_.push_back(number);
     if (broken_) continue;
@@ -81,6 +111,7 @@ bool StreamInfer::TakeAnswer() {
 }
 
 void StreamInfer::OnWriteDone(bool ok) {
+  open().Taken();
   std::lock_guard lock(mutex_);
   writing_ = false;
   broken_ = broken_ || !ok;
@@ -92,7 +123,7 @@ void StreamInfer::OnCancel() {
   {
     std::lock_guard lock(mutex_);
     broken_ = true;
-    for (const auto& [number, stream] : running_) running.push_back(stream);
+    for (const auto& [number, request] : running_) running.push_back(request.stream);
     Step();
   }
   for (const auto& stream : running) {
@@ -106,7 +137,7 @@ void StreamInfer::EndWhenIdle() {
   Step();
 }
 
-void StreamInfer::OnDone() {
+void StreamInfer::Delete() {
   streams_.Remove(this);
   // The thread that called Finish may still hold the lock.
   { std::lock_guard lock(mutex_); }
@@ -117,17 +148,20 @@ void StreamInfer::Step() {
   if (finished_) return;
   if (!writing_ && TakeAnswer()) {
     writing_ = true;
-    StartWrite(&answer_);
+    StartWrite(&Encode(answer_));
   }
   const bool over = reads_ended_ || broken_ || ending_;
-  if (!over && !reading_ && running_.size() < kMaxOpenRequests) {
+  if (!over && !reading_ && running_.size() < kMaxOpenRequests &&
+      running_bytes_ <= kMaxOpenBytes) {
     reading_ = true;
-    StartRead(&request_);
+    Read(Pace::kAnyTime);
   }
   if (!over || writing_ || !running_.empty()) return;
   finished_ = true;
   if (broken_) {
     Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the client left"));
+  } else if (!failure_.ok()) {
+    Finish(failure_);
   } else if (reads_ended_) {
     Finish(grpc::Status::OK);
   } else {

@@ -13,38 +13,47 @@
 #include <memory>
 #include <mutex>
 
-#include "inference/grpc_service.grpc.pb.h"
+#include "inference/grpc_service.pb.h"
 #include "server/api/api.h"
-#include "server/grpc/call_gate.h"
+#include "server/grpc/byte_call.h"
 #include "server/grpc/open_streams.h"
 
 namespace longview::server {
 
-// Owns itself from Start to OnDone. Thread-safe as gRPC's reactors are.
-class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRequest,
-                                                         inference::ModelStreamInferResponse>,
+// Thread-safe as gRPC's reactors are. Callbacks of its requests may come later than its end.
+class StreamInfer final : public ByteCall,
                           public EndableStream,
                           public std::enable_shared_from_this<StreamInfer> {
  public:
-  using Reactor =
-      grpc::ServerBidiReactor<inference::ModelInferRequest, inference::ModelStreamInferResponse>;
+  static StreamInfer* New(Api& api, OpenStreams& streams, const CallTools& tools,
+                          grpc::CallbackServerContext& context);
 
-  static Reactor* Start(Api& api, const CallGate& gate, OpenStreams& streams,
-                        grpc::CallbackServerContext& context);
-
-  void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
-  void OnDone() override;
   void EndWhenIdle() override;
 
  private:
-  // Read but not yet answered; more are read when there is room.
+  // Read but not yet answered; more are read when there is room for one of the largest.
   static constexpr size_t kMaxOpenRequests = 256;
+  static constexpr uint64_t kMaxOpenBytes = uint64_t{16} << 20;
 
-  StreamInfer(Api& api, OpenStreams& streams, CallInfo info);
+  // Read but not yet ended.
+  struct Request {
+    std::shared_ptr<InferStream> stream;  // Null while it is submitted.
+    ByteBudget::Reservation held;
+  };
 
-  void Submit();
+  StreamInfer(Api& api, OpenStreams& streams, const CallTools& tools,
+              grpc::CallbackServerContext& context);
+
+  void Begin() override;
+  void OnMessage(grpc::ByteBuffer& bytes) override;
+  void OnNoMessage() override;
+  void Delete() override;
+
+  void Submit(const inference::ModelInferRequest& request, ByteBudget::Reservation held);
+  // Ends the stream with an error of its own. REQUIRES: mutex_ not held.
+  void Fail(const grpc::Status& status);
   void Ready(uint64_t number);
   // The next answer of any request, in answer_; whether there is one. REQUIRES: mutex_ held.
   bool TakeAnswer();
@@ -55,22 +64,22 @@ class StreamInfer final : public grpc::ServerBidiReactor<inference::ModelInferRe
 
   Api& api_;
   OpenStreams& streams_;
-  const CallInfo info_;
-  inference::ModelInferRequest request_;  // Belongs to the read that is under way.
 
   std::mutex mutex_;  // Guards all below.
   uint64_t next_number_ = 0;
-  std::map<uint64_t, std::shared_ptr<InferStream>> running_;  // Null while it is submitted.
-  std::deque<uint64_t> ready_;                                // Requests that may have an answer.
-  inference::ModelStreamInferResponse answer_;  // Belongs to the write that is under way.
+  std::map<uint64_t, Request> running_;
+  uint64_t running_bytes_ = 0;  // What they hold.
+  std::deque<uint64_t> ready_;  // Requests that may have an answer.
+  inference::ModelStreamInferResponse answer_;
   bool reading_ = false;
   bool writing_ = false;
   bool reads_ended_ = false;
   bool broken_ = false;  // Cancelled, or the client does not take answers any more.
   bool ending_ = false;  // The server stops.
   bool finished_ = false;
+  grpc::Status failure_;  // Of the client's messages; ends the stream.
 
-  std::shared_ptr<StreamInfer> self_;  // Until OnDone; callbacks of requests may come later.
+  std::shared_ptr<StreamInfer> self_;  // Until the end.
 };
 
 }  // namespace longview::server

@@ -1,65 +1,83 @@
-// A unary call whose answer comes later, from another thread.
+// A unary call whose answer comes later, from another thread, or at once.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <google/protobuf/arena.h>
 
+#include <mutex>
 #include <utility>
 
+#include "inference/grpc_service.pb.h"
 #include "server/api/api.h"
-#include "server/grpc/call_gate.h"
+#include "server/grpc/byte_call.h"
 #include "server/status_map_grpc.h"
 
 namespace longview::server {
 
-// Owns itself from Run to OnDone. The library binds the reactor only after the handler has
-// returned it: an answer that comes earlier waits inside the library, and neither OnCancel
-// nor OnDone can run before `pending_` is set.
-template <typename Response>
-class UnaryCall : public grpc::ServerUnaryReactor {
+// `start(info, request, reply)` begins the work and returns its Api::Pending; the request is gone
+// when it has returned.
+template <typename Request, typename Response, typename Start>
+class UnaryCall final : public ByteCall {
  public:
-  // `start(info, reply)` begins the work of an admitted call and returns its Api::Pending.
-  // `response` is the library's.
-  template <typename Start>
-  static grpc::ServerUnaryReactor* Run(const CallGate& gate, grpc::CallbackServerContext& context,
-                                       std::string_view method, Response* response, Start start) {
-    auto* call = new UnaryCall();
-    const absl::StatusOr<CallInfo> info = gate.Admit(context, method);
-    if (!info.ok()) {
-      call->Finish(ToGrpcStatus(info.status()));
-      return call;
+  UnaryCall(const CallTools& tools, grpc::CallbackServerContext& context, std::string_view method,
+            Access access, const Start& start)
+      : ByteCall(tools, context, method, access), start_(start) {}
+
+  void OnCancel() override {
+    Api::Pending pending;
+    {
+      std::lock_guard lock(mutex_);
+      cancelled_ = true;
+      pending = pending_;
     }
-    call->pending_ = start(*info, [call, response](absl::StatusOr<Response> result) {
-      if (result.ok()) *response = *std::move(result);
-      call->Finish(ToGrpcStatus(result.status()));
-    });
-    return call;
+    if (pending != nullptr) Api::Cancel(pending);
   }
 
-  void OnCancel() override { Api::Cancel(pending_); }
-  void OnDone() override { delete this; }
-
  private:
-  UnaryCall() = default;
+  void Begin() override { Read(Pace::kInTime); }
 
+  void OnNoMessage() override {
+    Finish({grpc::StatusCode::INTERNAL, "the call has no message"});
+  }
+
+  void OnMessage(grpc::ByteBuffer& bytes) override {
+    // A parsed inference request is many small objects, and an arena frees them together.
+    if constexpr (std::is_same_v<Request, inference::ModelInferRequest>) {
+      google::protobuf::Arena arena;
+      Submit(bytes, *google::protobuf::Arena::CreateMessage<Request>(&arena));
+    } else {
+      Request request;
+      Submit(bytes, request);
+    }
+  }
+
+  void Submit(grpc::ByteBuffer& bytes, Request& request) {
+    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return Finish(read);
+    // The reply may end the call before this function does.
+    Hold();
+    Api::Pending pending = start_(info(), request, [this](absl::StatusOr<Response> result) {
+      {
+        std::lock_guard lock(mutex_);
+        answered_ = true;
+        pending_ = nullptr;
+      }
+      if (!result.ok()) return Finish(ToGrpcStatus(result.status()));
+      WriteAndFinish(*result);
+    });
+    bool cancel = false;
+    if (pending != nullptr) {
+      std::lock_guard lock(mutex_);
+      cancel = cancelled_;
+      if (!answered_) pending_ = pending;
+    }
+    if (cancel) Api::Cancel(pending);
+    Drop();
+  }
+
+  const Start& start_;
+  std::mutex mutex_;  // Guards all below.
   Api::Pending pending_;
+  bool answered_ = false;
+  bool cancelled_ = false;
 };
-
-// A call that needs no key, answered at once.
-template <typename Response>
-grpc::ServerUnaryReactor* AnswerNow(grpc::CallbackServerContext& context, Response* response,
-                                    absl::StatusOr<Response> result) {
-  if (result.ok()) *response = *std::move(result);
-  grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
-  reactor->Finish(ToGrpcStatus(result.status()));
-  return reactor;
-}
-
-// A call answered at once, by `answer(info)` if it is admitted.
-template <typename Response, typename Answer>
-grpc::ServerUnaryReactor* AnswerNow(const CallGate& gate, grpc::CallbackServerContext& context,
-                                    std::string_view method, Response* response, Answer answer) {
-  const absl::StatusOr<CallInfo> info = gate.Admit(context, method);
-  return AnswerNow<Response>(context, response, info.ok() ? answer(*info) : info.status());
-}
 
 }  // namespace longview::server

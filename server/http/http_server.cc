@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
@@ -14,6 +15,7 @@
 #include "server/http/origin.h"
 #include "server/http/transport/body_workers.h"
 #include "server/http/transport/listener.h"
+#include "server/security/roles.h"
 #include "server/status_map_http.h"
 
 namespace longview::server {
@@ -37,27 +39,6 @@ Router MakeRouter(HttpContext& context, bool admin) {
   return router;
 }
 
-// Routes that need no key: probes, and what tells a person or a scraper about the server.
-bool IsOpen(std::string_view route) {
-  constexpr std::string_view kOpen[] = {"/",
-                                        "/livez",
-                                        "/readyz",
-                                        "/metrics",
-                                        "/version",
-                                        "/v2/health/live",
-                                        "/v2/health/ready",
-                                        "/v2/models/{m}/ready",
-                                        "/v2/models/{m}/versions/{v}/ready"};
-  return std::find(std::begin(kOpen), std::end(kOpen), route) != std::end(kOpen);
-}
-
-// Routes that change the server for everybody: pages of other sites must not use them.
-bool IsControl(std::string_view route) {
-  constexpr std::string_view kControl[] = {"/v2/repository/models/{m}/load",
-                                           "/v2/repository/models/{m}/unload"};
-  return std::find(std::begin(kControl), std::end(kControl), route) != std::end(kControl);
-}
-
 // Bodies of the repository's routes, and of what is no route, in bytes.
 constexpr size_t kSmallBody = 64 << 10;
 
@@ -78,6 +59,7 @@ class HttpServer::Impl {
       : context_{api,         metrics,  std::move(options.version), std::move(options.commit),
                  absl::Now(), workers_, options.transport.bytes},
         keys_(options.keys),
+        proxies_(std::move(options.proxies)),
         admin_(options.admin),
         max_body_bytes_(options.transport.max_body_bytes),
         origin_(std::move(options.names)),
@@ -102,8 +84,10 @@ class HttpServer::Impl {
   HeadVerdict Admit(const HttpRequest& head, CallInfo& info) {
     const Router::Match match = router_.Find(head.method, head.path);
     info.method = match.route.empty() ? kNoRoute : match.route;
-    absl::Status status = Authenticate(match.route, head, info);
-    if (status.ok() && IsControl(match.route)) {
+    Locate(head, info);
+    absl::Status status = absl::OkStatus();
+    if (keys_ != nullptr) status = keys_->Admit(head.Header("Authorization"), info);
+    if (status.ok() && PermissionOf(info.method) == Permission::kControl) {
       status = origin_.Check(head.Header("Host"), head.Header("Origin"));
     }
     if (!status.ok()) {
@@ -119,11 +103,12 @@ class HttpServer::Impl {
     return {.max_body_bytes = small ? std::min(kSmallBody, max_body_bytes_) : max_body_bytes_};
   }
 
-  absl::Status Authenticate(std::string_view route, const HttpRequest& head, CallInfo& info) {
-    if (keys_ == nullptr || IsOpen(route)) return absl::OkStatus();
-    absl::StatusOr<std::string> client = keys_->Authenticate(head.Header("Authorization"));
-    if (client.ok()) info.client = *std::move(client);
-    return client.status();
+  // Where the call comes from, behind proxies too.
+  void Locate(const HttpRequest& head, CallInfo& info) const {
+    std::vector<std::string_view> forwarded;
+    if (!proxies_.empty()) forwarded = head.HeaderValues("X-Forwarded-For");
+    info.address = proxies_.ClientOf(head.peer, forwarded);
+    info.client = FairnessUnit(info.address);
   }
 
   // The recorded answer to an unknown path or a wrong method.
@@ -152,7 +137,9 @@ class HttpServer::Impl {
     if (match.handler == nullptr) {
       return exchange->Respond(Mismatch(match, request, exchange->info()));
     }
-    if (!IsOpen(match.route)) context_.api.Trace(exchange->mutable_info());
+    if (PermissionOf(exchange->info().method) != Permission::kOpen) {
+      context_.api.Trace(exchange->mutable_info());
+    }
     const absl::StatusOr<absl::Time> deadline = RequestDeadline(request);
     if (!deadline.ok()) return Refuse(context_, exchange, deadline.status());
     exchange->mutable_info().deadline = *deadline;
@@ -193,6 +180,7 @@ class HttpServer::Impl {
   BodyWorkers workers_;
   HttpContext context_;
   const ApiKeys* const keys_;
+  const TrustedProxies proxies_;
   const bool admin_;
   const size_t max_body_bytes_;
   const OriginCheck origin_;

@@ -12,6 +12,7 @@
 #include "server/http/transport/options.h"
 #include "server/metrics/metrics.h"
 #include "server/security/api_keys.h"
+#include "server/security/client_address.h"
 
 namespace longview::server {
 
@@ -22,7 +23,8 @@ struct HttpServerOptions {
   // Null: calls need no key. Otherwise all do but health, probes, /metrics, /version and the
   // console page. Outlives the server.
   const ApiKeys* keys = nullptr;
-  bool admin = false;  // Serves /livez, /readyz and /metrics, nothing else.
+  TrustedProxies proxies;  // Whose X-Forwarded-For is believed.
+  bool admin = false;      // Serves /livez, /readyz and /metrics, nothing else.
   // The server's names besides addresses and localhost: what `Host` may be where models are
   // loaded and unloaded.
   std::vector<std::string> names;

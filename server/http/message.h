@@ -35,6 +35,16 @@ struct HttpRequest {
   absl::Time arrival = absl::InfinitePast();
 
   std::string_view Header(std::string_view name) const { return FindField(headers, name); }
+  // Of a field that may come several times, in order.
+  std::vector<std::string_view> HeaderValues(std::string_view name) const {
+    std::vector<std::string_view> values;
+    for (const auto& [key, value] : headers) {
+      if (absl::EqualsIgnoreCase(absl::string_view(key), {name.data(), name.size()})) {
+        values.push_back(value);
+      }
+    }
+    return values;
+  }
 };
 
 // Content-Length, Transfer-Encoding, Connection, Date and x-request-id are the connection's.

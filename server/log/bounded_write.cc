@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "absl/time/clock.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -32,17 +32,17 @@ bool AwaitRoom(int descriptor, absl::Duration patience) {
 }  // namespace
 
 size_t BoundedWrite(int descriptor, std::string_view text, absl::Duration patience) {
-  const absl::Time end = absl::Now() + patience;
+  const absl::Time end = SteadyNow() + patience;
   size_t written = 0;
   while (written < text.size()) {
-    if (!AwaitRoom(descriptor, end - absl::Now())) return written;
+    if (!AwaitRoom(descriptor, end - SteadyNow())) return written;
     const std::string_view piece = NextPiece(text.substr(written));
     const ssize_t count = write(descriptor, piece.data(), piece.size());
     if (count >= 0) {
       written += static_cast<size_t>(count);
     } else if (errno != EINTR && errno != EAGAIN) {
       return text.size();
-    } else if (absl::Now() >= end) {
+    } else if (SteadyNow() >= end) {
       return written;
     }
   }

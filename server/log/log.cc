@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/log/bounded_write.h"
 
 namespace longview::server {
 namespace {
@@ -112,6 +113,11 @@ std::string Log::Format(LogFormat format, LogLevel level, std::string_view times
     AppendJson(field, line);
   }
   return line;
+}
+
+void Log::WriteNow(LogFormat format, LogLevel level, std::string_view message, Fields fields) {
+  const std::string line = Format(format, level, Timestamp(), message, fields) + '\n';
+  BoundedWrite(STDERR_FILENO, line, absl::ZeroDuration());
 }
 
 void Log::Write(LogLevel level, std::string_view message, Fields fields) {

@@ -54,6 +54,10 @@ class Log {
   // Lines that found no room.
   uint64_t dropped() const { return lines_.dropped(); }
 
+  // Writes a line to stderr at once, past the queue, if stderr takes it without waiting: for
+  // libraries that log by themselves.
+  static void WriteNow(LogFormat format, LogLevel level, std::string_view message, Fields fields);
+
   // The line without its newline, as it would be written.
   static std::string Format(LogFormat format, LogLevel level, std::string_view timestamp,
                             std::string_view message, Fields fields);

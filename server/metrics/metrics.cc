@@ -21,8 +21,8 @@ using prometheus::Labels;
 
 constexpr std::array<const char*, 5> kPhases = {"preprocess", "forward", "prefill", "decode",
                                                 "postprocess"};
-constexpr std::array<const char*, 5> kRejectReasons = {"queue", "memory", "deadline", "auth",
-                                                       "draining"};
+constexpr std::array<const char*, 6> kRejectReasons = {"queue", "memory",   "deadline",
+                                                       "auth",  "draining", "quota"};
 constexpr std::array<const char*, 2> kStages = {"queued", "running"};
 constexpr std::array<const char*, 3> kTokenKinds = {"prompt", "cached", "generated"};
 // Why computed tokens helped nobody, as far as it is known before it happens.
@@ -56,7 +56,8 @@ struct Series {
     }
     for (const char* reason : kWasteReasons) f.wasted_tokens.Add(With(model, "reason", reason));
     for (size_t i = 0; i < kRejectReasons.size(); ++i) {
-      if (static_cast<RejectReason>(i) == RejectReason::kAuth) continue;
+      const auto reason = static_cast<RejectReason>(i);
+      if (reason == RejectReason::kAuth || reason == RejectReason::kQuota) continue;
       f.rejected.Add(With(model, "reason", kRejectReasons[i]));
     }
     f.images.Add(Of(model));

@@ -25,7 +25,8 @@ struct ModelLabels {
 };
 
 enum class Phase { kPreprocess, kForward, kPrefill, kDecode, kPostprocess };
-enum class RejectReason { kQueue, kMemory, kDeadline, kAuth, kDraining };
+// kQuota, of a key's own limits, has no series before the first.
+enum class RejectReason { kQueue, kMemory, kDeadline, kAuth, kDraining, kQuota };
 enum class CancelStage { kQueued, kRunning };
 
 // Read at scrape time. Runs on the scraping thread; must not block for long.

@@ -33,6 +33,7 @@ void Roster::Count(Group& group, const Member& member, int sign) {
 void Roster::Note(Group& group, const StepNeed& need) {
   group.longest_decode = std::max(group.longest_decode, need.decode_seconds);
   group.prefill_seconds = std::max(group.prefill_seconds, need.prefill_seconds);
+  group.pace = need.pace;
 }
 
 void Roster::Add(const Ticket& ticket, const StepNeed& need, absl::Time urgency, absl::Time now) {
@@ -84,7 +85,7 @@ double Roster::Ceiling() const {
   double ceiling = configured_;
   for (const auto& [model, group] : groups_) {
     const double least =
-        group.step_seconds + group.longest_decode + group.granule * group.prefill_seconds;
+        group.pace * (group.step_seconds + group.longest_decode) + group.Granule();
     ceiling = std::max(ceiling, 2 * least);
   }
   return ceiling;
@@ -99,7 +100,7 @@ double Roster::Spare(absl::Time now, ModelId first) const {
     if (group.decoding > 0) {
       dues.emplace_back(model != first, group.last_tokens, group.Cost());
     } else if (model == first) {
-      ahead = group.step_seconds;
+      ahead = group.pace * group.step_seconds;
     }
   }
   std::sort(dues.begin(), dues.end());
@@ -150,15 +151,15 @@ Batch Roster::PlanDecode(ModelId model) const {
 double Roster::Committed() const {
   double committed = 0;
   for (const auto& [model, group] : groups_) {
-    committed += group.step_seconds + group.committed_seconds;
+    committed += group.pace * (group.step_seconds + group.committed_seconds);
   }
   return committed;
 }
 
 bool Roster::MayBegin(const Group& group, const Member& member) const {
   if (member.begun || waiting_ == members_.size()) return true;
-  const double granule = group.granule * group.prefill_seconds;
-  return Committed() + member.need.decode_seconds + granule <= Ceiling();
+  const double decode = group.pace * member.need.decode_seconds;
+  return Committed() + decode + group.Granule() <= Ceiling();
 }
 
 void Roster::Begin(Group& group, Member& member) {
@@ -182,12 +183,11 @@ Batch Roster::PlanFull(ModelId model, absl::Time now, double share,
 
   // At least a granule, so that prompts go on however many share the device; but never so much
   // that a token is late.
-  const double granule = group.granule * group.prefill_seconds;
-  double budget = std::max(granule, (Ceiling() - Committed()) * share / pace_);
+  double budget = std::max(group.Granule(), (Ceiling() - Committed()) * share / pace_);
   budget = std::min(budget, Spare(now, model));
   for (const auto& [client_lead, urgency, id] : order) {
     Member& member = members_.at(id);
-    const double per_token = member.need.prefill_seconds;
+    const double per_token = group.pace * member.need.prefill_seconds;
     // Rounding must not cost a granule that the budget was made for.
     const double tokens = per_token > 0 ? budget / per_token * (1 + 1e-9) : kInfinity;
     int granted = member.need.prefill;
@@ -211,14 +211,15 @@ std::vector<double> Roster::Split(const Batch& step, double seconds) {
     const double pace = (1 - kFollow) * pace_ + kFollow * seconds / step.seconds;
     pace_ = std::clamp(pace, 1.0, kSlowest);
   }
-  const double each = group.step_seconds / static_cast<double>(step.tickets.size());
+  const double each = group.pace * group.step_seconds / static_cast<double>(step.tickets.size());
   std::vector<double> parts;
   double sum = 0;
   for (size_t i = 0; i < step.tickets.size(); ++i) {
     Member& member = members_.at(step.tickets[i]);
     const int prefill = step.prefill[i];
-    const double part =
-        each + (prefill > 0 ? prefill * member.need.prefill_seconds : member.need.decode_seconds);
+    const double grant =
+        prefill > 0 ? prefill * member.need.prefill_seconds : member.need.decode_seconds;
+    const double part = each + group.pace * grant;
     left_ -= std::min(part, member.left);
     member.left = std::max(0.0, member.left - part);
     parts.push_back(part);

@@ -87,8 +87,10 @@ class Roster {
     double committed_seconds = 0;  // Of all that have begun.
     double longest_decode = 0;     // Of one ticket; the most there was.
     double prefill_seconds = 0;    // Per token; the most there was.
+    double pace = 1;               // What all of these are multiplied with, of the last need.
     absl::Time last_tokens;
-    double Cost() const { return step_seconds + decode_seconds; }
+    double Cost() const { return pace * (step_seconds + decode_seconds); }
+    double Granule() const { return pace * granule * prefill_seconds; }
   };
 
   void Count(Group& group, const Member& member, int sign);

@@ -29,8 +29,8 @@ Scheduler::Scheduler(const SchedulerOptions& options, const Clock& clock)
   for (int i = 0; i < options.lanes; ++i) lanes_.emplace_back(i, options.inter_token_seconds);
 }
 
-absl::Time Scheduler::LatestStart(absl::Time deadline, double seconds) {
-  return deadline - absl::Seconds(seconds);
+absl::Time Scheduler::LatestStart(const Ticket& ticket) {
+  return ticket.firm ? ticket.deadline - absl::Seconds(ticket.seconds) : ticket.deadline;
 }
 
 absl::Time Scheduler::EarliestStart(absl::Time now) const {
@@ -59,7 +59,8 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   Admission result;
   const absl::Time now = clock_.Now();
   const double limit = options_.memory_bytes;
-  if (limit > 0 && ticket.bytes > limit) {
+  const bool stateless = !options_.keeps_state && ticket.generates() && ticket.bytes > 0;
+  if (stateless || (limit > 0 && ticket.bytes > limit)) {
     return {Verdict::kTooLarge, 0, std::nullopt, ticket.bytes, limit, {}};
   }
   if (limit > 0 && ticket.generates() && ticket.bytes > RoomBesideDocuments(ticket)) {
@@ -78,7 +79,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   // Short work need not wait for long work to end.
   const double nested = ticket.generates() ? kInfinity : NestedWait(ticket);
   result.wait_seconds = std::min(result.wait_seconds, nested);
-  if (ticket.deadline != absl::InfiniteFuture()) {
+  if (ticket.firm && ticket.deadline != absl::InfiniteFuture()) {
     const double available = absl::ToDoubleSeconds(ticket.deadline - now);
     // The order of turns matters only where not all waiting work fits before the deadline.
     const bool roomy = result.wait_seconds + ticket.seconds <= available;
@@ -131,7 +132,7 @@ Admission Scheduler::Admit(const Ticket& ticket) {
   entries_.emplace(ticket.id, Entry{Stage::kWaiting, ticket.model, ticket.deadline, ticket.seconds,
                                     ticket.bytes, ticket.generates()});
   if (ticket.deadline != absl::InfiniteFuture()) {
-    StartsOf(ticket).insert({LatestStart(ticket.deadline, ticket.seconds), ticket.id});
+    StartsOf(ticket).insert({LatestStart(ticket), ticket.id});
   }
   if (ticket.generates()) JoinsChanged();
   Count(ticket.model, Stage::kWaiting, ticket.seconds, +1);
@@ -139,7 +140,7 @@ Admission Scheduler::Admit(const Ticket& ticket) {
 }
 
 void Scheduler::EraseStart(const Ticket& ticket) {
-  const std::pair start(LatestStart(ticket.deadline, ticket.seconds), ticket.id);
+  const std::pair start(LatestStart(ticket), ticket.id);
   latest_starts_.erase(start);
   latest_joins_.erase(start);
 }

@@ -80,6 +80,7 @@ struct SchedulerOptions {
   double batch_seconds = 0.1;
   int max_batch_items = 256;
   double memory_bytes = 0;  // That running work may reserve on a lane; 0 = no limit.
+  bool keeps_state = true;  // Else nothing is admitted that generates and takes any bytes.
   // How far a client or a model may get ahead of others for the sake of deadlines.
   double slack_seconds = 0.1;
   absl::Duration patience = absl::Seconds(10);  // See waiting_line.h.
@@ -212,14 +213,14 @@ class Scheduler {
 
   // When a device can start something else.
   absl::Time EarliestStart(absl::Time now) const;
-  static absl::Time LatestStart(absl::Time deadline, double seconds);
+  static absl::Time LatestStart(const Ticket& ticket);
   // `freed`: seconds of the waiting work that would leave.
   Admission JudgeWithRoom(const Ticket& ticket, double freed) const;
   Admission JudgeKnown(const Ticket& ticket) const;
   // Before its cost is known; scheduler_door.cc.
   Admission JudgeExpected(const Ticket& ticket) const;
   TimeIndex& StartsOf(const Ticket& ticket) {
-    return ticket.generates() ? latest_joins_ : latest_starts_;
+    return ticket.generates() || !ticket.firm ? latest_joins_ : latest_starts_;
   }
   void EraseStart(const Ticket& ticket);
   void RemoveWaiting(TicketId id);
@@ -288,7 +289,9 @@ class Scheduler {
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;
   TimeIndex latest_starts_;  // Of waiting tickets that start when a device is free,
-  TimeIndex latest_joins_;   // and of those that share it: they generate, or go between slices.
+  // And of those that share it (they generate, or go between slices), or that have no deadline of
+  // their own.
+  TimeIndex latest_joins_;
   TimeIndex deadlines_;      // Of expected and running ones.
   std::vector<Departure> turned_out_;  // Not reported yet.
   std::vector<Lane> lanes_;

@@ -21,13 +21,16 @@ struct Ticket {
   double seconds = 0;  // Predicted device time.
   double bytes = 0;    // Reserved from the start of its batch to the end of its work.
   absl::Time deadline = absl::InfiniteFuture();
+  // The client's own: refused, or taken out of the queue, where it is out of reach. Else it is a
+  // bound of the server's, and ends only what has really reached it.
+  bool firm = true;
   double weight = 1;  // The client's share relative to others.
   // The device (Lane::number) that has what it continues; -1 = any. Only if it generates.
   int lane = -1;
 
   // Generating: it goes on over many steps of its model. Facts of that model:
   int granule = 0;          // Tokens of a prompt are granted in multiples of this; 0 = one batch.
-  double step_seconds = 0;  // Predicted, of a step beyond what its grants add up to.
+  double step_seconds = 0;  // Predicted, of a step beyond what its grants add up to; see StepNeed.
   bool generates() const { return granule > 0; }
 };
 
@@ -36,6 +39,7 @@ struct StepNeed {
   int prefill = 0;             // Tokens to read before the next one can be sampled.
   double prefill_seconds = 0;  // Predicted, per token read.
   double decode_seconds = 0;   // Predicted, of a token for each of its sequences.
+  double pace = 1;             // Of its model's steps over what is predicted, of late.
 };
 
 // What became of a ticket in a step, or when it was started.

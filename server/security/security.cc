@@ -46,7 +46,7 @@ absl::Status Security::ReadKeys() {
   }
   absl::StatusOr<KeySet> keys = ParseKeys(*contents);
   if (!keys.ok()) return keys.status();
-  keys_ = std::make_unique<ApiKeys>(*std::move(keys));
+  keys_ = std::make_unique<ApiKeys>(*std::move(keys), options_.share_prefixes);
   return absl::OkStatus();
 }
 

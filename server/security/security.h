@@ -19,6 +19,7 @@ struct SecurityOptions {
   std::string tls_key;
   std::string tls_client_ca;
   std::string api_keys_file;
+  bool share_prefixes = false;  // Among keys.
   // A change takes effect after one to two of these.
   absl::Duration interval = absl::Milliseconds(500);
 };

@@ -5,7 +5,7 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/tracing/span_exporter.h"
 
 namespace longview::server {
@@ -46,7 +46,7 @@ void Tracer::Trace(CallInfo& info) {
   trace.trace_id = context.trace_id;
   trace.span_id = NewSpanId();
   trace.parent_id = context.parent_id;
-  trace.whole.begin = info.arrival == absl::InfinitePast() ? absl::Now() : info.arrival;
+  trace.whole.begin = info.arrival == absl::InfinitePast() ? SteadyNow() : info.arrival;
   info.spans = std::make_shared<CallSpans>(impl_->exporter, std::move(trace));
 }
 

@@ -32,7 +32,7 @@ class CountingSequence final : public DecoderSequence {
   std::unique_ptr<DecoderSequence> Fork() const override {
     return std::make_unique<CountingSequence>(tokens_);
   }
-  void Publish() override {}
+  void Publish(uint64_t) override {}
   void Read(size_t tokens) { tokens_ += static_cast<int>(tokens); }
 
  private:
@@ -61,7 +61,7 @@ class ReadyDecoder final : public Decoder {
   int max_tokens() const override { return 1 << 20; }
   int prefill_granule() const override { return 64; }
   const DecoderCosts& costs() const override { return costs_; }
-  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t>) override {
+  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t>, uint64_t) override {
     return std::make_unique<CountingSequence>(0);
   }
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override {

@@ -16,13 +16,14 @@ RELOAD_SECONDS = 60  # Patience; it takes about one.
 
 
 class SecureServer(Server):
-    """Serves one classifier as `classifier`.
+    """Serves one classifier as `classifier`, unless `models` says otherwise.
 
     keys: the text of the key file. authority: signs the server's certificate (files cert.pem and
     key.pem in `folder`). clients: the authority that must have signed clients (file clients.pem).
     """
 
-    def __init__(self, folder, *flags, keys=None, authority=None, clients=None):
+    def __init__(self, folder, *flags, keys=None, authority=None, clients=None,
+                 models=None):
         self.folder, self.authority = folder, authority
         folder.mkdir(exist_ok=True)
         flags = list(flags)
@@ -35,7 +36,7 @@ class SecureServer(Server):
         if clients is not None:
             install(clients.ca, folder / "clients.pem")
             flags.append(f"--tls_client_ca={folder / 'clients.pem'}")
-        super().__init__([f"classifier={MODEL}"], *flags)
+        super().__init__(models or [f"classifier={MODEL}"], *flags)
 
     def install_certificate(self, name):
         """A new certificate of the same authority: first one file, then the other."""

@@ -1,15 +1,17 @@
 """Spans at a collector, a log that nobody reads, and a log level that changes while serving."""
 
 import json
-import os
 import signal
+import socket
 import subprocess
 import time
 
 import grpc
 import pytest
 
+from certificates import Authority
 from collector import Collector
+from secure_server import SecureServer
 from server_process import SERVER, ZOO, Server, wait_until
 
 CLASSIFY = {"model": "code-language", "text": "import os\n"}
@@ -130,6 +132,19 @@ def keep_alive(server, count, request_id):
         connection.request("GET", "/livez", headers={"x-request-id": request_id})
         connection.getresponse().read()
     connection.close()
+
+
+def test_lines_of_the_grpc_library_are_lines_of_the_log(tmp_path):
+    with SecureServer(tmp_path / "server", authority=Authority(tmp_path)) as server:
+        with socket.create_connection(("127.0.0.1", server.grpc_port), timeout=10) as raw:
+            raw.sendall(b"no handshake at all\r\n" * 10)
+            try:
+                raw.recv(100)
+            except OSError:
+                pass
+        wait_until(lambda: '"msg":"grpc"' in server.log(), 10, "the library's complaint")
+        for line in server.log().splitlines():
+            assert {"ts", "level", "msg"} <= json.loads(line).keys(), line
 
 
 def test_hang_up_reads_the_log_level_again(tmp_path):

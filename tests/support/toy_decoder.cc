@@ -77,12 +77,12 @@ class ToySequence final : public models::DecoderSequence {
     return std::make_unique<ToySequence>(decoder_, tokens_, source_);
   }
 
-  void Publish() override {
+  void Publish(uint64_t space) override {
     const auto granule = static_cast<size_t>(decoder_.options_.granule);
     std::vector<int32_t> beginning = tokens_;
     for (beginning.resize(beginning.size() / granule * granule); !beginning.empty();
          beginning.resize(beginning.size() - granule)) {
-      decoder_.published_.insert(beginning);
+      decoder_.published_.emplace(space, beginning);
     }
   }
 
@@ -273,12 +273,13 @@ ToyDecoder::ToyDecoder(const ToyOptions& options)
       costs_(std::make_unique<ToyCosts>()),
       encoder_(MakeEncoder(*this, options)) {}
 
-std::unique_ptr<models::DecoderSequence> ToyDecoder::Open(std::span<const int32_t> prompt) {
+std::unique_ptr<models::DecoderSequence> ToyDecoder::Open(std::span<const int32_t> prompt,
+                                                          uint64_t space) {
   std::vector<int32_t> found;
   const auto granule = static_cast<size_t>(options_.granule);
   for (size_t size = granule; size < prompt.size(); size += granule) {
     std::vector<int32_t> beginning(prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(size));
-    if (published_.count(beginning) == 0) break;
+    if (published_.count({space, beginning}) == 0) break;
     found = std::move(beginning);
   }
   return std::make_unique<ToySequence>(*this, std::move(found));

@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/generation/decoder.h"
@@ -60,7 +61,8 @@ class ToyDecoder final : public models::Decoder {
   int max_tokens() const override { return options_.max_tokens; }
   int prefill_granule() const override { return options_.granule; }
   const models::DecoderCosts& costs() const override { return *costs_; }
-  std::unique_ptr<models::DecoderSequence> Open(std::span<const int32_t> prompt) override;
+  std::unique_ptr<models::DecoderSequence> Open(std::span<const int32_t> prompt,
+                                                uint64_t space) override;
   std::unique_ptr<models::DecoderStep> Begin(std::span<const models::DecoderFeed> feeds) override;
   models::EncoderStage* encoder() override { return encoder_.get(); }
 
@@ -76,7 +78,8 @@ class ToyDecoder final : public models::Decoder {
   const std::unique_ptr<models::DecoderCosts> costs_;
   const std::unique_ptr<models::EncoderStage> encoder_;
   const std::shared_ptr<ToyCounts> counts_ = std::make_shared<ToyCounts>();
-  std::set<std::vector<int32_t>> published_;  // Beginnings of whole granules.
+  // Spaces and beginnings of whole granules.
+  std::set<std::pair<uint64_t, std::vector<int32_t>>> published_;
 };
 
 }  // namespace longview::testing

@@ -21,7 +21,7 @@ typedef struct {
   size_t size;
 } LvtText;
 
-enum { kLvtOk = 0, kLvtBadInput = 1, kLvtPanic = 2 };
+enum { kLvtOk = 0, kLvtBadInput = 1, kLvtPanic = 2, kLvtStopped = 3 };
 
 /* The caller provides data and capacity; size and code are filled on failure. */
 typedef struct {
@@ -32,6 +32,9 @@ typedef struct {
 } LvtError;
 
 typedef struct {
+  const void* stop;      /* std::atomic<bool> or NULL: ends the work early once it is set. */
+  uint32_t piece_bytes;  /* Texts of more than four times that are tokenised in such pieces. */
+  uint32_t most_tokens;  /* Longer texts are counted, not kept; 0 = none. Not with max_length. */
   uint32_t max_length;   /* Tokens with specials; 0 = whatever comes. */
   uint32_t stride;       /* Tokens that neighbouring windows share. */
   uint8_t strategy;      /* 0 longest first, 1 only first, 2 only second. */
@@ -62,6 +65,8 @@ LvtEncoding* lvt_encode(const LvtTokenizer* tokenizer, LvtText a, const LvtText*
                         const LvtEncodeOptions* options, LvtError* error);
 void lvt_encoding_free(LvtEncoding* encoding);
 size_t lvt_encoding_tokens_cut(const LvtEncoding* encoding);
+size_t lvt_encoding_tokens(const LvtEncoding* encoding);   /* Of the texts, with template. */
+uint8_t lvt_encoding_counted(const LvtEncoding* encoding); /* 0 = there are more than that. */
 size_t lvt_encoding_windows(const LvtEncoding* encoding);
 LvtWindow lvt_encoding_window(const LvtEncoding* encoding, size_t index);
 

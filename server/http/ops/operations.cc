@@ -8,8 +8,10 @@
 namespace longview::server {
 namespace {
 
-HttpResponse Health(const char* name, bool well) {
-  HttpResponse response = JsonResponse(nlohmann::json{{name, well}}.dump());
+HttpResponse Health(const char* name, bool well, const std::string& why = "") {
+  nlohmann::json body = {{name, well}};
+  if (!why.empty()) body["reason"] = why;
+  HttpResponse response = JsonResponse(body.dump());
   response.status = well ? 200 : 503;
   if (!well) response.headers.emplace_back("Retry-After", "1");
   return response;
@@ -19,7 +21,8 @@ void AddHealth(HttpContext& context, Router& router, std::string_view live,
                std::string_view ready) {
   router.Add(Verb::kGet, live,
              Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
-               return Health("live", context.api.ServerLive());
+               const std::string why = context.api.NotLive();
+               return Health("live", why.empty(), why);
              }));
   router.Add(Verb::kGet, ready,
              Immediate(context, [&context](const HttpRequest&, const PathParameters&) {

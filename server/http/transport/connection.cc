@@ -1,5 +1,7 @@
 #include "server/http/transport/connection.h"
 
+#include <netinet/tcp.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -8,11 +10,16 @@
 #include "boost/asio/post.hpp"
 #include "server/http/transport/connection_parts.h"
 #include "server/http/transport/request.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
 
 constexpr std::chrono::seconds kAfterTimeout(1);
+// What the system keeps of an answer before the peer makes room for it, in bytes: with its own
+// megabytes, a reader that takes nothing would be noticed late.
+using NotSent = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
+constexpr int kNotSent = 128 * 1024;
 
 }  // namespace
 
@@ -49,6 +56,7 @@ Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_pt
   ErrorCode error;
   peer_ = stream_.socket().remote_endpoint(error).address().to_string();
   stream_.socket().set_option(tcp::no_delay(true), error);
+  stream_.socket().set_option(NotSent(kNotSent), error);
 }
 
 void Connection::Count(std::shared_ptr<ConnectionLedger> ledger,
@@ -142,7 +150,7 @@ Connection::Answered Connection::ServeOne() {
   ok = co_await ReadBody(parser, max_body_bytes, &request);
   if (!ok) co_return false;
 
-  info.arrival = absl::Now();
+  info.arrival = SteadyNow();
   answer_.reset();
   current_ = std::make_shared<Exchange>(
       std::move(request), std::move(info), [weak = weak_from_this()](HttpResponse response) {
@@ -170,8 +178,8 @@ Connection::Answered Connection::ServeOne() {
 CallInfo Connection::NewCall() const {
   CallInfo info;
   info.request_id = request_id_;
-  info.client = peer_;
-  info.arrival = absl::Now();
+  info.client = info.address = peer_;
+  info.arrival = SteadyNow();
   info.api = "http";
   return info;
 }

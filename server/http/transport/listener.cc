@@ -18,6 +18,7 @@
 #include "boost/asio/use_awaitable.hpp"
 #include "server/http/transport/connection.h"
 #include "server/http/transport/tls_context.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 
@@ -190,7 +191,7 @@ void Listener::Impl::Stop(absl::Time deadline) {
       return connections_.empty();
     };
     absl::MutexLock lock(&mutex_);
-    if (!mutex_.AwaitWithDeadline(absl::Condition(&all_closed), deadline)) {
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), deadline - SteadyNow())) {
       for (const auto& connection : connections_) connection->Abort();
       mutex_.AwaitWithTimeout(absl::Condition(&all_closed), absl::Seconds(2));
     }
@@ -203,7 +204,7 @@ void Listener::Impl::Stop(absl::Time deadline) {
 
 Listener::Listener(TransportOptions options, std::function<void(ExchangePtr)> dispatch)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(dispatch))) {}
-Listener::~Listener() { Stop(absl::Now()); }
+Listener::~Listener() { Stop(SteadyNow()); }
 
 absl::StatusOr<int> Listener::Start() { return impl_->Start(); }
 void Listener::Leave() { impl_->Leave(); }

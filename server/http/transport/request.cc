@@ -5,6 +5,7 @@
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/inflate.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -36,7 +37,7 @@ std::string_view Field(const BeastRequest& message, std::string_view name) {
 
 HttpRequest ConvertHead(const BeastRequest& message) {
   HttpRequest request;
-  request.arrival = absl::Now();
+  request.arrival = SteadyNow();
   request.method = View(message.method_string());
   request.path = TargetPath(message);
   const std::string_view target = Target(message);

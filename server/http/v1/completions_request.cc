@@ -57,11 +57,20 @@ absl::Status ReadModel(const json& value, const std::string& name, Members& memb
   return model.status();
 }
 
-absl::Status ReadStop(const json& value, const std::string& name, Members& members) {
-  if (value.is_string()) {
-    members.options.stop = {value.get<std::string>()};
-    return absl::OkStatus();
+// Options are copied into every prompt's request.
+absl::Status AddStop(const json& value, const std::string& name, Members& members) {
+  constexpr size_t kLongest = 1024;  // As models take.
+  const auto& stop = value.get_ref<const std::string&>();
+  if (stop.size() > kLongest) {
+    return FieldError(name,
+                      absl::StrCat("a string of ", stop.size(), " bytes, at most ", kLongest));
   }
+  members.options.stop.push_back(stop);
+  return absl::OkStatus();
+}
+
+absl::Status ReadStop(const json& value, const std::string& name, Members& members) {
+  if (value.is_string()) return AddStop(value, name, members);
   if (!value.is_array()) {
     return FieldError(name, absl::StrCat("expected a string or strings, got ", Describe(value)));
   }
@@ -70,9 +79,8 @@ absl::Status ReadStop(const json& value, const std::string& name, Members& membe
                       absl::StrCat("has ", value.size(), " elements, the limit is ", kMaxStops));
   }
   for (size_t i = 0; i < value.size(); ++i) {
-    absl::StatusOr<std::string> stop = ReadString(value[i], absl::StrCat(name, "[", i, "]"));
-    if (!stop.ok()) return FieldError(name, Describe(value[i]) + " is not a string");
-    members.options.stop.push_back(*std::move(stop));
+    if (!value[i].is_string()) return FieldError(name, Describe(value[i]) + " is not a string");
+    if (auto status = AddStop(value[i], name, members); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -44,9 +44,17 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
         answers_(request.items.size()),
         left_(request.items.size()) {}
 
-  void Add(Api::Pending pending) {
-    absl::MutexLock lock(&mutex_);
-    pending_.push_back(std::move(pending));
+  // False once the answer is known: the rest need not start.
+  bool Add(Api::Pending pending) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!over_) {
+        pending_.push_back(std::move(pending));
+        return true;
+      }
+    }
+    Api::Cancel(pending);
+    return false;
   }
 
   void Done(size_t index, absl::StatusOr<EmbedResponse> response) {
@@ -65,6 +73,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     std::vector<Api::Pending> pending;
     {
       absl::MutexLock lock(&mutex_);
+      over_ = true;
       pending = std::move(pending_);
     }
     for (const Api::Pending& call : pending) Api::Cancel(call);
@@ -125,6 +134,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   std::atomic<size_t> left_;
   std::atomic<bool> failed_{false};
   absl::Mutex mutex_;
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Api::Pending> pending_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -149,9 +159,10 @@ void Embeddings(HttpContext& context, const ExchangePtr& exchange) {
     if (const auto self = weak.lock()) self->Cancel();
   });
   for (size_t i = 0; i < request->items.size(); ++i) {
-    call->Add(context.api.Embed(
+    const bool goes_on = call->Add(context.api.Embed(
         exchange->info(), request->items[i],
         [call, i](absl::StatusOr<EmbedResponse> response) { call->Done(i, std::move(response)); }));
+    if (!goes_on) break;
   }
 }
 

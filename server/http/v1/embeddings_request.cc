@@ -23,9 +23,21 @@ absl::Status Take(absl::StatusOr<T> value, Set set) {
   return value.status();
 }
 
+// Copied into every item.
+absl::Status CheckName(const std::string& name, const std::string& value) {
+  constexpr size_t kLongest = 128;
+  if (value.size() <= kLongest) return absl::OkStatus();
+  return FieldError(name, absl::StrCat("is ", Quoted(value), ", of ", value.size(),
+                                       " bytes; the limit is ", kLongest));
+}
+
 // Everything but `input`, which is read into copies of `item`.
 absl::Status ReadOption(const std::string& name, const json& value, EmbedRequest* item,
                         EmbeddingsRequest* out) {
+  if ((name == "model" || name == "pooling") && value.is_string()) {
+    const absl::Status status = CheckName(name, value.get_ref<const std::string&>());
+    if (!status.ok()) return status;
+  }
   if (name == "model") {
     return Take(ReadString(value, name), [&](std::string model) {
       item->set_model(model);

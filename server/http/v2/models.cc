@@ -105,7 +105,7 @@ absl::Status ReadParameters(
 // Load and unload: answered when done.
 template <typename Request, typename Response>
 HttpHandler RepositoryChange(HttpContext& context,
-                             void (Api::*call)(const Request&, Reply<Response>)) {
+                             void (Api::*call)(const CallInfo&, const Request&, Reply<Response>)) {
   return [&context, call](const ExchangePtr& exchange, const PathParameters& p) {
     Request request;
     request.set_model_name(std::string(ModelOf(p)));
@@ -113,10 +113,11 @@ HttpHandler RepositoryChange(HttpContext& context,
     const absl::Status status =
         body.ok() ? ReadParameters(*body, request.mutable_parameters()) : body.status();
     if (!status.ok()) return Refuse(context, exchange, status);
-    (context.api.*call)(request, [&context, exchange](absl::StatusOr<Response> response) {
-      if (!response.ok()) return Refuse(context, exchange, response.status());
-      Answer(context, exchange, JsonResponse("{}"));
-    });
+    (context.api.*call)(exchange->info(), request,
+                        [&context, exchange](absl::StatusOr<Response> response) {
+                          if (!response.ok()) return Refuse(context, exchange, response.status());
+                          Answer(context, exchange, JsonResponse("{}"));
+                        });
   };
 }
 

@@ -78,6 +78,37 @@ TEST(Prefix, GoesOnAsIfItHadReadEverything) {
   }
 }
 
+TEST(Prefix, ASpaceFindsItsOwnAlone) {
+  CacheBudget budget(kPlenty);
+  Driver driver(SmallShape(100, 16, 1), &budget);
+  const std::vector<int32_t> text = Text(650);
+  CacheSequence sequence = driver.New();
+  driver.Prefill(&sequence, text);
+  sequence.Publish(/*space=*/1);
+  EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny, /*space=*/1), 640);
+  for (const uint64_t other : {0, 2}) {
+    EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny, other), 0);
+    EXPECT_EQ(driver.cache()->Open(text, Reuse::kAny, other).tokens(), 0);
+  }
+  // Each keeps the same text for itself; what one lets go of stays the other's.
+  sequence.Publish(/*space=*/2);
+  EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny, /*space=*/1), 640);
+  EXPECT_EQ(driver.cache()->Open(text, Reuse::kAny, /*space=*/2).tokens(), 640);
+  EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny), 0);
+}
+
+TEST(Prefix, SpacesWhoseHashesMeetStayApart) {
+  ProjectionCache::Options options;
+  options.hash = [](uint64_t, std::span<const int32_t>) -> uint64_t { return 7; };
+  CacheBudget budget(kPlenty);
+  Driver driver(SmallShape(100, 16, 1), &budget, options);
+  CacheSequence sequence = driver.New();
+  driver.Prefill(&sequence, Text(300));
+  sequence.Publish(/*space=*/1);
+  EXPECT_EQ(driver.cache()->Find(Text(300), Reuse::kAny, /*space=*/2), 0);
+  EXPECT_EQ(driver.cache()->Find(Text(300), Reuse::kAny, /*space=*/1), 256);
+}
+
 TEST(Prefix, TheStateOfAFoundPrefixIsEmpty) {
   CacheBudget budget(kPlenty);
   Driver driver(SmallShape(100, 16, 1), &budget);

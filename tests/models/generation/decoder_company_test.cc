@@ -65,7 +65,7 @@ TEST_P(DecoderCompany, AFoundPrefixReadsLikeAFreshOne) {
     const auto first = model_.Open(prompt);
     ASSERT_EQ(first->tokens(), 0);
     want = model_.Read(*first, prompt);
-    first->Publish();
+    first->Publish(/*space=*/0);
     next = model_.Step(*first, tail);
   }
   const auto found = model_.Open(prompt);

@@ -21,9 +21,9 @@ class DecoderReader {
   virtual ~DecoderReader() = default;
 
   Decoder& decoder() const { return *decoder_; }
-  std::unique_ptr<DecoderSequence> New() { return decoder_->Open({}); }
+  std::unique_ptr<DecoderSequence> New() { return decoder_->OpenEmpty(); }
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt) {
-    return decoder_->Open(prompt);
+    return decoder_->Open(prompt, /*space=*/0);
   }
 
   // Random ids of the vocabulary, the same for a seed.

@@ -54,6 +54,20 @@ TEST(Document, ContinuingIsReadingItAll) {
   }
 }
 
+TEST(Document, WhatItReadIsFoundInItsSpaceAlone) {
+  const ToyModel toy = MakeToyModel();
+  const std::shared_ptr<Document> document = *toy.model->NewDocument();
+  const std::string text(50, 'd');
+  Request piece = Extension(document, text);
+  piece.cache_space = 1;
+  Generate(*toy.model, piece, 8);
+  for (const auto& [space, cached] : {std::pair{0, 0}, {1, 48}, {2, 0}}) {
+    Request prompt = TextRequest(text, NewTokens(1));
+    prompt.cache_space = static_cast<uint64_t>(space);
+    EXPECT_EQ(Generate(*toy.model, prompt).usage.cached_tokens, cached) << space;
+  }
+}
+
 TEST(Document, IsAskedManyTimesAndStaysAsItIs) {
   const ToyModel toy = MakeToyModel();
   const std::shared_ptr<Document> document = Read(toy, {std::string(50, 'd')});

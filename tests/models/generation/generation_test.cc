@@ -298,6 +298,18 @@ TEST(Generation, PromptsSeenBeforeAreNotReadAgain) {
   EXPECT_EQ(other.usage.cached_tokens, 32);
 }
 
+TEST(Generation, AnotherSpaceReadsAnew) {
+  const ToyModel toy = MakeToyModel();
+  Request request = TextRequest(std::string(43, 's'), Sampling(8, 1));
+  request.cache_space = 1;
+  Generate(*toy.model, request);
+  request.cache_space = 2;
+  EXPECT_EQ(Generate(*toy.model, request).usage.cached_tokens, 0);
+  EXPECT_EQ(toy.counts->prefilled, 86);
+  request.cache_space = 1;
+  EXPECT_EQ(Generate(*toy.model, request).usage.cached_tokens, 40);
+}
+
 TEST(Generation, TheFirstTokenOfTheModelStandsBeforeTexts) {
   GeneratorTraits traits;
   traits.bos = kToyEnd;

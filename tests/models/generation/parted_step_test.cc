@@ -17,7 +17,7 @@ class Sequence final : public DecoderSequence {
   explicit Sequence(int tokens = 0) : read(tokens) {}
   int tokens() const override { return read; }
   std::unique_ptr<DecoderSequence> Fork() const override { return nullptr; }
-  void Publish() override {}
+  void Publish(uint64_t) override {}
 
   int read;
 };

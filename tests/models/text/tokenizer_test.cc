@@ -194,7 +194,10 @@ TEST(TokenizerFfi, MutatedJsonNeverEscapes) {
       EXPECT_GT(error.size, 0u);
       continue;
     }
-    const LvtEncodeOptions options{.max_length = 8,
+    const LvtEncodeOptions options{.stop = nullptr,
+                                   .piece_bytes = 4,
+                                   .most_tokens = 0,
+                                   .max_length = 8,
                                    .stride = 0,
                                    .strategy = 0,
                                    .cut_left = 0,

@@ -36,8 +36,11 @@ absl::Status NotFound(std::string_view name) {
 }  // namespace
 
 void TestStore::Add(const std::string& name, FakeOptions options) {
-  std::lock_guard lock(mutex_);
-  models_[name] = {name, "1", ModelState::kReady, "", MakeServed(name, std::move(options))};
+  {
+    std::lock_guard lock(mutex_);
+    models_[name] = {name, "1", ModelState::kReady, "", MakeServed(name, std::move(options))};
+  }
+  changes().Notify();
 }
 
 void TestStore::AddGenerator(const std::string& name, GeneratorOptions options) {
@@ -47,8 +50,11 @@ void TestStore::AddGenerator(const std::string& name, GeneratorOptions options) 
 }
 
 void TestStore::AddUnloaded(const std::string& name, ModelState state, const std::string& reason) {
-  std::lock_guard lock(mutex_);
-  models_[name] = {name, "1", state, reason, nullptr};
+  {
+    std::lock_guard lock(mutex_);
+    models_[name] = {name, "1", state, reason, nullptr};
+  }
+  changes().Notify();
 }
 
 absl::StatusOr<ModelHandle> TestStore::Find(std::string_view name, std::string_view version) const {
@@ -95,6 +101,7 @@ void TestStore::Load(std::string_view name, Done done) {
       status = absl::OkStatus();
     }
   }
+  changes().Notify();
   done(status);
 }
 
@@ -110,6 +117,7 @@ void TestStore::Unload(std::string_view name, Done done) {
       status = absl::OkStatus();
     }
   }
+  changes().Notify();
   done(status);
 }
 

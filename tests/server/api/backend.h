@@ -15,7 +15,7 @@
 
 #include "server/api/api.h"
 #include "server/documents.h"
-#include "server/scheduler/clock.h"
+#include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_generator.h"
 #include "tests/support/fake_model.h"
 
@@ -66,10 +66,11 @@ class TestEngine : public server::Engine {
   void Estimate(server::ModelHandle model, std::optional<models::Request> request, int tokens,
                 server::Reply<server::Estimated> done) override;
   double QueuedSeconds() const override { return 0; }
-  bool Progressing() const override { return true; }
+  std::string Stuck() const override { return stuck; }
   bool Able() const override { return able; }
 
   std::atomic<bool> able{true};
+  std::string stuck;  // Before it serves.
 
   int submitted() const;
   int cancelled() const;
@@ -119,7 +120,7 @@ struct Backend {
 
   TestStore store;
   TestEngine engine;
-  server::SystemClock clock;
+  server::SteadyClock clock;
   std::optional<server::Documents> documents;  // Until the engine ends.
   server::Lifecycle lifecycle;
   server::Metrics metrics;

@@ -270,6 +270,34 @@ TEST(InferErrors, InternalErrorsKeepTheirStory) {
   EXPECT_EQ(std::string(result.status().message()).find("fake"), std::string::npos);
 }
 
+TEST(InferErrors, LongShapesAreCut) {
+  Backend backend;
+  auto request = ParseInfer(R"(model_name: "one" inputs { name: "text" datatype: "BYTES"
+      contents { bytes_contents: "a" } })");
+  for (int i = 0; i < 100000; ++i) request.mutable_inputs(0)->add_shape(1);
+  const absl::Status status = Infer(backend, request).status();
+  EXPECT_EQ(status.code(), kInvalid);
+  EXPECT_LT(status.message().size(), 200u);
+}
+
+TEST(InferErrors, OptionsAreNotCopiedWithoutBound) {
+  Backend backend;
+  auto request = ParseInfer(R"(model_name: "one" inputs { name: "text" datatype: "BYTES" })");
+  request.mutable_inputs(0)->add_shape(1000);
+  auto& contents = *request.mutable_inputs(0)->mutable_contents();
+  for (int i = 0; i < 1000; ++i) contents.add_bytes_contents("a");
+  (*request.mutable_parameters())["pooling"].set_string_param(std::string(1 << 20, 'x'));
+  absl::Status status = Infer(backend, request).status();
+  EXPECT_EQ(status.code(), kInvalid);
+  EXPECT_NE(status.message().find("1048576 bytes, the limit is 64"), absl::string_view::npos);
+  request.clear_parameters();
+  (*request.mutable_parameters())["global_tokens"].set_string_param(std::string(1 << 20, 'x'));
+  status = Infer(backend, request).status();
+  EXPECT_EQ(status.code(), kInvalid);
+  EXPECT_NE(status.message().find("for each of 1000 items"), absl::string_view::npos)
+      << status.message();
+}
+
 TEST(InferErrors, RefusalsKeepReasonAndDelay) {
   Backend backend;
   backend.engine.RefuseAll();

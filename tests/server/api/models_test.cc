@@ -133,12 +133,13 @@ TEST(Models, RepositoryIndex) {
 
 template <typename Request, typename Response>
 absl::Status Repository(Backend& backend,
-                        void (server::Api::*call)(const Request&, server::Reply<Response>),
+                        void (server::Api::*call)(const server::CallInfo&, const Request&,
+                                                  server::Reply<Response>),
                         const std::string& text) {
   Request request;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &request)) << text;
   Waiter<Response> waiter;
-  (backend.api.*call)(request, waiter.reply());
+  (backend.api.*call)(server::CallInfo(), request, waiter.reply());
   return waiter.Get().status();
 }
 
@@ -181,7 +182,7 @@ TEST(Models, TypedLoadDescribesTheModel) {
   longview::v1::UnloadModelRequest request;
   request.set_model("one");
   Waiter<longview::v1::Model> waiter;
-  backend.api.UnloadModel(request, waiter.reply());
+  backend.api.UnloadModel({}, request, waiter.reply());
   const auto model = waiter.Get();
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->name(), "one");

@@ -55,6 +55,8 @@ TEST_F(ConfigTest, Defaults) {
   EXPECT_EQ(config->drain_seconds, 10);
   EXPECT_EQ(config->shutdown_seconds, 60);
   EXPECT_EQ(config->max_connection_age_seconds, 600);
+  EXPECT_EQ(config->default_timeout_seconds, 600);
+  EXPECT_EQ(config->max_timeout_seconds, 3600);
   EXPECT_TRUE(config->allow_model_control);
   EXPECT_GE(config->threads, 1);
   EXPECT_GT(config->cache_bytes, 0u);
@@ -218,6 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadCase{{"m", "--otlp_endpoint=c:1/v1/traces"}, "must be host:port"},
                       BadCase{{"m", "--otlp_endpoint=c:70000"}, "must be host:port"},
                       BadCase{{"m", "--trace_sample_ratio=1.5"}, "'1.5' must be from 0 to 1"},
+                      BadCase{{"m", "--max_timeout_seconds=-1"}, "'-1' must be from 0 to 86400"},
                       BadCase{{"m", "--log_format=xml"}, "'xml' must be text or json"},
                       BadCase{{"m", "--config=/no/such/file"}, "/no/such/file: cannot be read"}));
 

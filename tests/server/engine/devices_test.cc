@@ -135,7 +135,7 @@ TEST_F(DevicesTest, WarmUpsRunOnTheDeviceTheyName) {
   for (size_t i = 0; i < 3; ++i) {
     const std::string name = options_.devices[i];
     ASSERT_TRUE(engine_
-                    ->RunOnDevice(name,
+                    ->RunOnDevice(name, "fake",
                                   [&threads, i] {
                                     threads[i] = std::this_thread::get_id();
                                     return absl::OkStatus();
@@ -206,7 +206,7 @@ TEST_F(DevicesTest, ALostDeviceFailsWhatIsOnItAndTheOtherGoesOn) {
   Await([&] { return Up(0) == 0; }, "the metric");
   EXPECT_EQ(Up(1), 1);
   EXPECT_TRUE(engine_->Able());
-  EXPECT_TRUE(engine_->Progressing());
+  EXPECT_EQ(engine_->Stuck(), "");
   EXPECT_EQ(engine_->DevicesLike("cuda:0"), std::vector<std::string>{"cuda:1"});
   EXPECT_EQ(batched_[0]->begun, 1);
 
@@ -216,7 +216,7 @@ TEST_F(DevicesTest, ALostDeviceFailsWhatIsOnItAndTheOtherGoesOn) {
   ExpectLost(last.Wait().status());
   Await([&] { return Up(1) == 0; }, "the metric");
   EXPECT_FALSE(engine_->Able());
-  EXPECT_FALSE(engine_->Progressing());
+  EXPECT_NE(engine_->Stuck(), "");
   Submit(model, "after", after);
   ExpectLost(after.Wait().status());
   std::lock_guard lock(mutex);

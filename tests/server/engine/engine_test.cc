@@ -291,7 +291,7 @@ TEST_F(EngineTest, LargerThanTheDeviceNamesNeedAndLimit) {
 }
 
 TEST_F(EngineTest, RequestsBeingPreparedAreBoundedInBytes) {
-  options_.prepare_bytes = 100000;
+  options_.prepare.bytes = 100000;
   options_.prepare_threads = 1;
   StartEngine();
   FakeOptions options;
@@ -386,7 +386,7 @@ TEST_F(EngineTest, ExclusiveWorkRunsBetweenBatches) {
   AwaitBlocked();
   std::atomic<bool> ran = false;
   std::thread other([&] {
-    EXPECT_EQ(engine_->RunOnDevice("cpu",
+    EXPECT_EQ(engine_->RunOnDevice("cpu", "fake",
                                    [&] {
                                      ran = true;
                                      return absl::NotFoundError("mine");
@@ -400,7 +400,7 @@ TEST_F(EngineTest, ExclusiveWorkRunsBetweenBatches) {
   EXPECT_TRUE(ran);
   EXPECT_TRUE(box.Wait().ok());
   engine_->Shutdown();
-  EXPECT_EQ(engine_->RunOnDevice("cpu", [] { return absl::OkStatus(); }).code(),
+  EXPECT_EQ(engine_->RunOnDevice("cpu", "fake", [] { return absl::OkStatus(); }).code(),
             StatusCode::kUnavailable);
 }
 
@@ -414,7 +414,7 @@ TEST_F(EngineTest, LongBatchOrWarmUpIsNotAStall) {
   Submit(model, "x", queued);
   AwaitQueued(1);
   absl::SleepFor(absl::Milliseconds(60));
-  EXPECT_TRUE(engine_->Progressing());
+  EXPECT_EQ(engine_->Stuck(), "");
   control_->advance.Open();
   EXPECT_TRUE(queued.Wait().ok());
 }
@@ -431,10 +431,10 @@ TEST_F(EngineTest, StuckPreparationIsAStall) {
   ASSERT_TRUE(options.control->prepare.AwaitWaiting(1, absl::Seconds(20)));
   Submit(model, "x", second);
   absl::SleepFor(absl::Milliseconds(60));
-  EXPECT_FALSE(engine_->Progressing());
+  EXPECT_NE(engine_->Stuck(), "");
   options.control->prepare.Open();
   EXPECT_TRUE(second.Wait().ok());
-  EXPECT_TRUE(engine_->Progressing());
+  EXPECT_EQ(engine_->Stuck(), "");
 }
 
 TEST_F(EngineTest, CountsWhatItDid) {

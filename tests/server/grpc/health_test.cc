@@ -77,6 +77,19 @@ TEST_F(HealthTest, WatchSeesTheDrain) {
   EXPECT_EQ(whole.Next(), HealthCheckResponse::NOT_SERVING);
 }
 
+TEST_F(HealthTest, WatchIsToldOfChangesAndDoesNotWaitForTheNextLook) {
+  Watch watch(*stub, "");
+  EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  const absl::Time before = absl::Now();
+  for (int i = 0; i < 10; ++i) {
+    backend.lifecycle.set_phase(Lifecycle::Phase::kDraining);
+    EXPECT_EQ(watch.Next(), HealthCheckResponse::NOT_SERVING);
+    backend.lifecycle.set_phase(Lifecycle::Phase::kServing);
+    EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVING);
+  }
+  EXPECT_LT(absl::Now() - before, absl::Seconds(10)) << "a look a second would take 20 s";
+}
+
 TEST_F(HealthTest, WatchFollowsAModelFromUnknownToUnloaded) {
   Watch watch(*stub, "late");
   EXPECT_EQ(watch.Next(), HealthCheckResponse::SERVICE_UNKNOWN);

@@ -326,6 +326,7 @@ TEST_F(CompletionsTest, RefusalsNameTheMember) {
       {"WrongType", {{"prompt", "a"}, {"max_tokens", "5"}}, "max_tokens"},
       {"Fraction", {{"prompt", "a"}, {"n", 1.5}}, "n"},
       {"SeedTooLarge", {{"prompt", "a"}, {"seed", 5000000000}}, "seed"},
+      {"LongStop", {{"prompt", "a"}, {"stop", std::string(1025, 'x')}}, "stop"},
       {"TooManyStops", {{"prompt", "a"}, {"stop", stops}}, "stop"},
       {"StopType", {{"prompt", "a"}, {"stop", 5}}, "stop"},
       {"StopElement", {{"prompt", "a"}, {"stop", {"a", 5}}}, "stop"},

@@ -42,6 +42,10 @@ TEST_F(RoutesTest, Health) {
   EXPECT_EQ(draining.body, R"({"ready":false})");
   EXPECT_EQ(Get("/readyz").status, 503);
   EXPECT_EQ(Get("/livez").status, 200);
+  backend_.engine.stuck = "model a on cpu: nothing came back";
+  EXPECT_EQ(Get("/livez").status, 503);
+  EXPECT_EQ(Get("/livez").body,
+            R"({"live":false,"reason":"model a on cpu: nothing came back"})");
 }
 
 TEST_F(RoutesTest, OperationsAndConsole) {
@@ -515,6 +519,12 @@ TEST_F(RoutesTest, EmbeddingRefusals) {
       EXPECT_EQ(Body(response)["error"]["param"], c.param) << response.body;
     }
   }
+  const std::string name(1000, 'x');
+  EXPECT_EQ(Post("/v1/embeddings", R"({"model":"embed","input":"a","pooling":")" + name + R"("})")
+                .status,
+            400);
+  EXPECT_THAT(Message(Post("/v1/embeddings", R"({"model":")" + name + R"(","input":"a"})")),
+              HasSubstr("of 1000 bytes"));
   const RawResponse bad = Post("/v1/embeddings", R"({"model":"embed","input":["a","!prepare"]})");
   EXPECT_EQ(bad.status, 400);
   EXPECT_THAT(Message(bad), HasSubstr("input[1]"));

@@ -102,6 +102,39 @@ TEST(StepsTest, TooLargeIsRefusedAndWhatDoesNotFitYetWaits) {
   EXPECT_EQ(device.most_bytes, 900);
 }
 
+TEST(StepsTest, WithoutMemoryForStateNothingGenerates) {
+  SchedulerOptions options = Options();
+  options.keeps_state = false;
+  StepDevice device(options);
+  EXPECT_EQ(device.Admit(device.MakeCall(1, "a", 16, 16)), Verdict::kTooLarge);
+  Ticket batch;
+  batch.id = 2;
+  batch.seconds = 0.01;
+  batch.bytes = 1e9;
+  EXPECT_EQ(device.scheduler.Admit(batch).verdict, Verdict::kAdmitted);
+}
+
+TEST(StepsTest, PaceOfNeedsScalesWhatStepsArePlannedWith) {
+  SchedulerOptions options = Options();
+  Roster roster(options.inter_token_seconds);
+  Ticket ticket;
+  ticket.id = 1;
+  ticket.granule = 16;
+  ticket.step_seconds = 0.5;
+  StepNeed need{.prefill = 64, .prefill_seconds = 0.01, .decode_seconds = 0.05};
+  const absl::Time now = absl::UnixEpoch();
+  roster.Add(ticket, need, now, now);
+  EXPECT_DOUBLE_EQ(roster.Ceiling(), 2 * (0.5 + 0.05 + 0.16));
+  // Warmed up beside others: everything is 25 times faster, and the ceiling comes down with it.
+  need.pace = 0.04;
+  roster.Update(1, need);
+  EXPECT_DOUBLE_EQ(roster.Ceiling(), options.inter_token_seconds);
+  const Batch step = roster.PlanFull(0, now, 1, [](const Ticket&) { return 0.0; });
+  ASSERT_EQ(step.prefill.size(), 1u);
+  EXPECT_EQ(step.prefill[0], 64);
+  EXPECT_NEAR(step.seconds, 0.04 * (0.5 + 0.64), 1e-9);
+}
+
 TEST(StepsTest, QueueIsBoundedForThoseThatDoNotFit) {
   SchedulerOptions options = Options();
   options.memory_bytes = 10000;

@@ -25,9 +25,9 @@ TEST(KeySet, ReadsNamesAndKeysBetweenComments) {
   ASSERT_TRUE(keys.ok()) << keys.status();
   EXPECT_EQ(keys->size(), 3u);
   ASSERT_NE(keys->Find("first:with-colon"), nullptr);
-  EXPECT_EQ(*keys->Find("first:with-colon"), "search");
-  EXPECT_EQ(*keys->Find("second"), "search");
-  EXPECT_EQ(*keys->Find("#third"), "reports");
+  EXPECT_EQ(keys->Find("first:with-colon")->name, "search");
+  EXPECT_EQ(keys->Find("second")->name, "search");
+  EXPECT_EQ(keys->Find("#third")->name, "reports");
   for (const char* unknown : {"", "firs", "first:with-colon ", "FIRST:WITH-COLON", "search"}) {
     EXPECT_EQ(keys->Find(unknown), nullptr) << unknown;
   }
@@ -58,14 +58,45 @@ INSTANTIATE_TEST_SUITE_P(
                       BadFile{"name: s3cret", "line 1: the key"},
                       BadFile{"name:s3cr\xC3\xA9t", "line 1: the key"},
                       BadFile{"name:" + std::string(513, 'k'), "line 1: the key"},
-                      BadFile{"a:s3cret\nb:s3cret", "line 2: the same key as in line 1"}));
+                      BadFile{"a:s3cret\nb:s3cret", "line 2: the same key as in line 1"},
+                      BadFile{"a:k s3cret", "line 1: expected option=value"},
+                      BadFile{"a:k\nb:l s3cret=1", "line 2: an unknown option; there are role"},
+                      BadFile{"a:k role=", "line 1: role"}, BadFile{"a:k role=s3cret", "role"},
+                      BadFile{"a:k role=infer,", "role"}, BadFile{"a:k role=,infer", "role"},
+                      BadFile{"a:k max_inflight=0", "max_inflight"},
+                      BadFile{"a:k max_inflight=s3cret", "max_inflight"},
+                      BadFile{"a:k max_inflight=99999999999", "max_inflight"},
+                      BadFile{"a:k tokens_per_second=0", "tokens_per_second"},
+                      BadFile{"a:k tokens_per_second=nan", "tokens_per_second"},
+                      BadFile{"a:k weight=-1", "weight"}, BadFile{"a:k weight=inf", "weight"},
+                      BadFile{"a:k weight=2\na:l weight=3", "line 2: weight: another value than"}));
+
+TEST(KeySet, AKeyWithoutOptionsMayDoEverything) {
+  const auto keys = KeySet::Parse("search:s3cret");
+  EXPECT_EQ(keys->Find("s3cret")->roles, Roles::All());
+  EXPECT_EQ(keys->limits().at("search"), ClientLimits());
+}
+
+TEST(KeySet, RolesAreTheKeysAndLimitsTheNames) {
+  const auto keys = KeySet::Parse(
+      "search:one role=infer  max_inflight=8\ttokens_per_second=0.5\r\n"
+      "search:two role=control,metrics weight=2 max_inflight=8\n"
+      "reports:three");
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  const Roles one = keys->Find("one")->roles, two = keys->Find("two")->roles;
+  EXPECT_TRUE(one.Has(Role::kInfer) && !one.Has(Role::kControl) && !one.Has(Role::kMetrics));
+  EXPECT_TRUE(!two.Has(Role::kInfer) && two.Has(Role::kControl) && two.Has(Role::kMetrics));
+  EXPECT_EQ(keys->limits().at("search"),
+            (ClientLimits{.max_inflight = 8, .tokens_per_second = 0.5, .weight = 2}));
+  EXPECT_EQ(keys->limits().at("reports"), ClientLimits());
+}
 
 TEST(ApiKeys, TakesTheBearerScheme) {
   const ApiKeys keys(*KeySet::Parse("search:s3cret"));
   for (const char* header : {"Bearer s3cret", "bearer s3cret", "BEARER   s3cret  "}) {
     const auto client = keys.Authenticate(header);
     ASSERT_TRUE(client.ok()) << header << ": " << client.status();
-    EXPECT_EQ(*client, "search");
+    EXPECT_EQ(client->name, "search");
   }
 }
 

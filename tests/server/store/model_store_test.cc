@@ -38,13 +38,13 @@ class ModelStoreTest : public EngineFixture {
   // A model directory whose fake has the options of `name` in fakes_.
   void AddDirectory(const std::string& name) { temp_.Write("repo/" + name + "/config.json", "{}"); }
 
-  void StartStore() {
+  void StartStore(bool cpu_instead = false) {
     store_ = std::make_unique<ModelStoreImpl>(
         std::vector<std::string>{temp_.Path("repo")},
         [this](const std::string& directory, const std::string& device) {
           return LoadFake(directory, device);
         },
-        *engine_, metrics_, log_);
+        *engine_, metrics_, log_, cpu_instead);
     ASSERT_TRUE(store_->Discover().ok());
     store_->LoadAll([this](absl::Status status) {
       std::lock_guard lock(mutex_);
@@ -149,6 +149,25 @@ TEST_F(ModelStoreTest, StartLoadsEverythingInTheBackground) {
   EXPECT_EQ((*store_->Find("a", "1"))->name, "a");
   EXPECT_NE((*store_->Find("a", ""))->id, (*store_->Find("b", ""))->id);
   EXPECT_EQ(Metric("longview_model_ready{model=\"a\",version=\"1\"}"), 1);
+}
+
+TEST_F(ModelStoreTest, OthersAreServedBetweenTheMomentsOfAWarmUp) {
+  AddDirectory("a");
+  AddDirectory("b");
+  StartStore();
+  ASSERT_TRUE(AwaitStarted().ok());
+  control_->warm_up.Close();
+  std::thread reload([&] { EXPECT_TRUE(LoadModel("b").ok()); });
+  int moments = 0;
+  for (; control_->warm_up.AwaitWaiting(1, absl::Seconds(moments < 3 ? 20 : 1)); ++moments) {
+    Box box;
+    Submit(*store_->Find("a", ""), "text", box);
+    control_->warm_up.Admit(1);
+    // The next moment waits at the gate, with the device, until this one is let through.
+    EXPECT_TRUE(box.Wait().ok());
+  }
+  EXPECT_EQ(moments, 3);
+  reload.join();
 }
 
 TEST_F(ModelStoreTest, FailingStartUpModelIsReported) {
@@ -331,6 +350,25 @@ TEST_F(SeveralDevicesTest, EachGetsAnInstanceAndAllAreFreed) {
   Await([&] { return control_->live_models == 4; }, "the old ones' end");
   ASSERT_TRUE(UnloadModel("a").ok());
   EXPECT_EQ(control_->live_models, 1);
+}
+
+TEST_F(SeveralDevicesTest, UnderAutoWhatADeviceCannotRunIsServedOnTheCpu) {
+  AddDirectory("a");
+  AddDirectory("b");
+  AddDirectory("c");
+  failing_["a on cuda:0"] = "needs 9 GB, 8 GB are free";
+  failing_["b on cuda:2"] = "needs 9 GB, 8 GB are free";
+  StartStore(/*cpu_instead=*/true);
+  ASSERT_TRUE(AwaitStarted().ok());
+  EXPECT_EQ(DevicesOf(*store_->Find("a", "")), std::vector<std::string>{"cpu"});
+  EXPECT_EQ(DevicesOf(*store_->Find("b", "")), std::vector<std::string>{"cpu"});
+  EXPECT_EQ(DevicesOf(*store_->Find("c", "")).size(), 3u);
+  Box box;
+  Submit(*store_->Find("a", ""), "text", box);
+  EXPECT_TRUE(box.Wait().ok());
+  // What no device can run is refused as ever.
+  failing_["c"] = "config.json: hidden_size is missing";
+  EXPECT_EQ(LoadModel("c").message(), "model c: config.json: hidden_size is missing");
 }
 
 TEST_F(SeveralDevicesTest, OneThatDoesNotLoadOnAllIsRefused) {

@@ -83,6 +83,13 @@ impl Failure {
         }
     }
 
+    pub fn stopped() -> Failure {
+        Failure {
+            code: 3,
+            message: "nobody waits for it any more".to_string(),
+        }
+    }
+
     fn panicked() -> Failure {
         let text = LAST_PANIC.with(|last| last.borrow().clone());
         Failure {

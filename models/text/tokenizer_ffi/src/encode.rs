@@ -4,17 +4,25 @@
 //! the setting lives in the shared tokenizer. Here each text is encoded whole and without special
 //! tokens, then cut with the crate's own rule, then put into the template.
 
+use tokenizers::utils::truncation::TruncationError;
 use tokenizers::{
     truncate_encodings, Encoding, PostProcessor, PostProcessorWrapper, Tokenizer,
     TruncationDirection, TruncationParams, TruncationStrategy,
 };
 
+use std::sync::atomic::AtomicBool;
+
 use crate::abi::Failure;
+use crate::cut_plan::CutPlan;
+use crate::long_text::{self, Bounds, LongEncoding};
 
 /// As in tokenizer_ffi.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct EncodeOptions {
+    pub stop: *const AtomicBool,
+    pub piece_bytes: u32,
+    pub most_tokens: u32,
     pub max_length: u32,
     pub stride: u32,
     pub strategy: u8,
@@ -38,6 +46,8 @@ pub struct Window {
 pub struct Encoded {
     pub windows: Vec<Window>,
     pub tokens_cut: usize,
+    pub tokens: usize,
+    pub counted: bool,
 }
 
 impl Window {
@@ -96,23 +106,177 @@ pub fn encode(
         second.as_mut().map(|e| e.take_overflowing());
     }
 
-    let encoding = match template {
-        Some(template) => template.process(first, second, options.add_special != 0)?,
-        None => {
-            let parts = std::iter::once(first).chain(second).collect();
-            <dyn PostProcessor>::default_process(parts, false)?
-                .pop()
-                .ok_or_else(|| Failure::input("no encoding"))?
-        }
-    };
+    let encoding = wrap(template, first, second, options)?;
     let mut windows = vec![Window::new(&encoding)];
     if options.windows != 0 {
         windows.extend(encoding.get_overflowing().iter().map(Window::new));
     }
     Ok(Encoded {
+        tokens: windows[0].ids.len() + tokens_cut,
         windows,
         tokens_cut,
+        counted: true,
     })
+}
+
+/// The same for texts of any length in bounded memory, without further windows.
+pub fn encode_long(
+    tokenizer: &Tokenizer,
+    plan: Option<&CutPlan>,
+    template: Option<&PostProcessorWrapper>,
+    a: &str,
+    b: Option<&str>,
+    options: &EncodeOptions,
+) -> Result<Encoded, Failure> {
+    let some = |number: u32| (number != 0).then_some(number as usize);
+    let cut_to = some(options.max_length);
+    let most = some(options.most_tokens).filter(|_| cut_to.is_none());
+    let bounds = Bounds {
+        piece: options.piece_bytes as usize,
+        keep: cut_to.or(most).unwrap_or(usize::MAX),
+        keep_last: cut_to.is_some() && options.cut_left != 0,
+        most,
+        chars: options.byte_offsets == 0,
+        // SAFETY: null, or the caller keeps it for the call.
+        stop: unsafe { options.stop.as_ref() },
+    };
+    let added = match template {
+        Some(template) if options.add_special != 0 => template.added_tokens(b.is_some()),
+        _ => 0,
+    };
+    let first = long_text::encode(tokenizer, plan, a, bounds)?;
+    let over = |tokens: usize| most.is_some_and(|most| tokens + added > most);
+    let uncounted = |tokens: usize, counted: bool| Encoded {
+        windows: vec![Window::new(&Encoding::default())],
+        tokens_cut: 0,
+        tokens: tokens + added,
+        counted,
+    };
+    if !first.complete {
+        return Ok(uncounted(first.tokens, false));
+    }
+    let second = b
+        .map(|text| long_text::encode(tokenizer, plan, text, bounds))
+        .transpose()?;
+    let tokens = first.tokens + second.as_ref().map_or(0, |s| s.tokens);
+    if over(tokens) {
+        let counted = second.as_ref().is_none_or(|s| s.complete);
+        return Ok(uncounted(tokens, counted));
+    }
+    let (first, second) = cut_kept(first, second, added, options)?;
+    let tokens_left = first.len() + second.as_ref().map_or(0, Encoding::len);
+    let second = second.map(|mut encoding| {
+        encoding.set_type_ids(vec![1; encoding.len()]);
+        encoding
+    });
+    Ok(Encoded {
+        windows: vec![Window::new(&wrap(template, first, second, options)?)],
+        tokens_cut: tokens - tokens_left,
+        tokens: tokens + added,
+        counted: true,
+    })
+}
+
+/// Truncation of texts of which only as many tokens are kept as may stay.
+fn cut_kept(
+    first: LongEncoding,
+    second: Option<LongEncoding>,
+    added: usize,
+    options: &EncodeOptions,
+) -> Result<(Encoding, Option<Encoding>), Failure> {
+    let max_length = options.max_length as usize;
+    let lengths = (first.tokens, second.as_ref().map(|s| s.tokens));
+    let (mut first, mut second) = (first.encoding, second.map(|s| s.encoding));
+    if max_length == 0 {
+        return Ok((first, second));
+    }
+    let budget = max_length
+        .checked_sub(added)
+        .ok_or_else(|| too_short(max_length, added))?;
+    let (to_first, to_second) = shares(lengths.0, lengths.1, budget, options.strategy)?;
+    let direction = match options.cut_left {
+        0 => TruncationDirection::Right,
+        _ => TruncationDirection::Left,
+    };
+    first.truncate(to_first, 0, direction);
+    first.take_overflowing();
+    if let Some(encoding) = second.as_mut() {
+        encoding.truncate(to_second, 0, direction);
+        encoding.take_overflowing();
+    }
+    Ok((first, second))
+}
+
+/// How many tokens of each text stay: the rule of the crate's `truncate_encodings`.
+fn shares(
+    first: usize,
+    second: Option<usize>,
+    budget: usize,
+    strategy: u8,
+) -> Result<(usize, usize), Failure> {
+    let other = second.unwrap_or(0);
+    let excess = (first + other).saturating_sub(budget);
+    if budget == 0 {
+        return Ok((0, 0));
+    }
+    if excess == 0 {
+        return Ok((first, other));
+    }
+    let rest = |length: usize| {
+        length
+            .checked_sub(excess)
+            .filter(|&left| left > 0)
+            .ok_or_else(|| Failure::input(TruncationError::SequenceTooShort.to_string()))
+    };
+    match (strategy, second) {
+        (0, None) => Ok((budget, 0)),
+        (0, Some(_)) => {
+            let (short, long) = (first.min(other), first.max(other));
+            // Half of the room each, an odd token to the longer one, or all of the shorter one.
+            let (short, long) = if short > budget || short + short.max(budget - short) > budget {
+                (budget / 2, budget / 2 + budget % 2)
+            } else {
+                (short, long.min(short.max(budget - short)))
+            };
+            Ok(match first > other {
+                true => (long, short),
+                false => (short, long),
+            })
+        }
+        (1, _) => Ok((rest(first)?, other)),
+        (2, Some(_)) => Ok((first, rest(other)?)),
+        (2, None) => Err(Failure::input(
+            TruncationError::SecondSequenceNotProvided.to_string(),
+        )),
+        (unknown, _) => Err(unknown_strategy(unknown)),
+    }
+}
+
+fn wrap(
+    template: Option<&PostProcessorWrapper>,
+    first: Encoding,
+    second: Option<Encoding>,
+    options: &EncodeOptions,
+) -> Result<Encoding, Failure> {
+    match template {
+        Some(template) => Ok(template.process(first, second, options.add_special != 0)?),
+        None => {
+            let parts = std::iter::once(first).chain(second).collect();
+            <dyn PostProcessor>::default_process(parts, false)?
+                .pop()
+                .ok_or_else(|| Failure::input("no encoding"))
+        }
+    }
+}
+
+fn too_short(max_length: usize, added: usize) -> Failure {
+    Failure::input(format!(
+        "max_length {max_length} is less than the {added} special tokens"
+    ))
+}
+
+fn unknown_strategy(strategy: u8) -> Failure {
+    Failure::input(format!("unknown truncation strategy {strategy}"))
 }
 
 fn truncate(
@@ -131,21 +295,12 @@ fn truncate(
     let max_length = options.max_length as usize;
     let budget = max_length
         .checked_sub(added(second.is_some()))
-        .ok_or_else(|| {
-            Failure::input(format!(
-                "max_length {max_length} is less than the {} special tokens",
-                added(second.is_some())
-            ))
-        })?;
+        .ok_or_else(|| too_short(max_length, added(second.is_some())))?;
     let strategy = match options.strategy {
         0 => TruncationStrategy::LongestFirst,
         1 => TruncationStrategy::OnlyFirst,
         2 => TruncationStrategy::OnlySecond,
-        other => {
-            return Err(Failure::input(format!(
-                "unknown truncation strategy {other}"
-            )))
-        }
+        other => return Err(unknown_strategy(other)),
     };
     let stride = options.stride as usize;
     check_stride(

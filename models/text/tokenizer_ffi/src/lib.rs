@@ -4,18 +4,23 @@
 //! input and turns panics into errors.
 
 mod abi;
+mod cut_plan;
 mod encode;
+mod long_text;
 
 use std::sync::OnceLock;
 
 use abi::{guarded, ErrorBuffer, Failure, Text};
+use cut_plan::CutPlan;
 use encode::{EncodeOptions, Encoded};
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 pub struct Handle {
     tokenizer: Tokenizer,
     template: Option<PostProcessorWrapper>,
-    /// The same with special tokens in the text read as text; made when first asked for.
+    /// Of long texts; None: they cannot be cut.
+    plan: Option<CutPlan>,
+    /// The same tokenizer with special tokens in the text read as text; made when first asked for.
     literal: OnceLock<Tokenizer>,
     vocab_size: usize,
     max_id: i64,
@@ -29,12 +34,14 @@ impl Handle {
         tokenizer.with_truncation(None)?;
         tokenizer.with_padding(None);
         tokenizer.set_encode_special_tokens(false);
+        let plan = CutPlan::new(&tokenizer);
         let vocab = tokenizer.get_vocab(true);
         let max_id = vocab.values().max().map_or(-1, |&id| i64::from(id));
         let vocab_size = vocab.len();
         Ok(Handle {
             tokenizer,
             template,
+            plan,
             literal: OnceLock::new(),
             vocab_size,
             max_id,
@@ -110,7 +117,13 @@ pub unsafe extern "C" fn lvt_encode(
         } else {
             handle.literal()
         };
-        encode::encode(tokenizer, handle.template.as_ref(), a, b, options)
+        let template = handle.template.as_ref();
+        let at_once = 4 * options.piece_bytes as usize;
+        let long = a.len().max(b.map_or(0, str::len)) > at_once;
+        if long && options.windows == 0 {
+            return encode::encode_long(tokenizer, handle.plan.as_ref(), template, a, b, options);
+        }
+        encode::encode(tokenizer, template, a, b, options)
     }))
 }
 
@@ -122,6 +135,17 @@ pub unsafe extern "C" fn lvt_encoding_free(encoded: *mut Encoded) {
 #[no_mangle]
 pub unsafe extern "C" fn lvt_encoding_tokens_cut(encoded: *const Encoded) -> usize {
     (*encoded).tokens_cut
+}
+
+/// Of the texts, template included.
+#[no_mangle]
+pub unsafe extern "C" fn lvt_encoding_tokens(encoded: *const Encoded) -> usize {
+    (*encoded).tokens
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn lvt_encoding_counted(encoded: *const Encoded) -> u8 {
+    (*encoded).counted as u8
 }
 
 #[no_mangle]

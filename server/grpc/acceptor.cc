@@ -1,0 +1,170 @@
+#include "server/grpc/acceptor.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/scheduler/steady_clock.h"
+
+namespace longview::server {
+namespace {
+
+constexpr int kUserTimeoutMs = 20'000;
+// The margin of descriptors makes this rare: other parts of the process took them.
+constexpr absl::Duration kNoDescriptorsPause = absl::Milliseconds(20);
+
+// A peer in gRPC's words, and its address without port.
+struct Peer {
+  std::string name;
+  std::string address;
+};
+
+Peer PeerOf(const sockaddr_storage& from) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (from.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(from);
+    inet_ntop(AF_INET, &four.sin_addr, text.data(), text.size());
+    return {absl::StrCat("ipv4:", text.data(), ":", ntohs(four.sin_port)), text.data()};
+  }
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(from);
+  const int port = ntohs(six.sin6_port);
+  if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+    inet_ntop(AF_INET, six.sin6_addr.s6_addr + 12, text.data(), text.size());
+    return {absl::StrCat("ipv4:", text.data(), ":", port), text.data()};
+  }
+  inet_ntop(AF_INET6, &six.sin6_addr, text.data(), text.size());
+  return {absl::StrCat("ipv6:%5B", text.data(), "%5D:", port), text.data()};
+}
+
+void Prepare(int descriptor) {
+  const int on = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMs, sizeof(kUserTimeoutMs));
+}
+
+}  // namespace
+
+Acceptor::Acceptor(ConnectionRules rules)
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      connections_(rules, [this] { Wake(); }) {}
+
+Acceptor::~Acceptor() {
+  stop_ = true;
+  Wake();
+  if (thread_.joinable()) thread_.join();
+  close(wake_);
+  close(epoll_);
+}
+
+void Acceptor::Start(ListeningSockets sockets,
+                     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> gate) {
+  sockets_ = std::move(sockets);
+  gate_ = std::move(gate);
+  listening_ = true;
+  closed_ = false;
+  Watch(wake_, EPOLLIN);
+  for (const int listener : sockets_.descriptors()) Watch(listener, EPOLLIN);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Acceptor::StopListening() {
+  if (!thread_.joinable()) return;
+  listening_ = false;
+  Wake();
+  closed_.wait(false);
+}
+
+void Acceptor::Wake() const {
+  const uint64_t one = 1;
+  (void)!write(wake_, &one, sizeof(one));
+}
+
+void Acceptor::Watch(int descriptor, uint32_t events) const {
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = descriptor;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+void Acceptor::Run() {
+  std::array<epoll_event, 64> events;
+  absl::Time next_tick = absl::InfiniteFuture();
+  while (!stop_) {
+    int wait = -1;
+    if (next_tick != absl::InfiniteFuture()) {
+      const int64_t left = absl::ToInt64Milliseconds(next_tick - SteadyNow());
+      wait = static_cast<int>(std::max<int64_t>(0, left));
+    }
+    const int count = epoll_wait(epoll_, events.data(), events.size(), wait);
+    for (int i = 0; i < count; ++i) {
+      const int descriptor = events[i].data.fd;
+      if (descriptor == wake_) {
+        uint64_t woken = 0;
+        (void)!read(wake_, &woken, sizeof(woken));
+        next_tick = std::min(next_tick, SteadyNow() + Connections::kShortTick);
+      } else if (std::find(sockets_.descriptors().begin(), sockets_.descriptors().end(),
+                           descriptor) != sockets_.descriptors().end()) {
+        if (listening_) Accept(descriptor);
+      } else {
+        connections_.Closed(descriptor);
+      }
+    }
+    if (!listening_ && !closed_) {
+      sockets_.Close();
+      closed_ = true;
+      closed_.notify_all();
+    }
+    const absl::Time now = SteadyNow();
+    if (now < next_tick) continue;
+    next_tick = now + connections_.Tick(now);
+  }
+}
+
+// A few at a time, so that a flood of connections does not hold up ticks and ends.
+void Acceptor::Accept(int listener) {
+  for (int i = 0; i < 16; ++i) {
+    const int descriptor = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor >= 0) {
+      HandOver(descriptor, listener);
+      continue;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      absl::SleepFor(kNoDescriptorsPause);
+    }
+    if (errno != EINTR && errno != ECONNABORTED) return;
+  }
+}
+
+void Acceptor::HandOver(int descriptor, int listener) {
+  sockaddr_storage from{};
+  socklen_t size = sizeof(from);
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&from), &size) != 0) {
+    close(descriptor);
+    return;
+  }
+  Prepare(descriptor);
+  Peer peer = PeerOf(from);
+  const int second = connections_.Admit(descriptor, std::move(peer.name), std::move(peer.address));
+  if (second < 0) {
+    close(descriptor);
+    return;
+  }
+  Watch(second, 0);  // Ends are always told.
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+  connection.listener_fd = listener;
+  connection.fd = descriptor;
+  gate_->HandleNewConnection(&connection);
+}
+
+}  // namespace longview::server

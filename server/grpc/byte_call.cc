@@ -1,0 +1,110 @@
+#include "server/grpc/byte_call.h"
+
+#include <grpcpp/impl/codegen/proto_utils.h>
+
+#include "server/grpc/inflate_message.h"
+#include "server/scheduler/steady_clock.h"
+#include "server/status_map_grpc.h"
+
+namespace longview::server {
+namespace {
+
+// What a call takes in the library and here before any message.
+constexpr uint64_t kBytesPerCall = 16 * 1024;
+
+// Parsed on the polling thread up to here: less work than a change of threads.
+constexpr size_t kLargeMessage = 128 * 1024;
+
+}  // namespace
+
+ByteCall::ByteCall(const CallTools& tools, grpc::CallbackServerContext& context,
+                   std::string_view method, Access access)
+    : tools_(tools), context_(context), open_(tools.connections, context), access_(access) {
+  info_.method = method;
+}
+
+ByteReactor* ByteCall::Run(ByteCall* call) {
+  if (call->access_ == Access::kKey) {
+    absl::StatusOr<CallInfo> info =
+        call->tools_.gate.Admit(call->context_, call->info_.method, call->open_.address());
+    if (!info.ok()) {
+      call->Finish(ToGrpcStatus(info.status()));
+      return call;
+    }
+    call->info_ = *std::move(info);
+  } else {
+    call->info_.api = "grpc";
+    call->info_.arrival = SteadyNow();
+    call->info_.client = call->open_.address();
+  }
+  absl::StatusOr<ByteBudget::Reservation> held =
+      call->tools_.budget.TryReserve(call->info_.client, kBytesPerCall);
+  if (!held.ok()) {
+    call->Finish(ToGrpcStatus(call->tools_.gate.Record(call->info_, held.status())));
+    return call;
+  }
+  call->held_ = *std::move(held);
+  call->Begin();
+  return call;
+}
+
+void ByteCall::Read(Pace pace) {
+  if (pace == Pace::kInTime) open_.AwaitMessage();
+  StartRead(&in_);
+}
+
+void ByteCall::OnReadDone(bool ok) {
+  open_.MessageCame(ok ? in_.Length() : 0);
+  if (!ok) return OnNoMessage();
+  if (in_.Length() <= kLargeMessage && !IsCompressed(in_)) return OnMessage(in_);
+  Hold();
+  tools_.pool.Run([this] {
+    OnMessage(in_);
+    Drop();
+  });
+}
+
+grpc::Status ByteCall::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                              ByteBudget::Reservation& held) {
+  const uint64_t others = &held == &held_ ? kBytesPerCall : 0;
+  const absl::Status decoded = tools_.decoder.Decode(bytes, others, message, held);
+  open_.SetHeld(held.bytes());
+  if (decoded.ok()) return grpc::Status::OK;
+  bytes.Clear();
+  if (absl::IsOutOfRange(decoded)) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(decoded.message())};
+  }
+  if (absl::IsInternal(decoded)) {
+    return {grpc::StatusCode::INTERNAL, std::string(decoded.message())};
+  }
+  return ToGrpcStatus(tools_.gate.Record(info_, decoded));
+}
+
+ByteBudget::Reservation ByteCall::Reserve() const {
+  return *tools_.budget.TryReserve(info_.client, 0);
+}
+
+grpc::ByteBuffer& ByteCall::Encode(const google::protobuf::Message& message) {
+  out_.Clear();
+  bool own = false;
+  grpc::SerializationTraits<google::protobuf::Message>::Serialize(message, &out_, &own);
+  held_.Charge(kBytesPerCall + out_.Length());
+  open_.SetHeld(held_.bytes());
+  open_.AwaitReader(out_.Length());
+  return out_;
+}
+
+void ByteCall::WriteAndFinish(const google::protobuf::Message& message) {
+  StartWriteAndFinish(&Encode(message), grpc::WriteOptions(), grpc::Status::OK);
+}
+
+void ByteCall::OnDone() {
+  open_.End();
+  Drop();
+}
+
+void ByteCall::Drop() {
+  if (holds_.fetch_sub(1, std::memory_order_acq_rel) == 1) Delete();
+}
+
+}  // namespace longview::server

@@ -1,0 +1,101 @@
+// What every RPC of the server has in common: a call that gRPC treats as two streams of bytes.
+//
+// gRPC's typed handlers read, inflate and parse a message before they ask anybody. Here the key is
+// checked first, then a message is read against the clock, accounted to its client, inflated and
+// parsed within limits, large ones on the ParsePool; answers are written against the clock.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <string_view>
+#include <utility>
+
+#include "server/call.h"
+#include "server/grpc/call_gate.h"
+#include "server/grpc/connections.h"
+#include "server/grpc/message_decoder.h"
+#include "server/grpc/parse_pool.h"
+#include "server/limits/byte_budget.h"
+
+namespace longview::server {
+
+using ByteReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// What calls share. Everything is borrowed and outlives them.
+struct CallTools {
+  const CallGate& gate;
+  const MessageDecoder& decoder;
+  ByteBudget& budget;
+  ParsePool& pool;
+  Connections& connections;
+};
+
+// Who may call a method.
+enum class Access { kKey, kAnybody };
+
+// Base of a call. Owns itself: it is deleted when the library is done with it and no work of its
+// own is under way. One read and one write at a time.
+class ByteCall : public ByteReactor {
+ public:
+  // Lets the client in, or finishes the call, and returns it: for the library's handler. Then Begin
+  // runs if the call was let in.
+  static ByteReactor* Run(ByteCall* call);
+
+  void OnReadDone(bool ok) final;
+  void OnDone() final;
+
+ protected:
+  // `method`: static storage.
+  ByteCall(const CallTools& tools, grpc::CallbackServerContext& context, std::string_view method,
+           Access access);
+  ~ByteCall() override = default;
+
+  // The first step of a call that was let in: usually Read.
+  virtual void Begin() = 0;
+  // A message came; Decode reads it. On a polling thread, or on the pool's.
+  virtual void OnMessage(grpc::ByteBuffer& bytes) = 0;
+  // The client sends no more, or left.
+  virtual void OnNoMessage() = 0;
+  // The end of the object, and of whatever still refers to it.
+  virtual void Delete() { delete this; }
+
+  enum class Pace { kInTime, kAnyTime };  // kAnyTime: a stream may be silent between messages.
+  void Read(Pace pace);
+
+  // Parses a message into one of the method's type, and reserves its bytes beside those of the
+  // call. An error is the status to finish with; it has been recorded.
+  grpc::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                      ByteBudget::Reservation& held);
+
+  // A reservation of this call's client for one more message of a stream.
+  ByteBudget::Reservation Reserve() const;
+
+  // The bytes of an answer, which now count as the client's in place of the request's. `bytes` of a
+  // message before are gone.
+  grpc::ByteBuffer& Encode(const google::protobuf::Message& message);
+  // For unary calls: the answer and the end.
+  void WriteAndFinish(const google::protobuf::Message& message);
+
+  // Keeps the object while work of its own is under way.
+  void Hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
+  void Drop();
+
+  const CallInfo& info() const { return info_; }
+  OpenCall& open() { return open_; }
+  ByteBudget::Reservation& held() { return held_; }
+
+ private:
+  const CallTools& tools_;
+  grpc::CallbackServerContext& context_;
+  OpenCall open_;
+  const Access access_;
+  CallInfo info_;
+  ByteBudget::Reservation held_;  // Of the call and its only request.
+  grpc::ByteBuffer in_;           // Belongs to the read that is under way.
+  grpc::ByteBuffer out_;          // Belongs to the write that is under way.
+  std::atomic<int> holds_{1};     // The library's, and Hold's.
+};
+
+}  // namespace longview::server

@@ -1,0 +1,235 @@
+#include "server/grpc/connections.h"
+
+#include <fcntl.h>
+#include <grpc/grpc.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "server/grpc/call_context.h"
+
+namespace longview::server {
+namespace {
+
+// What comes beside messages: headers of a call, frames of a message, acknowledgements of what the
+// client reads.
+constexpr uint64_t kBytesPerCall = 512;
+constexpr uint64_t kBytesPerMessage = 64;
+constexpr uint64_t kMessageBytesPerFrameByte = 64;
+
+constexpr char kTooLate[] = "the request's message did not come in time";
+constexpr char kNotTaken[] = "the answer was not taken in time";
+
+uint64_t BytesReceived(int descriptor) {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_bytes_received;
+}
+
+void Settle(Connection* connection, uint64_t bytes) {
+  if (connection != nullptr) connection->settled.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Connections::Connections(ConnectionRules rules, absl::AnyInvocable<void()> wake)
+    : rules_(rules), wake_(std::move(wake)), ledger_(rules.limits) {}
+
+Connections::~Connections() {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    connection->entry.reset();
+    close(descriptor);
+  }
+}
+
+int Connections::Admit(int descriptor, std::string peer, std::string address) {
+  const int second = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (second < 0) return -1;
+  // The entry goes before the descriptor is closed.
+  auto entry = ledger_.Admit(address, [second] { shutdown(second, SHUT_RDWR); });
+  if (entry == nullptr) {
+    close(second);
+    return -1;
+  }
+  auto connection = std::make_unique<Connection>();
+  connection->peer = std::move(peer);
+  connection->address = std::move(address);
+  connection->descriptor = second;
+  connection->entry = std::move(entry);
+  absl::MutexLock lock(&mutex_);
+  Connection* const place = connection.get();
+  by_peer_[place->peer] = place;
+  by_descriptor_[second] = place;
+  all_[place] = std::move(connection);
+  return second;
+}
+
+void Connections::Closed(int descriptor) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = by_descriptor_.find(descriptor);
+  if (found == by_descriptor_.end()) return;
+  Connection* const connection = found->second;
+  by_descriptor_.erase(found);
+  const auto named = by_peer_.find(connection->peer);
+  if (named != by_peer_.end() && named->second == connection) by_peer_.erase(named);
+  connection->entry.reset();
+  close(std::exchange(connection->descriptor, -1));
+  if (connection->calls == 0) all_.erase(connection);
+}
+
+Connection* Connections::Begin(OpenCall& call, std::string_view peer) {
+  Connection* connection = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    calls_.insert(&call);
+    const auto found = by_peer_.find(std::string(peer));
+    if (found != by_peer_.end()) {
+      connection = found->second;
+      if (++connection->calls == 1) connection->rebase = true;
+      connection->entry->BeginCall();
+      Settle(connection, kBytesPerCall);
+    }
+  }
+  if (resting_.exchange(false)) wake_();
+  return connection;
+}
+
+void Connections::End(OpenCall& call) {
+  absl::MutexLock lock(&mutex_);
+  calls_.erase(&call);
+  Connection* const connection = std::exchange(call.connection_, nullptr);
+  if (connection == nullptr) return;
+  if (connection->entry != nullptr) connection->entry->EndCall();
+  if (--connection->calls == 0 && connection->descriptor < 0) all_.erase(connection);
+}
+
+absl::Duration Connections::Tick(absl::Time now) {
+  std::vector<std::pair<grpc_call*, const char*>> late;
+  uint64_t most = 0;  // Bytes of an address.
+  {
+    absl::MutexLock lock(&mutex_);
+    if (calls_.empty()) {
+      resting_ = true;
+      return absl::InfiniteDuration();
+    }
+    CountHalfSent();
+    most = CloseHogs();
+    const int64_t nanos = absl::ToUnixNanos(now);
+    for (OpenCall* call : calls_) {
+      if (!call->Late(nanos, rules_)) continue;
+      grpc_call* const c_call = call->context_.c_call();
+      grpc_call_ref(c_call);
+      late.emplace_back(c_call, call->writing_until_.load() != 0 ? kNotTaken : kTooLate);
+    }
+  }
+  // Reactions may run inside, and take the lock.
+  for (const auto& [call, why] : late) {
+    grpc_call_cancel_with_status(call, GRPC_STATUS_DEADLINE_EXCEEDED, why, nullptr);
+    grpc_call_unref(call);
+  }
+  return most > rules_.most_bytes / 64 ? kShortTick : kTick;
+}
+
+void Connections::CountHalfSent() {
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    if (connection->calls == 0) continue;
+    const uint64_t came = BytesReceived(descriptor);
+    connection->came.store(came, std::memory_order_relaxed);
+    if (std::exchange(connection->rebase, false)) {
+      connection->base = came;
+      connection->settled = 0;
+    }
+    const uint64_t settled = connection->settled.load(std::memory_order_relaxed);
+    const uint64_t since = came - connection->base;
+    connection->half_sent = since > settled ? since - settled : 0;
+    if (since <= settled) {
+      // What is settled in advance does not hide what comes later.
+      connection->base = came;
+      connection->settled.fetch_sub(settled, std::memory_order_relaxed);
+    }
+  }
+}
+
+uint64_t Connections::CloseHogs() {
+  struct Share {
+    uint64_t bytes = 0;
+    std::vector<Connection*> senders;
+  };
+  absl::flat_hash_map<std::string, Share> shares;
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    if (connection->calls == 0 || connection->half_sent == 0) continue;
+    Share& share = shares[connection->address];
+    share.bytes += connection->half_sent;
+    share.senders.push_back(connection);
+  }
+  if (shares.empty()) return 0;
+  for (const OpenCall* call : calls_) {
+    const auto found = shares.find(call->address_);
+    if (found != shares.end()) found->second.bytes += call->held_.load(std::memory_order_relaxed);
+  }
+  uint64_t most = 0;
+  for (auto& [address, share] : shares) {
+    most = std::max(most, share.bytes);
+    if (share.bytes <= rules_.most_bytes) continue;
+    std::sort(share.senders.begin(), share.senders.end(),
+              [](const Connection* a, const Connection* b) { return a->half_sent > b->half_sent; });
+    for (Connection* sender : share.senders) {
+      if (share.bytes <= rules_.most_bytes) break;
+      shutdown(sender->descriptor, SHUT_RDWR);
+      share.bytes -= sender->half_sent;
+    }
+  }
+  return most;
+}
+
+OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& context)
+    : connections_(connections), context_(context) {
+  const std::string peer = context.peer();
+  connection_ = connections.Begin(*this, peer);
+  address_ = connection_ != nullptr ? connection_->address : PeerAddress(peer);
+}
+
+void OpenCall::AwaitMessage() {
+  if (connection_ != nullptr) came_before_ = connection_->came.load(std::memory_order_relaxed);
+  reading_since_.store(absl::GetCurrentTimeNanos(), std::memory_order_relaxed);
+}
+
+void OpenCall::MessageCame(uint64_t bytes) {
+  reading_since_.store(0, std::memory_order_relaxed);
+  Settle(connection_, bytes + bytes / kMessageBytesPerFrameByte + kBytesPerMessage);
+}
+
+void OpenCall::AwaitReader(uint64_t bytes) {
+  const absl::Duration time =
+      connections_.rules_.transfer_grace +
+      absl::Seconds(static_cast<double>(bytes) / connections_.rules_.min_rate);
+  writing_until_.store(absl::GetCurrentTimeNanos() + absl::ToInt64Nanoseconds(time),
+                       std::memory_order_relaxed);
+}
+
+void OpenCall::Taken() {
+  writing_until_.store(0, std::memory_order_relaxed);
+  Settle(connection_, kBytesPerMessage);
+}
+
+bool OpenCall::Late(int64_t now, const ConnectionRules& rules) const {
+  const int64_t until = writing_until_.load(std::memory_order_relaxed);
+  if (until != 0) return now > until;
+  const int64_t since = reading_since_.load(std::memory_order_relaxed);
+  if (since == 0) return false;
+  const absl::Duration over = absl::Nanoseconds(now - since) - rules.transfer_grace;
+  if (over <= absl::ZeroDuration()) return false;
+  const uint64_t came =
+      connection_ == nullptr ? 0 : connection_->came.load(std::memory_order_relaxed) - came_before_;
+  return static_cast<double>(came) < rules.min_rate * absl::ToDoubleSeconds(over);
+}
+
+}  // namespace longview::server

@@ -1,0 +1,144 @@
+// The connections of the gRPC port and the calls that are open on them: how many there are, and how
+// long and how much a client may keep the server waiting in the middle of a message.
+//
+// gRPC does not tell when it closes a connection it was given, and shows a message only when it is
+// whole. So each connection's socket is kept under a second descriptor: it tells of the end, counts
+// the bytes that came, and closes a connection by shutting the socket.
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/limits/connection_ledger.h"
+
+namespace longview::server {
+
+struct ConnectionRules {
+  ConnectionLimits limits;
+  // Of one address: messages half sent, and requests and answers in memory. Beyond it the
+  // connection with most half sent is closed.
+  uint64_t most_bytes = uint64_t{240} << 20;
+  // A message, either way, may take this long plus its bytes at min_rate.
+  absl::Duration transfer_grace = absl::Seconds(20);
+  double min_rate = 16 * 1024;  // Bytes per second.
+};
+
+// A connection, from accept to the end of its last call. Fields are the table's.
+struct Connection {
+  std::string peer;     // As gRPC writes it: "ipv4:10.0.0.1:443".
+  std::string address;  // Without port; what clients without a key are told apart by.
+  int descriptor = -1;  // The second one.
+  std::unique_ptr<ConnectionLedger::Entry> entry;
+  int calls = 0;
+  // Bytes that came and belong to whole messages, or to none, since `base` bytes had come.
+  std::atomic<uint64_t> settled{0};
+  uint64_t base = 0;
+  bool rebase = true;             // No call was open at some time since the last look.
+  std::atomic<uint64_t> came{0};  // Bytes, as of the last look.
+  uint64_t half_sent = 0;         // Likewise.
+};
+
+class OpenCall;
+
+// Thread-safe. Outlives its calls.
+class Connections {
+ public:
+  // `wake` is called, under no lock, when Tick is to be called every kTick again.
+  Connections(ConnectionRules rules, absl::AnyInvocable<void()> wake);
+  ~Connections();
+
+  static constexpr absl::Duration kTick = absl::Milliseconds(100);
+  // The same while an address has much half sent: it may send the rest of its limit in less.
+  static constexpr absl::Duration kShortTick = absl::Milliseconds(10);
+
+  // Counts the connection on `descriptor`, which stays the caller's. `peer` and `address` as in
+  // Connection; the address decides whose connection it is, also behind a proxy. The second
+  // descriptor, or -1 if the connection must be refused.
+  int Admit(int descriptor, std::string peer, std::string address);
+
+  // The connection of the second `descriptor` is over.
+  void Closed(int descriptor);
+
+  // Ends calls that are over time and connections over their bytes. Returns when it is to be called
+  // again; infinite if no call is open: then not until `wake`.
+  absl::Duration Tick(absl::Time now);
+
+  int open() const { return ledger_.open(); }
+
+ private:
+  friend class OpenCall;
+
+  // Null for a connection the table does not know.
+  Connection* Begin(OpenCall& call, std::string_view peer);
+  void End(OpenCall& call);
+  void CountHalfSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t CloseHogs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ConnectionRules rules_;
+  absl::AnyInvocable<void()> wake_;
+  ConnectionLedger ledger_;
+  std::atomic<bool> resting_{true};
+  mutable absl::Mutex mutex_;
+  // A closed connection is kept until its last call is over, and found no more.
+  absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> all_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Connection*> by_peer_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, Connection*> by_descriptor_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One call: on whose connection it is, and what it waits for. Belongs to its call, whose context
+// must live until End.
+class OpenCall {
+ public:
+  OpenCall(Connections& connections, grpc::CallbackServerContext& context);
+  // REQUIRES: ended.
+  ~OpenCall() = default;
+  OpenCall(const OpenCall&) = delete;
+  OpenCall& operator=(const OpenCall&) = delete;
+
+  // The address of the client's connection.
+  const std::string& address() const { return address_; }
+
+  // A message is expected, and must come in time.
+  void AwaitMessage();
+  // It came, whole, as so many bytes on the wire.
+  void MessageCame(uint64_t bytes);
+  // A message of so many bytes is being written, and must be taken in time.
+  void AwaitReader(uint64_t bytes);
+  void Taken();
+
+  // What the call's requests and answers take in memory.
+  void SetHeld(uint64_t bytes) { held_.store(bytes, std::memory_order_relaxed); }
+
+  // The library is done with the call.
+  void End() { connections_.End(*this); }
+
+ private:
+  friend class Connections;
+
+  // Whether the call is over time at `now` (nanoseconds).
+  bool Late(int64_t now, const ConnectionRules& rules) const;
+
+  Connections& connections_;
+  grpc::CallbackServerContext& context_;
+  std::string address_;
+  Connection* connection_ = nullptr;  // Null: unknown.
+  std::atomic<uint64_t> held_{0};
+  // Nanoseconds since the epoch; 0 = not waiting.
+  std::atomic<int64_t> reading_since_{0};
+  std::atomic<int64_t> writing_until_{0};
+  std::atomic<uint64_t> came_before_{0};  // Bytes of the connection when reading began.
+};
+
+}  // namespace longview::server

@@ -1,0 +1,30 @@
+// From the bytes of a request to its message, within the limits of message and client.
+#pragma once
+
+#include <google/protobuf/message.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "absl/status/status.h"
+#include "server/limits/byte_budget.h"
+
+namespace longview::server {
+
+// Thread-safe. A call's reservation covers the bytes on the wire, inflated, and the parsed form,
+// each as long as it is in memory.
+class MessageDecoder {
+ public:
+  explicit MessageDecoder(size_t max_message_bytes) : max_message_bytes_(max_message_bytes) {}
+
+  // Parses `bytes`, which are gone afterwards, into `message`. `held` grows by what this takes
+  // beside `others`, which stay, and afterwards covers the parsed form alone.
+  //
+  // INTERNAL for what does not inflate or parse, kOutOfRange for more than max_message_bytes once
+  // inflated, otherwise as ByteBudget.
+  absl::Status Decode(grpc::ByteBuffer& bytes, uint64_t others, google::protobuf::Message& message,
+                      ByteBudget::Reservation& held) const;
+
+ private:
+  const size_t max_message_bytes_;
+};
+
+}  // namespace longview::server

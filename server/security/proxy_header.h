@@ -1,0 +1,32 @@
+// The PROXY protocol, versions 1 and 2: what a proxy of connections writes in front of them to say
+// whose they are (haproxy.org/download/2.8/doc/proxy-protocol.txt).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace longview::server {
+
+// The most bytes of a header that is read: version 1 has at most 107, version 2 names its length.
+inline constexpr size_t kMaxProxyHeader = 16 + 2048;
+
+struct ProxyHeader {
+  enum class Kind {
+    kNone,     // The bytes begin something else.
+    kPartial,  // They may become a header; more are needed.
+    kWhole,
+    kBad,  // They began as a header and are none.
+  };
+  Kind kind = Kind::kNone;
+  size_t bytes = 0;  // Of a whole header; of a partial one, those needed at least.
+  // Of a whole one: the client's address; "" = unknown or the proxy itself (a check of its own),
+  // whose connection it then is.
+  std::string client = "";
+};
+
+// `begin`: the first bytes of a connection. No start of TLS, HTTP/1 or HTTP/2 is mistaken for a
+// header. Thread-safe.
+ProxyHeader ParseProxyHeader(std::string_view begin);
+
+}  // namespace longview::server

@@ -1,0 +1,186 @@
+// How long things take, may take, and seem to take; and what ends a request but not the process.
+#include <atomic>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/errors.h"
+#include "tests/server/engine/engine_fixture.h"
+
+namespace longview::server {
+namespace {
+
+using absl::StatusCode;
+using testing::FakeOptions;
+
+class EngineTimeTest : public EngineFixture {
+ protected:
+  // A model whose first layer blocks until the gate opens.
+  ModelHandle MakeBlocked(FakeOptions options = {}) {
+    control_ = options.control;
+    control_->advance.Close();
+    return MakeModel(std::move(options));
+  }
+  void AwaitBlocked() { ASSERT_TRUE(control_->advance.AwaitWaiting(1, absl::Seconds(20))); }
+
+  std::shared_ptr<testing::FakeControl> control_;
+};
+
+TEST_F(EngineTimeTest, WarmUpBesideNeighboursIsCorrectedByAHandfulOfRequests) {
+  options_.scheduler.max_queue_seconds = 1;
+  StartEngine();
+  FakeOptions options;  // 25 times what it takes.
+  options.item_seconds = 0.5;
+  options.token_seconds = 0;
+  options.layer_item_time = absl::Milliseconds(20);
+  const ModelHandle model = MakeModel(options);
+  const auto estimate = [&] {
+    ReplyBox<Estimated> box;
+    engine_->Estimate(model, TextRequest("x"), 0, box.reply());
+    return box.Wait()->cost.seconds;
+  };
+  EXPECT_DOUBLE_EQ(estimate(), 0.5);
+  Box refused;
+  Submit(model, "x", refused, Info("a", absl::Seconds(0.4)));
+  EXPECT_EQ(refused.WaitCode(), StatusCode::kDeadlineExceeded);
+  for (int i = 0; i < 6; ++i) {
+    Box box;
+    Submit(model, "x", box);
+    ASSERT_TRUE(box.Wait().ok());
+  }
+  EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(20)));
+  const double corrected = estimate();
+  EXPECT_LT(corrected, 0.1);
+  EXPECT_GT(corrected, 0.015);
+  Box in_time;
+  Submit(model, "x", in_time, Info("a", absl::Seconds(0.4)));
+  EXPECT_TRUE(in_time.Wait().ok());
+  // A flood that the first prediction would have refused.
+  options.control->advance.Close();
+  std::vector<Box> flood(8);
+  Submit(model, "x", flood[0]);
+  ASSERT_TRUE(options.control->advance.AwaitWaiting(1, absl::Seconds(20)));
+  for (size_t i = 1; i < flood.size(); ++i) Submit(model, "x", flood[i]);
+  Await([&] { return Metric("longview_queued_requests{") == 7; }, "queued requests");
+  // The gauge and an estimate's wait say the same.
+  const double queued = Metric("longview_queued_work_seconds{");
+  EXPECT_LT(queued, 0.7);
+  ReplyBox<Estimated> wait;
+  engine_->Estimate(model, TextRequest("x"), 0, wait.reply());
+  EXPECT_NEAR(wait.Wait()->queue_seconds, queued, 0.2);
+  options.control->advance.Open();
+  for (Box& box : flood) EXPECT_TRUE(box.Wait().ok());
+}
+
+TEST_F(EngineTimeTest, CallsWithoutADeadlineHaveTheServers) {
+  options_.default_timeout = absl::Milliseconds(50);
+  options_.max_timeout = absl::Milliseconds(200);
+  options_.scheduler.max_queue_seconds = 1000;
+  StartEngine();
+  FakeOptions options;
+  options.item_seconds = 60;  // Not a reason to refuse what the client set no deadline for.
+  const ModelHandle model = MakeBlocked(options);
+  Box running, queued, patient, hasty;
+  Submit(model, "x", running);
+  AwaitBlocked();
+  Submit(model, "x", queued);
+  const absl::Time start = absl::Now();
+  Submit(model, "x", patient, Info("a", absl::Hours(1)));
+  for (Box* box : {&running, &queued, &patient}) {
+    EXPECT_EQ(box->WaitCode(), StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(190));
+  EXPECT_EQ(running.Wait().status().message(),
+            "the server's time limit of 0.05 s (default_timeout_seconds, max_timeout_seconds) "
+            "passed while the request was running");
+  EXPECT_NE(patient.Wait().status().message().find("limit of 0.2 s"), absl::string_view::npos);
+  // The client's own are judged as ever.
+  Submit(model, "x", hasty, Info("a", absl::Milliseconds(100)));
+  EXPECT_EQ(GetErrorDetail(hasty.Wait().status()).reason, "DEADLINE_INFEASIBLE");
+  control_->advance.Open();
+}
+
+TEST_F(EngineTimeTest, TurnThatNeverComesBackNamesItsModel) {
+  options_.stall_patience = absl::Milliseconds(1);
+  options_.watch_factor = 10;
+  options_.watch_floor = absl::Milliseconds(300);
+  StartEngine();
+  FakeOptions options;
+  options.item_seconds = 0.02;
+  options.token_seconds = 0;
+  options.layers = 2;
+  const ModelHandle model = MakeBlocked(options);
+  Box running, queued;
+  Submit(model, "x", running);
+  AwaitBlocked();
+  Submit(model, "x", queued);
+  EXPECT_EQ(engine_->Stuck(), "");
+  Await([&] { return !engine_->Stuck().empty(); }, "the watchdog");
+  EXPECT_EQ(engine_->Stuck().find("model fake on cpu: nothing came back for "), 0u);
+  EXPECT_NE(engine_->Stuck().find("predicted to take 0.02 s"), std::string::npos);
+  // A layer that comes back is progress.
+  control_->advance.Admit(1);
+  Await([&] { return control_->layers_run == 1; }, "a layer");
+  EXPECT_EQ(engine_->Stuck(), "");
+  control_->advance.Open();
+  EXPECT_TRUE(queued.Wait().ok());
+  EXPECT_EQ(engine_->Stuck(), "");
+}
+
+TEST_F(EngineTimeTest, WarmUpThatNeverComesBackIsNoProgress) {
+  options_.stall_patience = absl::Milliseconds(1);
+  options_.watch_floor = absl::Milliseconds(200);
+  StartEngine();
+  const ModelHandle model = MakeModel({});
+  testing::Gate gate;
+  gate.Close();
+  std::thread warm_up([&] {
+    EXPECT_TRUE(engine_
+                    ->RunOnDevice("cpu", "large",
+                                  [&] {
+                                    gate.Pass();
+                                    return absl::OkStatus();
+                                  })
+                    .ok());
+  });
+  ASSERT_TRUE(gate.AwaitWaiting(1, absl::Seconds(20)));
+  Box box;
+  Submit(model, "x", box);
+  Await([&] { return !engine_->Stuck().empty(); }, "the watchdog");
+  EXPECT_EQ(engine_->Stuck().find("model large on cpu: "), 0u);
+  gate.Open();
+  EXPECT_TRUE(box.Wait().ok());
+  warm_up.join();
+  EXPECT_EQ(engine_->Stuck(), "");
+}
+
+TEST_F(EngineTimeTest, WantOfMemoryEndsARequestAndNotTheProcess) {
+  StartEngine();
+  const ModelHandle model = MakeModel({});
+  // An answer for which its transport finds no memory.
+  Box box;
+  std::atomic<int> calls = 0;
+  engine_->Submit(model, TextRequest("x"), Info(),
+                  [&, reply = box.reply()](absl::StatusOr<Completed> completed) mutable {
+                    ++calls;
+                    if (completed.ok()) throw std::bad_alloc();
+                    reply(std::move(completed));
+                  });
+  EXPECT_EQ(box.WaitCode(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(GetErrorDetail(box.Wait().status()).reason, "MEMORY_FULL");
+  EXPECT_EQ(calls, 2);
+  // Not even for the error.
+  std::atomic<bool> told = false;
+  engine_->Submit(model, TextRequest("x"), Info(), [&](absl::StatusOr<Completed> completed) {
+    told = !completed.ok();
+    throw std::bad_alloc();
+  });
+  Await([&] { return told.load(); }, "the error");
+  Box good;
+  Submit(model, "x", good);
+  EXPECT_TRUE(good.Wait().ok());
+}
+
+}  // namespace
+}  // namespace longview::server

@@ -1,0 +1,135 @@
+// What one client may cost: keys come first, messages and answers against the clock, bytes in
+// memory, connections.
+#include "inference/grpc_service.grpc.pb.h"
+#include "longview/v1/text.grpc.pb.h"
+#include "server/limits/byte_budget.h"
+#include "tests/server/grpc/fixture.h"
+#include "tests/server/grpc/raw_http2.h"
+
+namespace longview::testing {
+namespace {
+
+namespace v1 = longview::v1;
+
+constexpr char kClassify[] = "/longview.v1.TextService/Classify";
+constexpr char kStream[] = "/inference.GRPCInferenceService/ModelStreamInfer";
+constexpr uint32_t kWindow = 65535;
+constexpr uint64_t kBudget = 4u << 20;
+
+class Limits : public GrpcFixture {
+ protected:
+  Limits() : Limits(std::make_unique<server::ByteBudget>(
+                 server::ByteLimits{.total = kBudget, .per_client = kBudget})) {}
+
+  ~Limits() override { server.reset(); }  // Before the budget its calls borrow.
+
+  grpc::Status Classify(const std::string& document) {
+    grpc::ClientContext context;
+    v1::ClassifyRequest request;
+    request.set_model("one");
+    request.set_text(document);
+    request.set_truncate(true);
+    v1::ClassifyResponse response;
+    return v1::TextService::NewStub(channel)->Classify(&context, request, &response);
+  }
+
+  static std::string Request() {
+    v1::ClassifyRequest request;
+    request.set_model("one");
+    request.set_text("abc");
+    const std::string body = request.SerializeAsString();
+    return RawHttp2::Prefix(static_cast<uint32_t>(body.size())) + body;
+  }
+
+  std::unique_ptr<server::ByteBudget> budget;
+
+ private:
+  explicit Limits(std::unique_ptr<server::ByteBudget> bytes)
+      : GrpcFixture(server::ApiOptions(), Options(*bytes)), budget(std::move(bytes)) {}
+
+  static server::GrpcServerOptions Options(server::ByteBudget& bytes) {
+    server::GrpcServerOptions options;
+    options.max_message_bytes = 2 << 20;
+    options.connections = {.total = 6, .per_address = 4};
+    options.bytes = &bytes;
+    options.transfer_grace = absl::Milliseconds(300);
+    return options;
+  }
+};
+
+TEST_F(Limits, TheKeyComesBeforeTheMessage) {
+  const server::ApiKeys keys(*server::KeySet::Parse("search:secret"));
+  server::GrpcServer guarded(backend.api, &keys);
+  server::GrpcServerOptions options;
+  options.port = 0;
+  const absl::StatusOr<int> bound = guarded.Start(options);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  RawHttp2 client(*bound, kWindow);
+  client.Call(1, kClassify);
+  EXPECT_TRUE(client.Ended(1)) << "the server waits for the message of somebody without a key";
+}
+
+TEST_F(Limits, AHalfSentMessageIsNotWaitedFor) {
+  RawHttp2 client(port, kWindow);
+  client.Call(1, kClassify);
+  ASSERT_TRUE(client.Data(1, RawHttp2::Prefix(1000) + "abc"));
+  EXPECT_TRUE(client.Ended(1));
+  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; }));
+}
+
+TEST_F(Limits, HalfSentBytesOfAnAddressHaveALimit) {
+  RawHttp2 client(port, kWindow);
+  client.Call(1, kStream);
+  const std::string piece(64 << 20, 'x');
+  bool taken = client.Data(1, RawHttp2::Prefix(1 << 30));
+  for (int i = 0; taken && i < 15; ++i) taken = client.Data(1, piece);
+  EXPECT_FALSE(taken) << "the server keeps most of a GiB of a message whose limit is 2 MiB";
+  EXPECT_TRUE(Classify("abc").ok());
+}
+
+TEST_F(Limits, AnAnswerNobodyTakesIsGivenUp) {
+  RawHttp2 client(port, 0);
+  client.Call(1, kClassify);
+  ASSERT_TRUE(client.Data(1, Request()));
+  EXPECT_TRUE(Eventually([&] { return budget->held() > 0; }));
+  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; })) << budget->held();
+}
+
+TEST_F(Limits, IdleConnectionsMakeRoom) {
+  std::vector<std::unique_ptr<RawHttp2>> idle;
+  for (int i = 0; i < 40; ++i) idle.push_back(std::make_unique<RawHttp2>(port, kWindow));
+  const grpc::Status status = Classify("abc");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(Limits, AMessageTooLargeForItsClientSaysNeedAndLimit) {
+  const grpc::Status status = Classify(std::string((2 << 20) - 100, 'a'));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_NE(status.error_message().find(absl::StrCat(kBudget)), std::string::npos);
+  EXPECT_TRUE(Classify(std::string(1 << 20, 'a')).ok());
+  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; }));
+}
+
+TEST_F(Limits, WhatABombParsesToIsCountedBefore) {
+  inference::ModelInferRequest request;
+  request.set_model_name("one");
+  for (int i = 0; i < 50'000; ++i) request.add_inputs();
+  ASSERT_LT(request.ByteSizeLong(), 110'000u);
+  grpc::ClientContext context;
+  inference::ModelInferResponse response;
+  const grpc::Status status = inference::GRPCInferenceService::NewStub(channel)->ModelInfer(
+      &context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_NE(status.error_message().find("in memory"), std::string::npos);
+}
+
+TEST_F(Limits, ManyCallsOfOneClientAreRefusedWithAHint) {
+  const auto all = budget->TryReserve("127.0.0.1", kBudget - 1);
+  ASSERT_TRUE(all.ok());
+  const grpc::Status status = Classify("abc");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_details().find("RetryInfo"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace longview::testing

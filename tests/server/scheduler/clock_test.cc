@@ -1,0 +1,86 @@
+// Steps of the wall clock change nothing that has a deadline. This program's clock_gettime replaces
+// the library's, for what it links as well.
+#include "server/scheduler/steady_clock.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <ctime>
+#include <mutex>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "server/scheduler/device_queue.h"
+
+namespace {
+
+std::atomic<long> wall_step_seconds{0};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
+                                                                    struct timespec* time) noexcept {
+  const long failed = syscall(SYS_clock_gettime, clock, time);
+  if (failed == 0 && clock == CLOCK_REALTIME) time->tv_sec += wall_step_seconds;
+  return static_cast<int>(failed);
+}
+
+namespace longview::server {
+namespace {
+
+class ClockStepTest : public ::testing::TestWithParam<long> {
+ protected:
+  void SetUp() override { SteadyNow(); }
+  void TearDown() override { wall_step_seconds = 0; }
+};
+
+TEST_P(ClockStepTest, SteadyNowDoesNotStep) {
+  const absl::Time before = SteadyNow();
+  EXPECT_LT(absl::AbsDuration(before - absl::Now()), absl::Seconds(5));
+  wall_step_seconds = GetParam();
+  EXPECT_GT(absl::AbsDuration(absl::FromChrono(std::chrono::system_clock::now()) - before), absl::Minutes(30))
+      << "the wall clock of this test does not step";
+  EXPECT_GE(SteadyNow(), before);
+  EXPECT_LT(SteadyNow() - before, absl::Seconds(5));
+}
+
+TEST_P(ClockStepTest, DeadlinesAreNeitherExpiredNorProlonged) {
+  const SteadyClock clock;
+  std::mutex mutex;
+  std::vector<std::pair<TicketId, absl::Time>> left;
+  DeviceQueue queue({}, clock, [&](std::span<const Departure> departures) {
+    std::lock_guard lock(mutex);
+    for (const Departure& one : departures) left.emplace_back(one.id, clock.Now());
+  });
+  const absl::Time start = clock.Now();
+  Ticket near, far;
+  near.id = 1;
+  near.deadline = start + absl::Milliseconds(300);
+  far.id = 2;
+  far.deadline = start + absl::Minutes(10);
+  ASSERT_EQ(queue.Expect(near).verdict, Verdict::kAdmitted);
+  ASSERT_EQ(queue.Expect(far).verdict, Verdict::kAdmitted);
+  wall_step_seconds = GetParam();
+  absl::SleepFor(absl::Milliseconds(150));
+  {
+    std::lock_guard lock(mutex);
+    EXPECT_TRUE(left.empty());
+  }
+  const absl::Time latest = start + absl::Seconds(10);
+  while (queue.Gauges().queued_requests == 2 && clock.Now() < latest) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(queue.Gauges().queued_requests, 1);
+  queue.Cancel(2);
+  std::lock_guard lock(mutex);
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].first, 1u);
+  EXPECT_GE(left[0].second, near.deadline);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, ClockStepTest, ::testing::Values(3600L, -3600L));
+
+}  // namespace
+}  // namespace longview::server

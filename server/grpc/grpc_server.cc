@@ -101,11 +101,11 @@ std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterfac
   return creators;
 }
 
-// Requests and answers of an address, and what it has half sent, together: two of the largest
-// messages. gRPC holds about twice as much memory as bytes that came.
+// Requests and answers of an address, and what it has half sent, together: a message and
+// a half of the largest. gRPC holds about twice as much memory as bytes that came.
 uint64_t MostBytesOfAddress(size_t max_message_bytes) {
   constexpr uint64_t kLeast = uint64_t{16} << 20;
-  return std::max(2 * uint64_t{max_message_bytes}, kLeast);
+  return std::max(3 * uint64_t{max_message_bytes} / 2, kLeast);
 }
 
 }  // namespace

@@ -62,9 +62,12 @@ class Server:
         return f"http://{self.http}"
 
     def log(self):
-        """What was logged; lines are written a moment after the answers that they tell of."""
-        length = -1
-        while length != (length := os.path.getsize(self.log_file.name)):
+        """The lines so far, with those of answers that came before this call.
+
+        Lines are written a moment after their answers; under load the log never comes to rest.
+        """
+        length, end = -1, time.monotonic() + 0.5
+        while length != (length := os.path.getsize(self.log_file.name)) and time.monotonic() < end:
             time.sleep(0.05)
         return pathlib.Path(self.log_file.name).read_text(errors="replace")
 

@@ -71,8 +71,6 @@ class Load:
         assert not self.failures
 
 
-# Hangs at times since the byte transport: an HTTP call has no answer. Open.
-@pytest.mark.slow
 def test_keys_change_under_load(tmp_path):
     with SecureServer(tmp_path / "server", keys="search:first-key\n") as server:
         def accepted(key):

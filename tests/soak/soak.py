@@ -3,11 +3,11 @@
 
   tests/soak/soak.py [--hours H | --minutes M] [--cores C] [--out FOLDER]
 
-Random lengths, picture sizes, samplings, cancelled calls, loads, unloads and keys; every answer is
-compared with the one recorded at the start, bit by bit. --cores keeps the server's use of processor
-time near C. Writes samples.csv, soak.svg and report.txt into FOLDER (a new one under the current
-folder) and exits with 1 if anything grew, was lost or was wrong. Run by the environment's Python
-of tests/run.sh ($DEPS_DIR/clients/bin/python); needs no package."""
+Random lengths, picture sizes, samplings, cancelled calls, loads, unloads and keys over HTTP and gRPC;
+every answer is compared with the one recorded at the start, bit by bit. --cores keeps the server's
+use of processor time near C. Writes samples.csv, soak.svg and report.txt into FOLDER (a new one under
+the current folder) and exits with 1 if anything grew, was lost or was wrong. Run by the environment's
+Python of tests/run.sh ($DEPS_DIR/clients/bin/python), for gRPC."""
 
 import argparse
 import csv
@@ -37,7 +37,7 @@ class Soak:
         self.server, self.cores = server, cores
         self.rng = random.Random(seed)
         self.calls = work.calls(self.rng)
-        self.recorded = [work.ask(server.http_port, call, "ada") for call in self.calls]
+        self.recorded = [work.ask(server, call, "ada") for call in self.calls]
         failed = [answer for answer in self.recorded if answer[0] != 200]
         assert not failed, failed[:3]
         self.counts = dict.fromkeys(("answered", "refused", "left", "absent", "loads"), 0)
@@ -52,16 +52,16 @@ class Soak:
 
     def one(self, rng):
         index, key = rng.randrange(len(self.calls)), rng.choice(list(work.KEYS))
-        port, call = self.server.http_port, self.calls[index]
+        call = self.calls[index]
         if rng.random() < 0.15:
-            work.leave(port, call, key, rng.choice([0, 0.001, 0.01, 0.1]))
+            work.leave(self.server, call, key, rng.choice([0, 0.001, 0.01, 0.1]))
             return self.count("left")
-        status, answer = work.ask(port, call, key)
+        status, answer = work.ask(self.server, call, key)
         if status == 200 and (status, answer) == self.recorded[index]:
             return self.count("answered")
         if status in REFUSALS:
             return self.count("refused")
-        if status == 404 and f"/{work.EXTRA}/" in call[0]:
+        if status == 404 and work.model_of(call) == work.EXTRA:
             return self.count("absent")
         self.wrong.append(f"{call[0]} call {index}: {status} {answer}"[:400])
 

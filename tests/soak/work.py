@@ -13,6 +13,7 @@ import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
+import over_grpc  # noqa: E402
 from goldens import served_models  # noqa: E402
 from server_process import ZOO  # noqa: E402
 
@@ -20,6 +21,7 @@ KEYS = {"ada": "soak-key-of-ada-0001", "bob": "soak-key-of-bob-0002"}
 MODELS = {"classifier": served_models("longformer")["classification"],
           "code-lm": ZOO / "code-lm", "code-language": ZOO / "code-language",
           "page-type": ZOO / "page-type"}
+OVER_GRPC = (over_grpc.UNARY, over_grpc.STREAM)
 EXTRA = "extra"  # Loaded and unloaded all the time; a copy of `classifier` by another name.
 
 
@@ -43,11 +45,13 @@ def infer(model, ids):
 
 
 def calls(rng):
-    """[(path, content type, body)] of many lengths and sizes."""
+    """[(path, content type, body)] of many lengths and sizes, and those of over_grpc."""
     found = []
     for _ in range(24):
         ids = [rng.randrange(4, 90) for _ in range(int(rng.paretovariate(0.7) * 8) % 1200 + 1)]
         found += [infer("classifier", ids), infer(EXTRA, ids)]
+        rows = [ids] if rng.random() < 0.6 else [ids[:n + 1] for n in range(3)]
+        found.append(over_grpc.infer(rng.choice(["classifier", EXTRA]), rows))
     source = pathlib.Path(__file__).read_text()
     for _ in range(12):
         begin = rng.randrange(len(source))
@@ -78,11 +82,21 @@ def essence(path, body):
     return json.dumps(answer.get("outputs") or answer["labels"])
 
 
-def ask(port, call, key, timeout=120):
+def model_of(call):
+    """The model's name of a call that goes to one, "" where the body says."""
+    if call[0] in OVER_GRPC:
+        return call[1]
+    return call[0].split("/")[3] if "/models/" in call[0] else ""
+
+
+def ask(server, call, key, timeout=120):
     """(status, essence or message)."""
+    if call[0] in OVER_GRPC:
+        return over_grpc.ask(server.grpc_port, call, KEYS[key], timeout)
     path, kind, body = call
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=body, headers={
-        "Content-Type": kind, "Authorization": f"Bearer {KEYS[key]}"})
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.http_port}{path}", data=body,
+        headers={"Content-Type": kind, "Authorization": f"Bearer {KEYS[key]}"})
     try:
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return answer.status, essence(path, answer.read())
@@ -90,12 +104,15 @@ def ask(port, call, key, timeout=120):
         return error.code, error.read().decode(errors="replace")[:300]
 
 
-def leave(port, call, key, seconds):
+def leave(server, call, key, seconds):
     """Sends the call and hangs up after `seconds`, or in the middle of its body."""
+    if call[0] in OVER_GRPC:
+        over_grpc.leave(server.grpc_port, call, KEYS[key], seconds)
+        return
     path, kind, body = call
     head = (f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nAuthorization: Bearer "
             f"{KEYS[key]}\r\nContent-Length: {len(body)}\r\n\r\n").encode()
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+    with socket.create_connection(("127.0.0.1", server.http_port), timeout=30) as client:
         try:
             client.sendall(head + (body if seconds > 0 else body[:random.randrange(len(body) + 1)]))
             client.settimeout(max(seconds, 0.001))

@@ -20,9 +20,15 @@
 //   waiting for the others. A ticket larger than the budget runs alone.
 // * Nobody is overtaken for ever: of what batches take, an eighth goes to the ticket that came
 //   first, once it has waited for `patience` (scheduler_batches.cc).
-// * Between two slices of a batch (a slice is a layer, or a part of one) a shorter one may run:
-//   of at most what is left of the long one, and all of them together in at most `nested_share` of
-//   the time that the long one has computed. Bytes of both fit the memory.
+// * Between two slices of a batch (a slice is a layer, or a part of one) a shorter one may run, of
+//   at most what is left of the long one, and all of them together in
+//     E = max(nested_share T, min(nested_seconds, (T - 1) / 4))
+//   where T is what the long one takes: a = min(batch_seconds, E) of it in advance, if T is more
+//   than batch_seconds, and the rest as it computes. Bytes of both fit the memory.
+// * So beside it a ticket of s <= a waits for a slice, for what is between slices already, and, with
+//   S the work like it whose turn is before its own, for max(0, S + s - a) T / (E - a) of the time
+//   in which the long one computes, and never beyond its end. Beside a document of 2 s or more, a
+//   request of 0.1 s waits for a slice; a document of 10 s or more takes at most a twentieth longer.
 // * Running tickets that are cancelled or expire are reported by TakeDrops between layers.
 //
 // A generating ticket goes on over many turns:
@@ -44,7 +50,7 @@
 // * So no ticket of a batch waits for ever. Let W be the seconds and N the number of the tickets
 //   that do not generate and wait when it comes, L the longest batch, B the budget of a batch and C
 //   what InterTokenCeiling says: it starts within
-//     patience + 2.1 (8 (W + N B) + 3 L) + 4 C
+//     patience + 2.4 (8 (W + N B) + 3 L) + 4 C
 //   whatever else is admitted, as far as predictions hold.
 // * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
 //   next roster.
@@ -87,8 +93,10 @@ struct SchedulerOptions {
   // The longest time between two tokens of a sequence that steps are planned for; longer only
   // where the machine or a slice of a batch is too slow for it (Scheduler::InterTokenCeiling).
   double inter_token_seconds = 0.1;
-  // Of what a running batch computed, how much shorter ones may take between its slices.
+  // Of what a running batch takes, how much shorter ones may take between its slices.
   double nested_share = 0.05;
+  // The same in seconds, for a batch of seconds: a twentieth of it would be less than one request.
+  double nested_seconds = 0.5;
   // Whether two batches of one model may run at a time: not where its batches share buffers.
   bool nests_within_model = true;
   // Generating tickets at a time on a lane, over all models.
@@ -238,8 +246,20 @@ class Scheduler {
   Batch StartBatch(const Ticket& first, Lane& lane, double most, bool nested);
   Batch StartNext(const Ticket& first, Lane& lane);
   std::optional<Batch> StartNested(Lane& lane);
-  // Seconds of a ticket that may go between the slices of the lane's batch at present.
-  double NestedRoom(const Lane& lane) const;
+  // What may go between the slices of a batch: a ticket of at most so many seconds now; one of at
+  // most so many soon, for which nobody behind it goes before.
+  struct NestedRoom {
+    double now = 0, soon = 0;
+  };
+  NestedRoom NestedRoomOf(const Lane& lane) const;
+  // Seconds that shorter work may take in all,
+  double NestedTotal(const RunningBatch& outer) const;
+  // in advance,
+  double NestedAdvance(const RunningBatch& outer) const;
+  // and until the long one has computed `own` seconds.
+  double NestedAllowance(const RunningBatch& outer, double own) const;
+  // What the long one has to have computed before shorter work may take so many seconds.
+  double NestedAfter(const RunningBatch& outer, double nested) const;
   bool MayNest(const Lane& lane, const Ticket& ticket) const;
   // Seconds until the ticket may go between slices, on the lane where that is soonest; infinite if
   // it may not.

@@ -89,14 +89,45 @@ Batch Scheduler::StartBatch(const Ticket& first, Lane& lane, double most, bool n
   return started;
 }
 
-double Scheduler::NestedRoom(const Lane& lane) const {
-  if (lane.batches.size() != 1) return 0;
+double Scheduler::NestedTotal(const RunningBatch& outer) const {
+  if (options_.nested_share <= 0) return 0;
+  const double seconds = outer.batch.seconds;
+  return std::max(options_.nested_share * seconds,
+                  std::min(options_.nested_seconds, (seconds - 1) / 4));
+}
+
+double Scheduler::NestedAdvance(const RunningBatch& outer) const {
+  // A batch of several is soon over; what waits for it goes into the next one together.
+  if (outer.batch.seconds <= options_.batch_seconds) return 0;
+  return std::min(options_.batch_seconds, NestedTotal(outer));
+}
+
+double Scheduler::NestedAllowance(const RunningBatch& outer, double own) const {
+  const double seconds = outer.batch.seconds, total = NestedTotal(outer);
+  if (own >= seconds) return total + options_.nested_share * (own - seconds);
+  const double advance = NestedAdvance(outer);
+  return advance + (total - advance) * own / seconds;
+}
+
+double Scheduler::NestedAfter(const RunningBatch& outer, double nested) const {
+  const double seconds = outer.batch.seconds, total = NestedTotal(outer);
+  if (nested >= total) return seconds + (nested - total) / options_.nested_share;
+  const double advance = NestedAdvance(outer);
+  return nested <= advance ? 0 : seconds * (nested - advance) / (total - advance);
+}
+
+Scheduler::NestedRoom Scheduler::NestedRoomOf(const Lane& lane) const {
+  if (lane.batches.size() != 1) return {};
   const RunningBatch& outer = lane.batches.front();
   const absl::Time now = clock_.Now();
-  double room = options_.nested_share * outer.Own(now) - outer.nested;
-  room = std::min(room, outer.Left(now));
-  if (outer.soonest == absl::InfiniteFuture()) return room;
-  return std::min(room, absl::ToDoubleSeconds(outer.soonest - std::max(now, outer.end)));
+  double most = outer.Left(now);
+  if (outer.soonest != absl::InfiniteFuture()) {
+    most = std::min(most, absl::ToDoubleSeconds(outer.soonest - std::max(now, outer.end)));
+  }
+  const double own = outer.Own(now);
+  const double left = NestedAllowance(outer, std::max(own, outer.batch.seconds)) - outer.nested;
+  return {std::min(most, NestedAllowance(outer, own) - outer.nested),
+          std::min({most, left, NestedAdvance(outer)})};
 }
 
 bool Scheduler::MayNest(const Lane& lane, const Ticket& ticket) const {
@@ -106,12 +137,12 @@ bool Scheduler::MayNest(const Lane& lane, const Ticket& ticket) const {
 }
 
 std::optional<Batch> Scheduler::StartNested(Lane& lane) {
-  const double room = NestedRoom(lane);
-  if (room <= 0) return std::nullopt;
-  const Ticket* first =
-      line_.NextShort(room, [&](const Ticket& ticket) { return MayNest(lane, ticket); });
+  const NestedRoom room = NestedRoomOf(lane);
+  if (room.now <= 0) return std::nullopt;
+  const Ticket* first = line_.NextShort(
+      room.now, room.soon, [&](const Ticket& ticket) { return MayNest(lane, ticket); });
   if (first == nullptr) return std::nullopt;
-  return StartBatch(*first, lane, std::min(room, BatchBudget(lane)), /*nested=*/true);
+  return StartBatch(*first, lane, std::min(room.now, BatchBudget(lane)), /*nested=*/true);
 }
 
 double Scheduler::NestedWait(const Ticket& ticket) const {
@@ -122,11 +153,17 @@ double Scheduler::NestedWait(const Ticket& ticket) const {
     if (!MayServe(lane, ticket) || lane.batches.empty() || !MayNest(lane, ticket)) continue;
     const RunningBatch& outer = lane.batches.front();
     const double left = outer.Left(now);
-    const double quickest = ticket.seconds / options_.nested_share - outer.Own(now);
-    if (quickest + ticket.seconds > left) continue;
+    // What runs between its slices now.
+    const RunningBatch* inner = lane.batches.size() > 1 ? &lane.batches.back() : nullptr;
+    const double computed = outer.Own(now) - (inner == nullptr ? 0 : inner->Own(now));
+    const double before = outer.nested + (inner == nullptr ? 0 : inner->batch.seconds);
+    const auto until = [&](double nested) {
+      return std::max(0.0, NestedAfter(outer, nested) - computed);
+    };
+    if (until(before + ticket.seconds) + ticket.seconds > left) continue;
     // Work as short as this goes first, and what steps take doubles the time.
-    const double ahead = outer.nested + line_.ShortSeconds(ticket.seconds) + ticket.seconds;
-    const double own = std::max(0.0, ahead / options_.nested_share - outer.Own(now));
+    const double own = until(before + line_.ShortSeconds(ticket.seconds) + ticket.seconds) +
+                       (inner == nullptr ? 0 : std::max(0.0, inner->Left(now)));
     const double wait = (lane.roster.empty() ? 1 : 2) * own + lane.Slice();
     const absl::Time end = std::max(now, outer.end) + absl::Seconds(ticket.seconds);
     if (own + ticket.seconds <= left && end <= outer.soonest) least = std::min(least, wait);

@@ -133,8 +133,9 @@ const Ticket* WaitingLine::Oldest() const {
   return arrivals_.empty() ? nullptr : &entries_.at(arrivals_.begin()->second).ticket;
 }
 
-const Ticket* WaitingLine::NextShort(double seconds,
+const Ticket* WaitingLine::NextShort(double seconds, double soon,
                                      absl::FunctionRef<bool(const Ticket&)> may) const {
+  const double most = std::max(seconds, soon);
   if (lengths_.empty() || lengths_.begin()->first > seconds) return nullptr;
   for (const auto& [time, name] : client_shares_.awake()) {
     std::pair<absl::Time, TicketId> best = {absl::InfiniteFuture(), 0};
@@ -143,13 +144,13 @@ const Ticket* WaitingLine::NextShort(double seconds,
       for (const auto& place : line) {
         const Ticket& ticket = entries_.at(place.second).ticket;
         if (ticket.generates() || (found != nullptr && best < place)) break;
-        if (ticket.seconds > seconds || !may(ticket)) continue;
+        if (ticket.seconds > most || !may(ticket)) continue;
         best = place;
         found = &ticket;
         break;
       }
     }
-    if (found != nullptr) return found;
+    if (found != nullptr) return found->seconds <= seconds ? found : nullptr;
   }
   return nullptr;
 }

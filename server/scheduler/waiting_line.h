@@ -43,8 +43,10 @@ class WaitingLine {
   // Who came first of those that do not generate; null if none waits.
   const Ticket* Oldest() const;
   // Who is next of those that do not generate and take at most so many seconds: of the client that
-  // had least, the most urgent. `may` is asked last.
-  const Ticket* NextShort(double seconds, absl::FunctionRef<bool(const Ticket&)> may) const;
+  // had least, the most urgent. Null also where that one takes more than `seconds`, but at most
+  // `soon`. `may` is asked last.
+  const Ticket* NextShort(double seconds, double soon,
+                          absl::FunctionRef<bool(const Ticket&)> may) const;
   // What waits of work like that.
   double ShortSeconds(double seconds) const;
 

@@ -114,8 +114,7 @@ def test_a_document_beside_endless_generation(busy, streams):
     generation = Streams(busy, streams)
     try:
         time.sleep(1)
-        # A short request may wait for the document, which is as much somebody's work as it is.
-        with busy.watched(short=3 * alone + 1) as figures:
+        with busy.watched() as figures:
             before = generation.bytes
             beside = document(busy, timeout=60)
             figures.update(alone_s=round(alone, 2), beside_s=round(beside, 2),

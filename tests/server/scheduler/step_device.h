@@ -83,7 +83,7 @@ class StepDevice {
       ++count;
     }
     batch.most_wait = absl::ToDoubleSeconds(options_.patience) +
-                      2.1 * (8 * (work + count * options_.batch_seconds) + 3 * longest_) +
+                      2.4 * (8 * (work + count * options_.batch_seconds) + 3 * longest_) +
                       4 * scheduler.InterTokenCeiling();
     const Verdict verdict = scheduler.Admit(ticket).verdict;
     ASSERT_TRUE(verdict == Verdict::kAdmitted || due != absl::InfiniteDuration());

@@ -82,13 +82,15 @@ const Ticket* Roster::Find(TicketId id) const {
 }
 
 double Roster::Ceiling() const {
-  double ceiling = configured_;
+  double ceiling = configured_, round = 0, granule = 0;
   for (const auto& [model, group] : groups_) {
     const double least =
         group.pace * (group.step_seconds + group.longest_decode) + group.Granule();
     ceiling = std::max(ceiling, 2 * least);
+    granule = std::max(granule, group.Granule());
+    if (group.decoding > 0) round += group.Cost();
   }
-  return ceiling;
+  return std::max(ceiling, round + granule);
 }
 
 double Roster::Spare(absl::Time now, ModelId first) const {
@@ -185,6 +187,7 @@ Batch Roster::PlanFull(ModelId model, absl::Time now, double share,
   // that a token is late.
   double budget = std::max(group.Granule(), (Ceiling() - Committed()) * share / pace_);
   budget = std::min(budget, Spare(now, model));
+  bool held = false;  // Somebody who is overdue waits to begin.
   for (const auto& [client_lead, urgency, id] : order) {
     Member& member = members_.at(id);
     const double per_token = group.pace * member.need.prefill_seconds;
@@ -195,7 +198,10 @@ Batch Roster::PlanFull(ModelId model, absl::Time now, double share,
       granted = static_cast<int>(std::max(0.0, tokens)) / group.granule * group.granule;
     }
     if (granted == 0) break;
-    if (!MayBegin(group, member)) continue;
+    if (!member.begun && (held || !MayBegin(group, member))) {
+      held = held || urgency <= now;
+      continue;
+    }
     Begin(group, member);
     step.tickets.push_back(id);
     step.prefill.push_back(granted);

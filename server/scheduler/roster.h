@@ -4,9 +4,11 @@
 // as much of prompts as leaves nobody's next token late: every token is due one ceiling after the
 // one before it, and a step is planned against the tokens of all models. The ceiling is the
 // configured one, or twice what a step with one sequence and one granule takes where that is
-// longer. A ticket whose sequences would bring the sum of all decoding so close to the ceiling that
-// no granule fits beside them does not begin its prompt before others have left. Where steps take
-// longer than predicted (other processes want the cores), prompts are cut accordingly.
+// longer, or a round of next tokens and one granule: however slow the machine becomes, prompts that
+// have begun go on. A ticket whose sequences would bring the sum of all decoding so close to the
+// ceiling that no granule fits beside them does not begin its prompt before others have left, and
+// once it is overdue nobody behind it begins before it does. Where steps take longer than predicted
+// (other processes want the cores), prompts are cut accordingly.
 // Not thread-safe.
 #pragma once
 

@@ -169,6 +169,67 @@ TEST(StepsTest, PatientTicketIsNotOvertakenForEver) {
   EXPECT_LT(device.now(), 3);
 }
 
+TEST(StepsTest, ManySequencesOfOneTicketBeginThoughSmallTicketsGoOnComing) {
+  SchedulerOptions options = Options();
+  options.patience = absl::Seconds(1);
+  StepDevice device(options);
+  TicketId id = 10;
+  const auto feed = [&] {
+    const auto open = std::count_if(device.calls.begin(), device.calls.end(),
+                                    [](const auto& call) { return !call.second.over; });
+    for (auto i = open; i < 100; ++i) device.Admit(device.MakeCall(++id, "small", 16, 50));
+  };
+  feed();
+  while (device.now() < 2) {
+    feed();
+    ASSERT_TRUE(device.Turn());
+  }
+  SimulatedCall many = device.MakeCall(1, "many", 16, 10);
+  many.need.decode_seconds = 0.05;
+  device.Admit(many);
+  const double start = device.now();
+  while (device.calls.at(1).sampled == 0 && device.now() < start + 60) {
+    feed();
+    ASSERT_TRUE(device.Turn());
+  }
+  EXPECT_LT(device.now() - start, 20);
+}
+
+TEST(StepsTest, PromptsThatBeganGoOnWhereDecodingAloneTakesLongerThanTheCeiling) {
+  Roster roster(kCeiling);
+  Ticket ticket;
+  ticket.model = 1;
+  ticket.granule = 16;
+  ticket.step_seconds = 2e-3;
+  absl::Time now = absl::UnixEpoch();
+  const auto plan = [&] {
+    return roster.PlanFull(1, now, 1, [](const Ticket&) { return 0.0; });
+  };
+  for (ticket.id = 1; ticket.id <= 60; ++ticket.id) {
+    roster.Add(ticket, {.prefill = 0, .decode_seconds = 1e-3}, now, now);
+  }
+  StepNeed reading{.prefill = 100000, .prefill_seconds = 1e-4, .decode_seconds = 1e-3};
+  roster.Add(ticket, reading, now, now);
+  const TicketId reader = ticket.id;
+  roster.Stepped(1, now);
+  const int before = plan().prefill.back();
+  ASSERT_GT(before, 0);
+  reading.prefill -= before;
+  roster.Update(reader, reading);
+  // Everything takes three times as long from now on.
+  for (TicketId id = 1; id < reader; ++id) {
+    roster.Update(id, {.decode_seconds = 1e-3, .pace = 3});
+  }
+  reading.pace = 3;
+  roster.Update(reader, reading);
+  roster.Stepped(1, now);
+  const Batch step = plan();
+  EXPECT_EQ(step.tickets.back(), reader);
+  EXPECT_GE(step.prefill.back(), 16);
+  EXPECT_GT(step.seconds, kCeiling);
+  EXPECT_LE(step.seconds, roster.Ceiling() + kRounding);
+}
+
 TEST(StepsTest, DocumentsLeaveLessForAll) {
   SchedulerOptions options = Options();
   options.memory_bytes = 1000;

@@ -301,6 +301,7 @@ void EngineImpl::Shutdown() {
   for (const auto& devices : devices_) {
     for (const auto& lane : devices->lanes) lane->executor.Stop();
   }
+  replies_.Drain();
 }
 
 bool EngineImpl::AwaitIdle(absl::Time until) {

@@ -80,8 +80,9 @@ class EngineImpl : public Engine {
   // Waits until no call is left; false if some are at `until`.
   bool AwaitIdle(absl::Time until);
 
-  // Answers what is left with UNAVAILABLE, joins the threads. Calls submitted from here on are
-  // refused. Idempotent; the destructor does it.
+  // Answers what is left with UNAVAILABLE, joins the threads. Once it returns, no event and no reply
+  // of a call submitted before runs any more. Calls submitted from here on are refused. Idempotent;
+  // the destructor does it. Not to be called in a reply.
   void Shutdown();
 
   // Calls that have not been freed; for tests of what is left behind.

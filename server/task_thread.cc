@@ -1,6 +1,7 @@
 #include "server/task_thread.h"
 
 #include <exception>
+#include <future>
 #include <utility>
 
 namespace longview::server {
@@ -25,6 +26,12 @@ void TaskThread::Add(Task task) {
   }
   // After the lock, which the thread needs first; and not at all if it is busy anyway.
   if (wake) changed_.notify_one();
+}
+
+void TaskThread::Drain() {
+  std::promise<void> reached;
+  Add([&reached] { reached.set_value(); });
+  reached.get_future().wait();
 }
 
 void TaskThread::Loop() {

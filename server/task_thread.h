@@ -25,6 +25,9 @@ class TaskThread {
 
   void Add(Task task);
 
+  // Waits until all that was added before has run. Not to be called in a task.
+  void Drain();
+
  private:
   void Loop();
 

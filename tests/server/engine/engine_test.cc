@@ -14,6 +14,9 @@ using testing::FakeOptions;
 
 class EngineTest : public EngineFixture {
  protected:
+  // However long a batch is blocked, what waits for it does not go between its layers.
+  EngineTest() { options_.scheduler.nested_share = 0; }
+
   // A model whose first layer blocks until the gate opens.
   ModelHandle MakeBlocked(FakeOptions options = {}) {
     control_ = options.control;
@@ -353,6 +356,27 @@ TEST_F(EngineTest, ShutdownAnswersEverybodyOnce) {
   EXPECT_EQ(engine_->calls(), 0u);
   EXPECT_EQ(control_->layers_run, 1);
   EXPECT_EQ(control_->live_items, 0);
+}
+
+TEST_F(EngineTest, NoReplyRunsAfterShutdown) {
+  StartEngine();
+  const ModelHandle model = MakeBlocked();
+  Box first;
+  Submit(model, "first", first);
+  AwaitBlocked();
+  std::atomic<bool> begun = false, ended = false;
+  const CallId id =
+      engine_->Submit(model, TextRequest("queued"), Info(), [&](const absl::StatusOr<Completed>&) {
+        begun = true;
+        absl::SleepFor(absl::Milliseconds(200));
+        ended = true;
+      });
+  AwaitQueued(1);
+  engine_->Cancel(id);
+  Await([&] { return begun.load(); }, "the reply");
+  control_->advance.Open();
+  engine_->Shutdown();
+  EXPECT_TRUE(ended) << "the reply outlives what it may use";
 }
 
 TEST_F(EngineTest, EstimateRunsNothing) {

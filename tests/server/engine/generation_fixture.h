@@ -126,13 +126,17 @@ class GenerationFixture : public EngineFixture {
 
   // Nothing is left of any call: no bytes, no call, no entry of the scheduler.
   void ExpectNothingLeft() {
+    ExpectNoCallLeft();
+    EXPECT_EQ(engine_->QueuedSeconds(), 0);
+  }
+  // The same of an engine that was shut down, whose scheduler is told nothing more.
+  void ExpectNoCallLeft() {
     EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(20)));
     Await([&] { return control_->live_items == 0; }, "the items' end");
     EXPECT_EQ(engine_->calls(), 0u);
     EXPECT_EQ(control_->live_generations, 0);
     EXPECT_EQ(control_->live_runs, 0);
     EXPECT_EQ(control_->thread_changes, 0);
-    EXPECT_EQ(engine_->QueuedSeconds(), 0);
   }
 
   std::shared_ptr<testing::GeneratorControl> control_;

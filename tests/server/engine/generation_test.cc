@@ -304,7 +304,7 @@ TEST_F(GenerationTest, ShutdownEndsStreamsAndDrainLetsThemFinish) {
   engine_->Shutdown();
   EXPECT_EQ(ends.WaitCode(), StatusCode::kUnavailable);
   EXPECT_TRUE(ends.in_order());
-  ExpectNothingLeft();
+  ExpectNoCallLeft();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/stop_scope.h"
 #include "server/engine_device.h"
 #include "server/engine_impl.h"
 #include "server/refusals.h"
@@ -145,6 +146,7 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
   const absl::Time start = clock_.Now();
   absl::Status status = Guarded([&]() -> absl::Status {
     const models::Model& model = InstanceOf(*call.model, call.lane);
+    const models::StopScope scope(&call.unwanted);
     absl::StatusOr<std::unique_ptr<models::Item>> item = model.Prepare(call.request);
     if (!item.ok()) return item.status();
     call.item = *std::move(item);

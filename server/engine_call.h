@@ -1,6 +1,7 @@
 // A request inside the engine. Used by engine_impl and executor only.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,7 @@ struct EngineCall {
 
   // Of the stage's owner.
   models::Request request;  // Until prepared.
+  std::atomic<bool> unwanted = false;  // It is answered: its preparation stops.
   std::unique_ptr<models::Item> item;
   double prepare_seconds = 0;
   int64_t new_tokens = 0;  // Of its input, without what its document holds.

@@ -106,6 +106,7 @@ EngineImpl::CallPtr EngineImpl::Free(CallId id) {
 }
 
 EngineImpl::Ending EngineImpl::TakeEnding(EngineCall& call) {
+  call.unwanted.store(true, std::memory_order_relaxed);
   return {std::exchange(call.done, nullptr), std::move(call.events)};
 }
 

@@ -9,6 +9,7 @@
 #include "models/image/codec.h"
 #include "models/image/orientation.h"
 #include "models/image/undecodable.h"
+#include "models/stop_scope.h"
 
 namespace longview::models {
 namespace {
@@ -83,12 +84,15 @@ absl::StatusOr<ImageHeader> ReadImageHeader(ImageBytes bytes, const DecodeLimits
 }
 
 absl::StatusOr<Raster> DecodeImage(ImageBytes bytes, const DecodeLimits& limits, bool rotate) {
+  if (absl::Status stopped = CheckStop(); !stopped.ok()) return stopped;
   const Codec* codec = FindCodec(bytes);
   if (codec == nullptr) return UnknownFormat(bytes);
   const absl::StatusOr<ImageHeader> header = ReadHeader(*codec, bytes, limits);
   if (!header.ok()) return header.status();
   Raster picture(header->width, header->height);
-  if (absl::Status status = codec->decode(bytes, picture); !status.ok()) return status;
+  const absl::Status decoded = codec->decode(bytes, picture);
+  if (absl::Status stopped = CheckStop(); !stopped.ok()) return stopped;
+  if (!decoded.ok()) return decoded;
   if (!rotate) return picture;
   return Oriented(std::move(picture), ReadOrientation(codec->format, bytes));
 }

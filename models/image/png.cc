@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/image/codec.h"
 #include "models/image/undecodable.h"
+#include "models/stop_scope.h"
 
 namespace longview::models {
 namespace {
@@ -43,6 +44,7 @@ struct Reader {
   static void OnWarning(png_structp, png_const_charp) {}
   static void OnRead(png_structp png, png_bytep out, size_t count) {
     auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
+    if (!CheckStop().ok()) png_error(png, "nobody waits for it any more");
     if (count > reader->left.size()) png_error(png, "the file ends too early");
     std::memcpy(out, reader->left.data(), count);
     reader->left = reader->left.subspan(count);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/stop_scope.h"
 #include "models/text/tokenizer_directory.h"
 #include "models/text/tokenizer_ffi/tokenizer_ffi.h"
 
@@ -38,8 +39,9 @@ class ErrorText {
   absl::Status status(std::string_view prefix) const {
     const std::string message = absl::StrCat(absl::string_view(prefix.data(), prefix.size()),
                                              absl::string_view(error_.data, error_.size));
-    return error_.code == kLvtPanic ? absl::InternalError(message)
-                                    : absl::InvalidArgumentError(message);
+    if (error_.code == kLvtPanic) return absl::InternalError(message);
+    if (error_.code == kLvtStopped) return absl::CancelledError(message);
+    return absl::InvalidArgumentError(message);
   }
 
  private:
@@ -132,7 +134,7 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
                                                    options.stride, ": must not be negative"));
   }
   const LvtEncodeOptions raw = {
-      .stop = nullptr,
+      .stop = StopFlag(),
       .piece_bytes = kPieceBytes,
       .most_tokens = 0,
       .max_length = static_cast<uint32_t>(options.max_length),

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "models/pauses.h"
+#include "models/stop_scope.h"
 #include "tests/support/fake_answers.h"
 
 namespace longview::testing {
@@ -189,6 +190,12 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
   const std::string_view text = request.text ? std::string_view(*request.text) : "";
   if (text.find(options_.fail_prepare) != std::string::npos) {
     return absl::InvalidArgumentError("text: fake failure of Prepare");
+  }
+  const absl::Time give_up = absl::Now() + absl::Seconds(20);
+  while (text.find(options_.endless_prepare) != std::string::npos) {
+    if (absl::Status stopped = models::CheckStop(); !stopped.ok()) return stopped;
+    if (absl::Now() > give_up) return absl::InternalError("text: prepared for 20 s");
+    absl::SleepFor(absl::Milliseconds(1));
   }
   if (request.pixel_values) {  // A pixel costs what a token does.
     const int width = request.pixel_values->width, height = request.pixel_values->height;

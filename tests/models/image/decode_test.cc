@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 
 #include "models/image/orientation.h"
 #include "models/image/undecodable.h"
+#include "models/stop_scope.h"
 #include "tests/models/image/picture_files.h"
 
 namespace longview::models {
@@ -64,6 +66,16 @@ TEST(DecodeTest, HeadersSayWhatThePictureIs) {
   EXPECT_EQ(ReadImageHeader(Picture("turned_png.png"), kLimits)->orientation, 6);
   EXPECT_EQ(ReadImageHeader(Picture("turned_webp.webp"), kLimits)->orientation, 8);
   EXPECT_EQ(ReadImageHeader(Picture("rgb.png"), kLimits)->orientation, 1);
+}
+
+TEST(DecodeTest, EndsWhenNobodyWaits) {
+  const std::atomic<bool> stop = true;
+  const StopScope scope(&stop);
+  for (const char* name : {"rgb.png", "turned6.jpg", "turned_webp.webp"}) {
+    EXPECT_EQ(DecodeImage(Picture(name), kLimits, /*rotate=*/false).status().code(),
+              absl::StatusCode::kCancelled)
+        << name;
+  }
 }
 
 TEST(DecodeTest, TheLimitIsCheckedOnTheHeader) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/stop_scope.h"
 #include "models/text/byte_codec.h"
 #include "models/text/tokenizer_codec.h"
 #include "models/text/tokenizer_directory.h"
@@ -248,6 +249,19 @@ TEST(LongText, TooManyTokensAreCountedButNotKept) {
   EXPECT_FALSE(more.counted);
   EXPECT_GT(more.tokens, options.most_tokens);
   EXPECT_TRUE(more.ids.empty());
+}
+
+TEST(LongText, TokenizerStopsWithItsScope) {
+  const absl::StatusOr<Tokenizer> tokenizer =
+      Tokenizer::Load(TokenizerGolden("roberta_bpe") / "model");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  std::string text;
+  while (text.size() < 1 << 20) text += "some words and ";
+  std::atomic<bool> stop = false;
+  const StopScope scope(&stop);
+  EXPECT_TRUE(tokenizer->Encode(text, {}).ok());
+  stop = true;
+  EXPECT_EQ(tokenizer->Encode(text, {}).status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST(LongText, StopsWhenNobodyWaits) {

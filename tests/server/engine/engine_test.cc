@@ -117,6 +117,29 @@ TEST_F(EngineTest, CancelWhilePreparing) {
   EXPECT_EQ(Metric("longview_cancelled_total{model=\"fake\",stage=\"queued\",version=\"1\"}"), 2);
 }
 
+TEST_F(EngineTest, PreparationStopsOnceNobodyWaits) {
+  options_.prepare_threads = 1;
+  StartEngine();
+  FakeOptions options;
+  const ModelHandle model = MakeModel(options);
+  const auto prepared = [&] { return options.control->prepared.load(); };
+  Box cancelled, late, next, stopped;
+  const CallId id = Submit(model, "!endless", cancelled);
+  Await([&] { return prepared() == 1; }, "the first preparation");
+  engine_->Cancel(id);
+  EXPECT_EQ(cancelled.WaitCode(), StatusCode::kCancelled);
+  Submit(model, "!endless", late, Info("a", absl::Milliseconds(50)));
+  EXPECT_EQ(late.WaitCode(), StatusCode::kDeadlineExceeded);
+  // The only thread is free for the next one.
+  Submit(model, "x", next);
+  EXPECT_TRUE(next.Wait().ok()) << next.Wait().status();
+  Submit(model, "!endless", stopped);
+  Await([&] { return prepared() == 4; }, "the last preparation");
+  engine_->Shutdown();
+  EXPECT_EQ(stopped.WaitCode(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine_->calls(), 0u);
+}
+
 TEST_F(EngineTest, CancelWhileQueued) {
   StartEngine();
   const ModelHandle model = MakeBlocked();

@@ -62,6 +62,19 @@ std::optional<std::string> FirstNotIn(const std::set<std::string>& names,
   return std::nullopt;
 }
 
+absl::StatusOr<std::vector<TensorEntry>> ReadEntries(const MappedFile& file) {
+  const uint64_t size = file.bytes().size();
+  std::vector<std::byte> beginning(std::min(size, kSafetensorsLength));
+  bool whole = file.Read(0, beginning);
+  beginning.resize(std::min(size, SafetensorsHeaderEnd(beginning)));
+  whole = whole && file.Read(0, beginning);
+  if (!whole) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(file.path(), ": was shortened while it was opened"));
+  }
+  return ParseSafetensorsHeader(beginning, size, file.path());
+}
+
 // Pickles that a training run leaves beside the weights.
 bool IsTrainingState(const std::string& name) {
   return name == "training_args.bin" || name == "optimizer.pt" || name == "optimizer.bin" ||
@@ -74,6 +87,17 @@ int64_t TensorView::elements() const {
   int64_t count = 1;
   for (int64_t extent : shape) count *= extent;
   return count;
+}
+
+absl::Status TensorView::Read(uint64_t first, std::span<std::byte> out) const {
+  if (file == nullptr) {
+    std::copy_n(data + first, out.size(), out.data());
+    return absl::OkStatus();
+  }
+  if (file->Read(offset + first, out)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(file->path(), ": tensor \"", name, "\": its ", bytes,
+                   " bytes cannot be read; was the file shortened since it was opened?"));
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
@@ -99,20 +123,22 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
 }
 
 absl::StatusOr<std::set<std::string>> Checkpoint::AddFile(const std::string& path) {
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) return file.status();
-  auto entries = ParseSafetensorsHeader(file->bytes(), path);
+  absl::StatusOr<MappedFile> opened = MappedFile::Open(path);
+  if (!opened.ok()) return opened.status();
+  auto entries = ReadEntries(*opened);
   if (!entries.ok()) return entries.status();
-  const std::byte* base = file->bytes().data();
-  files_.push_back(*std::move(file));
+  files_.push_back(std::make_unique<const MappedFile>(*std::move(opened)));
+  const MappedFile* const file = files_.back().get();
 
   std::set<std::string> names;
   for (TensorEntry& entry : *entries) {
     TensorView view{.name = entry.name,
                     .dtype = entry.dtype,
                     .shape = std::move(entry.shape),
-                    .data = base + entry.begin,
-                    .bytes = entry.end - entry.begin};
+                    .data = file->bytes().data() + entry.begin,
+                    .bytes = entry.end - entry.begin,
+                    .file = file,
+                    .offset = entry.begin};
     if (!tensors_.emplace(entry.name, std::move(view)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": tensor \"", entry.name, "\" is in another shard as well"));
@@ -156,17 +182,11 @@ uint64_t Checkpoint::total_bytes() const {
 }
 
 void Checkpoint::Release(const TensorView& tensor) const {
-  for (const MappedFile& file : files_) {
-    const std::span<const std::byte> bytes = file.bytes();
-    if (tensor.data >= bytes.data() && tensor.data + tensor.bytes <= bytes.data() + bytes.size()) {
-      file.Release({tensor.data, tensor.bytes});
-      return;
-    }
-  }
+  if (tensor.file != nullptr) tensor.file->Release({tensor.data, tensor.bytes});
 }
 
 void Checkpoint::ReleaseAll() const {
-  for (const MappedFile& file : files_) file.Release(file.bytes());
+  for (const auto& file : files_) file->Release(file->bytes());
 }
 
 absl::Status NoWeightsError(const std::string& directory) {

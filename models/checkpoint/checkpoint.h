@@ -3,14 +3,17 @@
 //   Checkpoint::Open(directory)  ->  TensorView by name  ->  pack or convert  ->  Release
 //
 // Opening reads headers only. Tensors may lie at any byte: their data is not aligned to their
-// element type, so callers copy (convert.h) instead of casting the pointer.
+// element type, so callers copy (convert.h) instead of casting the pointer. Files may be shortened
+// by others while they are loaded: loads use TensorView::Read, which then fails.
 // Thread-safe: nothing changes after Open; Release may run beside readers.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +32,14 @@ struct TensorView {
   std::vector<int64_t> shape;       // Row-major; empty = scalar.
   const std::byte* data = nullptr;  // Little-endian, any alignment.
   size_t bytes = 0;
+  const MappedFile* file = nullptr;  // Where it is stored; null = in memory alone,
+  uint64_t offset = 0;               // and at which byte.
 
   int64_t elements() const;
+
+  // Copies stored bytes from `first` on, without touching `data`. FAILED_PRECONDITION if the file
+  // does not hold them any more. REQUIRES: they lie in the tensor.
+  absl::Status Read(uint64_t first, std::span<std::byte> out) const;
 };
 
 std::string ShapeText(const std::vector<int64_t>& shape);  // "[50265, 768]"
@@ -58,7 +67,7 @@ class Checkpoint {
   absl::StatusOr<std::set<std::string>> AddFile(const std::string& path);
   absl::Status AddIndex(const std::string& path);
 
-  std::vector<MappedFile> files_;
+  std::vector<std::unique_ptr<const MappedFile>> files_;  // Views point to them.
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 

@@ -1,10 +1,13 @@
 #include "models/checkpoint/convert.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 namespace longview::models {
 namespace {
+
+constexpr size_t kPieceBytes = size_t{256} << 10;
 
 uint16_t Load16(const std::byte* at) {
   uint16_t bits;
@@ -24,6 +27,17 @@ float FromFloat16(uint16_t bits) {
   return std::bit_cast<float>(sign | (special ? magnitude | 0x7f800000u : finite));
 }
 
+void Widen(DType dtype, const std::byte* source, std::span<float> out) {
+  if (out.empty()) return;
+  if (dtype == DType::kF32) {
+    std::memcpy(out.data(), source, out.size_bytes());
+  } else if (dtype == DType::kBF16) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = FromBFloat16(Load16(source + 2 * i));
+  } else {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = FromFloat16(Load16(source + 2 * i));
+  }
+}
+
 }  // namespace
 
 bool IsFloatWeight(DType dtype) {
@@ -31,23 +45,28 @@ bool IsFloatWeight(DType dtype) {
 }
 
 void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out) {
-  if (out.empty()) return;
-  if (tensor.dtype == DType::kF32) {
-    std::memcpy(out.data(), tensor.data + first * int64_t{sizeof(float)}, out.size_bytes());
-    return;
-  }
-  const std::byte* source = tensor.data + first * 2;
-  if (tensor.dtype == DType::kBF16) {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = FromBFloat16(Load16(source + 2 * i));
-  } else {
-    for (size_t i = 0; i < out.size(); ++i) out[i] = FromFloat16(Load16(source + 2 * i));
-  }
+  Widen(tensor.dtype, tensor.data + first * DTypeBits(tensor.dtype) / 8, out);
 }
 
 std::vector<float> ToFloat32(const TensorView& tensor) {
   std::vector<float> values(static_cast<size_t>(tensor.elements()));
   CopyFloat32(tensor, 0, values);
   return values;
+}
+
+absl::Status ReadFloat32(const TensorView& tensor, std::span<float> out) {
+  if (tensor.dtype == DType::kF32) return tensor.Read(0, std::as_writable_bytes(out));
+  // In pieces that stay in the cache.
+  std::vector<std::byte> piece(std::min(kPieceBytes, tensor.bytes));
+  const size_t element = static_cast<size_t>(DTypeBits(tensor.dtype)) / 8;
+  for (size_t done = 0; done < out.size();) {
+    const size_t count = std::min(piece.size() / element, out.size() - done);
+    const std::span<std::byte> bytes(piece.data(), count * element);
+    if (absl::Status status = tensor.Read(done * element, bytes); !status.ok()) return status;
+    Widen(tensor.dtype, bytes.data(), out.subspan(done, count));
+    done += count;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace longview::models

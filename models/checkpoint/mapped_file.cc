@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -25,6 +26,7 @@ class Descriptor {
     if (fd_ >= 0) close(fd_);
   }
   int get() const { return fd_; }
+  int Take() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -45,7 +47,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
   }
-  const Descriptor file(path);
+  Descriptor file(path);
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", std::strerror(errno)));
   }
@@ -57,25 +59,28 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": cannot map ", size, " bytes: ", std::strerror(errno)));
   }
-  MappedFile mapped(path, static_cast<const std::byte*>(data), size);
-  if (size >= kLfsPointer.size() &&
-      std::memcmp(data, kLfsPointer.data(), kLfsPointer.size()) == 0) {
+  MappedFile mapped(path, file.Take(), static_cast<const std::byte*>(data), size);
+  std::array<std::byte, kLfsPointer.size()> beginning;
+  if (size >= beginning.size() && mapped.Read(0, beginning) &&
+      std::memcmp(beginning.data(), kLfsPointer.data(), beginning.size()) == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": is a git-lfs pointer, not the weights; run `git lfs pull` in that directory"));
   }
   return mapped;
 }
 
-MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
-    : path_(std::move(path)), data_(data), size_(size) {}
+MappedFile::MappedFile(std::string path, int descriptor, const std::byte* data, size_t size)
+    : path_(std::move(path)), descriptor_(descriptor), data_(data), size_(size) {}
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
@@ -83,6 +88,18 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool MappedFile::Read(uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t got = pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset += static_cast<uint64_t>(got);
+    out = out.subspan(static_cast<size_t>(got));
+  }
+  return true;
 }
 
 void MappedFile::Release(std::span<const std::byte> range) const {

@@ -1,11 +1,12 @@
 // A file mapped read-only into memory.
 //
-// Bytes are read from disk when first touched. The file must not be shortened while it is
-// mapped: the kernel then ends the process with SIGBUS.
+// Mapped bytes are read from disk when first touched; where the file was shortened meanwhile, the
+// kernel ends the process with SIGBUS. Read has no such end.
 // Thread-safe: nothing changes after Open; Release may run beside readers.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -28,14 +29,18 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  // Copies the bytes from `offset` on. False if the file does not hold them any more.
+  bool Read(uint64_t offset, std::span<std::byte> out) const;
+
   // Gives the whole pages inside `range` back to the system. They stay readable: the next
   // touch reads them from the file again. REQUIRES: `range` lies in bytes().
   void Release(std::span<const std::byte> range) const;
 
  private:
-  MappedFile(std::string path, const std::byte* data, size_t size);
+  MappedFile(std::string path, int descriptor, const std::byte* data, size_t size);
 
   std::string path_;
+  int descriptor_ = -1;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

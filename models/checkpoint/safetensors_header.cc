@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kLengthBytes = 8;
 
 std::string Quoted(const std::string& name) {
   return absl::StrCat("\"", name.size() <= 128 ? name : name.substr(0, 125) + "...", "\"");
@@ -144,6 +143,13 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   std::string problem_;
 };
 
+// REQUIRES: kSafetensorsLength bytes.
+uint64_t LengthOf(std::span<const std::byte> file) {
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | std::to_integer<uint64_t>(file[i]);
+  return length;
+}
+
 // Bytes of a tensor; nullopt if the product overflows or is not a whole number of bytes.
 std::optional<uint64_t> ByteSize(const TensorEntry& entry) {
   uint64_t bits = static_cast<uint64_t>(DTypeBits(entry.dtype));
@@ -194,26 +200,31 @@ std::string PlaceEntries(std::vector<TensorEntry>& entries, uint64_t data_begin,
 
 }  // namespace
 
+uint64_t SafetensorsHeaderEnd(std::span<const std::byte> length) {
+  if (length.size() < kSafetensorsLength) return length.size();
+  return kSafetensorsLength + std::min(LengthOf(length), kMaxSafetensorsHeader);
+}
+
 absl::StatusOr<std::vector<TensorEntry>> ParseSafetensorsHeader(std::span<const std::byte> file,
+                                                                uint64_t file_bytes,
                                                                 std::string_view origin) {
   const auto error = [&](const std::string& what) {
     return absl::InvalidArgumentError(
         absl::StrCat(absl::string_view(origin.data(), origin.size()), ": ", what));
   };
-  if (file.size() < kLengthBytes) {
-    return error(absl::StrCat("has ", file.size(), " bytes, a safetensors file has at least 8"));
+  if (file_bytes < kSafetensorsLength) {
+    return error(absl::StrCat("has ", file_bytes, " bytes, a safetensors file has at least 8"));
   }
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | std::to_integer<uint64_t>(file[i]);
+  const uint64_t length = LengthOf(file);
   if (length > kMaxSafetensorsHeader) {
     return error(absl::StrCat("header length ", length, " is over the limit of ",
                               kMaxSafetensorsHeader, "; is this a safetensors file?"));
   }
-  if (length > file.size() - kLengthBytes) {
+  if (length > file_bytes - kSafetensorsLength) {
     return error(absl::StrCat("header length ", length, " is more than the file holds (",
-                              file.size(), " bytes): the file is truncated"));
+                              file_bytes, " bytes): the file is truncated"));
   }
-  const char* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
+  const char* text = reinterpret_cast<const char*>(file.data()) + kSafetensorsLength;
   if (length == 0 || text[0] != '{') return error("the header does not begin with '{'");
 
   // The JSON library takes a NUL byte for the end of its input.
@@ -223,8 +234,8 @@ absl::StatusOr<std::vector<TensorEntry>> ParseSafetensorsHeader(std::span<const 
     return error(handler.problem().empty() ? "header is not valid JSON" : handler.problem());
   }
   std::vector<TensorEntry> entries = handler.TakeEntries();
-  const uint64_t data_begin = kLengthBytes + length;
-  std::string problem = PlaceEntries(entries, data_begin, file.size() - data_begin);
+  const uint64_t data_begin = kSafetensorsLength + length;
+  std::string problem = PlaceEntries(entries, data_begin, file_bytes - data_begin);
   if (!problem.empty()) return error(problem);
   return entries;
 }

@@ -29,9 +29,16 @@ struct TensorEntry {
 
 inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 
-// `file` is the whole file. Entries come ordered by offset. INVALID_ARGUMENT messages begin
-// with `origin` and name the tensor where there is one.
+inline constexpr uint64_t kSafetensorsLength = 8;  // Bytes of the header's length, which is first.
+
+// How many bytes of a file ParseSafetensorsHeader reads, by the first kSafetensorsLength of them.
+uint64_t SafetensorsHeaderEnd(std::span<const std::byte> length);
+
+// `file` is the whole file of `file_bytes`, or as much of it as SafetensorsHeaderEnd says. Entries
+// come ordered by offset. INVALID_ARGUMENT messages begin with `origin` and name the tensor where
+// there is one.
 absl::StatusOr<std::vector<TensorEntry>> ParseSafetensorsHeader(std::span<const std::byte> file,
+                                                                uint64_t file_bytes,
                                                                 std::string_view origin);
 
 }  // namespace longview::models

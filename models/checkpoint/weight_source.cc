@@ -1,6 +1,7 @@
 #include "models/checkpoint/weight_source.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@ namespace longview::models {
 namespace {
 
 constexpr size_t kListed = 8;  // Names spelled out in one message.
+constexpr size_t kComparedBytes = size_t{1} << 20;  // At a time, of tied tensors.
 
 absl::string_view View(std::string_view s) { return {s.data(), s.size()}; }
 
@@ -32,6 +34,21 @@ bool Matches(std::string_view pattern, std::string_view text) {
     }
   }
   return pattern.substr(p).find_first_not_of('*') == std::string_view::npos;
+}
+
+// Of two tensors of one shape.
+absl::StatusOr<bool> SameValues(const TensorView& a, const TensorView& b) {
+  if (a.dtype != b.dtype) return false;
+  const size_t piece = std::min(kComparedBytes, a.bytes);
+  std::vector<std::byte> of_a(piece), of_b(piece);
+  for (size_t done = 0; done < a.bytes; done += piece) {
+    const size_t count = std::min(piece, a.bytes - done);
+    absl::Status status = a.Read(done, std::span(of_a).first(count));
+    if (status.ok()) status = b.Read(done, std::span(of_b).first(count));
+    if (!status.ok()) return status;
+    if (std::memcmp(of_a.data(), of_b.data(), count) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -106,8 +123,11 @@ absl::StatusOr<const TensorView*> WeightSource::GetTied(std::span<const std::str
     if (auto taken = Take(*tensor, shape); !taken.ok()) return taken.status();
     if (first == nullptr) {
       first = tensor;
-    } else if (first->dtype != tensor->dtype ||
-               std::memcmp(first->data, tensor->data, first->bytes) != 0) {
+      continue;
+    }
+    const absl::StatusOr<bool> same = SameValues(*first, *tensor);
+    if (!same.ok()) return same.status();
+    if (!*same) {
       return absl::InvalidArgumentError(
           absl::StrCat(origin_, ": tensors \"", first->name, "\" and \"", tensor->name,
                        "\" are tied in this architecture, but their values differ"));

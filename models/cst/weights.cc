@@ -34,8 +34,8 @@ class Loader {
   std::optional<DenseLayer> Project(const std::string& self, const std::string& suffix);
   std::optional<DenseLayer> LinearPool(const std::string& self);
   CstMixer Mixer(const std::string& self);
-  CstTables MultiplyOut(const std::string& self, const PositionTables& positions) const;
-  CstProjections ProjectionsOf(const std::string& self, const std::string& suffix) const;
+  CstTables MultiplyOut(const std::string& self, const PositionTables& positions);
+  CstProjections ProjectionsOf(const std::string& self, const std::string& suffix);
   void Head();
   void MaskedLmHead();
   void CausalHead();
@@ -129,9 +129,9 @@ CstMixer Loader::Mixer(const std::string& self) {
   return mixer;
 }
 
-CstProjections Loader::ProjectionsOf(const std::string& self, const std::string& suffix) const {
+CstProjections Loader::ProjectionsOf(const std::string& self, const std::string& suffix) {
   const auto read = [&](const std::string& part, const char* kind) {
-    return ToFloat32(*checkpoint_.Find(self + part + suffix + kind));
+    return load_.Copy(checkpoint_.Find(self + part + suffix + kind));
   };
   CstProjections projections;
   projections.width = config_.width;
@@ -149,7 +149,7 @@ CstProjections Loader::ProjectionsOf(const std::string& self, const std::string&
   return projections;
 }
 
-CstTables Loader::MultiplyOut(const std::string& self, const PositionTables& positions) const {
+CstTables Loader::MultiplyOut(const std::string& self, const PositionTables& positions) {
   CstTables tables;
   const std::string suffix = config_.shared_scales ? "" : "_global";
   tables.slice_bias = SliceBias(config_, ProjectionsOf(self, suffix), positions.global);

@@ -7,8 +7,6 @@
 
 namespace longview::models {
 
-FloatMatrix::FloatMatrix(const TensorView& tensor) : owned_(ToFloat32(tensor)) {}
-
 const TensorView* WeightLoader::Keep(absl::StatusOr<const TensorView*> found) {
   if (!found.ok()) {
     Fail(found.status());
@@ -26,7 +24,8 @@ const TensorView* WeightLoader::Table(const std::string& name, const std::vector
 
 std::vector<float> WeightLoader::Copy(const TensorView* tensor) {
   if (tensor == nullptr || !compute_) return {};
-  std::vector<float> values = ToFloat32(*tensor);
+  std::vector<float> values(static_cast<size_t>(tensor->elements()));
+  if (absl::Status status = ReadFloat32(*tensor, values); !status.ok()) Fail(std::move(status));
   checkpoint_.Release(*tensor);
   return values;
 }
@@ -79,7 +78,8 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
     if (stored == nullptr || !compute_) continue;
     const auto size = static_cast<size_t>(part.out * in);
-    CopyFloat32(*stored, 0, free.first(size));
+    absl::Status status = ReadFloat32(*stored, free.first(size));
+    if (!status.ok()) Fail(std::move(status));
     checkpoint_.Release(*stored);
     free = free.subspan(size);
   }

@@ -31,16 +31,15 @@ struct Norm {
   NormWeights view() const { return {gamma.data(), beta.data(), eps}; }
 };
 
-// A row-major fp32 matrix, owned or borrowed from the checkpoint.
+// A row-major fp32 matrix.
 class FloatMatrix {
  public:
   FloatMatrix() = default;
-  explicit FloatMatrix(const TensorView& tensor);
-  const float* data() const { return owned_.empty() ? borrowed_ : owned_.data(); }
+  explicit FloatMatrix(std::vector<float> values) : values_(std::move(values)) {}
+  const float* data() const { return values_.data(); }
 
  private:
-  const float* borrowed_ = nullptr;
-  std::vector<float> owned_;
+  std::vector<float> values_;
 };
 
 class WeightLoader {
@@ -69,10 +68,10 @@ class WeightLoader {
   const TensorView* GetTied(std::span<const std::string> names, const std::vector<int64_t>& shape) {
     return Keep(source_.GetTied(names, shape));
   }
-  // An embedding table, read row by row from the mapped file.
+  // An embedding table, read row by row while the model serves (kept_table.h).
   const TensorView* Table(const std::string& name, const std::vector<int64_t>& shape);
 
-  // Copies; the file's pages are given back.
+  // Copies; the file's pages are given back. Zeros after an error. REQUIRES: a tensor of floats.
   std::vector<float> Copy(const TensorView* tensor);
   std::vector<float> Vector(const std::string& name, int64_t size);
   // name.weight and name.bias.

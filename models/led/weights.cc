@@ -92,8 +92,8 @@ void Loader::EncoderLayer(int index) {
   for (const auto* dense : {&qkv, &out, &expand, &contract}) {
     NarrowSizes(**dense, weights_.encoder.sizes);
   }
-  FloatMatrix key_global(*checkpoint_.Find(self + "key_global.weight"));
-  FloatMatrix value_global(*checkpoint_.Find(self + "value_global.weight"));
+  FloatMatrix key_global(load_.Copy(checkpoint_.Find(self + "key_global.weight")));
+  FloatMatrix value_global(load_.Copy(checkpoint_.Find(self + "value_global.weight")));
   load_.CountBytes(2 * 4.0 * static_cast<double>(width_ * width_));
   weights_.encoder.layers.push_back(
       {*std::move(qkv), *std::move(out), std::move(attention_norm), *std::move(expand),

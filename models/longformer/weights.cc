@@ -77,8 +77,8 @@ void Loader::Layer(int index) {
     return;
   }
   for (const auto* dense : {&qkv, &out, &expand, &contract}) NarrowSizes(**dense, weights_.sizes);
-  FloatMatrix key_global(*checkpoint_.Find(self + "key_global.weight"));
-  FloatMatrix value_global(*checkpoint_.Find(self + "value_global.weight"));
+  FloatMatrix key_global(load_.Copy(checkpoint_.Find(self + "key_global.weight")));
+  FloatMatrix value_global(load_.Copy(checkpoint_.Find(self + "value_global.weight")));
   load_.CountBytes(2 * 4.0 * static_cast<double>(width * width));
   weights_.layers.push_back({*std::move(qkv), *std::move(out), std::move(attention_norm),
                              *std::move(expand), *std::move(contract), std::move(output_norm),

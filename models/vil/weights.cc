@@ -1,7 +1,7 @@
 #include "models/vil/weights.h"
 
 #include <array>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -131,9 +131,11 @@ void Loader::CheckIndex(const std::string& name, const VilStage& stage) {
     return;
   }
   if (!load_.reads()) return;
+  std::vector<int64_t> values(static_cast<size_t>(stored->elements()));
+  absl::Status status = stored->Read(0, std::as_writable_bytes(std::span(values)));
+  if (!status.ok()) return load_.Fail(std::move(status));
   for (int64_t i = 0; i < stored->elements(); ++i) {
-    int64_t found;
-    std::memcpy(&found, stored->data + i * sizeof found, sizeof found);
+    const int64_t found = values[static_cast<size_t>(i)];
     const int64_t wanted = index.At(i / index.keys, i % index.keys);
     if (found == wanted) continue;
     load_.Fail(absl::InvalidArgumentError(

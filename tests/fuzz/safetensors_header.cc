@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace longview;
   const std::span file(reinterpret_cast<const std::byte*>(data), size);
-  const auto entries = models::ParseSafetensorsHeader(file, "model.safetensors");
+  const auto entries = models::ParseSafetensorsHeader(file, file.size(), "model.safetensors");
   if (!entries.ok()) {
     FUZZ_PROMISE(entries.status().message().find("model.safetensors") == 0);
     return 0;

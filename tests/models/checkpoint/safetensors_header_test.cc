@@ -12,7 +12,7 @@ namespace longview::models {
 namespace {
 
 absl::StatusOr<std::vector<TensorEntry>> Parse(std::string_view bytes) {
-  return ParseSafetensorsHeader(std::as_bytes(std::span(bytes)), "file");
+  return ParseSafetensorsHeader(std::as_bytes(std::span(bytes)), bytes.size(), "file");
 }
 
 constexpr std::string_view kGood = R"({"__metadata__":{"format":"pt"},)"

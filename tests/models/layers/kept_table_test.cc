@@ -1,5 +1,6 @@
 #include "models/layers/kept_table.h"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -73,6 +74,20 @@ TEST_F(KeptTable, IsThereAfterItsPagesWereGivenBack) {
   EXPECT_EQ(load.Copy(table), std::vector<float>(kElements, 3.0f));
   fs::resize_file(path_, 100);
   EXPECT_EQ(Values("t2"), std::vector<float>(kElements, 3.0f));
+}
+
+TEST_F(KeptTable, CopyFromAShortenedFileIsAnError) {
+  ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
+  fs::resize_file(path_, fs::file_size(path_) - kElements * sizeof(float));
+  WeightLoader load(*checkpoint_, "here", Compute::kFp32);
+  EXPECT_EQ(load.Vector("t1", kElements), std::vector<float>(kElements, 2.0f));
+  EXPECT_TRUE(load.ok());
+  EXPECT_EQ(load.Vector("t2", kElements), std::vector<float>(kElements, 0.0f));
+  EXPECT_EQ(load.Finish().code(), absl::StatusCode::kFailedPrecondition) << load.Finish();
+  WeightLoader tied(*checkpoint_, "here", std::nullopt);
+  const std::array<std::string, 2> names = {"t1", "t2"};
+  tied.GetTied(names, {kElements});
+  EXPECT_EQ(tied.Finish().code(), absl::StatusCode::kFailedPrecondition) << tied.Finish();
 }
 
 TEST_F(KeptTable, OfAShortenedFileIsAnError) {

@@ -46,6 +46,8 @@ absl::Status OwnPages(const TensorView& tensor) {
   const uintptr_t begin = first / page * page;
   const uintptr_t end = (first + tensor.bytes + page - 1) / page * page;
   const int error = ReplacePages(reinterpret_cast<char*>(begin), end - begin);
+  // The kernel mapped pages of the file around those it read.
+  if (tensor.file != nullptr) tensor.file->Release(tensor.file->bytes());
   if (error == 0) return absl::OkStatus();
   if (error == EFAULT) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -93,7 +93,7 @@ if $sanitize; then
   begin "Building the server under ThreadSanitizer"
   cmake --preset tsan-server >/dev/null
   cmake --build --preset tsan-server -j "$jobs"
-  TSAN_OPTIONS="suppressions=$ROOT/tests/support/tsan/suppressions.txt" \
+  TSAN_OPTIONS="suppressions=$ROOT/tests/support/tsan/suppressions.txt ignore_noninstrumented_modules=1" \
     run_ctest build-tsan-server/tests/server tsan-server
 fi
 

@@ -117,6 +117,8 @@ void Acceptor::Run() {
                            descriptor) != sockets_.descriptors().end()) {
         if (listening_) Accept(descriptor);
       } else {
+        // Closing would not end the watch while gRPC has the socket under its own descriptor.
+        epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
         connections_.Closed(descriptor);
       }
     }

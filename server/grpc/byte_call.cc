@@ -24,6 +24,10 @@ ByteCall::ByteCall(const CallTools& tools, grpc::CallbackServerContext& context,
 }
 
 ByteReactor* ByteCall::Run(ByteCall* call) {
+  if (call->open_.lost()) {
+    call->Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the connection is being closed"));
+    return call;
+  }
   if (call->access_ == Access::kKey) {
     absl::StatusOr<CallInfo> info =
         call->tools_.gate.Admit(call->context_, call->info_.method, call->open_.address());
@@ -54,8 +58,11 @@ void ByteCall::Read(Pace pace) {
 }
 
 void ByteCall::OnReadDone(bool ok) {
-  open_.MessageCame(ok ? in_.Length() : 0);
-  if (!ok) return OnNoMessage();
+  if (!ok) {
+    open_.NoMessage();
+    return OnNoMessage();
+  }
+  open_.MessageCame(in_.Length());
   if (in_.Length() <= kLargeMessage && !IsCompressed(in_)) return OnMessage(in_);
   Hold();
   tools_.pool.Run([this] {

@@ -4,6 +4,7 @@
 #include <grpc/grpc.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "server/grpc/call_context.h"
+#include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 namespace {
@@ -23,6 +25,14 @@ constexpr uint64_t kBytesPerCall = 512;
 constexpr uint64_t kBytesPerMessage = 64;
 constexpr uint64_t kMessageBytesPerFrameByte = 64;
 
+constexpr size_t kMostGone = 64;
+constexpr size_t kDropBytes = size_t{1} << 20;
+constexpr int64_t kSoonNanos = 2'000'000'000;
+// gRPC reads more than this at once; an ordinary request is less.
+constexpr uint64_t kLeastFlood = 16 * 1024;
+// A connection with so many calls counts as one that floods before one with a few large messages.
+constexpr int kManyCalls = 256;
+
 constexpr char kTooLate[] = "the request's message did not come in time";
 constexpr char kNotTaken[] = "the answer was not taken in time";
 
@@ -31,6 +41,27 @@ uint64_t BytesReceived(int descriptor) {
   socklen_t size = sizeof(info);
   if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
   return info.tcpi_bytes_received;
+}
+
+// Bytes that gRPC has taken off the socket.
+uint64_t BytesTaken(int descriptor) {
+  int waiting = 0;
+  if (ioctl(descriptor, FIONREAD, &waiting) != 0) return 0;
+  const uint64_t came = BytesReceived(descriptor);
+  return came - std::min(came, static_cast<uint64_t>(waiting));
+}
+
+// Drops what came and gRPC has not read: it would read megabytes of a connection that is over.
+void Drop(int descriptor) {
+  while (recv(descriptor, nullptr, kDropBytes, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+  }
+}
+
+// Closes the connection; nothing more of it is read.
+void Cut(Connection& connection) {
+  if (std::exchange(connection.cut, true) || connection.descriptor < 0) return;
+  shutdown(connection.descriptor, SHUT_RDWR);
+  Drop(connection.descriptor);
 }
 
 void Settle(Connection* connection, uint64_t bytes) {
@@ -65,6 +96,10 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->descriptor = second;
   connection->entry = std::move(entry);
   absl::MutexLock lock(&mutex_);
+  std::unique_ptr<CallSource>& source = sources_[connection->address];
+  if (source == nullptr) source = std::make_unique<CallSource>();
+  ++source->connections;
+  connection->source = source.get();
   Connection* const place = connection.get();
   by_peer_[place->peer] = place;
   by_descriptor_[second] = place;
@@ -81,25 +116,39 @@ void Connections::Closed(int descriptor) {
   const auto named = by_peer_.find(connection->peer);
   if (named != by_peer_.end() && named->second == connection) by_peer_.erase(named);
   connection->entry.reset();
+  Drop(descriptor);
   close(std::exchange(connection->descriptor, -1));
-  if (connection->calls == 0) all_.erase(connection);
+  gone_.push_back(connection->peer);
+  if (gone_.size() > kMostGone) gone_.pop_front();
+  if (connection->calls == 0) Forget(connection);
 }
 
-Connection* Connections::Begin(OpenCall& call, std::string_view peer) {
-  Connection* connection = nullptr;
+void Connections::Forget(Connection* connection) {
+  if (--connection->source->connections == 0) sources_.erase(connection->address);
+  all_.erase(connection);
+}
+
+void Connections::Begin(OpenCall& call, const std::string& peer) {
+  Arrived();
   {
     absl::MutexLock lock(&mutex_);
     calls_.insert(&call);
-    const auto found = by_peer_.find(std::string(peer));
-    if (found != by_peer_.end()) {
-      connection = found->second;
+    const auto found = by_peer_.find(peer);
+    if (found == by_peer_.end()) {
+      call.lost_ = std::find(gone_.begin(), gone_.end(), peer) != gone_.end();
+    } else {
+      Connection* const connection = found->second;
+      call.connection_ = connection;
       if (++connection->calls == 1) connection->rebase = true;
       connection->entry->BeginCall();
       Settle(connection, kBytesPerCall);
+      ++connection->begun;
+      ++connection->source->calls;
+      CheckCalls(*connection);
+      call.lost_ = connection->cut;
     }
   }
   if (resting_.exchange(false)) wake_();
-  return connection;
 }
 
 void Connections::End(OpenCall& call) {
@@ -107,16 +156,20 @@ void Connections::End(OpenCall& call) {
   calls_.erase(&call);
   Connection* const connection = std::exchange(call.connection_, nullptr);
   if (connection == nullptr) return;
+  if (call.LeftSoon()) CountVain(*connection);
   if (connection->entry != nullptr) connection->entry->EndCall();
-  if (--connection->calls == 0 && connection->descriptor < 0) all_.erase(connection);
+  --connection->source->calls;
+  if (--connection->calls == 0 && connection->descriptor < 0) Forget(connection);
 }
 
 absl::Duration Connections::Tick(absl::Time now) {
   std::vector<std::pair<grpc_call*, const char*>> late;
   uint64_t most = 0;  // Bytes of an address.
+  bool flood = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (calls_.empty()) {
+    flood = StopFlood();
+    if (calls_.empty() && !flood) {
       resting_ = true;
       return absl::InfiniteDuration();
     }
@@ -135,7 +188,57 @@ absl::Duration Connections::Tick(absl::Time now) {
     grpc_call_cancel_with_status(call, GRPC_STATUS_DEADLINE_EXCEEDED, why, nullptr);
     grpc_call_unref(call);
   }
-  return most > rules_.most_bytes / 64 ? kShortTick : kTick;
+  return flood || most > rules_.most_bytes / 64 ? kShortTick : kTick;
+}
+
+void Connections::Arrive() {
+  if (arriving_.fetch_add(1, std::memory_order_relaxed) == rules_.most_arriving) wake_();
+}
+
+void Connections::CountVain(Connection& connection) {
+  CallSource& source = *connection.source;
+  const absl::Time now = SteadyNow();
+  if (now - source.vain_since > absl::Seconds(1)) {
+    source.vain_since = now;
+    source.vain = 0;
+  }
+  if (++source.vain > rules_.most_vain_calls) Cut(connection);
+}
+
+void Connections::CheckCalls(const Connection& newest) {
+  if (newest.source->calls <= rules_.most_calls || newest.cut) return;
+  Connection* busiest = nullptr;
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    if (connection->source != newest.source || connection->cut) continue;
+    if (busiest == nullptr || connection->calls > busiest->calls) busiest = connection;
+  }
+  if (busiest != nullptr) Cut(*busiest);
+}
+
+bool Connections::StopFlood() {
+  const bool before = std::exchange(
+      in_flood_, arriving_.load(std::memory_order_relaxed) > rules_.most_arriving);
+  if (!in_flood_) return false;
+  Connection* worst = nullptr;
+  std::pair<bool, uint64_t> most = {false, 0};
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    if (connection->cut) continue;
+    const uint64_t taken = BytesTaken(descriptor);
+    if (!before || connection->begun != connection->begun_in_flood) {
+      connection->begun_in_flood = connection->begun;
+      connection->taken_in_flood = taken;
+      continue;
+    }
+    if (taken < connection->taken_in_flood + kLeastFlood) continue;
+    const bool likely = connection->calls == 0 || connection->calls >= kManyCalls;
+    const std::pair rank = {likely, taken - connection->taken_in_flood};
+    if (worst == nullptr || rank > most) {
+      worst = connection;
+      most = rank;
+    }
+  }
+  if (worst != nullptr) Cut(*worst);
+  return true;
 }
 
 void Connections::CountHalfSent() {
@@ -183,7 +286,7 @@ uint64_t Connections::CloseHogs() {
               [](const Connection* a, const Connection* b) { return a->half_sent > b->half_sent; });
     for (Connection* sender : share.senders) {
       if (share.bytes <= rules_.most_bytes) break;
-      shutdown(sender->descriptor, SHUT_RDWR);
+      Cut(*sender);
       share.bytes -= sender->half_sent;
     }
   }
@@ -191,9 +294,9 @@ uint64_t Connections::CloseHogs() {
 }
 
 OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& context)
-    : connections_(connections), context_(context) {
+    : connections_(connections), context_(context), begin_(absl::GetCurrentTimeNanos()) {
   const std::string peer = context.peer();
-  connection_ = connections.Begin(*this, peer);
+  connections.Begin(*this, peer);
   address_ = connection_ != nullptr ? connection_->address : PeerAddress(peer);
 }
 
@@ -218,6 +321,10 @@ void OpenCall::AwaitReader(uint64_t bytes) {
 void OpenCall::Taken() {
   writing_until_.store(0, std::memory_order_relaxed);
   Settle(connection_, kBytesPerMessage);
+}
+
+bool OpenCall::LeftSoon() const {
+  return context_.IsCancelled() && absl::GetCurrentTimeNanos() - begin_ < kSoonNanos;
 }
 
 bool OpenCall::Late(int64_t now, const ConnectionRules& rules) const {

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +33,21 @@ struct ConnectionRules {
   // A message, either way, may take this long plus its bytes at min_rate.
   absl::Duration transfer_grace = absl::Seconds(20);
   double min_rate = 16 * 1024;  // Bytes per second.
+  // Calls of one address that are not over, and those it may leave in a second soon after they
+  // began. A client that resets calls as fast as it can (CVE-2023-44487) passes these, however few
+  // streams HTTP/2 allows at a time: gRPC keeps a call until it comes round to it.
+  int most_calls = 4096;
+  int most_vain_calls = 1000;
+  // Calls of all connections whose headers gRPC has read and whose handlers have not run.
+  int most_arriving = 2048;
+};
+
+// What the connections of one address do together.
+struct CallSource {
+  int connections = 0;
+  int calls = 0;
+  int vain = 0;  // Calls that the client left soon, since `vain_since`.
+  absl::Time vain_since = absl::InfinitePast();
 };
 
 // A connection, from accept to the end of its last call. Fields are the table's.
@@ -47,6 +63,12 @@ struct Connection {
   bool rebase = true;             // No call was open at some time since the last look.
   std::atomic<uint64_t> came{0};  // Bytes, as of the last look.
   uint64_t half_sent = 0;         // Likewise.
+  CallSource* source = nullptr;
+  bool cut = false;    // It is being closed.
+  uint64_t begun = 0;  // Calls ever.
+  // What gRPC had taken off the socket, and `begun`, when too many calls were arriving.
+  uint64_t taken_in_flood = 0;
+  uint64_t begun_in_flood = 0;
 };
 
 class OpenCall;
@@ -70,31 +92,49 @@ class Connections {
   // The connection of the second `descriptor` is over.
   void Closed(int descriptor);
 
-  // Ends calls that are over time and connections over their bytes. Returns when it is to be called
-  // again; infinite if no call is open: then not until `wake`.
+  // Ends calls that are over time, and connections over their bytes or that flood. Returns when it
+  // is to be called again; infinite if no call is open: then not until `wake`.
   absl::Duration Tick(absl::Time now);
+
+  // A call's headers were read. Its OpenCall follows, or Arrived.
+  void Arrive();
+  void Arrived() { arriving_.fetch_sub(1, std::memory_order_relaxed); }
 
   int open() const { return ledger_.open(); }
 
  private:
   friend class OpenCall;
 
-  // Null for a connection the table does not know.
-  Connection* Begin(OpenCall& call, std::string_view peer);
+  // Sets the call's connection, or that it is lost.
+  void Begin(OpenCall& call, const std::string& peer);
   void End(OpenCall& call);
   void CountHalfSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t CloseHogs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The client left a call soon after it began.
+  void CountVain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Closes the busiest connection of an address with too many calls, of which `newest` began one.
+  void CheckCalls(const Connection& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether too many calls are arriving. Closes the connection that most of them come from, once
+  // gRPC has been seen to read on without coming round to them.
+  bool StopFlood() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(Connection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ConnectionRules rules_;
   absl::AnyInvocable<void()> wake_;
   ConnectionLedger ledger_;
   std::atomic<bool> resting_{true};
+  std::atomic<int> arriving_{0};
   mutable absl::Mutex mutex_;
   // A closed connection is kept until its last call is over, and found no more.
   absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> all_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Connection*> by_peer_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int, Connection*> by_descriptor_ ABSL_GUARDED_BY(mutex_);
+  // Peers of the last connections that were closed: gRPC may still come up with calls of theirs.
+  std::deque<std::string> gone_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::unique_ptr<CallSource>> sources_ ABSL_GUARDED_BY(mutex_);
+  bool in_flood_ ABSL_GUARDED_BY(mutex_) = false;  // As of the last tick.
 };
 
 // One call: on whose connection it is, and what it waits for. Belongs to its call, whose context
@@ -109,11 +149,15 @@ class OpenCall {
 
   // The address of the client's connection.
   const std::string& address() const { return address_; }
+  // The connection is closed, or will be at once: the call is not worth beginning.
+  bool lost() const { return lost_; }
 
   // A message is expected, and must come in time.
   void AwaitMessage();
   // It came, whole, as so many bytes on the wire.
   void MessageCame(uint64_t bytes);
+  // None comes any more.
+  void NoMessage() { reading_since_.store(0, std::memory_order_relaxed); }
   // A message of so many bytes is being written, and must be taken in time.
   void AwaitReader(uint64_t bytes);
   void Taken();
@@ -127,6 +171,8 @@ class OpenCall {
  private:
   friend class Connections;
 
+  // Whether the client left the call, and soon. REQUIRES: the library is done with it.
+  bool LeftSoon() const;
   // Whether the call is over time at `now` (nanoseconds).
   bool Late(int64_t now, const ConnectionRules& rules) const;
 
@@ -134,6 +180,8 @@ class OpenCall {
   grpc::CallbackServerContext& context_;
   std::string address_;
   Connection* connection_ = nullptr;  // Null: unknown.
+  bool lost_ = false;
+  const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
   // Nanoseconds since the epoch; 0 = not waiting.
   std::atomic<int64_t> reading_since_{0};

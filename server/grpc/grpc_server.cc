@@ -17,6 +17,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/errors.h"
 #include "server/grpc/acceptor.h"
+#include "server/grpc/arriving_calls.h"
 #include "server/grpc/byte_service.h"
 #include "server/grpc/call_gate.h"
 #include "server/grpc/health_service.h"
@@ -36,6 +37,8 @@ constexpr int kHandshakeTimeoutMs = 20'000;  // TLS, and the first settings.
 constexpr int kMaxIdleMs = 300'000;
 // Calls on a connection that is renewed may go on this long.
 constexpr int kMaxAgeGraceMs = 3'600'000;
+// What the library reads and takes apart at once: thousands of calls, if they are all headers.
+constexpr int kMaxReadBytes = 32 * 1024;
 constexpr int kParseThreads = 2;
 constexpr int kMaxLibraryThreads = 64;  // Of reflection, whose streams hold a thread each.
 constexpr size_t kMinQuotaBytes = size_t{1} << 30;
@@ -80,6 +83,7 @@ void AddLimits(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinClientPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   if (options.max_connection_age > absl::ZeroDuration()) {
@@ -181,6 +185,8 @@ absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
                                                                    impl_->credentials);
   builder.experimental().SetInterceptorCreators(Interceptors(impl_->keys));
   Impl::Running& running = impl_->running.emplace(*impl_, options);
+  builder.SetContextAllocator(
+      std::make_unique<ArrivingCalls>(running.acceptor.connections()));
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &running.text, &running.vision, &running.models, &running.inference, &running.health}) {
     builder.RegisterService(service);

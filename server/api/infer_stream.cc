@@ -197,4 +197,11 @@ std::unique_ptr<InferStream> StartInferStream(ApiContext& context, const CallInf
   return one;
 }
 
+std::unique_ptr<InferStream> RefusedInferStream(const inference::ModelInferRequest& names,
+                                                const absl::Status& status) {
+  auto one = std::make_unique<OneAnswer>(names);
+  one->Replying([] {})(status);
+  return one;
+}
+
 }  // namespace longview::server

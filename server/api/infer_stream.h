@@ -21,4 +21,8 @@ std::unique_ptr<InferStream> StartInferStream(ApiContext& context, const CallInf
                                               const inference::ModelInferRequest& request,
                                               absl::AnyInvocable<void()> on_ready);
 
+// A request that is refused before it is parsed: one error with its names. It has been recorded.
+std::unique_ptr<InferStream> RefusedInferStream(const inference::ModelInferRequest& names,
+                                                const absl::Status& status);
+
 }  // namespace longview::server

@@ -71,13 +71,15 @@ void ByteCall::OnReadDone(bool ok) {
   });
 }
 
-grpc::Status ByteCall::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
-                              ByteBudget::Reservation& held) {
+absl::Status ByteCall::TryDecode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                                 ByteBudget::Reservation& held) {
   const uint64_t others = &held == &held_ ? kBytesPerCall : 0;
-  const absl::Status decoded = tools_.decoder.Decode(bytes, others, message, held);
+  absl::Status decoded = tools_.decoder.Decode(bytes, others, message, held);
   open_.SetHeld(held.bytes());
-  if (decoded.ok()) return grpc::Status::OK;
-  bytes.Clear();
+  return decoded;
+}
+
+grpc::Status ByteCall::Refused(const absl::Status& decoded) const {
   if (absl::IsOutOfRange(decoded)) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(decoded.message())};
   }
@@ -85,6 +87,15 @@ grpc::Status ByteCall::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message
     return {grpc::StatusCode::INTERNAL, std::string(decoded.message())};
   }
   return ToGrpcStatus(tools_.gate.Record(info_, decoded));
+}
+
+grpc::Status ByteCall::Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                              ByteBudget::Reservation& held) {
+  const absl::Status decoded = TryDecode(bytes, message, held);
+  if (decoded.ok()) return grpc::Status::OK;
+  bytes.Clear();
+  held.Reset();
+  return Refused(decoded);
 }
 
 ByteBudget::Reservation ByteCall::Reserve() const {

@@ -65,9 +65,14 @@ class ByteCall : public ByteReactor {
   void Read(Pace pace);
 
   // Parses a message into one of the method's type, and reserves its bytes beside those of the
-  // call. An error is the status to finish with; it has been recorded.
+  // call. An error is the status to finish with; it has been recorded, and the bytes are gone.
   grpc::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
                       ByteBudget::Reservation& held);
+  // The same in two parts. Errors of TryDecode as MessageDecoder's; on those the bytes stay, inflated
+  // if it came so far. Refused makes of one what Decode returns.
+  absl::Status TryDecode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
+                         ByteBudget::Reservation& held);
+  grpc::Status Refused(const absl::Status& decoded) const;
 
   // A reservation of this call's client for one more message of a stream.
   ByteBudget::Reservation Reserve() const;

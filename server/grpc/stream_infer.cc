@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/infer_stream.h"
+#include "server/grpc/request_names.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"
 
@@ -33,8 +35,20 @@ void StreamInfer::OnMessage(grpc::ByteBuffer& bytes) {
   {
     google::protobuf::Arena arena;
     auto& request = *google::protobuf::Arena::CreateMessage<inference::ModelInferRequest>(&arena);
-    if (const grpc::Status read = Decode(bytes, request, held); !read.ok()) return Fail(read);
-    Submit(request, std::move(held));
+    const absl::Status read = TryDecode(bytes, request, held);
+    // Messages that the protocol itself does not allow end the stream.
+    if (absl::IsOutOfRange(read) || absl::IsInternal(read)) return Fail(Refused(read));
+    if (read.ok()) {
+      Submit(request, std::move(held));
+    } else {
+      Refused(read);  // For the record.
+      std::shared_ptr<InferStream> refusal = RefusedInferStream(NamesOf(bytes), read);
+      bytes.Clear();
+      held.Reset();
+      std::lock_guard lock(mutex_);
+      running_[next_number_].stream = std::move(refusal);
+      ready_.push_back(next_number_++);
+    }
   }
   std::lock_guard lock(mutex_);
   reading_ = false;

@@ -141,6 +141,34 @@ TEST_F(Limits, WhatABombParsesToIsCountedBefore) {
   EXPECT_NE(status.error_message().find("in memory"), std::string::npos);
 }
 
+TEST_F(Limits, AStreamGoesOnBehindARequestThatDoesNotFit) {
+  const auto request = [](const std::string& id, int inputs) {
+    auto made = Parse<inference::ModelInferRequest>(
+        R"(model_name: "one" inputs { name: "text" datatype: "BYTES" shape: [1]
+           contents { bytes_contents: "abc" } } outputs { name: "logits" })");
+    made.set_id(id);
+    for (int i = 0; i < inputs; ++i) made.add_inputs();
+    return made;
+  };
+  grpc::ClientContext context;
+  SetTimeout(context, absl::Seconds(20));
+  const auto stub = inference::GRPCInferenceService::NewStub(channel);
+  const auto stream = stub->ModelStreamInfer(&context);
+  inference::ModelStreamInferResponse answer;
+  for (const int inputs : {0, 50'000, 0}) {
+    const std::string id = absl::StrCat("of ", inputs);
+    ASSERT_TRUE(stream->Write(request(id, inputs)));
+    ASSERT_TRUE(stream->Read(&answer)) << inputs;
+    EXPECT_EQ(answer.infer_response().id(), id);
+    EXPECT_EQ(answer.infer_response().model_name(), "one");
+    EXPECT_EQ(answer.error_message().find("in memory") != std::string::npos, inputs > 0)
+        << answer.error_message();
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; }));
+}
+
 TEST_F(Limits, ManyCallsOfOneClientAreRefusedWithAHint) {
   const auto all = budget->TryReserve("127.0.0.1", kBudget - 1);
   ASSERT_TRUE(all.ok());

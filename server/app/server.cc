@@ -94,7 +94,8 @@ class Server::Impl {
                        .max_connection_age = absl::Seconds(config_.max_connection_age_seconds),
                        .tls = tls_,
                        .connections = connection_limits_,
-                       .bytes = &bytes_});
+                       .bytes = &bytes_,
+                       .proxy_protocol = config_.proxy_protocol});
       if (!port.ok()) return port.status();
       ports_.grpc = *port;
     }
@@ -156,6 +157,8 @@ class Server::Impl {
     options.transport.port = config.http_port;
     options.transport.max_body_bytes = config.max_message_bytes;
     options.transport.tls = security == nullptr ? nullptr : security->tls();
+    options.transport.proxies = ProxiesOf(config);
+    options.transport.proxy_protocol = config.proxy_protocol;
     options.version = kVersion;
     options.commit = kCommit;
     options.keys = KeysOf(security);

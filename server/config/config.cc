@@ -106,6 +106,10 @@ absl::Status ReadSecurity(Config& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("flag --trusted_proxies: ", proxies.status().message()));
   }
+  config.proxy_protocol = absl::GetFlag(FLAGS_proxy_protocol);
+  if (config.proxy_protocol && config.trusted_proxies.empty()) {
+    return Bad("trusted_proxies", "", "given with --proxy_protocol");
+  }
   if (config.tls_cert.empty() != config.tls_key.empty()) {
     return Bad(config.tls_key.empty() ? "tls_key" : "tls_cert", "",
                absl::StrCat("given with --", config.tls_key.empty() ? "tls_cert" : "tls_key"));
@@ -332,6 +336,7 @@ std::string ConfigJson(const Config& config) {
       {"api_keys_file", config.api_keys_file},
       {"share_prefixes", config.share_prefixes},
       {"trusted_proxies", config.trusted_proxies},
+      {"proxy_protocol", config.proxy_protocol},
       {"allow_model_control", config.allow_model_control},
       {"drain_seconds", config.drain_seconds},
       {"shutdown_seconds", config.shutdown_seconds},

@@ -107,6 +107,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "api_keys_file",
                                                                 "share_prefixes",
                                                                 "trusted_proxies",
+                                                                "proxy_protocol",
                                                                 "allow_model_control",
                                                                 "drain_seconds",
                                                                 "shutdown_seconds",

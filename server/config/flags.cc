@@ -46,6 +46,9 @@ ABSL_FLAG(bool, share_prefixes, false,
 ABSL_FLAG(
     std::string, trusted_proxies, "",
     "addresses and networks of proxies whose X-Forwarded-For and PROXY protocol are believed");
+ABSL_FLAG(bool, proxy_protocol, false,
+          "connections from --trusted_proxies begin with a header of the PROXY protocol, version 1 "
+          "or 2, or are closed");
 ABSL_FLAG(absl::optional<bool>, allow_model_control, absl::nullopt,
           "Load and Unload; default true on a loopback host or with keys, else false");
 ABSL_FLAG(int, drain_seconds, 10, "after SIGTERM: not ready, but everything is still accepted");

@@ -30,6 +30,7 @@ ABSL_DECLARE_FLAG(std::string, tls_client_ca);
 ABSL_DECLARE_FLAG(std::string, api_keys_file);
 ABSL_DECLARE_FLAG(bool, share_prefixes);
 ABSL_DECLARE_FLAG(std::string, trusted_proxies);
+ABSL_DECLARE_FLAG(bool, proxy_protocol);
 ABSL_DECLARE_FLAG(absl::optional<bool>, allow_model_control);
 ABSL_DECLARE_FLAG(int, drain_seconds);
 ABSL_DECLARE_FLAG(int, shutdown_seconds);

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/security/proxy_socket.h"
 
 namespace longview::server {
 namespace {
@@ -22,6 +23,8 @@ namespace {
 constexpr int kUserTimeoutMs = 20'000;
 // The margin of descriptors makes this rare: other parts of the process took them.
 constexpr absl::Duration kNoDescriptorsPause = absl::Milliseconds(20);
+// Connections of proxies whose header has not come.
+constexpr size_t kMostUnnamed = 1024;
 
 // A peer in gRPC's words, and its address without port.
 struct Peer {
@@ -54,15 +57,18 @@ void Prepare(int descriptor) {
 
 }  // namespace
 
-Acceptor::Acceptor(ConnectionRules rules)
+Acceptor::Acceptor(ConnectionRules rules, absl::Duration header_timeout)
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      connections_(rules, [this] { Wake(); }) {}
+      connections_(rules, [this] { Wake(); }),
+      proxies_(header_timeout > absl::ZeroDuration() ? rules.proxies : TrustedProxies()),
+      header_timeout_(header_timeout) {}
 
 Acceptor::~Acceptor() {
   stop_ = true;
   Wake();
   if (thread_.joinable()) thread_.join();
+  for (const auto& [descriptor, unnamed] : unnamed_) close(descriptor);
   close(wake_);
   close(epoll_);
 }
@@ -97,13 +103,19 @@ void Acceptor::Watch(int descriptor, uint32_t events) const {
   epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+void Acceptor::Unwatch(int descriptor) const {
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
 void Acceptor::Run() {
   std::array<epoll_event, 64> events;
   absl::Time next_tick = absl::InfiniteFuture();
+  absl::Time next_late = absl::InfiniteFuture();
   while (!stop_) {
     int wait = -1;
-    if (next_tick != absl::InfiniteFuture()) {
-      const int64_t left = absl::ToInt64Milliseconds(next_tick - SteadyNow());
+    const absl::Time next = std::min(next_tick, next_late);
+    if (next != absl::InfiniteFuture()) {
+      const int64_t left = absl::ToInt64Milliseconds(next - SteadyNow() + absl::Milliseconds(1));
       wait = static_cast<int>(std::max<int64_t>(0, left));
     }
     const int count = epoll_wait(epoll_, events.data(), events.size(), wait);
@@ -116,9 +128,11 @@ void Acceptor::Run() {
       } else if (std::find(sockets_.descriptors().begin(), sockets_.descriptors().end(),
                            descriptor) != sockets_.descriptors().end()) {
         if (listening_) Accept(descriptor);
+      } else if (unnamed_.contains(descriptor)) {
+        ReadHeader(descriptor);
       } else {
         // Closing would not end the watch while gRPC has the socket under its own descriptor.
-        epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+        Unwatch(descriptor);
         connections_.Closed(descriptor);
       }
     }
@@ -128,6 +142,7 @@ void Acceptor::Run() {
       closed_.notify_all();
     }
     const absl::Time now = SteadyNow();
+    next_late = EndLateHeaders(now);
     if (now < next_tick) continue;
     next_tick = now + connections_.Tick(now);
   }
@@ -138,7 +153,7 @@ void Acceptor::Accept(int listener) {
   for (int i = 0; i < 16; ++i) {
     const int descriptor = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor >= 0) {
-      HandOver(descriptor, listener);
+      Begin(descriptor, listener);
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -148,7 +163,7 @@ void Acceptor::Accept(int listener) {
   }
 }
 
-void Acceptor::HandOver(int descriptor, int listener) {
+void Acceptor::Begin(int descriptor, int listener) {
   sockaddr_storage from{};
   socklen_t size = sizeof(from);
   if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&from), &size) != 0) {
@@ -157,7 +172,48 @@ void Acceptor::HandOver(int descriptor, int listener) {
   }
   Prepare(descriptor);
   Peer peer = PeerOf(from);
-  const int second = connections_.Admit(descriptor, std::move(peer.name), std::move(peer.address));
+  if (!proxies_.Trusts(peer.address)) {
+    return HandOver(descriptor, listener, std::move(peer.name), std::move(peer.address));
+  }
+  if (unnamed_.size() >= kMostUnnamed) {
+    close(descriptor);
+    return;
+  }
+  unnamed_[descriptor] = {listener, std::move(peer.name), std::move(peer.address),
+                          SteadyNow() + header_timeout_};
+  Watch(descriptor, EPOLLIN);
+}
+
+void Acceptor::ReadHeader(int descriptor) {
+  const ProxyHeader header = TakeProxyHeader(descriptor);
+  if (header.kind == ProxyHeader::Kind::kPartial) return;
+  Unwatch(descriptor);
+  Unnamed unnamed = std::move(unnamed_.extract(descriptor).mapped());
+  if (header.kind != ProxyHeader::Kind::kWhole || !listening_) {
+    close(descriptor);
+    return;
+  }
+  HandOver(descriptor, unnamed.listener, std::move(unnamed.peer),
+           header.client.empty() ? std::move(unnamed.address) : header.client);
+}
+
+absl::Time Acceptor::EndLateHeaders(absl::Time now) {
+  absl::Time next = absl::InfiniteFuture();
+  absl::erase_if(unnamed_, [&](const auto& entry) {
+    const auto& [descriptor, unnamed] = entry;
+    if (now < unnamed.deadline) {
+      next = std::min(next, unnamed.deadline);
+      return false;
+    }
+    Unwatch(descriptor);
+    close(descriptor);
+    return true;
+  });
+  return next;
+}
+
+void Acceptor::HandOver(int descriptor, int listener, std::string peer, std::string address) {
+  const int second = connections_.Admit(descriptor, std::move(peer), std::move(address));
   if (second < 0) {
     close(descriptor);
     return;

@@ -8,8 +8,11 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <thread>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 #include "server/grpc/connections.h"
 #include "server/grpc/listening_sockets.h"
 
@@ -19,7 +22,9 @@ namespace longview::server {
 // destructor belong to one thread.
 class Acceptor {
  public:
-  explicit Acceptor(ConnectionRules rules);
+  // `header_timeout` above 0: connections of trusted proxies begin with a header of the PROXY
+  // protocol, which must be there in time, and are closed without.
+  explicit Acceptor(ConnectionRules rules, absl::Duration header_timeout = absl::ZeroDuration());
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -36,14 +41,32 @@ class Acceptor {
  private:
   void Run();
   void Accept(int listener);
-  void HandOver(int descriptor, int listener);
+  // A connection was accepted.
+  void Begin(int descriptor, int listener);
+  // The beginning of a proxy's connection came, or its end.
+  void ReadHeader(int descriptor);
+  // Ends those whose header is late; returns when the next will be.
+  absl::Time EndLateHeaders(absl::Time now);
+  // `address`: the client's.
+  void HandOver(int descriptor, int listener, std::string peer, std::string address);
+  void Unwatch(int descriptor) const;
   void Watch(int descriptor, uint32_t events) const;
   void Wake() const;
 
   const int epoll_;
   const int wake_;
   Connections connections_;
+  const TrustedProxies proxies_;
+  const absl::Duration header_timeout_;
   ListeningSockets sockets_;  // Of the thread while it listens.
+  // Connections whose header has not come, by descriptor; the thread's.
+  struct Unnamed {
+    int listener = -1;
+    std::string peer;
+    std::string address;  // The proxy's.
+    absl::Time deadline;
+  };
+  absl::flat_hash_map<int, Unnamed> unnamed_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> gate_;
   std::atomic<bool> listening_{false};
   std::atomic<bool> stop_{false};

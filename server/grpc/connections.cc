@@ -85,7 +85,11 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   const int second = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (second < 0) return -1;
   // The entry goes before the descriptor is closed.
-  auto entry = ledger_.Admit(address, [second] { shutdown(second, SHUT_RDWR); });
+  const bool proxy = rules_.proxies.Trusts(address);
+  using PerAddress = ConnectionLedger::PerAddress;
+  auto entry = ledger_.Admit(
+      address, [second] { shutdown(second, SHUT_RDWR); },
+      proxy ? PerAddress::kUnlimited : PerAddress::kLimited);
   if (entry == nullptr) {
     close(second);
     return -1;
@@ -96,7 +100,8 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->descriptor = second;
   connection->entry = std::move(entry);
   absl::MutexLock lock(&mutex_);
-  std::unique_ptr<CallSource>& source = sources_[connection->address];
+  connection->source_name = proxy ? connection->peer : connection->address;
+  std::unique_ptr<CallSource>& source = sources_[connection->source_name];
   if (source == nullptr) source = std::make_unique<CallSource>();
   ++source->connections;
   connection->source = source.get();
@@ -124,7 +129,7 @@ void Connections::Closed(int descriptor) {
 }
 
 void Connections::Forget(Connection* connection) {
-  if (--connection->source->connections == 0) sources_.erase(connection->address);
+  if (--connection->source->connections == 0) sources_.erase(connection->source_name);
   all_.erase(connection);
 }
 

@@ -22,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/limits/connection_ledger.h"
+#include "server/security/client_address.h"
 
 namespace longview::server {
 
@@ -40,9 +41,10 @@ struct ConnectionRules {
   int most_vain_calls = 1000;
   // Calls of all connections whose headers gRPC has read and whose handlers have not run.
   int most_arriving = 2048;
+  TrustedProxies proxies = {};  // Their connections are many clients'.
 };
 
-// What the connections of one address do together.
+// What the connections of one address do together, or one connection of a proxy.
 struct CallSource {
   int connections = 0;
   int calls = 0;
@@ -63,6 +65,7 @@ struct Connection {
   bool rebase = true;             // No call was open at some time since the last look.
   std::atomic<uint64_t> came{0};  // Bytes, as of the last look.
   uint64_t half_sent = 0;         // Likewise.
+  std::string source_name;
   CallSource* source = nullptr;
   bool cut = false;    // It is being closed.
   uint64_t begun = 0;  // Calls ever.

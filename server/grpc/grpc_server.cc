@@ -119,7 +119,8 @@ class GrpcServer::Impl {
   Impl(Api& api, const ApiKeys* keys, TrustedProxies proxies)
       : api(api),
         keys(keys),
-        gate(api, keys, std::move(proxies)),
+        proxies(std::move(proxies)),
+        gate(api, keys, this->proxies),
         health(api, ServiceNames()) {}
 
   // What depends on the options; from Start on.
@@ -128,7 +129,9 @@ class GrpcServer::Impl {
         : own_bytes(ByteLimitsFor(options.max_message_bytes)),
           acceptor({.limits = options.connections,
                     .most_bytes = MostBytesOfAddress(options.max_message_bytes),
-                    .transfer_grace = options.transfer_grace}),
+                    .transfer_grace = options.transfer_grace,
+                    .proxies = impl.proxies},
+                   options.proxy_protocol ? options.proxy_header_timeout : absl::ZeroDuration()),
           decoder(options.max_message_bytes),
           pool(kParseThreads),
           tools{impl.gate, decoder, options.bytes != nullptr ? *options.bytes : own_bytes, pool,
@@ -159,6 +162,7 @@ class GrpcServer::Impl {
 
   Api& api;
   const ApiKeys* const keys;
+  const TrustedProxies proxies;
   const CallGate gate;
   OpenStreams streams;
   HealthService health;

@@ -29,6 +29,9 @@ struct GrpcServerOptions {
   ByteBudget* bytes = nullptr;
   // A message, either way, may take this long plus its bytes at 16 KiB a second.
   absl::Duration transfer_grace = absl::Seconds(20);
+  // Connections of trusted proxies begin with a header of the PROXY protocol.
+  bool proxy_protocol = false;
+  absl::Duration proxy_header_timeout = absl::Seconds(10);
 };
 
 // Start and Stop from one thread. Borrows the keys and the Api, which must go on answering until

@@ -54,7 +54,9 @@ struct ConnectionLedger::Record {
 };
 
 std::unique_ptr<ConnectionLedger::Entry> ConnectionLedger::Admit(std::string address,
-                                                                 absl::AnyInvocable<void()> close) {
+                                                                 absl::AnyInvocable<void()> close,
+                                                                 PerAddress per_address) {
+  const int most = per_address == PerAddress::kLimited ? limits_.per_address : limits_.total;
   std::shared_ptr<Record> victim;
   auto record = std::make_shared<Record>();
   record->close = std::move(close);
@@ -64,8 +66,8 @@ std::unique_ptr<ConnectionLedger::Entry> ConnectionLedger::Admit(std::string add
     std::unique_ptr<Address>& slot = addresses_[record->name];
     if (slot == nullptr) slot = std::make_unique<Address>();
     Address& own = *slot;
-    if (open_ >= limits_.total || own.open >= limits_.per_address) {
-      victim = Victim(own);
+    if (open_ >= limits_.total || own.open >= most) {
+      victim = Victim(own, most);
       if (victim == nullptr) {
         ++refused_;
         if (own.open == 0) addresses_.erase(record->name);
@@ -95,9 +97,10 @@ std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::TakeIdle(Address& ad
   return record;
 }
 
-std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::Victim(Address& newcomer) {
+std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::Victim(Address& newcomer,
+                                                                   int most) {
   if (leaving_ >= kMostLeaving) return nullptr;
-  if (newcomer.open >= limits_.per_address) return TakeIdle(newcomer);
+  if (newcomer.open >= most) return TakeIdle(newcomer);
   Address* busiest = nullptr;
   for (const auto& [name, address] : addresses_) {
     if (address->idle.empty()) continue;

@@ -42,11 +42,15 @@ class ConnectionLedger {
   // One connection, counted until the entry is destroyed.
   class Entry;
 
+  // Whether the limit of an address holds for it; a proxy's connections are many clients'.
+  enum class PerAddress { kLimited, kUnlimited };
+
   // Counts a connection of `address`; null if it must be refused. It counts as idle. `close` is
   // called at most once, from another connection's Admit and under no lock, when this one makes
   // room: it begins to close the connection, whose entry may live a little longer. `close` must not
   // use the ledger or block, and may be called until the entry is destroyed.
-  std::unique_ptr<Entry> Admit(std::string address, absl::AnyInvocable<void()> close);
+  std::unique_ptr<Entry> Admit(std::string address, absl::AnyInvocable<void()> close,
+                               PerAddress per_address = PerAddress::kLimited);
 
   int open() const;
   int open(const std::string& address) const;
@@ -64,8 +68,8 @@ class ConnectionLedger {
 
   // Takes the longest idle of `address` out of its list; null if there is none.
   static std::shared_ptr<Record> TakeIdle(Address& address);
-  // Whoever makes room for one more of `newcomer`; null if nobody can.
-  std::shared_ptr<Record> Victim(Address& newcomer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whoever makes room for one more of `newcomer`, which may have `most`; null if nobody can.
+  std::shared_ptr<Record> Victim(Address& newcomer, int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetIdle(const std::shared_ptr<Record>& record, bool idle);
   void Remove(const std::shared_ptr<Record>& record);
 

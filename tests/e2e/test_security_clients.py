@@ -233,7 +233,7 @@ def server_lines(server):
 def call_behind(server, forwarded, marker):
     """One call on each transport that says whom it comes from."""
     metadata = [("x-request-id", marker)] + [("x-forwarded-for", value) for value in forwarded]
-    # Of repeated entries gRPC 1.51 hands over one; proxies send one list.
+    # This client's library sends the last of repeated entries alone; proxies send one list.
     joined = metadata[:1] + ([("x-forwarded-for", ", ".join(forwarded))] if forwarded else [])
     with grpc.insecure_channel(server.grpc) as channel:
         call_grpc(channel, "/inference.GRPCInferenceService/ServerMetadata", metadata=joined)

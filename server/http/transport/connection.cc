@@ -43,18 +43,18 @@ class Connection::Call {
 
 Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
                        tcp::socket socket, std::shared_ptr<asio::ssl::context> tls,
-                       const ConnectionService& service)
+                       std::string peer, const ConnectionService& service)
     : context_(std::move(context)),
       wakes_(std::move(wakes)),
       stream_(std::move(socket), std::move(tls)),
       service_(service),
       options_(service.options),
+      peer_(std::move(peer)),
       buffer_(std::max(kMaxReadAhead, options_.max_header_bytes) + kReadBytes),
       timer_(stream_.get_executor()),
       wake_(stream_.get_executor()),
       probe_(stream_.get_executor()) {
   ErrorCode error;
-  peer_ = stream_.socket().remote_endpoint(error).address().to_string();
   stream_.socket().set_option(tcp::no_delay(true), error);
   stream_.socket().set_option(NotSent(kNotSent), error);
 }

@@ -39,10 +39,10 @@ struct ConnectionService {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // The socket's executor is a strand of `context`, which is that of `wakes`; `tls` null:
-  // plaintext.
+  // plaintext. `peer`: the client's address.
   Connection(std::shared_ptr<boost::asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
              boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls,
-             const ConnectionService& service);
+             std::string peer, const ConnectionService& service);
 
   // Instead of Start: the connection is not served.
   boost::asio::ip::tcp::socket TakeSocket() { return std::move(stream_.socket()); }

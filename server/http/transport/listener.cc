@@ -19,6 +19,7 @@
 #include "server/http/transport/connection.h"
 #include "server/http/transport/tls_context.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/security/proxy_socket.h"
 
 namespace longview::server {
 
@@ -30,6 +31,9 @@ namespace {
 constexpr std::string_view kNoRoom =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
     "Connection: close\r\n\r\n";
+
+// Connections of proxies whose header has not come.
+constexpr int kMostUnnamed = 1024;
 
 // A handler that throws (no memory, most likely) ends there, and the loop goes on.
 void RunLoop(asio::io_context& context) {
@@ -62,7 +66,10 @@ class Listener::Impl {
  private:
   absl::Status Bind();
   asio::awaitable<void> Accept();
-  void Serve(tcp::socket socket);
+  // Asks for the client's address where a proxy has to tell it, then serves.
+  asio::awaitable<void> AwaitProxyHeader(tcp::socket accepted, std::string proxy);
+  // `address`: the client's.
+  void Serve(tcp::socket socket, const std::string& address);
   void Refuse(tcp::socket socket);
   std::shared_ptr<asio::ssl::context> CurrentTls();
 
@@ -74,6 +81,7 @@ class Listener::Impl {
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   tcp::acceptor acceptor_;
   asio::steady_timer retry_;
+  int unnamed_ = 0;  // Connections whose header has not come; of the accepting strand.
   std::vector<std::thread> threads_;
   std::shared_ptr<const TlsMaterial> material_;  // What tls_ was made of; of the accepting strand.
   std::shared_ptr<asio::ssl::context> tls_;
@@ -121,7 +129,13 @@ asio::awaitable<void> Listener::Impl::Accept() {
     tcp::socket socket(asio::make_strand(*context_));
     co_await acceptor_.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
     if (!error) {
-      Serve(std::move(socket));
+      std::string address = socket.remote_endpoint(error).address().to_string();
+      if (!options_.proxy_protocol || !options_.proxies.Trusts(address)) {
+        Serve(std::move(socket), address);
+      } else if (unnamed_ < kMostUnnamed) {
+        asio::co_spawn(acceptor_.get_executor(),
+                       AwaitProxyHeader(std::move(socket), std::move(address)), asio::detached);
+      }
     } else if (error != asio::error::operation_aborted) {
       // Out of file descriptors, most likely: wait for some to come back.
       retry_.expires_after(std::chrono::milliseconds(50));
@@ -148,14 +162,38 @@ void Listener::Impl::Refuse(tcp::socket socket) {
   socket.shutdown(tcp::socket::shutdown_both, ignored);
 }
 
-void Listener::Impl::Serve(tcp::socket socket) {
-  boost::system::error_code error;
-  const std::string address = socket.remote_endpoint(error).address().to_string();
-  auto connection =
-      std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(), service_);
-  auto entry = ledger_->Admit(address, [weak = std::weak_ptr(connection)] {
-    if (const auto self = weak.lock()) self->MakeRoom();
+asio::awaitable<void> Listener::Impl::AwaitProxyHeader(tcp::socket accepted, std::string proxy) {
+  const auto socket = std::make_shared<tcp::socket>(std::move(accepted));
+  asio::steady_timer timer(acceptor_.get_executor(),
+                           absl::ToChronoNanoseconds(options_.header_timeout));
+  timer.async_wait([weak = std::weak_ptr(socket)](boost::system::error_code cancelled) {
+    const auto late = cancelled ? nullptr : weak.lock();
+    boost::system::error_code ignored;
+    if (late != nullptr) late->close(ignored);
   });
+  ++unnamed_;
+  boost::system::error_code error;
+  ProxyHeader header{.kind = ProxyHeader::Kind::kPartial};
+  while (!error && header.kind == ProxyHeader::Kind::kPartial) {
+    co_await socket->async_wait(tcp::socket::wait_read,
+                                asio::redirect_error(asio::use_awaitable, error));
+    if (!error) header = TakeProxyHeader(socket->native_handle());
+  }
+  --unnamed_;
+  if (error || header.kind != ProxyHeader::Kind::kWhole || !acceptor_.is_open()) co_return;
+  Serve(std::move(*socket), header.client.empty() ? proxy : header.client);
+}
+
+void Listener::Impl::Serve(tcp::socket socket, const std::string& address) {
+  auto connection = std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(),
+                                                 address, service_);
+  using PerAddress = ConnectionLedger::PerAddress;
+  auto entry = ledger_->Admit(
+      address,
+      [weak = std::weak_ptr(connection)] {
+        if (const auto self = weak.lock()) self->MakeRoom();
+      },
+      options_.proxies.Trusts(address) ? PerAddress::kUnlimited : PerAddress::kLimited);
   if (entry == nullptr) return Refuse(connection->TakeSocket());
   connection->Count(ledger_, std::move(entry));
   {

@@ -10,6 +10,7 @@
 #include "server/http/message.h"
 #include "server/limits/byte_budget.h"
 #include "server/limits/connection_ledger.h"
+#include "server/security/client_address.h"
 #include "server/security/tls_material.h"
 
 namespace longview::server {
@@ -33,6 +34,11 @@ struct TransportOptions {
   // Asked when a head has been read, before its body. May fill in who calls. Thread-safe.
   // Empty = all are admitted, with bodies up to max_body_bytes.
   std::function<HeadVerdict(const HttpRequest& head, CallInfo& info)> admit;
+
+  TrustedProxies proxies = {};  // Their connections are many clients', without a limit of their own.
+  // Connections of trusted proxies begin with a header of the PROXY protocol, which must be there
+  // within header_timeout, and are closed without.
+  bool proxy_protocol = false;
 
   absl::Duration idle_timeout = absl::Seconds(75);    // Between requests.
   absl::Duration header_timeout = absl::Seconds(10);  // First byte to the last of the head.

@@ -69,6 +69,31 @@ TEST_F(Limits, TheKeyComesBeforeTheMessage) {
   EXPECT_TRUE(client.Ended(1)) << "the server waits for the message of somebody without a key";
 }
 
+TEST_F(Limits, RepeatedEntriesOfForwardedForAreOneList) {
+  server::GrpcServer behind(backend.api, nullptr, *server::TrustedProxies::Parse("127.0.0.0/8"));
+  server::GrpcServerOptions options;
+  options.port = 0;
+  options.bytes = budget.get();
+  const absl::StatusOr<int> bound = behind.Start(options);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  const auto proxy = grpc::CreateChannel(absl::StrCat("127.0.0.1:", *bound),
+                                         grpc::InsecureChannelCredentials());
+  const auto all = budget->TryReserve("1.2.3.4", kBudget - 1);
+  ASSERT_TRUE(all.ok());
+  grpc::ClientContext context;
+  for (const char* hop : {"6.6.6.6", "1.2.3.4", "127.0.0.7"}) {
+    context.AddMetadata("x-forwarded-for", hop);
+  }
+  v1::ClassifyRequest request;
+  request.set_model("one");
+  request.set_text("abc");
+  v1::ClassifyResponse response;
+  const grpc::Status status =
+      v1::TextService::NewStub(proxy)->Classify(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << "the client is not 1.2.3.4: " << status.error_message();
+}
+
 TEST_F(Limits, AHalfSentMessageIsNotWaitedFor) {
   RawHttp2 client(port, kWindow);
   client.Call(1, kClassify);

@@ -39,6 +39,17 @@ TEST_F(Ledger, BusyConnectionsHoldTheirPlaces) {
   EXPECT_TRUE(closed.empty());
 }
 
+TEST_F(Ledger, AProxyHasNoLimitButThePorts) {
+  using PerAddress = ConnectionLedger::PerAddress;
+  std::vector<Entry> held;
+  for (int i = 0; i < 5; ++i) {
+    held.push_back(ledger.Admit("proxy", [this] { closed.push_back("proxy"); },
+                                PerAddress::kUnlimited));
+    ASSERT_NE(held.back(), nullptr) << i;
+    EXPECT_EQ(closed.size(), i < 4 ? 0u : 1u);
+  }
+}
+
 TEST_F(Ledger, TheLongestIdleOfTheAddressMakesRoom) {
   Entry busy = Admit("a", "busy", true);
   Entry second = Admit("a", "second", true);

@@ -6,7 +6,7 @@
 namespace longview::models {
 namespace {
 
-constexpr std::array<std::pair<Task, std::string_view>, 12> kTaskNames = {{
+constexpr std::array<std::pair<Task, std::string_view>, 14> kTaskNames = {{
     {Task::kTextClassification, "text-classification"},
     {Task::kTextPairClassification, "text-pair-classification"},
     {Task::kMultipleChoice, "multiple-choice"},
@@ -14,6 +14,8 @@ constexpr std::array<std::pair<Task, std::string_view>, 12> kTaskNames = {{
     {Task::kQuestionAnswering, "question-answering"},
     {Task::kFillMask, "fill-mask"},
     {Task::kEmbedding, "embedding"},
+    {Task::kMultiVector, "multi-vector"},
+    {Task::kRerank, "rerank"},
     {Task::kTextGeneration, "text-generation"},
     {Task::kText2TextGeneration, "text2text-generation"},
     {Task::kImageClassification, "image-classification"},

@@ -50,6 +50,8 @@ enum class Task {
   kQuestionAnswering,
   kFillMask,
   kEmbedding,
+  kMultiVector,
+  kRerank,
   kTextGeneration,
   kText2TextGeneration,
   kImageClassification,
@@ -158,6 +160,7 @@ struct Request {
   std::vector<TokenInput> choice_tokens;
 
   bool truncate = false;
+  std::string truncation_direction;  // Which end of the text goes: "right" (or ""), "left".
   std::optional<std::vector<int32_t>> global_positions;  // Token positions.
   std::vector<std::string> global_tokens;  // Every occurrence of these becomes global.
 
@@ -174,6 +177,10 @@ struct Request {
   std::string aggregation;  // "" = simple.
   std::string pooling;      // "" = the model's.
   std::optional<bool> normalize;
+  // Embeddings, multi-vector: a text put in front, or the name of one of the directory's; neither:
+  // its default one.
+  std::optional<std::string> prompt, prompt_name;
+  std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
   int top_k = 0;              // 0 = the task's default.
   int max_answer_tokens = 0;  // 0 = 30.
 
@@ -226,6 +233,12 @@ struct MaskFill {
   std::vector<Candidate> candidates;
 };
 
+// How well a document answers a query.
+struct PairScore {
+  float score = 0;  // The model's activation of `raw`.
+  float raw = 0;    // The logit.
+};
+
 // One found object. The box is in pixels of the picture as seen, x0 < x1, y0 < y1.
 struct Detection {
   int id = 0;
@@ -254,6 +267,7 @@ struct Answer {
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;
+  PairScore pair_score;  // Rerank: `text` is the query, `text_pair` the document.
   std::vector<Detection> detections;  // Best first.
   // Generation: every sequence whole, best first where beams were searched; the prompt apart.
   std::vector<Piece> sequences;

@@ -16,6 +16,10 @@
 #include "models/longformer_lm/model.h"
 #include "models/luna/model.h"
 #include "models/luna_decoder/model.h"
+#include "models/modernbert/config.h"
+#include "models/modernbert/model.h"
+#include "models/roberta/config.h"
+#include "models/roberta/model.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls_text/model.h"
@@ -39,6 +43,8 @@ std::span<const Family> Families() {
       {"led", kLed, DescribeLed, LoadLed},
       {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
       {"longformer_lm", kLongformerLm, DescribeLongformerLm, LoadLongformerLm},
+      {"modernbert", ModernBertArchitectures(), DescribeModernBert, LoadModernBert},
+      {"xlm_roberta", RobertaArchitectures(), DescribeRoberta, LoadRoberta},
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
       {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
       {"vil", kVil, DescribeVil, LoadVil},

@@ -137,6 +137,10 @@ const json* JsonReader::Find(std::string_view key) const {
 
 bool JsonReader::Has(std::string_view key) const { return Find(key) != nullptr; }
 
+bool JsonReader::IsNull(std::string_view key) const {
+  return object_->is_object() && object_->contains(key) && Find(key) == nullptr;
+}
+
 const json* JsonReader::Required(std::string_view key, std::string_view expected) {
   const json* value = Find(key);
   if (value == nullptr) Refuse(key, expected);

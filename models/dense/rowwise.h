@@ -28,6 +28,15 @@ struct RowKernels {
   // y = act(y + bias) in place, fp32 inside; y is [n] of the table's element type.
   void (*bias_act)(void* y, const float* bias, int64_t n, Activation act);
 
+  // y = act(y + bias) * (gate + gate_bias) in place, fp32 inside; y and gate are [n].
+  void (*bias_gate)(void* y, const float* bias, const void* gate, const float* gate_bias, int64_t n,
+                    Activation act);
+
+  // out = y + bias, where each of `heads` vectors of 2 * half columns has its halves turned against
+  // each other, (a cos - b sin, b cos + a sin); cosines and sines are [half]. y may be out.
+  void (*bias_rotate)(const void* y, const float* bias, const float* cosines, const float* sines,
+                      int64_t heads, int64_t half, void* out);
+
   // out = y + bias, the same element type.
   void (*bias_copy)(const void* y, const float* bias, int64_t n, void* out);
 

@@ -134,31 +134,64 @@ inline F Apply(F x) {
   return x;
 }
 
-template <typename T, Activation kAct>
-void BiasActRow(T* y, const float* bias, int64_t n) {
-  for (int64_t i = 0; i < n; i += kLanes) {
-    StoreAt(y, i, n, Apply<kAct>(LoadAt(y, i, n) + LoadAt(bias, i, n)));
+// Calls body.operator()<act>().
+template <typename Body>
+inline void WithActivation(Activation act, const Body& body) {
+  switch (act) {
+    case Activation::kNone:
+      return body.template operator()<Activation::kNone>();
+    case Activation::kGelu:
+      return body.template operator()<Activation::kGelu>();
+    case Activation::kGeluTanh:
+      return body.template operator()<Activation::kGeluTanh>();
+    case Activation::kRelu:
+      return body.template operator()<Activation::kRelu>();
+    case Activation::kSilu:
+      return body.template operator()<Activation::kSilu>();
+    case Activation::kTanh:
+      return body.template operator()<Activation::kTanh>();
+    case Activation::kQuickGelu:
+      return body.template operator()<Activation::kQuickGelu>();
   }
 }
 
 template <typename T>
 void BiasAct(void* y, const float* bias, int64_t n, Activation act) {
   T* row = static_cast<T*>(y);
-  switch (act) {
-    case Activation::kNone:
-      return BiasActRow<T, Activation::kNone>(row, bias, n);
-    case Activation::kGelu:
-      return BiasActRow<T, Activation::kGelu>(row, bias, n);
-    case Activation::kGeluTanh:
-      return BiasActRow<T, Activation::kGeluTanh>(row, bias, n);
-    case Activation::kRelu:
-      return BiasActRow<T, Activation::kRelu>(row, bias, n);
-    case Activation::kSilu:
-      return BiasActRow<T, Activation::kSilu>(row, bias, n);
-    case Activation::kTanh:
-      return BiasActRow<T, Activation::kTanh>(row, bias, n);
-    case Activation::kQuickGelu:
-      return BiasActRow<T, Activation::kQuickGelu>(row, bias, n);
+  WithActivation(act, [&]<Activation kAct>() {
+    for (int64_t i = 0; i < n; i += kLanes) {
+      StoreAt(row, i, n, Apply<kAct>(LoadAt(row, i, n) + LoadAt(bias, i, n)));
+    }
+  });
+}
+
+template <typename T>
+void BiasGate(void* y, const float* bias, const void* gate, const float* gate_bias, int64_t n,
+              Activation act) {
+  T* row = static_cast<T*>(y);
+  const T* gates = static_cast<const T*>(gate);
+  WithActivation(act, [&]<Activation kAct>() {
+    for (int64_t i = 0; i < n; i += kLanes) {
+      const F value = Apply<kAct>(LoadAt(row, i, n) + LoadAt(bias, i, n));
+      StoreAt(row, i, n, value * (LoadAt(gates, i, n) + LoadAt(gate_bias, i, n)));
+    }
+  });
+}
+
+template <typename T>
+void BiasRotate(const void* y, const float* bias, const float* cosines, const float* sines,
+                int64_t heads, int64_t half, void* out) {
+  for (int64_t head = 0; head < heads; ++head) {
+    const T* from = static_cast<const T*>(y) + 2 * half * head;
+    const float* added = bias + 2 * half * head;
+    T* to = static_cast<T*>(out) + 2 * half * head;
+    for (int64_t i = 0; i < half; i += kLanes) {
+      const F a = LoadAt(from, i, half) + LoadAt(added, i, half);
+      const F b = LoadAt(from + half, i, half) + LoadAt(added + half, i, half);
+      const F cosine = LoadAt(cosines, i, half), sine = LoadAt(sines, i, half);
+      StoreAt(to, i, half, a * cosine - b * sine);
+      StoreAt(to + half, i, half, b * cosine + a * sine);
+    }
   }
 }
 
@@ -364,9 +397,10 @@ void WeightedRows(const void* const* rows, const float* weights, int64_t count, 
 }
 
 template <typename T>
-constexpr RowKernels kRows = {BiasAct<T>,  BiasCopy<T>,  BiasWiden<T>,   ResidualNorm<T>,
-                              SumNorm<T>,  Narrow<T>,    ResidualAdd<T>, ResidualPrenorm<T>,
-                              BiasNorm<T>, PlainNorm<T>, WeightedRows<T>};
+constexpr RowKernels kRows = {
+    BiasAct<T>, BiasGate<T>, BiasRotate<T>,  BiasCopy<T>,        BiasWiden<T>, ResidualNorm<T>,
+    SumNorm<T>, Narrow<T>,   ResidualAdd<T>, ResidualPrenorm<T>, BiasNorm<T>,  PlainNorm<T>,
+    WeightedRows<T>};
 
 }  // namespace
 

@@ -135,4 +135,17 @@ void AddBias(const Device& device, const DeviceLinear& linear, void* y, int64_t 
   device.Check(device.api().rows.bias(device.stream(), args), "a linear's bias");
 }
 
+void GateRows(const Device& device, const DeviceLinear& linear, void* y, const DeviceLinear& gate,
+              const void* gates, int64_t rows, Activation activation) {
+  const kernels::cuda::GatedRows args = {y,
+                                         linear.bias,
+                                         gates,
+                                         gate.bias,
+                                         rows,
+                                         static_cast<int32_t>(linear.out),
+                                         DeviceActivation(activation),
+                                         SpanType(linear.compute)};
+  device.Check(device.api().encoder.gate(device.stream(), args), "a gate");
+}
+
 }  // namespace longview::models

@@ -53,4 +53,8 @@ kernels::cuda::RowActivation DeviceActivation(Activation activation);
 void AddBias(const Device& device, const DeviceLinear& linear, void* y, int64_t rows,
              Activation activation);
 
+// y = activation(y + b) * (gates + b'), with the biases of `linear` and `gate`.
+void GateRows(const Device& device, const DeviceLinear& linear, void* y, const DeviceLinear& gate,
+              const void* gates, int64_t rows, Activation activation);
+
 }  // namespace longview::models

@@ -42,6 +42,21 @@ void DeviceRows::Gather(const void* in, int64_t in_stride, const int32_t* from, 
   Copy(in, in_stride * ElementBytes(compute_), from, rows, row_bytes(), out);
 }
 
+void ApplyRotated(const Device& device, const DeviceLinear& linear, const DeviceRotary& rotary,
+                  const void* x, int64_t rows, void* y) {
+  MultiplyRows(device, linear, x, rows, y);
+  const kernels::cuda::RotatedRows args = {y,
+                                           linear.bias,
+                                           rotary.angles,
+                                           rotary.places,
+                                           rows,
+                                           static_cast<int32_t>(linear.out),
+                                           static_cast<int32_t>(rotary.columns),
+                                           static_cast<int32_t>(rotary.dim),
+                                           SpanType(linear.compute)};
+  device.Check(device.api().encoder.rotate(device.stream(), args), "rotary positions");
+}
+
 void ApplyLinear(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
                  void* y) {
   MultiplyRows(device, linear, x, rows, y);

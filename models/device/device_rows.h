@@ -54,6 +54,17 @@ class DeviceRows {
   const int64_t width_;
 };
 
+// Queries and keys among the columns of projected rows, turned by the angles of their places.
+struct DeviceRotary {
+  const float* angles = nullptr;    // [places, dim]: dim / 2 cosines, then dim / 2 sines.
+  const int32_t* places = nullptr;  // [rows]
+  int64_t dim = 0;                  // Of a head.
+  int64_t columns = 0;              // The first ones are turned.
+};
+// y = x W^T + bias, then the rotation. As ApplyLinear.
+void ApplyRotated(const Device& device, const DeviceLinear& linear, const DeviceRotary& rotary,
+                  const void* x, int64_t rows, void* y);
+
 // y = x W^T + bias. x is readable and y writable kDevicePanelTail rows past `rows`.
 void ApplyLinear(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
                  void* y);

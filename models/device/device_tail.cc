@@ -21,7 +21,12 @@ void RunDeviceTail(const Device& device, const DeviceTail& tail, const DeviceTai
     add(rows.added, tail.out->bias, tail.after_attention);
   }
   MultiplyRows(device, *tail.expand, rows.input, rows.rows, rows.wide);
-  AddBias(device, *tail.expand, rows.wide, rows.rows, tail.activation);
+  if (tail.gate != nullptr) {
+    MultiplyRows(device, *tail.gate, rows.input, rows.rows, rows.gates);
+    GateRows(device, *tail.expand, rows.wide, *tail.gate, rows.gates, rows.rows, tail.activation);
+  } else {
+    AddBias(device, *tail.expand, rows.wide, rows.rows, tail.activation);
+  }
   MultiplyRows(device, *tail.contract, rows.wide, rows.rows, rows.added);
   add(rows.added, tail.contract->bias, tail.after_layer);
   if (tail.last != nullptr) row_work.Norm(rows.x, *tail.last, rows.rows, nullptr);

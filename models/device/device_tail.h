@@ -22,6 +22,7 @@ struct DeviceTail {
   const DeviceNorm* last = nullptr;  // x = LN(x) behind all, in fp32; null: none.
   Activation activation = Activation::kGelu;
   NormPlace norms = NormPlace::kPost;
+  const DeviceLinear* gate = nullptr;  // Null: none.
 };
 
 // On the device. T is the compute type; what linears read and write has kDevicePanelTail rows more.
@@ -32,6 +33,7 @@ struct DeviceTailRows {
   std::byte* wide = nullptr;   // T [rows, expanded] scratch.
   std::byte* added = nullptr;  // T [rows, width] scratch.
   int64_t rows = 0;
+  std::byte* gates = nullptr;  // T [rows, expanded] scratch, where there is a gate.
 };
 
 // Work for the device's stream. Throws DeviceError and what LibTorch throws; within a Device::Turn.

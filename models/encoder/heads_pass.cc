@@ -42,14 +42,25 @@ void HeadsPass::LabelTokens(const DenseLayer& out, int64_t width) {
   }
 }
 
-void HeadsPass::PredictMasks(const MaskedLmHead& head, int64_t width) {
+HeadsPass::Vector HeadsPass::Predict(const PredictionHead& head, const HeadRows& rows) const {
+  Vector hidden = Apply(*head.dense, rows, head.activation);
+  NormRows(head.norm, head.dense->out(), hidden);
+  return Apply(*head.out, hidden, Activation::kNone);
+}
+
+void HeadsPass::LabelTokens(const PredictionHead& head, int64_t width) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const EncoderItem& item = *inputs_[i].item;
     if (!item.ReadsLogits()) continue;
-    const HeadRows rows = PickRows(inputs_[i], PredictedRows(item), width);
-    Vector hidden = Apply(*head.dense, rows, head.activation);
-    NormRows(head.norm, head.dense->out(), hidden);
-    outputs_[i].logits = Apply(*head.out, hidden, Activation::kNone);
+    outputs_[i].logits = Predict(head, PickRows(inputs_[i], item.sequences[0].wanted, width));
+  }
+}
+
+void HeadsPass::PredictMasks(const PredictionHead& head, int64_t width) {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const EncoderItem& item = *inputs_[i].item;
+    if (!item.ReadsLogits()) continue;
+    outputs_[i].logits = Predict(head, PickRows(inputs_[i], PredictedRows(item), width));
   }
 }
 

@@ -19,8 +19,8 @@
 
 namespace longview::models {
 
-// norm(act(dense(row))), then a linear over the vocabulary.
-struct MaskedLmHead {
+// norm(act(dense(row))), then a linear over labels or the vocabulary.
+struct PredictionHead {
   const DenseLayer* dense = nullptr;
   Activation activation = Activation::kGelu;
   NormWeights norm;
@@ -50,9 +50,10 @@ class HeadsPass {
 
   // [wanted, labels] of each item's one sequence.
   void LabelTokens(const DenseLayer& out, int64_t width);
+  void LabelTokens(const PredictionHead& head, int64_t width);
 
   // [wanted, V] for items that want tensor `logits`, else [masks, V].
-  void PredictMasks(const MaskedLmHead& head, int64_t width);
+  void PredictMasks(const PredictionHead& head, int64_t width);
 
   // Of items that want tensor `embedding`; normalised where asked for.
   void Embed(OfItem pooled);
@@ -60,6 +61,8 @@ class HeadsPass {
   std::vector<HeadOutput> Take() { return std::move(outputs_); }
 
  private:
+  Vector Predict(const PredictionHead& head, const HeadRows& rows) const;
+
   const std::span<const HeadInput> inputs_;
   const kernels::ParallelFor& pool_;
   std::vector<HeadOutput> outputs_;

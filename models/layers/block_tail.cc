@@ -47,10 +47,22 @@ void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
       residual(y.data(), tail.out->bias.data(), tail.after_attention);
     }
     const PanelOutput expanded = multiply(*tail.expand, rows.input + row * row_bytes);
-    each(used, [&](long i) {
-      kernels.bias_act(static_cast<std::byte*>(expanded.data()) + i * expanded_bytes,
-                       tail.expand->bias.data(), tail.expand->out(), tail.activation);
-    });
+    const auto expanded_row = [&](const PanelOutput& panel, long i) {
+      return static_cast<std::byte*>(panel.data()) + i * expanded_bytes;
+    };
+    if (tail.gate != nullptr) {
+      const PanelOutput gates = multiply(*tail.gate, rows.input + row * row_bytes);
+      each(used, [&](long i) {
+        kernels.bias_gate(expanded_row(expanded, i), tail.expand->bias.data(),
+                          expanded_row(gates, i), tail.gate->bias.data(), tail.expand->out(),
+                          tail.activation);
+      });
+    } else {
+      each(used, [&](long i) {
+        kernels.bias_act(expanded_row(expanded, i), tail.expand->bias.data(), tail.expand->out(),
+                         tail.activation);
+      });
+    }
     const PanelOutput y = multiply(*tail.contract, expanded.data());
     residual(y.data(), tail.contract->bias.data(), tail.after_layer);
     row += used;

@@ -3,6 +3,8 @@
 //   post-norm:  x = LN_a(x + out(z));   x = LN_b(x + contract(act(expand(x))));   input = x
 //   pre-norm:   x = x + out(z);         x = x + contract(act(expand(LN_a(x))));   input = LN_b(x)
 //
+// With a gate, act(expand(y)) is act(expand(y)) * gate(y).
+//
 // In a pre-norm model LN_b belongs to whatever reads `input` next: the next layer's attention;
 // without it the layer ends with x.
 #pragma once
@@ -27,6 +29,7 @@ struct BlockTail {
   const Norm* after_layer = nullptr;  // LN_b; pre-norm: null leaves `input` as it is.
   Activation activation = Activation::kGelu;
   NormPlace norms = NormPlace::kPost;
+  const DenseLayer* gate = nullptr;  // Of expand's shape; null: none.
 };
 
 // Rows of the batch. z and input are of the compute type and readable a panel past the end; input
@@ -38,7 +41,7 @@ struct TailRows {
   int64_t rows = 0;
 };
 
-// `sizes` are panels that all three layers allow. Throws what LibTorch throws.
+// `sizes` are panels that all of its layers allow. Throws what LibTorch throws.
 void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
                   const kernels::ParallelFor& pool, EncoderTimes* times);
 

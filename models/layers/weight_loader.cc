@@ -36,8 +36,10 @@ std::vector<float> WeightLoader::Vector(const std::string& name, int64_t size) {
   return values;
 }
 
-Norm WeightLoader::LayerNorm(const std::string& name, int64_t width, float eps) {
-  return {Vector(name + ".weight", width), Vector(name + ".bias", width), eps};
+Norm WeightLoader::LayerNorm(const std::string& name, int64_t width, float eps, bool bias) {
+  Norm norm = {Vector(name + ".weight", width), {}, eps};
+  norm.beta = bias ? Vector(name + ".bias", width) : std::vector<float>(norm.gamma.size());
+  return norm;
 }
 
 std::optional<DenseLayer> WeightLoader::Pack(const std::string& name, std::span<const float> weight,
@@ -84,6 +86,27 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
     free = free.subspan(size);
   }
   return Pack(prefix + parts[0].name, weight, std::move(bias), total, in);
+}
+
+std::vector<std::optional<DenseLayer>> WeightLoader::Split(const std::string& name, int64_t parts,
+                                                           int64_t out, int64_t in, bool bias) {
+  const std::vector<float> weights = Copy(Get(name + ".weight", {parts * out, in}));
+  std::vector<float> biases(static_cast<size_t>(parts * out));
+  if (bias) biases = Vector(name + ".bias", parts * out);
+  std::vector<std::optional<DenseLayer>> layers;
+  for (int64_t part = 0; part < parts; ++part) {
+    if (!ok() || !reads()) {
+      layers.emplace_back();
+      continue;
+    }
+    const auto own = std::span(biases).subspan(static_cast<size_t>(part * out),
+                                               static_cast<size_t>(out));
+    layers.push_back(Pack(name,
+                          std::span(weights).subspan(static_cast<size_t>(part * out * in),
+                                                     static_cast<size_t>(out * in)),
+                          {own.begin(), own.end()}, out, in));
+  }
+  return layers;
 }
 
 std::optional<DenseLayer> WeightLoader::Taps(const std::string& name, int64_t out, int64_t in,

@@ -74,8 +74,8 @@ class WeightLoader {
   // Copies; the file's pages are given back. Zeros after an error. REQUIRES: a tensor of floats.
   std::vector<float> Copy(const TensorView* tensor);
   std::vector<float> Vector(const std::string& name, int64_t size);
-  // name.weight and name.bias.
-  Norm LayerNorm(const std::string& name, int64_t width, float eps);
+  // name.weight and name.bias; without `bias`, zeros.
+  Norm LayerNorm(const std::string& name, int64_t width, float eps, bool bias = true);
 
   // Linears, name.weight [out, in] and name.bias [out]; without `bias`, zeros. Unset after an
   // error.
@@ -91,6 +91,9 @@ class WeightLoader {
   };
   std::optional<DenseLayer> Stack(const std::string& prefix, const std::vector<Part>& parts,
                                   int64_t in);
+  // Linears of equal shape that are stored one behind another: name.weight [parts * out, in].
+  std::vector<std::optional<DenseLayer>> Split(const std::string& name, int64_t parts, int64_t out,
+                                               int64_t in, bool bias);
   std::optional<DenseLayer> Pack(const std::string& name, std::span<const float> weight,
                                  std::vector<float> bias, int64_t out, int64_t in);
 

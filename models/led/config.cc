@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/span/plan.h"
+#include "models/config/activation_names.h"
 #include "models/config/json_reader.h"
 #include "nlohmann/json.hpp"
 

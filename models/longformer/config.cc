@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/config/activation_names.h"
 #include "models/config/json_reader.h"
+#include "models/config/named_values.h"
 
 namespace longview::models {
 namespace {
@@ -21,29 +23,6 @@ constexpr std::array<std::pair<std::string_view, EncoderHead>, 6> kArchitectures
     {"LongformerForMaskedLM", EncoderHead::kMaskedLm},
     {"LongformerForMultipleChoice", EncoderHead::kMultipleChoice},
 }};
-
-constexpr std::array<std::pair<std::string_view, Activation>, 8> kActivations = {{
-    {"gelu", Activation::kGelu},
-    {"gelu_new", Activation::kGeluTanh},
-    {"gelu_fast", Activation::kGeluTanh},
-    {"gelu_pytorch_tanh", Activation::kGeluTanh},
-    {"relu", Activation::kRelu},
-    {"silu", Activation::kSilu},
-    {"swish", Activation::kSilu},
-    {"tanh", Activation::kTanh},
-}};
-
-template <typename Value, size_t kCount>
-Value ReadNamed(JsonReader& reader, std::string_view key, std::string_view name,
-                const std::array<std::pair<std::string_view, Value>, kCount>& table) {
-  std::string expected = "one of";
-  for (const auto& [known, value] : table) {
-    if (known == name) return value;
-    absl::StrAppend(&expected, " ", std::string(known));
-  }
-  reader.Refuse(key, expected);
-  return table[0].second;
-}
 
 // allenai's own files have the same keys with one-sided windows: taking them for HuggingFace's
 // would halve every window silently.
@@ -124,10 +103,6 @@ void ReadSizes(JsonReader& reader, LongformerConfig& config) {
 
 }  // namespace
 
-Activation ReadActivation(JsonReader& reader, std::string_view key) {
-  return ReadNamed(reader, key, reader.StringOr(key, "gelu"), kActivations);
-}
-
 void ReadWindows(JsonReader& reader, std::string_view layers_key, LongformerConfig& config) {
   constexpr std::string_view kKey = "attention_window";
   constexpr int64_t kLargest = 1 << 24;
@@ -177,11 +152,7 @@ absl::StatusOr<LongformerConfig> ParseLongformerConfig(const json& value,
 }
 
 std::span<const std::string_view> LongformerArchitectures() {
-  static const auto kNames = [] {
-    std::array<std::string_view, kArchitectures.size()> names;
-    for (size_t i = 0; i < names.size(); ++i) names[i] = kArchitectures[i].first;
-    return names;
-  }();
+  static const auto kNames = NamesOf(kArchitectures);
   return kNames;
 }
 

@@ -49,11 +49,9 @@ absl::StatusOr<LongformerConfig> ParseLongformerConfig(const nlohmann::json& jso
                                                        const CommonConfig& common,
                                                        const std::string& origin);
 
-// Keys that other families with this attention share. Problems are the reader's status.
-// An activation by HuggingFace's names; gelu if the key is absent.
-Activation ReadActivation(JsonReader& reader, std::string_view key);
 // attention_window, one for all or one per layer: two-sided in the file, one-sided in the config.
-// REQUIRES: config.layers, which `layers_key` says.
+// Families with this attention share it; problems are the reader's status. REQUIRES: config.layers,
+// which `layers_key` says.
 void ReadWindows(JsonReader& reader, std::string_view layers_key, LongformerConfig& config);
 
 // HuggingFace's task classes.

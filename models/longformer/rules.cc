@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
+#include "models/encoder/pad_positions.h"
 
 namespace longview::models {
 
@@ -20,17 +21,9 @@ EncoderFacts LongformerFacts(const LongformerConfig& config) {
   return facts;
 }
 
-// HuggingFace create_position_ids_from_input_ids: counts tokens other than pad.
 absl::Status PlaceTokens(const LongformerConfig& config, const std::string& field,
                          EncoderSequence& sequence) {
-  int32_t position = config.pad;
-  for (const int32_t id : sequence.ids) {
-    if (id != config.pad) ++position;
-    sequence.positions.push_back(id == config.pad ? config.pad : position);
-  }
-  if (position < config.positions) return absl::OkStatus();
-  return BadRequest(field, absl::StrCat("token position ", position, " is beyond the table of ",
-                                        config.positions));
+  return PlaceBehindPad(config.pad, config.positions, field, sequence);
 }
 
 // As the task's HuggingFace class: sequence classification marks the first token, question

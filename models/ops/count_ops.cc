@@ -49,6 +49,11 @@ void CountOps::Project(const Weight& weight, const Rows& in, const Rows&) {
   work_.rows += Elements(in, weight.out);
 }
 
+void CountOps::ProjectRotated(const Weight& weight, const Rotary&, const Rows& in,
+                              const Rows& out) {
+  Project(weight, in, out);
+}
+
 void CountOps::ProjectLongShort(const Weight& weight, const NormWeight&, const Rows& in, int64_t,
                                 const LongShortRows& out) {
   Project(weight, in, out.q);
@@ -67,8 +72,9 @@ void CountOps::Attend(PlanRef plan, const kernels::Call& call) {
 
 void CountOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
   UseScratch(FeedForwardScratch(weights, rows.x.count));
-  UsePanels(weights.expand->out + weights.contract->out);
-  for (const Weight* weight : {weights.out, weights.expand, weights.contract}) {
+  const int64_t gates = weights.gate != nullptr ? weights.gate->out : 0;
+  UsePanels(weights.expand->out + std::max(gates, weights.contract->out));
+  for (const Weight* weight : {weights.out, weights.expand, weights.gate, weights.contract}) {
     if (weight == nullptr) continue;
     work_.linear += Product(rows.x, *weight);
     work_.rows += Elements(rows.x, weight->out);

@@ -11,6 +11,11 @@ constexpr int64_t kTail = kDevicePanelTail;
 const DeviceNorm* DeviceOf(const NormWeight* norm) { return norm ? &norm->device : nullptr; }
 const DeviceLinear* DeviceOf(const Weight* weight) { return weight ? &weight->device : nullptr; }
 
+// Of a linear's results in T, with room for the last panel.
+size_t PanelsBytes(const Weight& weight, int64_t rows, Compute compute) {
+  return static_cast<size_t>((rows + kTail) * weight.out * ElementBytes(compute));
+}
+
 // The same call for a device, tensors and all.
 kernels::cuda::SpanCall SpanCallOf(const kernels::Call& call) {
   kernels::cuda::SpanCall span = {};
@@ -146,6 +151,15 @@ void DeviceOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
         [&] { ApplyLinear(device_, weight.device, in.data, in.count, out.data); });
 }
 
+void DeviceOps::ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
+                               const Rows& out) {
+  Timed(&EncoderTimes::linears, [&] {
+    const DeviceRotary angles = {rotary.angles->device(), rotary.places.data,
+                                 rotary.angles->width(), rotary.columns};
+    ApplyRotated(device_, weight.device, angles, in.data, in.count, out.data);
+  });
+}
+
 void DeviceOps::Attend(PlanRef plan, const kernels::Call& call) {
   Timed(&EncoderTimes::attention, [&] {
     models::Attend(device_, plans_[static_cast<size_t>(plan.staged)], SpanCallOf(call), scratch_);
@@ -158,15 +172,23 @@ void DeviceOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) 
     tail.out = DeviceOf(weights.out);
     tail.after_attention = DeviceOf(weights.after_attention);
     tail.expand = DeviceOf(weights.expand);
+    tail.gate = DeviceOf(weights.gate);
     tail.contract = DeviceOf(weights.contract);
     tail.after_layer = DeviceOf(weights.after_layer);
     tail.last = DeviceOf(weights.last);
     tail.activation = weights.activation;
     tail.norms = weights.norms;
-    const int64_t wide = (rows.x.count + kTail) * weights.expand->out * ElementBytes(compute());
-    RunDeviceTail(device_, tail,
-                  {rows.x.floats(), rows.input.data, rows.z.data, scratch_,
-                   scratch_ + kernels::AlignUp(static_cast<size_t>(wide)), rows.x.count});
+    Carver scratch(scratch_);
+    const auto take = [&](const Weight* weight) -> std::byte* {
+      if (weight == nullptr) return nullptr;
+      return scratch.TakeBytes(PanelsBytes(*weight, rows.x.count, compute()));
+    };
+    DeviceTailRows part = {rows.x.floats(), rows.input.data, rows.z.data};
+    part.wide = take(weights.expand);
+    part.gates = take(weights.gate);
+    part.added = take(weights.contract);
+    part.rows = rows.x.count;
+    RunDeviceTail(device_, tail, part);
   });
 }
 
@@ -180,12 +202,11 @@ size_t DeviceCount::AttendScratch(const kernels::Plan& plan, const kernels::Call
 }
 
 size_t DeviceCount::FeedForwardScratch(const BlockWeights& weights, int64_t rows) const {
-  size_t bytes = 0;
-  for (const int64_t columns : {weights.expand->out, weights.contract->out}) {
-    bytes += kernels::AlignUp(
-        static_cast<size_t>((rows + kTail) * columns * ElementBytes(compute())));
+  Carver scratch(nullptr);
+  for (const Weight* weight : {weights.expand, weights.gate, weights.contract}) {
+    if (weight != nullptr) scratch.TakeBytes(PanelsBytes(*weight, rows, compute()));
   }
-  return bytes;
+  return scratch.used();
 }
 
 }  // namespace longview::models

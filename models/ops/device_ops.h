@@ -51,6 +51,8 @@ class DeviceOps final : public Ops {
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
                 const Rows& out) override;
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
+  void ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
+                      const Rows& out) override;
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;

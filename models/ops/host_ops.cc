@@ -117,6 +117,22 @@ void HostOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
              });
 }
 
+void HostOps::ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
+                             const Rows& out) {
+  const DenseLayer& layer = *weight.host;
+  const int64_t dim = rotary.angles->width(), half = dim / 2;
+  const int64_t rotated = rotary.columns * out.element;
+  ForEachRow(layer, in.data, in.count, layer.linear.sizes(), *context_.pool, times_,
+             [&](int64_t row, std::byte* y) {
+               const float* cosines = rotary.angles->values(rotary.places.data[row]);
+               const float* bias = layer.bias.data();
+               kernels_.bias_rotate(y, bias, cosines, cosines + half, rotary.columns / dim, half,
+                                    out.Row(row));
+               kernels_.bias_copy(y + rotated, bias + rotary.columns, weight.out - rotary.columns,
+                                  out.Row(row) + rotated);
+             });
+}
+
 void HostOps::Attend(PlanRef plan, const kernels::Call& call) {
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
   RunSpans(context_, *plan.plan, call, scratch_);
@@ -129,12 +145,13 @@ void HostOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
   tail.out = layer(weights.out);
   tail.after_attention = norm(weights.after_attention);
   tail.expand = layer(weights.expand);
+  tail.gate = layer(weights.gate);
   tail.contract = layer(weights.contract);
   tail.after_layer = norm(weights.after_layer);
   tail.activation = weights.activation;
   tail.norms = weights.norms;
   PanelSizes sizes = {true, true, true};
-  for (const DenseLayer* dense : {tail.out, tail.expand, tail.contract}) {
+  for (const DenseLayer* dense : {tail.out, tail.expand, tail.gate, tail.contract}) {
     if (dense != nullptr) NarrowSizes(*dense, sizes);
   }
   RunBlockTail(tail, {rows.x.floats(), rows.input.data, rows.z.data, rows.x.count}, sizes,

@@ -58,11 +58,20 @@ struct EmbedArgs {
   Rows input;  // T [rows, width] gets a copy of x; not given: none.
 };
 
+// Rotary positions of queries and keys: the halves of a head's vector turned against each other by
+// the angles of its row's place.
+struct Rotary {
+  const Table* angles = nullptr;  // Values [places, D]: D / 2 cosines, then D / 2 sines.
+  IndexRef places;                // [rows]
+  int64_t columns = 0;            // The first ones of a row, heads of D side by side.
+};
+
 // The part of a transformer layer behind attention; see models/layers/block_tail.h.
 struct BlockWeights {
   const Weight* out = nullptr;  // Null: attention's output is added as it is.
   const NormWeight* after_attention = nullptr;
   const Weight* expand = nullptr;
+  const Weight* gate = nullptr;  // act(expand(y)) * gate(y); null: none.
   const Weight* contract = nullptr;
   const NormWeight* after_layer = nullptr;  // Pre-norm: of what reads the layer's output next.
   const NormWeight* last = nullptr;         // x = norm(x) behind all, in fp32; null: none.
@@ -143,6 +152,9 @@ class Ops {
                         const Rows& out) = 0;
   // out = in W^T + b. REQUIRES: `in` is dense and was taken with a panel behind it.
   virtual void Project(const Weight& weight, const Rows& in, const Rows& out) = 0;
+  // The same, then the rotation.
+  virtual void ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
+                              const Rows& out) = 0;
   // q | k | v | scores = in W^T + b. The first `normed` rows' keys and values are normalised and
   // have scores; those of the rows behind stay as projected.
   virtual void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,

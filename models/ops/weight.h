@@ -48,6 +48,9 @@ class Table {
   // Host: copies row `row` to `to` [width].
   void CopyRow(int64_t row, float* to) const;
 
+  // Host: row `row` of a table of values.
+  const float* values(int64_t row) const { return values_.data() + row * width_; }
+
   // Device: [rows, width] fp32.
   float* device() const { return device_; }
   void set_device(float* device) { device_ = device; }

@@ -32,6 +32,28 @@ Weight WeightPlacer::Stack(const std::string& prefix,
   return weight;
 }
 
+std::vector<Weight> WeightPlacer::Split(const std::string& name, int64_t parts, int64_t out,
+                                        int64_t in, bool bias) {
+  std::vector<Weight> weights(static_cast<size_t>(parts));
+  for (Weight& weight : weights) {
+    weight.in = in;
+    weight.out = out;
+    if (store_ != nullptr) weight.device = store_->places().Linear(out, in);
+  }
+  auto next = weights.begin();
+  if (fills()) {
+    load_.set_taker([&](const std::string& part, std::span<const float> values,
+                        std::span<const float> added) {
+      return store_->fill().PutLinear(part, values, added, (next++)->device);
+    });
+  }
+  std::vector<std::optional<DenseLayer>> layers = load_.Split(name, parts, out, in, bias);
+  load_.set_taker(nullptr);
+  if (store_ != nullptr) return weights;
+  for (size_t i = 0; i < layers.size(); ++i) weights[i].host = std::move(layers[i]);
+  return weights;
+}
+
 NormWeight WeightPlacer::Norm(models::Norm norm, int64_t width) {
   NormWeight placed;
   placed.width = width;

@@ -63,6 +63,10 @@ class WeightPlacer {
   }
   Weight Stack(const std::string& prefix, const std::vector<WeightLoader::Part>& parts, int64_t in);
 
+  // As WeightLoader::Split.
+  std::vector<Weight> Split(const std::string& name, int64_t parts, int64_t out, int64_t in,
+                            bool bias);
+
   NormWeight Norm(models::Norm norm, int64_t width);
 
   // A table of the checkpoint, or of these values; both may be empty where nothing is read.

@@ -26,7 +26,7 @@ struct Stage {
 const Stage kNormalizer = {"normalizer",
                            "normalizers",
                            {"Sequence", "BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase",
-                            "StripAccents", "Strip", "Replace", "Prepend"}};
+                            "StripAccents", "Strip", "Replace", "Prepend", "Precompiled"}};
 const Stage kPreTokenizer = {"pre_tokenizer",
                              "pretokenizers",
                              {"Sequence", "ByteLevel", "BertPreTokenizer", "Whitespace",
@@ -147,10 +147,30 @@ absl::Status CheckVocabulary(const json& vocab, const std::string& where) {
   return absl::OkStatus();
 }
 
+// Pieces with their scores, by id.
+absl::Status CheckUnigram(const json& model, const std::string& where) {
+  JsonReader reader(model, where);
+  reader.RefuseUnknown({"type", "unk_id", "byte_fallback", "vocab"});
+  const json* vocab = reader.Find("vocab");
+  bool good = vocab != nullptr && vocab->is_array() && !vocab->empty();
+  for (size_t i = 0; good && i < vocab->size(); ++i) {
+    const json& piece = (*vocab)[i];
+    good = piece.is_array() && piece.size() == 2 && piece[0].is_string() && piece[1].is_number();
+  }
+  if (!good) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": \"vocab\": expected a list of [piece, score]"));
+  }
+  if (reader.Has("unk_id")) reader.Int("unk_id", 0, std::ssize(*vocab) - 1);
+  if (reader.BoolOr("byte_fallback", false)) reader.Refuse("byte_fallback", "false");
+  return reader.status();
+}
+
 absl::Status CheckModel(json& model, const std::string& where) {
   if (model.is_object() && !model.contains("type")) model["type"] = TypeByShape(model);
   JsonReader reader(model, where);
-  const std::string type = reader.Choice("type", {"BPE", "WordPiece", "WordLevel"});
+  const std::string type = reader.Choice("type", {"BPE", "WordPiece", "WordLevel", "Unigram"});
+  if (type == "Unigram") return CheckUnigram(model, where);
   if (type == "BPE") {
     reader.RefuseUnknown({"type", "dropout", "unk_token", "continuing_subword_prefix",
                           "end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges",

@@ -15,6 +15,8 @@ ENCODERS = {
     "transformer_ls_text": (),
     "luna": ("causal_", "mt_"),
     "cst": ("ar_",),
+    "modernbert": (),
+    "xlm_roberta": (),
 }
 
 

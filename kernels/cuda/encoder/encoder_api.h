@@ -40,6 +40,32 @@ struct PrenormRows {
   DType dtype;
 };
 
+// y = activation(y + bias) * (gates + gate_bias), in place.
+struct GatedRows {
+  void* y;                 // T [rows, columns]
+  const float* bias;       // [columns]
+  const void* gates;       // T [rows, columns]
+  const float* gate_bias;  // [columns]
+  int64_t rows;
+  int32_t columns;
+  RowActivation activation;
+  DType dtype;
+};
+
+// y = y + bias, in place, where the first `rotated` columns are vectors of `dim` whose halves are
+// turned against each other: (a cos - b sin, b cos + a sin).
+struct RotatedRows {
+  void* y;                // T [rows, columns]
+  const float* bias;      // [columns]
+  const float* angles;    // [places, dim]: dim / 2 cosines, then dim / 2 sines.
+  const int32_t* places;  // [rows]
+  int64_t rows;
+  int32_t columns;
+  int32_t rotated;
+  int32_t dim;
+  DType dtype;
+};
+
 // y = y + bias[entries[row]], in place; a row without an entry becomes zeros.
 struct PlaceBiases {
   void* y;                 // T [rows, columns]
@@ -123,6 +149,8 @@ struct MixSlices {
 struct EncoderApi {
   Status (*embed)(Stream* stream, const EmbedSums& args);
   Status (*prenorm)(Stream* stream, const PrenormRows& args);
+  Status (*gate)(Stream* stream, const GatedRows& args);
+  Status (*rotate)(Stream* stream, const RotatedRows& args);
   Status (*place_bias)(Stream* stream, const PlaceBiases& args);
   Status (*add)(Stream* stream, const AddedRows& args);
   Status (*landmarks)(Stream* stream, const LandmarkRows& args);

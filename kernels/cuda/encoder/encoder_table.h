@@ -12,6 +12,10 @@ namespace longview::kernels::cuda {
 template <typename T>
 using PrenormProgram = NormProgram<PrenormRows, T>;
 template <typename T>
+using GateProgram = ElementProgram<GatedElements<T>>;
+template <typename T>
+using RotateProgram = ElementProgram<RotatedElements<T>>;
+template <typename T>
 using PlaceBiasProgram = ElementProgram<PlaceBiasElements<T>>;
 template <typename T>
 using AddedProgram = ElementProgram<AddedElements<T>>;
@@ -27,6 +31,8 @@ constexpr EncoderApi EncoderTable() {
   return {
       .embed = Runner::template Run<ElementProgram<EmbedSumElements>>,
       .prenorm = RunTyped<Runner, PrenormProgram>,
+      .gate = RunTyped<Runner, GateProgram>,
+      .rotate = RunTyped<Runner, RotateProgram>,
       .place_bias = RunTyped<Runner, PlaceBiasProgram>,
       .add = RunTyped<Runner, AddedProgram>,
       .landmarks = RunTyped<Runner, LandmarkProgram>,

@@ -36,6 +36,36 @@ LONGVIEW_HD inline void WriteColumn(const PrenormRows& args, int64_t row, int i,
 }
 
 template <typename T>
+struct GatedElements : ElementsOf<GatedRows> {
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    const int64_t at = row * args.columns + column;
+    T* const y = static_cast<T*>(args.y) + at;
+    const float gate = Widen(static_cast<const T*>(args.gates)[at]) + args.gate_bias[column];
+    Narrow(Activate(args.activation, Widen(*y) + args.bias[column]) * gate, y);
+  }
+};
+
+// An element is a pair of a rotated vector, or one of the columns behind.
+template <typename T>
+struct RotatedElements : ElementsOf<RotatedRows> {
+  LONGVIEW_HD static int Columns(const Args& args) { return args.columns - args.rotated / 2; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int element) {
+    T* const y = static_cast<T*>(args.y) + row * args.columns;
+    const int half = args.dim / 2, pairs = args.rotated / 2;
+    if (element >= pairs) {
+      const int column = element + pairs;
+      return Narrow(Widen(y[column]) + args.bias[column], y + column);
+    }
+    const int j = element % half, first = element / half * args.dim + j;
+    const float a = Widen(y[first]) + args.bias[first];
+    const float b = Widen(y[first + half]) + args.bias[first + half];
+    const float* angles = args.angles + int64_t{args.places[row]} * args.dim;
+    Narrow(a * angles[j] - b * angles[half + j], y + first);
+    Narrow(b * angles[j] + a * angles[half + j], y + first + half);
+  }
+};
+
+template <typename T>
 struct PlaceBiasElements : ElementsOf<PlaceBiases> {
   LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
     T* const y = static_cast<T*>(args.y) + row * args.columns + column;

@@ -56,6 +56,73 @@ TEST_P(WidthTest, EmbeddingsAreSumsOfTheTablesThatAreThere) {
   }
 }
 
+TEST_P(WidthTest, GateMultipliesTheActivation) {
+  const int columns = GetParam(), rows = 3;
+  const size_t size = static_cast<size_t>(rows) * columns;
+  OnAll([&](TestDevice& device, DType dtype) {
+    const Elements y(Random(size, 1), dtype), gates(Random(size, 2), dtype);
+    const std::vector<float> bias = Random(columns, 3), gate_bias = Random(columns, 4);
+    const GatedRows args = {y.Upload(device),
+                            device.Upload(bias),
+                            gates.Upload(device),
+                            device.Upload(gate_bias),
+                            rows,
+                            columns,
+                            RowActivation::kGelu,
+                            dtype};
+    ASSERT_EQ(device.api().encoder.gate(device.stream(), args), 0);
+    const std::vector<float> got = Download(device, args.y, size, dtype);
+    for (size_t i = 0; i < size; ++i) {
+      const int column = static_cast<int>(i) % columns;
+      const double x = double{y.values[i]} + bias[column];
+      const double expected = 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))) *
+                              (double{gates.values[i]} + gate_bias[column]);
+      ASSERT_NEAR(got[i], expected, 2e-5 + Rounding(dtype) * std::abs(expected)) << i;
+    }
+  });
+}
+
+TEST(EncoderTest, RotationTurnsHalvesOfHeadsAndAddsTheBiasToTheRest) {
+  for (const int dim : {2, 24, 64}) {
+    const int rows = 3, places = 5, rotated = 4 * dim, columns = 6 * dim, half = dim / 2;
+    const size_t size = static_cast<size_t>(rows) * columns;
+    const std::vector<int32_t> at = {4, 0, 2};
+    OnAll([&](TestDevice& device, DType dtype) {
+      const Elements y(Random(size, 1), dtype);
+      const std::vector<float> bias = Random(columns, 2), angles = Random(places * dim, 3);
+      const RotatedRows args = {y.Upload(device),
+                                device.Upload(bias),
+                                device.Upload(angles),
+                                device.Upload(at),
+                                rows,
+                                columns,
+                                rotated,
+                                dim,
+                                dtype};
+      ASSERT_EQ(device.api().encoder.rotate(device.stream(), args), 0);
+      const std::vector<float> got = Download(device, args.y, size, dtype);
+      const auto value = [&](int row, int column) {
+        return double{y.values[row * columns + column]} + bias[column];
+      };
+      for (int row = 0; row < rows; ++row) {
+        const float* turns = angles.data() + at[row] * dim;
+        for (int column = 0; column < columns; ++column) {
+          double expected = value(row, column);
+          const int j = column % dim % half;
+          if (column < rotated && column % dim < half) {
+            expected = expected * turns[j] - value(row, column + half) * turns[half + j];
+          } else if (column < rotated) {
+            expected = expected * turns[j] + value(row, column - half) * turns[half + j];
+          }
+          ASSERT_NEAR(got[row * columns + column], expected,
+                      2e-5 + Rounding(dtype) * std::abs(expected))
+              << row << " " << column;
+        }
+      }
+    });
+  }
+}
+
 TEST_P(WidthTest, PrenormKeepsTheSumAndGivesItsNorm) {
   const int width = GetParam(), rows = 3;
   const size_t size = static_cast<size_t>(rows) * width;

@@ -76,6 +76,60 @@ TEST(RowwiseTest, AColumnsBitsDoNotDependOnItsPlaceInTheRow) {
   }
 }
 
+std::vector<float> Drawn(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, 2);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+TEST(RowwiseTest, GateMultipliesTheActivation) {
+  const RowKernels& rows = ChooseRowKernels(Compute::kFp32);
+  for (const size_t n : {1u, 16u, 35u}) {
+    const std::vector<float> x = Drawn(n, 1), bias = Drawn(n, 2), gate = Drawn(n, 3),
+                             gate_bias = Drawn(n, 4);
+    for (const Activation act : kAll) {
+      std::vector<float> y = x;
+      rows.bias_gate(y.data(), bias.data(), gate.data(), gate_bias.data(), static_cast<int64_t>(n),
+                     act);
+      for (size_t i = 0; i < n; ++i) {
+        const double want =
+            Reference(act, double{x[i]} + bias[i]) * (double{gate[i]} + gate_bias[i]);
+        ASSERT_NEAR(y[i], want, 2e-5) << "activation " << static_cast<int>(act) << " of " << n;
+      }
+    }
+  }
+}
+
+TEST(RowwiseTest, RotationTurnsHalvesOfHeads) {
+  const RowKernels& rows = ChooseRowKernels(Compute::kFp32);
+  for (const int64_t half : {1, 8, 16, 20, 32}) {
+    constexpr int64_t kHeads = 3;
+    const auto n = static_cast<size_t>(2 * half * kHeads);
+    const std::vector<float> x = Drawn(n, 1), bias = Drawn(n, 2);
+    std::vector<float> cosines, sines;
+    for (int64_t j = 0; j < half; ++j) {
+      cosines.push_back(std::cos(0.3f * static_cast<float>(j + 1)));
+      sines.push_back(std::sin(0.3f * static_cast<float>(j + 1)));
+    }
+    std::vector<float> out(n);
+    rows.bias_rotate(x.data(), bias.data(), cosines.data(), sines.data(), kHeads, half, out.data());
+    std::vector<float> in_place = x;
+    rows.bias_rotate(in_place.data(), bias.data(), cosines.data(), sines.data(), kHeads, half,
+                     in_place.data());
+    EXPECT_EQ(out, in_place);
+    for (size_t i = 0; i < n; ++i) {
+      const auto place = static_cast<int64_t>(i) % (2 * half), j = place % half;
+      const size_t other = place < half ? i + static_cast<size_t>(half) : i - static_cast<size_t>(half);
+      const double own = double{x[i]} + bias[i], partner = double{x[other]} + bias[other];
+      const double sign = place < half ? -1 : 1;
+      const auto angle = static_cast<size_t>(j);
+      ASSERT_NEAR(out[i], own * cosines[angle] + sign * partner * sines[angle], 2e-6) << i;
+    }
+  }
+}
+
 TEST(RowwiseTest, BiasNormIsResidualNormOfAnEmptyResidual) {
   std::mt19937 random(9);
   std::normal_distribution<float> normal(0.5f, 2.0f);

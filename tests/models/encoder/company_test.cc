@@ -62,9 +62,9 @@ class CompanyTest : public testing::TestWithParam<Setting> {
       return RandomTokens(GetParam().task, model_->info(), vocab_, random_);
     };
     Request request = TokenRequest(GetParam().task, tokens(), {GetParam().tensor});
-    if (GetParam().task == Task::kTextPairClassification) request.tokens_pair = tokens();
-    // Some want every row of the last layer.
     const bool pair = GetParam().task == Task::kTextPairClassification;
+    if (pair) request.tokens_pair = tokens();
+    // Some want every row of the last layer.
     if (!pair && random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
     return request;
   }
@@ -175,6 +175,9 @@ constexpr Setting kSettings[] = {
     {"luna", "seqcls_attention", Task::kTextClassification, "logits", "bf16"},
     {"transformer_ls_text", "retrieval_pair_w8_r32", Task::kTextPairClassification, "logits",
      "fp32"},
+    {"modernbert", "config_half_new", Task::kTokenClassification, "logits", "fp32"},
+    {"modernbert", "config_half_new", Task::kTokenClassification, "logits", "bf16"},
+    {"xlm_roberta", "text_reranker", Task::kTextClassification, "logits", "fp32"},
     {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "fp32"},
     {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "bf16"},
     {"cst", "lra_alpha3_zero_separate", Task::kTextClassification, "logits", "fp32"},

@@ -252,16 +252,25 @@ const BrokenCase kBroken[] = {
     {"SepIsAString", [](json& d) { d["post_processor"]["sep"] = "</s>"; }, "[token, id]"},
     {"Dropout", [](json& d) { d["model"]["dropout"] = 0.1; }, "\"dropout\""},
     {"ByteFallback", [](json& d) { d["model"]["byte_fallback"] = true; }, "\"byte_fallback\""},
-    {"Unigram",
+    {"UnknownModel", [](json& d) { d["model"]["type"] = "Bigram"; }, "\"Bigram\""},
+    {"UnigramWithBytes",
      [](json& d) {
-       d["model"] = {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", {{"a", -1.0}}}};
+       d["model"] = {{"type", "Unigram"},
+                     {"unk_id", 0},
+                     {"byte_fallback", true},
+                     {"vocab", json::array({json::array({"a", -1.0})})}};
      },
-     "\"Unigram\""},
-    {"UnigramWithoutType",
+     "\"byte_fallback\""},
+    {"UnigramWithUnknownBeyondItsPieces",
      [](json& d) {
-       d["model"] = {{"unk_id", 0}, {"vocab", {{"a", -1.0}}}};
+       d["model"] = {{"unk_id", 1}, {"vocab", json::array({json::array({"a", -1.0})})}};
      },
-     "\"Unigram\""},
+     "\"unk_id\""},
+    {"UnigramWithoutScores",
+     [](json& d) {
+       d["model"] = {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", {"a", "b"}}};
+     },
+     "[piece, score]"},
     {"UnknownModelKey", [](json& d) { d["model"]["drop_out"] = 0.1; }, "unknown key \"drop_out\""},
     {"VocabularyIsAList", [](json& d) { d["model"]["vocab"] = json::array(); }, "\"vocab\""},
     {"TwoTokensWithOneId", [](json& d) { d["model"]["vocab"]["again"] = 5; }, "the same id 5"},

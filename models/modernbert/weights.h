@@ -1,0 +1,24 @@
+// A ModernBERT checkpoint by the names of transformers. Tables stay in the mapped file; everything
+// else is copied or packed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/ops/weight_placer.h"
+#include "models/transformer/weights.h"
+
+namespace longview::models {
+
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
+// see WeightPlacer. Then `compute` is the heads' type.
+absl::StatusOr<TransformerWeights> LoadModernBertWeights(const TransformerConfig& config,
+                                                         const Checkpoint& checkpoint,
+                                                         const std::string& origin,
+                                                         std::optional<Compute> compute,
+                                                         DeviceStore* store);
+
+}  // namespace longview::models

@@ -1,0 +1,61 @@
+// Encoders of plain transformer layers with their layers on a device, against every golden case.
+#include <gtest/gtest.h>
+
+#include "models/modernbert/family.h"
+#include "models/roberta/family.h"
+#include "tests/models/encoder/device_frame.h"
+#include "tests/models/encoder/edge_frame.h"
+#include "tests/models/transformer/transformer_case.h"
+
+namespace longview::models {
+namespace {
+
+BuildOfFamily BuildOf(const std::string& family) {
+  if (family == "modernbert") return BuildPassOnDevice<ModernBert>;
+  return BuildPassOnDevice<Roberta>;
+}
+
+class DeviceTransformerTest : public ::testing::TestWithParam<TransformerCaseName> {};
+
+TEST_P(DeviceTransformerTest, AloneAndTogether) {
+  const TransformerCase golden(GetParam());
+  if (golden.requests()[0].tensors[0] == "mask_logits") GTEST_SKIP() << "needs its tokenizer";
+  ExpectGoldenOnDevices({GetParam().name, golden.golden().directory(), BuildOf(GetParam().family),
+                         golden.requests(),
+                         [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
+                         golden.golden().tolerance("logits"), 0.5});
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceTransformerTest,
+                         ::testing::ValuesIn(TransformerCase::Names()), [](const auto& info) {
+                           return info.param.family + "_" + info.param.name;
+                         });
+
+// Documents of a model: as long as a small limit takes, few tokens, some tokens masked.
+std::vector<Request> Documents(const GoldenCase& golden) {
+  const auto model = golden.Load("fp32");
+  const int most = std::min(model->info().max_tokens, 300);
+  std::vector<Request> requests;
+  for (const int tokens : {most, 3, most, most / 2}) {
+    TokenInput ids = RandomIds(tokens, static_cast<uint32_t>(requests.size()), 4, 12);
+    ids.attention_mask.assign(ids.ids.size(), 1);
+    for (size_t t = 1; requests.size() > 1 && t < ids.ids.size(); t += 2) ids.attention_mask[t] = 0;
+    requests.push_back(TokenRequest(Task::kEmbedding, std::move(ids), {"last_hidden_state"}));
+  }
+  return requests;
+}
+
+TEST(DeviceTransformerMemoryTest, DroppedDocumentsChangeNothingForOthers) {
+  const GoldenCase windows("config_half_new", "modernbert");
+  ExpectDropsChangeNothing(windows.directory(), BuildOf("modernbert"), Documents(windows));
+  const GoldenCase full("text_reranker", "xlm_roberta");
+  ExpectDropsChangeNothing(full.directory(), BuildOf("xlm_roberta"), Documents(full));
+}
+
+TEST(DeviceTransformerMemoryTest, AdmissionIsExact) {
+  const GoldenCase full("text_reranker", "xlm_roberta");
+  ExpectAdmittedExactly(full.directory(), BuildOf("xlm_roberta"), Documents(full));
+}
+
+}  // namespace
+}  // namespace longview::models

@@ -1,26 +1,44 @@
-// Composite Slice encoders as a family: what its models are, how their tokens are placed, what they
-// cost. On the CPU as it is; device_model.h puts the layers on a device.
+// Composite Slice encoders as a family: what its models are and how their tokens are placed.
 #pragma once
 
-#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "models/cst/encoder.h"
 #include "models/cst/heads.h"
-#include "models/encoder/weighted_family.h"
+#include "models/cst/pass.h"
+#include "models/encoder/pass_family.h"
 
 namespace longview::models {
 
-EncoderFacts CstFacts(const CstConfig& config);
-
-class Cst : public WeightedFamily<CstBatch, ParseCstConfig, LoadCstWeights, CstFacts> {
+class Cst final : public PassFamily<Cst, CstConfig, CstWeights> {
  public:
-  using WeightedFamily::WeightedFamily;
+  using PassFamily::PassFamily;
+
+  static absl::StatusOr<CstConfig> Read(const ModelDirectory& directory) {
+    return ReadTextConfig<ParseCstConfig>(directory);
+  }
+  static absl::StatusOr<CstWeights> LoadWeights(const CstConfig& config,
+                                                const ModelDirectory& directory,
+                                                std::optional<Compute> compute,
+                                                DeviceStore* store) {
+    return LoadCstWeights(config, directory.checkpoint, directory.path, compute, store);
+  }
+  static EncoderFacts FactsOf(const CstConfig& config);
+  static std::unique_ptr<EncoderPass> MakePass(const CstConfig& config, const CstWeights& weights,
+                                               Compute compute, EncoderPass::Sequences sequences,
+                                               int tile_rows) {
+    return std::make_unique<CstPass>(config, weights, compute, sequences, tile_rows);
+  }
+  static std::vector<HeadOutput> ComputeHeads(const CstContext& context,
+                                              std::span<const HeadInput> inputs, ExtraOf) {
+    return ComputeCstHeads(context, inputs);
+  }
+  static int64_t ExtraRowsOf(const CstConfig&, const EncoderSequence&) { return 0; }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
-  size_t WorkspaceBytes(Sequences sequences) const override;
-  EncoderWork WorkOf(const EncoderSequence& sequence) const override;
-
   int64_t LogitFloats(const EncoderItem& item) const override {
     return CstLogitFloats(config_, item);
   }

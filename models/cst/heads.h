@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "models/cst/buffers.h"
+#include "models/cst/weights.h"
 #include "models/encoder/family.h"
 
 namespace longview::models {

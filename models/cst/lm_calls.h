@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/span/executor.h"
-#include "models/cst/buffers.h"
+#include "models/cst/lm_buffers.h"
 
 namespace longview::models {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cache/cache_shape.h"
-#include "models/cst/buffers.h"
+#include "models/cst/lm_buffers.h"
 #include "models/generation/decoder_rates.h"
 
 namespace longview::models {

@@ -46,8 +46,8 @@ void WriteCstLogits(const CstContext& context, std::span<float* const> to,
     for (long row = begin; row < end; ++row) {
       const float* x = buffers.x + row * width;
       std::byte* input = buffers.z + row * width * element;
-      weights.norm ? kernels.norm(x, weights.norm->view(), width, input)
-                   : kernels.narrow(x, width, input);
+      config.final_norm ? kernels.norm(x, weights.norm.host.view(), width, input)
+                        : kernels.narrow(x, width, input);
     }
   });
   ForEachPanel(head.linear, buffers.z, rows, [&](int64_t row, int64_t used, void* y) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "models/cst/buffers.h"
+#include "models/cst/lm_buffers.h"
 
 namespace longview::models {
 

@@ -7,7 +7,7 @@
 #include "models/cst/lm_cache.h"
 #include "models/cst/lm_calls.h"
 #include "models/cst/lm_logits.h"
-#include "models/cst/rows.h"
+#include "models/cst/lm_rows.h"
 #include "models/layers/panels.h"
 #include "models/layers/span_rows.h"
 #include "models/parallel.h"
@@ -173,10 +173,11 @@ void CstLmPass::AttendGroup(const CstGroup& group, const CstLayer& layer) {
 }
 
 void CstLmPass::AttendTokens(const CstLayer& layer, const std::byte* from) {
-  ForEachRow(*layer.token_project, from, layout_.rows, weights_.sizes, *context_.rows.pool, times_,
+  const DenseLayer& project = *layer.token_project.host;
+  ForEachRow(project, from, layout_.rows, project.linear.sizes(), *context_.rows.pool, times_,
              [&](int64_t row, std::byte* y) {
                const int32_t place = layout_.PlaceOf(static_cast<int32_t>(row));
-               kernels_.bias_copy(y, layer.token_bias.Row(place), 3 * width_,
+               kernels_.bias_copy(y, PlaceRow(layer.token_bias, place), 3 * width_,
                                   buffers_.qkv + 3 * row * row_bytes_);
              });
   // Chunks of prefill read the cache before any of their rows is written to it.
@@ -238,8 +239,8 @@ void CstLmPass::PoolLinearly(const DenseLayer& pool, const std::byte* from) {
       }
     }
   }
-  ForEachRow(pool, buffers_.slice_tokens, layout_.closings(), weights_.sizes, *context_.rows.pool,
-             times_, [&](int64_t s, std::byte* y) {
+  ForEachRow(pool, buffers_.slice_tokens, layout_.closings(), pool.linear.sizes(),
+             *context_.rows.pool, times_, [&](int64_t s, std::byte* y) {
                kernels_.bias_widen(y, pool.bias.data(), width_, buffers_.pooled + s * width_);
              });
 }
@@ -252,13 +253,15 @@ void CstLmPass::ProjectSlices(const CstLayer& layer) {
       kernels_.narrow(buffers_.pooled + s * width_, width_, buffers_.slice_input + s * row_bytes_);
     }
   }
-  ForEachRow(layer.slice_project(), buffers_.slice_input, layout_.closings(), weights_.sizes,
+  const DenseLayer& project = *layer.slice_project().host;
+  ForEachRow(project, buffers_.slice_input, layout_.closings(), project.linear.sizes(),
              *context_.rows.pool, times_, [&](int64_t s, std::byte* y) {
                const auto piece =
                    static_cast<size_t>(layout_.closing_pieces[static_cast<size_t>(s)]);
                const int32_t number = layout_.pieces[piece].number;
-               const float* own = layer.slice_bias.Row(number);
-               const float* asks = layer.slice_bias.Row(number + (config_.shifted_before ? 1 : 0));
+               const float* own = PlaceRow(layer.slice_bias, number);
+               const float* asks =
+                   PlaceRow(layer.slice_bias, number + (config_.shifted_before ? 1 : 0));
                std::byte* qkv = buffers_.slice_qkv + 3 * s * row_bytes_;
                kernels_.bias_copy(y, asks, width_, qkv);
                kernels_.bias_copy(y + row_bytes_, own + width_, 2 * width_, qkv + row_bytes_);
@@ -282,7 +285,7 @@ void CstLmPass::WriteSnapshots(const CstGroup& group) {
 }
 
 void CstLmPass::AttendSlices(const CstLayer& layer, const std::byte* from) {
-  layer.pool ? PoolLinearly(*layer.pool, from) : PoolPieces(from);
+  layer.pool.host ? PoolLinearly(*layer.pool.host, from) : PoolPieces(from);
   if (layout_.closings() == 0) return;
   ProjectSlices(layer);
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
@@ -378,9 +381,10 @@ bool CstLmPass::Advance() {
   StoreGlobals();
   const bool last = layer_ + 1 == config_.layers;
   if (last) GatherWanted();
-  RunBlockTail(TailOf(context_.rows, layer_),
+  const BlockTail tail = TailOf(context_.rows, layer_);
+  RunBlockTail(tail,
                {buffers_.x, buffers_.input, buffers_.z, last ? layout_.wanted : layout_.rows},
-               weights_.sizes, *context_.rows.pool, times_);
+               models::SizesOf(tail), *context_.rows.pool, times_);
   if (last) {
     WriteCstLogits(context_.rows, wanted_, buffers_);
     step_.End();

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
 #include "kernels/pool/slice_pool.h"
-#include "models/cst/buffers.h"
+#include "models/cst/lm_buffers.h"
 #include "models/cst/lm_layout.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/generation/pass_step.h"

@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "models/cst/device_model.h"
 #include "models/cst/family.h"
-#include "models/encoder/device_model.h"
+#include "models/encoder/weighted_family.h"
 
 namespace longview::models {
 
@@ -14,7 +13,7 @@ absl::StatusOr<ModelInfo> DescribeCst(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadCst(ModelDirectory directory,
                                                const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, BuildFamily<Cst>, BuildDeviceCst);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Cst>, BuildPassOnDevice<Cst>);
 }
 
 }  // namespace longview::models

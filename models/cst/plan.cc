@@ -25,14 +25,12 @@ void AddSlices(const CstConfig& config, const EncoderSequence& sequence, int32_t
                CstPlan& plan) {
   const int32_t tokens = sequence.tokens() - sequence.padding;
   for (int32_t at = 0; at < tokens; at += config.slice) {
-    CstSlice slice;
-    slice.row0 = row0 + at;
-    slice.rows = std::min(config.slice, tokens - at);
-    slice.number = at / config.slice;
+    kernels::SliceRows slice = {row0 + at, std::min(config.slice, tokens - at), 0};
     for (int32_t t = at; t < at + slice.rows; ++t) slice.visible += sequence.roles[t] != 0;
     plan.slice_of_row.insert(plan.slice_of_row.end(), static_cast<size_t>(slice.rows),
                              static_cast<int32_t>(plan.slice_list.size()));
     plan.slice_list.push_back(slice);
+    plan.slice_numbers.push_back(at / config.slice);
   }
   plan.slice_of_row.insert(plan.slice_of_row.end(), static_cast<size_t>(sequence.padding), -1);
 }
@@ -59,7 +57,7 @@ CstPlan PlanCst(const CstConfig& config, const RaggedBatch& batch, int tile_rows
                       std::span(masked).first(static_cast<size_t>(sequence.padding))});
   }
   std::vector<uint8_t> filled;
-  for (const CstSlice& slice : plan.slice_list) filled.push_back(slice.visible > 0);
+  for (const kernels::SliceRows& slice : plan.slice_list) filled.push_back(slice.visible > 0);
   if (config.mask_empty_slices) {
     for (kernels::FullSequence& sequence : slices) {
       sequence.visible = std::span(filled).subspan(static_cast<size_t>(sequence.key_row0),

@@ -7,18 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/pool/slice_rows.h"
 #include "kernels/span/plan.h"
 #include "models/cst/config.h"
 #include "models/encoder/ragged_batch.h"
 
 namespace longview::models {
-
-struct CstSlice {
-  int32_t row0 = 0;     // Of the batch.
-  int32_t rows = 0;     // Less than L in a document's last slice.
-  int32_t visible = 0;  // Rows that are not masked.
-  int32_t number = 0;   // In its document.
-};
 
 struct CstPlan {
   // Every token over its slice, extended. Sources: 0 tokens; 1 zero tokens, with a zero boundary.
@@ -27,7 +21,9 @@ struct CstPlan {
   // Every slice over the slices of its document. Source 0: slice rows.
   kernels::Plan slices;
 
-  std::vector<CstSlice> slice_list;   // One row each, documents one after the other.
+  // One row each, documents one after the other; the last slice of one may be shorter than L.
+  std::vector<kernels::SliceRows> slice_list;
+  std::vector<int32_t> slice_numbers;  // In their documents.
   std::vector<int32_t> slice_of_row;  // -1: padding.
 
   int64_t rows() const { return static_cast<int64_t>(slice_of_row.size()); }

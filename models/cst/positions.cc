@@ -71,6 +71,11 @@ std::vector<float> KeyRows(const CstProjections& projections, const std::vector<
   return Projected(table, 0, static_cast<int64_t>(table.size()) / width, projections.key, width);
 }
 
+int64_t BoundaryRows(const CstConfig& config) {
+  if (!config.zero_boundary || config.extension == 0) return 0;
+  return !config.multi_scale() || config.relative_keys() ? 1 : 2 * config.extension;
+}
+
 std::vector<float> BoundaryKeys(const CstConfig& config, const CstBias& tokens) {
   const int64_t width = tokens.width / 3;
   std::vector<float> keys;
@@ -78,7 +83,7 @@ std::vector<float> BoundaryKeys(const CstConfig& config, const CstBias& tokens) 
     const float* key = tokens.Row(place) + width;
     keys.insert(keys.end(), key, key + width);
   };
-  if (tokens.entries() == 1 || config.relative_keys()) {
+  if (BoundaryRows(config) == 1) {
     add(0);
     return keys;
   }
@@ -89,10 +94,8 @@ std::vector<float> BoundaryKeys(const CstConfig& config, const CstBias& tokens) 
 
 std::vector<float> BoundaryValues(const CstConfig& config, const CstBias& tokens) {
   const int64_t width = tokens.width / 3;
-  const int64_t places =
-      BoundaryKeys(config, tokens).size() == static_cast<size_t>(width) ? 1 : 2 * config.extension;
   std::vector<float> values;
-  for (int64_t i = 0; i < places; ++i) {
+  for (int64_t i = 0; i < BoundaryRows(config); ++i) {
     const float* value = tokens.Row(0) + 2 * width;
     values.insert(values.end(), value, value + width);
   }

@@ -43,5 +43,7 @@ std::vector<float> KeyRows(const CstProjections& projections, const std::vector<
 // [2e, D]; one row where all are alike. From the tokens' biases.
 std::vector<float> BoundaryKeys(const CstConfig& config, const CstBias& tokens);
 std::vector<float> BoundaryValues(const CstConfig& config, const CstBias& tokens);
+// How many: one where all are alike, none without a zero boundary.
+int64_t BoundaryRows(const CstConfig& config);
 
 }  // namespace longview::models

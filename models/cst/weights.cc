@@ -12,8 +12,11 @@ namespace {
 class Loader {
  public:
   Loader(const CstConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, CstLayerSink* sink)
-      : config_(config), checkpoint_(checkpoint), load_(checkpoint, origin, compute), sink_(sink) {}
+         std::optional<Compute> compute, DeviceStore* store)
+      : config_(config),
+        checkpoint_(checkpoint),
+        load_(checkpoint, origin, compute),
+        place_(load_, store) {}
 
   absl::StatusOr<CstWeights> Load();
 
@@ -23,18 +26,31 @@ class Loader {
     std::vector<float> local, global;
   };
 
-  Norm LayerNorm(const std::string& name, int64_t width) {
-    return load_.LayerNorm(name, width, config_.norm_eps);
+  // Biases, and positions multiplied out, of one layer.
+  struct PlaceTables {
+    CstBias token_bias, slice_bias;
+    std::vector<float> key_rows;
+    std::vector<float> boundary_keys, boundary_values;
+  };
+
+  NormWeight LayerNorm(const std::string& name, int64_t width) {
+    return place_.Norm(load_.LayerNorm(name, width, config_.norm_eps), width);
   }
-  // What is loaded only where the configuration has it.
-  std::vector<float> FloatTensor(const std::string& name, const std::vector<int64_t>& shape);
+  Table FloatTensor(const std::string& name, int64_t rows, int64_t width) {
+    return Counted(load_.Copy(load_.Get(name, {rows, width})), rows, width);
+  }
+  // A table of these values, whose bytes stay.
+  Table Counted(std::vector<float> values, int64_t rows, int64_t width);
   PositionTables ReadPositions(const std::string& prefix);
   void Embeddings();
   void Layer(int index);
-  std::optional<DenseLayer> Project(const std::string& self, const std::string& suffix);
-  std::optional<DenseLayer> LinearPool(const std::string& self);
-  CstMixer Mixer(const std::string& self);
-  CstTables MultiplyOut(const std::string& self, const PositionTables& positions);
+  Weight Project(const std::string& self, const std::string& suffix);
+  Weight LinearPool(const std::string& self);
+  PlaceMixer Mixer(const std::string& self);
+  // A linear of the mixer, transposed.
+  Table PlaceWeights(const std::string& name, int64_t out, int64_t in);
+  void PlacePositions(const std::string& self, PlaceTables tables, CstLayer& layer);
+  PlaceTables MultiplyOut(const std::string& self, const PositionTables& positions);
   CstProjections ProjectionsOf(const std::string& self, const std::string& suffix);
   void Head();
   void MaskedLmHead();
@@ -43,15 +59,15 @@ class Loader {
   const CstConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
-  CstLayerSink* const sink_;  // Gets the layers; null: they are packed.
+  WeightPlacer place_;
+  const TensorView* words_ = nullptr;
   PositionTables shared_;
   CstWeights weights_;
 };
 
-std::vector<float> Loader::FloatTensor(const std::string& name, const std::vector<int64_t>& shape) {
-  std::vector<float> values = load_.Copy(load_.Get(name, shape));
+Table Loader::Counted(std::vector<float> values, int64_t rows, int64_t width) {
   load_.CountBytes(4.0 * static_cast<double>(values.size()));
-  return values;
+  return place_.Values(std::move(values), rows, width);
 }
 
 Loader::PositionTables Loader::ReadPositions(const std::string& prefix) {
@@ -69,33 +85,35 @@ Loader::PositionTables Loader::ReadPositions(const std::string& prefix) {
 void Loader::Embeddings() {
   const std::string prefix = "cst.embeddings.";
   const int64_t width = config_.embedding_width;
-  weights_.words = load_.Table(prefix + "word_embeddings.weight", {config_.vocab, width});
+  words_ = load_.Table(prefix + "word_embeddings.weight", {config_.vocab, width});
+  weights_.words = place_.Stored(words_, config_.vocab, width);
   if (config_.positions == CstPositions::kConventional) {
-    weights_.positions =
-        load_.Table(prefix + "position_embeddings.weight", {config_.most_tokens, width});
+    weights_.positions = place_.Stored(
+        load_.Table(prefix + "position_embeddings.weight", {config_.most_tokens, width}),
+        config_.most_tokens, width);
   }
   if (config_.types > 0) {
-    weights_.types = FloatTensor(prefix + "token_type_embeddings.weight", {config_.types, width});
+    weights_.types = FloatTensor(prefix + "token_type_embeddings.weight", config_.types, width);
   }
   if (config_.embedding_norm) weights_.embedding_norm = LayerNorm(prefix + "LayerNorm", width);
   if (width != config_.width) {
-    weights_.embedding_project = load_.Dense("cst.embeddings_project", config_.width, width);
+    weights_.embedding_project = place_.Linear("cst.embeddings_project", config_.width, width);
   }
   if (config_.multi_scale() && config_.shared_tables) shared_ = ReadPositions("cst.ms_vipe.");
 }
 
-std::optional<DenseLayer> Loader::Project(const std::string& self, const std::string& suffix) {
+Weight Loader::Project(const std::string& self, const std::string& suffix) {
   const int64_t width = config_.width;
   const bool bias = config_.attention_bias;
-  return load_.Stack(self,
-                     {{"query" + suffix, width, bias},
-                      {"key" + suffix, width, bias},
-                      {"value" + suffix, width, bias}},
-                     width);
+  return place_.Stack(self,
+                      {{"query" + suffix, width, bias},
+                       {"key" + suffix, width, bias},
+                       {"value" + suffix, width, bias}},
+                      width);
 }
 
 // A convolution with kernel and stride L [D, D, L] as a linear of a slice's tokens end to end.
-std::optional<DenseLayer> Loader::LinearPool(const std::string& self) {
+Weight Loader::LinearPool(const std::string& self) {
   const int64_t width = config_.width, places = config_.slice;
   const std::string name = self + "slice_pooling";
   const std::vector<float> stored = load_.Copy(load_.Get(name + ".weight", {width, width, places}));
@@ -105,7 +123,7 @@ std::optional<DenseLayer> Loader::LinearPool(const std::string& self) {
     weight[static_cast<size_t>((out * places + place) * width + channel)] =
         stored[static_cast<size_t>(at)];
   }
-  return load_.Pack(name, weight, load_.Vector(name + ".bias", width), width, places * width);
+  return place_.Pack(name, weight, load_.Vector(name + ".bias", width), width, places * width);
 }
 
 std::vector<float> Transposed(const std::vector<float>& matrix, size_t rows, size_t columns) {
@@ -116,16 +134,19 @@ std::vector<float> Transposed(const std::vector<float>& matrix, size_t rows, siz
   return result;
 }
 
-CstMixer Loader::Mixer(const std::string& self) {
+Table Loader::PlaceWeights(const std::string& name, int64_t out, int64_t in) {
+  const std::vector<float> stored = load_.Copy(load_.Get(name, {out, in}));
+  return Counted(Transposed(stored, static_cast<size_t>(out), static_cast<size_t>(in)), in, out);
+}
+
+PlaceMixer Loader::Mixer(const std::string& self) {
   const int64_t hidden = config_.mixer_size, places = config_.slice;
   const std::string in = self + "local_mixer.dense_in", out = self + "local_mixer.dense_out";
-  CstMixer mixer;
-  mixer.in_weights = Transposed(FloatTensor(in + ".weight", {hidden, places}),
-                                static_cast<size_t>(hidden), static_cast<size_t>(places));
-  mixer.in_bias = load_.Vector(in + ".bias", hidden);
-  mixer.out_weights = Transposed(FloatTensor(out + ".weight", {places, hidden}),
-                                 static_cast<size_t>(places), static_cast<size_t>(hidden));
-  mixer.out_bias = load_.Vector(out + ".bias", places);
+  PlaceMixer mixer;
+  mixer.in = PlaceWeights(in + ".weight", hidden, places);
+  mixer.in_bias = place_.Values(load_.Vector(in + ".bias", hidden), 1, hidden);
+  mixer.out = PlaceWeights(out + ".weight", places, hidden);
+  mixer.out_bias = place_.Values(load_.Vector(out + ".bias", places), 1, places);
   return mixer;
 }
 
@@ -149,8 +170,8 @@ CstProjections Loader::ProjectionsOf(const std::string& self, const std::string&
   return projections;
 }
 
-CstTables Loader::MultiplyOut(const std::string& self, const PositionTables& positions) {
-  CstTables tables;
+Loader::PlaceTables Loader::MultiplyOut(const std::string& self, const PositionTables& positions) {
+  PlaceTables tables;
   const std::string suffix = config_.shared_scales ? "" : "_global";
   tables.slice_bias = SliceBias(config_, ProjectionsOf(self, suffix), positions.global);
   if (config_.mixer_size > 0) return tables;
@@ -163,64 +184,63 @@ CstTables Loader::MultiplyOut(const std::string& self, const PositionTables& pos
   return tables;
 }
 
+void Loader::PlacePositions(const std::string& self, PlaceTables tables, CstLayer& layer) {
+  const int64_t width = config_.width, boundary = BoundaryRows(config_);
+  const bool places = config_.multi_scale();
+  layer.slice_bias = Counted(std::move(tables.slice_bias.values),
+                             places ? config_.most_slices() : 1, 3 * width);
+  if (config_.mixer_size > 0) return;
+  layer.token_bias =
+      Counted(std::move(tables.token_bias.values), places ? config_.slice : 1, 3 * width);
+  const auto typed = [&](const char* what, std::vector<float> values, int64_t rows) {
+    load_.CountBytes(4.0 * static_cast<double>(values.size()));
+    return place_.Typed(self + what, std::move(values), rows, width);
+  };
+  if (config_.relative_keys()) {
+    layer.key_rows =
+        typed("keys of positions", std::move(tables.key_rows), config_.local_keys());
+  }
+  if (boundary == 0) return;
+  layer.boundary_keys =
+      typed("keys beyond the borders", std::move(tables.boundary_keys), boundary);
+  layer.boundary_values =
+      typed("values beyond the borders", std::move(tables.boundary_values), boundary);
+}
+
 void Loader::Layer(int index) {
   const std::string prefix = absl::StrCat("cst.encoder.layer.", index, ".");
   const std::string self = prefix + "attention.self.";
   const int64_t width = config_.width;
   const bool mixes = config_.mixer_size > 0;
-  std::optional<DenseLayer> tokens, slices, pool, out;
-  if (!mixes) tokens = Project(self, "");
-  if (mixes || !config_.shared_scales)
-    slices = Project(self, config_.shared_scales ? "" : "_global");
-  if (config_.slice_pooling == CstPooling::kLinear) pool = LinearPool(self);
-  std::optional<CstMixer> mixer;
-  if (mixes) mixer = Mixer(self);
-  if (config_.output_projection) {
-    out = load_.Dense(prefix + "attention.output.dense", width, width, config_.attention_bias);
+  CstLayer& layer = weights_.layers.emplace_back();
+  if (!mixes) layer.token_project = Project(self, "");
+  if (mixes || !config_.shared_scales) {
+    layer.own_slice_project = Project(self, config_.shared_scales ? "" : "_global");
   }
-  Norm attention_norm = LayerNorm(prefix + "attention.output.LayerNorm", width);
-  auto expand = load_.Dense(prefix + "intermediate.dense", config_.intermediate, width);
-  auto contract = load_.Dense(prefix + "output.dense", width, config_.intermediate);
-  Norm ffn_norm = LayerNorm(prefix + "output.LayerNorm", width);
+  if (config_.slice_pooling == CstPooling::kLinear) layer.pool = LinearPool(self);
+  if (mixes) layer.mixer = Mixer(self);
+  if (config_.output_projection) {
+    layer.out =
+        place_.Linear(prefix + "attention.output.dense", width, width, config_.attention_bias);
+  }
+  layer.attention_norm = LayerNorm(prefix + "attention.output.LayerNorm", width);
+  layer.expand = place_.Linear(prefix + "intermediate.dense", config_.intermediate, width);
+  layer.contract = place_.Linear(prefix + "output.dense", width, config_.intermediate);
+  layer.ffn_norm = LayerNorm(prefix + "output.LayerNorm", width);
   PositionTables own;
   const bool own_tables = config_.multi_scale() && !config_.shared_tables;
   if (own_tables) own = ReadPositions(self + "ms_vipe.");
-  if (!load_.ok() || !load_.reads()) return;
-  CstTables tables = MultiplyOut(self, own_tables ? own : shared_);
-  if (sink_ != nullptr) {
-    const Norm* const norms[] = {&attention_norm, &ffn_norm};
-    sink_->Norms(norms);
-    return load_.Fail(sink_->Tables(self, tables, mixer ? &*mixer : nullptr));
-  }
-  for (const auto* dense : {&tokens, &slices, &pool, &out, &expand, &contract}) {
-    if (*dense) NarrowSizes(**dense, weights_.sizes);
-  }
-  for (const auto* values : {&tables.token_bias.values, &tables.slice_bias.values, &tables.key_rows,
-                             &tables.boundary_keys, &tables.boundary_values}) {
-    load_.CountBytes(4.0 * static_cast<double>(values->size()));
-  }
-  weights_.layers.push_back({.token_project = std::move(tokens),
-                             .own_slice_project = std::move(slices),
-                             .token_bias = std::move(tables.token_bias),
-                             .slice_bias = std::move(tables.slice_bias),
-                             .key_rows = std::move(tables.key_rows),
-                             .boundary_keys = std::move(tables.boundary_keys),
-                             .boundary_values = std::move(tables.boundary_values),
-                             .mixer = std::move(mixer),
-                             .pool = std::move(pool),
-                             .out = std::move(out),
-                             .attention_norm = std::move(attention_norm),
-                             .expand = *std::move(expand),
-                             .contract = *std::move(contract),
-                             .ffn_norm = std::move(ffn_norm)});
+  const bool read = load_.ok() && load_.reads();
+  PlacePositions(self, read ? MultiplyOut(self, own_tables ? own : shared_) : PlaceTables(), layer);
 }
 
 // BERT's: a dense layer and a norm, then the words' own embeddings.
 void Loader::MaskedLmHead() {
   const int64_t width = config_.embedding_width, vocab = config_.vocab;
   weights_.head_dense = load_.Dense("cls.predictions.transform.dense", width, config_.width);
-  weights_.head_norm = LayerNorm("cls.predictions.transform.LayerNorm", width);
-  const TensorView* decoder = weights_.words;
+  weights_.head_norm =
+      load_.LayerNorm("cls.predictions.transform.LayerNorm", width, config_.norm_eps);
+  const TensorView* decoder = words_;
   if (!config_.tied) decoder = load_.Get("cls.predictions.decoder.weight", {vocab, width});
   std::vector<float> bias = load_.Vector("cls.predictions.bias", vocab);
   const std::vector<float> weight = load_.Copy(decoder);
@@ -231,7 +251,7 @@ void Loader::CausalHead() {
   const int64_t width = config_.width, vocab = config_.vocab;
   const auto tails = static_cast<int64_t>(config_.cutoffs.size());
   const TensorView* decoder =
-      config_.tied ? weights_.words : load_.Get("lm_head.weight", {vocab, width});
+      config_.tied ? words_ : load_.Get("lm_head.weight", {vocab, width});
   std::vector<float> bias(static_cast<size_t>(vocab));
   if (config_.head_bias || tails > 0) bias = load_.Vector("lm_head.bias", vocab);
   std::vector<float> weight = load_.Copy(decoder);
@@ -267,15 +287,11 @@ void Loader::Head() {
 }
 
 absl::StatusOr<CstWeights> Loader::Load() {
-  weights_.sizes = {true, true, true};
-  if (sink_ != nullptr) sink_->TakeLinearsOf(load_);
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
-  load_.set_taker(nullptr);
   if (config_.final_norm) weights_.norm = LayerNorm("cst.encoder.LayerNorm", config_.width);
   Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
-  if (weights_.embedding_project) NarrowSizes(*weights_.embedding_project, weights_.sizes);
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);
@@ -285,13 +301,8 @@ absl::StatusOr<CstWeights> Loader::Load() {
 
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
                                           const std::string& origin,
-                                          std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute, nullptr).Load();
-}
-
-absl::StatusOr<CstWeights> LoadCstHost(const CstConfig& config, const Checkpoint& checkpoint,
-                                       const std::string& origin, CstLayerSink& sink) {
-  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
+                                          std::optional<Compute> compute, DeviceStore* store) {
+  return Loader(config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

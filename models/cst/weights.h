@@ -14,55 +14,44 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/cst/config.h"
-#include "models/cst/positions.h"
 #include "models/dense/layer.h"
-#include "models/layers/layer_sink.h"
-#include "models/layers/weight_loader.h"
+#include "models/layers/compute_context.h"
+#include "models/ops/ops.h"
+#include "models/ops/weight_placer.h"
 
 namespace longview::models {
 
-// W_2 gelu(W_1 x + b_1) + b_2 over the places of a slice, weights as kernels::PlaceMix wants them.
-struct CstMixer {
-  std::vector<float> in_weights, in_bias;    // [L, h], [h]
-  std::vector<float> out_weights, out_bias;  // [h, L], [L]
-};
-
-// What positions add to a layer, multiplied out.
-struct CstTables {
-  CstBias token_bias, slice_bias;
-  std::vector<float> key_rows;
-  std::vector<float> boundary_keys, boundary_values;
-};
-
 struct CstLayer {
-  // Query, key and value side by side, [3D, D], of tokens (unset with the `mlp` mixer) and of slice
-  // embeddings (unset where they share the tokens').
-  std::optional<DenseLayer> token_project, own_slice_project;
-  CstBias token_bias, slice_bias;
-  std::vector<float> key_rows;  // T_k [L_ext, D]; with relative_keys().
+  // Query, key and value side by side, [3D, D], of tokens (none with the `mlp` mixer) and of slice
+  // embeddings (none where they share the tokens').
+  Weight token_project, own_slice_project;
+  // What is added to them: [places of a slice, 3D] and [slices, 3D], or one row for all.
+  Table token_bias, slice_bias;
+  TypedRows key_rows;  // T_k [L_ext, D]; with relative_keys().
   // Zero tokens beside the sequence, with zero_boundary and e > 0: keys and values of the places
   // to the left, then of those to the right, [2e, D]; one row each where all are alike.
-  std::vector<float> boundary_keys, boundary_values;
-  std::optional<CstMixer> mixer;
-  std::optional<DenseLayer> pool;  // slice_pooling `linear`: [D, L D], places in order.
-  std::optional<DenseLayer> out;   // attention.output.dense
-  Norm attention_norm;             // attention.output.LayerNorm
-  DenseLayer expand, contract;
-  Norm ffn_norm;  // output.LayerNorm
+  TypedRows boundary_keys, boundary_values;
+  PlaceMixer mixer;           // Of the `mlp` mixer.
+  Weight pool;                // slice_pooling `linear`: [D, L D], places in order.
+  Weight out;                 // attention.output.dense; none without.
+  NormWeight attention_norm;  // attention.output.LayerNorm
+  Weight expand, contract;
+  NormWeight ffn_norm;  // output.LayerNorm
 
-  const DenseLayer& slice_project() const {
-    return own_slice_project ? *own_slice_project : *token_project;
+  const Weight& slice_project() const {
+    return own_slice_project.out > 0 ? own_slice_project : token_project;
   }
 };
 
+// The layers are where the model runs; heads are on the host.
 struct CstWeights {
-  const TensorView* words = nullptr;      // [V, D_e], in the checkpoint.
-  const TensorView* positions = nullptr;  // [N_max, D_e]; position_embedding `conventional`.
-  std::vector<float> types;               // [types, D_e]
-  std::optional<Norm> embedding_norm;
-  std::optional<DenseLayer> embedding_project;  // [D, D_e]
+  Table words;                // [V, D_e]
+  Table positions;            // [N_max, D_e]; position_embedding `conventional`.
+  Table types;                // [types, D_e]
+  NormWeight embedding_norm;  // None without.
+  Weight embedding_project;   // [D, D_e], where D_e is not D.
   std::vector<CstLayer> layers;
-  std::optional<Norm> norm;  // encoder.LayerNorm
+  NormWeight norm;  // encoder.LayerNorm; none without.
 
   std::optional<DenseLayer> pooler;
   // classifier.dense; cls.predictions.transform.dense
@@ -72,30 +61,18 @@ struct CstWeights {
   // the clusters' [V + k, D].
   std::optional<DenseLayer> head_out;
 
-  PanelSizes sizes;  // Panels that every linear of a layer allows.
   double parameters = 0;
   double memory_bytes = 0;
 };
 
+using CstContext = ModelContext<CstConfig, CstWeights>;
+
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
-// shapes are checked, nothing is read.
+// shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
+// see WeightPlacer. Then `compute` is the heads' type.
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
                                           const std::string& origin,
-                                          std::optional<Compute> compute);
-
-// Takes the layers of a model that computes elsewhere.
-class CstLayerSink : public LayerSink {
- public:
-  // After a layer's linears and norms. `name` is the layer's, for messages; `mixer` is null without
-  // the `mlp` mixer. The status becomes the loader's.
-  virtual absl::Status Tables(const std::string& name, const CstTables& tables,
-                              const CstMixer* mixer) = 0;
-};
-
-// The host's share of such a model: embeddings and heads, in fp32. `sink` gets embedding_project,
-// where there is one, and of every layer the linears and norms that the configuration has, in the
-// order of CstLayer.
-absl::StatusOr<CstWeights> LoadCstHost(const CstConfig& config, const Checkpoint& checkpoint,
-                                       const std::string& origin, CstLayerSink& sink);
+                                          std::optional<Compute> compute,
+                                          DeviceStore* store = nullptr);
 
 }  // namespace longview::models

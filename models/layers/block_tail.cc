@@ -6,6 +6,14 @@
 
 namespace longview::models {
 
+PanelSizes SizesOf(const BlockTail& tail) {
+  PanelSizes sizes = {true, true, true};
+  for (const DenseLayer* dense : {tail.out, tail.expand, tail.gate, tail.contract}) {
+    if (dense != nullptr) NarrowSizes(*dense, sizes);
+  }
+  return sizes;
+}
+
 void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
                   const kernels::ParallelFor& pool, EncoderTimes* times) {
   const Compute compute = tail.expand->linear.compute();

@@ -41,6 +41,9 @@ struct TailRows {
   int64_t rows = 0;
 };
 
+// Panels that all of its layers allow.
+PanelSizes SizesOf(const BlockTail& tail);
+
 // `sizes` are panels that all of its layers allow. Throws what LibTorch throws.
 void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
                   const kernels::ParallelFor& pool, EncoderTimes* times);

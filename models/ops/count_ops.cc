@@ -34,6 +34,14 @@ SegmentsRef CountOps::Stage(std::span<const int32_t> offsets, std::span<const ui
   return {offsets, visible.data(), -1};
 }
 
+SlicesRef CountOps::Stage(std::span<const kernels::SliceRows> slices,
+                          std::span<const uint8_t> visible) {
+  const size_t bytes = SliceBytes(slices.size(), visible);
+  need_.lists += bytes;
+  need_.most_lists += bytes;
+  return {nullptr, nullptr, static_cast<int64_t>(slices.size())};
+}
+
 void CountOps::Embed(const EmbedArgs& args) {
   UseScratch(EmbedScratch(args));
   work_.rows += Elements(args.x, args.x.width);
@@ -43,7 +51,13 @@ void CountOps::Residual(const Rows& x, const Rows&, const NormWeight*, NormPlace
   work_.rows += Elements(x, x.width);
 }
 
-void CountOps::Project(const Weight& weight, const Rows& in, const Rows&) {
+void CountOps::AddRows(const Rows& in, const Rows& added, IndexRef, const Rows&) {
+  UseScratch(AddRowsScratch(added));
+  work_.rows += Elements(in, in.width);
+}
+
+void CountOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
+  UseScratch(ProjectScratch(weight, in, out));
   UsePanels(weight.out);
   work_.linear += Product(in, weight);
   work_.rows += Elements(in, weight.out);
@@ -51,6 +65,11 @@ void CountOps::Project(const Weight& weight, const Rows& in, const Rows&) {
 
 void CountOps::ProjectRotated(const Weight& weight, const Rotary&, const Rows& in,
                               const Rows& out) {
+  Project(weight, in, out);
+}
+
+void CountOps::ProjectPlaces(const Weight& weight, const Table*, IndexRef, const Rows& in,
+                             const Rows& out) {
   Project(weight, in, out);
 }
 
@@ -65,9 +84,25 @@ void CountOps::Landmarks(const LandmarkArgs& args) {
   work_.attention += 2 * rows * static_cast<double>(args.rank) * static_cast<double>(args.width());
 }
 
+void CountOps::PoolSlices(const Rows& from, SlicesRef, kernels::SlicePooling, const Rows& out) {
+  UseScratch(PoolSlicesScratch(out));
+  work_.attention += Elements(from, from.width);
+}
+
+void CountOps::MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
+                         const Rows&) {
+  UseScratch(MixScratch(mixer, from, slices.count));
+  work_.attention += 2 * Elements(from, from.width) * static_cast<double>(mixer.hidden());
+}
+
 void CountOps::Attend(PlanRef plan, const kernels::Call& call) {
   UseScratch(AttendScratch(*plan.plan, call));
   work_.attention += static_cast<double>(plan.plan->useful) * (call.Dk + call.Dv);
+  for (const kernels::Table& table : call.tables) {
+    if (table.entry_stride > 1) {  // Rows that queries are multiplied with too.
+      work_.attention += static_cast<double>(plan.plan->useful) * call.Dk;
+    }
+  }
 }
 
 void CountOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {

@@ -36,10 +36,15 @@ class CountOps : public Ops {
   PlanRef Stage(const kernels::Plan& plan) override;
   IndexRef Stage(std::span<const int32_t> values) override;
   SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override;
+  SlicesRef Stage(std::span<const kernels::SliceRows> slices,
+                  std::span<const uint8_t> visible) override;
 
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows&, IndexRef, const Rows&) override {}
   void Gather(const Table&, IndexRef, const Rows&) override {}
+  void Scatter(const Rows&, IndexRef, const Rows&) override {}
+  void Clear(const Rows&) override {}
+  void AddRows(const Rows& in, const Rows& added, IndexRef index, const Rows& out) override;
   void Keep(const Rows&, IndexRef, const Rows&) override {}
   void Narrow(const Rows&, const Rows&) override {}
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
@@ -47,9 +52,15 @@ class CountOps : public Ops {
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
   void ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
                       const Rows& out) override;
+  void ProjectPlaces(const Weight& weight, const Table* bias, IndexRef entries, const Rows& in,
+                     const Rows& out) override;
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;
+  void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
+                  const Rows& out) override;
+  void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
+                 const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
@@ -61,6 +72,11 @@ class CountOps : public Ops {
   virtual size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const = 0;
   virtual size_t FeedForwardScratch(const BlockWeights&, int64_t rows) const = 0;
   virtual size_t LandmarkScratch(const LandmarkArgs& args) const = 0;
+  virtual size_t ProjectScratch(const Weight&, const Rows&, const Rows&) const { return 0; }
+  virtual size_t AddRowsScratch(const Rows&) const { return 0; }
+  virtual size_t PoolSlicesScratch(const Rows&) const { return 0; }
+  virtual size_t MixScratch(const PlaceMixer& mixer, const Rows& rows, int64_t slices) const = 0;
+  virtual size_t SliceBytes(size_t slices, std::span<const uint8_t> visible) const = 0;
   virtual size_t SegmentBytes(std::span<const int32_t> offsets,
                               std::span<const uint8_t> visible) const = 0;
   virtual size_t PanelBytes(int64_t columns) const = 0;

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/device/device_tail.h"
+#include "models/layers/span_rows.h"
 
 namespace longview::models {
 namespace {
@@ -147,8 +148,16 @@ void DeviceOps::Residual(const Rows& x, const Rows& y, const NormWeight* norm, N
 }
 
 void DeviceOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
-  Timed(&EncoderTimes::linears,
-        [&] { ApplyLinear(device_, weight.device, in.data, in.count, out.data); });
+  Timed(&EncoderTimes::linears, [&] {
+    if (out.element == ElementBytes(compute())) {
+      return ApplyLinear(device_, weight.device, in.data, in.count, out.data);
+    }
+    MultiplyRows(device_, weight.device, in.data, in.count, scratch_);
+    const kernels::cuda::WidenRows widen = {scratch_, weight.device.bias,
+                                            out.floats(), in.count,
+                                            static_cast<int32_t>(weight.out), SpanType(compute())};
+    device_.Check(device_.api().rows.widen(device_.stream(), widen), "widened rows");
+  });
 }
 
 void DeviceOps::ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
@@ -199,6 +208,12 @@ size_t DeviceCount::AttendScratch(const kernels::Plan& plan, const kernels::Call
   DevicePlan staged;
   staged.capacity = kernels::cuda::CapacityOf(plan);
   return kernels::AlignUp(DevicePartialBytes(staged, call.Dv));
+}
+
+size_t DeviceCount::ProjectScratch(const Weight& weight, const Rows& in, const Rows& out) const {
+  if (out.element == ElementBytes(compute())) return 0;
+  return kernels::AlignUp(
+      static_cast<size_t>((in.count + kTail) * weight.out * ElementBytes(compute())));
 }
 
 size_t DeviceCount::FeedForwardScratch(const BlockWeights& weights, int64_t rows) const {

@@ -36,6 +36,8 @@ class DeviceOps final : public Ops {
   PlanRef Stage(const kernels::Plan& plan) override;
   IndexRef Stage(std::span<const int32_t> values) override;
   SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override;
+  SlicesRef Stage(std::span<const kernels::SliceRows> slices,
+                  std::span<const uint8_t> visible) override;
   Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
     return TakeKeptOnDevice(*this, x, count, spare);
   }
@@ -46,6 +48,9 @@ class DeviceOps final : public Ops {
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows& from, IndexRef rows, const Rows& to) override;
   void Gather(const Table& from, IndexRef rows, const Rows& to) override;
+  void Scatter(const Rows& from, IndexRef places, const Rows& to) override;
+  void Clear(const Rows& rows) override;
+  void AddRows(const Rows& in, const Rows& added, IndexRef index, const Rows& out) override;
   void Keep(const Rows& x, IndexRef rows, const Rows& kept) override { Gather(x, rows, kept); }
   void Narrow(const Rows& x, const Rows& out) override;
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
@@ -53,9 +58,15 @@ class DeviceOps final : public Ops {
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
   void ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
                       const Rows& out) override;
+  void ProjectPlaces(const Weight& weight, const Table* bias, IndexRef entries, const Rows& in,
+                     const Rows& out) override;
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;
+  void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
+                  const Rows& out) override;
+  void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
+                 const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
@@ -66,6 +77,7 @@ class DeviceOps final : public Ops {
     timer_->Run(sum, body);
   }
   void Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const;
+  void FillZero(const Rows& rows) const;
   DeviceRows RowsOf(int64_t width) const { return DeviceRows(device_, compute(), width); }
 
   // Segments cut into pieces, which are pooled by themselves and merged in rising order.
@@ -99,6 +111,9 @@ class DeviceCount final : public CountOps {
   size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
   size_t FeedForwardScratch(const BlockWeights& weights, int64_t rows) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
+  size_t ProjectScratch(const Weight& weight, const Rows& in, const Rows& out) const override;
+  size_t MixScratch(const PlaceMixer& mixer, const Rows& rows, int64_t slices) const override;
+  size_t SliceBytes(size_t slices, std::span<const uint8_t> visible) const override;
   size_t SegmentBytes(std::span<const int32_t> offsets,
                       std::span<const uint8_t> visible) const override;
   size_t PanelBytes(int64_t) const override { return 0; }

@@ -6,12 +6,6 @@
 #include "models/parallel.h"
 
 namespace longview::models {
-namespace {
-
-// Rows that a thread takes at least: fewer cost more to hand out than to treat.
-constexpr long kGrain = 8;
-
-}  // namespace
 
 HostOps::HostOps(const ComputeContext& context, const OpsNeed& need, std::byte* memory,
                  EncoderTimes* times)
@@ -22,14 +16,6 @@ HostOps::HostOps(const ComputeContext& context, const OpsNeed& need, std::byte* 
       floats_(ChooseRowKernels(Compute::kFp32)),
       scratch_(memory + need.buffers),
       times_(times) {}
-
-template <typename Body>
-void HostOps::Each(int64_t count, Body&& body) const {
-  const Stopwatch watch(times_ ? &times_->rest : nullptr);
-  ParallelRanges(*context_.pool, count, kGrain, [&](long begin, long end) {
-    for (long i = begin; i < end; ++i) body(i);
-  });
-}
 
 const float* HostOps::Zeros(int64_t width) {
   if (static_cast<int64_t>(zeros_.size()) < width) zeros_.resize(static_cast<size_t>(width));
@@ -65,16 +51,19 @@ void HostOps::Embed(const EmbedArgs& args) {
       void* copy = args.input && args.input.data != args.x.data ? args.input.Row(row) : nullptr;
       if (args.norm != nullptr) {
         kernels_.residual_norm(x, nullptr, zeros, args.norm->host.view(), width, copy);
-      } else if (copy != nullptr) {
-        kernels_.narrow(x, width, copy);
       }
+      // A norm's copy is of 16-bit types alone.
+      const bool copied = args.norm != nullptr && compute() != Compute::kFp32;
+      if (copy != nullptr && !copied) kernels_.narrow(x, width, copy);
     }
   });
 }
 
 void HostOps::Gather(const Rows& from, IndexRef rows, const Rows& to) {
   const auto bytes = static_cast<size_t>(to.row_bytes());
-  Each(rows.count, [&](long i) { std::memcpy(to.Row(i), from.Row(rows.data[i]), bytes); });
+  Each(rows.count, [&](long i) {
+    if (rows.data[i] >= 0) std::memcpy(to.Row(i), from.Row(rows.data[i]), bytes);
+  });
 }
 
 void HostOps::Gather(const Table& from, IndexRef rows, const Rows& to) {
@@ -111,9 +100,15 @@ void HostOps::Residual(const Rows& x, const Rows& y, const NormWeight* norm, Nor
 
 void HostOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
   const DenseLayer& layer = *weight.host;
+  const float* bias = layer.bias.data();
+  const bool widens = out.element != ElementBytes(compute());
   ForEachRow(layer, in.data, in.count, layer.linear.sizes(), *context_.pool, times_,
              [&](int64_t row, std::byte* y) {
-               kernels_.bias_copy(y, layer.bias.data(), weight.out, out.Row(row));
+               if (widens) {
+                 kernels_.bias_widen(y, bias, weight.out, out.floats() + row * out.stride);
+               } else {
+                 kernels_.bias_copy(y, bias, weight.out, out.Row(row));
+               }
              });
 }
 
@@ -150,11 +145,7 @@ void HostOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
   tail.after_layer = norm(weights.after_layer);
   tail.activation = weights.activation;
   tail.norms = weights.norms;
-  PanelSizes sizes = {true, true, true};
-  for (const DenseLayer* dense : {tail.out, tail.expand, tail.gate, tail.contract}) {
-    if (dense != nullptr) NarrowSizes(*dense, sizes);
-  }
-  RunBlockTail(tail, {rows.x.floats(), rows.input.data, rows.z.data, rows.x.count}, sizes,
+  RunBlockTail(tail, {rows.x.floats(), rows.input.data, rows.z.data, rows.x.count}, SizesOf(tail),
                *context_.pool, times_);
   if (weights.last != nullptr) Residual(rows.x, {}, weights.last, NormPlace::kPost, {});
 }

@@ -8,6 +8,7 @@
 #include "models/layers/compute_context.h"
 #include "models/layers/stopwatch.h"
 #include "models/ops/count_ops.h"
+#include "models/parallel.h"
 
 namespace longview::models {
 
@@ -28,6 +29,10 @@ class HostOps final : public Ops {
   SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override {
     return {offsets, visible.data(), -1};
   }
+  SlicesRef Stage(std::span<const kernels::SliceRows> slices,
+                  std::span<const uint8_t> visible) override {
+    return {slices.data(), visible.data(), static_cast<int64_t>(slices.size())};
+  }
   Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
   LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
     return TakeLongShortOnHost(*this, count, width, columns);
@@ -36,6 +41,9 @@ class HostOps final : public Ops {
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows& from, IndexRef rows, const Rows& to) override;
   void Gather(const Table& from, IndexRef rows, const Rows& to) override;
+  void Scatter(const Rows& from, IndexRef places, const Rows& to) override;
+  void Clear(const Rows& rows) override;
+  void AddRows(const Rows& in, const Rows& added, IndexRef index, const Rows& out) override;
   void Keep(const Rows& x, IndexRef rows, const Rows& kept) override;
   void Narrow(const Rows& x, const Rows& out) override;
   void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
@@ -43,18 +51,34 @@ class HostOps final : public Ops {
   void Project(const Weight& weight, const Rows& in, const Rows& out) override;
   void ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
                       const Rows& out) override;
+  void ProjectPlaces(const Weight& weight, const Table* bias, IndexRef entries, const Rows& in,
+                     const Rows& out) override;
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;
+  void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
+                  const Rows& out) override;
+  void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
+                 const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
  private:
+  // Rows that a thread takes at least: fewer cost more to hand out than to treat.
+  static constexpr long kGrain = 8;
+
   // body(i) for i < count on all threads, timed as the rest.
   template <typename Body>
-  void Each(int64_t count, Body&& body) const;
+  void Each(int64_t count, Body&& body) const {
+    const Stopwatch watch(times_ ? &times_->rest : nullptr);
+    ParallelRanges(*context_.pool, count, kGrain, [&](long begin, long end) {
+      for (long i = begin; i < end; ++i) body(i);
+    });
+  }
   // Zeros for a norm or sum without a bias.
   const float* Zeros(int64_t width);
+  void MixSlice(const PlaceMixer& mixer, const kernels::SliceRows& slice, const uint8_t* visible,
+                const Rows& from, const Rows& out, float* scratch) const;
 
   const ComputeContext context_;
   const RowKernels& kernels_;
@@ -62,6 +86,7 @@ class HostOps final : public Ops {
   std::byte* const scratch_;
   EncoderTimes* const times_;
   std::vector<float> zeros_;
+  std::vector<kernels::SlicePiece> pieces_;
 };
 
 class HostCount final : public CountOps {
@@ -79,6 +104,10 @@ class HostCount final : public CountOps {
   size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
   size_t FeedForwardScratch(const BlockWeights&, int64_t) const override { return 0; }
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
+  size_t AddRowsScratch(const Rows& added) const override;
+  size_t PoolSlicesScratch(const Rows& out) const override;
+  size_t MixScratch(const PlaceMixer& mixer, const Rows& rows, int64_t slices) const override;
+  size_t SliceBytes(size_t, std::span<const uint8_t>) const override { return 0; }
   size_t SegmentBytes(std::span<const int32_t>, std::span<const uint8_t>) const override {
     return 0;
   }

@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/pool/slice_pool.h"
+#include "kernels/pool/slice_rows.h"
 #include "kernels/span/executor.h"
 #include "models/dense/compute.h"
 #include "models/dense/rowwise.h"
@@ -44,6 +46,13 @@ struct SegmentsRef {
   std::span<const int32_t> offsets;  // One entry more than segments.
   const uint8_t* visible = nullptr;  // [rows] on the host, 0 = left out.
   int staged = -1;                   // Its number among those that a device was given.
+};
+
+// Staged slices of documents, in the memory that the backend reads.
+struct SlicesRef {
+  const kernels::SliceRows* data = nullptr;
+  const uint8_t* visible = nullptr;  // [rows], 0 = left out.
+  int64_t count = 0;
 };
 
 // x = factor * words[ids] + positions[places] + types[kinds], then x = norm(x) where there is one.
@@ -111,6 +120,16 @@ struct LandmarkArgs {
   int64_t width() const { return from.q.width; }
 };
 
+// Two linears over the places of a slice with a gelu between, the same for every channel:
+// kernels/pool/place_mix.h. Each weight is a row per place that is read.
+struct PlaceMixer {
+  Table in, in_bias;    // [places, hidden], [1, hidden]
+  Table out, out_bias;  // [hidden, places], [1, places]
+
+  int64_t places() const { return in.rows(); }
+  int64_t hidden() const { return in.width(); }
+};
+
 class Ops {
  public:
   // A linear reads rows past the end of its input, up to a whole panel of them.
@@ -126,6 +145,8 @@ class Ops {
   virtual IndexRef Stage(std::span<const int32_t> values) = 0;
   virtual SegmentsRef Stage(std::span<const int32_t> offsets,
                             std::span<const uint8_t> visible) = 0;
+  virtual SlicesRef Stage(std::span<const kernels::SliceRows> slices,
+                          std::span<const uint8_t> visible) = 0;
 
   // ---- Memory of the forward, uninitialised ----
   Rows Take(int64_t count, int64_t width, RowType type, Tail tail = Tail::kNone);
@@ -139,9 +160,17 @@ class Ops {
 
   // ---- Work ----
   virtual void Embed(const EmbedArgs& args) = 0;
-  // to[i] = from[rows[i]]. REQUIRES: equal widths and types.
+  // to[i] = from[rows[i]]; without a row (negative) it stays as it is. REQUIRES: equal widths and
+  // types.
   virtual void Gather(const Rows& from, IndexRef rows, const Rows& to) = 0;
   virtual void Gather(const Table& from, IndexRef rows, const Rows& to) = 0;
+  // to[places[i]] = from[i]; without a place (negative) it is left out. REQUIRES: equal widths and
+  // types, different places.
+  virtual void Scatter(const Rows& from, IndexRef places, const Rows& to) = 0;
+  // rows = zeros. REQUIRES: dense rows.
+  virtual void Clear(const Rows& rows) = 0;
+  // out = in + added[index[i]] in T, a row without an index (negative) as it is. `out` may be `in`.
+  virtual void AddRows(const Rows& in, const Rows& added, IndexRef index, const Rows& out) = 0;
   // kept[i] = x[rows[i]] for ascending rows; `kept` is TakeKept's, and x is gone.
   virtual void Keep(const Rows& x, IndexRef rows, const Rows& kept) = 0;
   // out = x in T. REQUIRES: out is not x.
@@ -150,16 +179,28 @@ class Ops {
   // y not given: zeros. norm null: none. out not given, or x itself: nothing more is written.
   virtual void Residual(const Rows& x, const Rows& y, const NormWeight* norm, NormPlace place,
                         const Rows& out) = 0;
-  // out = in W^T + b. REQUIRES: `in` is dense and was taken with a panel behind it.
+  // out = in W^T + b, in T or in fp32, as `out` is. REQUIRES: `in` is dense and was taken with a
+  // panel behind it.
   virtual void Project(const Weight& weight, const Rows& in, const Rows& out) = 0;
   // The same, then the rotation.
   virtual void ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
                               const Rows& out) = 0;
+  // The same with bias[entries[i]] instead of b (`bias` null: b); without an entry (negative) a row
+  // becomes zeros. T.
+  virtual void ProjectPlaces(const Weight& weight, const Table* bias, IndexRef entries,
+                             const Rows& in, const Rows& out) = 0;
   // q | k | v | scores = in W^T + b. The first `normed` rows' keys and values are normalised and
   // have scores; those of the rows behind stay as projected.
   virtual void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                                 int64_t normed, const LongShortRows& out) = 0;
   virtual void Landmarks(const LandmarkArgs& args) = 0;
+  // out[s] = the visible rows of slice s pooled channel by channel; zeros without any. T.
+  virtual void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
+                          const Rows& out) = 0;
+  // out = rows of `from` mixed within their slice, masked ones reading as zeros; rows of no slice
+  // become zeros. T; `out` may be `from`.
+  virtual void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
+                         const Rows& out) = 0;
   // Attention over a staged plan; pointers of the call are this backend's memory.
   virtual void Attend(PlanRef plan, const kernels::Call& call) = 0;
   virtual void FeedForward(const BlockWeights& weights, const BlockRows& rows) = 0;

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/span/kv_layout.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
 #include "models/device/device_weights.h"
@@ -48,8 +49,8 @@ class Table {
   // Host: copies row `row` to `to` [width].
   void CopyRow(int64_t row, float* to) const;
 
-  // Host: row `row` of a table of values.
-  const float* values(int64_t row) const { return values_.data() + row * width_; }
+  // Host: the rows from `row` on of a table of values.
+  const float* values(int64_t row = 0) const { return values_.data() + row * width_; }
 
   // Device: [rows, width] fp32.
   float* device() const { return device_; }
@@ -61,6 +62,33 @@ class Table {
   const TensorView* stored_ = nullptr;
   std::vector<float> values_;
   float* device_ = nullptr;
+};
+
+// Values of a call of attention: keys, values, rows of positions. fp32 on the host, of the model's
+// type on a device.
+class TypedRows {
+ public:
+  TypedRows() = default;
+  TypedRows(std::vector<float> values, int64_t rows, int64_t width)
+      : rows_(rows), width_(width), values_(std::move(values)) {}
+
+  int64_t rows() const { return rows_; }
+  int64_t width() const { return width_; }
+  // [rows, width] of dtype(), where the model runs.
+  const void* data() const { return device_ != nullptr ? device_ : values_.data(); }
+  kernels::DType dtype() const { return type_; }
+
+  void set_device(void* device, kernels::DType type) {
+    device_ = device;
+    type_ = type;
+  }
+
+ private:
+  int64_t rows_ = 0;
+  int64_t width_ = 0;
+  std::vector<float> values_;
+  void* device_ = nullptr;
+  kernels::DType type_ = kernels::DType::kFloat32;
 };
 
 }  // namespace longview::models

@@ -1,7 +1,8 @@
 #include "models/ops/weight_placer.h"
 
-#include <span>
 #include <utility>
+
+#include "models/layers/span_rows.h"
 
 namespace longview::models {
 
@@ -11,23 +12,23 @@ void DeviceStore::Allocate(const Device& device) {
   fill_.emplace(device);
 }
 
-Weight WeightPlacer::Stack(const std::string& prefix,
-                           const std::vector<WeightLoader::Part>& parts, int64_t in) {
+template <typename Make>
+Weight WeightPlacer::Place(int64_t out, int64_t in, Make&& make) {
   Weight weight;
   weight.in = in;
-  for (const WeightLoader::Part& part : parts) weight.out += part.out;
+  weight.out = out;
   if (store_ == nullptr) {
-    weight.host = load_.Stack(prefix, parts, in);
+    weight.host = make();
     return weight;
   }
-  weight.device = store_->places().Linear(weight.out, in);
+  weight.device = store_->places().Linear(out, in);
   if (fills()) {
     load_.set_taker([&](const std::string& name, std::span<const float> values,
                         std::span<const float> bias) {
       return store_->fill().PutLinear(name, values, bias, weight.device);
     });
   }
-  (void)load_.Stack(prefix, parts, in);
+  (void)make();
   load_.set_taker(nullptr);
   return weight;
 }
@@ -52,6 +53,18 @@ std::vector<Weight> WeightPlacer::Split(const std::string& name, int64_t parts, 
   if (store_ != nullptr) return weights;
   for (size_t i = 0; i < layers.size(); ++i) weights[i].host = std::move(layers[i]);
   return weights;
+}
+
+Weight WeightPlacer::Stack(const std::string& prefix,
+                           const std::vector<WeightLoader::Part>& parts, int64_t in) {
+  int64_t out = 0;
+  for (const WeightLoader::Part& part : parts) out += part.out;
+  return Place(out, in, [&] { return load_.Stack(prefix, parts, in); });
+}
+
+Weight WeightPlacer::Pack(const std::string& name, std::span<const float> values,
+                          std::vector<float> bias, int64_t out, int64_t in) {
+  return Place(out, in, [&] { return load_.Pack(name, values, std::move(bias), out, in); });
 }
 
 NormWeight WeightPlacer::Norm(models::Norm norm, int64_t width) {
@@ -82,6 +95,20 @@ Table WeightPlacer::Values(std::vector<float> values, int64_t rows, int64_t widt
   Table table(std::move(values), rows, width);
   table.set_device(device);
   return table;
+}
+
+TypedRows WeightPlacer::Typed(const std::string& name, std::vector<float> values, int64_t rows,
+                              int64_t width) {
+  void* device = nullptr;
+  if (store_ != nullptr) {
+    device = store_->places().Typed(rows * width);
+    if (fills() && load_.ok()) {
+      load_.Fail(store_->fill().PutTyped(name, values, store_->compute(), device));
+    }
+  }
+  TypedRows typed(std::move(values), rows, width);
+  if (store_ != nullptr) typed.set_device(device, SpanType(store_->compute()));
+  return typed;
 }
 
 }  // namespace longview::models

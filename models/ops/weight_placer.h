@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ class DeviceStore {
   void Allocate(const Device& device);
   bool allocated() const { return block_ != nullptr; }
 
+  Compute compute() const { return compute_; }
   DevicePlaces places() { return DevicePlaces(compute_, carver_); }
   // REQUIRES: allocated().
   DeviceFill& fill() { return *fill_; }
@@ -67,13 +69,23 @@ class WeightPlacer {
   std::vector<Weight> Split(const std::string& name, int64_t parts, int64_t out, int64_t in,
                             bool bias);
 
+  // A linear of these values; empty where nothing is read.
+  Weight Pack(const std::string& name, std::span<const float> values, std::vector<float> bias,
+              int64_t out, int64_t in);
+
   NormWeight Norm(models::Norm norm, int64_t width);
 
   // A table of the checkpoint, or of these values; both may be empty where nothing is read.
   Table Stored(const TensorView* tensor, int64_t rows, int64_t width);
   Table Values(std::vector<float> values, int64_t rows, int64_t width);
+  // INVALID_ARGUMENT, naming `name`, if a value is beyond a device's type.
+  TypedRows Typed(const std::string& name, std::vector<float> values, int64_t rows,
+                  int64_t width);
 
  private:
+  // `make` asks the loader for a linear of these sizes.
+  template <typename Make>
+  Weight Place(int64_t out, int64_t in, Make&& make);
   bool fills() const { return store_ != nullptr && store_->allocated(); }
 
   WeightLoader& load_;

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/plugin_types.h"
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/pool/slice_rows.h"
 #include "kernels/span/kv_layout.h"
 
 namespace longview::kernels::cuda {
@@ -102,12 +103,6 @@ struct LandmarkRows {
   int32_t heads;
   int32_t dim;
   DType dtype;
-};
-
-struct SliceRows {
-  int32_t row0;
-  int32_t rows;
-  int32_t visible;  // Those that are not masked.
 };
 
 // Means or largest values of the visible rows of slices, channel by channel, in the order of the

@@ -1,10 +1,11 @@
-// What the encoder and the language model do with single rows, and what ends their layers.
+// What the language model does with single rows, and what ends its layers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "models/cst/buffers.h"
+#include "models/cst/lm_buffers.h"
 #include "models/layers/block_tail.h"
 
 namespace longview::models {
@@ -21,6 +22,11 @@ void ProjectEmbeddings(const CstContext& context, int64_t rows, const CstBuffers
 
 // What the first layer reads of x, to `input`; later the layer before leaves it there.
 void EnterLayers(const CstContext& context, int64_t rows, const CstBuffers& buffers);
+
+// Row i of biases of places, [3D]; rows past the end are the last one.
+inline const float* PlaceRow(const Table& biases, int64_t i) {
+  return biases.values(std::min(i, biases.rows() - 1));
+}
 
 // What follows attention in layer `layer`. A pre-norm model's last one leaves `input` as it is.
 BlockTail TailOf(const CstContext& context, int layer);

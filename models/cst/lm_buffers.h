@@ -1,4 +1,5 @@
-// The buffers of one batch: sized from its plan, carved out of one block, reused by every layer.
+// The buffers of one pass of the language model: sized from its layout, carved out of one block,
+// reused by every layer.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +8,11 @@
 
 #include "kernels/span/executor.h"
 #include "models/cst/config.h"
-#include "models/cst/plan.h"
 #include "models/cst/weights.h"
 #include "models/dense/scratch.h"
 #include "models/layers/compute_context.h"
 
 namespace longview::models {
-
-using CstContext = ModelContext<CstConfig, CstWeights>;
 
 // "T" is an element of the compute type. Inputs of linears hold a panel more than their rows,
 // so that a last panel may read past them.
@@ -41,14 +39,13 @@ struct CstSizes {
   size_t workspace = 0;
 };
 
-CstSizes CstSizesOf(const CstContext& context, const CstPlan& plan);
 CstBuffers CarveCstBuffers(const CstContext& context, const CstSizes& sizes, Carver& carver);
 
 // Zeros behind the inputs of linears. Last panels read them: their values never matter, but they
 // must not be numbers that slow arithmetic down.
 void ClearTails(const CstContext& context, const CstSizes& sizes, const CstBuffers& buffers);
 
-// Scratch of one thread: an embedding's parts, or a slice inside the `mlp` mixer.
+// Scratch of one thread: an embedding's parts.
 int64_t ThreadRowFloats(const CstConfig& config);
 
 // A layer's attention over the buffers. `layer` may be null: then only strides are set, which is

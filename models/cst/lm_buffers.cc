@@ -1,6 +1,5 @@
-#include "models/cst/buffers.h"
+#include "models/cst/lm_buffers.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -41,8 +40,7 @@ void MakeTokenCall(const CstContext& context, const CstLayer* layer, const CstBu
     if (layer != nullptr) {
       zeros.k = layer->boundary_keys.data();
       zeros.v = layer->boundary_values.data();
-      const bool one = static_cast<int>(layer->boundary_keys.size()) == config.width;
-      if (one) zeros.k_row_stride = zeros.v_row_stride = 0;
+      if (layer->boundary_keys.rows() == 1) zeros.k_row_stride = zeros.v_row_stride = 0;
     }
     call.sources.push_back(zeros);
   }
@@ -63,28 +61,7 @@ void MakeSliceCall(const CstContext& context, const CstBuffers& buffers, CstCall
   call.call.sources = call.sources;
 }
 
-CstSizes CstSizesOf(const CstContext& context, const CstPlan& plan) {
-  CstSizes sizes;
-  sizes.rows = plan.rows();
-  sizes.slices = plan.slice_rows();
-  const CstBuffers none;
-  CstCall call;
-  const auto include = [&](const kernels::Plan& attention) {
-    if (attention.items.empty()) return;
-    const size_t bytes = Measure(attention, call.call, context.isa).total(context.pool->threads());
-    sizes.workspace = std::max(sizes.workspace, bytes);
-  };
-  MakeTokenCall(context, nullptr, none, call);
-  include(plan.tokens);
-  MakeSliceCall(context, none, call);
-  include(plan.slices);
-  return sizes;
-}
-
-int64_t ThreadRowFloats(const CstConfig& config) {
-  const int64_t mixed = config.mixer_size + (config.mixer_size > 0 ? config.slice : 0);
-  return std::max<int64_t>(2 * int64_t{config.embedding_width}, mixed * config.width);
-}
+int64_t ThreadRowFloats(const CstConfig& config) { return 2 * int64_t{config.embedding_width}; }
 
 CstBuffers CarveCstBuffers(const CstContext& context, const CstSizes& sizes, Carver& carver) {
   const CstConfig& config = *context.config;
@@ -100,7 +77,7 @@ CstBuffers CarveCstBuffers(const CstContext& context, const CstSizes& sizes, Car
   if (config.embedding_width != width) {
     b.embedded = take(sizes.rows + kPanelRows, config.embedding_width);
   }
-  if (config.mixer_size == 0) b.qkv = take(sizes.rows, 3 * width);
+  b.qkv = take(sizes.rows, 3 * width);
   b.z = take(sizes.rows + kPanelRows, width);
   b.pooled = carver.Take<float>((sizes.slices + kPanelRows) * width);
   b.slice_input =

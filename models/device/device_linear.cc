@@ -120,8 +120,23 @@ void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* 
 
 kernels::cuda::RowActivation DeviceActivation(Activation activation) {
   using kernels::cuda::RowActivation;
-  static_assert(static_cast<int>(RowActivation::kTanh) == static_cast<int>(Activation::kTanh));
-  return static_cast<RowActivation>(activation);
+  switch (activation) {
+    case Activation::kNone:
+      return RowActivation::kNone;
+    case Activation::kGelu:
+      return RowActivation::kGelu;
+    case Activation::kGeluTanh:
+      return RowActivation::kGeluTanh;
+    case Activation::kRelu:
+      return RowActivation::kRelu;
+    case Activation::kSilu:
+      return RowActivation::kSilu;
+    case Activation::kTanh:
+      return RowActivation::kTanh;
+    case Activation::kQuickGelu:
+      return RowActivation::kQuickGelu;
+  }
+  return RowActivation::kNone;
 }
 
 void AddBias(const Device& device, const DeviceLinear& linear, void* y, int64_t rows,

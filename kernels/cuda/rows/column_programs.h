@@ -24,6 +24,8 @@ LONGVIEW_HD inline float Activate(RowActivation activation, float x) {
       return x / (1.0f + expf(-x));
     case RowActivation::kTanh:
       return tanhf(x);
+    case RowActivation::kQuickGelu:
+      return x / (1.0f + expf(-1.702f * x));
   }
   return x;
 }

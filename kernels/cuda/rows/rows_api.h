@@ -14,7 +14,7 @@
 namespace longview::kernels::cuda {
 
 // As models::Activation.
-enum class RowActivation : int32_t { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh };
+enum class RowActivation : int32_t { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh, kQuickGelu };
 
 struct RowNorm {
   const float* gamma;  // [width]

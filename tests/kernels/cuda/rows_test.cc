@@ -104,6 +104,8 @@ double Activated(RowActivation activation, double x) {
       return x / (1 + std::exp(-x));
     case RowActivation::kTanh:
       return std::tanh(x);
+    case RowActivation::kQuickGelu:
+      return x / (1 + std::exp(-1.702 * x));
   }
   return 0;
 }
@@ -116,7 +118,8 @@ TEST(DeviceRowsTest, BiasesAndActivationsAreTheirDefinitions) {
     const float* on_device = device.Upload(bias);
     for (const auto activation :
          {RowActivation::kNone, RowActivation::kGelu, RowActivation::kGeluTanh,
-          RowActivation::kRelu, RowActivation::kSilu, RowActivation::kTanh}) {
+          RowActivation::kRelu, RowActivation::kSilu, RowActivation::kTanh,
+          RowActivation::kQuickGelu}) {
       const BiasRows args = {y.Upload(device), on_device, rows, columns, activation, dtype};
       ASSERT_EQ(device.api().rows.bias(device.stream(), args), 0);
       const std::vector<float> got = Download(device, args.y, y.values.size(), dtype);

@@ -109,6 +109,27 @@ TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
 INSTANTIATE_TEST_SUITE_P(Types, DeviceLinearTest,
                          testing::Values(Compute::kFp32, Compute::kBf16, Compute::kFp16));
 
+TEST(DeviceActivationTest, EveryActivationIsTheHosts) {
+  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const Device::Turn turn(*device);
+  std::vector<float> bias;
+  for (int i = -40; i <= 40; ++i) bias.push_back(static_cast<float>(i) / 8);
+  const auto columns = static_cast<int64_t>(bias.size());
+  DeviceLinear linear;
+  linear.bias = bias.data();
+  linear.out = columns;
+  for (const Activation activation :
+       {Activation::kNone, Activation::kGelu, Activation::kGeluTanh, Activation::kRelu,
+        Activation::kSilu, Activation::kTanh, Activation::kQuickGelu}) {
+    std::vector<float> expected(bias.size()), got(bias.size());
+    ChooseRowKernels(Compute::kFp32).bias_act(expected.data(), bias.data(), columns, activation);
+    AddBias(*device, linear, got.data(), 1, activation);
+    for (size_t i = 0; i < bias.size(); ++i) {
+      ASSERT_NEAR(got[i], expected[i], 2e-6) << static_cast<int>(activation) << " of " << bias[i];
+    }
+  }
+}
+
 TEST(DeviceAdmissionTest, CountsDocumentsUntilMemoryEnds) {
   const DeviceNeed need = {100e6, 50e6, 4096};
   const auto bytes = [](double documents) {

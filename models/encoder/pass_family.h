@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/launch_shape.h"
@@ -61,6 +62,13 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
     return Family::LoadWeights(config, directory, compute, nullptr);
   }
 
+  // The most that a document of up to `tokens` tokens needs on a device, by what `bytes` says of a
+  // batch.
+  using BytesOfSequences = absl::FunctionRef<DeviceRunBytes(EncoderPass::Sequences)>;
+  static DeviceRunBytes LongestBytes(const Config&, int tokens, BytesOfSequences bytes) {
+    return LongestDocumentBytes(tokens, bytes);
+  }
+
   const EncoderFacts& facts() const override { return facts_; }
   Compute compute() const override { return on_device() ? seat_.compute : context_.compute; }
   double parameters() const override { return weights_.parameters; }
@@ -97,6 +105,7 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
  protected:
   const Config config_;
   const Weights weights_;
+  EncoderFacts facts_;
 
  private:
   class HostBatch final : public EncoderBatch {
@@ -147,7 +156,6 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
     });
   }
 
-  const EncoderFacts facts_;
   const TorchParallelFor pool_;
   const Context context_;
   DeviceSeat seat_;  // Without a device on the host.
@@ -173,7 +181,7 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> BuildPassOnDevice(const ModelDire
   if (!sizes.ok()) return sizes.status();
   const int tokens = MostTokens(directory, Family::FactsOf(*config).max_tokens);
   const DeviceRunBytes longest =
-      LongestDocumentBytes(tokens, [&](EncoderPass::Sequences sequences) {
+      Family::LongestBytes(*config, tokens, [&](EncoderPass::Sequences sequences) {
         auto pass = Family::MakePass(*config, *sizes, compute, sequences,
                                      kernels::cuda::kDeviceTileRows);
         return DevicePassPart(std::move(pass), *device, compute).most_bytes();

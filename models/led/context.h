@@ -4,7 +4,7 @@
 #include "kernels/cache/cache_budget.h"
 #include "models/led/config.h"
 #include "models/led/weights.h"
-#include "models/longformer/encoder_buffers.h"
+#include "models/longformer/weights.h"
 #include "models/stack/context.h"
 
 namespace longview::models {
@@ -13,7 +13,7 @@ namespace longview::models {
 struct LedContext {
   const LedConfig* config = nullptr;
   const LedWeights* weights = nullptr;
-  EncoderContext encoder;
+  LongformerContext encoder;
   StackContext decoder;
   kernels::CacheBudget* budget = nullptr;
 };

@@ -1,6 +1,7 @@
 #include "models/led/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -9,7 +10,8 @@
 #include "models/led/document.h"
 #include "models/led/sequence.h"
 #include "models/led/step.h"
-#include "models/longformer/cost.h"
+#include "models/longformer/pass.h"
+#include "models/ops/host_ops.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -27,7 +29,7 @@ LedDecoder::LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute,
       rules_(config_) {
   context_.config = &config_;
   context_.weights = &weights_;
-  context_.encoder = EncoderContext(config_.encoder, weights_.encoder, compute, pool_);
+  context_.encoder = LongformerContext(config_.encoder, weights_.encoder, compute, pool_);
   context_.decoder = StackContext(config_.decoder, weights_.decoder, compute, pool_);
 }
 
@@ -105,7 +107,12 @@ EncoderWork LedDecoder::WorkOf(const EncoderSequence& document) const {
   all.roles = document.roles;
   all.wanted.resize(document.ids.size());
   std::iota(all.wanted.begin(), all.wanted.end(), 0);
-  EncoderWork work = models::WorkOf(config_.encoder, all);
+  const std::array<const EncoderSequence*, 1> one = {&all};
+  LongformerPass pass(config_.encoder, weights_.encoder, context_.encoder.compute, one,
+                      context_.encoder.tile_rows());
+  HostCount count(context_.encoder);
+  CountPass(pass, count);
+  EncoderWork work = count.work();
   const double n = document.tokens(), width = config_.decoder.width;
   work.linear += 2 * n * width * width * config_.decoder.layers();
   work.rows += 2 * n * width * config_.decoder.layers();

@@ -21,6 +21,7 @@ class Loader {
       : config_(config),
         checkpoint_(checkpoint),
         load_(checkpoint, origin, compute),
+        place_(load_, nullptr),
         width_(config.decoder.width) {}
 
   absl::StatusOr<LedWeights> Load();
@@ -38,6 +39,7 @@ class Loader {
   const LedConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
+  WeightPlacer place_;
   const int64_t width_;
   std::string prefix_;
   const TensorView* tied_ = nullptr;
@@ -61,17 +63,19 @@ void Loader::Embeddings() {
   } else {
     load_.source().Ignore(prefix_ + "shared.weight");
   }
-  weights_.encoder.words = Words("encoder");
+  const TensorView* words = Words("encoder");
   weights_.decoder.words = Words("decoder");
-  KeepTable(weights_.encoder.words, load_);
-  if (weights_.decoder.words != weights_.encoder.words) KeepTable(weights_.decoder.words, load_);
-  weights_.encoder.positions =
-      load_.Table(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_});
+  KeepTable(words, load_);
+  if (weights_.decoder.words != words) KeepTable(weights_.decoder.words, load_);
+  weights_.encoder.words = place_.Stored(words, config_.decoder.vocab, width_);
+  weights_.encoder.positions = place_.Stored(
+      load_.Table(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_}),
+      config_.encoder.positions, width_);
   weights_.decoder.positions =
       load_.Table(prefix_ + "decoder.embed_positions.weight", {config_.max_output, width_});
-  weights_.encoder.types.assign(static_cast<size_t>(width_), 0.0f);
-  weights_.decoder.type = weights_.encoder.types;
-  weights_.encoder.embedding_norm = LayerNorm(prefix_ + "encoder.layernorm_embedding");
+  weights_.decoder.type.assign(static_cast<size_t>(width_), 0.0f);
+  weights_.encoder.embedding_norm =
+      place_.Norm(LayerNorm(prefix_ + "encoder.layernorm_embedding"), width_);
   weights_.decoder.embedding_norm = LayerNorm(prefix_ + "decoder.layernorm_embedding");
 }
 
@@ -79,26 +83,24 @@ void Loader::EncoderLayer(int index) {
   const std::string layer = absl::StrCat(prefix_, "encoder.layers.", index, ".");
   const std::string self = layer + "self_attn.longformer_self_attn.";
   const int64_t inner = config_.encoder.intermediate;
-  auto qkv = load_.Stack(self, {{"query", width_}, {"key", width_}, {"value", width_}}, width_);
-  auto out = load_.Dense(layer + "self_attn.output", width_, width_);
-  Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
-  auto expand = load_.Dense(layer + "fc1", inner, width_);
-  auto contract = load_.Dense(layer + "fc2", width_, inner);
-  Norm output_norm = LayerNorm(layer + "final_layer_norm");
-  auto query_global = load_.Dense(self + "query_global", width_, width_);
-  auto key_value_global =
-      load_.Stack(self, {{"key_global", width_}, {"value_global", width_}}, width_);
-  if (!load_.ok() || !load_.reads()) return;
-  for (const auto* dense : {&qkv, &out, &expand, &contract}) {
-    NarrowSizes(**dense, weights_.encoder.sizes);
-  }
-  FloatMatrix key_global(load_.Copy(checkpoint_.Find(self + "key_global.weight")));
-  FloatMatrix value_global(load_.Copy(checkpoint_.Find(self + "value_global.weight")));
-  load_.CountBytes(2 * 4.0 * static_cast<double>(width_ * width_));
-  weights_.encoder.layers.push_back(
-      {*std::move(qkv), *std::move(out), std::move(attention_norm), *std::move(expand),
-       *std::move(contract), std::move(output_norm), *std::move(query_global),
-       *std::move(key_value_global), std::move(key_global), std::move(value_global)});
+  const auto norm = [&](const char* name) {
+    return place_.Norm(LayerNorm(layer + name), width_);
+  };
+  LongformerLayer& to = weights_.encoder.layers.emplace_back();
+  to.qkv = place_.Stack(self, {{"query", width_}, {"key", width_}, {"value", width_}}, width_);
+  to.out = place_.Linear(layer + "self_attn.output", width_, width_);
+  to.attention_norm = norm("self_attn_layer_norm");
+  to.expand = place_.Linear(layer + "fc1", inner, width_);
+  to.contract = place_.Linear(layer + "fc2", width_, inner);
+  to.output_norm = norm("final_layer_norm");
+  to.query_global = place_.Linear(self + "query_global", width_, width_);
+  to.key_value_global =
+      place_.Stack(self, {{"key_global", width_}, {"value_global", width_}}, width_);
+  // The stack has asked for both, names and shapes.
+  to.key_global =
+      place_.StoredMatrix(checkpoint_.Find(self + "key_global.weight"), width_, width_);
+  to.value_global =
+      place_.StoredMatrix(checkpoint_.Find(self + "value_global.weight"), width_, width_);
 }
 
 void Loader::DecoderLayer(int index) {
@@ -153,7 +155,6 @@ absl::StatusOr<LedWeights> Loader::Load() {
       load_.source().FindPrefix(kPrefixes, "encoder.embed_positions.weight");
   if (!prefix.ok()) return prefix.status();
   prefix_ = *prefix;
-  weights_.encoder.sizes = {true, true, true};
   Embeddings();
   for (int i = 0; i < config_.encoder.layers && load_.ok(); ++i) EncoderLayer(i);
   load_.set_packs_rows(true);

@@ -1,25 +1,58 @@
-// Longformer as a family of encoders: what its models are, how their tokens are placed, what they
-// cost. On the CPU as it is; device_model.h puts the layers on a device.
+// Longformer as a family of encoders: what its models are, how their tokens are placed, what heads
+// read.
 #pragma once
 
-#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "models/encoder/weighted_family.h"
-#include "models/longformer/cost.h"
-#include "models/longformer/encoder.h"
+#include "models/encoder/pass_family.h"
 #include "models/longformer/heads.h"
+#include "models/longformer/longest_document.h"
+#include "models/longformer/pass.h"
 #include "models/longformer/rules.h"
 
 namespace longview::models {
 
-class Longformer : public WeightedFamily<EncoderRun, ParseLongformerConfig, LoadLongformerWeights,
-                                         LongformerFacts> {
+class Longformer final : public PassFamily<Longformer, LongformerConfig, LongformerWeights> {
  public:
   Longformer(LongformerConfig config, LongformerWeights weights, Compute compute)
-      : WeightedFamily(std::move(config), std::move(weights), compute) {
+      : PassFamily(std::move(config), std::move(weights), compute) {
     facts_.has_pooler = weights_.pooler.has_value();
   }
+  Longformer(LongformerConfig config, LongformerWeights weights, DeviceSeat seat,
+             std::unique_ptr<DeviceBlock> store)
+      : PassFamily(std::move(config), std::move(weights), std::move(seat), std::move(store)) {
+    facts_.has_pooler = weights_.pooler.has_value();
+  }
+
+  static absl::StatusOr<LongformerConfig> Read(const ModelDirectory& directory) {
+    return ReadTextConfig<ParseLongformerConfig>(directory);
+  }
+  static absl::StatusOr<LongformerWeights> LoadWeights(const LongformerConfig& config,
+                                                       const ModelDirectory& directory,
+                                                       std::optional<Compute> compute,
+                                                       DeviceStore* store) {
+    return LoadLongformerWeights(config, directory.checkpoint, directory.path, compute, store);
+  }
+  static EncoderFacts FactsOf(const LongformerConfig& config) { return LongformerFacts(config); }
+  static std::unique_ptr<EncoderPass> MakePass(const LongformerConfig& config,
+                                               const LongformerWeights& weights, Compute compute,
+                                               EncoderPass::Sequences sequences, int tile_rows) {
+    return std::make_unique<LongformerPass>(config, weights, compute, sequences, tile_rows);
+  }
+  static DeviceRunBytes LongestBytes(const LongformerConfig& config, int tokens,
+                                     BytesOfSequences bytes) {
+    return LongestLongformerBytes(config, tokens, bytes);
+  }
+  static std::vector<HeadOutput> ComputeHeads(const LongformerContext& context,
+                                              std::span<const HeadInput> inputs, ExtraOf) {
+    return models::ComputeHeads(context, inputs);
+  }
+  static int64_t ExtraRowsOf(const LongformerConfig&, const EncoderSequence&) { return 0; }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override {
     return PlaceTokens(config_, field, sequence);
@@ -27,16 +60,6 @@ class Longformer : public WeightedFamily<EncoderRun, ParseLongformerConfig, Load
   absl::Status MarkDefaultGlobals(const std::string& field, Task task,
                                   EncoderSequence& sequence) const override {
     return MarkGlobals(config_, field, task, sequence);
-  }
-
-  // Two results of one panel are alive at a time: the expanded one and what follows it.
-  size_t WorkspaceBytes(Sequences sequences) const override {
-    const int64_t widest = std::max(3 * config_.width, config_.intermediate) + config_.width;
-    return ScratchBytes(sequences) +
-           static_cast<size_t>(kPanelRows * widest * ElementBytes(context_.compute));
-  }
-  EncoderWork WorkOf(const EncoderSequence& sequence) const override {
-    return models::WorkOf(config_, sequence);
   }
   int64_t LogitFloats(const EncoderItem& item) const override {
     return models::LogitFloats(config_, item);

@@ -8,7 +8,7 @@ namespace {
 
 class Heads {
  public:
-  Heads(const EncoderContext& context, std::span<const HeadInput> inputs)
+  Heads(const LongformerContext& context, std::span<const HeadInput> inputs)
       : config_(*context.config), weights_(*context.weights), pass_(inputs, *context.pool) {}
 
   std::vector<HeadOutput> Compute() {
@@ -65,7 +65,7 @@ class Heads {
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeHeads(const EncoderContext& context,
+std::vector<HeadOutput> ComputeHeads(const LongformerContext& context,
                                      std::span<const HeadInput> inputs) {
   return Heads(context, inputs).Compute();
 }

@@ -8,12 +8,12 @@
 
 #include "models/encoder/family.h"
 #include "models/encoder/item.h"
-#include "models/longformer/encoder_buffers.h"
+#include "models/longformer/weights.h"
 
 namespace longview::models {
 
 // Throws what LibTorch throws. A row's bits do not depend on the other items.
-std::vector<HeadOutput> ComputeHeads(const EncoderContext& context,
+std::vector<HeadOutput> ComputeHeads(const LongformerContext& context,
                                      std::span<const HeadInput> inputs);
 
 // Floats of logits that the item's heads compute.

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "models/encoder/device_model.h"
-#include "models/longformer/device_model.h"
+#include "models/encoder/weighted_family.h"
 #include "models/longformer/family.h"
 
 namespace longview::models {
@@ -14,7 +13,7 @@ absl::StatusOr<ModelInfo> DescribeLongformer(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformer(ModelDirectory directory,
                                                       const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>, BuildDeviceLongformer);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>, BuildPassOnDevice<Longformer>);
 }
 
 }  // namespace longview::models

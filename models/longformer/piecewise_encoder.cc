@@ -1,17 +1,11 @@
 #include "models/longformer/piecewise_encoder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "kernels/span/band_planner.h"
 #include "kernels/span/full_planner.h"
-#include "models/checkpoint/convert.h"
-#include "models/layers/block_tail.h"
-#include "models/layers/panels.h"
-#include "models/layers/span_rows.h"
-#include "models/longformer/global_rows.h"
-#include "models/parallel.h"
+#include "models/ops/host_ops.h"
 
 namespace longview::models {
 namespace {
@@ -32,7 +26,7 @@ std::vector<int32_t> GlobalsOf(const EncoderSequence& document) {
 
 }  // namespace
 
-PiecewiseEncoder::Shape::Shape(const EncoderContext& model, const EncoderSequence& read)
+PiecewiseEncoder::Shape::Shape(const LongformerContext& model, const EncoderSequence& read)
     : context(model),
       document(read),
       tokens(read.tokens()),
@@ -40,45 +34,38 @@ PiecewiseEncoder::Shape::Shape(const EncoderContext& model, const EncoderSequenc
       globals(GlobalsOf(read)),
       folds(!globals.empty() && FoldsGlobals(*model.config, static_cast<int>(globals.size()))) {}
 
-PiecewiseEncoder::Held PiecewiseEncoder::CarveHeld(const Shape& shape, Carver& carver) {
-  const EncoderContext& context = shape.context;
+PiecewiseEncoder::Held PiecewiseEncoder::TakeHeld(const Shape& shape, Ops& ops) {
+  using enum RowType;
+  using enum Ops::Tail;
   const int64_t n = shape.tokens, width = shape.width;
   const auto globals = static_cast<int64_t>(shape.globals.size());
-  const auto take = [&](int64_t rows, int64_t columns) {
-    return carver.TakeBytes(static_cast<size_t>(rows * columns * ElementBytes(context.compute)));
-  };
   Held held;
-  held.x = carver.Take<float>((n + kPanelRows) * width);
-  held.input = context.compute == Compute::kFp32 ? reinterpret_cast<std::byte*>(held.x)
-                                                 : take(n + kPanelRows, width);
-  for (std::byte*& qkv : held.qkv) qkv = take(n, 3 * width);
-  held.global_keys = take(globals > 0 && !shape.folds ? n : 0, 2 * width);
-  held.folded_out = take(shape.folds ? globals : 0, width);
+  held.x = ops.Take(n, width, kFloat, kPanel);
+  held.input = ops.TakeInput(held.x, NormPlace::kPost);
+  for (Rows& qkv : held.qkv) qkv = ops.Take(n, 3 * width, kCompute);
+  if (globals > 0 && !shape.folds) held.global_keys = ops.Take(n, 2 * width, kCompute);
+  if (shape.folds) held.folded_out = ops.Take(globals, width, kCompute);
   return held;
 }
 
-size_t PiecewiseEncoder::HeldBytes(const EncoderContext& context, const EncoderSequence& document) {
-  Carver measure(nullptr);
-  CarveHeld(Shape(context, document), measure);
-  return measure.used();
+size_t PiecewiseEncoder::HeldBytes(const LongformerContext& context,
+                                   const EncoderSequence& document) {
+  HostCount count(context);
+  TakeHeld(Shape(context, document), count);
+  return count.need().memory();
 }
 
-PiecewiseEncoder::PiecewiseEncoder(const EncoderContext& context, const EncoderSequence& document,
-                                   EncodedRows& sink, ScratchKeeper& scratch, EncoderTimes* times)
+PiecewiseEncoder::PiecewiseEncoder(const LongformerContext& context,
+                                   const EncoderSequence& document, EncodedRows& sink,
+                                   ScratchKeeper& scratch, EncoderTimes* times)
     : shape_(context, document),
       context_(shape_.context),
       sink_(sink),
       scratch_(scratch),
       times_(times),
-      width_(shape_.width),
-      row_bytes_(width_ * ElementBytes(context.compute)),
       memory_(HeldBytes(context, document)) {
-  Carver carver(memory_.data());
-  held_ = CarveHeld(shape_, carver);
-  std::memset(held_.x + shape_.tokens * width_, 0,
-              static_cast<size_t>(kPanelRows * width_) * sizeof(float));
-  std::memset(held_.input + shape_.tokens * row_bytes_, 0,
-              static_cast<size_t>(kPanelRows * row_bytes_));
+  HostOps ops(context, OpsNeed(), memory_.data(), nullptr);
+  held_ = TakeHeld(shape_, ops);
   PlanSteps(sink);
 }
 
@@ -124,62 +111,66 @@ bool PiecewiseEncoder::Advance(int64_t until) {
   return done_ < until;
 }
 
+template <typename Body>
+void PiecewiseEncoder::Run(Body&& body) {
+  HostCount count(context_);
+  body(count);
+  const ScratchLoan loan(scratch_, count.need().memory());
+  HostOps ops(context_, count.need(), loan.data(), times_);
+  body(ops);
+}
+
 void PiecewiseEncoder::RunPiece(const Step& step, int64_t first, int64_t count) {
+  const int layer = step.layer;
   switch (step.stage) {
     case Stage::kEnter:
-      Enter(first, count);
-      return Project(0, first, count);
+      Run([&](Ops& ops) { Enter(ops, shape_, held_, first, count); });
+      return Run([&](Ops& ops) { Project(ops, shape_, held_, 0, first, count); });
     case Stage::kGlobalKeys:
-      return ProjectKeys(step.layer, first, count);
+      return Run([&](Ops& ops) { ProjectKeys(ops, shape_, held_, layer, first, count); });
     case Stage::kLayer:
-      if (first == 0 && shape_.folds) FoldGlobals(step.layer);
-      RunLayer(step.layer, first, count);
-      if (step.layer + 1 < context_.config->layers) return Project(step.layer + 1, first, count);
-      sink_.Take(first, count, held_.x + first * width_, held_.input + first * row_bytes_);
+      if (first == 0 && shape_.folds) {
+        StagedLayer folded{PlanFolded(shape_)};
+        Run([&](Ops& ops) { FoldGlobals(ops, shape_, held_, layer, folded); });
+      }
+      {
+        StagedLayer plan{PlanRows(shape_, layer, first, count)};
+        Run([&](Ops& ops) { RunLayer(ops, shape_, held_, layer, first, plan); });
+      }
+      if (layer + 1 < context_.config->layers) {
+        return Run([&](Ops& ops) { Project(ops, shape_, held_, layer + 1, first, count); });
+      }
+      sink_.Take(first, count, held_.x.From(first).floats(), held_.input.Row(first));
   }
 }
 
-void PiecewiseEncoder::Enter(int64_t first, int64_t count) {
-  const Stopwatch watch(times_ ? &times_->rest : nullptr);
-  const LongformerWeights& weights = *context_.weights;
-  const RowKernels& rows = ChooseRowKernels(context_.compute);
-  const int threads = context_.pool->threads();
-  const auto width = static_cast<size_t>(width_);
-  const ScratchLoan loan(scratch_, 2 * width * static_cast<size_t>(threads) * sizeof(float));
-  kernels::RunOnThreads(*context_.pool, [&](int thread) {
-    float* word = reinterpret_cast<float*>(loan.data()) + 2 * width_ * thread;
-    float* position = word + width_;
-    const int64_t begin = first + count * thread / threads;
-    const int64_t end = first + count * (thread + 1) / threads;
-    for (int64_t t = begin; t < end; ++t) {
-      const auto token = static_cast<size_t>(t);
-      CopyFloat32(*weights.words, shape_.document.ids[token] * width_, {word, width});
-      CopyFloat32(*weights.positions, shape_.document.positions[token] * width_, {position, width});
-      rows.sum_norm(held_.x + t * width_, word, position, weights.types.data(),
-                    weights.embedding_norm.view(), width_, held_.input + t * row_bytes_);
-    }
-  });
+void PiecewiseEncoder::Enter(Ops& ops, const Shape& shape, const Held& held, int64_t first,
+                             int64_t count) {
+  const auto part = [&](const std::vector<int32_t>& values) {
+    return std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  };
+  EmbedArgs args;
+  args.words = &shape.context.weights->words;
+  args.positions = &shape.context.weights->positions;
+  args.ids = ops.Stage(part(shape.document.ids));
+  args.places = ops.Stage(part(shape.document.positions));
+  args.norm = &shape.context.weights->embedding_norm;
+  args.x = held.x.From(first).First(count);
+  args.input = held.input.From(first).First(count);
+  ops.Embed(args);
 }
 
-void PiecewiseEncoder::Project(int layer, int64_t first, int64_t count) {
-  const DenseLayer& qkv = context_.weights->layers[static_cast<size_t>(layer)].qkv;
-  const RowKernels& rows = ChooseRowKernels(context_.compute);
-  std::byte* to = held_.qkv[static_cast<size_t>(layer % 2)] + first * 3 * row_bytes_;
-  ForEachRow(qkv, held_.input + first * row_bytes_, count, context_.weights->sizes, *context_.pool,
-             times_, [&](int64_t row, std::byte* y) {
-               rows.bias_copy(y, qkv.bias.data(), 3 * width_, to + row * 3 * row_bytes_);
-             });
+void PiecewiseEncoder::Project(Ops& ops, const Shape& shape, const Held& held, int layer,
+                               int64_t first, int64_t count) {
+  const Rows& qkv = held.qkv[static_cast<size_t>(layer % 2)];
+  ops.Project(shape.context.weights->layers[static_cast<size_t>(layer)].qkv,
+              held.input.From(first).First(count), qkv.From(first).First(count));
 }
 
-void PiecewiseEncoder::ProjectKeys(int layer, int64_t first, int64_t count) {
-  LayerPlan plan;
-  const auto row = static_cast<int32_t>(first);
-  plan.unfolded_groups.push_back({0, 0, 0, row, static_cast<int32_t>(count), row});
-  EncoderBuffers buffers;
-  buffers.input = held_.input;
-  buffers.global_keys = held_.global_keys;
-  const Stopwatch watch(times_ ? &times_->linears : nullptr);
-  ProjectGlobalKeys(context_, context_.weights->layers[static_cast<size_t>(layer)], plan, buffers);
+void PiecewiseEncoder::ProjectKeys(Ops& ops, const Shape& shape, const Held& held, int layer,
+                                   int64_t first, int64_t count) {
+  ops.Project(shape.context.weights->layers[static_cast<size_t>(layer)].key_value_global,
+              held.input.From(first).First(count), held.global_keys.From(first).First(count));
 }
 
 LayerPlan PiecewiseEncoder::PlanFolded(const Shape& shape) {
@@ -194,22 +185,22 @@ LayerPlan PiecewiseEncoder::PlanFolded(const Shape& shape) {
 }
 
 // Global rows read the layer's input of all tokens, which pieces overwrite: before the first one.
-void PiecewiseEncoder::FoldGlobals(int layer) {
-  const LayerPlan plan = PlanFolded(shape_);
-  Carver measure(nullptr);
-  CarvePiece(shape_, held_, plan, measure);
-  const ScratchLoan loan(scratch_, measure.used());
-  Carver carver(loan.data());
-  EncoderBuffers buffers = CarvePiece(shape_, held_, plan, carver);
-  buffers.z = held_.folded_out;
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  AttendGlobal(context_, context_.weights->layers[static_cast<size_t>(layer)], plan,
-               shape_.document.roles, buffers);
+void PiecewiseEncoder::FoldGlobals(Ops& ops, const Shape& shape, const Held& held, int layer,
+                                   StagedLayer& plan) {
+  StageLayer(ops, shape.document.roles, plan);
+  LongformerRows rows;
+  rows.x = held.x;
+  rows.input = held.input;
+  const LongformerContext& context = shape.context;
+  const LongformerLayerRun run(*context.config,
+                               context.weights->layers[static_cast<size_t>(layer)],
+                               context.compute, rows);
+  run.AttendFolded(ops, plan, held.folded_out);
 }
 
 // Keys from the start of a block on, so that their places on the grid are those of the whole.
 LayerPlan PiecewiseEncoder::PlanRows(const Shape& shape, int layer, int64_t first, int64_t count) {
-  const EncoderContext& context = shape.context;
+  const LongformerContext& context = shape.context;
   const LongformerConfig& config = *context.config;
   const int64_t window = config.window[static_cast<size_t>(layer)];
   const int64_t begin = std::max<int64_t>(0, first - window) / kBlockSlots * kBlockSlots;
@@ -253,84 +244,56 @@ LayerPlan PiecewiseEncoder::PlanRows(const Shape& shape, int layer, int64_t firs
   return plan;
 }
 
-EncoderBuffers PiecewiseEncoder::CarvePiece(const Shape& shape, const Held& held,
-                                            const LayerPlan& plan, Carver& carver) {
-  const int64_t width = shape.width;
-  const auto take = [&](int64_t rows) {
-    return carver.TakeBytes(
-        static_cast<size_t>(rows * width * ElementBytes(shape.context.compute)));
-  };
-  EncoderSizes sizes;
-  sizes.Include(shape.context, plan);
-  const int64_t globals = sizes.global_rows;
-  EncoderBuffers b;
-  b.x = held.x;
-  b.input = held.input;
-  b.global_keys = held.global_keys;
-  b.z = take(plan.outputs > 0 ? plan.outputs + kPanelRows : 0);
-  b.global_rows = carver.Take<float>(globals * width);
-  b.global_queries = take(globals > 0 ? globals + kPanelRows : 0);
-  b.global_out = take(globals);
-  b.fold_vectors = carver.Take<float>(sizes.fold_columns * width);
-  b.fold_scores = carver.Take<float>(sizes.fold_scores);
-  b.fold_means = carver.Take<float>(sizes.fold_columns * width);
-  b.workspace = carver.TakeBytes(sizes.workspace);
-  return b;
-}
-
-void PiecewiseEncoder::AttendLocal(const LayerPlan& plan, int64_t first,
-                                   const EncoderBuffers& buffers) {
-  std::vector<kernels::Source> sources;
-  kernels::Call call = BandCall(context_, plan, buffers, sources);
-  call.q = buffers.qkv + first * 3 * row_bytes_;
-  call.q_row_stride = 3 * width_;
-  RunSpans(context_, plan.band, call, buffers.workspace);
-}
-
-void PiecewiseEncoder::RunLayer(int layer, int64_t first, int64_t count) {
-  const LongformerLayer& weights = context_.weights->layers[static_cast<size_t>(layer)];
-  const LayerPlan plan = PlanRows(shape_, layer, first, count);
-  Carver measure(nullptr);
-  CarvePiece(shape_, held_, plan, measure);
-  const ScratchLoan loan(scratch_, measure.used());
-  Carver carver(loan.data());
-  EncoderBuffers buffers = CarvePiece(shape_, held_, plan, carver);
-  std::memset(buffers.z + count * row_bytes_, 0, static_cast<size_t>(kPanelRows * row_bytes_));
-  buffers.qkv = held_.qkv[static_cast<size_t>(layer % 2)];
-  {
-    const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    AttendLocal(plan, first, buffers);
-    if (!plan.unfolded.empty())
-      AttendGlobal(context_, weights, plan, shape_.document.roles, buffers);
-    for (size_t i = 0; shape_.folds && i < shape_.globals.size(); ++i) {
-      const int64_t row = shape_.globals[i] - first;
-      if (row < 0 || row >= count) continue;
-      std::memcpy(buffers.z + row * row_bytes_,
-                  held_.folded_out + static_cast<int64_t>(i) * row_bytes_,
-                  static_cast<size_t>(row_bytes_));
-    }
+void PiecewiseEncoder::RunLayer(Ops& ops, const Shape& shape, const Held& held, int layer,
+                                int64_t first, StagedLayer& plan) {
+  const LongformerContext& context = shape.context;
+  const int64_t count = plan.host.outputs;
+  StageLayer(ops, shape.document.roles, plan);
+  // The place of every folded row in this piece; -1: in another.
+  std::vector<int32_t> folded;
+  for (const int32_t t : shape.folds ? shape.globals : std::vector<int32_t>()) {
+    folded.push_back(t < first || t >= first + count ? -1 : static_cast<int32_t>(t - first));
   }
-  const BlockTail tail = {&weights.out,      &weights.attention_norm, &weights.expand,
-                          &weights.contract, &weights.output_norm,    context_.config->activation};
-  RunBlockTail(tail, {held_.x + first * width_, held_.input + first * row_bytes_, buffers.z, count},
-               context_.weights->sizes, *context_.pool, times_);
+  const IndexRef folded_ref = ops.Stage(folded);
+  LongformerRows rows;
+  rows.x = held.x;
+  rows.input = held.input;
+  rows.qkv = held.qkv[static_cast<size_t>(layer % 2)];
+  rows.z = ops.Take(count, shape.width, RowType::kCompute, Ops::Tail::kPanel);
+  const StagedLayer* const layers[] = {&plan};
+  TakeGlobalRows(ops, *context.config, layers, rows);
+  rows.global_keys = held.global_keys;
+  const LongformerLayerRun run(*context.config,
+                               context.weights->layers[static_cast<size_t>(layer)],
+                               context.compute, rows);
+  run.AttendLocal(ops, plan, rows.qkv.From(first).First(count).Columns(0, shape.width));
+  run.AttendUnfolded(ops, plan);
+  if (shape.folds) ops.Scatter(held.folded_out, folded_ref, rows.z);
+  run.Finish(ops, held.x.From(first).First(count), held.input.From(first).First(count), rows.z);
 }
 
-size_t PiecewiseEncoder::PieceBytes(const EncoderContext& context,
+size_t PiecewiseEncoder::PieceBytes(const LongformerContext& context,
                                     const EncoderSequence& document) {
   const Shape shape(context, document);
+  HostCount holder(context);
+  const Held held = TakeHeld(shape, holder);
   size_t most = 0;
-  const auto include = [&](const LayerPlan& plan) {
-    Carver measure(nullptr);
-    CarvePiece(shape, Held(), plan, measure);
-    most = std::max(most, measure.used());
+  const auto include = [&](auto&& body) {
+    HostCount count(context);
+    body(count);
+    most = std::max(most, count.need().memory());
   };
+  include([&](Ops& ops) { Enter(ops, shape, held, 0, shape.tokens); });
   for (int layer = 0; layer < context.config->layers; ++layer) {
     const std::vector<int>& windows = context.config->window;
     const auto same = std::find(windows.begin(), windows.end(), windows[layer]);
-    if (same - windows.begin() == layer) include(PlanRows(shape, layer, 0, shape.tokens));
+    if (same - windows.begin() != layer) continue;
+    StagedLayer plan{PlanRows(shape, layer, 0, shape.tokens)};
+    include([&](Ops& ops) { RunLayer(ops, shape, held, layer, 0, plan); });
   }
-  if (shape.folds) include(PlanFolded(shape));
+  if (!shape.folds) return most;
+  StagedLayer folded{PlanFolded(shape)};
+  include([&](Ops& ops) { FoldGlobals(ops, shape, held, 0, folded); });
   return most;
 }
 

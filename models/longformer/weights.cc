@@ -14,17 +14,20 @@ namespace {
 class Loader {
  public:
   Loader(const LongformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, LongformerLayerSink* sink)
+         std::optional<Compute> compute, DeviceStore* store)
       : config_(config),
         checkpoint_(checkpoint),
         load_(checkpoint, origin, compute),
-        sink_(sink) {}
+        place_(load_, store) {}
 
   absl::StatusOr<LongformerWeights> Load();
 
  private:
-  Norm LayerNorm(const std::string& name) {
+  Norm HostNorm(const std::string& name) {
     return load_.LayerNorm(name, config_.width, config_.norm_eps);
+  }
+  NormWeight LayerNorm(const std::string& name) {
+    return place_.Norm(HostNorm(name), config_.width);
   }
 
   void Embeddings();
@@ -36,7 +39,8 @@ class Loader {
   const LongformerConfig& config_;
   const Checkpoint& checkpoint_;
   WeightLoader load_;
-  LongformerLayerSink* const sink_;  // Gets the layers; null: they are packed.
+  WeightPlacer place_;
+  const TensorView* words_ = nullptr;
   std::string prefix_;
   LongformerWeights weights_;
 };
@@ -46,44 +50,41 @@ void Loader::Embeddings() {
   const std::string words = prefix_ + "embeddings.word_embeddings.weight";
   if (config_.head == EncoderHead::kMaskedLm && config_.tied) {
     const std::array<std::string, 2> names = {words, "lm_head.decoder.weight"};
-    weights_.words = load_.GetTied(names, {config_.vocab, width});
+    words_ = load_.GetTied(names, {config_.vocab, width});
   } else {
-    weights_.words = load_.Get(words, {config_.vocab, width});
+    words_ = load_.Get(words, {config_.vocab, width});
   }
-  weights_.positions =
-      load_.Table(prefix_ + "embeddings.position_embeddings.weight", {config_.positions, width});
-  weights_.types = load_.Copy(
-      load_.Get(prefix_ + "embeddings.token_type_embeddings.weight", {config_.types, width}));
+  KeepTable(words_, load_);
+  weights_.words = place_.Stored(words_, config_.vocab, width);
+  weights_.positions = place_.Stored(
+      load_.Table(prefix_ + "embeddings.position_embeddings.weight", {config_.positions, width}),
+      config_.positions, width);
+  weights_.types = place_.Values(
+      load_.Copy(
+          load_.Get(prefix_ + "embeddings.token_type_embeddings.weight", {config_.types, width})),
+      config_.types, width);
   weights_.embedding_norm = LayerNorm(prefix_ + "embeddings.LayerNorm");
-  KeepTable(weights_.words, load_);
 }
 
 void Loader::Layer(int index) {
   const std::string layer = absl::StrCat(prefix_, "encoder.layer.", index, ".");
   const std::string self = layer + "attention.self.";
   const int64_t width = config_.width;
-  auto qkv = load_.Stack(self, {{"query", width}, {"key", width}, {"value", width}}, width);
-  auto out = load_.Dense(layer + "attention.output.dense", width, width);
-  Norm attention_norm = LayerNorm(layer + "attention.output.LayerNorm");
-  auto expand = load_.Dense(layer + "intermediate.dense", config_.intermediate, width);
-  auto contract = load_.Dense(layer + "output.dense", width, config_.intermediate);
-  Norm output_norm = LayerNorm(layer + "output.LayerNorm");
-  auto query_global = load_.Dense(self + "query_global", width, width);
-  auto key_value_global =
-      load_.Stack(self, {{"key_global", width}, {"value_global", width}}, width);
-  if (!load_.ok() || !load_.reads()) return;
-  if (sink_ != nullptr) {
-    sink_->EndLayer(attention_norm, output_norm);
-    return;
-  }
-  for (const auto* dense : {&qkv, &out, &expand, &contract}) NarrowSizes(**dense, weights_.sizes);
-  FloatMatrix key_global(load_.Copy(checkpoint_.Find(self + "key_global.weight")));
-  FloatMatrix value_global(load_.Copy(checkpoint_.Find(self + "value_global.weight")));
-  load_.CountBytes(2 * 4.0 * static_cast<double>(width * width));
-  weights_.layers.push_back({*std::move(qkv), *std::move(out), std::move(attention_norm),
-                             *std::move(expand), *std::move(contract), std::move(output_norm),
-                             *std::move(query_global), *std::move(key_value_global),
-                             std::move(key_global), std::move(value_global)});
+  LongformerLayer& to = weights_.layers.emplace_back();
+  to.qkv = place_.Stack(self, {{"query", width}, {"key", width}, {"value", width}}, width);
+  to.out = place_.Linear(layer + "attention.output.dense", width, width);
+  to.attention_norm = LayerNorm(layer + "attention.output.LayerNorm");
+  to.expand = place_.Linear(layer + "intermediate.dense", config_.intermediate, width);
+  to.contract = place_.Linear(layer + "output.dense", width, config_.intermediate);
+  to.output_norm = LayerNorm(layer + "output.LayerNorm");
+  to.query_global = place_.Linear(self + "query_global", width, width);
+  to.key_value_global =
+      place_.Stack(self, {{"key_global", width}, {"value_global", width}}, width);
+  // The stack has asked for both, names and shapes.
+  to.key_global =
+      place_.StoredMatrix(checkpoint_.Find(self + "key_global.weight"), width, width);
+  to.value_global =
+      place_.StoredMatrix(checkpoint_.Find(self + "value_global.weight"), width, width);
 }
 
 // The decoder's weight and bias are tied to the word embeddings and lm_head.bias unless the
@@ -91,8 +92,8 @@ void Loader::Layer(int index) {
 void Loader::MaskedLmHead() {
   const int64_t width = config_.width, vocab = config_.vocab;
   weights_.head_dense = load_.Dense("lm_head.dense", width, width);
-  weights_.head_norm = LayerNorm("lm_head.layer_norm");
-  const TensorView* decoder = weights_.words;
+  weights_.head_norm = HostNorm("lm_head.layer_norm");
+  const TensorView* decoder = words_;
   std::vector<float> bias;
   if (config_.tied) {
     const std::array<std::string, 2> names = {"lm_head.bias", "lm_head.decoder.bias"};
@@ -150,16 +151,8 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
   prefix_ = *prefix;
   load_.source().Ignore("*position_ids");
   load_.source().Ignore(prefix_ + "pooler.*");
-  weights_.sizes = {true, true, true};
   Embeddings();
-  if (sink_ != nullptr) {
-    load_.set_taker([this](const std::string& name, std::span<const float> weight,
-                           std::span<const float> bias) {
-      return sink_->Linear(name, weight, bias);
-    });
-  }
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
-  load_.set_taker(nullptr);
   if (load_.ok()) Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
@@ -172,15 +165,9 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
 absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& config,
                                                         const Checkpoint& checkpoint,
                                                         const std::string& origin,
-                                                        std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute, nullptr).Load();
-}
-
-absl::StatusOr<LongformerWeights> LoadLongformerHost(const LongformerConfig& config,
-                                                     const Checkpoint& checkpoint,
-                                                     const std::string& origin,
-                                                     LongformerLayerSink& sink) {
-  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
+                                                        std::optional<Compute> compute,
+                                                        DeviceStore* store) {
+  return Loader(config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

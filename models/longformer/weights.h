@@ -9,29 +9,31 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
-#include "models/layers/weight_loader.h"
+#include "models/layers/compute_context.h"
 #include "models/longformer/config.h"
+#include "models/ops/weight_placer.h"
 
 namespace longview::models {
 
 struct LongformerLayer {
-  DenseLayer qkv;  // Local query, key, value side by side: [3H, H].
-  DenseLayer out;  // attention.output.dense
-  Norm attention_norm;
-  DenseLayer expand;    // intermediate.dense
-  DenseLayer contract;  // output.dense
-  Norm output_norm;
-  DenseLayer query_global;      // [H, H]
-  DenseLayer key_value_global;  // [2H, H]
+  Weight qkv;  // Local query, key, value side by side: [3H, H].
+  Weight out;  // attention.output.dense
+  NormWeight attention_norm;
+  Weight expand;    // intermediate.dense
+  Weight contract;  // output.dense
+  NormWeight output_norm;
+  Weight query_global;      // [H, H]
+  Weight key_value_global;  // [2H, H]
   // Unpacked [H, H], for folded global rows: in the checkpoint's pages where they are fp32.
-  FloatMatrix key_global, value_global;
+  Matrix key_global, value_global;
 };
 
+// The layers are where the model runs; heads are on the host.
 struct LongformerWeights {
-  const TensorView* words = nullptr;      // [V, H], in the checkpoint.
-  const TensorView* positions = nullptr;  // [positions, H]
-  std::vector<float> types;               // [types, H]
-  Norm embedding_norm;
+  Table words;      // [V, H]
+  Table positions;  // [positions, H]
+  Table types;      // [types, H]; none: nothing is added.
+  NormWeight embedding_norm;
   std::vector<LongformerLayer> layers;
 
   // By head: sequence classification has head_dense and head_out; token classification, question
@@ -41,33 +43,19 @@ struct LongformerWeights {
   Norm head_norm;
   std::optional<DenseLayer> pooler;  // LongformerModel where stored; multiple choice.
 
-  PanelSizes sizes;  // Panels that every encoder linear allows.
   double parameters = 0;
   double memory_bytes = 0;  // Packs, copies, and the mapped tables.
 };
 
+using LongformerContext = ModelContext<LongformerConfig, LongformerWeights>;
+
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
-// shapes are checked, nothing is read.
+// shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
+// see WeightPlacer. Then `compute` is the heads' type.
 absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& config,
                                                         const Checkpoint& checkpoint,
                                                         const std::string& origin,
-                                                        std::optional<Compute> compute);
-
-// Takes the layers of a model that computes elsewhere: per layer its linears in the order of
-// LongformerLayer, then EndLayer. Spans are gone after the call.
-class LongformerLayerSink {
- public:
-  virtual ~LongformerLayerSink() = default;
-  // weight [out, in], bias [out]; `name` is for messages.
-  virtual absl::Status Linear(const std::string& name, std::span<const float> weight,
-                              std::span<const float> bias) = 0;
-  virtual void EndLayer(const Norm& attention_norm, const Norm& output_norm) = 0;
-};
-
-// The host's share of such a model: embeddings and heads, in fp32; the layers go to `sink`.
-absl::StatusOr<LongformerWeights> LoadLongformerHost(const LongformerConfig& config,
-                                                     const Checkpoint& checkpoint,
-                                                     const std::string& origin,
-                                                     LongformerLayerSink& sink);
+                                                        std::optional<Compute> compute,
+                                                        DeviceStore* store = nullptr);
 
 }  // namespace longview::models

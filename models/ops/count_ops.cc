@@ -34,6 +34,14 @@ SegmentsRef CountOps::Stage(std::span<const int32_t> offsets, std::span<const ui
   return {offsets, visible.data(), -1};
 }
 
+FoldsRef CountOps::Stage(std::span<const FoldGroup> groups, std::span<const int32_t> rows,
+                         std::span<const int32_t> outs, std::span<const uint8_t> visible) {
+  const size_t bytes = FoldBytes(groups, visible);
+  need_.lists += bytes;
+  need_.most_lists += bytes;
+  return {groups, Stage(rows), Stage(outs), nullptr, -1};
+}
+
 SlicesRef CountOps::Stage(std::span<const kernels::SliceRows> slices,
                           std::span<const uint8_t> visible) {
   const size_t bytes = SliceBytes(slices.size(), visible);
@@ -102,6 +110,18 @@ void CountOps::Attend(PlanRef plan, const kernels::Call& call) {
     if (table.entry_stride > 1) {  // Rows that queries are multiplied with too.
       work_.attention += static_cast<double>(plan.plan->useful) * call.Dk;
     }
+  }
+}
+
+// Per global row: its query, then a score and a weighted sum per head and token, each as wide as the
+// residual stream.
+void CountOps::AttendFolded(const FoldedArgs& args) {
+  UseScratch(FoldedScratch(args));
+  const auto width = static_cast<double>(args.width());
+  for (const FoldGroup& group : args.folds.groups) {
+    const auto count = static_cast<double>(group.count);
+    work_.linear += count * width * width;
+    work_.attention += 2 * count * args.heads * static_cast<double>(group.tokens) * width;
   }
 }
 

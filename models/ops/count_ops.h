@@ -36,6 +36,8 @@ class CountOps : public Ops {
   PlanRef Stage(const kernels::Plan& plan) override;
   IndexRef Stage(std::span<const int32_t> values) override;
   SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override;
+  FoldsRef Stage(std::span<const FoldGroup> groups, std::span<const int32_t> rows,
+                 std::span<const int32_t> outs, std::span<const uint8_t> visible) override;
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override;
 
@@ -62,6 +64,7 @@ class CountOps : public Ops {
   void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                  const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
+  void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
  protected:
@@ -75,6 +78,9 @@ class CountOps : public Ops {
   virtual size_t ProjectScratch(const Weight&, const Rows&, const Rows&) const { return 0; }
   virtual size_t AddRowsScratch(const Rows&) const { return 0; }
   virtual size_t PoolSlicesScratch(const Rows&) const { return 0; }
+  virtual size_t FoldedScratch(const FoldedArgs& args) const = 0;
+  virtual size_t FoldBytes(std::span<const FoldGroup> groups,
+                           std::span<const uint8_t> visible) const = 0;
   virtual size_t MixScratch(const PlaceMixer& mixer, const Rows& rows, int64_t slices) const = 0;
   virtual size_t SliceBytes(size_t slices, std::span<const uint8_t> visible) const = 0;
   virtual size_t SegmentBytes(std::span<const int32_t> offsets,

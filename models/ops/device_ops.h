@@ -36,6 +36,8 @@ class DeviceOps final : public Ops {
   PlanRef Stage(const kernels::Plan& plan) override;
   IndexRef Stage(std::span<const int32_t> values) override;
   SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override;
+  FoldsRef Stage(std::span<const FoldGroup> groups, std::span<const int32_t> rows,
+                 std::span<const int32_t> outs, std::span<const uint8_t> visible) override;
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override;
   Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
@@ -68,6 +70,7 @@ class DeviceOps final : public Ops {
   void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                  const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
+  void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
  private:
@@ -88,10 +91,24 @@ class DeviceOps final : public Ops {
     int32_t count = 0;
   };
 
+  // Sequences of equally many folded rows, which go together.
+  struct StagedFold {
+    const int32_t* begins = nullptr;  // [sequences] rows of x.
+    const int32_t* ends = nullptr;
+    const kernels::cuda::PoolPiece* piece_list = nullptr;  // [pieces]
+    const int32_t* piece0 = nullptr;                       // [sequences + 1]
+    int32_t first = 0;                                     // Their first group.
+    int32_t sequences = 0;
+    int32_t pieces = 0;
+    int32_t longest = 0;  // Of the sequences, in rows.
+  };
+  void AttendFold(const FoldedArgs& args, const StagedFold& fold) const;
+
   const Device& device_;
   StagedLists* lists_ = nullptr;
   std::vector<DevicePlan> plans_;
   std::vector<StagedSegments> segments_;
+  std::vector<std::vector<StagedFold>> folds_;
   std::byte* scratch_ = nullptr;
   const DeviceTimer* timer_ = nullptr;
 };
@@ -112,6 +129,9 @@ class DeviceCount final : public CountOps {
   size_t FeedForwardScratch(const BlockWeights& weights, int64_t rows) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
   size_t ProjectScratch(const Weight& weight, const Rows& in, const Rows& out) const override;
+  size_t FoldedScratch(const FoldedArgs& args) const override;
+  size_t FoldBytes(std::span<const FoldGroup> groups,
+                   std::span<const uint8_t> visible) const override;
   size_t MixScratch(const PlaceMixer& mixer, const Rows& rows, int64_t slices) const override;
   size_t SliceBytes(size_t slices, std::span<const uint8_t> visible) const override;
   size_t SegmentBytes(std::span<const int32_t> offsets,

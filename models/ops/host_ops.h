@@ -29,6 +29,10 @@ class HostOps final : public Ops {
   SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) override {
     return {offsets, visible.data(), -1};
   }
+  FoldsRef Stage(std::span<const FoldGroup> groups, std::span<const int32_t> rows,
+                 std::span<const int32_t> outs, std::span<const uint8_t> visible) override {
+    return {groups, Stage(rows), Stage(outs), visible.data(), -1};
+  }
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override {
     return {slices.data(), visible.data(), static_cast<int64_t>(slices.size())};
@@ -61,6 +65,7 @@ class HostOps final : public Ops {
   void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                  const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
+  void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
 
  private:
@@ -106,6 +111,10 @@ class HostCount final : public CountOps {
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
   size_t AddRowsScratch(const Rows& added) const override;
   size_t PoolSlicesScratch(const Rows& out) const override;
+  size_t FoldedScratch(const FoldedArgs& args) const override;
+  size_t FoldBytes(std::span<const FoldGroup>, std::span<const uint8_t>) const override {
+    return 0;
+  }
   size_t MixScratch(const PlaceMixer& mixer, const Rows& rows, int64_t slices) const override;
   size_t SliceBytes(size_t, std::span<const uint8_t>) const override { return 0; }
   size_t SegmentBytes(std::span<const int32_t>, std::span<const uint8_t>) const override {

@@ -120,6 +120,39 @@ struct LandmarkArgs {
   int64_t width() const { return from.q.width; }
 };
 
+// Global rows of one sequence, few enough that their key and value projections are folded into one
+// vector per head and row (no product over all tokens): q W_k x = (q W_k) x.
+struct FoldGroup {
+  int32_t row0;    // Rows of the sequence.
+  int32_t tokens;
+  int32_t first;   // Its global rows, in the lists below.
+  int32_t count;
+};
+
+// Staged groups. Borrows them.
+struct FoldsRef {
+  std::span<const FoldGroup> groups;
+  IndexRef rows;                     // Row of every global row.
+  IndexRef outs;                     // Where its output goes.
+  const uint8_t* visible = nullptr;  // [rows], 0 = left out.
+  int staged = -1;                   // Their number among those that a device was given.
+};
+
+// Attention of global rows to all tokens of their sequence, in fp32 over the residual stream.
+struct FoldedArgs {
+  FoldsRef folds;
+  int heads = 1;
+  const Weight* query = nullptr;      // [width, width]
+  const Weight* key_value = nullptr;  // [2 width, width], of which the values' bias is read.
+  const Matrix* keys = nullptr;       // [width, width] of key_value.
+  const Matrix* values = nullptr;     // The same.
+  Rows x;      // [rows, width] fp32
+  Rows input;  // T [rows, width] of it.
+  Rows out;    // T [.., width]
+
+  int64_t width() const { return x.width; }
+};
+
 // Two linears over the places of a slice with a gelu between, the same for every channel:
 // kernels/pool/place_mix.h. Each weight is a row per place that is read.
 struct PlaceMixer {
@@ -145,6 +178,9 @@ class Ops {
   virtual IndexRef Stage(std::span<const int32_t> values) = 0;
   virtual SegmentsRef Stage(std::span<const int32_t> offsets,
                             std::span<const uint8_t> visible) = 0;
+  // `groups` outlive the forward.
+  virtual FoldsRef Stage(std::span<const FoldGroup> groups, std::span<const int32_t> rows,
+                         std::span<const int32_t> outs, std::span<const uint8_t> visible) = 0;
   virtual SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                           std::span<const uint8_t> visible) = 0;
 
@@ -203,6 +239,7 @@ class Ops {
                          const Rows& out) = 0;
   // Attention over a staged plan; pointers of the call are this backend's memory.
   virtual void Attend(PlanRef plan, const kernels::Call& call) = 0;
+  virtual void AttendFolded(const FoldedArgs& args) = 0;
   virtual void FeedForward(const BlockWeights& weights, const BlockRows& rows) = 0;
 
  protected:

@@ -37,6 +37,13 @@ struct Rows {
     view.count = rows;
     return view;
   }
+  // Rows from `row` on.
+  Rows From(int64_t row) const {
+    Rows view = *this;
+    if (data != nullptr) view.data = Row(row);
+    view.count = count - row;
+    return view;
+  }
   Rows Columns(int64_t first, int64_t columns) const {
     Rows view = *this;
     if (data != nullptr) view.data = data + first * element;

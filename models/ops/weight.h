@@ -64,6 +64,13 @@ class Table {
   float* device_ = nullptr;
 };
 
+// A matrix [rows, width] of fp32 beside its linear, for operations on its rows; on the host in the
+// checkpoint's pages where they are fp32.
+struct Matrix {
+  FloatMatrix host;
+  float* device = nullptr;
+};
+
 // Values of a call of attention: keys, values, rows of positions. fp32 on the host, of the model's
 // type on a device.
 class TypedRows {

@@ -97,6 +97,19 @@ Table WeightPlacer::Values(std::vector<float> values, int64_t rows, int64_t widt
   return table;
 }
 
+Matrix WeightPlacer::StoredMatrix(const TensorView* tensor, int64_t rows, int64_t width) {
+  Matrix matrix;
+  if (store_ != nullptr) matrix.device = store_->places().Floats(rows * width);
+  if (tensor == nullptr || !load_.ok() || !load_.reads()) return matrix;
+  if (fills()) {
+    store_->fill().PutTable(*tensor, 1, matrix.device);
+  } else if (store_ == nullptr) {
+    matrix.host = FloatMatrix(load_.Copy(tensor));
+    load_.CountBytes(4.0 * static_cast<double>(rows * width));
+  }
+  return matrix;
+}
+
 TypedRows WeightPlacer::Typed(const std::string& name, std::vector<float> values, int64_t rows,
                               int64_t width) {
   void* device = nullptr;

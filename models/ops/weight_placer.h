@@ -78,6 +78,8 @@ class WeightPlacer {
   // A table of the checkpoint, or of these values; both may be empty where nothing is read.
   Table Stored(const TensorView* tensor, int64_t rows, int64_t width);
   Table Values(std::vector<float> values, int64_t rows, int64_t width);
+  // A tensor of the checkpoint; null where nothing is read.
+  Matrix StoredMatrix(const TensorView* tensor, int64_t rows, int64_t width);
   // INVALID_ARGUMENT, naming `name`, if a value is beyond a device's type.
   TypedRows Typed(const std::string& name, std::vector<float> values, int64_t rows,
                   int64_t width);

@@ -8,10 +8,7 @@
 
 #include "models/device/device_admission.h"
 #include "models/encoder/device_model.h"
-#include "models/longformer/device_bytes.h"
-#include "models/longformer/device_model.h"
-#include "models/longformer/device_weights.h"
-#include "models/longformer/rules.h"
+#include "models/longformer/family.h"
 #include "models/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
@@ -22,6 +19,8 @@ namespace {
 
 using kernels::cuda::PluginApi;
 using kernels::cuda::testing::HostTwin;
+
+constexpr auto BuildDeviceLongformer = BuildPassOnDevice<Longformer>;
 
 LoadOptions OptionsOf(const std::string& dtype) {
   LoadOptions options;
@@ -129,11 +128,18 @@ TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
 // What weights and one longest document of the fixture's model take.
 double LeastBytes(const GoldenCase& golden) {
   const auto directory = OpenModelDirectory(golden.directory());
-  const auto config =
-      ParseLongformerConfig(directory->config, directory->common, directory->config_path);
+  const auto config = Longformer::Read(*directory);
   const int tokens = MostTokens(*directory, config->max_tokens());
-  return static_cast<double>(DeviceWeightBytes(*config, Compute::kFp32) +
-                             LongestDocumentBytes(*config, Compute::kFp32, tokens).device()) +
+  DeviceStore store(Compute::kFp32);
+  const auto sizes = Longformer::LoadWeights(*config, *directory, std::nullopt, &store);
+  const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
+  const auto bytes = [&](EncoderPass::Sequences sequences) {
+    auto pass = Longformer::MakePass(*config, *sizes, Compute::kFp32, sequences,
+                                     kernels::cuda::kDeviceTileRows);
+    return DevicePassPart(std::move(pass), *device, Compute::kFp32).bytes();
+  };
+  return static_cast<double>(store.bytes() +
+                             Longformer::LongestBytes(*config, tokens, bytes).device()) +
          kDeviceLibraryBytes;
 }
 

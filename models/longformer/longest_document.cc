@@ -1,4 +1,4 @@
-#include "models/longformer/device_bytes.h"
+#include "models/longformer/longest_document.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "kernels/span/band_planner.h"
-#include "models/longformer/device_buffers.h"
+#include "models/longformer/layer_plan.h"
 
 namespace longview::models {
 namespace {
@@ -58,15 +58,9 @@ size_t ListBound(const LongformerConfig& config, int max_tokens) {
 
 }  // namespace
 
-DeviceRunBytes BytesOf(const LongformerConfig& config, Compute compute, const DeviceBatch& batch) {
-  Carver carver(nullptr);
-  CarveDeviceBuffers(config, compute, batch, carver);
-  return {batch.list_bytes(), carver.used(),
-          static_cast<size_t>(batch.outputs()) * config.width * sizeof(float)};
-}
-
-DeviceRunBytes LongestDocumentBytes(const LongformerConfig& config, Compute compute,
-                                    int max_tokens) {
+DeviceRunBytes LongestLongformerBytes(
+    const LongformerConfig& config, int max_tokens,
+    absl::FunctionRef<DeviceRunBytes(RaggedBatch::Sequences)> bytes) {
   int folded = 0;
   while (folded < max_tokens && FoldsGlobals(config, folded + 1)) ++folded;
   DeviceRunBytes most;
@@ -75,7 +69,7 @@ DeviceRunBytes LongestDocumentBytes(const LongformerConfig& config, Compute comp
     for (const int wanted : {max_tokens, std::max(1, max_tokens - 1)}) {
       const EncoderSequence document = MakeDocument(max_tokens, globals, wanted);
       const std::array<const EncoderSequence*, 1> one = {&document};
-      most.Include(BytesOf(config, compute, DeviceBatch(config, one, wanted < max_tokens)));
+      most.Include(bytes(one));
     }
   }
   most.lists = ListBound(config, max_tokens);

@@ -1,0 +1,63 @@
+// Longformer's encoder over a ragged batch: [tokens, H] and offsets, no padding anywhere. Its
+// layer: layer.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "models/encoder/pass.h"
+#include "models/longformer/layer.h"
+
+namespace longview::models {
+
+// Borrows all. Every sequence has a token and a wanted row.
+class LongformerPass final : public EncoderPass {
+ public:
+  LongformerPass(const LongformerConfig& config, const LongformerWeights& weights, Compute compute,
+                 Sequences sequences, int tile_rows);
+
+  int layers() const override { return config_.layers; }
+  void Stage(Ops& ops) override;
+  void Take(Ops& ops) override;
+  void Embed(Ops& ops) override;
+  void Layer(Ops& ops, int layer) override;
+
+  Rows Wanted() const override { return subset_ ? kept_.First(wanted()) : rows_.x.First(wanted()); }
+  int64_t FirstWanted(int place) const override { return wanted_offsets_[place]; }
+
+  RaggedBatch& batch() override { return batch_; }
+  void LeaveDropped(int layer) override;
+
+ private:
+  void MakePlans();
+  // Layers of the same windows share a plan, but for a last one that computes fewer rows.
+  int KeyOf(int layer) const;
+  const StagedLayer& PlanOf(int layer) const { return plans_.at(KeyOf(layer)); }
+  void LastLayer(Ops& ops, const LongformerLayerRun& run, const StagedLayer& plan);
+
+  int64_t width() const { return config_.width; }
+  int64_t tokens() const { return batch_.rows(); }
+  int64_t wanted() const { return wanted_offsets_.back(); }
+
+  const LongformerConfig& config_;
+  const LongformerWeights& weights_;
+  const Compute compute_;
+  const int tile_rows_;
+  // Some sequence wants less than all its rows. Kept when sequences leave, so that plans only
+  // ever shrink and buffers stay large enough.
+  const bool subset_;
+  RaggedBatch batch_;
+  std::map<int, StagedLayer> plans_;
+  std::vector<int64_t> wanted_offsets_;
+
+  std::vector<int32_t> ids_, places_, kinds_;  // As they are staged.
+  IndexRef ids_ref_, places_ref_, kinds_ref_;
+
+  LongformerRows rows_;
+  Rows queries_;     // T [wanted, H] of a last layer for fewer rows.
+  Rows kept_;        // [wanted, H] x of it.
+  Rows kept_input_;  // T [wanted, H] of it.
+};
+
+}  // namespace longview::models

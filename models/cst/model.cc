@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "models/cst/family.h"
-#include "models/encoder/weighted_family.h"
 
 namespace longview::models {
 

@@ -26,8 +26,8 @@
 #include "models/device/device_seat.h"
 #include "models/encoder/device_encoder.h"
 #include "models/encoder/device_model.h"
-#include "models/encoder/device_part.h"
 #include "models/encoder/family.h"
+#include "models/encoder/longest_document.h"
 #include "models/encoder/model.h"
 #include "models/encoder/pass_batch.h"
 #include "models/ops/weight_placer.h"
@@ -163,6 +163,28 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
   // Used by the executor's thread, as batches are.
   std::unique_ptr<DeviceWorkspace> workspace_;
 };
+
+// A BuildEncoder of a class derived from PassFamily.
+template <class Family>
+absl::StatusOr<std::unique_ptr<EncoderFamily>> BuildFamily(const ModelDirectory& directory,
+                                                           Compute compute) {
+  auto config = Family::Read(directory);
+  if (!config.ok()) return config.status();
+  auto weights = Family::Load(*config, directory, compute);
+  if (!weights.ok()) return weights.status();
+  return std::make_unique<Family>(*std::move(config), *std::move(weights), compute);
+}
+
+// For registry.h's `describe`: checks configuration, names and shapes, reads no weights.
+template <class Family>
+absl::StatusOr<ModelInfo> DescribeFamily(const ModelDirectory& directory,
+                                         bool own_tokenizer = false) {
+  const auto config = Family::Read(directory);
+  if (!config.ok()) return config.status();
+  const auto weights = Family::Load(*config, directory, std::nullopt);
+  if (!weights.ok()) return weights.status();
+  return DescribeEncoder(directory, Family::FactsOf(*config), weights->parameters, own_tokenizer);
+}
 
 // A BuildDeviceEncoder of a class derived from PassFamily. RESOURCE_EXHAUSTED as RoomForDocuments.
 // Rows of 16-bit numbers are copied word by word: INVALID_ARGUMENT if the width is odd.

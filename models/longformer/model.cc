@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "models/encoder/weighted_family.h"
 #include "models/longformer/family.h"
 
 namespace longview::models {
@@ -13,7 +12,8 @@ absl::StatusOr<ModelInfo> DescribeLongformer(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformer(ModelDirectory directory,
                                                       const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>, BuildPassOnDevice<Longformer>);
+  return LoadEncoder(std::move(directory), options, BuildFamily<Longformer>,
+                     BuildPassOnDevice<Longformer>);
 }
 
 }  // namespace longview::models

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "models/encoder/device_model.h"
-#include "models/encoder/weighted_family.h"
 #include "models/luna/family.h"
 #include "models/text/dictionary_tokenizer.h"
 

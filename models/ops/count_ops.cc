@@ -113,8 +113,8 @@ void CountOps::Attend(PlanRef plan, const kernels::Call& call) {
   }
 }
 
-// Per global row: its query, then a score and a weighted sum per head and token, each as wide as the
-// residual stream.
+// Per global row: its query, then a score and a weighted sum per head and token, each as wide as
+// the residual stream.
 void CountOps::AttendFolded(const FoldedArgs& args) {
   UseScratch(FoldedScratch(args));
   const auto width = static_cast<double>(args.width());

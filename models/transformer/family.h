@@ -14,7 +14,6 @@
 
 #include "models/encoder/device_model.h"
 #include "models/encoder/pass_family.h"
-#include "models/encoder/weighted_family.h"
 #include "models/transformer/heads.h"
 #include "models/transformer/pass.h"
 #include "models/transformer/rules.h"

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "models/encoder/device_model.h"
-#include "models/encoder/weighted_family.h"
 #include "models/transformer_ls_text/family.h"
 
 namespace longview::models {

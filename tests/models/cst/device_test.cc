@@ -11,12 +11,14 @@
 namespace longview::models {
 namespace {
 
+constexpr auto BuildDeviceCst = BuildPassOnDevice<Cst>;
+
 class DeviceCstTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceCstTest, LogitsAloneAndTogether) {
   const CstEncoderCase golden(GetParam());
   const Task task = golden.golden().Load("fp32")->info().task;
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), BuildPassOnDevice<Cst>,
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), BuildDeviceCst,
                          golden.Requests(task),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), CstEncoderCase::Bf16Limit(task)});
@@ -47,7 +49,7 @@ TEST(DeviceCstMaskTest, LastStatesAreTheCpus) {
        {"lra_alpha2_mask", "lra_alpha3_zero_separate", "lra_global_first", "lra_mlp",
         "lra_pool_linear", "lra_pool_max", "lra_tiled_per_layer_tables"}) {
     const GoldenCase golden(name, "cst");
-    ExpectTheCpusAnswers(name, golden.directory(), BuildPassOnDevice<Cst>, Documents(golden), 1e-4, 0.3);
+    ExpectTheCpusAnswers(name, golden.directory(), BuildDeviceCst, Documents(golden), 1e-4, 0.3);
   }
 }
 
@@ -101,7 +103,7 @@ TEST(DeviceCstOptionTest, EveryOptionIsTheCpus) {
     const GoldenCase golden(option.golden, "cst");
     EditedModel edited(golden);
     option.edit(edited);
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildPassOnDevice<Cst>, Documents(golden), 1e-4, 0.6);
+    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceCst, Documents(golden), 1e-4, 0.6);
   }
 }
 
@@ -109,13 +111,13 @@ TEST(DeviceCstMemoryTest, AdmissionIsExact) {
   for (const std::string name : {"lra_alpha3_zero_separate", "lra_mlp", "lra_pool_linear"}) {
     SCOPED_TRACE(name);
     const GoldenCase golden(name, "cst");
-    ExpectAdmittedExactly(golden.directory(), BuildPassOnDevice<Cst>, Documents(golden));
+    ExpectAdmittedExactly(golden.directory(), BuildDeviceCst, Documents(golden));
   }
 }
 
 TEST(DeviceCstMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase golden("lra_L8", "cst");
-  ExpectDropsChangeNothing(golden.directory(), BuildPassOnDevice<Cst>, Documents(golden));
+  ExpectDropsChangeNothing(golden.directory(), BuildDeviceCst, Documents(golden));
 }
 
 }  // namespace

@@ -143,6 +143,11 @@ struct TileGrid {
   int overlap = 0;  // Of neighbouring squares, at least; below `size`.
 };
 
+// Code points of a text, end exclusive.
+struct TextRange {
+  int start = 0, end = 0;
+};
+
 // What a client asks of a model: one item. Fields a task does not use stay empty; a
 // field that is set but means nothing to the model is an error of Prepare.
 struct Request {
@@ -181,6 +186,11 @@ struct Request {
   // its default one.
   std::optional<std::string> prompt, prompt_name;
   std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
+  // Late chunking, of the text without its prompt: an embedding of each of these ranges, or of every
+  // `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too.
+  std::vector<TextRange> chunks;
+  std::optional<int> chunk_tokens;
+  int chunk_overlap = 0;
   int top_k = 0;              // 0 = the task's default.
   int max_answer_tokens = 0;  // 0 = 30.
 
@@ -260,13 +270,14 @@ struct ItemUsage {
 // The result of one item.
 struct Answer {
   // In the order of Request::tensors, without the item dimension: logits [labels], [choices]
-  // or [T, labels]; embedding [d]; last_hidden_state [T, d]; start_logits [T]; mask_logits [M, V],
+  // or [T, labels]; embedding [d], with chunks [chunks, d]; last_hidden_state [T, d]; start_logits [T]; mask_logits [M, V],
   // the rows of [T, V] where `masks` are, in their order.
   std::vector<HostTensor> tensors;
   std::vector<LabelScore> labels;  // Best first; regression: raw outputs by id.
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;
+  std::vector<TextRange> chunks;  // Where late chunking was asked for.
   PairScore pair_score;  // Rerank: `text` is the query, `text_pair` the document.
   std::vector<Detection> detections;  // Best first.
   // Generation: every sequence whole, best first where beams were searched; the prompt apart.

@@ -45,9 +45,10 @@ absl::Status ReadConfiguration(ModelDirectory& directory) {
   if (!serving.ok()) return serving.status();
   directory.serving = *std::move(serving);
 
-  auto embedding = ReadEmbeddingConfig(directory.path, directory.serving);
-  if (!embedding.ok()) return embedding.status();
-  directory.embedding = *std::move(embedding);
+  auto sentence =
+      ReadSentenceConfig(directory.path, JsonReader(directory.config, directory.config_path));
+  if (!sentence.ok()) return sentence.status();
+  directory.sentence = *std::move(sentence);
   return ApplyLabels(directory);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/config/common_config.h"
+#include "models/config/sentence_config.h"
 #include "models/config/serving_config.h"
 #include "models/text/lra_tokenizer.h"
 #include "models/text/tokenizer.h"
@@ -22,7 +23,7 @@ struct ModelDirectory {
   nlohmann::json config;    // config.json, whole.
   CommonConfig common;      // Labels as longview.json wants them.
   ServingConfig serving;
-  EmbeddingConfig embedding;
+  SentenceConfig sentence;
   Checkpoint checkpoint;
   // At most one; neither: token ids only.
   std::optional<Tokenizer> tokenizer;

@@ -1,5 +1,4 @@
-// What a model directory says about how it wants to be served: longview.json (ours, optional) and
-// the two files of sentence-transformers that choose pooling.
+// What a model directory says about how it wants to be served: longview.json (ours, optional).
 // Thread-safe: pure functions.
 #pragma once
 
@@ -26,17 +25,5 @@ struct ServingConfig {
 
 // Reads longview.json of the directory, or defaults if there is none.
 absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory);
-
-// How a sentence embedding is made.
-struct EmbeddingConfig {
-  std::optional<std::string> pooling;  // cls, mean, pooler; unset: the family's default.
-  bool normalize = false;
-};
-
-// longview.json before 1_Pooling/config.json and modules.json before the defaults above. A
-// pooling mode or module that is not served is refused by name: leaving it out would change
-// every embedding.
-absl::StatusOr<EmbeddingConfig> ReadEmbeddingConfig(const std::string& directory,
-                                                    const ServingConfig& serving);
 
 }  // namespace longview::models

@@ -1,5 +1,6 @@
 #include "models/encoder/answer.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -36,12 +37,16 @@ class AnswerMaker {
   Answer Make() {
     Answer answer;
     answer.usage = item_.usage();
+    answer.chunks = item_.chunks;
     for (const std::string& name : item_.tensors) answer.tensors.push_back(Tensor(name));
     if (!item_.typed) return answer;
     switch (item_.task) {
       case Task::kTextClassification:
       case Task::kTextPairClassification:
         answer.labels = RankLabels(output_.logits, facts_.labels, facts_.problem_type, item_.top_k);
+        break;
+      case Task::kRerank:
+        answer.pair_score = {Activate(output_.logits[0]), output_.logits[0]};
         break;
       case Task::kMultipleChoice:
         answer.labels = RankChoices();
@@ -65,7 +70,11 @@ class AnswerMaker {
   int64_t Tokens() const { return item_.sequences[0].tokens(); }
 
   HostTensor Tensor(const std::string& name) const {
-    if (name == "embedding") return Floats(name, {facts_.width}, output_.embedding.data());
+    if (name == "embedding") return Embedding(name);
+    if (item_.task == Task::kMultiVector) {
+      const auto size = static_cast<int64_t>(output_.token_rows.size());
+      return Floats(name, {Tokens(), size / Tokens()}, output_.token_rows.data());
+    }
     if (name == "last_hidden_state") return Floats(name, {Tokens(), facts_.width}, rows_);
     if (name == "start_logits") return Floats(name, {Tokens()}, output_.logits.data(), 2);
     if (name == "end_logits") return Floats(name, {Tokens()}, output_.logits.data() + 1, 2);
@@ -75,6 +84,13 @@ class AnswerMaker {
         item_.task == Task::kTokenClassification || item_.task == Task::kFillMask;
     if (!per_token) return Floats(name, {size}, output_.logits.data());
     return Floats(name, {Tokens(), size / Tokens()}, output_.logits.data());
+  }
+
+  HostTensor Embedding(const std::string& name) const {
+    const auto size = static_cast<int64_t>(output_.embedding.size());
+    const auto chunks = static_cast<int64_t>(item_.chunks.size());
+    if (chunks == 0) return Floats(name, {size}, output_.embedding.data());
+    return Floats(name, {chunks, size / chunks}, output_.embedding.data());
   }
 
   // The vocabulary's logits of mask m: the head computed rows of masks only, or of all tokens.
@@ -94,6 +110,18 @@ class AnswerMaker {
                   vocab * sizeof(float));
     }
     return tensor;
+  }
+
+  float Activate(float logit) const {
+    switch (item_.activation) {
+      case ScoreActivation::kSigmoid:
+        return 1 / (1 + std::exp(-logit));
+      case ScoreActivation::kTanh:
+        return std::tanh(logit);
+      case ScoreActivation::kIdentity:
+        break;
+    }
+    return logit;
   }
 
   std::vector<LabelScore> RankChoices() const {

@@ -18,8 +18,8 @@ constexpr size_t kMostChoices = 256;
 
 class Drafter {
  public:
-  Drafter(const EncoderFrontEnd& front, const Request& request)
-      : front_(front), request_(request) {}
+  Drafter(const EncoderFrontEnd& front, const Request& request, const std::string& prompt)
+      : front_(front), request_(request), prompt_(prompt) {}
 
   absl::StatusOr<std::vector<SequenceDraft>> Draft() {
     if (absl::Status status = CheckFields(); !status.ok()) return status;
@@ -59,8 +59,18 @@ class Drafter {
   int64_t Counted(const TokenInput& tokens) const;
   void CutTokens(SequenceDraft& draft, int64_t excess) const;
 
+  bool CutsLeft() const {
+    if (!request_.truncation_direction.empty()) return request_.truncation_direction == "left";
+    return front_.tokenizer != nullptr && front_.tokenizer->cuts_left();
+  }
+  // Where the first text begins that may be cut: behind a leading special token.
+  size_t FirstCut(const TokenInput& tokens) const;
+  // Cuts the text behind the prompt, which stays.
+  absl::Status CutBehindPrompt(EncodeResult& result) const;
+
   const EncoderFrontEnd& front_;
   const Request& request_;
+  const std::string& prompt_;
 };
 
 absl::Status Drafter::CheckFields() const {
@@ -72,11 +82,22 @@ absl::Status Drafter::CheckFields() const {
   const bool pair =
       separate || (form == PairForm::kJoined && (request_.task == Task::kTextPairClassification ||
                                                  request_.task == Task::kTextClassification ||
+                                                 request_.task == Task::kRerank ||
                                                  request_.task == Task::kEmbedding));
   const std::string task(TaskName(request_.task));
   if (separate && !request_.text_pair && !request_.tokens_pair) {
     return BadRequest(request_.tokens ? "token_ids_pair" : "text_pair",
                       "missing; this task compares two documents");
+  }
+  if (request_.task == Task::kRerank && !request_.text_pair && !request_.tokens_pair) {
+    return BadRequest(request_.tokens ? "token_ids_pair" : "text_pair",
+                      "missing; this task compares a query and a document");
+  }
+  if (!request_.truncation_direction.empty() && request_.truncation_direction != "left" &&
+      request_.truncation_direction != "right") {
+    return BadRequest("truncation_direction",
+                      absl::StrCat("\"", request_.truncation_direction.substr(0, 64),
+                                   "\" is not one of right, left"));
   }
   if (!question && request_.question) return BadRequest("question", "means nothing to " + task);
   if (!pair && (request_.text_pair || request_.tokens_pair)) {
@@ -140,7 +161,10 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   // longer text gives way, so that no text is too long to be counted.
   options.max_length = request_.truncate ? front_.max_tokens
                                          : std::max(front_.max_tokens, kMostSpecials);
-  options.cut_left = front_.tokenizer->cuts_left();
+  options.cut_left = CutsLeft();
+  // The crate would take the prompt for the beginning of the text.
+  const bool behind_prompt = request_.truncate && options.cut_left && !prompt_.empty();
+  if (behind_prompt) options.max_length = 0;
   if (!request_.truncate) {
     options.strategy = TruncationStrategy::kLongestFirst;
     for (const std::string* text : {&first, second}) {
@@ -152,6 +176,9 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
                                             ? front_.tokenizer->EncodePair(first, *second, options)
                                             : front_.tokenizer->Encode(first, options);
   if (!result.ok()) return BadRequest(field, std::string(result.status().message()));
+  if (behind_prompt) {
+    if (absl::Status status = CutBehindPrompt(*result); !status.ok()) return status;
+  }
   if (!request_.truncate) {
     const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
     if (absl::Status status = CheckLength(field, tokens); !status.ok()) return status;
@@ -169,9 +196,35 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   return draft;
 }
 
+absl::Status Drafter::CutBehindPrompt(EncodeResult& result) const {
+  Encoding& encoding = result.encoding;
+  const int64_t excess = std::ssize(encoding.ids) - front_.max_tokens;
+  if (excess <= 0) return absl::OkStatus();
+  const absl::StatusOr<int> kept = PromptTokens(front_, prompt_);
+  if (!kept.ok()) return kept.status();
+  const auto from = static_cast<ptrdiff_t>(*kept);
+  if (from + excess > std::ssize(encoding.ids)) {
+    return BadRequest("prompt", absl::StrCat("its ", from, " tokens leave no room for the text"));
+  }
+  const auto cut = [&](auto& values) {
+    values.erase(values.begin() + from, values.begin() + from + excess);
+  };
+  cut(encoding.ids);
+  cut(encoding.type_ids);
+  cut(encoding.offsets);
+  cut(encoding.words);
+  cut(encoding.sequences);
+  cut(encoding.special_mask);
+  result.tokens_cut = static_cast<int>(excess);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
                                                    const std::string& text) const {
   const EncoderFacts& facts = front_.facts();
+  if (CutsLeft()) {
+    return BadRequest("truncation_direction", "\"left\" means nothing to a tokenizer of bytes");
+  }
   TextBounds bounds = {front_.max_tokens, request_.truncate};
   // Masked tokens are not counted, so all must be looked at.
   const bool may_mask = facts.masked_take_no_position && !front_.codec->Bytes(facts.pad).empty();
@@ -199,8 +252,11 @@ absl::StatusOr<SequenceDraft> Drafter::DraftText() {
     options.strategy = TruncationStrategy::kOnlySecond;
     return Encode("text", *request_.question, &*request_.text, options);
   }
-  return Encode("text", *request_.text, request_.text_pair ? &*request_.text_pair : nullptr,
-                options);
+  const std::string* pair = request_.text_pair ? &*request_.text_pair : nullptr;
+  // HuggingFace's tokenizers take an empty second text for none; a document that is ranked is one.
+  if (pair != nullptr && pair->empty() && request_.task != Task::kRerank) pair = nullptr;
+  if (prompt_.empty()) return Encode("text", *request_.text, pair, options);
+  return Encode("text", prompt_ + *request_.text, pair, options);
 }
 
 absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftChoices() {
@@ -263,10 +319,30 @@ int64_t Drafter::Counted(const TokenInput& tokens) const {
   return counted;
 }
 
+size_t Drafter::FirstCut(const TokenInput& tokens) const {
+  if (front_.tokenizer == nullptr || tokens.ids.empty()) return 0;
+  const SpecialIds& special = front_.tokenizer->special();
+  return tokens.ids[0] == special.cls || tokens.ids[0] == special.bos ? 1 : 0;
+}
+
 // Takes `excess` tokens that count from the end, but leaves a final separator in place. What does
-// not count goes along.
+// not count goes along. On the left a leading special token stays.
 void Drafter::CutTokens(SequenceDraft& draft, int64_t excess) const {
   TokenInput& tokens = draft.tokens;
+  if (request_.truncation_direction == "left") {
+    const auto from = static_cast<ptrdiff_t>(FirstCut(tokens));
+    ptrdiff_t to = from;
+    for (int64_t left = excess; left > 0; ++to) left -= Counts(tokens, to) ? 1 : 0;
+    const auto cut = [&](auto& values) {
+      if (!values.empty()) values.erase(values.begin() + from, values.begin() + to);
+    };
+    cut(tokens.ids);
+    cut(tokens.attention_mask);
+    cut(tokens.token_type_ids);
+    if (tokens.global_mask) cut(*tokens.global_mask);
+    draft.truncated += static_cast<int>(excess);
+    return;
+  }
   int64_t end = std::ssize(tokens.ids);
   while (end > 0 && !Counts(tokens, end - 1)) --end;
   const bool keep_last = end > 0 && tokens.ids[static_cast<size_t>(end - 1)] == front_.facts().sep;
@@ -357,8 +433,18 @@ absl::Status BadRequest(const std::string& field, const std::string& problem) {
 }
 
 absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const EncoderFrontEnd& front,
-                                                          const Request& request) {
-  return Drafter(front, request).Draft();
+                                                          const Request& request,
+                                                          const std::string& prompt) {
+  return Drafter(front, request, prompt).Draft();
+}
+
+absl::StatusOr<int> PromptTokens(const EncoderFrontEnd& front, const std::string& prompt) {
+  if (front.tokenizer == nullptr) return BadRequest("prompt", "the model has no tokenizer");
+  const absl::StatusOr<EncodeResult> alone = front.tokenizer->Encode(prompt, {});
+  if (!alone.ok()) return BadRequest("prompt", std::string(alone.status().message()));
+  const Encoding& encoding = alone->encoding;
+  const bool ends = !encoding.special_mask.empty() && encoding.special_mask.back() != 0;
+  return static_cast<int>(encoding.ids.size()) - (ends ? 1 : 0);
 }
 
 }  // namespace longview::models

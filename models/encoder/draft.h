@@ -24,8 +24,14 @@ struct SequenceDraft {
 // INVALID_ARGUMENT "field: problem".
 absl::Status BadRequest(const std::string& field, const std::string& problem);
 
-// The request's sequences, tokenised and cut to the limit where it asks for that.
+// The request's sequences, tokenised and cut to the limit where it asks for that. `prompt` stands in
+// front of its text, and stays where the text is cut.
 absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const EncoderFrontEnd& front,
-                                                          const Request& request);
+                                                          const Request& request,
+                                                          const std::string& prompt = "");
+
+// Tokens at the beginning of a prompted text that are the prompt's: what it gives alone, without a
+// special token at its end.
+absl::StatusOr<int> PromptTokens(const EncoderFrontEnd& front, const std::string& prompt);
 
 }  // namespace longview::models

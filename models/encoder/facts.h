@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/config/sentence_config.h"
 #include "models/model.h"
 
 namespace longview::models {
@@ -65,8 +66,9 @@ struct EncoderFacts {
   Pooling default_pooling = Pooling::kMean;              // If the directory does not say.
 };
 
-// The task of the head, first, and the others the model can do.
-std::vector<Task> TasksOf(const EncoderFacts& facts);
+// The task of the head, first, and the others the model can do. `sentence`: what the directory says
+// of embeddings; null: nothing.
+std::vector<Task> TasksOf(const EncoderFacts& facts, const SentenceConfig* sentence = nullptr);
 
 // The facts that every configuration holds under the same names.
 template <class Config>

@@ -67,7 +67,7 @@ void HeadsPass::PredictMasks(const PredictionHead& head, int64_t width) {
 void HeadsPass::Embed(OfItem pooled) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const EncoderItem& item = *inputs_[i].item;
-    if (!item.Wants("embedding")) continue;
+    if (!item.Wants("embedding") || item.sentence) continue;
     outputs_[i].embedding = pooled(inputs_[i]);
     if (item.normalize) NormalizeVector(outputs_[i].embedding);
   }

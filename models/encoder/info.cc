@@ -3,6 +3,12 @@
 namespace longview::models {
 namespace {
 
+// Numbers of an embedding, or of a token's vector.
+int64_t AnswerWidth(const EncoderFacts& facts, const SentenceConfig* sentence) {
+  if (sentence == nullptr || !sentence->modules.ok() || !*sentence->modules) return facts.width;
+  return (*sentence->modules)->width_of_answers(facts.width);
+}
+
 void AddInputs(const EncoderFacts& facts, bool has_tokenizer, ModelInfo& info) {
   const bool choice = facts.head == EncoderHead::kMultipleChoice;
   const bool question = facts.head == EncoderHead::kQuestionAnswering;
@@ -28,7 +34,7 @@ void AddInputs(const EncoderFacts& facts, bool has_tokenizer, ModelInfo& info) {
   if (pairs) info.inputs.push_back({"input_ids_pair", TensorType::kInt64, {-1, -1}});
 }
 
-void AddOutputs(const EncoderFacts& facts, ModelInfo& info) {
+void AddOutputs(const EncoderFacts& facts, const SentenceConfig* sentence, ModelInfo& info) {
   const auto labels = static_cast<int64_t>(facts.labels.size());
   const auto add = [&](const char* name, TensorType type, std::vector<int64_t> shape,
                        bool by_default = true) {
@@ -64,47 +70,69 @@ void AddOutputs(const EncoderFacts& facts, ModelInfo& info) {
   }
   // Two documents have no one vector.
   if (facts.head == EncoderHead::kPairClassification) return;
-  add("embedding", TensorType::kFp32, {-1, facts.width}, facts.head == EncoderHead::kNone);
-  add("last_hidden_state", TensorType::kFp32, {1, -1, facts.width}, false);
+  const bool alone = facts.head == EncoderHead::kNone;
+  const bool multi_vector = info.tasks.back() == Task::kMultiVector;
+  if (info.tasks.back() == Task::kEmbedding) {
+    add("embedding", TensorType::kFp32, {-1, AnswerWidth(facts, sentence)}, alone);
+  }
+  add("last_hidden_state", TensorType::kFp32,
+      {1, -1, multi_vector ? AnswerWidth(facts, sentence) : facts.width}, multi_vector && alone);
 }
 
 }  // namespace
 
-ModelInfo EncoderInfo(const EncoderFacts& facts, bool has_tokenizer) {
+ModelInfo EncoderInfo(const EncoderFacts& facts, const SentenceConfig* sentence,
+                      bool has_tokenizer) {
   ModelInfo info;
   info.family = facts.family;
   info.architecture = facts.architecture;
-  info.tasks = TasksOf(facts);
-  info.task = info.tasks.front();
+  info.tasks = TasksOf(facts, sentence);
+  if (!info.tasks.empty()) info.task = info.tasks.front();
   info.labels = facts.labels;
   info.problem_type = facts.problem_type;
-  info.embedding_width = facts.width;
+  info.embedding_width = static_cast<int>(AnswerWidth(facts, sentence));
   info.has_tokenizer = has_tokenizer;
   info.device = "cpu";
   AddInputs(facts, has_tokenizer, info);
-  AddOutputs(facts, info);
+  AddOutputs(facts, sentence, info);
   return info;
 }
 
-std::vector<Task> TasksOf(const EncoderFacts& facts) {
+std::vector<Task> TasksOf(const EncoderFacts& facts, const SentenceConfig* sentence) {
+  std::vector<Task> tasks;
   switch (facts.head) {
     case EncoderHead::kNone:
-      return {Task::kEmbedding};
+      break;
     case EncoderHead::kSequenceClassification:
-      if (facts.pairs == PairForm::kNone) return {Task::kTextClassification, Task::kEmbedding};
-      return {Task::kTextClassification, Task::kTextPairClassification, Task::kEmbedding};
+      tasks = {Task::kTextClassification};
+      if (facts.pairs != PairForm::kNone) tasks.push_back(Task::kTextPairClassification);
+      if (facts.pairs == PairForm::kJoined && facts.labels.size() == 1) {
+        tasks.push_back(Task::kRerank);
+      }
+      break;
     case EncoderHead::kPairClassification:
-      return {Task::kTextPairClassification, Task::kEmbedding};
+      tasks = {Task::kTextPairClassification};
+      break;
     case EncoderHead::kTokenClassification:
-      return {Task::kTokenClassification, Task::kEmbedding};
+      tasks = {Task::kTokenClassification};
+      break;
     case EncoderHead::kQuestionAnswering:
-      return {Task::kQuestionAnswering, Task::kEmbedding};
+      tasks = {Task::kQuestionAnswering};
+      break;
     case EncoderHead::kMaskedLm:
-      return {Task::kFillMask, Task::kEmbedding};
+      tasks = {Task::kFillMask};
+      break;
     case EncoderHead::kMultipleChoice:
-      return {Task::kMultipleChoice, Task::kEmbedding};
+      tasks = {Task::kMultipleChoice};
+      break;
   }
-  return {};
+  if (sentence == nullptr) {
+    tasks.push_back(Task::kEmbedding);
+  } else if (sentence->modules.ok()) {
+    const std::optional<SentenceModules>& modules = *sentence->modules;
+    tasks.push_back(modules && modules->multi_vector ? Task::kMultiVector : Task::kEmbedding);
+  }
+  return tasks;
 }
 
 }  // namespace longview::models

@@ -6,7 +6,8 @@
 
 namespace longview::models {
 
-// Task, tasks, labels and the tensors of the Open Inference Protocol.
-ModelInfo EncoderInfo(const EncoderFacts& facts, bool has_tokenizer);
+// Task, tasks, labels and the tensors of the Open Inference Protocol. `sentence` may be null.
+ModelInfo EncoderInfo(const EncoderFacts& facts, const SentenceConfig* sentence,
+                      bool has_tokenizer);
 
 }  // namespace longview::models

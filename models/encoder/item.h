@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "models/config/sentence_config.h"
 #include "models/encoder/facts.h"
 #include "models/encoder/sequence.h"
 #include "models/model.h"
@@ -12,6 +13,15 @@
 #include "models/text/tokenizer.h"
 
 namespace longview::models {
+
+// An embedding made of all rows of tokens by the directory's pooling and modules; see
+// sentence_pipeline.h.
+struct SentencePooling {
+  std::vector<PoolMode> modes;
+  int skipped = 0;  // Tokens at the beginning that are not pooled: the prompt's.
+  // Late chunking: the tokens of each vector. Empty: one vector of all.
+  std::vector<std::vector<int32_t>> chunks;
+};
 
 // Immutable once Prepare returned it.
 struct EncoderItem final : Item {
@@ -22,6 +32,10 @@ struct EncoderItem final : Item {
   bool typed = true;
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
+  std::optional<SentencePooling> sentence;  // Instead of `pooling`.
+  std::vector<TextRange> chunks;            // Of the text, as SentencePooling::chunks.
+  int64_t dimensions = 0;                   // Numbers of the embedding that are wanted; 0: all.
+  ScoreActivation activation = ScoreActivation::kSigmoid;  // Rerank.
   Aggregation aggregation = Aggregation::kSimple;
   int top_k = 0;
   int max_answer_tokens = 0;
@@ -41,7 +55,7 @@ struct EncoderItem final : Item {
   }
   // Whether anything reads the head's logits.
   bool ReadsLogits() const {
-    if (task == Task::kEmbedding) return false;
+    if (task == Task::kEmbedding || task == Task::kMultiVector) return false;
     return typed || Wants("logits") || Wants("mask_logits") || Wants("start_logits") ||
            Wants("end_logits");
   }

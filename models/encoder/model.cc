@@ -11,6 +11,8 @@
 #include "models/encoder/info.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
+#include "models/encoder/sentence_pipeline.h"
+#include "models/parallel.h"
 
 namespace longview::models {
 namespace {
@@ -18,36 +20,85 @@ namespace {
 // Tokens of a model without a position table, if nothing else limits them.
 constexpr int64_t kMostTokens = 131072;
 
-Pooling DefaultPooling(const EmbeddingConfig& config, const EncoderFacts& facts) {
-  if (!config.pooling) return facts.default_pooling;
-  if (*config.pooling == "cls") return Pooling::kCls;
-  return *config.pooling == "pooler" ? Pooling::kPooler : Pooling::kMean;
+Pooling DefaultPooling(const ModelDirectory& directory, const EncoderFacts& facts) {
+  const std::optional<std::string>& own = directory.serving.pooling;
+  if (!own) return facts.default_pooling;
+  if (*own == "cls") return Pooling::kCls;
+  return *own == "pooler" ? Pooling::kPooler : Pooling::kMean;
 }
 
+// The front end of a directory's requests.
+EncoderFrontEnd FrontEndOf(const ModelDirectory& directory, const SequenceRules& rules) {
+  EncoderFrontEnd front;
+  front.rules = &rules;
+  front.tokenizer = directory.tokenizer ? &*directory.tokenizer : nullptr;
+  front.codec = directory.bytes ? directory.bytes->codec.get() : nullptr;
+  front.max_tokens = MostTokens(directory, rules.facts().max_tokens);
+  front.pooling = DefaultPooling(directory, rules.facts());
+  front.own_pooling = directory.serving.pooling.has_value();
+  front.sentence = &directory.sentence;
+  const SentenceModules* modules = front.modules();
+  front.normalize =
+      directory.serving.normalize.value_or(modules != nullptr && modules->normalizes());
+  return front;
+}
+
+// A pooling by the class token needs one.
 absl::Status CheckPooling(const ModelDirectory& directory, const EncoderFacts& facts) {
-  if (DefaultPooling(directory.embedding, facts) != Pooling::kCls || facts.cls_reads) {
-    return absl::OkStatus();
+  bool by_class = directory.serving.pooling == "cls";
+  if (!directory.serving.pooling && directory.sentence.modules.ok() && *directory.sentence.modules) {
+    const std::vector<PoolMode>& modes = (*directory.sentence.modules)->pooling;
+    by_class = std::find(modes.begin(), modes.end(), PoolMode::kCls) != modes.end();
   }
+  if (!by_class || facts.cls_reads) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(directory.path, ": \"pooling\": \"cls\", but a ", facts.architecture,
                    " of this configuration has no class token; mean is possible"));
 }
 
+// The directory's modules with their weights, or without `compute` checked. What embeddings or
+// scores alone need stops a model that is there for nothing else.
+absl::StatusOr<SentencePipeline> LoadSentence(const EncoderFacts& facts,
+                                              std::optional<Compute> compute,
+                                              SentenceConfig& sentence) {
+  if (facts.head == EncoderHead::kSequenceClassification && facts.labels.size() == 1 &&
+      !sentence.score_activation.ok()) {
+    return sentence.score_activation.status();
+  }
+  absl::StatusOr<SentencePipeline> pipeline = SentencePipeline::Load({}, facts.width, compute);
+  if (sentence.modules.ok()) {
+    pipeline = SentencePipeline::Load(*sentence.modules, facts.width, compute);
+    if (!pipeline.ok()) sentence.modules = pipeline.status();
+  }
+  if (sentence.modules.ok()) return pipeline;
+  if (facts.head == EncoderHead::kNone) return sentence.modules.status();
+  return SentencePipeline::Load({}, facts.width, compute);
+}
+
+ModelInfo InfoOf(const ModelDirectory& directory, const SentenceConfig& sentence,
+                 const EncoderFacts& facts, bool own_tokenizer) {
+  ModelInfo info = EncoderInfo(facts, &sentence,
+                               own_tokenizer || directory.tokenizer || directory.bytes);
+  info.max_tokens = MostTokens(directory, facts.max_tokens);
+  if (!sentence.modules.ok()) {
+    info.notes.push_back(absl::StrCat("no embeddings: ", sentence.modules.status().message()));
+  }
+  return info;
+}
+
 class EncoderModel final : public Model {
  public:
   EncoderModel(const std::string& device, std::unique_ptr<ModelDirectory> directory,
-               std::unique_ptr<EncoderFamily> family, std::vector<std::string> notes)
-      : directory_(std::move(directory)), family_(std::move(family)) {
-    const std::optional<Tokenizer>& tokenizer = directory_->tokenizer;
-    front_.rules = family_.get();
-    front_.tokenizer = tokenizer ? &*tokenizer : nullptr;
-    front_.codec = directory_->bytes ? directory_->bytes->codec.get() : nullptr;
-    front_.max_tokens = MostTokens(*directory_, family_->facts().max_tokens);
-    front_.pooling = DefaultPooling(directory_->embedding, family_->facts());
-    front_.normalize = directory_->embedding.normalize;
-    info_ = DescribeEncoder(*directory_, family_->facts(), family_->parameters());
+               std::unique_ptr<EncoderFamily> family, SentencePipeline sentence,
+               std::vector<std::string> notes)
+      : directory_(std::move(directory)),
+        family_(std::move(family)),
+        sentence_(std::move(sentence)),
+        front_(FrontEndOf(*directory_, *family_)) {
+    info_ = InfoOf(*directory_, directory_->sentence, family_->facts(), false);
+    info_.parameters = family_->parameters();
     info_.device = device;
-    info_.notes = std::move(notes);
+    info_.notes.insert(info_.notes.end(), notes.begin(), notes.end());
     info_.dtype = ComputeName(family_->compute());
     info_.memory_bytes = family_->memory_bytes();
   }
@@ -61,7 +112,8 @@ class EncoderModel final : public Model {
   absl::Status WarmUp() override;
 
   std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
-    return std::make_unique<EncoderTaskRun>(*family_, front_.tokenizer, items, scratch_, times);
+    const EncoderBackEnd back = {front_.tokenizer, &sentence_, &pool_};
+    return std::make_unique<EncoderTaskRun>(*family_, back, items, scratch_, times);
   }
 
  private:
@@ -73,7 +125,9 @@ class EncoderModel final : public Model {
 
   const std::unique_ptr<const ModelDirectory> directory_;
   const std::unique_ptr<const EncoderFamily> family_;
-  EncoderFrontEnd front_;
+  const SentencePipeline sentence_;
+  const TorchParallelFor pool_;
+  const EncoderFrontEnd front_;
   ModelInfo info_;
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
@@ -116,7 +170,9 @@ absl::StatusOr<std::unique_ptr<EncoderItem>> EncoderModel::MakeItem(int tokens) 
   }
   const bool classifies = facts.head == EncoderHead::kSequenceClassification;
   const bool pair = facts.head == EncoderHead::kPairClassification;
-  request.task = classifies ? Task::kTextClassification : Task::kEmbedding;
+  const std::vector<Task>& tasks = info_.tasks;
+  const bool embeds = std::find(tasks.begin(), tasks.end(), Task::kEmbedding) != tasks.end();
+  request.task = embeds && !classifies ? Task::kEmbedding : info_.task;
   request.tensors = {classifies ? "logits" : pair ? "embedding" : "last_hidden_state"};
   return PrepareEncoderItem(front_, request);
 }
@@ -167,6 +223,7 @@ absl::Status EncoderModel::WarmUp() {
 int MostTokens(const ModelDirectory& directory, int positions) {
   int64_t limit = positions;
   if (limit == 0) limit = directory.serving.max_tokens.value_or(kMostTokens);
+  limit = std::min<int64_t>(limit, directory.sentence.max_tokens.value_or(limit));
   if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
     limit = std::min(limit, directory.tokenizer->model_max_length());
   }
@@ -185,10 +242,13 @@ absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
                                                  max_id, ", vocab_size is ", vocab));
 }
 
-ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
-                          double parameters, bool own_tokenizer) {
-  ModelInfo info = EncoderInfo(facts, own_tokenizer || directory.tokenizer || directory.bytes);
-  info.max_tokens = MostTokens(directory, facts.max_tokens);
+absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory,
+                                          const EncoderFacts& facts, double parameters,
+                                          bool own_tokenizer) {
+  SentenceConfig sentence = directory.sentence;
+  const auto modules = LoadSentence(facts, std::nullopt, sentence);
+  if (!modules.ok()) return modules.status();
+  ModelInfo info = InfoOf(directory, sentence, facts, own_tokenizer);
   info.parameters = parameters;
   return info;
 }
@@ -207,9 +267,14 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
   absl::StatusOr<std::unique_ptr<EncoderFamily>> family = build(*kept, choice.compute);
   if (!family.ok()) return family.status();
-  if (absl::Status status = CheckPooling(*kept, (*family)->facts()); !status.ok()) return status;
+  const EncoderFacts& facts = (*family)->facts();
+  if (absl::Status status = CheckPooling(*kept, facts); !status.ok()) return status;
+  // As heads: in the model's type, or in fp32 beside a device.
+  const Compute compute = device == "cpu" ? choice.compute : Compute::kFp32;
+  absl::StatusOr<SentencePipeline> sentence = LoadSentence(facts, compute, kept->sentence);
+  if (!sentence.ok()) return sentence.status();
   return std::make_unique<EncoderModel>(device, std::move(kept), *std::move(family),
-                                        std::move(choice.notes));
+                                        *std::move(sentence), std::move(choice.notes));
 }
 
 std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,

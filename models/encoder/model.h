@@ -30,9 +30,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
                                                      BuildEncoder build);
 
 // What the model would be, for registry.h's `describe`. `own_tokenizer`: the family reads text
-// without tokenizer files in the directory.
-ModelInfo DescribeEncoder(const ModelDirectory& directory, const EncoderFacts& facts,
-                          double parameters, bool own_tokenizer = false);
+// without tokenizer files in the directory. Errors are those of modules behind the encoder.
+absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory,
+                                          const EncoderFacts& facts, double parameters,
+                                          bool own_tokenizer = false);
 
 // The longest sequence: `positions` of a table, 0 without one, lowered by the tokenizer's limit and
 // longview.json.

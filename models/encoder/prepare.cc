@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
+#include "models/encoder/late_chunks.h"
+#include "models/encoder/prompt.h"
 
 namespace longview::models {
 namespace {
@@ -31,6 +33,8 @@ std::vector<std::string_view> TensorNames(const EncoderFacts& facts, Task task) 
       return {"logits", "embedding", "last_hidden_state"};
     case Task::kEmbedding:
       return {"embedding", "last_hidden_state"};
+    case Task::kMultiVector:
+      return {"last_hidden_state"};
     case Task::kQuestionAnswering:
       return {"start_logits", "end_logits", "embedding", "last_hidden_state"};
     case Task::kFillMask:
@@ -51,6 +55,11 @@ class Preparer {
  private:
   absl::Status ReadOptions();
   absl::Status ReadPooling();
+  absl::StatusOr<std::vector<PoolMode>> PoolModes() const;
+  absl::Status ChoosePooling(std::vector<PoolMode> modes);
+  absl::Status FindChunks(const SequenceDraft& draft);
+  absl::Status ReadDimensions();
+  absl::Status CheckTask() const;
   absl::StatusOr<EncoderSequence> Finish(const SequenceDraft& draft);
   absl::Status CheckIds(const std::string& field, const TokenInput& tokens) const;
   absl::Status AddGlobals(const SequenceDraft& draft, EncoderSequence& sequence) const;
@@ -65,24 +74,41 @@ class Preparer {
   const EncoderFrontEnd& front_;
   const EncoderFacts& facts_;
   const Request& request_;
+  std::string prompt_;
   std::unique_ptr<EncoderItem> item_ = std::make_unique<EncoderItem>();
 };
 
+// The modes that a request or the directory names; none: the family's pooling.
+absl::StatusOr<std::vector<PoolMode>> Preparer::PoolModes() const {
+  const SentenceModules* modules = front_.modules();
+  const std::string& name = request_.pooling;
+  if (name.empty()) {
+    return modules != nullptr && !front_.own_pooling ? modules->pooling : std::vector<PoolMode>();
+  }
+  const std::optional<PoolMode> mode = ParsePoolMode(name);
+  if (!mode) {
+    return BadRequest("pooling", absl::StrCat("\"", name.substr(0, 64),
+                                              "\" is not one of cls, mean, max, lasttoken, "
+                                              "mean_sqrt_len_tokens, weightedmean, pooler, none"));
+  }
+  if (modules != nullptr && modules->HasDense(/*tokens=*/false)) {
+    return BadRequest("pooling", "a Dense module follows this model's own pooling");
+  }
+  return std::vector<PoolMode>{*mode};
+}
+
 absl::Status Preparer::ReadPooling() {
   item_->pooling = front_.pooling;
-  if (request_.pooling == "cls") {
-    item_->pooling = Pooling::kCls;
-  } else if (request_.pooling == "mean") {
-    item_->pooling = Pooling::kMean;
-  } else if (request_.pooling == "pooler") {
+  if (request_.pooling == "pooler") {
     item_->pooling = Pooling::kPooler;
   } else if (request_.pooling == "none") {
     if (item_->Wants("embedding")) {
       return BadRequest("pooling", "\"none\" leaves no embedding; ask for last_hidden_state");
     }
-  } else if (!request_.pooling.empty()) {
-    return BadRequest("pooling", absl::StrCat("\"", request_.pooling.substr(0, 64),
-                                              "\" is not one of cls, mean, pooler, none"));
+  } else {
+    absl::StatusOr<std::vector<PoolMode>> modes = PoolModes();
+    if (!modes.ok()) return modes.status();
+    if (absl::Status status = ChoosePooling(*std::move(modes)); !status.ok()) return status;
   }
   if (item_->pooling == Pooling::kPooler && !facts_.has_pooler) {
     return BadRequest("pooling", "\"pooler\" is not in this checkpoint");
@@ -90,6 +116,65 @@ absl::Status Preparer::ReadPooling() {
   if (item_->pooling == Pooling::kCls && !facts_.cls_reads) {
     return BadRequest("pooling", "\"cls\": this model has no class token; use mean");
   }
+  return absl::OkStatus();
+}
+
+// By the family where it is one vector of the rows that the family knows, else by the pipeline.
+absl::Status Preparer::ChoosePooling(std::vector<PoolMode> modes) {
+  const bool chunks = WantsChunks(request_);
+  if (chunks && modes.empty()) {
+    modes.push_back(item_->pooling == Pooling::kMean ? PoolMode::kMean : PoolMode::kCls);
+  }
+  if (modes.empty()) return absl::OkStatus();
+  if (chunks && (modes.size() != 1 || (modes[0] != PoolMode::kMean && modes[0] != PoolMode::kMax))) {
+    return BadRequest("pooling", "chunks are pooled by mean or max; this model's own is another");
+  }
+  const SentenceModules* modules = front_.modules();
+  SentencePooling pooling;
+  if (modules != nullptr && !modules->include_prompt && !prompt_.empty()) {
+    const absl::StatusOr<int> skipped = PromptTokens(front_, prompt_);
+    if (!skipped.ok()) return skipped.status();
+    pooling.skipped = *skipped;
+  }
+  const bool dense =
+      modules != nullptr && std::any_of(modules->steps.begin(), modules->steps.end(),
+                                        [](const SentenceStep& step) {
+                                          return step.tokens ||
+                                                 step.kind == SentenceStep::Kind::kDense;
+                                        });
+  const bool known = modes.size() == 1 &&
+                     (modes[0] == PoolMode::kCls || modes[0] == PoolMode::kMean);
+  if (known) item_->pooling = modes[0] == PoolMode::kCls ? Pooling::kCls : Pooling::kMean;
+  if (known && !dense && !chunks && pooling.skipped == 0) return absl::OkStatus();
+  pooling.modes = std::move(modes);
+  item_->sentence = std::move(pooling);
+  return absl::OkStatus();
+}
+
+absl::Status Preparer::ReadDimensions() {
+  const bool embeds = request_.task == Task::kEmbedding || item_->Wants("embedding");
+  if (!embeds) {
+    if (!request_.dimensions) return absl::OkStatus();
+    return BadRequest("dimensions", "means nothing without an embedding");
+  }
+  const SentenceModules* modules = front_.modules();
+  int64_t width = facts_.width;
+  if (item_->sentence) {
+    SentenceModules own = modules != nullptr ? *modules : SentenceModules();
+    own.pooling = item_->sentence->modes;
+    width = own.width_of_answers(width);
+  }
+  if (!request_.dimensions) {
+    if (front_.sentence != nullptr) {
+      item_->dimensions = std::min(front_.sentence->dimensions.value_or(width), width);
+    }
+    return absl::OkStatus();
+  }
+  if (*request_.dimensions < 1 || *request_.dimensions > width) {
+    return BadRequest("dimensions",
+                      absl::StrCat(*request_.dimensions, " is not in [1, ", width, "]"));
+  }
+  item_->dimensions = *request_.dimensions;
   return absl::OkStatus();
 }
 
@@ -112,8 +197,15 @@ absl::Status Preparer::ReadOptions() {
                                    "\" is not one of none, simple, first, average, max"));
   }
   item_->aggregation = *aggregation;
+  if (WantsChunks(request_)) {
+    if (auto status = CheckChunkSettings(request_); !status.ok()) return status;
+  }
   if (auto status = ReadPooling(); !status.ok()) return status;
   item_->normalize = request_.normalize.value_or(front_.normalize);
+  if (auto status = ReadDimensions(); !status.ok()) return status;
+  if (request_.task == Task::kRerank && front_.sentence != nullptr) {
+    item_->activation = *front_.sentence->score_activation;
+  }
   if (request_.top_k < 0 || request_.max_answer_tokens < 0) {
     return BadRequest(request_.top_k < 0 ? "top_k" : "max_answer_tokens", "must not be negative");
   }
@@ -249,6 +341,7 @@ RowsRead Preparer::RowsOfHead() const {
   RowsRead reads = request_.task == Task::kEmbedding ? RowsRead::kNone : facts_.head_reads;
   if (item_->Wants("embedding")) {
     RowsRead pooled = RowsRead::kFirst;
+    if (item_->sentence) return RowsRead::kAll;
     if (item_->pooling == Pooling::kMean) pooled = RowsRead::kAll;
     if (item_->pooling == Pooling::kPooler) pooled = facts_.pooler_reads;
     if (item_->pooling == Pooling::kCls) pooled = *facts_.cls_reads;
@@ -316,15 +409,40 @@ absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
   return sequence;
 }
 
-absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
-  const std::vector<Task> tasks = TasksOf(facts_);
-  if (std::find(tasks.begin(), tasks.end(), request_.task) == tasks.end()) {
-    return absl::UnimplementedError(absl::StrCat("a ", facts_.architecture, " has no task ",
-                                                 std::string(TaskName(request_.task))));
+absl::Status Preparer::FindChunks(const SequenceDraft& draft) {
+  if (!WantsChunks(request_)) return absl::OkStatus();
+  if (!draft.encoding) {
+    return BadRequest("chunks", "the model's tokenizer does not say where its tokens stand");
   }
+  if (!item_->sentence) return BadRequest("pooling", "chunks are pooled by mean or max");
+  absl::StatusOr<LateChunks> chunks = FindLateChunks(request_, prompt_, *draft.encoding);
+  if (!chunks.ok()) return chunks.status();
+  item_->sentence->chunks = std::move(chunks->tokens);
+  item_->chunks = std::move(chunks->ranges);
+  return absl::OkStatus();
+}
+
+absl::Status Preparer::CheckTask() const {
+  const std::vector<Task> tasks = TasksOf(facts_, front_.sentence);
+  if (std::find(tasks.begin(), tasks.end(), request_.task) != tasks.end()) return absl::OkStatus();
+  if (request_.task == Task::kEmbedding && front_.sentence != nullptr &&
+      !front_.sentence->modules.ok()) {
+    return absl::UnimplementedError(
+        absl::StrCat("no embeddings: ", front_.sentence->modules.status().message()));
+  }
+  return absl::UnimplementedError(absl::StrCat("a ", facts_.architecture, " has no task ",
+                                               std::string(TaskName(request_.task))));
+}
+
+absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
+  if (auto status = CheckTask(); !status.ok()) return status;
+  absl::StatusOr<std::string> prompt = ResolvePrompt(front_.sentence, request_);
+  if (!prompt.ok()) return prompt.status();
+  prompt_ = *std::move(prompt);
   if (auto status = ReadOptions(); !status.ok()) return status;
-  absl::StatusOr<std::vector<SequenceDraft>> drafts = DraftSequences(front_, request_);
+  absl::StatusOr<std::vector<SequenceDraft>> drafts = DraftSequences(front_, request_, prompt_);
   if (!drafts.ok()) return drafts.status();
+  if (auto status = FindChunks(drafts->front()); !status.ok()) return status;
   ItemUsage usage;
   for (SequenceDraft& draft : *drafts) {
     absl::StatusOr<EncoderSequence> sequence = Finish(draft);

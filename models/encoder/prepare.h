@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "models/config/sentence_config.h"
 #include "models/encoder/facts.h"
 #include "models/encoder/item.h"
 #include "models/encoder/rules.h"
@@ -23,8 +24,16 @@ struct EncoderFrontEnd {
   int max_tokens = 0;
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
+  bool own_pooling = false;  // `pooling` is longview.json's, which stands above the directory's.
+  // What the files of sentence-transformers say; null: nothing.
+  const SentenceConfig* sentence = nullptr;
 
   const EncoderFacts& facts() const { return rules->facts(); }
+  // The modules behind the encoder; null: none.
+  const SentenceModules* modules() const {
+    const bool some = sentence != nullptr && sentence->modules.ok() && *sentence->modules;
+    return some ? &**sentence->modules : nullptr;
+  }
 };
 
 // The item without its cost. Thread-safe.

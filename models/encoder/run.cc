@@ -5,11 +5,11 @@
 
 namespace longview::models {
 
-EncoderTaskRun::EncoderTaskRun(const EncoderFamily& family, const Tokenizer* tokenizer,
+EncoderTaskRun::EncoderTaskRun(const EncoderFamily& family, const EncoderBackEnd& back,
                                std::span<const Item* const> items, ScratchKeeper& scratch,
                                EncoderTimes* times)
     : family_(family),
-      tokenizer_(tokenizer),
+      back_(back),
       scratch_(scratch),
       times_(times),
       dropped_(items.size()) {
@@ -56,6 +56,9 @@ void EncoderTaskRun::RunHeads() {
     }
   }
   std::vector<HeadOutput> computed = batch_->ComputeHeads(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    back_.sentence->Finish(*inputs[i].item, inputs[i].rows[0], *back_.pool, computed[i]);
+  }
   outputs_.resize(items_.size());
   auto next = computed.begin();
   for (size_t i = 0; i < items_.size(); ++i) {
@@ -72,7 +75,7 @@ void EncoderTaskRun::Drop(int i) {
 absl::StatusOr<Answer> EncoderTaskRun::Take(int i) {
   if (!status_.ok()) return status_;
   if (dropped_[i] || outputs_.empty()) return absl::CancelledError("the item was dropped");
-  return MakeAnswer(family_.facts(), tokenizer_, *items_[i], outputs_[i],
+  return MakeAnswer(family_.facts(), back_.tokenizer, *items_[i], outputs_[i],
                     batch_->Rows(first_sequence_[i]));
 }
 

@@ -5,18 +5,27 @@
 #include <span>
 #include <vector>
 
+#include "kernels/base/parallel.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/family.h"
 #include "models/encoder/item.h"
+#include "models/encoder/sentence_pipeline.h"
 #include "models/model.h"
 
 namespace longview::models {
 
+// What follows the encoder, whatever the family. Borrowed.
+struct EncoderBackEnd {
+  const Tokenizer* tokenizer = nullptr;  // Null: there is none.
+  const SentencePipeline* sentence = nullptr;
+  const kernels::ParallelFor* pool = nullptr;
+};
+
 // Used by one executor thread. Failures of LibTorch surface in Take.
 class EncoderTaskRun final : public Run {
  public:
-  // Borrowed arguments outlive the run; `tokenizer` may be null.
-  EncoderTaskRun(const EncoderFamily& family, const Tokenizer* tokenizer,
+  // Borrowed arguments outlive the run.
+  EncoderTaskRun(const EncoderFamily& family, const EncoderBackEnd& back,
                  std::span<const Item* const> items, ScratchKeeper& scratch,
                  EncoderTimes* times = nullptr);
 
@@ -29,7 +38,7 @@ class EncoderTaskRun final : public Run {
   void RunHeads();
 
   const EncoderFamily& family_;
-  const Tokenizer* const tokenizer_;
+  const EncoderBackEnd back_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;
   std::vector<const EncoderItem*> items_;

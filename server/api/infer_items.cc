@@ -213,7 +213,8 @@ absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Reque
 }
 
 absl::Status CheckCopies(const InferParameters& parameters, int64_t items) {
-  size_t bytes = parameters.pooling.size() + parameters.aggregation.size();
+  size_t bytes = parameters.pooling.size() + parameters.aggregation.size() +
+                 parameters.prompt.value_or("").size();
   for (const std::string& token : parameters.global_tokens) {
     bytes += sizeof(std::string) + token.size();
   }
@@ -284,6 +285,10 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
     item.aggregation = parameters.aggregation;
     item.pooling = parameters.pooling;
     item.normalize = parameters.normalize;
+    item.prompt = parameters.prompt;
+    item.prompt_name = parameters.prompt_name;
+    item.dimensions = parameters.dimensions;
+    item.truncation_direction = parameters.truncation_direction;
     item.top_k = parameters.top_k;
     item.max_answer_tokens = parameters.max_answer_tokens;
     item.score_threshold = parameters.score_threshold;

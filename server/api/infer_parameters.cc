@@ -144,6 +144,14 @@ absl::Status ReadName(std::string_view name, const InferParameter& value, std::s
   return absl::OkStatus();
 }
 
+absl::Status ReadText(std::string_view name, const InferParameter& value, std::string& out) {
+  if (!value.has_string_param()) {
+    return BadParameter(name, absl::StrCat(ValueText(value), " is not a string"));
+  }
+  out = value.string_param();
+  return absl::OkStatus();
+}
+
 absl::Status ReadTimeout(const InferParameter& value, InferParameters& out) {
   const std::optional<int64_t> micros = AsInteger(value);
   if (!micros || *micros < 0) {
@@ -184,7 +192,12 @@ std::vector<std::string> NamesOf(Task task) {
   if (task == Task::kTextGeneration) return {"truncate", "HuggingFace's generation options"};
   if (Generates(task)) return {"global_tokens", "truncate", "HuggingFace's generation options"};
   if (task == Task::kObjectDetection) return {"max_detections", "score_threshold"};
-  std::vector<std::string> names = {"global_tokens", "normalize", "pooling", "truncate"};
+  std::vector<std::string> names = {"global_tokens", "normalize", "pooling", "truncate",
+                                    "truncation_direction"};
+  if (task == Task::kEmbedding || task == Task::kMultiVector) {
+    names.insert(names.end(), {"prompt", "prompt_name"});
+  }
+  if (task == Task::kEmbedding) names.push_back("dimensions");
   if (task == Task::kTokenClassification) names.push_back("aggregation");
   if (task == Task::kQuestionAnswering) names.push_back("max_answer_tokens");
   if (task == Task::kFillMask) names.push_back("top_k");
@@ -198,6 +211,14 @@ absl::Status ReadOne(std::string_view name, const InferParameter& value, InferPa
   if (name == "max_answer_tokens") return ReadCount(name, value, out.max_answer_tokens);
   if (name == "max_detections") return ReadCount(name, value, out.max_detections);
   if (name == "score_threshold") return ReadFraction(name, value, out.score_threshold);
+  if (name == "prompt") return ReadText(name, value, out.prompt.emplace());
+  if (name == "prompt_name") return ReadName(name, value, out.prompt_name.emplace());
+  if (name == "truncation_direction") return ReadName(name, value, out.truncation_direction);
+  if (name == "dimensions") {
+    out.dimensions = AsInteger(value);
+    if (out.dimensions) return absl::OkStatus();
+    return BadParameter(name, absl::StrCat(ValueText(value), " is not a whole number"));
+  }
   if (name == "pooling") return ReadName(name, value, out.pooling);
   if (name == "aggregation") return ReadName(name, value, out.aggregation);
   // What is left of NamesOf.

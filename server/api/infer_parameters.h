@@ -21,6 +21,9 @@ struct InferParameters {
   std::string aggregation;
   std::string pooling;
   std::optional<bool> normalize;
+  std::optional<std::string> prompt, prompt_name;
+  std::optional<int64_t> dimensions;
+  std::string truncation_direction;
   int top_k = 0;
   int max_answer_tokens = 0;
   std::optional<float> score_threshold;

@@ -130,6 +130,15 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest&
   }
   out->pooling = request.pooling();
   if (request.has_normalize()) out->normalize = request.normalize();
+  if (request.has_prompt()) out->prompt = request.prompt();
+  if (request.has_prompt_name()) out->prompt_name = request.prompt_name();
+  if (request.has_dimensions()) out->dimensions = request.dimensions();
+  out->truncation_direction = request.truncation_direction();
+  for (const longview::v1::TextRange& chunk : request.chunks()) {
+    out->chunks.push_back({chunk.start(), chunk.end()});
+  }
+  if (request.has_chunk_tokens()) out->chunk_tokens = request.chunk_tokens();
+  out->chunk_overlap = request.chunk_overlap();
   out->tensors = {"embedding"};
   out->typed = false;
   return out;

@@ -1,9 +1,11 @@
 // The JSON files of a model directory. The first byte picks one: config.json, longview.json,
 // 1_Pooling/config.json, modules.json. What is accepted must be fit for use.
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "models/config/common_config.h"
 #include "models/config/json_reader.h"
+#include "models/config/sentence_config.h"
 #include "models/config/serving_config.h"
 #include "models/cst/config.h"
 #include "models/longformer/config.h"
@@ -69,10 +71,15 @@ void ReadServing(const testing::TempDirectory& directory) {
   FUZZ_PROMISE(!serving->score_threshold ||
                (*serving->score_threshold >= 0 && *serving->score_threshold <= 1));
   FUZZ_PROMISE(serving->generation.is_object());
-  const auto embedding = ReadEmbeddingConfig(directory.path(), *serving);
-  if (!embedding.ok()) return;
-  FUZZ_PROMISE(!embedding->pooling || embedding->pooling == "cls" ||
-               embedding->pooling == "mean" || embedding->pooling == "pooler");
+}
+
+void ReadSentence(const testing::TempDirectory& directory) {
+  const nlohmann::json none = nlohmann::json::object();
+  const auto sentence = ReadSentenceConfig(directory.path(), JsonReader(none, "config.json"));
+  if (!sentence.ok() || !sentence->modules.ok() || !*sentence->modules) return;
+  const SentenceModules& modules = **sentence->modules;
+  FUZZ_PROMISE(modules.multi_vector == modules.pooling.empty());
+  FUZZ_PROMISE(modules.width_of_answers(8) >= 1);
 }
 
 }  // namespace
@@ -92,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const char* const file = kFiles[kind % 4 - 1];
   directory.Write(file, text);
   models::ReadServing(directory);
+  models::ReadSentence(directory);
   std::filesystem::remove(directory.Path(file));
   return 0;
 }

@@ -208,6 +208,10 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
     return std::make_unique<FakeItem>(std::vector<int32_t>(), request,
                                       CostOf(static_cast<int>(pixels)), 0, options_.control);
   }
+  if (request.dimensions && *request.dimensions != options_.embedding_width) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dimensions: ", *request.dimensions, " is not the width"));
+  }
   int truncated = 0;
   absl::StatusOr<std::vector<int32_t>> ids = Tokens(request, &truncated);
   if (!ids.ok()) return ids.status();

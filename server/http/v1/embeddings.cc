@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,9 @@ namespace {
 
 using longview::v1::EmbedResponse;
 
-void AppendEmbedding(const EmbedResponse& item, bool base64, std::string* out) {
-  const auto& values = item.embedding();
+void AppendEmbedding(std::span<const float> values, bool base64, std::string* out) {
   if (!base64) {
-    AppendJsonArray({values.data(), static_cast<size_t>(values.size())}, out);
+    AppendJsonArray(values, out);
     return;
   }
   // Little-endian float32, as the machine has them.
@@ -31,6 +31,26 @@ void AppendEmbedding(const EmbedResponse& item, bool base64, std::string* out) {
   out->append(absl::Base64Escape(absl::string_view(reinterpret_cast<const char*>(values.data()),
                                                    values.size() * sizeof(float))));
   out->push_back('"');
+}
+
+// The entries of `data` for input number `input`: one, or one per chunk. `index` counts through.
+void AppendEntries(const EmbedResponse& item, size_t input, bool base64, size_t* index,
+                   std::string* out) {
+  const auto size = static_cast<size_t>(item.embedding_size());
+  const auto entries = static_cast<size_t>(std::max(item.chunks_size(), 1));
+  const std::span<const float> values(item.embedding().data(), size);
+  const size_t width = size / entries;
+  for (size_t i = 0; i < entries; ++i, ++*index) {
+    out->append(absl::StrCat(*index > 0 ? "," : "", R"({"object":"embedding","index":)", *index));
+    if (item.chunks_size() > 0) {
+      const longview::v1::TextRange& chunk = item.chunks(static_cast<int>(i));
+      out->append(absl::StrCat(R"(,"chunk":{"input":)", input, R"(,"start":)", chunk.start(),
+                               R"(,"end":)", chunk.end(), "}"));
+    }
+    out->append(R"(,"embedding":)");
+    AppendEmbedding(values.subspan(i * width, width), base64, out);
+    out->push_back('}');
+  }
 }
 
 // The inputs of one request, each a call of its own, joined when the last is answered.
@@ -64,8 +84,11 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
       Fail(index, response.status());
     }
     if (left_.fetch_sub(1) > 1 || failed_.load()) return;
-    const auto width = static_cast<size_t>(answers_.front().embedding_size());
-    WriteSized(context_, exchange_, kJsonGrowth * sizeof(float) * width * answers_.size(),
+    size_t numbers = 0;
+    for (const EmbedResponse& answer : answers_) {
+      numbers += static_cast<size_t>(answer.embedding_size());
+    }
+    WriteSized(context_, exchange_, kJsonGrowth * sizeof(float) * numbers,
                [self = shared_from_this()] { self->Finish(); });
   }
 
@@ -104,16 +127,14 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     HttpResponse response;
     std::string& body = response.body;
     body = R"({"object":"list","data":[)";
+    size_t index = 0;
     int64_t tokens = 0;
     int64_t truncated = 0;
     double queue = 0;
     double compute = 0;
     for (size_t i = 0; i < answers_.size(); ++i) {
       const EmbedResponse& item = answers_[i];
-      body += absl::StrCat(i > 0 ? "," : "", R"({"object":"embedding","index":)", i,
-                           R"(,"embedding":)");
-      AppendEmbedding(item, base64_, &body);
-      body += "}";
+      AppendEntries(item, i, base64_, &index, &body);
       tokens += item.usage().input_tokens();
       truncated += item.usage().truncated_tokens();
       queue = std::max(queue, item.timing().queue_seconds());
@@ -138,22 +159,10 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   std::vector<Api::Pending> pending_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::Status CheckDimensions(const Api& api, const EmbeddingsRequest& request) {
-  if (!request.dimensions) return absl::OkStatus();
-  const auto model = api.store().FindForTask(request.model, "", models::Task::kEmbedding);
-  if (!model.ok()) return model.status();
-  const int width = (*model)->model->info().embedding_width;
-  if (*request.dimensions == width) return absl::OkStatus();
-  return FieldError("dimensions", absl::StrCat("is ", *request.dimensions,
-                                               ", the model's embeddings have ", width));
-}
-
 void Embeddings(HttpContext& context, const ExchangePtr& exchange) {
   absl::StatusOr<EmbeddingsRequest> request = ParseEmbeddings(
       std::exchange(exchange->mutable_request().body, {}), context.api.options().max_message_bytes);
-  const absl::Status status =
-      request.ok() ? CheckDimensions(context.api, *request) : request.status();
-  if (!status.ok()) return Refuse(context, exchange, status);
+  if (!request.ok()) return Refuse(context, exchange, request.status());
   auto call = std::make_shared<EmbeddingsCall>(context, exchange, *request);
   exchange->OnCancel([weak = std::weak_ptr(call)] {
     if (const auto self = weak.lock()) self->Cancel();

@@ -31,18 +31,44 @@ absl::Status CheckName(const std::string& name, const std::string& value) {
                                        " bytes; the limit is ", kLongest));
 }
 
+// Stands in front of every input.
+absl::StatusOr<std::string> ReadPrompt(const json& value, const std::string& name) {
+  constexpr size_t kLongest = size_t{64} << 10;
+  absl::StatusOr<std::string> prompt = ReadString(value, name);
+  if (!prompt.ok() || prompt->size() <= kLongest) return prompt;
+  return FieldError(name, absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
+}
+
+// [[start, end], ...]
+absl::Status ReadChunks(const json& value, const std::string& name, EmbedRequest* item) {
+  constexpr size_t kMostChunks = 4096;
+  if (!value.is_array() || value.empty() || value.size() > kMostChunks) {
+    return FieldError(name, absl::StrCat("expected 1 to ", kMostChunks, " pairs [start, end], got ",
+                                         Describe(value)));
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    const std::string field = absl::StrCat(name, "[", i, "]");
+    std::vector<int32_t> ends;
+    if (absl::Status status = AppendNumbers(value[i], field, &ends); !status.ok()) return status;
+    if (ends.size() != 2) return FieldError(field, "expected [start, end]");
+    longview::v1::TextRange* chunk = item->add_chunks();
+    chunk->set_start(ends[0]);
+    chunk->set_end(ends[1]);
+  }
+  return absl::OkStatus();
+}
+
 // Everything but `input`, which is read into copies of `item`.
 absl::Status ReadOption(const std::string& name, const json& value, EmbedRequest* item,
                         EmbeddingsRequest* out) {
-  if ((name == "model" || name == "pooling") && value.is_string()) {
+  const bool named = name == "model" || name == "pooling" || name == "prompt_name" ||
+                     name == "truncation_direction";
+  if (named && value.is_string()) {
     const absl::Status status = CheckName(name, value.get_ref<const std::string&>());
     if (!status.ok()) return status;
   }
   if (name == "model") {
-    return Take(ReadString(value, name), [&](std::string model) {
-      item->set_model(model);
-      out->model = std::move(model);
-    });
+    return Take(ReadString(value, name), [&](std::string m) { item->set_model(std::move(m)); });
   }
   if (name == "encoding_format") {
     const absl::StatusOr<std::string> format = ReadString(value, name);
@@ -54,7 +80,18 @@ absl::Status ReadOption(const std::string& name, const json& value, EmbedRequest
     return absl::OkStatus();
   }
   if (name == "dimensions") {
-    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { out->dimensions = n; });
+    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_dimensions(n); });
+  }
+  if (name == "prompt") {
+    return Take(ReadPrompt(value, name), [&](std::string p) { item->set_prompt(std::move(p)); });
+  }
+  if (name == "prompt_name") {
+    return Take(ReadString(value, name),
+                [&](std::string p) { item->set_prompt_name(std::move(p)); });
+  }
+  if (name == "truncation_direction") {
+    return Take(ReadString(value, name),
+                [&](std::string d) { item->set_truncation_direction(std::move(d)); });
   }
   if (name == "pooling") {
     return Take(ReadString(value, name), [&](std::string p) { item->set_pooling(std::move(p)); });
@@ -64,6 +101,13 @@ absl::Status ReadOption(const std::string& name, const json& value, EmbedRequest
   }
   if (name == "truncate") {
     return Take(ReadBool(value, name), [&](bool t) { item->set_truncate(t); });
+  }
+  if (name == "chunks") return ReadChunks(value, name, item);
+  if (name == "chunk_tokens") {
+    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_chunk_tokens(n); });
+  }
+  if (name == "chunk_overlap") {
+    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_chunk_overlap(n); });
   }
   if (name == "user") return absl::OkStatus();
   return FieldError(name, "unknown member");
@@ -126,6 +170,9 @@ absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view text, size_t 
   }
   const auto input = body->find("input");
   if (input == body->end()) return FieldError("input", "is missing");
+  if (item.chunks_size() > 0 && !input->is_string()) {
+    return FieldError("chunks", "goes with a single string");
+  }
   if (absl::Status status = ReadInput(*input, item, &out); !status.ok()) return status;
   return out;
 }

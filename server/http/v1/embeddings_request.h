@@ -1,8 +1,6 @@
 // The body of POST /v1/embeddings.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +12,7 @@ namespace longview::server {
 struct EmbeddingsRequest {
   // One per input; model, pooling and so on are set in each.
   std::vector<longview::v1::EmbedRequest> items;
-  std::string model;
   bool base64 = false;  // encoding_format
-  std::optional<int> dimensions;
 };
 
 // OpenAI allows as many.

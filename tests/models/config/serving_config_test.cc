@@ -14,9 +14,6 @@ class ServingConfigTest : public ::testing::Test {
     directory_.Write("longview.json", text);
     return ReadServingConfig(directory_.path());
   }
-  absl::StatusOr<EmbeddingConfig> Embedding(const ServingConfig& serving = {}) {
-    return ReadEmbeddingConfig(directory_.path(), serving);
-  }
 
   testing::TempDirectory directory_;
 };
@@ -70,49 +67,6 @@ TEST_F(ServingConfigTest, RefusesByName) {
     EXPECT_NE(config.status().message().find("longview.json"), std::string::npos);
     EXPECT_NE(config.status().message().find(c.part), std::string::npos) << config.status();
   }
-}
-
-TEST_F(ServingConfigTest, EmbeddingDefaultsToTheMean) {
-  EXPECT_FALSE(Embedding()->pooling);
-  EXPECT_FALSE(Embedding()->normalize);
-}
-
-TEST_F(ServingConfigTest, SentenceTransformersFilesChoose) {
-  directory_.Write("1_Pooling/config.json",
-                   R"({"word_embedding_dimension": 64, "pooling_mode_cls_token": true,
-                       "pooling_mode_mean_tokens": false, "pooling_mode_max_tokens": false})");
-  directory_.Write("modules.json",
-                   R"([{"idx": 0, "type": "sentence_transformers.models.Transformer"},
-                       {"idx": 1, "type": "sentence_transformers.models.Pooling"},
-                       {"idx": 2, "type": "sentence_transformers.models.Normalize"}])");
-  EXPECT_EQ(Embedding()->pooling, "cls");
-  EXPECT_TRUE(Embedding()->normalize);
-  ServingConfig own;
-  own.pooling = "pooler";
-  own.normalize = false;
-  EXPECT_EQ(Embedding(own)->pooling, "pooler");
-  EXPECT_FALSE(Embedding(own)->normalize);
-}
-
-TEST_F(ServingConfigTest, PoolingThatIsNotServedIsRefused) {
-  for (const char* modes :
-       {R"("pooling_mode_max_tokens": true)", R"("pooling_mode_cls_token": false)",
-        R"("pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true)",
-        R"("pooling_mode_cls_token": 1)"}) {
-    directory_.Write("1_Pooling/config.json", std::string("{") + modes + "}");
-    const auto config = Embedding();
-    ASSERT_FALSE(config.ok()) << modes;
-    EXPECT_NE(config.status().message().find("1_Pooling/config.json"), std::string::npos);
-    EXPECT_NE(config.status().message().find("pooling_mode"), std::string::npos);
-  }
-}
-
-TEST_F(ServingConfigTest, ModulesThatAreNotServedAreRefused) {
-  directory_.Write("modules.json", R"([{"idx": 2, "type": "sentence_transformers.models.Dense"}])");
-  EXPECT_NE(Embedding().status().message().find("sentence_transformers.models.Dense"),
-            std::string::npos);
-  directory_.Write("modules.json", "{}");
-  EXPECT_NE(Embedding().status().message().find("expected a list"), std::string::npos);
 }
 
 }  // namespace

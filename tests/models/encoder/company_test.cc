@@ -63,9 +63,10 @@ class CompanyTest : public testing::TestWithParam<Setting> {
     };
     Request request = TokenRequest(GetParam().task, tokens(), {GetParam().tensor});
     const bool pair = GetParam().task == Task::kTextPairClassification;
-    if (pair) request.tokens_pair = tokens();
+    if (pair || GetParam().task == Task::kRerank) request.tokens_pair = tokens();
+    request.truncate = GetParam().task == Task::kRerank;  // Both share one sequence.
     // Some want every row of the last layer.
-    if (!pair && random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
+    if (!pair && GetParam().task != Task::kMultiVector && random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
     return request;
   }
 
@@ -178,6 +179,12 @@ constexpr Setting kSettings[] = {
     {"modernbert", "config_half_new", Task::kTokenClassification, "logits", "fp32"},
     {"modernbert", "config_half_new", Task::kTokenClassification, "logits", "bf16"},
     {"xlm_roberta", "text_reranker", Task::kTextClassification, "logits", "fp32"},
+    {"xlm_roberta", "text_reranker", Task::kRerank, "logits", "bf16"},
+    {"sentence_transformers", "modernbert_include_prompt_false", Task::kEmbedding, "embedding",
+     "bf16"},
+    {"sentence_transformers", "roberta_list_mean_cls", Task::kEmbedding, "embedding", "fp32"},
+    {"sentence_transformers", "colbert_modernbert", Task::kMultiVector, "last_hidden_state",
+     "fp32"},
     {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "fp32"},
     {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "bf16"},
     {"cst", "lra_alpha3_zero_separate", Task::kTextClassification, "logits", "fp32"},

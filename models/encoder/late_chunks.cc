@@ -1,0 +1,122 @@
+#include "models/encoder/late_chunks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/encoder/draft.h"
+
+namespace longview::models {
+namespace {
+
+constexpr size_t kMostChunks = 4096;
+
+int CodePoints(const std::string& text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+  }));
+}
+
+// A token with text of the document; positions without the prompt.
+struct TextToken {
+  int32_t index = 0;
+  int start = 0, end = 0;
+};
+
+std::vector<TextToken> TokensOfText(const std::string& prompt, const Encoding& encoding) {
+  const int before = CodePoints(prompt);
+  std::vector<TextToken> tokens;
+  for (size_t t = 0; t < encoding.ids.size(); ++t) {
+    const auto [begin, end] = encoding.offsets[t];
+    if (encoding.special_mask[t] != 0 || end <= begin || end - 1 < before) continue;
+    tokens.push_back({static_cast<int32_t>(t), std::max(begin - before, 0), end - before});
+  }
+  return tokens;
+}
+
+absl::StatusOr<LateChunks> ByRanges(const std::vector<TextRange>& ranges,
+                                    const std::vector<TextToken>& tokens) {
+  LateChunks chunks;
+  chunks.ranges = ranges;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    std::vector<int32_t>& own = chunks.tokens.emplace_back();
+    for (const TextToken& token : tokens) {
+      if (token.end - 1 >= ranges[i].start && token.end - 1 < ranges[i].end) {
+        own.push_back(token.index);
+      }
+    }
+    if (own.empty()) {
+      return BadRequest(absl::StrCat("chunks[", i, "]"),
+                        absl::StrCat("no token ends in [", ranges[i].start, ", ", ranges[i].end,
+                                     ")"));
+    }
+  }
+  return chunks;
+}
+
+absl::StatusOr<LateChunks> ByTokens(size_t length, size_t overlap,
+                                    const std::vector<TextToken>& tokens) {
+  if (tokens.empty()) return BadRequest("chunk_tokens", "the text has no tokens");
+  LateChunks chunks;
+  for (size_t begin = 0;; begin += length - overlap) {
+    const size_t end = std::min(begin + length, tokens.size());
+    std::vector<int32_t>& own = chunks.tokens.emplace_back();
+    for (size_t t = begin; t < end; ++t) own.push_back(tokens[t].index);
+    chunks.ranges.push_back({tokens[begin].start, tokens[end - 1].end});
+    if (end == tokens.size()) return chunks;
+    if (chunks.tokens.size() == kMostChunks) {
+      return BadRequest("chunk_tokens", absl::StrCat("gives more than ", kMostChunks, " chunks"));
+    }
+  }
+}
+
+}  // namespace
+
+bool WantsChunks(const Request& request) {
+  return !request.chunks.empty() || request.chunk_tokens.has_value() || request.chunk_overlap != 0;
+}
+
+absl::Status CheckChunkSettings(const Request& request) {
+  const char* field = request.chunks.empty() ? "chunk_tokens" : "chunks";
+  if (request.task != Task::kEmbedding) return BadRequest(field, "goes with embeddings");
+  if (!request.text) return BadRequest(field, "goes with text, not with token ids");
+  if (request.truncate) return BadRequest(field, "does not go together with truncate");
+  if (request.text_pair) return BadRequest(field, "does not go together with text_pair");
+  if (!request.chunks.empty()) {
+    if (request.chunk_tokens || request.chunk_overlap != 0) {
+      return BadRequest("chunks", "given together with chunk_tokens or chunk_overlap; send one");
+    }
+    if (request.chunks.size() > kMostChunks) {
+      return BadRequest("chunks", absl::StrCat(request.chunks.size(), " chunks, the limit is ",
+                                               kMostChunks));
+    }
+    const int length = CodePoints(*request.text);
+    for (size_t i = 0; i < request.chunks.size(); ++i) {
+      const auto [start, end] = request.chunks[i];
+      if (start >= 0 && start < end && end <= length) continue;
+      return BadRequest(absl::StrCat("chunks[", i, "]"),
+                        absl::StrCat("[", start, ", ", end, "] is not within the text's ", length,
+                                     " code points, start before end"));
+    }
+    return absl::OkStatus();
+  }
+  if (!request.chunk_tokens) return BadRequest("chunk_overlap", "goes with chunk_tokens");
+  if (*request.chunk_tokens < 1) {
+    return BadRequest("chunk_tokens", absl::StrCat(*request.chunk_tokens, " is below 1"));
+  }
+  if (request.chunk_overlap < 0 || request.chunk_overlap >= *request.chunk_tokens) {
+    return BadRequest("chunk_overlap", absl::StrCat(request.chunk_overlap, " is not in [0, ",
+                                                    *request.chunk_tokens, "), chunk_tokens"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LateChunks> FindLateChunks(const Request& request, const std::string& prompt,
+                                          const Encoding& encoding) {
+  const std::vector<TextToken> tokens = TokensOfText(prompt, encoding);
+  if (!request.chunks.empty()) return ByRanges(request.chunks, tokens);
+  return ByTokens(static_cast<size_t>(*request.chunk_tokens),
+                  static_cast<size_t>(request.chunk_overlap), tokens);
+}
+
+}  // namespace longview::models

@@ -1,0 +1,49 @@
+#include "models/encoder/prompt.h"
+
+#include "absl/strings/str_cat.h"
+#include "models/encoder/draft.h"
+
+namespace longview::models {
+namespace {
+
+std::string Names(const SentenceConfig* config) {
+  std::string names;
+  if (config == nullptr) return names;
+  for (const auto& [name, prompt] : config->prompts) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Request& request) {
+  const bool given = request.prompt || request.prompt_name;
+  const char* field = request.prompt ? "prompt" : "prompt_name";
+  if (request.task != Task::kEmbedding && request.task != Task::kMultiVector) {
+    if (!given) return "";
+    return BadRequest(field, absl::StrCat("means nothing to ", std::string(TaskName(request.task))));
+  }
+  if (request.prompt && request.prompt_name) {
+    return BadRequest("prompt", "given together with prompt_name; send one");
+  }
+  if (!request.text) {
+    const bool none = !given || (request.prompt && request.prompt->empty());
+    if (none) return "";
+    return BadRequest(field, "goes with text, not with token ids");
+  }
+  if (request.prompt) return *request.prompt;
+  const std::string name =
+      request.prompt_name ? *request.prompt_name : config == nullptr ? "" : config->default_prompt;
+  if (!request.prompt_name && name.empty()) return "";
+  if (config != nullptr) {
+    const auto found = config->prompts.find(name);
+    if (found != config->prompts.end()) return found->second;
+  }
+  const std::string known = Names(config);
+  return BadRequest("prompt_name",
+                    absl::StrCat("\"", name.substr(0, 64), "\" is not a prompt of this model; ",
+                                 known.empty() ? "it has none" : "there are " + known));
+}
+
+}  // namespace longview::models

@@ -1,0 +1,162 @@
+#include "models/encoder/sentence_pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/encoder/head_rows.h"
+#include "models/encoder/pool_rows.h"
+#include "models/layers/weight_loader.h"
+#include "models/text/scores.h"
+
+namespace longview::models {
+namespace {
+
+Activation RowActivation(DenseActivation activation) {
+  switch (activation) {
+    case DenseActivation::kTanh:
+      return Activation::kTanh;
+    case DenseActivation::kRelu:
+      return Activation::kRelu;
+    case DenseActivation::kGelu:
+      return Activation::kGelu;
+    case DenseActivation::kSilu:
+      return Activation::kSilu;
+    case DenseActivation::kIdentity:
+    case DenseActivation::kSigmoid:
+      break;
+  }
+  return Activation::kNone;
+}
+
+void NormalizeRows(int64_t rows, std::vector<float>& values) {
+  const size_t width = values.size() / static_cast<size_t>(rows);
+  for (size_t at = 0; at < values.size(); at += width) {
+    NormalizeVector(std::span(values).subspan(at, width));
+  }
+}
+
+// Which tokens each vector of the item is made of.
+std::vector<std::vector<uint8_t>> Pooled(const EncoderItem& item) {
+  const EncoderSequence& sequence = item.sequences[0];
+  const std::vector<std::vector<int32_t>>& chunks = item.sentence->chunks;
+  if (chunks.empty()) {
+    std::vector<uint8_t> all = sequence.roles;
+    std::fill_n(all.begin(), std::min(item.sentence->skipped, sequence.tokens()), uint8_t{0});
+    return {std::move(all)};
+  }
+  std::vector<std::vector<uint8_t>> counts;
+  for (const std::vector<int32_t>& tokens : chunks) {
+    std::vector<uint8_t>& own = counts.emplace_back(sequence.roles.size());
+    for (const int32_t token : tokens) own[static_cast<size_t>(token)] = 1;
+  }
+  return counts;
+}
+
+absl::StatusOr<std::optional<DenseLayer>> LoadDense(const SentenceStep& step,
+                                                    std::optional<Compute> compute) {
+  absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(step.path);
+  if (!checkpoint.ok()) return checkpoint.status();
+  WeightLoader load(*checkpoint, step.path, compute);
+  std::optional<DenseLayer> dense = load.Dense("linear", step.out, step.in, step.bias);
+  if (absl::Status status = load.Finish(); !status.ok()) return status;
+  return dense;
+}
+
+}  // namespace
+
+absl::StatusOr<SentencePipeline> SentencePipeline::Load(
+    const std::optional<SentenceModules>& modules, int64_t width, std::optional<Compute> compute) {
+  SentencePipeline pipeline;
+  pipeline.width_ = pipeline.token_width_ = width;
+  if (!modules) return pipeline;
+  int64_t in = width;
+  bool pooled = modules->pooling.empty();
+  for (const SentenceStep& config : modules->steps) {
+    if (!pooled && !config.tokens) {
+      in *= static_cast<int64_t>(modules->pooling.size());
+      pooled = true;
+    }
+    Step step = {config, std::nullopt};
+    if (config.kind == SentenceStep::Kind::kDense) {
+      if (config.in != in) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            config.path, "/config.json: \"in_features\": expected ", in, ", found ", config.in));
+      }
+      absl::StatusOr<std::optional<DenseLayer>> dense = LoadDense(config, compute);
+      if (!dense.ok()) return dense.status();
+      step.dense = *std::move(dense);
+      in = config.out;
+      if (config.tokens) pipeline.token_width_ = in;
+    }
+    pipeline.steps_.push_back(std::move(step));
+  }
+  return pipeline;
+}
+
+std::vector<float> SentencePipeline::Apply(const Step& step, std::vector<float> values,
+                                           int64_t rows, const kernels::ParallelFor& pool) const {
+  if (!step.dense) {
+    NormalizeRows(rows, values);
+    return values;
+  }
+  std::vector<float> out = ApplyHead(*step.dense, RowsOf(values, step.dense->in()),
+                                     RowActivation(step.config.activation), pool);
+  if (step.config.activation == DenseActivation::kSigmoid) {
+    for (float& value : out) value = 1 / (1 + std::exp(-value));
+  }
+  return out;
+}
+
+std::vector<float> SentencePipeline::TokenRows(const EncoderItem& item, const float* rows,
+                                               const kernels::ParallelFor& pool) const {
+  const auto count = static_cast<int64_t>(item.sequences[0].wanted.size());
+  std::vector<float> values(rows, rows + count * width_);
+  for (const Step& step : steps_) {
+    if (step.config.tokens) values = Apply(step, std::move(values), count, pool);
+  }
+  return values;
+}
+
+std::vector<float> SentencePipeline::Embed(const EncoderItem& item, const float* rows,
+                                           const kernels::ParallelFor& pool) const {
+  const std::vector<float> tokens = TokenRows(item, rows, pool);
+  const std::vector<std::vector<uint8_t>> counts = Pooled(item);
+  std::vector<float> vectors;
+  for (const std::vector<uint8_t>& own : counts) {
+    const std::vector<float> vector =
+        PoolTokens(item.sentence->modes, tokens.data(), own, token_width_);
+    vectors.insert(vectors.end(), vector.begin(), vector.end());
+  }
+  for (const Step& step : steps_) {
+    const bool normalizes = step.config.kind == SentenceStep::Kind::kNormalize;
+    if (step.config.tokens || (normalizes && !item.normalize)) continue;
+    vectors = Apply(step, std::move(vectors), std::ssize(counts), pool);
+  }
+  if (item.normalize) NormalizeRows(std::ssize(counts), vectors);
+  return vectors;
+}
+
+void SentencePipeline::Finish(const EncoderItem& item, const float* rows,
+                              const kernels::ParallelFor& pool, HeadOutput& output) const {
+  if (item.task == Task::kMultiVector) {
+    output.token_rows = TokenRows(item, rows, pool);
+    return;
+  }
+  if (!item.Wants("embedding")) return;
+  if (item.sentence) output.embedding = Embed(item, rows, pool);
+  const int64_t vectors = std::max<int64_t>(std::ssize(item.chunks), 1);
+  const int64_t width = std::ssize(output.embedding) / vectors;
+  if (item.dimensions == 0 || item.dimensions == width) return;
+  for (int64_t i = 0; i < vectors; ++i) {
+    const auto from = output.embedding.begin() + i * width;
+    std::copy(from, from + item.dimensions, output.embedding.begin() + i * item.dimensions);
+  }
+  output.embedding.resize(static_cast<size_t>(vectors * item.dimensions));
+  if (item.normalize) NormalizeRows(vectors, output.embedding);
+}
+
+}  // namespace longview::models

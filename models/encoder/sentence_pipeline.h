@@ -1,0 +1,52 @@
+// What a directory of sentence-transformers does behind its encoder: modules over the rows of tokens,
+// pooling, modules over the vector, the first numbers of it.
+//
+// Immutable after load: thread-safe but for the modules' products, which are the executor's thread's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/base/parallel.h"
+#include "models/config/sentence_config.h"
+#include "models/dense/compute.h"
+#include "models/dense/layer.h"
+#include "models/encoder/family.h"
+#include "models/encoder/item.h"
+
+namespace longview::models {
+
+class SentencePipeline {
+ public:
+  // `width`: of the encoder's rows. Reads the modules' weights, or with no compute type checks
+  // their names and shapes. Errors name module and tensor. Without `modules` there are none.
+  static absl::StatusOr<SentencePipeline> Load(const std::optional<SentenceModules>& modules,
+                                               int64_t width, std::optional<Compute> compute);
+
+  // Completes what the heads made of the item, whose first sequence's wanted rows are `rows`.
+  // Throws what LibTorch throws.
+  void Finish(const EncoderItem& item, const float* rows, const kernels::ParallelFor& pool,
+              HeadOutput& output) const;
+
+ private:
+  struct Step {
+    SentenceStep config;
+    std::optional<DenseLayer> dense;
+  };
+
+  // values [rows, in] -> [rows, out].
+  std::vector<float> Apply(const Step& step, std::vector<float> values, int64_t rows,
+                           const kernels::ParallelFor& pool) const;
+  std::vector<float> TokenRows(const EncoderItem& item, const float* rows,
+                               const kernels::ParallelFor& pool) const;
+  std::vector<float> Embed(const EncoderItem& item, const float* rows,
+                           const kernels::ParallelFor& pool) const;
+
+  int64_t width_ = 0, token_width_ = 0;
+  std::vector<Step> steps_;
+};
+
+}  // namespace longview::models

@@ -15,7 +15,8 @@ class BeamContinuation final : public Continuation {
         settings_(*context.settings),
         search_(
             settings_, *context.processors,
-            TokenHistory(std::move(prompt), context.vocab, context.processors->needs_distinct()),
+            TokenHistory(std::move(prompt), context.vocab, context.processors->needs_distinct(),
+                         context.processors->needs_counts()),
             context.codec) {}
 
   absl::Status Begin(std::unique_ptr<DecoderSequence> sequence,

@@ -1,7 +1,8 @@
 // What changes the scores of the next token before it is chosen, in the order of HuggingFace's
 // generate (transformers 5, GenerationMixin._get_logits_processor): sequence bias, repetition
-// penalties, n-gram and word bans, minimum lengths, forced tokens, decay, suppressed tokens. What
-// only sampling has (temperature and after) is candidate_filter.h.
+// penalties (behind them OpenAI's frequency and presence penalties, as in vLLM), n-gram and word
+// bans, minimum lengths, forced tokens, decay, suppressed tokens. What only sampling has
+// (temperature and after) is candidate_filter.h.
 //
 // Greedy search and sampling give it logits, beam search log-probabilities.
 // Scores are fp64: penalties of large logits lose the fifth digit of a probability in fp32.
@@ -26,6 +27,10 @@ class LogitsProcessors {
   bool neutral() const { return neutral_; }
   // Whether Apply needs TokenHistory::distinct.
   bool needs_distinct() const { return settings_.repetition_penalty != 1; }
+  // Whether it needs TokenHistory::counts.
+  bool needs_counts() const {
+    return settings_.frequency_penalty != 0 || settings_.presence_penalty != 0;
+  }
 
   // Ids that may not come next, each once, in rising order: what follows of n-grams and words that
   // are banned, ends that are too early, suppressed tokens. Where there are only these and a

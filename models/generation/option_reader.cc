@@ -1,5 +1,6 @@
 #include "models/generation/option_reader.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -135,6 +136,34 @@ std::vector<GenerationSettings::Bias> OptionReader::Biases(std::string_view name
   if (good) return biases;
   Wrong(name, absl::StrCat("a list of [[token ids], number], ids in [0, ", vocab_, ")"));
   return {};
+}
+
+std::vector<GenerationSettings::Bias> OptionReader::TokenBiases(std::string_view name) {
+  constexpr double kMost = 100;
+  const json* value = Find(name);
+  std::vector<GenerationSettings::Bias> biases;
+  if (value == nullptr) return biases;
+  if (!value->is_object() || value->size() > kMostIds) {
+    Wrong(name, absl::StrCat("an object of at most ", kMostIds, " token ids with their biases"));
+    return {};
+  }
+  for (const auto& [key, bias] : value->items()) {
+    int32_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab_) {
+      Refuse(name, absl::StrCat("token \"", key.substr(0, 64), "\" is not an id in [0, ", vocab_,
+                                ")"));
+      return {};
+    }
+    const double number = bias.is_number() ? bias.get<double>() : kMost + 1;
+    if (!(number >= -kMost && number <= kMost)) {
+      Refuse(name, absl::StrCat("the bias of token ", id, ", ", ShortJson(bias),
+                                ", is not a number in [", -kMost, ", ", kMost, "]"));
+      return {};
+    }
+    biases.push_back({{id}, number});
+  }
+  return biases;
 }
 
 std::optional<GenerationSettings::Decay> OptionReader::Decay(std::string_view name) {

@@ -34,6 +34,8 @@ class OptionReader {
   std::vector<std::vector<int32_t>> IdLists(std::string_view name);
   // [[ids, bias], ...]
   std::vector<GenerationSettings::Bias> Biases(std::string_view name);
+  // {"id": bias, ...}, as OpenAI writes biases of single tokens.
+  std::vector<GenerationSettings::Bias> TokenBiases(std::string_view name);
   // [start, factor]
   std::optional<GenerationSettings::Decay> Decay(std::string_view name);
   EarlyStopping Early(std::string_view name, EarlyStopping fallback);

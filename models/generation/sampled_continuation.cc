@@ -39,7 +39,8 @@ class SampledContinuation final : public Continuation {
     // Without processors nobody looks at the prompt.
     if (context.processors->neutral()) prompt.clear();
     const TokenHistory history(std::move(prompt), context.vocab,
-                               context.processors->needs_distinct());
+                               context.processors->needs_distinct(),
+                               context.processors->needs_counts());
     samples_.reserve(static_cast<size_t>(settings_.sequences));
     for (int i = 0; i < settings_.sequences; ++i) {
       Sample& sample = samples_.emplace_back(history, settings_.stop);

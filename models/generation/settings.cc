@@ -179,6 +179,8 @@ void Resolver::ReadProcessors() {
       CheckPositive("repetition_penalty", options_.repetition_penalty, 1, kLargest);
   settings_.encoder_repetition_penalty =
       others_.Number("encoder_repetition_penalty", 1, std::numeric_limits<float>::min(), kLargest);
+  settings_.frequency_penalty = others_.Number("frequency_penalty", 0, -2, 2);
+  settings_.presence_penalty = others_.Number("presence_penalty", 0, -2, 2);
   settings_.no_repeat_ngram =
       Check("no_repeat_ngram_size", options_.no_repeat_ngram_size, 0, 0, kMax);
   settings_.encoder_no_repeat_ngram = others_.Int("encoder_no_repeat_ngram_size", 0, 0);
@@ -189,6 +191,9 @@ void Resolver::ReadProcessors() {
   settings_.forced_eos = others_.Ids("forced_eos_token_id");
   settings_.decay = others_.Decay("exponential_decay_length_penalty");
   settings_.sequence_bias = others_.Biases("sequence_bias");
+  for (GenerationSettings::Bias& bias : others_.TokenBiases("logit_bias")) {
+    settings_.sequence_bias.push_back(std::move(bias));
+  }
   settings_.remove_invalid = others_.Bool("remove_invalid_values", false);
 }
 

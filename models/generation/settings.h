@@ -37,6 +37,9 @@ struct GenerationSettings {
 
   double repetition_penalty = 1;
   double encoder_repetition_penalty = 1;
+  // OpenAI's: what a token loses for each time it was generated, and once for being there.
+  double frequency_penalty = 0;
+  double presence_penalty = 0;
   int no_repeat_ngram = 0;
   int encoder_no_repeat_ngram = 0;
   std::vector<std::vector<int32_t>> bad_words;

@@ -107,16 +107,26 @@ absl::Status ReadBestOf(const json& value, const std::string& name, Members& mem
   return number.status();
 }
 
-absl::Status ReadZero(const json& value, const std::string& name, Members&) {
-  const absl::StatusOr<double> number = ReadNumber<double>(value, name);
-  if (!number.ok()) return number.status();
-  if (*number == 0) return absl::OkStatus();
-  return FieldError(name, absl::StrCat(*number, " is not served; only 0 is"));
+// As in vLLM: -1 is off, too.
+absl::Status ReadTopK(const json& value, const std::string& name, Members& members) {
+  const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
+  if (number.ok()) members.options.top_k = *number == -1 ? 0 : *number;
+  return number.status();
 }
 
-absl::Status ReadEmptyObject(const json& value, const std::string& name, Members&) {
-  if (value.is_object() && value.empty()) return absl::OkStatus();
-  return FieldError(name, absl::StrCat(Describe(value), " is not served; only {} is"));
+// Options that models know by these names; they check the values.
+absl::Status ReadModelNumber(const json& value, const std::string& name, Members& members) {
+  const absl::StatusOr<double> number = ReadNumber<double>(value, name);
+  if (number.ok()) members.options.others[name] = value.dump();
+  return number.status();
+}
+
+absl::Status ReadLogitBias(const json& value, const std::string& name, Members& members) {
+  if (!value.is_object()) {
+    return FieldError(name, absl::StrCat("expected an object, got ", Describe(value)));
+  }
+  if (!value.empty()) members.options.others[name] = value.dump();
+  return absl::OkStatus();
 }
 
 absl::Status ReadNull(const json& value, const std::string& name, Members&) {
@@ -130,7 +140,8 @@ const std::map<std::string, Reader>& Readers() {
       {"min_tokens", Number(&GenerationOptions::min_new_tokens)},
       {"temperature", Number(&GenerationOptions::temperature)},
       {"top_p", Number(&GenerationOptions::top_p)},
-      {"top_k", Number(&GenerationOptions::top_k)},
+      {"top_k", ReadTopK},
+      {"min_p", ReadModelNumber},
       {"repetition_penalty", Number(&GenerationOptions::repetition_penalty)},
       {"seed", Number(&GenerationOptions::seed)},
       {"n", Number(&GenerationOptions::num_return_sequences)},
@@ -139,15 +150,16 @@ const std::map<std::string, Reader>& Readers() {
       {"no_repeat_ngram_size", Number(&GenerationOptions::no_repeat_ngram_size)},
       {"logprobs", Number(&GenerationOptions::logprobs)},
       {"early_stopping", Flag([](Members& m, bool f) { m.options.early_stopping = f; })},
+      {"ignore_eos", Flag([](Members& m, bool f) { m.options.ignore_eos = f; })},
       {"echo", Flag([](Members& m, bool f) { m.options.echo = f; })},
       {"truncate", Flag([](Members& m, bool f) { m.truncate = f; })},
       {"stream", Flag([](Members& m, bool f) { m.out->stream = f; })},
       {"stream_options", ReadStreamOptions},
       {"stop", ReadStop},
       {"best_of", ReadBestOf},
-      {"presence_penalty", ReadZero},
-      {"frequency_penalty", ReadZero},
-      {"logit_bias", ReadEmptyObject},
+      {"presence_penalty", ReadModelNumber},
+      {"frequency_penalty", ReadModelNumber},
+      {"logit_bias", ReadLogitBias},
       {"suffix", ReadNull},
       {"user", [](const json&, const std::string&, Members&) { return absl::OkStatus(); }},
   };

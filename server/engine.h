@@ -50,6 +50,14 @@ class Engine {
   virtual CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
                         Reply<Completed> done) = 0;
 
+  // Several items that are admitted as one, all or none, and then run each by itself; as Submit,
+  // `done` one for one. After the first failure before that, the others end CANCELLED.
+  // REQUIRES: none generates.
+  virtual std::vector<CallId> SubmitTogether(ModelHandle model,
+                                             std::vector<models::Request> requests,
+                                             const CallInfo& info,
+                                             std::vector<Reply<Completed>> done) = 0;
+
   // The same for a request that generates: pieces first, then the reply, whose answer holds
   // every sequence whole. Cancel takes effect at the next step.
   virtual CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,

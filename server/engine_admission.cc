@@ -25,20 +25,6 @@ bool IsCheap(const Request& request) {
          request.choices.empty() && request.choice_tokens.empty() && request.global_tokens.empty();
 }
 
-RejectReason ReasonOf(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kQueueFull:
-      return RejectReason::kQueue;
-    case Verdict::kTooLarge:
-    case Verdict::kMemoryFull:
-      return RejectReason::kMemory;
-    case Verdict::kLost:
-      return RejectReason::kDraining;  // UNAVAILABLE, as of a server that leaves.
-    default:
-      return RejectReason::kDeadline;
-  }
-}
-
 }  // namespace
 
 CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& info,
@@ -166,56 +152,73 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
   return RefusalOrInternal(status);
 }
 
+Ticket EngineImpl::PreparedTicket(const EngineCall& call) {
+  CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
+  const models::Cost& cost = call.item->cost();
+  Ticket ticket = TicketOf(call.id, *call.model, call.generates, call.info, cost,
+                           history.PaceOf(cost.seconds, clock_.Now()), call.lane);
+  ticket.firm = !call.deadline_imposed;
+  return ticket;
+}
+
+void EngineImpl::EnterQueue(EngineCall& call) {
+  call.stage = CallStage::kQueued;
+  call.group = nullptr;
+  if (const int cut = call.item->usage().truncated_tokens; cut > 0) {
+    metrics_.Truncated(LabelsOf(*call.model), cut);
+  }
+  if (call.info.spans != nullptr) call.info.spans->Begin(CallPart::kQueue, clock_.Now());
+  if (call.info.quota != nullptr) {
+    call.info.quota->Spend(call.new_tokens, std::chrono::steady_clock::now());
+  }
+  if (call.events != nullptr && call.events->on_admitted != nullptr) {
+    replies_.Add([events = call.events.get()] { events->on_admitted(); });
+  }
+}
+
+void EngineImpl::EndAt(Where where, EngineCall& call, absl::Status why) {
+  if (where == Where::kCaller) return EndLater(TakeEnding(call), std::move(why));
+  End(TakeEnding(call), std::move(why));
+}
+
+void EngineImpl::EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where) {
+  const absl::Duration retry = absl::Seconds(std::max(0.1, by.wait_seconds));
+  for (CallPtr& call : displaced) {
+    if (call == nullptr || call->done == nullptr) continue;
+    metrics_.Rejected(LabelsOf(*call->model), RejectReason::kQueue);
+    EndAt(where, *call, DisplacedError(retry));
+  }
+}
+
 void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
+  if (call.group != nullptr) return GatherPrepared(call, std::move(status), where);
   const CallId id = call.id;
-  const ModelLabels labels = LabelsOf(*call.model);
   DeviceQueue& queue = DevicesOf(*call.model).queue;
   CallPtr freed;
   std::vector<CallPtr> displaced;
-  absl::Duration retry = absl::ZeroDuration();
+  Admission admission;
   {
     std::lock_guard lock(mutex_);
-    std::optional<RejectReason> rejected;
     if (status.ok() && call.done != nullptr) {
-      CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
-      if (where == Where::kPool) history.Prepared(call.bytes, call.item->cost().seconds);
-      const models::Cost& cost = call.item->cost();
-      Ticket ticket = TicketOf(id, *call.model, call.generates, call.info, cost,
-                               history.PaceOf(cost.seconds, clock_.Now()), call.lane);
-      ticket.firm = !call.deadline_imposed;
-      const Admission admission = queue.Admit(ticket);
+      if (where == Where::kPool) {
+        UseOf(call.model).HistoryOf(call.generates).Prepared(call.bytes, call.item->cost().seconds);
+      }
+      admission = queue.Admit(PreparedTicket(call));
       if (admission.verdict == Verdict::kAdmitted) {
-        call.stage = CallStage::kQueued;
-        if (call.info.spans != nullptr) call.info.spans->Begin(CallPart::kQueue, clock_.Now());
-        if (call.info.quota != nullptr) {
-          call.info.quota->Spend(call.new_tokens, std::chrono::steady_clock::now());
-        }
-        if (call.events != nullptr && call.events->on_admitted != nullptr) {
-          replies_.Add([events = call.events.get()] { events->on_admitted(); });
-        }
+        EnterQueue(call);
         // Those another thread has already answered are freed here all the same.
         for (const TicketId other : admission.displaced) displaced.push_back(Free(other));
-        retry = absl::Seconds(std::max(0.1, admission.wait_seconds));
       } else {
         status = RefusalError(admission);
-        rejected = ReasonOf(admission.verdict);
+        metrics_.Rejected(LabelsOf(*call.model), ReasonOf(admission.verdict));
       }
     } else {
       queue.Cancel(id);
     }
     if (call.stage == CallStage::kPreparing) freed = Free(id);
-    if (rejected) metrics_.Rejected(labels, *rejected);
   }
-  const auto end = [this, where](EngineCall& ended, absl::Status why) {
-    if (where == Where::kCaller) return EndLater(TakeEnding(ended), std::move(why));
-    End(TakeEnding(ended), std::move(why));
-  };
-  if (freed && freed->done) end(*freed, std::move(status));
-  for (CallPtr& other : displaced) {
-    if (other == nullptr || other->done == nullptr) continue;
-    metrics_.Rejected(LabelsOf(*other->model), RejectReason::kQueue);
-    end(*other, DisplacedError(retry));
-  }
+  if (freed && freed->done) EndAt(where, *freed, std::move(status));
+  EndDisplaced(std::move(displaced), admission, where);
 }
 
 }  // namespace longview::server

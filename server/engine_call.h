@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "models/model.h"
@@ -13,7 +14,19 @@ namespace longview::server {
 
 // Who may free a call: the pool's job, the scheduler's queue or the executor. Whoever takes it
 // out of its stage frees it; answering is separate, so that a client need not wait for that.
-enum class CallStage { kPreparing, kQueued, kRunning };
+enum class CallStage {
+  kPreparing,
+  kGathered,  // Prepared, and waiting for the others of its group.
+  kQueued,
+  kRunning,
+};
+
+// Calls that are admitted together. Guarded by the engine's mutex.
+struct CallGroup {
+  size_t size = 0;
+  std::vector<CallId> gathered;
+  bool failed = false;  // One has ended: the others are not admitted any more.
+};
 
 // Fields are guarded by the engine's mutex unless their stage's owner alone uses them.
 struct EngineCall {
@@ -27,6 +40,7 @@ struct EngineCall {
   size_t bytes = 0;        // Of the request, as it came.
 
   CallStage stage = CallStage::kPreparing;
+  std::shared_ptr<CallGroup> group;          // Null: it is admitted alone, or was admitted.
   Reply<Completed> done;                     // Null once answered.
   std::unique_ptr<GenerationEvents> events;  // Of a generating call; null once answered.
   int64_t read_tokens = 0;                   // Of its prompt,

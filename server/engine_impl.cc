@@ -237,16 +237,24 @@ void EngineImpl::EndEarly(CallId id, absl::Status why) {
   const bool running = outcome == CancelOutcome::kRunning;
   metrics_.Cancelled(labels, running ? CancelStage::kRunning : CancelStage::kQueued);
   if (running) metrics_.WastedTokens(labels, "cancelled", SpentTokens(*call));
+  const std::shared_ptr<CallGroup> group = call->group;
   const bool ours =
-      call->stage == CallStage::kPreparing ? pool_.Remove(id) : outcome == CancelOutcome::kRemoved;
+      call->stage == CallStage::kPreparing
+          ? pool_.Remove(id)
+          : call->stage == CallStage::kGathered || outcome == CancelOutcome::kRemoved;
   if (ours) freed = Free(id);
   EndLater(std::move(ending), std::move(why));
+  if (group == nullptr) return;
+  for (const CallPtr& other : Break(*group)) {
+    if (other->done != nullptr) EndLater(TakeEnding(*other), CancelledError());
+  }
 }
 
 void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures) {
   for (const Departure& departure : departures) {
     Ending ending;
     CallPtr freed;
+    std::vector<CallPtr> others;
     absl::Status why;
     {
       std::lock_guard lock(mutex_);
@@ -255,7 +263,13 @@ void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures)
       ending = TakeEnding(*call);
       why = DepartedError(departure, *call);
       const ModelLabels labels = LabelsOf(*call->model);
-      if (call->stage == CallStage::kPreparing) {
+      if (call->group != nullptr) {
+        const std::shared_ptr<CallGroup> group = call->group;
+        if (call->stage == CallStage::kGathered || pool_.Remove(departure.id)) {
+          freed = Free(departure.id);
+        }
+        others = Break(*group);
+      } else if (call->stage == CallStage::kPreparing) {
         if (pool_.Remove(departure.id)) freed = Free(departure.id);
       } else if (call->stage == CallStage::kQueued && !departure.was_running) {
         // It may have been admitted since it left as an expected one.
@@ -270,8 +284,10 @@ void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures)
                           departure.memory ? RejectReason::kMemory : RejectReason::kDeadline);
       }
     }
-    if (!ending) continue;
-    End(std::move(ending), std::move(why));
+    if (ending) End(std::move(ending), why);
+    for (const CallPtr& other : others) {
+      if (other->done != nullptr) End(TakeEnding(*other), why);
+    }
   }
 }
 
@@ -291,7 +307,8 @@ void EngineImpl::Shutdown() {
     for (const auto& [id, call] : calls_) {
       if (call->done != nullptr) endings.push_back(TakeEnding(*call));
       const CancelOutcome outcome = DevicesOf(*call->model).queue.Cancel(id);
-      if (call->stage == CallStage::kQueued && outcome == CancelOutcome::kRemoved) {
+      const bool waits = call->stage == CallStage::kQueued || call->stage == CallStage::kGathered;
+      if (waits && outcome == CancelOutcome::kRemoved) {
         waiting.push_back(id);
       }
     }

@@ -57,6 +57,9 @@ class EngineImpl : public Engine {
 
   CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
                 Reply<Completed> done) override;
+  std::vector<CallId> SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
+                                     const CallInfo& info,
+                                     std::vector<Reply<Completed>> done) override;
   CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
                   GenerationEvents events, Reply<Completed> done) override;
   void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) override;
@@ -136,6 +139,15 @@ class EngineImpl : public Engine {
   void PreparePooled(CallId id, PreprocessPool::Turn turn);
   absl::Status Prepare(EngineCall& call);
   void AdmitPrepared(EngineCall& call, absl::Status prepared, Where where);
+  Ticket PreparedTicket(const EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // It was admitted.
+  void EnterQueue(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where);
+  void EndAt(Where where, EngineCall& call, absl::Status why);
+  // AdmitPrepared for one of a group; engine_groups.cc.
+  void GatherPrepared(EngineCall& call, absl::Status prepared, Where where);
+  // Takes out those that wait for a call that has ended.
+  std::vector<CallPtr> Break(CallGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<EngineCall*> Start(const Batch& batch);
   // `more`: the device has something else to do.
   void Finish(BatchResult result, bool more);

@@ -50,6 +50,20 @@ absl::Status RefusalError(const Admission& admission) {
   }
 }
 
+RejectReason ReasonOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kQueueFull:
+      return RejectReason::kQueue;
+    case Verdict::kTooLarge:
+    case Verdict::kMemoryFull:
+      return RejectReason::kMemory;
+    case Verdict::kLost:
+      return RejectReason::kDraining;  // UNAVAILABLE, as of a server that leaves.
+    default:
+      return RejectReason::kDeadline;
+  }
+}
+
 absl::Status DisplacedError(absl::Duration retry_after) {
   return MakeError(absl::StatusCode::kResourceExhausted,
                    "queue full: this client has most of the work waiting, and another needed room",

@@ -4,12 +4,16 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "server/metrics/metrics.h"
 #include "server/scheduler/ticket.h"
 
 namespace longview::server {
 
 // What the scheduler refused, and why. REQUIRES: not admitted.
 absl::Status RefusalError(const Admission& admission);
+
+// As the metrics count it.
+RejectReason ReasonOf(Verdict verdict);
 
 // It had been admitted; work of a client with less waiting took its place.
 absl::Status DisplacedError(absl::Duration retry_after);

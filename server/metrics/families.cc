@@ -116,6 +116,10 @@ Families::Families(Registry& r)
                         "were in.")),
       wasted_tokens(
           Counter(*this, "wasted_tokens_total", "Tokens computed for nobody, by reason.")),
+      truncated_requests(Counter(*this, "truncated_requests_total",
+                                 "Requests admitted with less than their text, as they asked.")),
+      truncated_tokens(Counter(*this, "truncated_tokens_total",
+                               "Tokens cut from requests that were admitted.")),
       log_lines_dropped(Counter(*this, "log_lines_dropped_total",
                                 "Log lines lost because stderr took no more.")),
       spans_exported(

@@ -62,6 +62,8 @@ struct Families {
   Counters& rejected;
   Counters& cancelled;
   Counters& wasted_tokens;
+  Counters& truncated_requests;
+  Counters& truncated_tokens;
   Counters& log_lines_dropped;
   Counters& spans_exported;
   Counters& spans_dropped;

@@ -40,6 +40,8 @@ Labels With(const ModelLabels& model, const char* name, std::string_view value) 
 struct Series {
   Series(Families& f, const ModelLabels& model)
       : queue(f.queue_duration.Add(Of(model), SecondsBuckets())),
+        truncated_requests(f.truncated_requests.Add(Of(model))),
+        truncated_tokens(f.truncated_tokens.Add(Of(model))),
         batch_tokens(f.batch_tokens.Add(Of(model), TokensBuckets())),
         batch_items(f.batch_items.Add(Of(model), ItemsBuckets())),
         first_token(f.time_to_first_token.Add(Of(model), SecondsBuckets())),
@@ -70,6 +72,8 @@ struct Series {
   }
 
   prometheus::Histogram& queue;
+  prometheus::Counter& truncated_requests;
+  prometheus::Counter& truncated_tokens;
   prometheus::Histogram& batch_tokens;
   prometheus::Histogram& batch_items;
   prometheus::Histogram& first_token;
@@ -294,6 +298,13 @@ void Metrics::Cancelled(const ModelLabels& model, CancelStage stage) {
   if (Series* series = impl_->Find(model)) {
     series->cancelled[static_cast<size_t>(stage)]->Increment();
   }
+}
+
+void Metrics::Truncated(const ModelLabels& model, int64_t tokens) {
+  Series* const series = impl_->Find(model);
+  if (series == nullptr) return;
+  series->truncated_requests.Increment();
+  series->truncated_tokens.Increment(static_cast<double>(tokens));
 }
 
 void Metrics::WastedTokens(const ModelLabels& model, std::string_view reason, int64_t tokens) {

@@ -97,6 +97,9 @@ class Metrics {
   void Cancelled(const ModelLabels& model, CancelStage stage);
   void WastedTokens(const ModelLabels& model, std::string_view reason, int64_t tokens);
 
+  // A request was admitted without so many of its tokens.
+  void Truncated(const ModelLabels& model, int64_t tokens);
+
   // Exposition format text 0.0.4, process metrics included.
   std::string Serialize() const;
 

@@ -86,9 +86,9 @@ Admission DeviceQueue::Expect(const Ticket& ticket) {
   return admission;
 }
 
-Admission DeviceQueue::Admit(const Ticket& ticket) {
+Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
   std::unique_lock lock(mutex_);
-  Admission admission = scheduler_.Admit(ticket);
+  Admission admission = scheduler_.Admit(tickets);
   NotifyChanged(lock);
   return admission;
 }

@@ -33,7 +33,8 @@ class DeviceQueue {
 
   // As in Scheduler.
   Admission Expect(const Ticket& ticket);
-  Admission Admit(const Ticket& ticket);
+  Admission Admit(const Ticket& ticket) { return Admit({&ticket, 1}); }
+  Admission Admit(std::span<const Ticket> tickets);
   Admission Judge(const Ticket& ticket) const;
   CancelOutcome Cancel(TicketId id);
 

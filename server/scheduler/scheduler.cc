@@ -120,12 +120,22 @@ Admission Scheduler::Judge(const Ticket& ticket) const {
   return result;
 }
 
-Admission Scheduler::Admit(const Ticket& ticket) {
-  if (entries_.contains(ticket.id)) Cancel(ticket.id);
-  Admission result = JudgeKnown(ticket);
+Admission Scheduler::Admit(std::span<const Ticket> tickets) {
+  Ticket whole = tickets.front();
+  for (const Ticket& ticket : tickets) {
+    if (entries_.contains(ticket.id)) Cancel(ticket.id);
+    if (&ticket == &tickets.front()) continue;
+    whole.seconds += ticket.seconds;
+    whole.bytes = std::max(whole.bytes, ticket.bytes);
+  }
+  Admission result = JudgeKnown(whole);
   if (result.verdict != Verdict::kAdmitted) return result;
   for (const TicketId id : result.displaced) RemoveWaiting(id);
+  for (const Ticket& ticket : tickets) Enter(ticket);
+  return result;
+}
 
+void Scheduler::Enter(const Ticket& ticket) {
   const absl::Time now = clock_.Now();
   if (!HasWork() && !running()) last_progress_ = now;
   line_.Add(ticket, now);
@@ -136,7 +146,6 @@ Admission Scheduler::Admit(const Ticket& ticket) {
   }
   if (ticket.generates()) JoinsChanged();
   Count(ticket.model, Stage::kWaiting, ticket.seconds, +1);
-  return result;
 }
 
 void Scheduler::EraseStart(const Ticket& ticket) {

@@ -118,7 +118,10 @@ class Scheduler {
 
   // An expected id may be admitted or refused; either way it is expected no more.
   // REQUIRES: the id is new or expected.
-  Admission Admit(const Ticket& ticket);
+  Admission Admit(const Ticket& ticket) { return Admit({&ticket, 1}); }
+  // All or none: judged as one ticket that takes what they take together. REQUIRES: there are some,
+  // of one client and model; none generates if they are several.
+  Admission Admit(std::span<const Ticket> tickets);
 
   // What Admit would say; changes nothing. Expected work counts in the wait.
   Admission Judge(const Ticket& ticket) const;
@@ -230,6 +233,7 @@ class Scheduler {
   TimeIndex& StartsOf(const Ticket& ticket) {
     return ticket.generates() || !ticket.firm ? latest_joins_ : latest_starts_;
   }
+  void Enter(const Ticket& ticket);
   void EraseStart(const Ticket& ticket);
   void RemoveWaiting(TicketId id);
   void Start(const Ticket& ticket, Lane& lane);

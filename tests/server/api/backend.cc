@@ -140,6 +140,16 @@ server::CallId TestEngine::Submit(ModelHandle model, models::Request request,
   return Add(std::move(job));
 }
 
+std::vector<server::CallId> TestEngine::SubmitTogether(
+    server::ModelHandle model, std::vector<models::Request> requests, const server::CallInfo& info,
+    std::vector<server::Reply<server::Completed>> done) {
+  std::vector<server::CallId> ids;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ids.push_back(Submit(model, std::move(requests[i]), info, std::move(done[i])));
+  }
+  return ids;
+}
+
 server::CallId TestEngine::Generate(ModelHandle model, models::Request request,
                                     const server::CallInfo& info, server::GenerationEvents events,
                                     server::Reply<Completed> done) {

@@ -57,6 +57,9 @@ class TestEngine : public server::Engine {
   server::CallId Submit(server::ModelHandle model, models::Request request,
                         const server::CallInfo& info,
                         server::Reply<server::Completed> done) override;
+  std::vector<server::CallId> SubmitTogether(
+      server::ModelHandle model, std::vector<models::Request> requests,
+      const server::CallInfo& info, std::vector<server::Reply<server::Completed>> done) override;
   server::CallId Generate(server::ModelHandle model, models::Request request,
                           const server::CallInfo& info, server::GenerationEvents events,
                           server::Reply<server::Completed> done) override;

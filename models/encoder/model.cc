@@ -13,6 +13,7 @@
 #include "models/encoder/run.h"
 #include "models/encoder/sentence_pipeline.h"
 #include "models/parallel.h"
+#include "models/text/text_listing.h"
 
 namespace longview::models {
 namespace {
@@ -86,7 +87,7 @@ ModelInfo InfoOf(const ModelDirectory& directory, const SentenceConfig& sentence
   return info;
 }
 
-class EncoderModel final : public Model {
+class EncoderModel final : public Model, public Tokenizing {
  public:
   EncoderModel(const std::string& device, std::unique_ptr<ModelDirectory> directory,
                std::unique_ptr<EncoderFamily> family, SentencePipeline sentence,
@@ -106,6 +107,14 @@ class EncoderModel final : public Model {
   const ModelInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override;
   absl::StatusOr<Cost> EstimateTokens(int tokens) const override;
+  absl::StatusOr<std::vector<TextToken>> Tokenize(std::string_view text,
+                                                  bool add_special) const override {
+    return listing().Tokenize(text, add_special);
+  }
+  absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids,
+                                         bool skip_special) const override {
+    return listing().Detokenize(ids, skip_special);
+  }
   std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
     return BeginTimed(items, nullptr);
   }
@@ -117,6 +126,7 @@ class EncoderModel final : public Model {
   }
 
  private:
+  TextListing listing() const { return {front_.tokenizer, front_.codec, std::nullopt}; }
   EncoderWork WorkOfItem(const EncoderItem& item) const;
   Cost CostOf(const EncoderItem& item) const;
   // A typical document of the task: random-free ids, the task's defaults.

@@ -11,6 +11,7 @@
 #include "models/generation/prompt.h"
 #include "models/generation/source_prompt.h"
 #include "models/generation/text_generation.h"
+#include "models/text/text_listing.h"
 
 namespace longview::models {
 namespace {
@@ -36,7 +37,7 @@ EncoderFrontEnd DocumentsOf(const GeneratorParts& parts) {
   return front;
 }
 
-class GeneratorModel final : public Model {
+class GeneratorModel final : public Model, public Tokenizing {
  public:
   explicit GeneratorModel(GeneratorParts parts)
       : parts_(std::move(parts)),
@@ -49,6 +50,14 @@ class GeneratorModel final : public Model {
   const ModelInfo& info() const override { return parts_.info; }
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override;
   absl::StatusOr<Cost> EstimateTokens(int tokens) const override;
+  absl::StatusOr<std::vector<TextToken>> Tokenize(std::string_view text,
+                                                  bool add_special) const override {
+    return listing().Tokenize(text, add_special);
+  }
+  absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids,
+                                         bool skip_special) const override {
+    return listing().Detokenize(ids, skip_special);
+  }
   std::unique_ptr<Run> Begin(std::span<const Item* const>) const override {
     return std::make_unique<RefusedRun>();
   }
@@ -74,6 +83,9 @@ class GeneratorModel final : public Model {
   int granule() const { return parts_.decoder->prefill_granule(); }
   bool encodes() const { return parts_.decoder->encoder() != nullptr; }
   Task task() const { return encodes() ? Task::kText2TextGeneration : Task::kTextGeneration; }
+  TextListing listing() const {
+    return {parts_.tokenizer, parts_.codec.get(), parts_.traits.bos};
+  }
   void Describe();
 
   GeneratorParts parts_;

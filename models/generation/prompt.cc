@@ -44,6 +44,7 @@ class PromptReader {
   absl::Status ReadSettings();
   absl::Status ReadOutputs();
   int LeastNewTokens() const;
+  int AskedNewTokens() const;
 
   const GeneratorFrontEnd& front_;
   const Request& request_;
@@ -166,6 +167,12 @@ int PromptReader::LeastNewTokens() const {
   return std::clamp(asked ? wanted : std::min(wanted, 1), 0, front_.max_tokens);
 }
 
+// As the request says, or the model's own defaults.
+int PromptReader::AskedNewTokens() const {
+  return MergeOptions(request_.generation.value_or(GenerationOptions()), front_.traits->defaults)
+      .max_new_tokens.value_or(1);
+}
+
 absl::Status PromptReader::CutToLimit(std::string_view field) {
   const int reserved = LeastNewTokens();
   const int64_t room = int64_t{front_.max_tokens} - item_->document_tokens - reserved;
@@ -174,6 +181,13 @@ absl::Status PromptReader::CutToLimit(std::string_view field) {
     truncated_ = static_cast<int>(given_ - room);
     item_->prompt.resize(static_cast<size_t>(room));
     return absl::OkStatus();
+  }
+  const int64_t free = int64_t{front_.max_tokens} - item_->document_tokens - given_;
+  if (counted_ && free > 0) {
+    return BadField("max_new_tokens",
+                    absl::StrCat(AskedNewTokens(), " after ", item_->document_tokens + given_,
+                                 " tokens are more than the model's limit of ", front_.max_tokens,
+                                 "; at most ", free, " are left"));
   }
   std::string problem = absl::StrCat(counted_ ? "" : "at least ", given_, " tokens");
   if (item_->document_tokens > 0) {

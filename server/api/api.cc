@@ -11,7 +11,9 @@
 #include "server/api/metadata.h"
 #include "server/api/model_service.h"
 #include "server/api/repository.h"
+#include "server/api/rerank.h"
 #include "server/api/text_handlers.h"
+#include "server/api/text_lists.h"
 #include "server/tracing/tracer.h"
 
 namespace longview::server {
@@ -65,6 +67,42 @@ Api::Pending Api::ClassifyTokens(const CallInfo& info,
                                  Reply<longview::v1::ClassifyTokensResponse> reply) {
   return RunTextCall(impl_->context, info, Task::kTokenClassification, request,
                      {0, request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::ClassifyList(const CallInfo& info,
+                               ListRequest<longview::v1::ClassifyRequest> list,
+                               ListReply<longview::v1::ClassifyResponse> reply) {
+  return RunTextList(impl_->context, info, Task::kTextClassification, std::move(list),
+                     std::move(reply));
+}
+
+Api::Pending Api::ClassifyTokensList(const CallInfo& info,
+                                     ListRequest<longview::v1::ClassifyTokensRequest> list,
+                                     ListReply<longview::v1::ClassifyTokensResponse> reply) {
+  return RunTextList(impl_->context, info, Task::kTokenClassification, std::move(list),
+                     std::move(reply));
+}
+
+Api::Pending Api::FillMaskList(const CallInfo& info,
+                               ListRequest<longview::v1::FillMaskRequest> list,
+                               ListReply<longview::v1::FillMaskResponse> reply) {
+  return RunTextList(impl_->context, info, Task::kFillMask, std::move(list), std::move(reply));
+}
+
+Api::Pending Api::EmbedList(const CallInfo& info, ListRequest<longview::v1::EmbedRequest> list,
+                            ListReply<longview::v1::EmbedResponse> reply) {
+  return RunTextList(impl_->context, info, Task::kEmbedding, std::move(list), std::move(reply));
+}
+
+Api::Pending Api::Rerank(const CallInfo& info, const longview::v1::RerankRequest& request,
+                         Reply<longview::v1::RerankResponse> reply) {
+  return RunRerank(impl_->context, info, request, "documents", std::move(reply));
+}
+
+Api::Pending Api::RerankAs(const CallInfo& info, const longview::v1::RerankRequest& request,
+                           std::string_view documents,
+                           Reply<longview::v1::RerankResponse> reply) {
+  return RunRerank(impl_->context, info, request, documents, std::move(reply));
 }
 
 Api::Pending Api::AnswerQuestion(const CallInfo& info,
@@ -127,6 +165,11 @@ absl::StatusOr<longview::v1::Document> Api::CloseDocument(
 
 absl::StatusOr<ModelHandle> Api::FindGenerator(std::string_view name) {
   return longview::server::FindGenerator(impl_->context, name, "");
+}
+
+absl::StatusOr<ModelHandle> Api::FindTokenizer(std::string_view name) {
+  return FindOnlyModel(impl_->context, name, "",
+                       [](const models::ModelInfo& info) { return info.has_tokenizer; });
 }
 
 Api::Pending Api::RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink) {

@@ -20,6 +20,7 @@
 #include "longview/v1/text.pb.h"
 #include "longview/v1/vision.pb.h"
 #include "server/api/answer_stream.h"
+#include "server/api/list_answer.h"
 #include "server/call.h"
 #include "server/documents.h"
 #include "server/engine.h"
@@ -75,6 +76,25 @@ class Api {
                    Reply<longview::v1::ClassifyResponse> reply);
   Pending ClassifyTokens(const CallInfo& info, const longview::v1::ClassifyTokensRequest& request,
                          Reply<longview::v1::ClassifyTokensResponse> reply);
+  // The same for many texts, each an item of its own (text_lists.h).
+  template <typename Response>
+  using ListReply = Reply<ListAnswer<Response>>;
+  Pending ClassifyList(const CallInfo& info, ListRequest<longview::v1::ClassifyRequest> list,
+                       ListReply<longview::v1::ClassifyResponse> reply);
+  Pending ClassifyTokensList(const CallInfo& info,
+                             ListRequest<longview::v1::ClassifyTokensRequest> list,
+                             ListReply<longview::v1::ClassifyTokensResponse> reply);
+  Pending FillMaskList(const CallInfo& info, ListRequest<longview::v1::FillMaskRequest> list,
+                       ListReply<longview::v1::FillMaskResponse> reply);
+  Pending EmbedList(const CallInfo& info, ListRequest<longview::v1::EmbedRequest> list,
+                    ListReply<longview::v1::EmbedResponse> reply);
+
+  // `documents`: what the caller calls them in errors; static storage.
+  Pending Rerank(const CallInfo& info, const longview::v1::RerankRequest& request,
+                 Reply<longview::v1::RerankResponse> reply);
+  Pending RerankAs(const CallInfo& info, const longview::v1::RerankRequest& request,
+                   std::string_view documents, Reply<longview::v1::RerankResponse> reply);
+
   Pending AnswerQuestion(const CallInfo& info, const longview::v1::AnswerQuestionRequest& request,
                          Reply<longview::v1::AnswerQuestionResponse> reply);
   Pending FillMask(const CallInfo& info, const longview::v1::FillMaskRequest& request,
@@ -102,6 +122,8 @@ class Api {
   // ---- Generation for APIs whose messages are no protobuf (OpenAI's). ----
   // The generator of that name; "" = the only one. UNIMPLEMENTED if the model does not generate.
   absl::StatusOr<ModelHandle> FindGenerator(std::string_view name);
+  // The model of that name; "" = the only one with a tokenizer.
+  absl::StatusOr<ModelHandle> FindTokenizer(std::string_view name);
   Pending RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink);
 
   absl::StatusOr<longview::v1::ListModelsResponse> ListModels() const;

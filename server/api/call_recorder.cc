@@ -45,6 +45,8 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
                                 const absl::Status& status, const Counts& counts) const {
   const double seconds = absl::ToDoubleSeconds(SteadyNow() - info.arrival);
   const std::string code = absl::StatusCodeToString(status.code());
+  std::string reason = status.ok() ? "" : GetErrorDetail(status).reason;
+  if (reason == code) reason.clear();
   metrics_.RequestDone(model, info.api, info.method, status.code(), seconds);
   if (status.code() == absl::StatusCode::kUnauthenticated) {
     metrics_.Rejected({}, RejectReason::kAuth);
@@ -63,10 +65,15 @@ absl::Status CallRecorder::Done(const CallInfo& info, const ModelLabels& model,
                         {"client", info.caller()},
                         {"model", model.model},
                         {"code", code},
+                        {NameUnlessEmpty("reason", reason), reason},
                         {"seconds", seconds},
                         {"items", int64_t{counts.items}},
                         {counts.pixels > 0 ? "pixels" : "tokens",
                          counts.pixels > 0 ? counts.pixels : counts.tokens}});
+  return Shown(info, status);
+}
+
+absl::Status CallRecorder::Shown(const CallInfo& info, const absl::Status& status) const {
   if (!IsOurFault(status.code())) return status;
   const std::string message(status.message());
   log_.Error(

@@ -29,6 +29,9 @@ class CallRecorder {
   absl::Status Done(const CallInfo& info, const ModelLabels& model, const absl::Status& status,
                     const Counts& counts) const;
 
+  // What the client is told of an error, as Done has it, for a part of a call.
+  absl::Status Shown(const CallInfo& info, const absl::Status& status) const;
+
   // The audit line of a load or unload that is over: who, what, and how it ended. `action`: "load"
   // or "unload"; `model` as the client wrote it.
   void ModelControl(const CallInfo& info, std::string_view action, std::string_view model,

@@ -1,6 +1,7 @@
 #include "server/api/call_totals.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace longview::server {
 
@@ -30,11 +31,13 @@ longview::v1::Usage ToUsage(const models::ItemUsage& usage) {
   return out;
 }
 
+double ToMicroseconds(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
 longview::v1::Timing ToTiming(const CallTotals& totals) {
   longview::v1::Timing out;
-  out.set_queue_seconds(totals.queue_seconds);
-  out.set_compute_seconds(totals.compute_seconds);
-  out.set_total_seconds(totals.total_seconds);
+  out.set_queue_seconds(ToMicroseconds(totals.queue_seconds));
+  out.set_compute_seconds(ToMicroseconds(totals.compute_seconds));
+  out.set_total_seconds(ToMicroseconds(totals.total_seconds));
   out.set_batch_items(totals.batch_items);
   return out;
 }

@@ -18,6 +18,9 @@ struct CallTotals {
 
 CallTotals TotalsOf(const std::vector<Completed>& completed);
 
+// Rounded: what is below is not measured.
+double ToMicroseconds(double seconds);
+
 longview::v1::Usage ToUsage(const models::ItemUsage& usage);
 longview::v1::Timing ToTiming(const CallTotals& totals);
 

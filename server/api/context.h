@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "server/api/api.h"
 #include "server/api/call_recorder.h"
@@ -39,6 +40,12 @@ absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_vi
 
 bool HasTask(const models::ModelInfo& info, models::Task task);
 
+// The only loaded model that is `fit` where `name` is empty; INVALID_ARGUMENT with the names of
+// several.
+absl::StatusOr<ModelHandle> FindOnlyModel(
+    ApiContext& context, std::string_view name, std::string_view version,
+    absl::FunctionRef<bool(const models::ModelInfo&)> fit = [](const auto&) { return true; });
+
 // Whether the task's answers are generated.
 bool Generates(models::Task task);
 
@@ -59,6 +66,12 @@ absl::Status WithParam(const absl::Status& status);
 // one.
 using FieldNames = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 absl::Status Renamed(const absl::Status& status, FieldNames names);
+
+// What the model says about a document by its own names for one ("text", "text_pair",
+// "token_ids"), about `field` as the caller named it; where the element of a list is wrong, with
+// its index.
+absl::Status OfField(const absl::Status& status, std::string_view field);
+absl::Status OfElement(const absl::Status& status, std::string_view field, size_t index);
 
 // `status` with `prefix` in front of its message; reason, delay and field stay.
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status);

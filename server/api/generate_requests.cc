@@ -41,11 +41,13 @@ GenerationOptions ToOptions(const longview::v1::GenerateRequest& in) {
 
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::GenerateRequest& proto,
                                                const models::ModelInfo& info) {
-  const bool has_text = !proto.text().empty();
   const bool has_tokens = proto.token_ids_size() > 0;
-  if (has_text && has_tokens) {
+  if (has_tokens && !proto.text().empty()) {
     return BadField("text", "both text and token_ids were given; send one");
   }
+  // An empty text adds nothing to a document.
+  const bool has_text =
+      !has_tokens && (proto.document().empty() ? proto.has_text() : !proto.text().empty());
   if (!has_text && !has_tokens && proto.document().empty()) {
     return BadField("text", "one of text, token_ids and document is needed; there are 0 tokens");
   }

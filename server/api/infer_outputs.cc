@@ -1,13 +1,19 @@
 #include "server/api/infer_outputs.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "server/api/answer_json.h"
 #include "server/api/context.h"
 #include "server/api/detection_outputs.h"
+#include "server/api/parameter_values.h"
 #include "server/api/scores.h"
 #include "server/api/sequence_outputs.h"
 #include "server/errors.h"
@@ -19,6 +25,8 @@ using models::HostTensor;
 using models::Task;
 using models::TensorSpec;
 using models::TensorType;
+
+constexpr char kClassification[] = "classification";  // Triton's parameter of an output.
 
 absl::Status BadOutput(std::string_view name, std::string_view problem) {
   return BadField(absl::StrCat("output ", Quoted(name)), problem);
@@ -93,6 +101,7 @@ const TensorSpec* FindSpec(const models::ModelInfo& info, std::string_view name)
 absl::Status ApplyParameters(const inference::ModelInferRequest::InferRequestedOutputTensor& output,
                              Task task, TensorSpec& spec) {
   for (const auto& [name, value] : output.parameters()) {
+    if (name == kClassification || (name == "binary_data" && value.has_bool_param())) continue;
     if (name != "datatype" || KindOf(spec.name, task) != OutputKind::kMaskRuns) {
       return BadOutput(spec.name, absl::StrCat("unknown parameter ", Quoted(name)));
     }
@@ -149,6 +158,48 @@ absl::StatusOr<std::vector<TensorSpec>> DefaultOutputs(const models::ModelInfo& 
   }
   if (specs.empty()) return BadField("outputs", absl::StrCat("no default output: ", reason));
   return specs;
+}
+
+// How many classes are wanted instead of the scores; 0 = the scores.
+absl::StatusOr<int> ClassesWanted(
+    const inference::ModelInferRequest::InferRequestedOutputTensor& output, OutputKind kind,
+    const models::ModelInfo& info) {
+  const auto wanted = output.parameters().find(kClassification);
+  if (wanted == output.parameters().end()) return 0;
+  const bool scores = kind == OutputKind::kProbabilities ||
+                      (output.name() == "logits" && !IsPerToken(output.name(), info.task));
+  if (!scores || info.labels.empty()) {
+    return BadOutput(output.name(), "parameter \"classification\" goes with the logits and "
+                                    "probabilities of a classifier");
+  }
+  const std::optional<int64_t> count = AsInteger(wanted->second);
+  if (!count || *count < 1) {
+    return BadOutput(output.name(), absl::StrCat("parameter \"classification\": ",
+                                                 ValueText(wanted->second), " is below 1"));
+  }
+  return static_cast<int>(std::min<int64_t>(*count, std::ssize(info.labels)));
+}
+
+// Rows of scores as their best classes, "score:index:label".
+HostTensor ToClasses(const HostTensor& scores, const std::vector<std::string>& labels, int count) {
+  const std::span<const float> all = scores.floats();
+  const size_t width = labels.size();
+  HostTensor classes;
+  classes.name = scores.name;
+  classes.type = TensorType::kBytes;
+  classes.shape = {scores.shape.front(), count};
+  std::vector<size_t> order(width);
+  for (size_t begin = 0; begin + width <= all.size(); begin += width) {
+    const auto row = all.subspan(begin, width);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return row[a] > row[b]; });
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      classes.strings.push_back(
+          absl::StrFormat("%f:%d:%s", row[order[i]], order[i], labels[order[i]]));
+    }
+  }
+  return classes;
 }
 
 void AddTensor(const std::string& name, OutputPlan& plan) {
@@ -247,7 +298,14 @@ absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& reque
         plan.typed = true;
     }
     plan.per_token = plan.per_token || IsPerToken(spec.name, info.task);
-    plan.outputs.push_back({kind, std::move(spec)});
+    int classes = 0;
+    if (request.outputs_size() > 0) {
+      const auto wanted =
+          ClassesWanted(request.outputs(static_cast<int>(plan.outputs.size())), kind, info);
+      if (!wanted.ok()) return wanted.status();
+      classes = *wanted;
+    }
+    plan.outputs.push_back({kind, std::move(spec), classes});
   }
   return plan;
 }
@@ -271,6 +329,13 @@ double LeastAnswerBytes(const OutputPlan& plan, const ItemShape& shape) {
 
 absl::StatusOr<HostTensor> JoinOutput(const PlannedOutput& output, const models::ModelInfo& info,
                                       const std::vector<models::Answer>& answers) {
+  if (output.classes > 0) {
+    PlannedOutput scores = output;
+    scores.classes = 0;
+    const absl::StatusOr<HostTensor> joined = JoinOutput(scores, info, answers);
+    if (!joined.ok()) return joined;
+    return ToClasses(*joined, info.labels, output.classes);
+  }
   switch (output.kind) {
     case OutputKind::kTensor:
       return JoinTensors(output, answers);

@@ -35,6 +35,7 @@ enum class OutputKind {
 struct PlannedOutput {
   OutputKind kind = OutputKind::kTensor;
   models::TensorSpec spec;
+  int classes = 0;  // Above 0: so many of the best as text, which is Triton's classification.
 };
 
 struct OutputPlan {

@@ -15,6 +15,21 @@ void PendingCall::Submit(ModelHandle model, models::Request request, const CallI
       std::move(done));
 }
 
+void PendingCall::SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
+                                 const CallInfo& info, std::vector<Reply<Completed>> done) {
+  if (!Add(0)) {
+    for (Reply<Completed>& reply : done) {
+      reply(MakeError(absl::StatusCode::kCancelled, "the client cancelled the call",
+                      {.reason = "CANCELLED"}));
+    }
+    return;
+  }
+  for (const CallId id :
+       engine_.SubmitTogether(std::move(model), std::move(requests), info, std::move(done))) {
+    if (!Add(id)) engine_.Cancel(id);
+  }
+}
+
 void PendingCall::Generate(ModelHandle model, models::Request request, const CallInfo& info,
                            GenerationEvents events, Reply<Completed> done) {
   Start(

@@ -18,6 +18,10 @@ class PendingCall {
   void Submit(ModelHandle model, models::Request request, const CallInfo& info,
               Reply<Completed> done);
 
+  // Engine::SubmitTogether, likewise.
+  void SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
+                      const CallInfo& info, std::vector<Reply<Completed>> done);
+
   // Engine::Generate, likewise.
   void Generate(ModelHandle model, models::Request request, const CallInfo& info,
                 GenerationEvents events, Reply<Completed> done);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/api/context.h"
+#include "server/api/parameter_values.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -120,6 +121,39 @@ absl::Status CheckRaw(const InputTensor& input) {
                                ShapeText(input.shape), " needs ", needed));
 }
 
+// Bytes of the contents in raw form.
+int64_t ContentBytes(const InputTensor& input) {
+  if (input.is_raw) return static_cast<int64_t>(input.raw.size());
+  if (input.type != TensorType::kBytes) return input.count * ElementBytes(input.type);
+  int64_t bytes = 0;
+  for (const std::string& element : input.contents->bytes_contents()) {
+    bytes += static_cast<int64_t>(sizeof(uint32_t) + element.size());
+  }
+  return bytes;
+}
+
+// What clients of HTTP's binary extension send here, too: it changes nothing.
+absl::Status CheckParameters(
+    const InputTensor& input,
+    const google::protobuf::Map<std::string, inference::InferParameter>& parameters) {
+  for (const auto& [name, value] : parameters) {
+    if (name == "binary_data") {
+      if (value.has_bool_param()) continue;
+      return BadField(FieldOf(input.name), "parameter binary_data is not true or false");
+    }
+    if (name != "binary_data_size") {
+      return BadField(FieldOf(input.name), absl::StrCat("unknown parameter ", Quoted(name)));
+    }
+    const int64_t bytes = ContentBytes(input);
+    const std::optional<int64_t> claimed = AsInteger(value);
+    if (claimed == bytes) continue;
+    return BadField(FieldOf(input.name),
+                    absl::StrCat("binary_data_size is ", ValueText(value), ", the contents have ",
+                                 bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<InputTensor> ReadInput(const inference::ModelInferRequest::InferInputTensor& tensor,
                                       const models::ModelInfo& info, const std::string* raw) {
   const models::TensorSpec* spec = FindSpec(info.inputs, tensor.name());
@@ -130,10 +164,6 @@ absl::StatusOr<InputTensor> ReadInput(const inference::ModelInferRequest::InferI
     const std::string names = absl::StrJoin(
         info.inputs, ", ", [](std::string* out, const auto& known) { *out += known.name; });
     return BadField(FieldOf(tensor.name()), absl::StrCat("unknown name; the model takes: ", names));
-  }
-  if (!tensor.parameters().empty()) {
-    return BadField(FieldOf(tensor.name()),
-                    absl::StrCat("unknown parameter ", Quoted(tensor.parameters().begin()->first)));
   }
   const absl::StatusOr<TensorType> type = CheckDatatype(*spec, tensor.datatype());
   if (!type.ok()) return type.status();
@@ -147,7 +177,8 @@ absl::StatusOr<InputTensor> ReadInput(const inference::ModelInferRequest::InferI
   input.is_raw = raw != nullptr;
   if (raw != nullptr) input.raw = *raw;
   input.contents = &tensor.contents();
-  const absl::Status status = input.is_raw ? CheckRaw(input) : CheckTyped(input);
+  absl::Status status = input.is_raw ? CheckRaw(input) : CheckTyped(input);
+  if (status.ok()) status = CheckParameters(input, tensor.parameters());
   if (!status.ok()) return status;
   return input;
 }

@@ -23,7 +23,7 @@ longview::v1::EstimateResponse ToResponse(const Estimated& estimated) {
 void RunEstimate(ApiContext& context, const CallInfo& info,
                  const longview::v1::EstimateRequest& proto,
                  Reply<longview::v1::EstimateResponse> reply) {
-  absl::StatusOr<ModelHandle> model = FindModel(context, proto.model(), proto.version());
+  absl::StatusOr<ModelHandle> model = FindOnlyModel(context, proto.model(), proto.version());
   if (!model.ok()) {
     reply(context.recorder.Done(info, context.recorder.Labels(proto.model()), model.status(), {}));
     return;

@@ -24,19 +24,19 @@ absl::Status CheckNotNegative(std::string_view field, int value) {
   return BadField(field, absl::StrCat(value, " is negative"));
 }
 
-// The document: exactly one of text and token_ids.
+// The document: exactly one of text and token_ids. An empty text beside token ids is a client's
+// default value.
 template <typename Proto>
 absl::Status ReadDocument(const Proto& in, models::Request& out) {
-  const bool has_text = !in.text().empty();
   const bool has_tokens = in.token_ids_size() > 0;
-  if (has_text == has_tokens) {
+  if (has_tokens ? !in.text().empty() : !in.has_text()) {
     return BadField("text", absl::StrCat("exactly one of text and token_ids is needed; ",
-                                         has_text ? "both were given" : "there are 0 tokens"));
+                                         has_tokens ? "both were given" : "there are 0 tokens"));
   }
-  if (has_text) {
-    out.text = in.text();
-  } else {
+  if (has_tokens) {
     out.tokens = ToTokens(in.token_ids());
+  } else {
+    out.text = in.text();
   }
   return absl::OkStatus();
 }
@@ -58,16 +58,18 @@ absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
 
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyRequest& request,
                                                const models::ModelInfo& info) {
-  const bool has_pair = !request.text_pair().empty() || request.token_ids_pair_size() > 0;
-  auto out = ReadShared(request, ClassificationTask(info, has_pair));
+  const bool has_token_pair = request.token_ids_pair_size() > 0;
+  const bool has_text_pair =
+      !request.text_pair().empty() || (request.has_text_pair() && request.token_ids_size() == 0);
+  auto out = ReadShared(request, ClassificationTask(info, has_text_pair || has_token_pair));
   if (!out.ok()) return out;
-  if (!request.text_pair().empty()) {
-    if (!out->text || request.token_ids_pair_size() > 0) {
+  if (has_text_pair) {
+    if (!out->text || has_token_pair) {
       return BadField("text_pair", "goes with text, not with token ids");
     }
     out->text_pair = request.text_pair();
   }
-  if (request.token_ids_pair_size() > 0) {
+  if (has_token_pair) {
     if (!out->tokens) return BadField("token_ids_pair", "goes with token_ids, not with text");
     out->tokens_pair = ToTokens(request.token_ids_pair());
   }
@@ -128,6 +130,10 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest&
                     "\"none\" leaves no embedding; ask for the output "
                     "last_hidden_state of the Open Inference Protocol");
   }
+  out->truncation_direction = request.truncation_direction();
+  if (request.has_prompt()) out->prompt = request.prompt();
+  if (request.has_prompt_name()) out->prompt_name = request.prompt_name();
+  if (request.has_dimensions()) out->dimensions = request.dimensions();
   out->pooling = request.pooling();
   if (request.has_normalize()) out->normalize = request.normalize();
   if (request.has_prompt()) out->prompt = request.prompt();
@@ -221,7 +227,7 @@ absl::StatusOr<EstimateSubject> ToEstimateSubject(const longview::v1::EstimateRe
     return BadField("n", absl::StrCat(request.n(), generates ? " is negative"
                                                              : "; the model does not generate"));
   }
-  const bool has_document = !request.text().empty() || request.token_ids_size() > 0;
+  const bool has_document = request.has_text() || request.token_ids_size() > 0;
   if (request.num_tokens() != 0) {
     if (has_document) return BadField("num_tokens", "given together with a document; send one");
     if (request.num_tokens() < 0) {

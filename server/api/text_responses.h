@@ -19,9 +19,9 @@ template <typename Proto>
 void FillShared(const Completed& done, Proto& out) {
   *out.mutable_usage() = ToUsage(done.answer.usage);
   auto& timing = *out.mutable_timing();
-  timing.set_queue_seconds(done.queue_seconds);
-  timing.set_compute_seconds(done.compute_seconds);
-  timing.set_total_seconds(done.total_seconds);
+  timing.set_queue_seconds(ToMicroseconds(done.queue_seconds));
+  timing.set_compute_seconds(ToMicroseconds(done.compute_seconds));
+  timing.set_total_seconds(ToMicroseconds(done.total_seconds));
   timing.set_batch_items(done.batch_items);
 }
 

@@ -14,6 +14,7 @@ void AddTextMethods(Api& api, ByteService& service) {
   service.AddUnary("AnswerQuestion", api, &Api::AnswerQuestion);
   service.AddUnary("FillMask", api, &Api::FillMask);
   service.AddUnary("Embed", api, &Api::Embed);
+  service.AddUnary("Rerank", api, &Api::Rerank);
   service.AddAnswers<v1::GenerateRequest, v1::GenerateResponse>(
       "Generate",
       [&api](const CallInfo& info, const v1::GenerateRequest& request, auto on_ready) {

@@ -95,5 +95,8 @@ void AddTyped(HttpContext& context, Router& router);        // /v1/classify and 
 void AddOpenAi(HttpContext& context, Router& router);       // /v1/models
 void AddCompletions(HttpContext& context, Router& router);  // /v1/completions
 void AddEmbeddings(HttpContext& context, Router& router);   // /v1/embeddings
+void AddRerank(HttpContext& context, Router& router);       // /v1/rerank
+void AddTei(HttpContext& context, Router& router);          // /embed, /rerank, /predict
+void AddTokens(HttpContext& context, Router& router);       // /tokenize, /detokenize
 
 }  // namespace longview::server

@@ -9,6 +9,7 @@
 namespace longview::server {
 
 ErrorShape ShapeOfPath(std::string_view path) {
+  if (path == "/embed" || path == "/rerank" || path == "/predict") return ErrorShape::kTei;
   const bool v2 = path == "/v2" || path.starts_with("/v2/");
   return v2 ? ErrorShape::kString : ErrorShape::kObject;
 }
@@ -21,6 +22,8 @@ HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
   nlohmann::json body;
   if (shape == ErrorShape::kString) {
     body["error"] = error.message;
+  } else if (shape == ErrorShape::kTei) {
+    body = {{"error", error.message}, {"error_type", error.type}};
   } else {
     body["error"] = {
         {"message", error.message},

@@ -11,9 +11,10 @@ namespace longview::server {
 enum class ErrorShape {
   kString,  // {"error": "..."}: Open Inference Protocol.
   kObject,  // {"error": {"message", "type", "code", "param"}}: OpenAI, and everything else.
+  kTei,     // {"error": "...", "error_type": "..."}: text-embeddings-inference.
 };
 
-// /v2 answers strings.
+// /v2 answers strings; /embed, /rerank and /predict are text-embeddings-inference's.
 ErrorShape ShapeOfPath(std::string_view path);
 
 // Status, body and headers (Retry-After, x-should-retry, WWW-Authenticate). INTERNAL says the

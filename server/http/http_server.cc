@@ -36,6 +36,9 @@ Router MakeRouter(HttpContext& context, bool admin) {
   AddOpenAi(context, router);
   AddCompletions(context, router);
   AddEmbeddings(context, router);
+  AddRerank(context, router);
+  AddTei(context, router);
+  AddTokens(context, router);
   return router;
 }
 

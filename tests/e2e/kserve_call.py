@@ -35,9 +35,27 @@ async def grpc(address, model, ids):
     return await client.infer(request(model, ids))
 
 
+# As kserve's own examples call: nothing but names, shapes and values.
+def default_request(model, ids):
+    tensor = kserve.InferInput("input_ids", list(ids.shape), "INT64")
+    tensor.set_data_from_numpy(ids)
+    return kserve.InferRequest(model_name=model, infer_inputs=[tensor])
+
+
+async def rest_default(url, model, ids):
+    client = kserve.InferenceRESTClient(kserve.inference_client.RESTConfig(protocol="v2"))
+    return await client.infer(url, default_request(model, ids), model_name=model)
+
+
+async def grpc_default(address, model, ids):
+    return await kserve.InferenceGRPCClient(address).infer(default_request(model, ids))
+
+
 def main(transport, address, model, ids):
     ids = np.array(json.loads(ids), np.int64)
-    answer = asyncio.run({"rest": rest, "binary": binary, "grpc": grpc}[transport](address, model, ids))
+    calls = {"rest": rest, "binary": binary, "grpc": grpc, "rest-default": rest_default,
+             "grpc-default": grpc_default}
+    answer = asyncio.run(calls[transport](address, model, ids))
     logits = [output for output in answer.outputs if output.name == "logits"][0]
     print(json.dumps(logits.as_numpy().tolist()))
 

@@ -28,6 +28,7 @@ CLASSIFY_TOKENS = b"\x0a\x0aclassifier\x22\x04\x00\x0a\x0b\x02"
 LOADS = {"/inference.GRPCInferenceService/RepositoryModelLoad",
          "/inference.GRPCInferenceService/RepositoryModelUnload",
          "/longview.v1.ModelService/LoadModel", "/longview.v1.ModelService/UnloadModel"}
+INFERENCE = ("/embed", "/predict", "/rerank", "/tokenize", "/detokenize")
 STATISTICS = {"/inference.GRPCInferenceService/ModelStatistics"}
 
 
@@ -155,7 +156,7 @@ def expected_role(path):
         return "key-c"
     if path.endswith("/stats") or path in STATISTICS:
         return "key-m"
-    infers = path.endswith("/infer") or path.startswith(("/v1/", "/longview.v1.")) or \
+    infers = path.endswith("/infer") or path.startswith(("/v1/", "/longview.v1.", *INFERENCE)) or \
         path.endswith(("/ModelInfer", "/ModelStreamInfer"))
     lists = path.startswith(("/v1/models", "/longview.v1.ModelService/")) and \
         not path.endswith("Estimate")

@@ -249,6 +249,10 @@ Answer MakeFakeAnswer(const FakeItem& item, const FakeOptions& options) {
   if (task == Task::kTokenClassification) answer.entities = Entities(item, options);
   if (task == Task::kQuestionAnswering) answer.answers = Answers(item);
   if (task == Task::kFillMask) answer.masks = Masks(item);
+  if (task == Task::kRerank) {
+    answer.pair_score.raw = FakeLogits(item.ids, 1).front();
+    answer.pair_score.score = std::tanh(answer.pair_score.raw);
+  }
   return answer;
 }
 

@@ -100,12 +100,15 @@ void AppendRepeated(const Message& message, const FieldDescriptor& field, std::s
 
 }  // namespace
 
-void AppendMessage(const Message& message, std::string* out) {
+void AppendMessage(const Message& message, std::string* out) { AppendFields(message, 0, out); }
+
+void AppendFields(const Message& message, int first, std::string* out) {
   const auto& descriptor = *message.GetDescriptor();
   out->push_back('{');
   const size_t start = out->size();
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
+    if (field.number() < first) continue;
     if (field.has_presence() && !message.GetReflection()->HasField(message, &field)) continue;
     if (out->size() > start) out->push_back(',');
     out->push_back('"');

@@ -45,6 +45,12 @@ void AddProbes(HttpContext& context, Router& router) {
 
 void AddOperations(HttpContext& context, Router& router) {
   AddHealth(context, router, "/v2/health/live", "/v2/health/ready");
+  router.Add(Verb::kGet, "/health",
+             Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
+               HttpResponse response = Health("ready", context.api.ServerReady());
+               response.body.clear();
+               return response;
+             }));
   router.Add(Verb::kGet, "/version",
              Immediate(context, [&context](const HttpRequest&, const PathParameters&) {
                return JsonResponse(nlohmann::json{

@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "server/api/context.h"
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/context.h"
@@ -114,11 +115,12 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   // The first failure answers for all; the others are stopped.
   void Fail(size_t index, const absl::Status& status) {
     if (failed_.exchange(true)) return;
+    const absl::Status named = Renamed(status, {{"text", "input"}, {"token_ids", "input"}});
     if (answers_.size() > 1) {
-      const std::string message = absl::StrCat("input[", index, "]: ", status.message());
-      exchange_->Fail(MakeError(status.code(), message, GetErrorDetail(status)));
+      const std::string message = absl::StrCat("input[", index, "]: ", named.message());
+      exchange_->Fail(MakeError(named.code(), message, GetErrorDetail(named)));
     } else {
-      exchange_->Fail(status);
+      exchange_->Fail(named);
     }
     Cancel();
   }

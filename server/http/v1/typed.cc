@@ -1,9 +1,13 @@
 // The typed calls of longview.v1 over HTTP.
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "server/api/infer_items.h"
 #include "server/http/context.h"
+#include "server/http/error_body.h"
 #include "server/http/json/message.h"
+#include "server/http/json/writer.h"
 #include "server/http/v1/typed_body.h"
 
 namespace longview::server {
@@ -57,6 +61,116 @@ void AddBodyRoute(HttpContext& context, Router& router, std::string_view path, H
 }
 
 template <typename Request, typename Response>
+using ListCall = Api::Pending (Api::*)(const CallInfo&, ListRequest<Request>,
+                                       Api::ListReply<Response>);
+
+// The fields of a single answer that stand in each result: all but model and version.
+constexpr int kFirstOwnField = 3;
+
+template <typename Response>
+HttpResponse ListResponse(const ListAnswer<Response>& answer, const std::string& request_id) {
+  HttpResponse http;
+  std::string& body = http.body;
+  body = R"({"model":)";
+  AppendJsonString(answer.model.model, &body);
+  body += R"(,"version":)";
+  AppendJsonString(answer.model.version, &body);
+  body += R"(,"results":[)";
+  for (const absl::StatusOr<Response>& result : answer.results) {
+    if (body.back() != '[') body.push_back(',');
+    if (result.ok()) {
+      AppendFields(*result, kFirstOwnField, &body);
+    } else {
+      body += ErrorResponse(result.status(), ErrorShape::kObject, request_id).body;
+    }
+  }
+  body += R"(],"usage":)";
+  AppendMessage(ToUsage(answer.totals.usage), &body);
+  body.push_back('}');
+  AddServerTiming(answer.totals.queue_seconds, answer.totals.compute_seconds, &http);
+  return http;
+}
+
+// About as many bytes as the answer will have.
+template <typename Response>
+size_t AnswerBytes(const ListAnswer<Response>& answer) {
+  size_t bytes = 0;
+  for (const absl::StatusOr<Response>& result : answer.results) {
+    constexpr size_t kErrorBytes = 256;
+    bytes += result.ok() ? kJsonGrowth * result->ByteSizeLong() : kErrorBytes;
+  }
+  return bytes;
+}
+
+// A request for each text: `like` is copied, so what it holds is bounded.
+template <typename Request>
+absl::StatusOr<ListRequest<Request>> ToList(Request like, TextList texts, bool partial) {
+  if (absl::Status status = CheckOptionCopies(like.ByteSizeLong(), std::ssize(texts));
+      !status.ok()) {
+    return status;
+  }
+  ListRequest<Request> list{like.model(), like.version(), {}, "text", partial, 0,
+                            like.return_logits()};
+  if constexpr (requires { like.top_k(); }) list.top_k = like.top_k();
+  for (absl::StatusOr<std::string>& text : texts) {
+    if (!text.ok()) {
+      list.items.push_back(text.status());
+      continue;
+    }
+    list.items.push_back(like);
+    list.items.back()->set_text(*std::move(text));
+  }
+  return list;
+}
+
+// The same call on each of several texts.
+template <typename Request, typename Response>
+void RunList(HttpContext& context, const ExchangePtr& exchange, TypedBody& body, TextList texts,
+             bool partial, ListCall<Request, Response> call) {
+  Request like;
+  if (absl::Status status = body.MoveTo(&like); !status.ok()) {
+    return Refuse(context, exchange, status);
+  }
+  absl::StatusOr<ListRequest<Request>> list = ToList(std::move(like), std::move(texts), partial);
+  if (!list.ok()) return Refuse(context, exchange, list.status());
+  const Api::Pending pending = (context.api.*call)(
+      exchange->info(), *std::move(list),
+      [&context, exchange](absl::StatusOr<ListAnswer<Response>> answer) {
+        if (!answer.ok()) return exchange->Fail(answer.status());
+        WriteSized(context, exchange, AnswerBytes(*answer),
+                   [&context, exchange, answer = *std::move(answer)] {
+                     HttpResponse http = ListResponse(answer, exchange->info().request_id);
+                     if (absl::Status status = CheckAnswerSize(context, http.body); !status.ok()) {
+                       return exchange->Fail(status);
+                     }
+                     exchange->Respond(std::move(http));
+                   });
+      });
+  exchange->OnCancel([pending] { Api::Cancel(pending); });
+}
+
+// One text, or a list of them.
+template <typename Request, typename Response>
+void RunOneOrMany(HttpContext& context, const ExchangePtr& exchange, TypedBody& body,
+                  ApiCall<Request, Response> one, ListCall<Request, Response> many) {
+  auto texts = body.TakeTexts(static_cast<size_t>(context.api.options().max_items));
+  if (!texts.ok()) return Refuse(context, exchange, texts.status());
+  const absl::StatusOr<bool> partial = body.TakeFlag("partial");
+  if (!partial.ok()) return Refuse(context, exchange, partial.status());
+  if (!texts->has_value()) return Run(context, exchange, body, one);
+  RunList(context, exchange, body, **std::move(texts), *partial, many);
+}
+
+template <typename Request, typename Response>
+void AddListCall(HttpContext& context, Router& router, std::string_view path,
+                 ApiCall<Request, Response> one, ListCall<Request, Response> many) {
+  AddBodyRoute(context, router, path,
+               [&context, one, many](const ExchangePtr& exchange, TypedBody& body) {
+                 RunOneOrMany(context, exchange, body, one, many);
+               });
+}
+
+template <typename Request, typename Response>
 void AddCall(HttpContext& context, Router& router, std::string_view path,
              ApiCall<Request, Response> call) {
   AddBodyRoute(context, router, path,
@@ -73,11 +187,12 @@ void AddTyped(HttpContext& context, Router& router) {
                  if (body.Has("image")) {
                    return Run(context, exchange, body, &Api::ClassifyImage);
                  }
-                 Run(context, exchange, body, &Api::Classify);
+                 RunOneOrMany(context, exchange, body, &Api::Classify, &Api::ClassifyList);
                });
-  AddCall(context, router, "/v1/classify-tokens", &Api::ClassifyTokens);
+  AddListCall(context, router, "/v1/classify-tokens", &Api::ClassifyTokens,
+              &Api::ClassifyTokensList);
   AddCall(context, router, "/v1/answer", &Api::AnswerQuestion);
-  AddCall(context, router, "/v1/fill-mask", &Api::FillMask);
+  AddListCall(context, router, "/v1/fill-mask", &Api::FillMask, &Api::FillMaskList);
   AddCall(context, router, "/v1/estimate", &Api::Estimate);
   AddCall(context, router, "/v1/detect", &Api::DetectObjects);
   AddCall(context, router, "/v1/features", &Api::ExtractFeatures);

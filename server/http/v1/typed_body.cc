@@ -73,6 +73,33 @@ bool TypedBody::Has(std::string_view field) const {
                      [&](const auto& pair) { return pair.first == field; });
 }
 
+absl::StatusOr<std::optional<TextList>> TypedBody::TakeTexts(size_t most) {
+  constexpr char kField[] = "text";
+  const auto member = object_.is_object() ? object_.find(kField) : object_.end();
+  if (member == object_.end() || !IsArray(*member)) return std::nullopt;
+  const size_t size = ArraySize(*member);
+  if (size == 0) return FieldError(kField, "has no elements");
+  if (size > most) {
+    return FieldError(kField, absl::StrCat("has ", size, " elements, the limit is ", most));
+  }
+  TextList texts;
+  if (member->is_binary()) return FieldError(kField, "expected strings, got numbers");
+  for (size_t i = 0; i < size; ++i) {
+    texts.push_back(TakeString((*member)[i], absl::StrCat(kField, "[", i, "]")));
+  }
+  object_.erase(member);
+  return texts;
+}
+
+absl::StatusOr<bool> TypedBody::TakeFlag(const char* field) {
+  const auto member = object_.is_object() ? object_.find(field) : object_.end();
+  if (member == object_.end()) return false;
+  const nlohmann::json value = std::move(*member);
+  object_.erase(member);
+  if (value.is_null()) return false;
+  return ReadBool(value, field);
+}
+
 absl::Status TypedBody::MoveTo(google::protobuf::Message* message) {
   if (object_.is_object()) return ReadMessage(std::move(object_), message);
   for (size_t i = 0; i < fields_.size(); ++i) {

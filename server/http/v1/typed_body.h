@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
+#include "server/api/list_answer.h"
 #include "server/http/message.h"
 
 namespace longview::server {
@@ -21,6 +23,12 @@ class TypedBody {
 
   // Whether the caller gave the field.
   bool Has(std::string_view field) const;
+
+  // Takes the texts out where `text` is a list; nothing where it is none. INVALID_ARGUMENT for a
+  // list that is empty or longer than `most`; an element that is no string is its own error.
+  absl::StatusOr<std::optional<TextList>> TakeTexts(size_t most);
+  // Takes a member of JSON that is true or false; false where it is absent.
+  absl::StatusOr<bool> TakeFlag(const char* field);
 
   // Moves the fields into the message, once; an unknown field is INVALID_ARGUMENT.
   absl::Status MoveTo(google::protobuf::Message* message);

@@ -18,7 +18,8 @@ TEST(GeneratorRequest, LimitsNameTheirNumbers) {
   ExpectRefusal(*toy.model, TextRequest(std::string(33, 'x')),
                 "text: 33 tokens and 1 to generate are more than the model's limit of 32");
   ExpectRefusal(*toy.model, TextRequest(std::string(20, 'x'), NewTokens(13)),
-                "text: 20 tokens and 13 to generate are more than the model's limit of 32");
+                "max_new_tokens: 13 after 20 tokens are more than the model's limit of 32; at most "
+                "12 are left");
   EXPECT_EQ(Refusal(*toy.model, TextRequest(std::string(20, 'x'), NewTokens(12))), "");
   EXPECT_EQ(Refusal(*toy.model, TextRequest(std::string(32, 'x'), NewTokens(0))), "");
   ExpectRefusal(*toy.model, TextRequest(""), "text: empty");

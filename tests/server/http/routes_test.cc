@@ -42,6 +42,11 @@ TEST_F(RoutesTest, Health) {
   EXPECT_EQ(draining.body, R"({"ready":false})");
   EXPECT_EQ(Get("/readyz").status, 503);
   EXPECT_EQ(Get("/livez").status, 200);
+  EXPECT_EQ(Get("/health").status, 503);
+  EXPECT_EQ(Get("/health").body, "");
+  backend_.lifecycle.set_phase(server::Lifecycle::Phase::kServing);
+  EXPECT_EQ(Get("/health").status, 200);
+  EXPECT_EQ(Get("/health").body, "");
   backend_.engine.stuck = "model a on cpu: nothing came back";
   EXPECT_EQ(Get("/livez").status, 503);
   EXPECT_EQ(Get("/livez").body,
@@ -59,6 +64,10 @@ TEST_F(RoutesTest, OperationsAndConsole) {
   EXPECT_EQ(page.Header("Content-Type"), "text/html; charset=utf-8");
   EXPECT_THAT(page.body, HasSubstr("<title>Longview"));
   EXPECT_EQ(page.Header("Access-Control-Allow-Origin"), "");
+  const RawResponse docs = Get("/docs");
+  EXPECT_EQ(docs.Header("Content-Type"), "text/html; charset=utf-8");
+  EXPECT_THAT(docs.body, HasSubstr("openapi.json"));
+  EXPECT_EQ(docs.body.find("://"), std::string::npos) << "nothing from elsewhere";
 }
 
 TEST_F(RoutesTest, OpenApiNamesEveryPath) {
@@ -97,7 +106,15 @@ TEST_F(RoutesTest, OpenApiNamesEveryPath) {
                            "/v1/fill-mask",
                            "/v1/estimate",
                            "/v1/detect",
-                           "/v1/features"}) {
+                           "/v1/features",
+                           "/v1/rerank",
+                           "/embed",
+                           "/predict",
+                           "/rerank",
+                           "/health",
+                           "/docs",
+                           "/tokenize",
+                           "/detokenize"}) {
     EXPECT_TRUE(document["paths"].contains(path)) << path;
   }
 }

@@ -1,0 +1,94 @@
+#include "server/api/item_group.h"
+
+#include <utility>
+
+#include "server/scheduler/steady_clock.h"
+
+namespace longview::server {
+
+CallRecorder::Counts CountsOf(const GroupEnd& end) {
+  CallRecorder::Counts counts{.items = static_cast<int>(end.completed.size())};
+  if (!end.status.ok()) return counts;
+  for (const Completed& item : end.completed) {
+    const models::ItemUsage& usage = item.answer.usage;
+    counts.tokens += usage.input_tokens;
+    counts.pixels += int64_t{usage.width} * usage.height;
+  }
+  return counts;
+}
+
+std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInfo& info,
+                                              ModelHandle model, std::vector<models::Request> items,
+                                              OnFailure on_failure, Done done,
+                                              Admitted admitted) {
+  const std::shared_ptr<ItemGroup> group(new ItemGroup(context, info, std::move(model),
+                                                       items.size(), on_failure, std::move(done)));
+  std::vector<Reply<Completed>> replies;
+  for (size_t i = 0; i < items.size(); ++i) {
+    replies.push_back([group, i](absl::StatusOr<Completed> completed) {
+      group->ItemDone(i, std::move(completed));
+    });
+  }
+  PendingCall& pending = *group->pending_;
+  if (admitted == Admitted::kTogether) {
+    pending.SubmitTogether(group->model_, std::move(items), group->info_, std::move(replies));
+    return group->pending_;
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    pending.Submit(group->model_, std::move(items[i]), group->info_, std::move(replies[i]));
+  }
+  return group->pending_;
+}
+
+ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
+                     OnFailure on_failure, Done done)
+    : context_(context),
+      info_(info),
+      model_(std::move(model)),
+      on_failure_(on_failure),
+      done_(std::move(done)),
+      pending_(std::make_shared<PendingCall>(context.engine)),
+      waiting_(items) {
+  end_.completed.resize(items);
+  if (on_failure == OnFailure::kKeep) end_.errors.resize(items);
+}
+
+void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
+  bool last = false;
+  bool first_failure = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (completed.ok()) {
+      context_.statistics.ItemDone(model_->name, model_->version, *completed);
+      end_.completed[index] = *std::move(completed);
+    } else if (on_failure_ == OnFailure::kKeep) {
+      end_.errors[index] = completed.status();
+    } else {
+      first_failure = !failed_;
+      failed_ = true;
+    }
+    last = --waiting_ == 0 && !failed_;
+  }
+  if (first_failure) {
+    // Nobody waits for the others any more. They still come by here.
+    pending_->Cancel();
+    Fail(index, completed.status());
+  } else if (last) {
+    done_(std::move(end_));
+  }
+}
+
+void ItemGroup::Fail(size_t index, const absl::Status& status) {
+  context_.statistics.RequestFailed(model_->name, model_->version,
+                                    absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
+  GroupEnd end;
+  end.status = status;
+  end.failed = index;
+  {
+    std::lock_guard lock(mutex_);
+    end.completed.resize(end_.completed.size());
+  }
+  done_(std::move(end));
+}
+
+}  // namespace longview::server

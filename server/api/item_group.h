@@ -1,0 +1,63 @@
+// The items of one call that are computed in batches: submitted one by one, joined when the last is
+// answered.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "models/model.h"
+#include "server/api/context.h"
+
+namespace longview::server {
+
+// What became of a group. By index; an item has an answer or an error.
+struct GroupEnd {
+  // Of the first failure, unless failures are kept; then `completed` counts for nothing.
+  absl::Status status;
+  size_t failed = 0;  // Its index.
+  std::vector<Completed> completed;
+  std::vector<absl::Status> errors;  // Where failures are kept.
+};
+
+// What the answered ones add up to, for metrics and the log.
+CallRecorder::Counts CountsOf(const GroupEnd& end);
+
+class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
+ public:
+  // kTogether: the items are admitted as one, all or none.
+  enum class Admitted { kEach, kTogether };
+  // kEnd: the first failure ends the others; kKeep: each item has its own.
+  enum class OnFailure { kEnd, kKeep };
+  using Done = absl::AnyInvocable<void(GroupEnd)>;
+
+  // Lives until its last item is answered. `done` runs once, on the thread of the answer that
+  // decided, and counts nothing but the items in the statistics of the model.
+  static std::shared_ptr<PendingCall> Start(ApiContext& context, const CallInfo& info,
+                                            ModelHandle model, std::vector<models::Request> items,
+                                            OnFailure on_failure, Done done,
+                                            Admitted admitted = Admitted::kEach);
+
+ private:
+  ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
+            OnFailure on_failure, Done done);
+
+  void ItemDone(size_t index, absl::StatusOr<Completed> completed);
+  void Fail(size_t index, const absl::Status& status);
+
+  ApiContext& context_;
+  const CallInfo info_;
+  const ModelHandle model_;
+  const OnFailure on_failure_;
+  Done done_;  // Taken once: by the first failure or the last answer.
+  const std::shared_ptr<PendingCall> pending_;
+
+  std::mutex mutex_;
+  GroupEnd end_;          // Under mutex_ until the last answer is in.
+  size_t waiting_;        // Under mutex_.
+  bool failed_ = false;   // Under mutex_.
+};
+
+}  // namespace longview::server

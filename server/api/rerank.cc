@@ -1,0 +1,129 @@
+#include "server/api/rerank.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/api/call_totals.h"
+#include "server/api/item_group.h"
+#include "server/errors.h"
+
+namespace longview::server {
+namespace {
+
+using longview::v1::RerankRequest;
+using longview::v1::RerankResponse;
+using longview::v1::RerankResult;
+
+absl::Status CheckRequest(const ApiContext& context, const RerankRequest& request,
+                          std::string_view documents) {
+  const int count = request.documents_size();
+  if (count < 1 || count > kMaxRerankDocuments) {
+    return BadField(documents, absl::StrCat("has ", count, " elements, expected 1 to ",
+                                            kMaxRerankDocuments));
+  }
+  if (request.top_n() < 0) return BadField("top_n", absl::StrCat(request.top_n(), " is below 1"));
+  const std::string& direction = request.truncation_direction();
+  if (!direction.empty() && direction != "left" && direction != "right") {
+    return BadField("truncation_direction",
+                    absl::StrCat(Quoted(direction), " is not left or right"));
+  }
+  // Every pair has a copy of the query.
+  const size_t limit = context.options.max_message_bytes;
+  if (request.query().size() > limit / static_cast<size_t>(count)) {
+    return BadField("query", absl::StrCat("has ", request.query().size(), " bytes, for each of ",
+                                          count, " ", std::string(documents),
+                                          " these are more than ", limit, " in all"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<models::Request> Pairs(const RerankRequest& request) {
+  std::vector<models::Request> pairs(static_cast<size_t>(request.documents_size()));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    models::Request& pair = pairs[i];
+    pair.task = models::Task::kRerank;
+    pair.text = request.query();
+    pair.text_pair = request.documents(static_cast<int>(i));
+    pair.truncate = request.truncate();
+    pair.truncation_direction = request.truncation_direction();
+  }
+  return pairs;
+}
+
+// What the answer takes of the request, which is gone by then.
+struct Wanted {
+  size_t top_n = 0;
+  bool raw_scores = false;
+  std::vector<std::string> documents;  // If they are to be returned.
+};
+
+RerankResponse Ranked(const Wanted& wanted, std::vector<Completed>& completed) {
+  std::vector<std::pair<float, int>> ranks;  // Score and index.
+  for (const Completed& pair : completed) {
+    const models::PairScore& score = pair.answer.pair_score;
+    ranks.emplace_back(wanted.raw_scores ? score.raw : score.score, std::ssize(ranks));
+  }
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (wanted.top_n > 0 && wanted.top_n < ranks.size()) ranks.resize(wanted.top_n);
+  RerankResponse response;
+  for (const auto& [score, index] : ranks) {
+    RerankResult& result = *response.add_results();
+    result.set_index(index);
+    result.set_relevance_score(score);
+    if (!wanted.documents.empty()) {
+      result.set_document(wanted.documents[static_cast<size_t>(index)]);
+    }
+  }
+  const CallTotals totals = TotalsOf(completed);
+  *response.mutable_usage() = ToUsage(totals.usage);
+  *response.mutable_timing() = ToTiming(totals);
+  return response;
+}
+
+}  // namespace
+
+std::shared_ptr<PendingCall> RunRerank(ApiContext& context, const CallInfo& info,
+                                       const RerankRequest& request, std::string_view documents,
+                                       Reply<RerankResponse> reply) {
+  const auto refuse = [&](const ModelLabels& labels, const absl::Status& status) {
+    reply(context.recorder.Done(info, labels, status, {.items = request.documents_size()}));
+    return std::make_shared<PendingCall>(context.engine);
+  };
+  const absl::StatusOr<ModelHandle> model =
+      FindModelForTask(context, request.model(), request.version(), models::Task::kRerank);
+  if (!model.ok()) return refuse(context.recorder.Labels(request.model()), model.status());
+  const ModelLabels labels{(*model)->name, (*model)->version};
+  if (absl::Status status = CheckRequest(context, request, documents); !status.ok()) {
+    return refuse(labels, status);
+  }
+  Wanted wanted{static_cast<size_t>(request.top_n()), request.raw_scores(), {}};
+  if (request.return_documents()) {
+    wanted.documents.assign(request.documents().begin(), request.documents().end());
+  }
+  auto done = [&context, info, labels, documents, wanted = std::move(wanted),
+               reply = std::move(reply)](GroupEnd end) mutable {
+    const CallRecorder::Counts counts = CountsOf(end);
+    absl::Status status = end.status;
+    RerankResponse response;
+    if (status.ok()) {
+      response = Ranked(wanted, end.completed);
+      response.set_model(labels.model);
+      response.set_version(labels.version);
+      status = CheckAnswerSize(context, response.ByteSizeLong());
+    } else {
+      status = OfElement(status, documents, end.failed);
+    }
+    status = context.recorder.Done(info, labels, status, counts);
+    if (!status.ok()) return reply(status);
+    reply(std::move(response));
+  };
+  return ItemGroup::Start(context, info, *model, Pairs(request), ItemGroup::OnFailure::kEnd,
+                          std::move(done), ItemGroup::Admitted::kTogether);
+}
+
+}  // namespace longview::server

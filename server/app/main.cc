@@ -64,16 +64,20 @@ absl::StatusOr<std::unique_ptr<Security>> OpenSecurity(const Config& config, Log
 
 // --validate_config: keys, certificates and every model directory, without loading weights.
 int Validate(const Config& config, Log& log) {
+  std::vector<std::string> problems;
   const auto security = OpenSecurity(config, log);
-  if (!security.ok()) return Fail(log, kFailed, std::string(security.status().message()));
+  if (!security.ok()) problems.emplace_back(security.status().message());
   const absl::StatusOr<std::vector<FoundModel>> found = FindModels(config.models, log);
-  if (!found.ok()) return Fail(log, kFailed, std::string(found.status().message()));
-  for (const FoundModel& model : *found) {
+  if (!found.ok()) problems.emplace_back(found.status().message());
+  const std::vector<FoundModel> none;
+  for (const FoundModel& model : found.ok() ? *found : none) {
     const models::Inspection inspection = models::InspectDirectory(model.directory);
-    if (!inspection.servable) {
-      return Fail(log, kFailed, absl::StrCat("model ", model.name, ": ", inspection.error));
-    }
+    if (inspection.servable) continue;
+    problems.push_back(absl::StrCat("model ", model.name, ": ", inspection.error));
   }
+  for (const std::string& problem : problems) Fail(log, kFailed, problem);
+  if (!problems.empty()) return kFailed;
+  std::cout << "the configuration is fine: " << found->size() << " models" << std::endl;
   return kDrained;
 }
 
@@ -119,13 +123,24 @@ class Session {
           {warm.ok() ? Event::Kind::kReady : Event::Kind::kFailed, std::string(warm.message())});
     });
     if (!started.ok()) return Fail(log_, kFailed, std::string(started.message()));
-    log_.Info("listening", {{"grpc", int64_t{server.ports().grpc}},
+    const std::string url = ConsoleUrl(server.ports().http);
+    log_.Info("listening", {{url.empty() ? "" : "url", url},
+                            {"grpc", int64_t{server.ports().grpc}},
                             {"http", int64_t{server.ports().http}},
                             {"admin", int64_t{server.ports().admin}}});
     return Serve(server);
   }
 
  private:
+  // Where a browser finds the console; empty without HTTP.
+  std::string ConsoleUrl(int port) const {
+    if (port < 0) return "";
+    const bool any = config_.host == "0.0.0.0" || config_.host == "::";
+    const bool six = config_.host.find(':') != std::string::npos;
+    const std::string host = any ? "localhost" : six ? "[" + config_.host + "]" : config_.host;
+    return absl::StrCat(config_.tls_cert.empty() ? "http://" : "https://", host, ":", port, "/");
+  }
+
   int Serve(Server& server) {
     while (true) {
       const Event event = *events_.Wait(absl::InfiniteFuture());

@@ -271,6 +271,10 @@ absl::Status ReadTracing(Config& config) {
   return absl::OkStatus();
 }
 
+void AddProblem(const absl::Status& status, std::vector<std::string>& problems) {
+  if (!status.ok()) problems.emplace_back(status.message());
+}
+
 Mode ReadMode(Config& config) {
   config.check_directory = absl::GetFlag(FLAGS_check);
   if (absl::GetFlag(FLAGS_help)) return Mode::kHelp;
@@ -293,12 +297,14 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   if (auto applied = ApplyEnvironment(environment, config.warnings); !applied.ok()) return applied;
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
+  std::vector<std::string> problems;  // Of what is left all are told at once.
   for (auto* read :
        {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections, &ReadTimes,
         &ReadLog, &ReadTracing}) {
-    if (absl::Status status = (*read)(config); !status.ok()) return status;
+    AddProblem((*read)(config), problems);
   }
-  if (absl::Status status = ReadModels(positional, config); !status.ok()) return status;
+  AddProblem(ReadModels(positional, config), problems);
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "; "));
   return config;
 }
 

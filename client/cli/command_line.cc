@@ -27,6 +27,7 @@ std::vector<Command> Commands() {
       {"generate", "FILE|DIRECTORY|- ...", "continues every input; on a terminal, as it comes"},
       {"models", "", "lists the server's models; --check DIR explains a model directory"},
       {"estimate", "FILE|DIRECTORY|- ...", "predicts time and memory of a request, runs nothing"},
+      {"rerank", "FILE|DIRECTORY|- ...", "sorts the inputs by how well they answer --query"},
       {"status", "", "says whether the server is live and ready"},
       {"bench", "FILE|DIRECTORY ...", "sends requests at random (Poisson) times, reports latency"},
   };
@@ -191,7 +192,7 @@ std::vector<Flag> DetectionFlags() {
 std::vector<Flag> CommonFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
   const std::vector<std::string> reading = {"classify", "detect",   "embed",
-                                            "generate", "estimate", "bench"};
+                                            "generate", "estimate", "rerank", "bench"};
   return {
       {"server",
        "HOST:PORT",
@@ -219,7 +220,7 @@ std::vector<Flag> CommonFlags() {
        Switch(&CommandLine::lossy)},
       {"truncate",
        "",
-       {"classify", "embed", "generate", "bench"},
+       {"classify", "embed", "generate", "rerank", "bench"},
        "cut what is too long; otherwise it is an error",
        Switch(&CommandLine::truncate)},
       {"jobs",
@@ -234,6 +235,9 @@ std::vector<Flag> CommonFlags() {
        Int(&CommandLine::top_k, 0, kMany)},
       {"image", "", {"classify"}, "the inputs are pictures", Switch(&CommandLine::image)},
       {"logits", "", {"classify"}, "with --json: the raw scores too", Switch(&CommandLine::logits)},
+      {"query", "TEXT", {"rerank"}, "what the inputs are to answer", String(&CommandLine::query)},
+      {"top_n", "N", {"rerank"}, "the best so many only", Int(&CommandLine::top_n, 1, kMany)},
+      {"raw_scores", "", {"rerank"}, "logits instead of scores", Switch(&CommandLine::raw_scores)},
       {"pooling",
        "NAME",
        {"embed"},
@@ -357,6 +361,9 @@ absl::Status CheckInputs(const CommandLine& line) {
   if (!reads && !line.inputs.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(line.command, " takes no inputs here: ", line.inputs[0]));
+  }
+  if (line.command == "rerank" && line.query.empty()) {
+    return absl::InvalidArgumentError("rerank needs --query");
   }
   if (std::count(line.inputs.begin(), line.inputs.end(), "-") > 1) {
     return absl::InvalidArgumentError("standard input (-) can be read once only");

@@ -20,7 +20,8 @@ namespace longview::client {
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {
-  std::string command;  // classify, detect, embed, generate, models, estimate, status, bench.
+  // classify, detect, embed, generate, models, estimate, rerank, status, bench.
+  std::string command;
   std::vector<std::string> inputs;  // Paths; "-" = standard input.
   bool help = false;
   bool version = false;
@@ -43,6 +44,9 @@ struct CommandLine {
   std::optional<int> top_k;       // classify: 0 = all labels; generate: 0 = off.
   bool logits = false;            // classify
   bool image = false;             // classify: the inputs are pictures.
+  std::string query;              // rerank
+  std::optional<int> top_n;       // rerank; unset = all.
+  bool raw_scores = false;        // rerank
   std::string pooling;            // embed
   std::optional<bool> normalize;  // embed
   std::string check;              // models: a directory to explain.

@@ -86,6 +86,10 @@ grpc::Status Client::Embed(const v1::EmbedRequest& request, v1::EmbedResponse* r
   return CallWithRetries([&](auto* context) { return text_->Embed(context, request, response); });
 }
 
+grpc::Status Client::Rerank(const v1::RerankRequest& request, v1::RerankResponse* response) const {
+  return CallWithRetries([&](auto* context) { return text_->Rerank(context, request, response); });
+}
+
 grpc::Status Client::ClassifyImage(const v1::ClassifyImageRequest& request,
                                    v1::ClassifyResponse* response) const {
   return CallWithRetries(

@@ -47,6 +47,7 @@ class Client {
                               v1::AnswerQuestionResponse* response) const;
   grpc::Status FillMask(const v1::FillMaskRequest& request, v1::FillMaskResponse* response) const;
   grpc::Status Embed(const v1::EmbedRequest& request, v1::EmbedResponse* response) const;
+  grpc::Status Rerank(const v1::RerankRequest& request, v1::RerankResponse* response) const;
 
   grpc::Status ClassifyImage(const v1::ClassifyImageRequest& request,
                              v1::ClassifyResponse* response) const;

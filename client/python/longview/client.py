@@ -147,6 +147,16 @@ class Client:
         self._fill(request, document, model, task, truncate, False, global_positions)
         return self._call(self._text.Embed, request, task)
 
+    def rerank(self, query: str, documents: Sequence[str], *, model: Optional[str] = None,
+               top_n: int = 0, truncate: bool = False, raw_scores: bool = False,
+               return_documents: bool = False) -> text_pb2.RerankResponse:
+        """How well each document answers the query, best first; top_n 0 = all."""
+        task = "rerank"
+        request = text_pb2.RerankRequest(
+            model=model or self._model_for(task), query=query, documents=documents, top_n=top_n,
+            truncate=truncate, raw_scores=raw_scores, return_documents=return_documents)
+        return self._call(self._text.Rerank, request, task)
+
     def classify_image(self, image: Image, *, model: Optional[str] = None, top_k: int = 0,
                        return_logits: bool = False) -> types_pb2.ClassifyResponse:
         """The classes of a picture (JPEG, PNG or WebP), best first; top_k 0 = all."""

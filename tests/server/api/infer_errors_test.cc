@@ -212,9 +212,9 @@ const BadRequest kBadRequests[] = {
      R"(model_name: "one"
         inputs { name: "text" datatype: "BYTES" shape: [1] contents { bytes_contents: "a" } }
         outputs { name: "logits"
-                  parameters { key: "classification" value { int64_param: 3 } } })",
+                  parameters { key: "colour" value { int64_param: 3 } } })",
      kInvalid,
-     {"\"logits\"", "\"classification\""}},
+     {"\"logits\"", "\"colour\""}},
     {"InputWithParameter",
      R"(model_name: "one"
         inputs { name: "text" datatype: "BYTES" shape: [1] contents { bytes_contents: "a" }

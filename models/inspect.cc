@@ -103,6 +103,30 @@ void DescribeModel(const ModelInfo& info, Report& report) {
   if (info.parameters > 0) report.Line("parameters", Millions(info.parameters));
 }
 
+// Adds the modules and prompts of sentence-transformers.
+void DescribeSentence(const SentenceConfig& sentence, const ModelInfo& info, Report& report) {
+  if (sentence.modules.ok() && *sentence.modules) {
+    const SentenceModules& modules = **sentence.modules;
+    std::vector<std::string> parts;
+    for (const PoolMode mode : modules.pooling) parts.emplace_back(PoolModeName(mode));
+    for (const SentenceStep& step : modules.steps) {
+      parts.push_back(step.kind == SentenceStep::Kind::kDense ? absl::StrCat("Dense ", step.out)
+                                                              : "Normalize");
+    }
+    report.Line("embedding", absl::StrCat(info.embedding_width, ": ", absl::StrJoin(parts, ", ")));
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, prompt] : sentence.prompts) {
+    if (!prompt.empty()) names.push_back(name);
+  }
+  if (!names.empty()) {
+    const std::string& fallback = sentence.default_prompt;
+    report.Line("prompts", absl::StrCat(absl::StrJoin(names, ", "),
+                                        fallback.empty() ? "" : "; default ", fallback));
+  }
+  for (const std::string& note : info.notes) report.Line("note", note);
+}
+
 }  // namespace
 
 Inspection InspectDirectory(const std::string& path) {
@@ -127,7 +151,10 @@ Inspection InspectDirectory(const std::string& path) {
   const absl::StatusOr<ModelInfo> info =
       complete ? (*family)->describe(directory) : absl::UnknownError("not described");
   if (tokenizer) report.Line("tokenizer", DescribeTokenizer(directory, info));
-  if (complete && report.Step(info.status(), "model")) DescribeModel(*info, report);
+  if (complete && report.Step(info.status(), "model")) {
+    DescribeModel(*info, report);
+    DescribeSentence(directory.sentence, *info, report);
+  }
   return std::move(report).Finish();
 }
 

@@ -186,8 +186,8 @@ struct Request {
   // its default one.
   std::optional<std::string> prompt, prompt_name;
   std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
-  // Late chunking, of the text without its prompt: an embedding of each of these ranges, or of every
-  // `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too.
+  // Late chunking, of the text without its prompt: an embedding of each of these ranges, or of
+  // every `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too.
   std::vector<TextRange> chunks;
   std::optional<int> chunk_tokens;
   int chunk_overlap = 0;
@@ -270,8 +270,8 @@ struct ItemUsage {
 // The result of one item.
 struct Answer {
   // In the order of Request::tensors, without the item dimension: logits [labels], [choices]
-  // or [T, labels]; embedding [d], with chunks [chunks, d]; last_hidden_state [T, d]; start_logits [T]; mask_logits [M, V],
-  // the rows of [T, V] where `masks` are, in their order.
+  // or [T, labels]; embedding [d], with chunks [chunks, d]; last_hidden_state [T, d];
+  // start_logits [T]; mask_logits [M, V], the rows of [T, V] where `masks` are, in their order.
   std::vector<HostTensor> tensors;
   std::vector<LabelScore> labels;  // Best first; regression: raw outputs by id.
   std::vector<EntitySpan> entities;

@@ -26,11 +26,12 @@ std::vector<std::string> ReadLabels(JsonReader& reader) {
   if (!names->is_object() || names->empty()) reader.Refuse("id2label", expected);
   for (size_t id = 0; names->is_object() && id < names->size(); ++id) {
     const auto name = names->find(absl::StrCat(id));
-    if (name == names->end() || !name->is_string()) {
+    // Some files name classes by numbers.
+    if (name == names->end() || !(name->is_string() || name->is_number())) {
       reader.Refuse("id2label", expected);
       break;
     }
-    labels.push_back(name->get<std::string>());
+    labels.push_back(name->is_string() ? name->get<std::string>() : name->dump());
   }
   return labels;
 }

@@ -274,6 +274,13 @@ std::optional<PoolMode> ParsePoolMode(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view PoolModeName(PoolMode mode) {
+  for (const auto& [name, known] : kModes) {
+    if (known == mode) return name;
+  }
+  return "";
+}
+
 bool SentenceModules::HasDense(bool tokens) const {
   for (const SentenceStep& step : steps) {
     if (step.kind == SentenceStep::Kind::kDense && step.tokens == tokens) return true;

@@ -1,11 +1,12 @@
-// What the files of sentence-transformers in a model directory say: which modules follow the encoder,
-// prompts, limits, the activation of a cross-encoder's scores. Forms of release 2 to 6.
+// The files of sentence-transformers in a model directory: modules behind the encoder, prompts,
+// limits, the activation of a cross-encoder's scores, in the forms of release 2 to 6.
 // Thread-safe: pure functions.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,8 +20,9 @@ enum class PoolMode { kCls, kMax, kMean, kMeanSqrt, kWeightedMean, kLastToken };
 
 // "cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken".
 std::optional<PoolMode> ParsePoolMode(std::string_view name);
+std::string_view PoolModeName(PoolMode mode);
 
-// What a Dense module ends with.
+// The activation at the end of a Dense module.
 enum class DenseActivation { kIdentity, kTanh, kRelu, kGelu, kSilu, kSigmoid };
 
 // A module behind the transformer, over each token's row before Pooling, over the vector behind it.
@@ -29,7 +31,7 @@ struct SentenceStep {
 
   Kind kind = Kind::kNormalize;
   bool tokens = false;
-  std::string path;  // Of a Dense: its folder.
+  std::string path;  // The folder of a Dense.
   int64_t in = 0, out = 0;
   bool bias = true;
   DenseActivation activation = DenseActivation::kIdentity;
@@ -47,11 +49,11 @@ struct SentenceModules {
     return !steps.empty() && !steps.back().tokens &&
            steps.back().kind == SentenceStep::Kind::kNormalize;
   }
-  // Of a row or vector, where the encoder's rows are `width` wide.
+  // Numbers of an embedding, or of a token's row, where the encoder's rows are `width` wide.
   int64_t width_of_answers(int64_t width) const;
 };
 
-// What becomes of a cross-encoder's logit.
+// How a cross-encoder's logit becomes a score.
 enum class ScoreActivation { kSigmoid, kTanh, kIdentity };
 
 struct SentenceConfig {

@@ -1,4 +1,4 @@
-// What a model directory says about how it wants to be served: longview.json (ours, optional).
+// How a model directory wants to be served: longview.json (ours, optional).
 // Thread-safe: pure functions.
 #pragma once
 

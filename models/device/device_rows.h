@@ -58,7 +58,7 @@ class DeviceRows {
 struct DeviceRotary {
   const float* angles = nullptr;    // [places, dim]: dim / 2 cosines, then dim / 2 sines.
   const int32_t* places = nullptr;  // [rows]
-  int64_t dim = 0;                  // Of a head.
+  int64_t dim = 0;                  // Columns of a head.
   int64_t columns = 0;              // The first ones are turned.
 };
 // y = x W^T + bias, then the rotation. As ApplyLinear.

@@ -24,8 +24,8 @@ struct SequenceDraft {
 // INVALID_ARGUMENT "field: problem".
 absl::Status BadRequest(const std::string& field, const std::string& problem);
 
-// The request's sequences, tokenised and cut to the limit where it asks for that. `prompt` stands in
-// front of its text, and stays where the text is cut.
+// The request's sequences, tokenised and cut to the limit where it asks for that. `prompt` stands
+// in front of its text, and stays where the text is cut.
 absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const EncoderFrontEnd& front,
                                                           const Request& request,
                                                           const std::string& prompt = "");

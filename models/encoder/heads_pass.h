@@ -55,7 +55,7 @@ class HeadsPass {
   // [wanted, V] for items that want tensor `logits`, else [masks, V].
   void PredictMasks(const PredictionHead& head, int64_t width);
 
-  // Of items that want tensor `embedding` by a pooling of the family; normalised where asked for.
+  // Embeddings of items that want them by a pooling of the family; normalised where asked for.
   void Embed(OfItem pooled);
 
   std::vector<HeadOutput> Take() { return std::move(outputs_); }

@@ -33,7 +33,7 @@ struct EncoderItem final : Item {
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
   std::optional<SentencePooling> sentence;  // Instead of `pooling`.
-  std::vector<TextRange> chunks;            // Of the text, as SentencePooling::chunks.
+  std::vector<TextRange> chunks;            // Ranges of the text, as SentencePooling::chunks.
   int64_t dimensions = 0;                   // Numbers of the embedding that are wanted; 0: all.
   ScoreActivation activation = ScoreActivation::kSigmoid;  // Rerank.
   Aggregation aggregation = Aggregation::kSimple;

@@ -20,7 +20,7 @@ absl::Status CheckChunkSettings(const Request& request);
 
 struct LateChunks {
   std::vector<std::vector<int32_t>> tokens;  // Ascending.
-  std::vector<TextRange> ranges;             // Of the text without its prompt.
+  std::vector<TextRange> ranges;             // In the text without its prompt.
 };
 
 // A token belongs to the chunks that hold its last code point; tokens of the template or of the

@@ -47,8 +47,9 @@ EncoderFrontEnd FrontEndOf(const ModelDirectory& directory, const SequenceRules&
 // A pooling by the class token needs one.
 absl::Status CheckPooling(const ModelDirectory& directory, const EncoderFacts& facts) {
   bool by_class = directory.serving.pooling == "cls";
-  if (!directory.serving.pooling && directory.sentence.modules.ok() && *directory.sentence.modules) {
-    const std::vector<PoolMode>& modes = (*directory.sentence.modules)->pooling;
+  const auto& modules = directory.sentence.modules;
+  if (!directory.serving.pooling && modules.ok() && *modules) {
+    const std::vector<PoolMode>& modes = (*modules)->pooling;
     by_class = std::find(modes.begin(), modes.end(), PoolMode::kCls) != modes.end();
   }
   if (!by_class || facts.cls_reads) return absl::OkStatus();

@@ -126,7 +126,9 @@ absl::Status Preparer::ChoosePooling(std::vector<PoolMode> modes) {
     modes.push_back(item_->pooling == Pooling::kMean ? PoolMode::kMean : PoolMode::kCls);
   }
   if (modes.empty()) return absl::OkStatus();
-  if (chunks && (modes.size() != 1 || (modes[0] != PoolMode::kMean && modes[0] != PoolMode::kMax))) {
+  const bool chunkable =
+      modes.size() == 1 && (modes[0] == PoolMode::kMean || modes[0] == PoolMode::kMax);
+  if (chunks && !chunkable) {
     return BadRequest("pooling", "chunks are pooled by mean or max; this model's own is another");
   }
   const SentenceModules* modules = front_.modules();

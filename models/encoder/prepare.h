@@ -25,7 +25,7 @@ struct EncoderFrontEnd {
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
   bool own_pooling = false;  // `pooling` is longview.json's, which stands above the directory's.
-  // What the files of sentence-transformers say; null: nothing.
+  // The directory's files of sentence-transformers; null: there are none.
   const SentenceConfig* sentence = nullptr;
 
   const EncoderFacts& facts() const { return rules->facts(); }

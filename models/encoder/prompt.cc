@@ -22,7 +22,7 @@ absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Re
   const char* field = request.prompt ? "prompt" : "prompt_name";
   if (request.task != Task::kEmbedding && request.task != Task::kMultiVector) {
     if (!given) return "";
-    return BadRequest(field, absl::StrCat("means nothing to ", std::string(TaskName(request.task))));
+    return BadRequest(field, "means nothing to " + std::string(TaskName(request.task)));
   }
   if (request.prompt && request.prompt_name) {
     return BadRequest("prompt", "given together with prompt_name; send one");

@@ -14,7 +14,7 @@
 
 namespace longview::models {
 
-// What follows the encoder, whatever the family. Borrowed.
+// The shared part behind the encoder, whatever the family. Borrowed.
 struct EncoderBackEnd {
   const Tokenizer* tokenizer = nullptr;  // Null: there is none.
   const SentencePipeline* sentence = nullptr;

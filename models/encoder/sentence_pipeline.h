@@ -1,7 +1,8 @@
-// What a directory of sentence-transformers does behind its encoder: modules over the rows of tokens,
-// pooling, modules over the vector, the first numbers of it.
+// The modules of a sentence-transformers directory behind its encoder: over the rows of tokens,
+// pooling, over the vector, and the cut to its first numbers.
 //
-// Immutable after load: thread-safe but for the modules' products, which are the executor's thread's.
+// Immutable after load: thread-safe but for the modules' products, which belong to the executor's
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct BlockTail {
   const Norm* after_layer = nullptr;  // LN_b; pre-norm: null leaves `input` as it is.
   Activation activation = Activation::kGelu;
   NormPlace norms = NormPlace::kPost;
-  const DenseLayer* gate = nullptr;  // Of expand's shape; null: none.
+  const DenseLayer* gate = nullptr;  // As wide as expand; null: none.
 };
 
 // Rows of the batch. z and input are of the compute type and readable a panel past the end; input

@@ -61,8 +61,8 @@ RotaryConfig ReadType(JsonReader& reader, const char* type, double theta,
     if (own != nested->end()) set = *own;
   }
   if (const json* scaling = reader.Find("rope_scaling")) {
-    if (!scaling->is_object()) {
-      reader.Refuse("rope_scaling", "an object");
+    if (!scaling->is_object() || (scaling->contains("type") && !scaling->contains("rope_type"))) {
+      reader.Refuse("rope_scaling", "an object with rope_type, the name that transformers reads");
       return {};
     }
     set.update(*scaling);

@@ -79,7 +79,7 @@ class Loader {
   void Head() {
     const int64_t width = config_.width;
     const bool predicts = config_.head == EncoderHead::kMaskedLm;
-    // What a head of another task left in the file.
+    // Left in the file by a head of another task.
     if (!predicts) load_.source().Ignore("decoder.*");
     if (config_.head == EncoderHead::kNone) return load_.source().Ignore("head.*");
     weights_.head_dense = load_.Dense("head.dense", width, width, config_.head_bias);

@@ -12,7 +12,7 @@ constexpr int64_t kTail = kDevicePanelTail;
 const DeviceNorm* DeviceOf(const NormWeight* norm) { return norm ? &norm->device : nullptr; }
 const DeviceLinear* DeviceOf(const Weight* weight) { return weight ? &weight->device : nullptr; }
 
-// Of a linear's results in T, with room for the last panel.
+// Bytes of a linear's results in T, with room for the last panel.
 size_t PanelsBytes(const Weight& weight, int64_t rows, Compute compute) {
   return static_cast<size_t>((rows + kTail) * weight.out * ElementBytes(compute));
 }

@@ -88,7 +88,7 @@ class Loader {
       case EncoderHead::kPairClassification:
         return;
       case EncoderHead::kNone:
-        // What a masked LM left in the file.
+        // Left in the file by a masked LM.
         load_.source().Ignore("lm_head.*");
         if (config_.has_pooler) weights_.pooler = Pooler();
         return;

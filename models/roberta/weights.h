@@ -1,5 +1,5 @@
-// An XLM-RoBERTa or RoBERTa checkpoint by the names of transformers. Tables stay in the mapped file;
-// everything else is copied or packed.
+// An XLM-RoBERTa or RoBERTa checkpoint by the names of transformers. Tables stay in the mapped
+// file; everything else is copied or packed.
 #pragma once
 
 #include <optional>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -44,6 +45,16 @@ std::optional<std::string> FromAlphabet(std::string_view token) {
     bytes.push_back(static_cast<char>(kAlphabet[code]));
   }
   return bytes;
+}
+
+// The byte of a token "<0x0A>", by which characters outside the vocabulary are written.
+std::optional<std::string> FromByteToken(std::string_view token) {
+  unsigned byte = 0;
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
+  const char* const end = token.data() + 5;
+  const auto [read, error] = std::from_chars(token.data() + 3, end, byte, 16);
+  if (error != std::errc() || read != end) return std::nullopt;
+  return std::string(1, static_cast<char>(byte));
 }
 
 }  // namespace
@@ -89,6 +100,11 @@ std::string TokenizerCodec::Bytes(int32_t id) const {
   absl::StatusOr<std::string> shown = tokenizer_.Decode(ids, true);
   if (!shown.ok() || shown->empty()) return "";
   const std::optional<std::string> token = tokenizer_.IdToToken(id);
+  // The decoder tells bytes from tokens that are merely spelled so.
+  if (std::optional<std::string> byte = token && *shown != *token ? FromByteToken(*token)
+                                                                  : std::nullopt) {
+    return *std::move(byte);
+  }
   std::optional<std::string> bytes = token ? FromAlphabet(*token) : std::nullopt;
   return bytes && ReplaceInvalidUtf8(*bytes) == *shown ? *std::move(bytes) : *std::move(shown);
 }

@@ -34,7 +34,8 @@ const Stage kPreTokenizer = {"pre_tokenizer",
 const Stage kDecoder = {
     "decoder",
     "decoders",
-    {"Sequence", "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Replace", "Fuse", "Strip"}};
+    {"Sequence", "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Replace", "ByteFallback",
+     "Fuse", "Strip"}};
 const Stage kPostProcessor = {
     "post_processor",
     "processors",
@@ -162,7 +163,7 @@ absl::Status CheckUnigram(const json& model, const std::string& where) {
         absl::StrCat(where, ": \"vocab\": expected a list of [piece, score]"));
   }
   if (reader.Has("unk_id")) reader.Int("unk_id", 0, std::ssize(*vocab) - 1);
-  if (reader.BoolOr("byte_fallback", false)) reader.Refuse("byte_fallback", "false");
+  reader.BoolOr("byte_fallback", false);
   return reader.status();
 }
 
@@ -177,7 +178,7 @@ absl::Status CheckModel(json& model, const std::string& where) {
                           "vocab", "merges"});
     if (reader.NumberOr("dropout", 0) != 0)
       reader.Refuse("dropout", "null (encoding must not be random)");
-    if (reader.BoolOr("byte_fallback", false)) reader.Refuse("byte_fallback", "false");
+    reader.BoolOr("byte_fallback", false);
   } else if (type == "WordPiece") {
     reader.RefuseUnknown(
         {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"});

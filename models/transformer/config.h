@@ -1,6 +1,6 @@
 // A text encoder of plain transformer layers: every token attends to its whole document or to a
-// window around itself; positions are a table or rotary; norms stand before or behind the parts of a
-// layer. The families that are of this kind read their own config.json into it.
+// window around itself; positions are a table or rotary; norms stand before or behind the parts of
+// a layer. The families that are of this kind read their own config.json into it.
 #pragma once
 
 #include <string>

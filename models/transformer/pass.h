@@ -1,5 +1,5 @@
-// The forward of an encoder of plain transformer layers over a ragged batch: [tokens, H] and offsets,
-// no padding. x is the residual stream, fp32 in every compute type.
+// The forward of an encoder of plain transformer layers over a ragged batch: [tokens, H] and
+// offsets, no padding. x is the residual stream, fp32 in every compute type.
 //
 //   post-norm:  x = LN(E[id] + P + S), input = x;   z = attention(x)
 //               x = LN(x + z Wo);   x = LN(x + MLP(x))

@@ -1,4 +1,4 @@
-// Who sees whom in the layers of a batch.
+// Attention plans of a batch's layers.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ double PairOfRotations(const RotaryConfig& config, int dim, double rotations) {
          (2 * std::log(config.theta));
 }
 
-// Fast pairs keep their frequencies, slow ones are divided by the factor, those between are blended.
+// Fast pairs keep their frequencies, slow ones are divided by the factor, others are blended.
 void BlendYarn(const RotaryConfig& config, int dim, const std::vector<float>& powers,
                std::vector<float>& frequencies) {
   const double low = std::max(std::floor(PairOfRotations(config, dim, config.beta_fast)), 0.0);

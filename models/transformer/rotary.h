@@ -1,5 +1,5 @@
-// Rotary positions (Su et al. 2021) as HuggingFace computes them: roundings to fp32 are a part of the
-// model, since at position 8,191 an angle's last bit is worth 5e-4.
+// Rotary positions (Su et al. 2021) as HuggingFace computes them: roundings to fp32 are a part of
+// the model, since at position 8,191 an angle's last bit is worth 5e-4.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a family of plain transformer layers tells the shared part of its encoder, and how its tokens
-// are placed.
+// The facts that a family of plain transformer layers gives the shared part of its encoder, and the
+// places of its tokens.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace longview::models {
 
 struct TransformerLayer {
-  NormWeight attention_norm;  // Pre-norm: of what the projections read; the first layer may lack it.
+  NormWeight attention_norm;  // Pre-norm: before the projections; the first layer may lack it.
   Weight project;             // Queries, keys and values side by side: [3H, H].
   Weight out;
   NormWeight middle_norm;  // Between attention and the MLP.

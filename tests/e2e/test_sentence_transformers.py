@@ -108,11 +108,11 @@ def test_prompts_are_listed_where_one_is_unknown(server):
 
 
 def test_left_and_right_ends_of_a_long_text(server):
-    """What stays of a cut text is what a text of its other end alone gives."""
+    """A cut text has the embedding of the end that stays."""
     for case in of_task("embeddings"):
         long = "alpha " * 2000 + "omega " * 2000
-        both = [embed(server, case, input=long, truncate=True, prompt="", truncation_direction=side)[1]
-                for side in ("right", "left")]
+        both = [embed(server, case, input=long, truncate=True, prompt="",
+                      truncation_direction=side)[1] for side in ("right", "left")]
         alone = [embed(server, case, input=word * 2000, truncate=True, prompt="",
                        truncation_direction=side)[1]
                  for word, side in (("alpha ", "right"), ("omega ", "left"))]
@@ -141,7 +141,7 @@ def test_multi_vector_models(server, case):
 
 
 def test_a_broken_pooling_does_not_stop_other_tasks(tmp_path):
-    """What only embeddings need is refused by name where one is asked for."""
+    """A pooling that is not served is refused where an embedding is asked for."""
     for case in cases("modernbert"):
         if case_facts(case)["task"] == "token-classification":
             break

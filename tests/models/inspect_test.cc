@@ -76,6 +76,16 @@ TEST_F(InspectTest, SaysWhatTheModelCanDo) {
   EXPECT_NE(bare.report.find("requests must bring token ids"), std::string::npos) << bare.report;
 }
 
+TEST_F(InspectTest, SaysWhatSentenceTransformersAdd) {
+  const fs::path model = fs::path(LONGVIEW_GOLDEN_DIR) /
+                         "sentence_transformers/xlm_roberta_mean_dense_default_prompt/model";
+  const Inspection inspection = InspectDirectory(model.string());
+  for (const char* part : {"embedding:    24: mean, Dense 24, Normalize",
+                           "prompts:      passage, query; default query"}) {
+    EXPECT_NE(inspection.report.find(part), std::string::npos) << part << "\n" << inspection.report;
+  }
+}
+
 TEST_F(InspectTest, PickledWeightsAreRefusedWithTheCommand) {
   Copy("checkpoint_forms/model_bin_zip");
   ExpectRefused("python3 models/convert/pickle_to_safetensors.py " + directory_.path());

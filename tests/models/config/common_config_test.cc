@@ -30,11 +30,11 @@ TEST(CommonConfig, Defaults) {
 TEST(CommonConfig, ReadsEverything) {
   const auto config =
       Parse(kArchitecture + R"(, "model_type": "longformer", "torch_dtype": "float16",
-      "id2label": {"0": "no", "2": "perhaps", "1": "yes"}, "num_labels": 2,
+      "id2label": {"0": "no", "2": 7, "1": "yes"}, "num_labels": 2,
       "problem_type": "multi_label_classification", "pad_token_id": 1, "bos_token_id": 0,
       "eos_token_id": [2, 5], "sep_token_id": 2)");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->labels, (std::vector<std::string>{"no", "yes", "perhaps"}));
+  EXPECT_EQ(config->labels, (std::vector<std::string>{"no", "yes", "7"}));
   EXPECT_EQ(config->problem_type, ProblemType::kMultiLabel);
   EXPECT_EQ(config->stored_dtype, "float16");
   EXPECT_EQ(config->eos_token_ids, (std::vector<int32_t>{2, 5}));
@@ -57,7 +57,7 @@ TEST(CommonConfig, RefusesByName) {
       {R"("architectures": [])", "\"architectures\""},
       {R"("architectures": "LongformerModel")", "a list of strings"},
       {kArchitecture + R"(, "id2label": {"0": "a", "2": "b"})", "\"id2label\""},
-      {kArchitecture + R"(, "id2label": {"0": 1})", "\"id2label\""},
+      {kArchitecture + R"(, "id2label": {"0": true})", "\"id2label\""},
       {kArchitecture + R"(, "id2label": ["a"])", "\"id2label\""},
       {kArchitecture + R"(, "num_labels": 0)", "\"num_labels\""},
       {kArchitecture + R"(, "problem_type": "ranking")", "found \"ranking\""},

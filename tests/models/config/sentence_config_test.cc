@@ -143,7 +143,8 @@ TEST_F(SentenceConfigTest, PromptsAndLimits) {
   directory_.Write("config_sentence_transformers.json",
                    R"({"prompts": {"query": "Q: ", "document": ""}, "default_prompt_name": "query",
                        "truncate_dim": 12})");
-  directory_.Write("sentence_bert_config.json", R"({"max_seq_length": 77, "do_lower_case": false})");
+  directory_.Write("sentence_bert_config.json",
+                   R"({"max_seq_length": 77, "do_lower_case": false})");
   const SentenceConfig sentence = Read();
   EXPECT_EQ(sentence.prompts.at("query"), "Q: ");
   EXPECT_EQ(sentence.default_prompt, "query");

@@ -121,7 +121,8 @@ TEST(RowwiseTest, RotationTurnsHalvesOfHeads) {
     EXPECT_EQ(out, in_place);
     for (size_t i = 0; i < n; ++i) {
       const auto place = static_cast<int64_t>(i) % (2 * half), j = place % half;
-      const size_t other = place < half ? i + static_cast<size_t>(half) : i - static_cast<size_t>(half);
+      const auto apart = static_cast<size_t>(half);
+      const size_t other = place < half ? i + apart : i - apart;
       const double own = double{x[i]} + bias[i], partner = double{x[other]} + bias[other];
       const double sign = place < half ? -1 : 1;
       const auto angle = static_cast<size_t>(j);

@@ -66,7 +66,8 @@ class CompanyTest : public testing::TestWithParam<Setting> {
     if (pair || GetParam().task == Task::kRerank) request.tokens_pair = tokens();
     request.truncate = GetParam().task == Task::kRerank;  // Both share one sequence.
     // Some want every row of the last layer.
-    if (!pair && GetParam().task != Task::kMultiVector && random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
+    const bool rows = pair || GetParam().task == Task::kMultiVector;
+    if (!rows && random_() % 3 == 0) request.tensors.push_back("last_hidden_state");
     return request;
   }
 

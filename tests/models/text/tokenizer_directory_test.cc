@@ -1,4 +1,5 @@
 // Layouts and broken forms of tokenizer files.
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -8,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "models/text/tokenizer.h"
+#include "models/text/tokenizer_codec.h"
 #include "tests/models/text/golden_file.h"
 #include "tests/support/temp_directory.h"
 
@@ -224,7 +226,7 @@ const BrokenCase kBroken[] = {
     {"UnknownNormalizerInASequence",
      [](json& d) {
        d["normalizer"] = {{"type", "Sequence"},
-                          {"normalizers", {{{"type", "NFC"}}, {{"type", "Precompiled"}}}}};
+                          {"normalizers", {{{"type", "NFC"}}, {{"type", "Uppercase"}}}}};
      },
      "normalizer[1]: \"type\""},
     {"UnknownPreTokenizer", [](json& d) { d["pre_tokenizer"]["type"] = "UnicodeScripts"; },
@@ -251,13 +253,13 @@ const BrokenCase kBroken[] = {
      "lacks it"},
     {"SepIsAString", [](json& d) { d["post_processor"]["sep"] = "</s>"; }, "[token, id]"},
     {"Dropout", [](json& d) { d["model"]["dropout"] = 0.1; }, "\"dropout\""},
-    {"ByteFallback", [](json& d) { d["model"]["byte_fallback"] = true; }, "\"byte_fallback\""},
+    {"ByteFallback", [](json& d) { d["model"]["byte_fallback"] = 1; }, "\"byte_fallback\""},
     {"UnknownModel", [](json& d) { d["model"]["type"] = "Bigram"; }, "\"Bigram\""},
     {"UnigramWithBytes",
      [](json& d) {
        d["model"] = {{"type", "Unigram"},
                      {"unk_id", 0},
-                     {"byte_fallback", true},
+                     {"byte_fallback", "yes"},
                      {"vocab", json::array({json::array({"a", -1.0})})}};
      },
      "\"byte_fallback\""},
@@ -298,6 +300,38 @@ const BrokenCase kBroken[] = {
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenTokenizerJson, ::testing::ValuesIn(kBroken),
                          [](const auto& info) { return info.param.name; });
+
+// Gemma's tokenizer writes characters that its vocabulary lacks as bytes.
+TEST_F(TokenizerDirectory, BytesOfUnknownCharacters) {
+  json vocab = {{"<unk>", 0}, {"a", 1}};
+  for (int byte = 0; byte < 256; ++byte) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", byte);
+    vocab[name] = byte + 2;
+  }
+  directory_.Write("tokenizer.json",
+                   json{{"version", "1.0"},
+                        {"added_tokens", json::array()},
+                        {"decoder",
+                         {{"type", "Sequence"},
+                          {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}},
+                        {"model",
+                         {{"type", "BPE"},
+                          {"unk_token", "<unk>"},
+                          {"byte_fallback", true},
+                          {"vocab", vocab},
+                          {"merges", json::array()}}}}
+                       .dump());
+  auto tokenizer = Tokenizer::Load(directory_.path());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto result = tokenizer->Encode("a\u00e9", {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->encoding.ids, (std::vector<int32_t>{1, 0xc3 + 2, 0xa9 + 2}));
+  EXPECT_EQ(*tokenizer->Decode(result->encoding.ids, false), "a\u00e9");
+  const TokenizerCodec codec(*std::move(tokenizer));
+  EXPECT_EQ(codec.Bytes(0xc3 + 2), "\xc3");
+  EXPECT_EQ(codec.Bytes(1), "a");
+}
 
 TEST_F(TokenizerDirectory, BrokenFilesAreNamed) {
   Copy("roberta_bpe", {"vocab.json"});

@@ -107,7 +107,7 @@ TEST(ModernBertConfigTest, RefusesByName) {
       {[](json& c) { c["rope_parameters"]["full_attention"] = nullptr; }, "rope_parameters"},
       {[](json& c) { c["rope_theta"] = 5.0e4; }, "rope_theta"},
       {[](json& c) { c["rope_parameters"]["full_attention"]["rope_type"] = "dynamic"; }, "dynamic"},
-      {[](json& c) { c["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}}; }, "rope_type"},
+      {[](json& c) { c["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}}; }, "rope_scaling"},
       {[](json& c) { c["sliding_window"] = 9; }, "sliding_window"},
       {[](json& c) { c["hidden_activation"] = "snake"; }, "snake"},
       {[](json& c) { c["num_attention_heads"] = 64; }, "hidden_size"},
@@ -128,7 +128,8 @@ TEST(RotaryTest, YarnBlendsFrequencies) {
   yarn.type = RotaryConfig::Type::kYarn;
   yarn.factor = 4;
   yarn.original_positions = 2048;
-  const std::vector<float> before = RotaryFrequencies(plain, 64), after = RotaryFrequencies(yarn, 64);
+  const std::vector<float> before = RotaryFrequencies(plain, 64);
+  const std::vector<float> after = RotaryFrequencies(yarn, 64);
   ASSERT_EQ(after.size(), 32u);
   EXPECT_EQ(after.front(), before.front());
   EXPECT_NEAR(after.back(), before.back() / 4, 1e-9);

@@ -1,5 +1,5 @@
-// Every case of golden/modernbert and golden/xlm_roberta through the library: each item alone and all
-// items in one batch, against the double-precision run; what the tokenizer makes of texts.
+// Every case of golden/modernbert and golden/xlm_roberta through the library: each item alone and
+// all items in one batch, against the double-precision run; ids and offsets of texts.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Every directory of golden/sentence_transformers through the library: embeddings by modules, prompts
-// and dimensions; rows of a multi-vector model; scores of rerankers.
+// Every directory of golden/sentence_transformers through the library: embeddings by modules,
+// prompts and dimensions; rows of a multi-vector model; scores of rerankers.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -84,7 +84,9 @@ TEST_P(EmbeddingGoldenTest, LateChunks) {
     for (const json& chunk : settings.value("chunks", json::array())) {
       request.chunks.push_back({chunk[0], chunk[1]});
     }
-    if (settings.contains("chunk_tokens")) request.chunk_tokens = settings["chunk_tokens"].get<int>();
+    if (settings.contains("chunk_tokens")) {
+      request.chunk_tokens = settings["chunk_tokens"].get<int>();
+    }
     request.chunk_overlap = settings.value("chunk_overlap", 0);
     const Answer answer = RunAlone(*model, request);
     EXPECT_LE(LargestDifference(answer.tensors[0].floats(), golden.Expected(call["expected"])),

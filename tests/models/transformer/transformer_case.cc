@@ -7,7 +7,7 @@
 namespace longview::models {
 namespace {
 
-// What fixtures call the tasks.
+// The tasks by the names of fixtures.
 const std::map<std::string, Task>& Tasks() {
   static const std::map<std::string, Task> kTasks = {
       {"sequence-classification", Task::kTextClassification},

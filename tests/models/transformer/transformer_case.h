@@ -1,5 +1,5 @@
-// A token-level case of golden/modernbert or golden/xlm_roberta: what to ask, and how far answers are
-// from the double-precision run.
+// A token-level case of golden/modernbert or golden/xlm_roberta: what to ask, and how far answers
+// are from the double-precision run.
 #pragma once
 
 #include <ostream>
@@ -35,7 +35,7 @@ class TransformerCase {
 
   GoldenCase golden_;
   std::vector<Request> requests_;
-  std::vector<std::string> expected_;  // Of each request: "logits.3".
+  std::vector<std::string> expected_;  // One per request: "logits.3".
 };
 
 }  // namespace longview::models

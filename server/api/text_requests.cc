@@ -130,10 +130,6 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest&
                     "\"none\" leaves no embedding; ask for the output "
                     "last_hidden_state of the Open Inference Protocol");
   }
-  out->truncation_direction = request.truncation_direction();
-  if (request.has_prompt()) out->prompt = request.prompt();
-  if (request.has_prompt_name()) out->prompt_name = request.prompt_name();
-  if (request.has_dimensions()) out->dimensions = request.dimensions();
   out->pooling = request.pooling();
   if (request.has_normalize()) out->normalize = request.normalize();
   if (request.has_prompt()) out->prompt = request.prompt();

@@ -526,6 +526,11 @@ TEST_F(RoutesTest, EmbeddingRefusals) {
       {R"({"model":"embed","input":"a","encoding_format":"hex"})", 400, "encoding_format"},
       {R"({"model":"embed","input":"a","dimensions":5})", 400, "dimensions"},
       {R"({"model":"embed","input":"a","dimension":4})", 400, "dimension"},
+      {R"({"model":"embed","input":"a","prompt":7})", 400, "prompt"},
+      {R"({"model":"embed","input":["a"],"chunks":[[0,1]]})", 400, "chunks"},
+      {R"({"model":"embed","input":"a","chunks":[[0,1,2]]})", 400, "chunks[0]"},
+      {R"({"model":"embed","input":"a","chunks":[]})", 400, "chunks"},
+      {R"({"model":"embed","input":"a","chunk_tokens":"many"})", 400, "chunk_tokens"},
       {R"({"model":"embed","input":"a","normalize":"yes"})", 400, "normalize"},
       {R"({"model":"nobody","input":"a"})", 404, nullptr},
   };

@@ -61,7 +61,13 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
       std::lock_guard lock(mutex_);
       if (failed_) return;
     }
-    sink_.on_pieces(Renumbered(item, std::move(pieces)));
+    const absl::Status taken = sink_.on_pieces(Renumbered(item, std::move(pieces)));
+    if (taken.ok()) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (std::exchange(failed_, true)) return;
+    }
+    Fail(item, taken);
   }
 
   std::vector<Piece> Renumbered(size_t item, std::vector<Piece> pieces) const {
@@ -144,7 +150,7 @@ GenerationSink Into(std::shared_ptr<PieceFlow> flow, bool pieces) {
   GenerationSink sink;
   sink.on_admitted = [flow] { flow->Admit(); };
   if (pieces) {
-    sink.on_pieces = [flow](std::vector<Piece> more) { flow->Add(std::move(more)); };
+    sink.on_pieces = [flow](std::vector<Piece> more) { return flow->Add(std::move(more)); };
   }
   sink.on_end = [flow](GenerationEnd end) { flow->End(std::move(end)); };
   return sink;

@@ -22,8 +22,9 @@ struct GenerationJob {
 
 // Who hears of a call's output. All run on the engine's threads, one after the other.
 struct GenerationSink {
-  absl::AnyInvocable<void()> on_admitted;                          // May be null.
-  absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;  // Null: the end is enough.
+  absl::AnyInvocable<void()> on_admitted;  // May be null.
+  // An error ends the call. Null: the end is enough.
+  absl::AnyInvocable<absl::Status(std::vector<models::Piece>)> on_pieces;
   // Makes an answer of the completed items; an error becomes the call's. May be null.
   absl::AnyInvocable<absl::Status(std::vector<Completed>&)> answer;
   absl::AnyInvocable<void(GenerationEnd)> on_end;  // Always, and once.

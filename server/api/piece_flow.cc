@@ -4,12 +4,25 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace longview::server {
 namespace {
 
 template <typename T>
 void Append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// What a piece takes in memory, about.
+size_t BytesOf(const models::Piece& piece) {
+  if (piece.echo) return 0;
+  size_t bytes = sizeof(piece) + piece.text.size() + piece.token_ids.size() * sizeof(int32_t) +
+                 piece.logprobs.size() * sizeof(models::TokenLogprob);
+  for (const auto& candidates : piece.top) {
+    bytes += sizeof(candidates) + candidates.size() * sizeof(models::TokenLogprob);
+  }
+  return bytes;
 }
 
 void Join(models::Piece& first, models::Piece second) {
@@ -41,11 +54,16 @@ void PieceFlow::Admit() {
   on_ready_();
 }
 
-void PieceFlow::Add(std::vector<models::Piece> pieces) {
+absl::Status PieceFlow::Add(std::vector<models::Piece> pieces) {
   {
     std::lock_guard lock(mutex_);
-    if (ended_) return;
+    if (ended_) return absl::OkStatus();
+    if (bytes_ > kMostBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the answer is not read: ", bytes_, " bytes of it wait, more than ", kMostBytes));
+    }
     for (models::Piece& piece : pieces) {
+      bytes_ += BytesOf(piece);
       const auto same = std::find_if(pieces_.begin(), pieces_.end(), [&](const auto& other) {
         return other.index == piece.index && other.echo == piece.echo;
       });
@@ -55,9 +73,10 @@ void PieceFlow::Add(std::vector<models::Piece> pieces) {
         Join(*same, std::move(piece));
       }
     }
-    if (!Awaited()) return;
+    if (!Awaited()) return absl::OkStatus();
   }
   on_ready_();
+  return absl::OkStatus();
 }
 
 void PieceFlow::End(GenerationEnd end) {
@@ -83,6 +102,7 @@ PieceFlow::Output PieceFlow::Take() {
   }
   const bool hold = !out.end && !pieces_.empty() && !pieces_.back().finish_reason.empty();
   out.pieces = std::exchange(pieces_, {});
+  bytes_ = 0;
   if (hold) {
     pieces_.push_back(std::move(out.pieces.back()));
     out.pieces.pop_back();

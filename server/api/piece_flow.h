@@ -1,5 +1,5 @@
 // The output of a generating call between the engine, which never waits, and a reader that may
-// be slow: what waits is at most one piece for each sequence, whatever it has grown to.
+// be slow: what waits is at most one piece for each sequence, and of all together a few megabytes.
 #pragma once
 
 #include <mutex>
@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "server/engine.h"
 
 namespace longview::server {
@@ -29,9 +30,14 @@ class PieceFlow {
   // The call is admitted: errors from here on are errors within its answer.
   void Admit();
 
+  // Of pieces that wait, prompts not counted; a reader is this far behind only if it does not read.
+  static constexpr size_t kMostBytes = size_t{2} << 20;
+
   // Pieces of one sequence (`index`) join while they wait; the prompt's stays apart. They wait for
   // Admit too: of several items one may speak before another is refused.
-  void Add(std::vector<models::Piece> pieces);
+  //
+  // RESOURCE_EXHAUSTED if more than kMostBytes wait already: the call is to be ended.
+  absl::Status Add(std::vector<models::Piece> pieces);
 
   // Once; what comes later is dropped. Pieces that wait are dropped too if the call failed.
   void End(GenerationEnd end);
@@ -58,6 +64,7 @@ class PieceFlow {
   bool news_ ABSL_GUARDED_BY(mutex_) = false;  // That it is admitted has not been told yet.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<models::Piece> pieces_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of these.
   std::optional<GenerationEnd> end_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -22,6 +22,8 @@ Piece Part(int index, std::string text, std::string finish_reason = "") {
 
 class PieceFlowTest : public ::testing::Test {
  protected:
+  void Add(std::vector<Piece> pieces) { EXPECT_TRUE(flow.Add(std::move(pieces)).ok()); }
+
   int ready = 0;
   PieceFlow flow{[this] { ++ready; }};
 };
@@ -29,22 +31,22 @@ class PieceFlowTest : public ::testing::Test {
 TEST_F(PieceFlowTest, TheReaderIsToldOnceUntilItFindsNothing) {
   EXPECT_TRUE(flow.Take().empty());
   flow.Admit();
-  flow.Add({Part(0, "a")});
-  flow.Add({Part(0, "b")});
+  Add({Part(0, "a")});
+  Add({Part(0, "b")});
   EXPECT_EQ(ready, 1);
   const PieceFlow::Output out = flow.Take();
   EXPECT_TRUE(out.admitted);
   ASSERT_EQ(out.pieces.size(), 1u);
-  flow.Add({Part(0, "c")});
+  Add({Part(0, "c")});
   EXPECT_EQ(ready, 1);  // It has not found nothing yet: it asks again by itself.
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
   EXPECT_TRUE(flow.Take().empty());
-  flow.Add({Part(0, "d")});
+  Add({Part(0, "d")});
   EXPECT_EQ(ready, 2);
 }
 
 TEST_F(PieceFlowTest, NothingLeavesBeforeAdmission) {
-  flow.Add({Part(0, "a")});
+  Add({Part(0, "a")});
   EXPECT_EQ(ready, 0);
   EXPECT_TRUE(flow.Take().empty());
   flow.Admit();
@@ -52,11 +54,24 @@ TEST_F(PieceFlowTest, NothingLeavesBeforeAdmission) {
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
 }
 
+TEST_F(PieceFlowTest, AReaderThatDoesNotReadEndsTheCall) {
+  flow.Admit();
+  Piece long_one = Part(0, std::string(PieceFlow::kMostBytes / 2, 'x'));
+  const auto add = [&] { return flow.Add({long_one}); };
+  EXPECT_TRUE(add().ok());
+  EXPECT_TRUE(add().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(add()));
+  EXPECT_EQ(flow.Take().pieces.size(), 1u);
+  EXPECT_TRUE(add().ok()) << "it reads again";
+  long_one.echo = true;
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(add().ok()) << "prompts do not count";
+}
+
 TEST_F(PieceFlowTest, PiecesOfASequenceJoinInOrder) {
   flow.Admit();
-  flow.Add({Part(0, "a"), Part(1, "x")});
-  flow.Add({Part(0, "b"), Part(2, "p")});
-  flow.Add({Part(1, "y"), Part(0, "c")});
+  Add({Part(0, "a"), Part(1, "x")});
+  Add({Part(0, "b"), Part(2, "p")});
+  Add({Part(1, "y"), Part(0, "c")});
   const std::vector<Piece> pieces = flow.Take().pieces;
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[0].text, "abc");
@@ -71,7 +86,7 @@ TEST_F(PieceFlowTest, ThePromptStaysApart) {
   flow.Admit();
   Piece prompt = Part(0, "prompt");
   prompt.echo = true;
-  flow.Add({prompt, Part(0, "a")});
+  Add({prompt, Part(0, "a")});
   const std::vector<Piece> pieces = flow.Take().pieces;
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_TRUE(pieces[0].echo);
@@ -83,10 +98,10 @@ TEST_F(PieceFlowTest, TheLastPieceComesWithTheEnd) {
   EXPECT_TRUE(flow.Take().admitted);
   EXPECT_TRUE(flow.Take().empty());
   EXPECT_EQ(ready, 1);
-  flow.Add({Part(0, "a", "stop")});
+  Add({Part(0, "a", "stop")});
   EXPECT_EQ(ready, 1);
   EXPECT_TRUE(flow.Take().empty());
-  flow.Add({Part(1, "b", "length")});
+  Add({Part(1, "b", "length")});
   // Something follows the first: it may go.
   EXPECT_EQ(ready, 2);
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
@@ -100,9 +115,9 @@ TEST_F(PieceFlowTest, TheLastPieceComesWithTheEnd) {
 }
 
 TEST_F(PieceFlowTest, AFailureDropsWhatWaits) {
-  flow.Add({Part(0, "a")});
+  Add({Part(0, "a")});
   flow.End({absl::CancelledError("gone"), {}});
-  flow.Add({Part(0, "b")});
+  Add({Part(0, "b")});
   flow.End({absl::OkStatus(), {}});
   const PieceFlow::Output out = flow.Take();
   EXPECT_TRUE(out.pieces.empty());

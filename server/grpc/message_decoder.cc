@@ -12,8 +12,8 @@ absl::Status MessageDecoder::Decode(grpc::ByteBuffer& bytes, uint64_t others,
                                     google::protobuf::Message& message,
                                     ByteBudget::Reservation& held) const {
   size_t wire = bytes.Length();
-  if (absl::Status fits = held.Resize(others + wire); !fits.ok()) return fits;
   if (IsCompressed(bytes)) {
+    if (absl::Status fits = held.Resize(others + wire); !fits.ok()) return fits;
     absl::StatusOr<grpc::ByteBuffer> inflated = Inflate(
         bytes, max_message_bytes_, [&](size_t size) { return held.Resize(others + wire + size); });
     if (absl::IsOutOfRange(inflated.status())) {

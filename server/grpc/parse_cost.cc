@@ -4,6 +4,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace longview::server {
 namespace {
@@ -50,6 +51,29 @@ bool IsFixed(const FieldDescriptor& field) {
     default:
       return false;
   }
+}
+
+// How many numbers end within `size` bytes: the last byte of each has its high bit clear. Eight
+// bytes at a time, each with a sum of its own.
+uint64_t NumbersIn(const uint8_t* bytes, size_t size) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr size_t kMostSteps = 255;  // Of sums of one byte.
+  uint64_t numbers = 0;
+  while (size >= 8) {
+    const size_t steps = std::min(size / 8, kMostSteps);
+    uint64_t sums = 0;
+    for (size_t i = 0; i < steps; ++i) {
+      uint64_t word = 0;
+      std::memcpy(&word, bytes + 8 * i, 8);
+      sums += (~word >> 7) & kOnes;
+    }
+    const uint64_t pairs = (sums & 0x00FF00FF00FF00FF) + ((sums >> 8) & 0x00FF00FF00FF00FF);
+    numbers += (pairs * 0x0001000100010001) >> 48;
+    bytes += 8 * steps;
+    size -= 8 * steps;
+  }
+  for (size_t i = 0; i < size; ++i) numbers += bytes[i] < 0x80 ? 1 : 0;
+  return numbers;
 }
 
 class Counter {
@@ -128,9 +152,7 @@ class Counter {
       if (!in_.GetDirectBufferPointer(&data, &size)) return false;
       const auto* bytes = static_cast<const uint8_t*>(data);
       const int take = static_cast<int>(std::min<uint32_t>(left, static_cast<uint32_t>(size)));
-      // The last byte of each number has its high bit clear.
-      elements += static_cast<uint64_t>(
-          std::count_if(bytes, bytes + take, [](uint8_t byte) { return byte < 0x80; }));
+      elements += NumbersIn(bytes, static_cast<size_t>(take));
       if (!in_.Skip(take)) return false;
       left -= static_cast<uint32_t>(take);
     }

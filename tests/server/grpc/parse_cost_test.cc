@@ -55,6 +55,17 @@ TEST(ParseCost, SmallNumbersInWideFields) {
   EXPECT_GE(Estimate(request), Taken(request));
 }
 
+TEST(ParseCost, NumbersCountWhereverTheyAreCut) {
+  longview::v1::ClassifyRequest one;
+  one.add_token_ids(1);
+  const uint64_t first = Estimate(one);
+  for (const int more : {1, 7, 8, 9, 255, 2040, 2041, 5000}) {
+    longview::v1::ClassifyRequest request = one;
+    for (int i = 0; i < more; ++i) request.add_token_ids(i * 37);
+    EXPECT_EQ(Estimate(request) - first, static_cast<uint64_t>(12 * more)) << more;
+  }
+}
+
 TEST(ParseCost, TextCostsItself) {
   longview::v1::ClassifyRequest request;
   request.set_text(std::string(1 << 20, 'a'));

@@ -14,7 +14,7 @@ void Append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// What a piece takes in memory, about.
+// The memory of a piece, about.
 size_t BytesOf(const models::Piece& piece) {
   if (piece.echo) return 0;
   size_t bytes = sizeof(piece) + piece.text.size() + piece.token_ids.size() * sizeof(int32_t) +

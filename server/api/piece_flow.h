@@ -30,7 +30,7 @@ class PieceFlow {
   // The call is admitted: errors from here on are errors within its answer.
   void Admit();
 
-  // Of pieces that wait, prompts not counted; a reader is this far behind only if it does not read.
+  // The most that may wait, prompts not counted: only a reader that does not read is so far behind.
   static constexpr size_t kMostBytes = size_t{2} << 20;
 
   // Pieces of one sequence (`index`) join while they wait; the prompt's stays apart. They wait for
@@ -64,7 +64,7 @@ class PieceFlow {
   bool news_ ABSL_GUARDED_BY(mutex_) = false;  // That it is admitted has not been told yet.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<models::Piece> pieces_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of these.
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // They take.
   std::optional<GenerationEnd> end_ ABSL_GUARDED_BY(mutex_);
 };
 

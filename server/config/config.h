@@ -46,7 +46,7 @@ struct Config {
   std::string api_keys_file;  // Empty = calls need no key.
   bool share_prefixes = false;
   std::string trusted_proxies;  // Checked; as TrustedProxies::Parse reads it.
-  bool proxy_protocol = false;  // Of connections from these.
+  bool proxy_protocol = false;  // Their connections begin with its header.
   bool allow_model_control = false;
   int drain_seconds = 0;
   int shutdown_seconds = 0;

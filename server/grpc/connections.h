@@ -44,7 +44,7 @@ struct ConnectionRules {
   TrustedProxies proxies = {};  // Their connections are many clients'.
 };
 
-// What the connections of one address do together, or one connection of a proxy.
+// The calls of one address, over all its connections, or of one connection of a proxy.
 struct CallSource {
   int connections = 0;
   int calls = 0;
@@ -69,7 +69,7 @@ struct Connection {
   CallSource* source = nullptr;
   bool cut = false;    // It is being closed.
   uint64_t begun = 0;  // Calls ever.
-  // What gRPC had taken off the socket, and `begun`, when too many calls were arriving.
+  // Bytes that gRPC had taken off the socket, and `begun`, when too many calls began to arrive.
   uint64_t taken_in_flood = 0;
   uint64_t begun_in_flood = 0;
 };

@@ -37,7 +37,7 @@ constexpr int kHandshakeTimeoutMs = 20'000;  // TLS, and the first settings.
 constexpr int kMaxIdleMs = 300'000;
 // Calls on a connection that is renewed may go on this long.
 constexpr int kMaxAgeGraceMs = 3'600'000;
-// What the library reads and takes apart at once: thousands of calls, if they are all headers.
+// The most that the library reads and takes apart at once: a thousand calls, if all are headers.
 constexpr int kMaxReadBytes = 32 * 1024;
 constexpr int kParseThreads = 2;
 constexpr int kMaxLibraryThreads = 64;  // Of reflection, whose streams hold a thread each.

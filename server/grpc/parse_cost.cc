@@ -57,7 +57,7 @@ bool IsFixed(const FieldDescriptor& field) {
 // bytes at a time, each with a sum of its own.
 uint64_t NumbersIn(const uint8_t* bytes, size_t size) {
   constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr size_t kMostSteps = 255;  // Of sums of one byte.
+  constexpr size_t kMostSteps = 255;  // Sums of one byte hold no more.
   uint64_t numbers = 0;
   while (size >= 8) {
     const size_t steps = std::min(size / 8, kMostSteps);

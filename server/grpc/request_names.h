@@ -1,4 +1,4 @@
-// What an answer to an inference request repeats, without parsing the request.
+// The names in an inference request that its answers repeat, without parsing it.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>

@@ -15,7 +15,7 @@ import pytest
 
 from certificates import Authority
 from secure_server import SecureServer
-from server_process import wait_until
+from server_process import SERVER, wait_until
 
 METADATA = "/inference.GRPCInferenceService/ServerMetadata"
 TEXT = b"PROXY TCP4 203.0.113.7 192.0.2.1 40000 443\r\n"
@@ -185,7 +185,7 @@ def test_limits_hold_for_clients_and_not_for_the_proxy(server):
 def is_open(raw):
     raw.setblocking(False)
     try:
-        while data := raw.recv(65536):  # What a server says first.
+        while data := raw.recv(65536):  # Its settings.
             pass
         return bool(data)
     except BlockingIOError:
@@ -232,7 +232,6 @@ def test_behind_haproxy(server, tmp_path):
 
 
 def test_the_flag_needs_proxies(tmp_path):
-    from server_process import SERVER
     done = subprocess.run([SERVER, "--proxy_protocol", "--print_config"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode != 0

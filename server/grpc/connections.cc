@@ -144,6 +144,7 @@ void Connections::Begin(OpenCall& call, const std::string& peer) {
     } else {
       Connection* const connection = found->second;
       call.connection_ = connection;
+      call.address_ = connection->address;
       if (++connection->calls == 1) connection->rebase = true;
       connection->entry->BeginCall();
       Settle(connection, kBytesPerCall);
@@ -301,8 +302,9 @@ uint64_t Connections::CloseHogs() {
 OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& context)
     : connections_(connections), context_(context), begin_(absl::GetCurrentTimeNanos()) {
   const std::string peer = context.peer();
+  address_ = PeerAddress(peer);
+  // Other threads see the call from here on.
   connections.Begin(*this, peer);
-  address_ = connection_ != nullptr ? connection_->address : PeerAddress(peer);
 }
 
 void OpenCall::AwaitMessage() {

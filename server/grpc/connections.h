@@ -108,7 +108,7 @@ class Connections {
  private:
   friend class OpenCall;
 
-  // Sets the call's connection, or that it is lost.
+  // Tells the call its address and connection, or that the connection is lost.
   void Begin(OpenCall& call, const std::string& peer);
   void End(OpenCall& call);
   void CountHalfSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -6,7 +6,7 @@ import os
 import pathlib
 import socket
 import subprocess
-import time
+import urllib.request
 
 import pytest
 
@@ -14,8 +14,6 @@ import server_process
 from neighbours import DOCUMENTS, Neighbours, classify, models, record
 from preload import Switch
 from server_process import SERVER, Server, wait_until
-
-HTTP_LINE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def wrapped(monkeypatch, folder, script):
@@ -31,25 +29,24 @@ def descriptors(server):
 
 
 def test_descriptors_run_out(monkeypatch, tmp_path):
-    """More connections than descriptors, on either port: who is connected is served on, and once
-    they leave both ports take calls again."""
+    """More connections than descriptors, on either port: who is being answered is answered to the
+    end (idle connections make room), and once the crowd leaves both ports take calls again."""
     wrapped(monkeypatch, tmp_path, 'ulimit -n 300; exec "$@"')
     with Server(models()) as server:
         recorded, idle = record(server), descriptors(server)
-        keeper = socket.create_connection(("127.0.0.1", server.http_port))
-        keeper.sendall(HTTP_LINE)
-        assert b"200 OK" in keeper.recv(4096)
+        call = urllib.request.Request(f"{server.url}/v1/completions", json.dumps({
+            "model": "code-lm", "prompt": "a", "max_tokens": 1500, "seed": 3, "stream": True,
+            "temperature": 0.8}).encode())
         crowd = []
-        for port in (server.http_port, server.grpc_port):
-            for _ in range(400):
-                member = socket.socket()
-                member.settimeout(5)
-                member.connect(("127.0.0.1", port))
-                crowd.append(member)
-        time.sleep(1)
-        keeper.sendall(HTTP_LINE)
-        keeper.settimeout(10)
-        assert b"200 OK" in keeper.recv(4096)
+        with urllib.request.urlopen(call, timeout=60) as answer:
+            assert answer.readline().startswith(b"data: {")
+            for port in (server.http_port, server.grpc_port):
+                for _ in range(400):
+                    member = socket.socket()
+                    member.settimeout(5)
+                    member.connect(("127.0.0.1", port))
+                    crowd.append(member)
+            assert answer.read().rstrip().endswith(b"data: [DONE]")
         assert server.process.poll() is None
         for member in crowd:
             member.close()

@@ -1,5 +1,5 @@
-// What models with a tokenizer can do beside answering; a part of the server's view of models, as
-// model.h. Thread-safe.
+// Tokenising and its inverse by a model's own tokenizer; with model.h a part of the server's view of
+// models. Thread-safe.
 #pragma once
 
 #include <cstdint>

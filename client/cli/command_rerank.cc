@@ -36,7 +36,7 @@ ExitCode RunRerank(const CommandLine& line, Console& console) {
   request.set_truncate(line.truncate);
   request.set_raw_scores(line.raw_scores);
   request.set_top_n(line.top_n.value_or(0));
-  std::vector<std::string> paths;  // Of the documents.
+  std::vector<std::string> paths;  // One for each document.
   bool failed = false;
   for (const Input& input : ListInputs(line.inputs)) {
     absl::StatusOr<std::string> text = ReadInput(input, {.lossy = line.lossy}, console.in);

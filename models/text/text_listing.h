@@ -20,7 +20,7 @@ namespace longview::models {
 struct TextListing {
   const Tokenizer* tokenizer = nullptr;
   const TextCodec* codec = nullptr;
-  std::optional<int32_t> bos;  // Of a codec: what the model puts in front.
+  std::optional<int32_t> bos;  // Put in front of a codec's tokens.
 
   absl::StatusOr<std::vector<TextToken>> Tokenize(std::string_view text, bool add_special) const;
   absl::StatusOr<std::string> Detokenize(std::span<const int32_t> ids, bool skip_special) const;

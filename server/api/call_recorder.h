@@ -29,7 +29,7 @@ class CallRecorder {
   absl::Status Done(const CallInfo& info, const ModelLabels& model, const absl::Status& status,
                     const Counts& counts) const;
 
-  // What the client is told of an error, as Done has it, for a part of a call.
+  // The error as the client is told it, for a part of a call; Done does the same for all of it.
   absl::Status Shown(const CallInfo& info, const absl::Status& status) const;
 
   // The audit line of a load or unload that is over: who, what, and how it ended. `action`: "load"

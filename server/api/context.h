@@ -67,9 +67,8 @@ absl::Status WithParam(const absl::Status& status);
 using FieldNames = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 absl::Status Renamed(const absl::Status& status, FieldNames names);
 
-// What the model says about a document by its own names for one ("text", "text_pair",
-// "token_ids"), about `field` as the caller named it; where the element of a list is wrong, with
-// its index.
+// A refusal by the model of "text", "text_pair" or "token_ids" as one of `field`, which is the
+// caller's name for the document; OfElement adds the index in a list.
 absl::Status OfField(const absl::Status& status, std::string_view field);
 absl::Status OfElement(const absl::Status& status, std::string_view field, size_t index);
 

@@ -13,16 +13,16 @@
 
 namespace longview::server {
 
-// What became of a group. By index; an item has an answer or an error.
+// The outcome of a group, by index: an item has an answer or an error.
 struct GroupEnd {
-  // Of the first failure, unless failures are kept; then `completed` counts for nothing.
+  // The first failure, unless failures are kept; if it is one, `completed` counts for nothing.
   absl::Status status;
   size_t failed = 0;  // Its index.
   std::vector<Completed> completed;
   std::vector<absl::Status> errors;  // Where failures are kept.
 };
 
-// What the answered ones add up to, for metrics and the log.
+// Items, tokens and pixels of the answered ones, for metrics and the log.
 CallRecorder::Counts CountsOf(const GroupEnd& end);
 
 class ItemGroup : public std::enable_shared_from_this<ItemGroup> {

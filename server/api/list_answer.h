@@ -19,7 +19,7 @@ template <typename Request>
 struct ListRequest {
   std::string model;
   std::string version;
-  std::vector<absl::StatusOr<Request>> items;  // What is no request is the error that says so.
+  std::vector<absl::StatusOr<Request>> items;  // An error stands for a text that is none.
   std::string_view field;  // The caller's name of the texts; static storage.
   // A text that fails has its error as its result; else it fails the call, with its index.
   bool partial = false;
@@ -32,7 +32,7 @@ template <typename Response>
 struct ListAnswer {
   ModelLabels model;
   std::vector<absl::StatusOr<Response>> results;  // In order, without model and version.
-  CallTotals totals;                              // Of those that were answered.
+  CallTotals totals;                              // Sums over the answered ones.
 };
 
 }  // namespace longview::server

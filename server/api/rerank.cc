@@ -54,7 +54,7 @@ std::vector<models::Request> Pairs(const RerankRequest& request) {
   return pairs;
 }
 
-// What the answer takes of the request, which is gone by then.
+// The parts of a request that its answer needs; the request is gone by then.
 struct Wanted {
   size_t top_n = 0;
   bool raw_scores = false;

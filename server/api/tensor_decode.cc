@@ -132,7 +132,8 @@ int64_t ContentBytes(const InputTensor& input) {
   return bytes;
 }
 
-// What clients of HTTP's binary extension send here, too: it changes nothing.
+// Checks the parameters of HTTP's binary extension, which some clients send here, too. They change
+// nothing.
 absl::Status CheckParameters(
     const InputTensor& input,
     const google::protobuf::Map<std::string, inference::InferParameter>& parameters) {

@@ -30,7 +30,7 @@ std::shared_ptr<PendingCall> RunTextList(ApiContext& context, const CallInfo& in
   if (!model.ok()) return refuse(context.recorder.Labels(list.model), model.status());
   const ModelLabels labels{(*model)->name, (*model)->version};
   std::vector<models::Request> items;
-  std::vector<size_t> places;  // Of the items in the list.
+  std::vector<size_t> places;  // Indices of the items in the list.
   std::vector<absl::Status> refused(size);
   for (size_t i = 0; i < size; ++i) {
     if (!list.items[i].ok()) {

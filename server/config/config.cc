@@ -297,7 +297,7 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   if (auto applied = ApplyEnvironment(environment, config.warnings); !applied.ok()) return applied;
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
-  std::vector<std::string> problems;  // Of what is left all are told at once.
+  std::vector<std::string> problems;  // All flags are checked, so that all problems are told.
   for (auto* read :
        {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections, &ReadTimes,
         &ReadLog, &ReadTracing}) {

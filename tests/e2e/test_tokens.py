@@ -69,8 +69,8 @@ def test_detokenize(server):
 def test_generators_and_bytes(zoo_server):
     status, answer = zoo_server.post_json("/tokenize", {"model": "code-lm", "text": "é="})
     assert status == 200, answer
-    assert [(token["text"], token["start"], token["end"]) for token in answer["tokens"]] == \
-        [("é", 0, 1), ("é", 0, 1), ("=", 1, 2)]
+    assert [(token["text"], token["start"], token["end"]) for token in answer["tokens"]
+            if not token["special"]] == [("é", 0, 1), ("é", 0, 1), ("=", 1, 2)]
     ids = [token["id"] for token in answer["tokens"]]
     assert zoo_server.post_json("/detokenize", {"model": "code-lm", "ids": ids})[1]["text"] == "é="
 

@@ -30,7 +30,7 @@ struct DetokenizeRequest {
   bool skip_special_tokens = false;
 };
 
-// What is tokenised by one request, in bytes: every token of it is kept.
+// Most bytes of text that one request may bring: every token of it is kept.
 inline constexpr size_t kMaxTokenizedBytes = size_t{4} << 20;
 
 // INVALID_ARGUMENT names the member. The model may also stand in `query`. JSON values take at most

@@ -87,7 +87,7 @@ TEST_F(ListsTest, PartialAnswersKeepTheOthers) {
   EXPECT_EQ(answer["results"][2]["error"]["type"], "invalid_request_error");
   EXPECT_EQ(answer["results"][3]["usage"]["input_tokens"], 1);
   EXPECT_EQ(answer["usage"]["input_tokens"], 7);
-  // What is wrong with the call is wrong for all.
+  // A bad option is wrong for all texts.
   EXPECT_EQ(Post("/v1/classify", R"({"text": ["a"], "partial": true, "top_k": -1})").status, 400);
   EXPECT_EQ(Post("/v1/classify", R"({"text": ["a"], "partial": 1})").status, 400);
   const json none =

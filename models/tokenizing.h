@@ -1,5 +1,5 @@
-// Tokenising and its inverse by a model's own tokenizer; with model.h a part of the server's view of
-// models. Thread-safe.
+// Tokenising and its inverse by a model's own tokenizer; with model.h a part of the server's view
+// of models. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -130,7 +130,7 @@ def test_models_that_examples_name_are_there():
         for language, text in blocks(path):
             if language not in {"sh", "bash", "python"}:
                 continue
-            names = re.findall(r"""--model[ =]([\w.-]+)|model=["']?([\w.-]+)|"model": "([\w.-]+)\"""",
+            names = re.findall(r"""--model[ =]([\w.-]+)|model=["']?([\w.-]+)|"model": "([\w.-]+)""",
                                text)
             for name in filter(None, (name for found in names for name in found)):
                 assert name in bundled, f"{path}: {name}"

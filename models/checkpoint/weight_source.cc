@@ -36,7 +36,7 @@ bool Matches(std::string_view pattern, std::string_view text) {
   return pattern.substr(p).find_first_not_of('*') == std::string_view::npos;
 }
 
-// Of two tensors of one shape.
+// REQUIRES: two tensors of one shape.
 absl::StatusOr<bool> SameValues(const TensorView& a, const TensorView& b) {
   if (a.dtype != b.dtype) return false;
   const size_t piece = std::min(kComparedBytes, a.bytes);

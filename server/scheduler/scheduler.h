@@ -25,10 +25,10 @@
 //     E = max(nested_share T, min(nested_seconds, (T - 1) / 4))
 //   where T is what the long one takes: a = min(batch_seconds, E) of it in advance, if T is more
 //   than batch_seconds, and the rest as it computes. Bytes of both fit the memory.
-// * So beside it a ticket of s <= a waits for a slice, for what is between slices already, and, with
-//   S the work like it whose turn is before its own, for max(0, S + s - a) T / (E - a) of the time
-//   in which the long one computes, and never beyond its end. Beside a document of 2 s or more, a
-//   request of 0.1 s waits for a slice; a document of 10 s or more takes at most a twentieth longer.
+// * So beside it a ticket of s <= a waits for a slice, for what is between slices already, and,
+//   with S the work like it whose turn is before its own, for max(0, S + s - a) T / (E - a) of the
+//   time in which the long one computes, and never beyond its end. Beside a document of 2 s or
+//   more, a request of 0.1 s waits for a slice; one of 10 s takes at most a twentieth longer.
 // * Running tickets that are cancelled or expire are reported by TakeDrops between layers.
 //
 // A generating ticket goes on over many turns:
@@ -93,7 +93,7 @@ struct SchedulerOptions {
   // The longest time between two tokens of a sequence that steps are planned for; longer only
   // where the machine or a slice of a batch is too slow for it (Scheduler::InterTokenCeiling).
   double inter_token_seconds = 0.1;
-  // Of what a running batch takes, how much shorter ones may take between its slices.
+  // Share of a running batch's time that shorter ones may take between its slices.
   double nested_share = 0.05;
   // The same in seconds, for a batch of seconds: a twentieth of it would be less than one request.
   double nested_seconds = 0.5;
@@ -250,7 +250,7 @@ class Scheduler {
   Batch StartBatch(const Ticket& first, Lane& lane, double most, bool nested);
   Batch StartNext(const Ticket& first, Lane& lane);
   std::optional<Batch> StartNested(Lane& lane);
-  // What may go between the slices of a batch: a ticket of at most so many seconds now; one of at
+  // Room between the slices of a batch: for a ticket of at most so many seconds now; for one of at
   // most so many soon, for which nobody behind it goes before.
   struct NestedRoom {
     double now = 0, soon = 0;
@@ -262,7 +262,7 @@ class Scheduler {
   double NestedAdvance(const RunningBatch& outer) const;
   // and until the long one has computed `own` seconds.
   double NestedAllowance(const RunningBatch& outer, double own) const;
-  // What the long one has to have computed before shorter work may take so many seconds.
+  // Seconds that the long one has to have computed before shorter work may take so many.
   double NestedAfter(const RunningBatch& outer, double nested) const;
   bool MayNest(const Lane& lane, const Ticket& ticket) const;
   // Seconds until the ticket may go between slices, on the lane where that is soonest; infinite if

@@ -153,7 +153,7 @@ double Scheduler::NestedWait(const Ticket& ticket) const {
     if (!MayServe(lane, ticket) || lane.batches.empty() || !MayNest(lane, ticket)) continue;
     const RunningBatch& outer = lane.batches.front();
     const double left = outer.Left(now);
-    // What runs between its slices now.
+    // The shorter batch between its slices, if one runs.
     const RunningBatch* inner = lane.batches.size() > 1 ? &lane.batches.back() : nullptr;
     const double computed = outer.Own(now) - (inner == nullptr ? 0 : inner->Own(now));
     const double before = outer.nested + (inner == nullptr ? 0 : inner->batch.seconds);

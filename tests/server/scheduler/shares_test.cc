@@ -142,7 +142,7 @@ TEST(NestedTest, ShortWorkGoesBetweenTheSlicesOfLongWork) {
   EXPECT_LE(nested, 0.05 * 60);
 }
 
-// What shorter work may take of a document, and of that in advance.
+// Seconds that shorter work may take of a document, and of these in advance.
 double NestedTotal(double document) {
   return std::max(0.05 * document, std::min(0.5, (document - 1) / 4));
 }
@@ -167,7 +167,7 @@ TEST(NestedTest, OneShortRequestEntersADocumentOfSecondsAtOnce) {
     EXPECT_LE(WaitBeside(document, 0.01), kRounding) << document;
     EXPECT_LE(WaitBeside(document, 0.1), kRounding) << document;
   }
-  // What is more than a twentieth of a second's work waits for its end.
+  // A document of a second has no room for so much, which waits for its end.
   EXPECT_NEAR(WaitBeside(1, 0.1), 0.7, 0.01);
 }
 
@@ -214,7 +214,7 @@ TEST_P(WaitTest, ShortOnesWaitNoLongerThanTheClosedForm) {
       if (ahead > 0 || seconds > advance) continue;
       ++id;
       device.AdmitBatch(id, seconds, 3, 3, "c" + std::to_string(id % 7));
-      // What went before it may have used up all that is allowed; others run between meanwhile.
+      // Work before it may have used up all that is allowed; others run between meanwhile.
       const double needed = seconds * document / std::max(1e-9, NestedTotal(document) - advance);
       most[id] = 0.1 + 2 * document / 50 + 1.2 * std::min(needed, document);
     }
@@ -239,7 +239,7 @@ TEST_P(WaitTest, ShortOnesWaitNoLongerThanTheClosedForm) {
   EXPECT_GT(in_documents, 100);
 }
 
-// What a document takes while short work never ends.
+// Seconds that a document takes while short work never ends.
 double SecondsBesideAFlood(double document) {
   StepDevice device(Options());
   TicketId id = kDocument;

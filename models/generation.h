@@ -1,5 +1,5 @@
-// What a client may ask of a generating model, and what comes out. Plain values; model.h
-// includes this.
+// Options of a request to a generating model, and its outputs. Plain values; model.h includes
+// this.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace longview::models {
 
-// Whose defaults count where neither the request nor the model's files say anything.
+// The defaults that count where neither the request nor the model's files say anything.
 enum class GenerationDefaults {
   kHuggingFace,  // Greedy, one sequence, 16 new tokens (seq2seq: the decoder's limit).
   kOpenAi,       // temperature 1, 16 new tokens.
@@ -62,7 +62,7 @@ absl::Status SetOption(GenerationOptions& options, std::string_view name, std::s
 struct TokenLogprob {
   int32_t id = 0;
   float logprob = 0;  // Natural logarithm; NaN where nothing came before (the first token).
-  std::string bytes;  // What the token adds to the text; empty for specials.
+  std::string bytes;  // Bytes that the token adds to the text; empty for specials.
 };
 
 // Output of one sequence: since its last piece, or all of it.

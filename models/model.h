@@ -106,7 +106,7 @@ struct ModelInfo {
   // Other names are refused before the model sees the request.
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  // What loading chose against expectation, for the log ("bf16 is not available: fp32").
+  // Unexpected choices of loading, for the log ("bf16 is not available: fp32").
   std::vector<std::string> notes;
 };
 
@@ -139,8 +139,8 @@ class Document {
 // A picture cut into overlapping squares, each detected in as a picture of its own. Pixels of the
 // picture as seen.
 struct TileGrid {
-  int size = 0;     // Of a side.
-  int overlap = 0;  // Of neighbouring squares, at least; below `size`.
+  int size = 0;     // Pixels of a side.
+  int overlap = 0;  // Least overlap of neighbouring squares; below `size`.
 };
 
 // Code points of a text, end exclusive.
@@ -148,7 +148,7 @@ struct TextRange {
   int start = 0, end = 0;
 };
 
-// What a client asks of a model: one item. Fields a task does not use stay empty; a
+// One item that a client asks of a model. Fields a task does not use stay empty; a
 // field that is set but means nothing to the model is an error of Prepare.
 struct Request {
   Task task = Task::kTextClassification;
@@ -209,7 +209,7 @@ struct Request {
   // Whether the typed results below are wanted (labels, entities, answers, masks).
   bool typed = true;
 
-  // What a prompt leaves in the cache is found again by requests of the same space alone.
+  // Prefixes that a prompt leaves in the cache are found by requests of the same space alone.
   uint64_t cache_space = 0;
 };
 
@@ -255,7 +255,7 @@ struct Detection {
   std::string name;
   float score = 0;
   float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-  // Of the whole picture, column after column: pixels outside the object, then inside, in turn.
+  // Runs over the whole picture, column after column: pixels outside the object, then inside.
   std::vector<uint32_t> mask_runs;
 };
 
@@ -288,7 +288,7 @@ struct Answer {
   const HostTensor* Find(std::string_view name) const;
 };
 
-// What an item costs. Bytes are exact, seconds a calibrated prediction.
+// The cost of an item. Bytes are exact, seconds a calibrated prediction.
 struct Cost {
   double seconds = 0;
   // Held from admission to the end (generation). Continuing a document: beside what the document
@@ -330,7 +330,7 @@ class Generation {
  public:
   virtual ~Generation() = default;
 
-  // What its next step would do, and what that would cost beside others.
+  // Work of its next step, and its cost beside others.
   struct Need {
     int prefill = 0;  // Tokens to read before the next token can be sampled.
     // That take one token each: in the next step, or once the prompt is read.
@@ -420,14 +420,14 @@ struct LoadOptions {
   std::string device = "cpu";
   CachePool* cache = nullptr;  // Generation state; borrowed.
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
-  int64_t max_image_pixels = int64_t{1} << 26;  // Of an encoded image, by its header.
+  int64_t max_image_pixels = int64_t{1} << 26;  // Limit of an encoded image, by its header.
 };
 
 // Reads a model directory. Errors name the file, the tensor or key, and what was expected.
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& directory,
                                                  const LoadOptions& options);
 
-// What a directory is, can do and lacks, without loading weights (headers are read).
+// A directory's family, tasks and faults, found without loading weights (headers are read).
 struct Inspection {
   bool servable = false;
   std::string report;  // Several lines for a person.

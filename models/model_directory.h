@@ -1,5 +1,5 @@
 // A model directory, opened: every file that loading and inspecting need, checked for itself.
-// What fits together (tensor names, vocabulary against embedding rows) is the family's business.
+// Consistency (tensor names, vocabulary against embedding rows) is the family's business.
 // Thread-safe once opened.
 #pragma once
 

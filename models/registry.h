@@ -20,7 +20,7 @@ struct Family {
   std::string_view name;                            // "longformer"
   std::span<const std::string_view> architectures;  // HuggingFace's class names.
 
-  // What the model would be: from the configuration and from the names, shapes and types of the
+  // Describes the model from the configuration and from the names, shapes and types of the
   // tensors, which are all checked here; no weights are read. Fields that only loading decides
   // (dtype, device, memory_bytes) stay empty.
   absl::StatusOr<ModelInfo> (*describe)(const ModelDirectory& directory);

@@ -1,4 +1,4 @@
-// What every call carries through the server, whatever the transport.
+// The context that every call carries through the server, whatever the transport.
 #pragma once
 
 #include <memory>

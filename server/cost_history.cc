@@ -5,7 +5,7 @@
 namespace longview::server {
 namespace {
 
-// Of an older request's say, what is left after another one.
+// The weight that remains of an older request after each new one.
 constexpr double kMemory = 0.98;
 // How much of the usual cost is expected.
 constexpr double kCaution = 0.5;

@@ -1,4 +1,4 @@
-// What requests of one model turned out to cost: foresight for those whose cost is not known yet,
+// The measured cost of one model's requests: foresight for those whose cost is not known yet,
 // and a correction of what the model predicts (prediction_pace.h).
 //
 // Expected: seconds per byte of request, from those prepared before. Requests differ, and the model
@@ -28,7 +28,7 @@ class CostHistory {
     pace_.Computed(predicted_seconds, items, seconds, now);
   }
 
-  // What a request of so many bytes will take as the model would predict it; 0 = nothing is known.
+  // Expected seconds of a request of so many bytes, as the model would predict them; 0 = unknown.
   double Expected(size_t bytes) const;
 
   // Seconds that an item takes over those predicted by the model, of late.
@@ -37,7 +37,7 @@ class CostHistory {
   }
 
  private:
-  // Of the requests prepared, the last ones counting most.
+  // Averages over prepared requests, the last ones counting most.
   double bytes_ = 0;
   double seconds_ = 0;
   double dearest_ = 0;

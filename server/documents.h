@@ -38,12 +38,12 @@ struct OpenDocument {
   ModelHandle model;
   absl::Duration lease;
   double state_bytes = 0;
-  models::ItemUsage usage;  // Of everything read into it.
+  models::ItemUsage usage;  // Sum over everything read into it.
   double queue_seconds = 0;
   double compute_seconds = 0;
 };
 
-// What a request needs to continue a fork of a document: Request::document and its model.
+// The parts a request needs to continue a fork of a document: Request::document and its model.
 struct DocumentUse {
   ModelHandle model;
   std::shared_ptr<models::Document> document;
@@ -104,7 +104,7 @@ class Documents {
   };
   using Entries = std::map<std::string, std::unique_ptr<Entry>, std::less<>>;
 
-  // What the engine made becomes an entry; its document, or why there is none.
+  // Enters a document that the engine made; returns it, or why there is none.
   absl::StatusOr<OpenDocument> Enter(OpenDocument open, std::string client,
                                      absl::StatusOr<std::shared_ptr<models::Document>> made);
   // Hands the first piece of the document to the engine.

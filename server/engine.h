@@ -21,11 +21,11 @@ struct Completed {
   double compute_seconds = 0;
   double total_seconds = 0;
   int batch_items = 0;
-  double state_bytes = 0;  // Of a document that was read into: what it holds.
+  double state_bytes = 0;  // Bytes held by the document that was read into.
 };
 
-// What a generating call hears before its reply, unless it is null. Both run on the reply thread,
-// in order, never after `done`; must not block.
+// Callbacks of a generating call before its reply; either may be null. Both run on the reply
+// thread, in order, never after `done`; must not block.
 struct GenerationEvents {
   absl::AnyInvocable<void()> on_admitted;  // Once.
   absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;

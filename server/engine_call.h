@@ -12,8 +12,8 @@
 
 namespace longview::server {
 
-// Who may free a call: the pool's job, the scheduler's queue or the executor. Whoever takes it
-// out of its stage frees it; answering is separate, so that a client need not wait for that.
+// The owner of a call: the pool's job, the scheduler's queue or the executor. The one that takes
+// it out of its stage frees it; answering is separate, so that a client need not wait for that.
 enum class CallStage {
   kPreparing,
   kGathered,  // Prepared, and waiting for the others of its group.
@@ -37,29 +37,29 @@ struct EngineCall {
   bool deadline_imposed = false;  // The server's bound; the caller's would be later, or is none.
   bool generates = false;  // In steps; else in a batch.
   int lane = -1;           // Where its document is, that it reads into or continues; -1 = none.
-  size_t bytes = 0;        // Of the request, as it came.
+  size_t bytes = 0;        // The request's size as it came.
 
   CallStage stage = CallStage::kPreparing;
   std::shared_ptr<CallGroup> group;          // Null: it is admitted alone, or was admitted.
   Reply<Completed> done;                     // Null once answered.
-  std::unique_ptr<GenerationEvents> events;  // Of a generating call; null once answered.
-  int64_t read_tokens = 0;                   // Of its prompt,
-  int64_t sampled_tokens = 0;                // and sampled, so far.
+  std::unique_ptr<GenerationEvents> events;  // Set for generating calls; null once answered.
+  int64_t read_tokens = 0;                   // Prompt tokens read and tokens
+  int64_t sampled_tokens = 0;                // sampled so far.
 
-  // Of the stage's owner.
+  // Used by the stage's owner alone.
   models::Request request;  // Until prepared.
   std::atomic<bool> unwanted = false;  // It is answered: its preparation stops.
   std::unique_ptr<models::Item> item;
   double prepare_seconds = 0;
-  int64_t new_tokens = 0;  // Of its input, without what its document holds.
+  int64_t new_tokens = 0;  // Input tokens, without those its document holds.
 
-  // Of the device's thread, while it generates.
+  // Used by the device's thread alone, while it generates.
   std::unique_ptr<models::Generation> generation;
   std::shared_ptr<models::Document> document;  // That it reads into; null = it answers with text.
   absl::Time started;
   absl::Time last_tokens = absl::InfinitePast();
-  double pace = 1;             // Of its model's steps over what is predicted, of late.
-  double compute_seconds = 0;  // Of the steps it had part in.
+  double pace = 1;             // Recent measured over predicted time of its model's steps.
+  double compute_seconds = 0;  // Sum over the steps it had part in.
   size_t most_items = 0;       // In one of these.
   bool streams = false;        // Pieces have left.
 

@@ -1,4 +1,4 @@
-// What the parts of EngineImpl share. Included by engine_*.cc only.
+// Types shared by the parts of EngineImpl. Included by engine_*.cc only.
 #pragma once
 
 #include <algorithm>
@@ -83,7 +83,7 @@ inline absl::Status LateError(const EngineCall& call, bool was_running) {
 
 inline ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
 
-// What a request holds on to while it waits to be prepared.
+// Bytes that a request holds while it waits to be prepared.
 size_t RequestBytes(const models::Request& request);
 
 // Bytes that Prepare works with beside the request, at most.

@@ -36,7 +36,7 @@ double PredictedSeconds(const BatchResult& result) {
   return seconds;
 }
 
-// What was computed for a running call.
+// Tokens computed so far for a running call.
 int64_t SpentTokens(const EngineCall& call) {
   return call.generates ? call.read_tokens + call.sampled_tokens : call.item->usage().input_tokens;
 }

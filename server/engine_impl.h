@@ -34,17 +34,17 @@ namespace longview::server {
 
 struct EngineOptions {
   std::vector<std::string> devices = {"cpu"};  // ModelInfo::device names; one executor each.
-  SchedulerOptions scheduler;  // Of each kind of device; its lanes are counted here.
+  SchedulerOptions scheduler;  // Applies to each kind of device; its lanes are counted here.
   // A device is lost, and why. Runs on its thread.
   std::function<void(const std::string& device, const std::string& why)> on_lost;
   int prepare_threads = 3;
   PreprocessLimits prepare = {};
-  absl::Duration stall_patience = absl::Seconds(10);  // Of work that waits for an idle device.
+  absl::Duration stall_patience = absl::Seconds(10);  // With work that waits for an idle device.
   // A turn is stuck once none of its layers came back for its predicted time, times a factor, plus
   // a floor.
   double watch_factor = 10;
   absl::Duration watch_floor = absl::Seconds(60);
-  // Of a call without a deadline, and the longest that any call may have; both since it arrived.
+  // The time-out of calls without a deadline, and the longest of any call; both since its arrival.
   absl::Duration default_timeout = absl::InfiniteDuration();
   absl::Duration max_timeout = absl::InfiniteDuration();
 };
@@ -99,8 +99,8 @@ class EngineImpl : public Engine {
     std::weak_ptr<const ServedModel> model;
     ModelLabels labels;
     const Devices* devices;
-    CostHistory batched = CostHistory(PredictionPace::Classes::kBySize);  // Of what runs in batches,
-    CostHistory generated = CostHistory(PredictionPace::Classes::kOne);   // and of what generates.
+    CostHistory batched = CostHistory(PredictionPace::Classes::kBySize);  // Work in batches and
+    CostHistory generated = CostHistory(PredictionPace::Classes::kOne);   // generating work.
     CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
   };
   using CallPtr = std::unique_ptr<EngineCall>;

@@ -1,4 +1,4 @@
-// What the engine says about itself: estimates, gauges, liveness.
+// The engine's views of itself: estimates, gauges, liveness.
 #include <algorithm>
 #include <utility>
 
@@ -35,9 +35,9 @@ size_t RequestBytes(const models::Request& request) {
 }
 
 size_t PrepareScratch(const models::Request& request) {
-  // Of a tokenizer, for each byte of what it reads at once.
+  // A tokenizer's memory for each byte that it reads at once.
   constexpr size_t kBytesOfByte = 192, kMostAtOnce = size_t{1} << 20;
-  // Of a picture's decoded forms, for each pixel.
+  // Memory of a picture's decoded forms for each pixel.
   constexpr size_t kBytesOfPixel = 8;
   if (request.image) return kBytesOfPixel * HeaderPixels(*request.image);
   size_t longest = 0;
@@ -132,7 +132,7 @@ std::string EngineImpl::Stuck() const {
                              late->what, lane->name, absl::ToDoubleSeconds(late->since),
                              late->predicted_seconds);
     }
-    // What a thread is at is watched, and nobody else can have its device meanwhile.
+    // A busy thread is watched elsewhere, and nobody else can have its device meanwhile.
     if (!busy && devices->queue.Stalled() > options_.stall_patience) {
       return absl::StrFormat("work waits for %s, which is idle", devices->lanes.front()->name);
     }

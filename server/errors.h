@@ -21,7 +21,7 @@ struct ErrorDetail {
 
 absl::Status MakeError(absl::StatusCode code, std::string message, const ErrorDetail& detail);
 
-// What MakeError put there; for other statuses a reason derived from the code.
+// The detail that MakeError attached; for other statuses a reason derived from the code.
 ErrorDetail GetErrorDetail(const absl::Status& status);
 
 // `value` cut to 64 bytes at a character border, with "..." if cut; invalid UTF-8 and control

@@ -13,7 +13,7 @@ namespace {
 
 double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(SteadyNow() - start); }
 
-// What a batch computes at a stretch, at least: nobody needs the device sooner, and one who goes
+// Shortest stretch of a batch between pauses: nobody needs the device sooner, and work that goes
 // between finds the caches full of something else.
 constexpr absl::Duration kLeastSlice = absl::Milliseconds(5);
 

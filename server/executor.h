@@ -31,7 +31,7 @@
 
 namespace longview::server {
 
-// What became of a batch.
+// The outcome of a batch.
 struct BatchResult {
   std::vector<EngineCall*> calls;
   // Per call; unset where it was dropped.
@@ -40,7 +40,7 @@ struct BatchResult {
   double predicted_seconds = 0;
   double forward_seconds = 0;
   double take_seconds = 0;
-  double interrupted_seconds = 0;  // Of turns that went between its slices.
+  double interrupted_seconds = 0;  // Time of turns that went between its slices.
   int dropped = 0;
   bool lost = false;  // The device was, on the way.
 };
@@ -72,9 +72,9 @@ class Executor {
   using Task = absl::AnyInvocable<void()>;
   void Post(Task task);
 
-  // Of the device's thread: posted tasks say here what went wrong.
+  // Used by the device's thread alone: posted tasks report failures here.
   LaneDevice& device() { return device_; }
-  // What the device's thread is at. Thread-safe.
+  // Watches the current turn of the device's thread. Thread-safe.
   const TurnWatch& watch() const { return device_.watch(); }
 
  private:
@@ -93,7 +93,7 @@ class Executor {
   // Runs the layers; false if it ended early because nobody waits any more.
   bool RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted);
   class Slices;
-  // What goes before the next slice of a batch.
+  // Runs the work that goes before the next slice of a batch.
   void LetOthersThrough(double slice_seconds);
 
   DeviceQueue& queue_;

@@ -1,4 +1,4 @@
-// What the thread of a device knows of it. Used by that thread only, but for the watch.
+// The device as its own thread knows it. Used by that thread only, but for the watch.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class LaneDevice {
   bool lost() const { return !why_.empty(); }
   const std::string& why() const { return why_; }
 
-  // What the thread is at.
+  // Watches the thread's current turn.
   TurnWatch& watch() const { return *watch_; }
 
   // A model's error as clients hear it. Notes whether it says that the device is lost.

@@ -18,7 +18,7 @@ namespace {
 constexpr absl::Duration kScanInterval = absl::Seconds(1);
 constexpr absl::Duration kLoadingRetry = absl::Seconds(1);
 
-// Of a warm-up; predictions go by the best of them.
+// Measurements of a warm-up; predictions go by the best of them.
 constexpr int kMoments = 3;
 constexpr std::chrono::milliseconds kBetweenMoments(20);
 
@@ -195,7 +195,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const F
   if (devices.empty()) devices = {engine_.devices().front()};
   absl::StatusOr<std::unique_ptr<ServedModel>> served = LoadOnto(found, devices);
   if (served.ok() || !cpu_instead_ || stopping_ || devices.front() == kCpu) return served;
-  // What is wrong with the directory is wrong there, too.
+  // A fault of the directory would show there, too.
   const absl::Status reason = served.status();
   served = LoadOnto(found, {std::string(kCpu)});
   if (served.ok()) {
@@ -431,7 +431,7 @@ std::vector<ModelStatus> ModelStoreImpl::List() const {
     const absl::Time now = SteadyNow();
     if (now - last_scan_ > kScanInterval) {
       last_scan_ = now;
-      // What cannot be read is no reason not to say what is loaded.
+      // An unreadable folder is no reason to hide the loaded models.
       Rescan().IgnoreError();
     }
   }

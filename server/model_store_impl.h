@@ -59,7 +59,7 @@ class ModelStoreImpl : public ModelStore {
   bool StartupComplete() const override { return startup_complete_; }
 
  private:
-  // Who waits for a model's end.
+  // Callers that wait for a model's end.
   struct Waiters {
     std::vector<Done> on_freed;
   };
@@ -68,7 +68,7 @@ class ModelStoreImpl : public ModelStore {
     ModelState state = ModelState::kUnavailable;
     std::string reason;
     ModelHandle handle;
-    std::shared_ptr<Waiters> waiters;  // Of `handle`.
+    std::shared_ptr<Waiters> waiters;  // Waiters for the end of `handle`.
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
   using NameAndVersion = std::pair<std::string, std::string>;
@@ -83,11 +83,11 @@ class ModelStoreImpl : public ModelStore {
   // An instance on each of `devices`.
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadOnto(const FoundModel& found,
                                                         const std::vector<std::string>& devices);
-  // Of one moment after the other, between which others have the device.
+  // Runs one measurement after the other; between them others have the device.
   absl::Status WarmUp(const FoundModel& found, models::Model& model);
   absl::StatusOr<std::unique_ptr<models::Model>> LoadOn(const FoundModel& found,
                                                         const std::string& device);
-  // Of a model on one of `devices`, the instances for the others.
+  // Loads the instances of a model for the further ones of `devices`.
   absl::Status LoadFurther(const FoundModel& found, const std::vector<std::string>& devices,
                            ServedModel& served);
   void UnloadNow(const std::string& name, Done done);
@@ -119,7 +119,7 @@ class ModelStoreImpl : public ModelStore {
   mutable absl::Time last_scan_ ABSL_GUARDED_BY(scan_mutex_) = absl::InfinitePast();
   std::atomic<bool> startup_complete_{false};
   std::atomic<bool> stopping_{false};
-  uint32_t last_id_ = 0;  // Of the loader's thread.
+  uint32_t last_id_ = 0;  // Used by the loader's thread alone.
 
   std::unique_ptr<TaskThread> reaper_;  // Frees models and says so.
   std::unique_ptr<TaskThread> loader_;

@@ -35,20 +35,20 @@ class PredictionPace {
   // REQUIRES: items > 0.
   void Computed(double predicted_seconds, size_t items, double seconds, absl::Time now);
 
-  // Of an item of that predicted size; from 0.02 to 10.
+  // The factor for an item of that predicted size; from 0.02 to 10.
   double At(double predicted_seconds, absl::Time now) const;
 
  private:
   static constexpr int kClasses = 16;
   struct Class {
     bool seen = false;
-    double place = 0;     // Of the sizes that were seen, on the average.
-    double count = 0;     // Of batches, those long ago counting less.
+    double place = 0;     // Average of the sizes that were seen.
+    double count = 0;     // Batches, those long ago counting less.
     double log_pace = 0;  // Natural logarithms.
     double log_best = 0;
     absl::Time computed = absl::InfinitePast();  // When log_pace was found.
 
-    // What is left of `count` and of the distance to the best.
+    // The share of `count` and of the distance to the best that time has left.
     double Remembered(absl::Time now) const;
     double LogPace(absl::Time now) const;
   };

@@ -10,7 +10,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
-// What a job counts for between clients, beside its bytes.
+// Weight of a job between clients, beside its bytes.
 constexpr double kJobBytes = 4096;
 
 // Slower than any machine that serves at all.
@@ -172,7 +172,7 @@ void PreprocessPool::Loop(bool short_only) {
     client->second.bytes -= bytes;
     client->second.running_long -= is_long ? 1 : 0;
     Forget(client);
-    // What had no room may have it now.
+    // Jobs that had no room may have it now.
     if (!places_.empty()) changed_.notify_all();
   }
 }

@@ -25,7 +25,7 @@
 namespace longview::server {
 
 struct PreprocessLimits {
-  size_t bytes = size_t{256} << 20;         // Of requests, waiting and running,
+  size_t bytes = size_t{256} << 20;         // Requests, waiting and running,
   size_t client_bytes = size_t{192} << 20;  // and those of one client.
   size_t scratch = size_t{512} << 20;       // That running long jobs work with.
   size_t long_scratch = size_t{128} << 20;  // A job that works with more is a long one.
@@ -40,7 +40,7 @@ class PreprocessPool {
     uint64_t id = 0;
     std::string client = "";
     absl::Time deadline = absl::InfiniteFuture();
-    size_t bytes = 0;    // Of its request.
+    size_t bytes = 0;    // The request's size.
     size_t scratch = 0;  // That it works with while it runs, at most.
     absl::AnyInvocable<void(Turn)> run;
   };
@@ -75,7 +75,7 @@ class PreprocessPool {
     int running_long = 0;
   };
   using Clients = std::map<std::string, Client>;
-  struct Place {  // Of a waiting job.
+  struct Place {  // A waiting job's position.
     Clients::iterator client;
     absl::Time urgency;
   };
@@ -102,7 +102,7 @@ class PreprocessPool {
   std::map<uint64_t, Place> places_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Running> running_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // Waiting and running.
-  size_t scratch_ ABSL_GUARDED_BY(mutex_) = 0;  // Of running long ones.
+  size_t scratch_ ABSL_GUARDED_BY(mutex_) = 0;  // Held by running long jobs.
   double served_ ABSL_GUARDED_BY(mutex_) = 0;  // Where newcomers begin.
   absl::Time last_change_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -9,7 +9,7 @@
 
 namespace longview::server {
 
-// What the scheduler refused, and why. REQUIRES: not admitted.
+// The error for a ticket that the scheduler refused. REQUIRES: not admitted.
 absl::Status RefusalError(const Admission& admission);
 
 // As the metrics count it.
@@ -28,7 +28,7 @@ absl::Status TimeoutError(absl::Duration timeout, bool was_running);
 // It waited for memory that documents hold.
 absl::Status MemoryHeldError();
 
-// What it ran on, or what it continues was on, is gone.
+// The error of a call whose device, or whose document's device, is gone.
 absl::Status DeviceLostError(std::string_view device);
 // The same of all devices that could run it.
 absl::Status DevicesLostError();

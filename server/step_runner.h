@@ -17,7 +17,7 @@
 
 namespace longview::server {
 
-// What a turn brought one call.
+// One call's share of a turn.
 struct StepShare {
   EngineCall* call = nullptr;
   int prefill = 0;    // Tokens of its prompt that were read.
@@ -26,7 +26,7 @@ struct StepShare {
   // Nothing while it goes on, or if nobody waits for it.
   std::optional<absl::StatusOr<models::Answer>> answer;
   std::vector<models::Piece> pieces;
-  double state_bytes = 0;  // Of the document it read into.
+  double state_bytes = 0;  // Bytes of the document it read into.
 };
 
 struct StepResult {
@@ -65,9 +65,9 @@ class StepRunner {
   // The layers of a step; false if nobody waits for the rest or the queue was stopped.
   bool RunLayers(models::Run& run, const Batch& turn, std::vector<bool>& wanted);
   StepShare StartCall(EngineCall& call);
-  // What came out for a call whose step is done, or that has just started.
+  // Collects the output of a call whose step is done, or that has just started.
   void Collect(StepShare& share);
-  // Destroys what the call has at work; it is over.
+  // Destroys the call's state of work; it is over.
   void End(StepShare& share);
 
   DeviceQueue& queue_;

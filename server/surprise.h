@@ -12,7 +12,7 @@
 
 namespace longview::server {
 
-// What a request hears that found no memory: it may find some later.
+// The error of a request that found no memory: it may find some later.
 absl::Status OutOfMemoryError();
 
 // Whether an exception's text is LibTorch's of an allocation that failed.

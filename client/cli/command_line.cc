@@ -37,7 +37,7 @@ using Setter = std::function<absl::Status(CommandLine&, std::string_view value)>
 
 struct Flag {
   std::string name;
-  std::string value;                  // What the value is called; empty = a switch.
+  std::string value;                  // Name of the value in help; empty = a switch.
   std::vector<std::string> commands;  // Empty = all.
   std::string help;
   Setter set;
@@ -134,7 +134,7 @@ absl::Status SetNormalize(CommandLine& line, std::string_view value) {
   return absl::OkStatus();
 }
 
-// What the server makes of the values is the model's to say.
+// The values' meaning is left to the model on the server.
 std::vector<Flag> GenerationFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
   const std::vector<std::string> generate = {"generate"};

@@ -16,7 +16,7 @@
 
 namespace longview::client {
 
-// What the process returns.
+// Exit codes of the process.
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {

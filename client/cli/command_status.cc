@@ -8,7 +8,7 @@ namespace longview::client {
 namespace {
 
 struct ServerState {
-  grpc::Status status;  // Of the first question that failed.
+  grpc::Status status;  // The first failed question's status.
   std::string version;
   bool live = false;
   bool ready = false;

@@ -1,4 +1,4 @@
-// What the command line reads: files, directories, standard input.
+// Inputs of the command line: files, directories, standard input.
 //
 // Not thread-safe where standard input is concerned: it is read once, by one thread.
 #pragma once

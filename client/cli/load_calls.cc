@@ -8,7 +8,7 @@
 namespace longview::client {
 namespace {
 
-// What a unary call owns while it is under way.
+// The state of a unary call while it is under way.
 template <typename Response>
 struct UnaryCall {
   grpc::ClientContext context;

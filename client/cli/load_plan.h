@@ -1,4 +1,4 @@
-// What a load test sends, and when: an open loop, so a slow server does not slow the arrivals.
+// The requests of a load test and their times: an open loop, which a slow server does not slow.
 //
 // Thread-safe: pure functions.
 #pragma once

@@ -15,7 +15,7 @@ struct LoadSample {
   grpc::StatusCode code;
   std::string error;  // Empty if OK.
 
-  // Of a streamed answer; from the planned arrival too. Negative = not streamed.
+  // Time to first token of a streamed answer, from the planned arrival. Negative = not streamed.
   double first_piece_seconds = -1;
   std::vector<double> gap_seconds = {};  // Between neighbouring pieces.
 };
@@ -38,7 +38,7 @@ double Percentile(const std::vector<double>& sorted, double percent);
 // ghz's JSON report: count, total, average, fastest, slowest, rps, statusCodeDistribution,
 // errorDistribution, latencyDistribution, histogram, options, date, endReason; durations in
 // nanoseconds. As in ghz, latencies are those of answered calls; failed ones are counted only.
-// Of streams also `timeToFirstToken` and `tokenGap`, which ghz does not have: count, average,
+// Streams also have `timeToFirstToken` and `tokenGap`, which ghz does not have: count, average,
 // fastest, slowest, latencyDistribution, histogram of the first pieces and of the gaps.
 std::string LoadReportJson(const LoadRun& run);
 

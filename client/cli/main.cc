@@ -10,7 +10,7 @@
 #include "client/cli/commands.h"
 
 int main(int argc, char** argv) {
-  // Of `longview ... | head`, the rest is not wanted: end quietly with the pipe.
+  // A closed pipe (`longview ... | head`) means that no more is wanted: end quietly.
   std::signal(SIGPIPE, SIG_DFL);
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());

@@ -11,7 +11,7 @@
 
 namespace longview::client {
 
-// What came of one input.
+// The outcome of one input.
 struct Outcome {
   grpc::Status status;
   std::string json;  // The typed answer as a JSON object, without `input`.

@@ -120,7 +120,7 @@ grpc::Status Client::Generate(const v1::GenerateRequest& request,
       if (!on_message(message)) context->TryCancel();
     }
     const grpc::Status ended = reader->Finish();
-    // What has been seen cannot be taken back: such an end is final, whatever it says.
+    // Pieces already seen cannot be taken back: such an end is final, whatever it says.
     if (!any) return ended;
     after_first = ended;
     return grpc::Status::OK;

@@ -26,7 +26,7 @@ namespace longview::client {
 namespace v1 = ::longview::v1;
 
 struct ClientOptions {
-  double timeout_seconds = 60;  // Of a call with all its repetitions; 0 = none.
+  double timeout_seconds = 60;  // Limit of a call with all its retries; 0 = none.
   std::string api_key = "";     // Sent as `authorization: Bearer <key>`; empty = none.
   RetryPolicy retry = {};
   // Waits before a repetition; empty = really sleep. Tests record instead.

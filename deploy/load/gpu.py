@@ -8,7 +8,7 @@ import threading
 
 FIELDS = ("utilization.gpu", "memory.used", "power.draw")
 PERIOD_MS = 200
-# What the device does; preprocessing and answers are the host's.
+# The device's part; preprocessing and answers are the host's.
 COMPUTED = re.compile(
     r'longview_compute_duration_seconds_sum\{.*phase="(forward|prefill|decode)".*\} ')
 

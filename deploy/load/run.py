@@ -47,7 +47,7 @@ def program(name, *places):
 
 
 def read_http(arguments, path):
-    """What the server says at a path of its HTTP port."""
+    """The server's answer at a path of its HTTP port."""
     trust = ssl.create_default_context(cafile=arguments.ca) if arguments.ca else None
     url = f"{'https' if trust else 'http'}://{arguments.http}{path}"
     with urllib.request.urlopen(url, timeout=10, context=trust) as answer:

@@ -11,7 +11,7 @@ inline constexpr size_t AlignUp(size_t bytes, size_t to = kAlignment) {
   return (bytes + to - 1) / to * to;
 }
 
-// What a call needs. Exact, pure: the same plan and call always give the same numbers.
+// Memory that a call needs. Exact, pure: the same plan and call always give the same numbers.
 struct WorkspaceBytes {
   size_t shared = 0;
   size_t per_thread = 0;

@@ -1,5 +1,5 @@
-// What one model's caches hold of a CacheMemory: the memory's operations, and counters of the
-// model's own. A model that shares with nobody has the memory to itself.
+// One model's part of a CacheMemory: the memory's operations, and counters of the model's own. A
+// model that shares with nobody has the memory to itself.
 //
 // Thread-safety as CacheMemory says: counters from any thread, all else under Lock().
 #pragma once
@@ -29,7 +29,7 @@ class CacheBudget {
   const CacheMemory& memory() const { return memory_; }
   [[nodiscard]] std::unique_lock<std::mutex> Lock() { return memory_.Lock(); }
 
-  int64_t capacity() const { return memory_.capacity(); }  // Of all who share it.
+  int64_t capacity() const { return memory_.capacity(); }  // Shared by all users of the memory.
   // This model's.
   int64_t headroom() const { return headroom_.load(std::memory_order_relaxed); }
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -52,7 +52,7 @@ class CacheBudget {
     return true;
   }
 
-  // What a step may take while no other is in flight: kept and idle memory gives way to it.
+  // Bytes a step may take while no other is in flight: kept and idle memory gives way to it.
   int64_t Room() const { return capacity() - memory_.used() + headroom(); }
 
   uint64_t Tick() { return memory_.Tick(); }

@@ -66,7 +66,7 @@ class CacheMemory {
   void AddEvictable(int64_t bytes) { Add(&evictable_, bytes); }
   void AddIdle(int64_t bytes) { Add(&idle_, bytes); }
 
-  // Of counters that only change under the lock: no read-modify-write is needed.
+  // For counters that only change under the lock: no read-modify-write is needed.
   static void Add(std::atomic<int64_t>* counter, int64_t bytes) {
     counter->store(counter->load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }

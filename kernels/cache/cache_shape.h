@@ -1,4 +1,4 @@
-// What one sequence of a model keeps, and how many bytes that is: a closed form in whole blocks,
+// The KV cache of one sequence of a model, and its bytes: a closed form in whole blocks,
 // so that memory can be reserved before a request runs and is never asked for later.
 //
 // A sequence keeps *strips*. A strip is a list of 64-slot blocks over one absolute grid of slots:
@@ -42,7 +42,7 @@ struct CacheShape {
   int layers = 1;
   int kv_heads = 1;
   int Dk = 1, Dv = 1;             // Per head, 1 .. kMaxHeadDim.
-  DType dtype = DType::kFloat32;  // Of the blocks: PanelDType of the process.
+  DType dtype = DType::kFloat32;  // Type of the blocks: PanelDType of the process.
   BlockForm form = BlockForm::kPanels;
   std::vector<StripShape> strips;  // At least one; strips[0] has segment = rank = 1.
   int pool_columns = 0;            // Open segment's PoolState; 0: none.

@@ -56,8 +56,8 @@ class CacheStep {
   // kPrefill: sequence->tokens() is a multiple of kBlockSlots.
   bool Append(Group group, CacheSequence* sequence, std::span<const int32_t> ids);
 
-  // What attention reads: kDecode, kResume: the strip with this step's rows; kPrefill: the window
-  // without and all other strips with them.
+  // Rows that attention reads: kDecode, kResume: the strip with this step's rows; kPrefill: the
+  // window without and all other strips with them.
   const CacheTable& table(Group group, int strip) const { return parts_[group][strip].table; }
 
   // Where this step's rows go, in order of Append: per token for the window (strip 0); per

@@ -1,4 +1,4 @@
-// What was read before, found again by content. An entry is a point of some text, at a multiple of
+// Finds prefixes read before by their content. An entry is a point of some text, at a multiple of
 // the cache's granule: the token ids up to it, the blocks a sequence needs to go on from it, and
 // how they were made. Blocks are immutable while kept; an entry keeps them from being freed as
 // long as memory is not needed elsewhere.
@@ -26,7 +26,7 @@ namespace longview::kernels {
 // Prefill and decode agree within rounding, not in bits.
 enum class Made : bool { kPrefill = false, kDecode = true };
 
-// What a lookup accepts: entries made by prefill, whose bits reading again would give, or any.
+// Entries a lookup accepts: those made by prefill, whose bits reading again would give, or any.
 enum class Reuse : bool { kPrefillMade = false, kAny = true };
 
 // Hash of the ids, chained from the hash of what came before them.
@@ -65,7 +65,7 @@ class PrefixIndex {
   void Insert(uint64_t space, std::span<const int32_t> ids, std::vector<BlockList> strips,
               Made made);
 
-  // Of the entry found least recently that has an evictable block; CacheBudget::kNever if none.
+  // Use time of the oldest entry that has an evictable block; CacheBudget::kNever if none.
   uint64_t OldestEvictable() const;
   void EvictOldest();
 

@@ -1,4 +1,4 @@
-// What generating sequences of one model remember: windows of raw keys and values, projected pages
+// The KV cache of one generating model: windows of raw keys and values, projected pages
 // of finished segments, sums of the open one. Blocks are counted by reference and valid in every
 // layer: a fork copies lists and no keys, and who writes into a block that others hold (only ever
 // the last, unfinished one) copies it first. What a published prompt left behind is found again by
@@ -109,8 +109,8 @@ class ProjectionCache final : private CacheBudget::Member {
   // cache.
   static std::unique_ptr<ProjectionCache> Create(const CacheShape& shape, const Options& options,
                                                  CacheBudget* budget);
-  // What a memory is asked for in all, for a budget of `capacity` bytes: blocks of rows for all of
-  // it and the steps' headroom, and as many states, for who has a state has a block of its own too.
+  // Bytes reserved in all for a budget of `capacity` bytes: blocks of rows for all of it and the
+  // steps' headroom, and as many states, since each owner of a state has a block of its own too.
   static int64_t MemoryBytes(const CacheShape& shape, const Options& options, int64_t capacity);
   ~ProjectionCache() override;  // REQUIRES: no sequence is left.
   ProjectionCache(const ProjectionCache&) = delete;
@@ -197,7 +197,7 @@ class ProjectionCache final : private CacheBudget::Member {
   CacheBudget* budget_;
   BlockMemory* const memory_;
   const int64_t headroom_;
-  std::unique_ptr<BlockPool> rows_;    // Of all strips.
+  std::unique_ptr<BlockPool> rows_;    // Rows of all strips.
   std::unique_ptr<BlockPool> states_;  // Null: there are none.
   std::unique_ptr<PrefixIndex> index_;
   std::atomic<int64_t> lookups_{0};

@@ -16,7 +16,7 @@ namespace longview::kernels {
 
 inline constexpr int kWindowStrip = 0, kLateStrip = 1, kEarlyStrip = 2;
 
-// Of a source that is cached.
+// The strip of a source that is cached.
 inline int StripOf(ScheduleSource source) {
   if (source == ScheduleSource::kEarly) return kEarlyStrip;
   return source == ScheduleSource::kLate ? kLateStrip : kWindowStrip;

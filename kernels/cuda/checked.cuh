@@ -1,4 +1,4 @@
-// What every .cu file of the plugin shares: streams as they are inside, and errors as numbers.
+// Shared by every .cu file of the plugin: streams as they are inside, and errors as numbers.
 #pragma once
 
 #include <cuda_runtime.h>

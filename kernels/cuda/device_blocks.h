@@ -21,10 +21,10 @@ class DeviceBlocks final : public BlockMemory {
   // Waits for the stream: kernels that were handed over may still use the memory.
   void Return(std::byte* memory, size_t bytes) override;
   void Copy(std::byte* to, const std::byte* from, size_t bytes) override;
-  // What admission gave the pools stays theirs.
+  // The pools keep the memory that admission gave them.
   void Release(std::byte*, size_t) override {}
 
-  // Of the first call that failed, but for Reserve; 0: none. A step that finds one is lost.
+  // Status of the first call that failed, but for Reserve; 0: none. A step that finds one is lost.
   Status status() const { return status_; }
 
  private:

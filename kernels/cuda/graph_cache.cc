@@ -59,7 +59,7 @@ Status GraphCache::Record(Stream* stream, const std::function<Status()>& hand_ov
 Status GraphCache::MakeRoom(Stream* stream) {
   if (kept_.size() < limit_) return 0;
   if (Graph* const graph = kept_.front().graph; graph != nullptr) {
-    // What was launched before is still to run: a graph must outlive its launches.
+    // Earlier launches may still be waiting, and a graph must outlive them.
     if (const Status status = api_.synchronize(stream); status != 0) return status;
     api_.destroy_graph(graph);
   }

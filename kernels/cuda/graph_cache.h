@@ -7,7 +7,7 @@
 //
 // A step's size is its number of sequences, rounded up (BatchBucket), and the capacity of its plans
 // (PlanCapacity rounded up): everything that decides launches and addresses must be in the key.
-// What differs from step to step is uploaded before (step_upload.h), to the same addresses.
+// Data that differs between steps is uploaded before (step_upload.h), to the same addresses.
 //
 // One thread at a time, the stream's.
 #pragma once
@@ -28,7 +28,7 @@ int BatchBucket(int sequences);
 
 struct GraphKey {
   int32_t bucket = 0;
-  int32_t entries = 0;    // Of tables that a row reads.
+  int32_t entries = 0;    // Table entries that a row reads.
   int32_t extra = 0;      // Rows that do what others do not.
   PlanCapacity capacity;  // Rounded up.
   bool operator==(const GraphKey&) const = default;
@@ -46,7 +46,7 @@ class GraphCache {
   // graph of the key is kept, and must allocate nothing and wait for nothing.
   Status Run(Stream* stream, const GraphKey& key, const std::function<Status()>& hand_over);
 
-  // Of those that are remembered, recorded or not.
+  // Count of remembered sizes, recorded or not.
   size_t sizes() const { return kept_.size(); }
 
  private:

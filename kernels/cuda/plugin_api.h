@@ -1,4 +1,4 @@
-// What the CUDA plugin (longview_cuda.so) offers: one table of functions over plain data, found by
+// The CUDA plugin's (longview_cuda.so) interface: one table of functions over plain data, found by
 // one exported name. The server is built without a toolkit and links nothing of CUDA; plugin.h
 // loads the library where a driver and a device are there.
 //

@@ -1,4 +1,4 @@
-// What every part of the plugin's table names.
+// Types named by every part of the plugin's table.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ class RecordedSteps {
 
   std::byte* buffers() const { return buffers_; }
   size_t buffer_bytes() const { return buffer_bytes_; }
-  // Of steps that are remembered.
+  // Count of remembered sizes of steps.
   size_t sizes() const { return graphs_.sizes(); }
 
   // Hands a step to the stream; the next one overwrites its lists and buffers. A step offers

@@ -1,5 +1,5 @@
-// What differs from step to step, on its way to a device: written to pinned memory, copied behind
-// what the stream still has to do, read at addresses that never change.
+// Uploads the data that differs between steps: written to pinned memory, copied behind the work
+// that the stream still has to do, read at addresses that never change.
 //
 // Two pinned copies take turns, so that the host writes the next step's lists while the last ones
 // are still on their way; it waits only when both are.

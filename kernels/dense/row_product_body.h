@@ -46,7 +46,7 @@ struct PairPanel {
   }
 };
 
-// What comes is drawn into cache ahead of use, which the hardware does not do across pages. A
+// Prefetches weights into cache ahead of use, which the hardware does not do across pages. A
 // single pass over a unit runs at the pace of memory and draws 4 KiB ahead of itself, at the end of
 // the unit from the next one, which the same thread mostly takes. Several passes share the drawing
 // of the whole next unit, so that memory is read while any of them multiplies.
@@ -54,7 +54,7 @@ struct Drawing {
   const float* line = nullptr;
   int lines = 0;  // Per step: 0, 1, 2 or 4.
 
-  // Of pass `pass` of `passes`, each of `steps` steps.
+  // The prefetch of pass `pass` of `passes`, each of `steps` steps.
   static Drawing Of(const float* unit, int64_t steps, int64_t pass, int64_t passes) {
     if (passes == 1) return {unit + 16 * kUnitOutputs, kUnitWidth};
     const int lines = passes < kUnitWidth ? 2 : 1;

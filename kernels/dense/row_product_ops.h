@@ -1,4 +1,4 @@
-// What an instruction set does of a row product: the 64 outputs of one packed unit. Internal to
+// An instruction set's part of a row product: the 64 outputs of one packed unit. Internal to
 // kernels/dense. Plain data only: the files behind it have their own compiler flags.
 #pragma once
 

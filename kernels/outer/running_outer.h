@@ -33,10 +33,10 @@ enum class OuterActivation {
 
 // The tokens that one sequence reads in a call.
 struct OuterSequence {
-  int64_t row0 = 0;  // Of q, k, v, g and out.
+  int64_t row0 = 0;  // First row in q, k, v, g and out.
   int64_t tokens = 0;
   int64_t before = 0;             // Tokens that the state has seen.
-  int rows = 0;                   // Of P, at least 1.
+  int rows = 0;                   // Rows of P, at least 1.
   const float* packed = nullptr;  // PackOuterRows of the sequence's P.
   float* state = nullptr;         // OuterStateFloats; all zeros before the first token.
 };
@@ -65,7 +65,7 @@ int64_t OuterStateFloats(int heads, int width, int rows);
 int64_t OuterPackedFloats(int heads, int width, int rows);
 void PackOuterRows(const float* projected, int heads, int width, int rows, float* packed);
 
-// Of a state, for references and tests: K[channel, row] and V[row, channel] of one head.
+// Reads a state, for references and tests: K[channel, row] and V[row, channel] of one head.
 float OuterKeySum(const float* state, int heads, int width, int rows, int head, int channel,
                   int row);
 float OuterValueSum(const float* state, int heads, int width, int rows, int head, int row,

@@ -100,10 +100,10 @@ inline void ForGroups(int tokens, int first, Body&& body) {
   }
 }
 
-// What the tokens of one block need.
+// The work of one block of tokens.
 struct Block {
   int tokens;
-  int64_t first;  // Of the call's tokens.
+  int64_t first;  // First of the call's tokens.
   float* writes;  // [tokens][row_lanes] a_t
   float* reads;   // [tokens][row_lanes] scores, then w_t not yet divided by their sum
   float* v;       // [tokens][width_lanes]

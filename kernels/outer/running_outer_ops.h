@@ -1,4 +1,4 @@
-// What an instruction set does of RunningOuter: all tokens of one head of one sequence. Internal to
+// An instruction set's part of RunningOuter: all tokens of one head of one sequence. Internal to
 // kernels/outer. Plain data only: the files behind it have their own compiler flags.
 #pragma once
 

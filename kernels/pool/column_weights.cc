@@ -24,7 +24,7 @@ constexpr float kLeastExponent = -87.0f;
 // exp of x <= 0, in place: 2^n times a polynomial of the rest, |rest| <= ln 2 / 2 (Cephes' expf).
 [[gnu::always_inline]] inline void ExpInPlace(Floats& x) {
   constexpr float kRound = 12582912.0f;       // 1.5 * 2^23: adding it leaves no fraction.
-  const Ints normal = ~(x < kLeastExponent);  // What is no number stays none.
+  const Ints normal = ~(x < kLeastExponent);  // NaN stays NaN.
   const Floats zero = {};
   Choose(normal, x, zero);
   Floats n = x * 1.44269504f + kRound;

@@ -6,7 +6,7 @@
 
 namespace longview::kernels {
 
-inline constexpr int kWeightColumns = 16;  // Of one call, at most.
+inline constexpr int kWeightColumns = 16;  // Most columns of one call.
 
 struct ColumnWeights {
   const float* scores = nullptr;  // [T, columns], natural units.

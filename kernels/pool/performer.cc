@@ -47,7 +47,7 @@ void Features(const PerformerCall& call, const float* x, float top, float* phi) 
   for (int i = 0; i < call.features; ++i) phi[i] = norm * (std::exp(phi[i] - shift) + kFloor);
 }
 
-// What one thread needs for one head of one image.
+// A thread's scratch for one head of one image.
 struct HeadScratch {
   float* x;     // [width]
   float* phi;   // [features]

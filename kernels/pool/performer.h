@@ -25,7 +25,7 @@ struct PerformerCall {
   const void* v = nullptr;
   void* out = nullptr;
   DType dtype = DType::kFloat32;
-  int64_t row_stride = 0;  // Of q, k and v.
+  int64_t row_stride = 0;  // Stride of q, k and v.
   int64_t out_row_stride = 0;
   int heads = 1;
   int width = 1;

@@ -20,7 +20,7 @@ struct Block {
   const std::byte* rows = nullptr;
   int64_t row_bytes = 0;
   int32_t count = 0;                 // Rows.
-  const uint8_t* visible = nullptr;  // Of the piece's rows; may be null.
+  const uint8_t* visible = nullptr;  // Visibility of the piece's rows; may be null.
   int channels = 0;                  // At most kBlock.
   bool begins = true;
   int32_t divisor = 0;

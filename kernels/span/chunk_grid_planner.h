@@ -20,7 +20,7 @@ namespace longview::kernels {
 
 enum class ChunkRule {
   kChunks = 0,  // Whole chunks, clipped at the border; every published model.
-  kExact = 1,   // Of these, keys at most w rows and w columns away.
+  kExact = 1,   // Only keys at most w rows and w columns away.
   kCyclic = 2,  // Chunks wrap around; padding reached by wrapping counts as zero keys.
 };
 
@@ -40,7 +40,7 @@ struct ChunkPattern {
 
 struct ChunkImage {
   int32_t row0 = 0;
-  int32_t rows = 1;  // Of the feature map.
+  int32_t rows = 1;  // Rows of the feature map.
   int32_t cols = 1;
   int32_t table = 0;  // Numbered without gaps as images come. Images of one size may share theirs.
 };

@@ -8,7 +8,7 @@
 namespace longview::kernels {
 namespace {
 
-// What the rows at .. at + rows - 1 of a sequence see of its keys.
+// The keys of a sequence that its rows at .. at + rows - 1 see.
 std::vector<Interval> Seen(const FullPattern& pattern, const FullSequence& sequence, int32_t at,
                            int32_t rows) {
   std::vector<Interval> seen(rows, Interval{0, sequence.keys});

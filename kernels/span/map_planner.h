@@ -29,8 +29,8 @@ struct MapPattern {
 };
 
 struct MapImage {
-  int32_t row0 = 0;  // Of its first token.
-  int32_t rows = 1;  // Of the feature map.
+  int32_t row0 = 0;  // Row of its first token.
+  int32_t rows = 1;  // Rows of the feature map.
   int32_t cols = 1;
   int32_t table = 0;  // Numbered without gaps as images come; equal tables need equal sizes.
 };

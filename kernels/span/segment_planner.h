@@ -22,7 +22,7 @@ struct SegmentPattern {
 };
 
 struct SegmentSequence {
-  int32_t row0 = 0;  // Of its tokens in q, k, v.
+  int32_t row0 = 0;  // First row of its tokens in q, k, v.
   int32_t tokens = 0;
   int32_t projected_row0 = 0;
   int32_t projected = 0;

@@ -9,7 +9,7 @@ namespace longview::kernels {
 // Table rows that one Dotted product of a whole tile may span.
 inline constexpr int kDottedEntries = 2 * kBlockKeys;
 
-// What a tile's biases need, in a thread's scratch.
+// Room for a tile's biases in a thread's scratch.
 struct BiasScratch {
   float* matrix = nullptr;    // [rows][64]
   float* q = nullptr;         // Dotted: [rows][padded Dk] queries with dot_add.

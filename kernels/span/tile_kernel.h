@@ -1,4 +1,4 @@
-// What executor.cc hands to an instruction set's tile kernel. Internal to kernels/span.
+// The call that executor.cc hands to an instruction set's tile kernel. Internal to kernels/span.
 //
 // executor.cc checks the call, packs fresh rows into KvLayout panels, gives items to threads
 // and merges partial states. A tile kernel does one item: one tile for one head, from panels

@@ -203,7 +203,7 @@ class TileWalk {
 
   // Which keys of block `b` the rows see; fills masks unless all see all and nobody asks.
   View ViewBlock(const Span& span, const PanelSource& source, int64_t b, bool want_masks) {
-    const int64_t origin = span.key0 - b * kBlockSlots;  // Of span coordinate 0, in the block.
+    const int64_t origin = span.key0 - b * kBlockSlots;  // Slot of span coordinate 0, in the block.
     uint64_t cover = BitRange(origin, origin + span.keys);
     if (span.holes != 0 && source.valid != nullptr) cover &= source.valid[b];
     if (cover == 0) return View::kNone;

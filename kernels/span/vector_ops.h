@@ -1,4 +1,4 @@
-// What one instruction set adds to the tile walk: arithmetic on one block of 64 keys, and
+// One instruction set's part of the tile walk: arithmetic on one block of 64 keys, and
 // packing. Internal to kernels/span.
 //
 // tile_walk.cc, compiled for any x86-64, does the bookkeeping of a tile and calls these a few
@@ -18,7 +18,7 @@ struct TileState {
   int rows = 0;
   int dk = 0;          // Multiple of 16 (float panels) or 32 (bfloat16 panels), as KvLayout pads.
   int dv = 0;          // Likewise.
-  float scale = 0;     // Of finished scores; holds log2(e).
+  float scale = 0;     // Scale of finished scores; holds log2(e).
   void* q = nullptr;   // [64][dk] float or bfloat16, zero-padded.
   float* s = nullptr;  // [64][64] scores, then weights, of one block.
   float* o = nullptr;  // [64][dv] weighted sums, not divided by l.

@@ -33,7 +33,7 @@ struct WindowGridPattern {
 
 struct WindowImage {
   int32_t row0 = 0;
-  int32_t rows = 1;  // Of the feature map.
+  int32_t rows = 1;  // Rows of the feature map.
   int32_t cols = 1;
   int32_t projected_row0 = 0;
   int32_t projected = 0;

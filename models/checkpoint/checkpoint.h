@@ -55,7 +55,7 @@ class Checkpoint {
 
   const std::map<std::string, TensorView, std::less<>>& tensors() const { return tensors_; }
   const TensorView* Find(std::string_view name) const;  // nullptr if there is none.
-  uint64_t total_bytes() const;                         // Of all tensors.
+  uint64_t total_bytes() const;                         // Sum over all tensors.
 
   // Gives the pages of one tensor, or of all, back to the system once they were copied or
   // packed. They stay readable, at the price of reading the file again.
@@ -71,8 +71,8 @@ class Checkpoint {
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 
-// What a directory without safetensors weights is told: pickled files and how to convert them,
-// or that there is nothing. Never OK.
+// The error for a directory without safetensors weights: names pickled files and how to convert
+// them, or says that there is nothing. Never OK.
 absl::Status NoWeightsError(const std::string& directory);
 
 }  // namespace longview::models

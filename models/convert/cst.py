@@ -29,13 +29,13 @@ _DEFAULT_HEADS = {
     "CSTForCausalLM": "causal_lm",
 }
 _WORDS = "cst.embeddings.word_embeddings.weight"
-# What a trainer with tied words saves a second time.
+# Weights that a trainer with tied words saves a second time.
 _TIED = {"masked_lm": "cls.predictions.decoder.weight", "causal_lm": "lm_head.weight"}
 _CLUSTERS = ("lm_head.cluster_weight", "lm_head.cluster_bias")
 
 
 class Settings:
-    """What of config.json decides names and shapes, defaults filled in."""
+    """The members of config.json that decide names and shapes, defaults filled in."""
 
     def __init__(self, config):
         try:

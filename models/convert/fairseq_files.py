@@ -1,4 +1,4 @@
-"""What fairseq leaves behind a training: a checkpoint of tensors and options, and beside it the
+"""The files of a training with fairseq: a checkpoint of tensors and options, and beside it the
 dictionary of the data, which the checkpoint does not hold and without which ids mean nothing."""
 
 import argparse

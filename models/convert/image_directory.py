@@ -1,4 +1,4 @@
-"""What converters of image classifiers share: their command line, the state dict in a trainer's file,
+"""Common parts of converters of image classifiers: the command line, a trainer's state dict,
 and the directory with the pipeline that the original repositories evaluate with."""
 
 import argparse
@@ -14,7 +14,7 @@ _BICUBIC = 3
 
 
 def parser(description):
-    """Of CHECKPOINT DIR and what every classifier of images may be told."""
+    """Arguments of every converter of image classifiers: CHECKPOINT DIR, and options."""
     made = argparse.ArgumentParser(description=description.split("\n")[0])
     made.add_argument("checkpoint", type=pathlib.Path)
     made.add_argument("directory", type=pathlib.Path)

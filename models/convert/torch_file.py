@@ -12,7 +12,7 @@ from restricted_unpickler import RefusedError
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
 
-# What the zipfile module raises for broken, encrypted or unusual archives.
+# Exceptions of the zipfile module for broken, encrypted or unusual archives.
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,

@@ -37,7 +37,7 @@ skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,bowl,b
 sandwich,orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,potted plant,bed,dining table,
 toilet,tv,laptop,mouse,remote,keyboard,cell phone,microwave,oven,toaster,sink,refrigerator,book,
 clock,vase,scissors,teddy bear,hair drier,toothbrush""".replace("\n", "").split(",")
-_ANCHORS = 9  # Of a grid point in RetinaNet: three sizes, three ratios.
+_ANCHORS = 9  # Anchors of a grid point in RetinaNet: three sizes, three ratios.
 PREPROCESSOR = {
     "image_processor_type": "ViLDetectionImageProcessor", "do_convert_rgb": True,
     "do_resize": True, "size": {"shortest_edge": 800, "longest_edge": 1333}, "resample": 2,

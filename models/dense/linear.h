@@ -33,7 +33,7 @@ struct PanelSizes {
   bool large = true;
 };
 
-// What the check found, by (out, in, compute). One per load; not thread-safe.
+// Results of the check, by (out, in, compute). One per load; not thread-safe.
 class PanelRules {
  public:
   using Shape = std::tuple<int64_t, int64_t, Compute>;
@@ -83,7 +83,7 @@ class Linear {
   int64_t out() const;
   Compute compute() const;
   PanelSizes sizes() const;
-  int64_t bytes() const;  // Of the pack.
+  int64_t bytes() const;  // Size of the pack.
 
   // One panel: x is [panel_rows, in] without gaps, all of it readable; panel_rows is
   // kPanelRows or a size that sizes() allows. Throws what LibTorch throws (torch_guard.h).

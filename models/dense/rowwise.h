@@ -1,4 +1,4 @@
-// What happens to the rows between two linears: bias, activation, residual, LayerNorm, and the
+// Row operations between two linears: bias, activation, residual, LayerNorm, and the
 // small dot products of folded global attention. Our own code, because a row's bits may depend
 // on its columns only: library activations use other instructions in a tensor's tail.
 //

@@ -228,7 +228,7 @@ struct Moments {
   float mean, factor;  // factor = 1 / sqrt(variance + eps)
 };
 
-// Of a row whose columns i .. are value(i) and whose sum is `total`.
+// Normalises a row whose columns i .. are value(i) and whose sum is `total`.
 template <typename Value>
 inline Moments MomentsOf(const Value& value, float total, float eps, int64_t n) {
   const float mean = total / static_cast<float>(n);

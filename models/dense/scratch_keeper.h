@@ -1,7 +1,7 @@
 // Lends one block of scratch to one run after another: a short run would spend a good part of its
 // time on pages fresh from the system.
 //
-// What stays allocated while nothing runs is bounded: blocks above `most_kept` bytes go back
+// Memory kept while nothing runs is bounded: blocks above `most_kept` bytes go back
 // at once (a run that needs so much computes long enough not to notice), and a block that recent
 // runs left mostly unused goes back after a few of them.
 // Not thread-safe: a model's keeper belongs to the executor's thread, as its runs do.

@@ -15,9 +15,9 @@
 namespace longview::models {
 
 struct SequenceDraft {
-  std::string field;                 // What messages name: "text", "token_ids", "choices[2]".
+  std::string field;                 // The name in messages: "text", "token_ids", "choices[2]".
   TokenInput tokens;                 // As the model will read them.
-  std::optional<Encoding> encoding;  // Of text.
+  std::optional<Encoding> encoding;  // Set for text.
   int truncated = 0;
 };
 

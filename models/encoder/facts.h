@@ -1,5 +1,5 @@
-// What a family tells the shared part of its encoder: what stands on it, what requests may hold,
-// which rows are read. Plain data, constant after load.
+// Facts of a family for the shared part of its encoder: its head, the contents that requests may
+// have, the rows that are read. Plain data, constant after load.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace longview::models {
 enum class EncoderHead {
   kNone,
   kSequenceClassification,
-  kPairClassification,  // Of two documents, encoded one by one.
+  kPairClassification,  // Two documents, encoded one by one.
   kTokenClassification,
   kQuestionAnswering,
   kMaskedLm,
@@ -44,7 +44,7 @@ struct EncoderFacts {
   int vocab = 0;
   int types = 0;  // Rows of the token type table; 0: the family has none.
   int width = 0;
-  int max_tokens = 0;  // What the position table holds; 0: there is none.
+  int max_tokens = 0;  // Rows of the position table; 0: there is none.
   std::vector<std::string> labels;
   ProblemType problem_type = ProblemType::kSingleLabel;
   PairForm pairs = PairForm::kNone;
@@ -59,7 +59,7 @@ struct EncoderFacts {
   bool global_attention = false;
   bool has_pooler = false;
   RowsRead pooler_reads = RowsRead::kFirst;
-  // What sequence classification, pairs and multiple choice read. kNone: a vector that is no
+  // The vector that sequence classification, pairs and multiple choice read. kNone: one that is no
   // token's; the encoder then runs without any wanted row.
   RowsRead head_reads = RowsRead::kFirst;
   std::optional<RowsRead> cls_reads = RowsRead::kFirst;  // Pooling `cls`; unset: there is none.

@@ -1,5 +1,5 @@
-// What a family brings to the shared part of an encoder: how its sequences are placed, what they
-// cost, a batch that runs layer by layer, and heads.
+// A family's contribution to the shared part of an encoder: places and cost of its sequences, a
+// batch that runs layer by layer, and heads.
 //
 // The shared part is everything else between model.h and the layers: tokenising, limits, masks,
 // which rows are wanted, calibration, dropped items, answers.
@@ -23,7 +23,7 @@ namespace longview::models {
 // An item whose sequences went through the encoder.
 struct HeadInput {
   const EncoderItem* item = nullptr;
-  int first_sequence = 0;          // Of the item, as the batch counts them.
+  int first_sequence = 0;          // The item's first, as the batch counts them.
   std::vector<const float*> rows;  // Per sequence: its wanted rows, [wanted, H].
 };
 

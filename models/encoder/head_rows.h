@@ -1,4 +1,4 @@
-// What heads do with rows of an encoder's output, whatever the family.
+// The work of heads on rows of an encoder's output, whatever the family.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 namespace longview::models {
 namespace {
 
-// Whose rows enter the vocabulary.
+// The tokens whose rows are projected onto the vocabulary.
 const std::vector<int32_t>& PredictedRows(const EncoderItem& item) {
   return item.Wants("logits") ? item.sequences[0].wanted : item.masks;
 }
@@ -14,7 +14,7 @@ const std::vector<int32_t>& PredictedRows(const EncoderItem& item) {
 
 void HeadsPass::Classify(OfItem features, absl::FunctionRef<Vector(const Vector&)> head) {
   Vector all;
-  std::vector<size_t> ends;  // Of each item's features in `all`.
+  std::vector<size_t> ends;  // End of each item's features in `all`.
   for (const HeadInput& input : inputs_) {
     if (input.item->ReadsLogits()) {
       const Vector own = features(input);

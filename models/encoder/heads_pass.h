@@ -1,4 +1,4 @@
-// What the heads of every family do alike: all items of a batch through one classifier, words under
+// The common work of every family's heads: all items of a batch through one classifier, words under
 // masks, labels of tokens, embeddings. A family says which rows stand for a document.
 //
 // One thread uses it; it computes on the pool. Members throw what LibTorch throws. A result's bits

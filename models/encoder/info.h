@@ -1,4 +1,4 @@
-// What an encoder tells about itself.
+// ModelInfo of an encoder.
 #pragma once
 
 #include "models/encoder/facts.h"

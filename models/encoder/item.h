@@ -41,7 +41,7 @@ struct EncoderItem final : Item {
   int max_answer_tokens = 0;
 
   std::string text;  // The document, for answers that quote it.
-  // Of the one sequence, if the request had text; cut like it.
+  // The only sequence's encoding, if the request had text; cut like it.
   std::optional<Encoding> encoding;
   std::vector<int32_t> masks;              // Positions of mask tokens (fill-mask).
   int context_begin = 0, context_end = 0;  // Tokens an answer may come from.

@@ -142,7 +142,7 @@ class EncoderModel final : public Model, public Tokenizing {
   ModelInfo info_;
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
-  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
+  mutable ScratchKeeper scratch_;  // Used by the executor's thread alone, as the runs are.
 };
 
 EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {

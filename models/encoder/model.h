@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
                                                      ModelDirectory directory, ComputeChoice choice,
                                                      BuildEncoder build);
 
-// What the model would be, for registry.h's `describe`. `own_tokenizer`: the family reads text
+// The model without weights, for registry.h's `describe`. `own_tokenizer`: the family reads text
 // without tokenizer files in the directory. Errors are those of modules behind the encoder.
 absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory,
                                           const EncoderFacts& facts, double parameters,
@@ -42,7 +42,7 @@ int MostTokens(const ModelDirectory& directory, int positions);
 // INVALID_ARGUMENT if the tokenizer has ids that the vocabulary lacks.
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab);
 
-// What kParse reads of a directory, if it fits the directory's tokenizer.
+// The configuration that kParse reads of a directory, if it fits the directory's tokenizer.
 template <auto kParse>
 auto ReadTextConfig(const ModelDirectory& directory) {
   auto config = kParse(directory.config, directory.common, directory.config_path);

@@ -15,7 +15,7 @@
 
 namespace longview::models {
 
-// What requests are prepared with. Borrowed, immutable.
+// The parts that prepare requests. Borrowed, immutable.
 struct EncoderFrontEnd {
   const SequenceRules* rules = nullptr;
   // At most one; both null: token ids only. A codec's tokens have neither templates nor offsets.

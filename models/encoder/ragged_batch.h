@@ -1,4 +1,4 @@
-// Who is in a batch: sequences side by side in one [rows, H] tensor, and those that leave it.
+// The sequences of a batch, side by side in one [rows, H] tensor, and those that leave it.
 // Not thread-safe.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What preparing a document asks of the family that will read it: its facts, where tokens stand,
-// what is global. Requests become sequences by these alone, so they need no layers.
+// The rules of a family for preparing documents: its facts, the places of tokens, global tokens.
+// Requests become sequences by these alone, so they need no layers.
 //
 // Implementations are immutable: thread-safe.
 #pragma once

@@ -42,7 +42,7 @@ class EncoderTaskRun final : public Run {
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;
   std::vector<const EncoderItem*> items_;
-  std::vector<int> first_sequence_;  // Of each item, among all sequences; one entry more.
+  std::vector<int> first_sequence_;  // Each item's first among all sequences; one entry more.
   std::vector<bool> dropped_;
   std::unique_ptr<EncoderBatch> batch_;  // From the first Advance on.
   std::vector<HeadOutput> outputs_;      // By item, after the last layer.

@@ -1,4 +1,4 @@
-// What a document costs: operations in closed form by what limits them, seconds by rates that are
+// The cost of a document: operations in closed form by what limits them, seconds by rates that are
 // measured at warm-up.
 #pragma once
 

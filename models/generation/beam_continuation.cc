@@ -44,7 +44,7 @@ class BeamContinuation final : public Continuation {
   const GenerationSettings& settings_;
   BeamSearch search_;
   std::vector<Beam> beams_;
-  std::vector<std::span<const float>> rows_;  // Of the step at hand.
+  std::vector<std::span<const float>> rows_;  // Rows of the step at hand.
   std::vector<Piece> results_;
   bool at_prompt_ = true;  // Every beam stands at the prompt and shares the first one's sequence.
   bool taken_ = false;

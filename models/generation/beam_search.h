@@ -27,7 +27,7 @@ class BeamSearch {
  public:
   struct Finished {
     std::vector<int32_t> tokens;       // Generated ones, with the end if there is one.
-    std::vector<TokenReport> reports;  // Of the tokens, if settings.logprobs.
+    std::vector<TokenReport> reports;  // Reports of the tokens, if settings.logprobs.
     double score = 0;                  // Sum of log-probabilities / tokens^length_penalty.
     bool ended = false;                // By an end or stop token; else by max_length.
   };
@@ -62,7 +62,7 @@ class BeamSearch {
     double score;
     int beam;
     int32_t token;
-    double order;  // What candidates are ranked by: the score, or the score with noise.
+    double order;  // Rank of candidates: the score, or the score with noise.
     bool hit;      // Ends here.
     bool at_end_token;
   };

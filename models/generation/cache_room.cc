@@ -18,7 +18,7 @@ CacheRoom RoomOf(const LoadOptions& options, std::string_view device) {
   return options.cache_bytes;
 }
 
-// What one step of a busy server may carry; beyond it the cache may have to evict earlier.
+// The most a step of a busy server may carry; beyond it the cache may have to evict earlier.
 kernels::ProjectionCache::Options StepCacheOptions() {
   kernels::ProjectionCache::Options options;
   options.step_tokens = 4096;

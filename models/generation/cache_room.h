@@ -17,7 +17,7 @@ namespace longview::models {
 // Where a decoder's state lies: in memory that it shares with other models, or in its own.
 class CacheRoom {
  public:
-  // Of its own, so many bytes.
+  // Room of its own, so many bytes.
   CacheRoom(double bytes) : bytes_(static_cast<int64_t>(bytes)) {}  // NOLINT: bytes mean this.
   // Borrowed; outlives the decoder.
   explicit CacheRoom(kernels::CacheMemory& shared) : shared_(&shared) {}
@@ -30,10 +30,10 @@ class CacheRoom {
   int64_t bytes_ = 0;
 };
 
-// Of a model that runs on `device`.
+// The room of a model that runs on `device`.
 CacheRoom RoomOf(const LoadOptions& options, std::string_view device);
 
-// Of a cache whose sequences are read and forked by steps.
+// Options of a cache whose sequences are read and forked by steps.
 kernels::ProjectionCache::Options StepCacheOptions();
 
 // RESOURCE_EXHAUSTED: the budget's addresses cannot be had; `origin` begins the message.

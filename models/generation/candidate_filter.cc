@@ -13,7 +13,7 @@ bool Better(const Candidate& a, const Candidate& b) {
   return a.score != b.score ? a.score > b.score : a.id < b.id;
 }
 
-// Of the distribution the weights stand for, in nats.
+// Entropy of the distribution the weights stand for, in nats.
 double Entropy(const std::vector<Candidate>& kept, double total) {
   double entropy = 0;
   for (const Candidate& candidate : kept) {

@@ -1,4 +1,4 @@
-// What sampling draws from: scores by temperature, then only the tokens that top-k, top-p, min-p,
+// The candidates of sampling: scores by temperature, then only the tokens that top-k, top-p, min-p,
 // typical, epsilon and eta sampling leave, in this order (HuggingFace's logits warpers).
 //
 // Equal scores at a cut: top-k keeps all of them, the others the lower id first.

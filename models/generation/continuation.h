@@ -1,5 +1,5 @@
-// What follows a prompt: chooses tokens from logits, keeps the sequences that read them, and makes
-// text of them. Samples and beams are its two forms.
+// The continuation of a prompt: chooses tokens from logits, keeps the sequences that read them, and
+// makes text of them. Samples and beams are its two forms.
 // Belongs to the executor's thread.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace longview::models {
 
-// What a continuation works with. Borrowed; outlives it.
+// The tools of a continuation. Borrowed; outlives it.
 struct ContinuationContext {
   const GenerationSettings* settings = nullptr;
   const LogitsProcessors* processors = nullptr;

@@ -1,4 +1,4 @@
-// What a family of generating models provides: sequences that remember what they have read,
+// The interface of a family of generating models: sequences that remember what they have read,
 // and a step that reads more tokens of several of them at once. Everything else of generation
 // (options, sampling, beams, stopping, text, requests) is built on this and is the same for all.
 //
@@ -86,7 +86,7 @@ class DecoderCosts {
   // Predicted. Of reading one more token (prefill) or sampling one (decode) at position t.
   virtual double PrefillSeconds(int64_t t) const = 0;
   virtual double DecodeSeconds(int64_t t) const = 0;
-  // Of a step, beside its tokens.
+  // Seconds of a step, beside its tokens.
   virtual double StepSeconds() const = 0;
 };
 

@@ -28,13 +28,13 @@ DecoderRates BestOf(const DecoderRates& a, const DecoderRates& b);
 // Thread-safe, once the rates are set.
 class RatedCosts : public DecoderCosts {
  public:
-  // What one token costs in all layers.
+  // Work of one token in all layers.
   virtual double LinearWork() const = 0;              // Multiply-adds of linears.
   virtual double AttentionWork(int64_t t) const = 0;  // Scores and sums of a token at position t.
   virtual double RowWork() const = 0;  // Elements of biases, activations, norms, pools.
 
   const DecoderRates& rates() const { return rates_; }
-  // Of one moment: from here on the best of all moments count. Before serving only.
+  // Ends one measurement: from here on the best of all of them count. Before serving only.
   void AddMoment(const DecoderRates& rates) {
     rates_ = measured_ ? BestOf(rates_, rates) : rates;
     measured_ = true;
@@ -57,7 +57,7 @@ class RatedCosts : public DecoderCosts {
 
 struct Calibration {
   Decoder& decoder;
-  RatedCosts& costs;    // Of the decoder.
+  RatedCosts& costs;    // The decoder's costs.
   double capacity = 0;  // Bytes of state there is room for.
   // Makes steps add their seconds to what it is given; null: to nothing.
   std::function<void(EncoderTimes*)> set_times;

@@ -31,8 +31,8 @@ class DocumentReading final : public StepMember {
   const GenerationItem& item_;
   const Decoder& decoder_;
   std::unique_ptr<DecoderSequence> sequence_;  // Null once the document has it back.
-  std::vector<int32_t> tokens_;                // What is to be read, from the sequence's place on.
-  int read_ = 0;                               // Of them.
+  std::vector<int32_t> tokens_;                // Tokens to read, from the sequence's place on.
+  int read_ = 0;                               // Tokens read so far.
   absl::Status status_;
 };
 

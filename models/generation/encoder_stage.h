@@ -25,8 +25,8 @@ class EncoderStage {
 
   // How requests become documents. Thread-safe, as all that is const here.
   virtual const SequenceRules& rules() const = 0;
-  virtual int max_tokens() const = 0;  // Of a document.
-  virtual int width() const = 0;       // Of its last hidden states.
+  virtual int max_tokens() const = 0;  // Limit of a document.
+  virtual int width() const = 0;       // Width of its last hidden states.
 
   // On the executor's thread. `document` is copied; with wanted rows its last hidden states are
   // kept too.

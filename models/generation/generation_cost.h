@@ -20,7 +20,7 @@ struct GenerationSize {
 
 double GenerationSeconds(const DecoderCosts& costs, const GenerationSize& size);
 
-// What an item of a decoder without an encoder reserves beside its document: a continuation of one
+// Reservation of an item without an encoder, beside its document: a continuation of one
 // shares the document's memory, a piece of one is what the document grows by.
 double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item, int granule);
 

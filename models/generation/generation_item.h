@@ -22,10 +22,10 @@ struct GenerationItem final : Item {
 
   std::shared_ptr<GeneratorDocument> document;  // Null: the prompt is all there is.
   int document_tokens = 0;                      // When the request was prepared.
-  uint64_t cache_space = 0;                     // Of the request.
+  uint64_t cache_space = 0;                     // The request's cache space.
   bool extend = false;                          // The prompt becomes part of the document.
 
-  std::optional<EncoderSequence> source;  // What the encoder reads; unset: there is none.
+  std::optional<EncoderSequence> source;  // The encoder's input; unset: there is none.
 
   std::vector<std::string> tensors;  // Names wanted, in order.
   bool wants_logits = false;         // The tensor of the prompt's logits.

@@ -16,7 +16,7 @@
 namespace longview::models {
 namespace {
 
-// What Begin gives: generators have no answers in one pass.
+// The run that Begin returns: generators have no answers in one pass.
 class RefusedRun final : public Run {
  public:
   bool Advance() override { return false; }

@@ -25,9 +25,9 @@
 
 namespace longview::models {
 
-// What a family says about generating, beside its decoder.
+// A family's settings of generation, beside its decoder.
 struct GeneratorTraits {
-  // Of the model's files; see ReadGenerationDefaults (model_defaults.h).
+  // Defaults in the model's files; see ReadGenerationDefaults (model_defaults.h).
   GenerationOptions defaults;
   // Put in front of every text (not of token ids) that does not continue a document. Unset: an
   // empty prompt is refused.
@@ -37,7 +37,7 @@ struct GeneratorTraits {
   std::vector<int32_t> decoder_start;
   std::vector<int32_t> eos;    // Where `defaults` say nothing: config.json's.
   std::optional<int32_t> pad;  // Fills shorter rows of token ids; unset = the first eos, else 0.
-  int default_top_k = 0;       // Of sampling with GenerationDefaults::kHuggingFace.
+  int default_top_k = 0;       // Used when sampling with GenerationDefaults::kHuggingFace.
   bool fairseq = false;        // Options and search are fairseq's; see SettingsContext.
 };
 
@@ -47,14 +47,14 @@ struct GeneratorParts {
   ModelInfo info;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<TextCodec> codec;  // Null: token ids only.
-  // Of documents that an encoder reads, with templates and truncation; borrowed, outlives the
+  // For documents that an encoder reads, with templates and truncation; borrowed, outlives the
   // model's parts with the decoder or the codec. Null: the codec encodes them.
   const Tokenizer* tokenizer = nullptr;
   GeneratorTraits traits;
   bool warms_up = true;  // Whether WarmUp calibrates the decoder.
 };
 
-// What `info` says of a generator, for descriptions made without loading; the rest of `info` stays
+// Fills in the generator's part of `info`, for descriptions made without loading; the rest stays
 // as it is.
 void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                        ModelInfo& info);

@@ -15,7 +15,7 @@ namespace longview::models {
 // [vocabulary] -> [vocabulary]. REQUIRES: the same size.
 void LogSoftmax(std::span<const float> logits, std::span<double> out);
 
-// Of one token.
+// Log-probability of one token.
 float LogProbability(std::span<const float> logits, int32_t id);
 
 // One token's entry, and the `count` most probable ones, best first, the lower id first among

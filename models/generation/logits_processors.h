@@ -1,4 +1,4 @@
-// What changes the scores of the next token before it is chosen, in the order of HuggingFace's
+// Changes the scores of the next token before it is chosen, in the order of HuggingFace's
 // generate (transformers 5, GenerationMixin._get_logits_processor): sequence bias, repetition
 // penalties (behind them OpenAI's frequency and presence penalties, as in vLLM), n-gram and word
 // bans, minimum lengths, forced tokens, decay, suppressed tokens. What only sampling has
@@ -37,7 +37,7 @@ class LogitsProcessors {
   // repetition penalty, scores that were penalised and then banned are what Apply makes.
   std::vector<int32_t> Banned(const TokenHistory& history) const;
 
-  // What sequence_bias adds to scores before anything else, each id once, in rising order.
+  // Biases of sequence_bias, added before anything else; each id once, in rising order.
   struct Bias {
     int32_t id = 0;
     double bias = 0;

@@ -71,7 +71,7 @@ absl::Status CheckServed(const json& file, const std::string& origin) {
   return absl::OkStatus();
 }
 
-// What HuggingFace would take.
+// The defaults that HuggingFace would take.
 absl::StatusOr<GenerationOptions> ReadHuggingFace(const ModelDirectory& directory) {
   GenerationOptions options;
   const std::string path =

@@ -48,7 +48,7 @@ class PartedStep final : public DecoderStep {
   const BeginPart begin_;
   std::vector<Feed> feeds_;
   std::vector<DecoderFeed> part_feeds_;
-  std::vector<size_t> part_members_;  // Of each of them, its place in feeds_.
+  std::vector<size_t> part_members_;  // The place of each of them in feeds_.
   std::unique_ptr<DecoderStep> part_;
   bool begun_ = false;
   absl::Status status_;

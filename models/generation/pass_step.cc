@@ -71,7 +71,7 @@ class PassStep::Room {
 
  private:
   const Rules& rules_;
-  int64_t tokens_ = 0;  // Of prefill.
+  int64_t tokens_ = 0;  // Tokens of prefill.
   int reading_ = 0, decoding_ = 0;
 };
 

@@ -37,7 +37,7 @@ class PassStep final : public DecoderStep {
     std::string family;  // Begins messages.
     int vocab = 0;
     int64_t boundary = 0;  // Multiples of it are crossed by no run; 0: none.
-    // Of one pass, at most: tokens of prefill (at least kPrefillPart), runs of prefill, and runs of
+    // Limits of one pass: tokens of prefill (at least kPrefillPart), runs of prefill, and runs of
     // decoding; 0: any number.
     int64_t pass_tokens = 0;
     int pass_runs = 0;
@@ -72,10 +72,10 @@ class PassStep final : public DecoderStep {
     kernels::CacheStep::Group group;
     int64_t tokens;
   };
-  // What one pass still takes.
+  // Room that one pass still has.
   class Room;
 
-  // Of a feed with tokens left.
+  // The next part of a feed with tokens left.
   Cut NextCut(const Feed& feed) const;
   TokenRun NextRun(const Cut& cut, Feed& feed) const;
   std::vector<TokenRun> NextRuns();

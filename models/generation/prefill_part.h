@@ -11,7 +11,7 @@ namespace longview::models {
 // A multiple of kernels::kBlockSlots, so that the pieces begin at blocks of the cache.
 inline constexpr int kPrefillPart = 2048;
 
-// Of `left` tokens from position `start` on, those that the next pass reads. Cuts lie at absolute
+// Tokens that the next pass reads, of `left` from position `start` on. Cuts lie at absolute
 // positions, so that they are the same however a text is fed.
 inline int64_t PrefillPart(int64_t start, int64_t left) {
   return std::min(left, kPrefillPart - start % kPrefillPart);

@@ -14,12 +14,12 @@
 
 namespace longview::models {
 
-// What requests are prepared with. Borrowed, immutable.
+// The parts that prepare requests. Borrowed, immutable.
 struct GeneratorFrontEnd {
   const TextCodec* codec = nullptr;  // Null: token ids only.
   const GeneratorTraits* traits = nullptr;
   int vocab = 0;
-  int max_tokens = 0;  // Of document, prompt and what is generated.
+  int max_tokens = 0;  // Limit of document, prompt and output together.
   // With an encoder: what documents are prepared with; max_tokens is the output's, start included.
   const EncoderFrontEnd* documents = nullptr;
 };
@@ -29,7 +29,7 @@ struct GeneratorFrontEnd {
 absl::StatusOr<std::unique_ptr<GenerationItem>> PrepareGeneration(const GeneratorFrontEnd& front,
                                                                   const Request& request);
 
-// What the limits of a prompt of `prompt` tokens (document included) are.
+// The limits for a prompt of `prompt` tokens (document included).
 SettingsContext ContextOf(const GeneratorFrontEnd& front, int prompt);
 
 }  // namespace longview::models

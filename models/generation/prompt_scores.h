@@ -1,5 +1,5 @@
-// What the logits along a prompt say about the prompt itself: its log-probabilities, and the logits
-// as a tensor. Belongs to the executor's thread.
+// Scores of the prompt itself by the logits along it: its log-probabilities, and the logits as a
+// tensor. Belongs to the executor's thread.
 #pragma once
 
 #include <span>

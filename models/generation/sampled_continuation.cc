@@ -22,12 +22,12 @@ struct Sample {
 
   std::unique_ptr<DecoderSequence> sequence;  // Null once it is finished.
   TokenHistory history;
-  TokenChoice choice;  // Of the next token.
+  TokenChoice choice;  // Chooses the next token.
   StreamedText text;
   Piece whole;
-  size_t taken_text = 0, taken_ids = 0;  // Of `whole`, by pieces.
+  size_t taken_text = 0, taken_ids = 0;  // Parts of `whole` taken by pieces.
   int32_t next = 0;                      // To be read.
-  double log_probability = 0;            // Of its tokens so far, if scores are wanted.
+  double log_probability = 0;            // Sum over its tokens so far, if scores are wanted.
 
   bool finished() const { return !whole.finish_reason.empty(); }
 };

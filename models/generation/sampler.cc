@@ -46,7 +46,7 @@ int32_t Sampler::Draw(std::span<const Candidate> kept, double uniform) const {
   double total = 0;
   for (const Candidate& candidate : kept) total += candidate.weight;
   double left = total * uniform;
-  int32_t last = kept[0].id;  // Of those that can be drawn: rounding may leave it a rest.
+  int32_t last = kept[0].id;  // The last that can be drawn: rounding may leave it a rest.
   for (const Candidate& candidate : kept) {
     if (candidate.weight <= 0) continue;
     last = candidate.id;

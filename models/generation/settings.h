@@ -74,13 +74,13 @@ struct GenerationSettings {
   bool echo = false;
 };
 
-// What the limits and defaults depend on beside the options.
+// The facts that limits and defaults depend on beside the options.
 struct SettingsContext {
   int vocab = 0;
   int prompt = 0;                   // Tokens before the first generated one.
   int room = 0;                     // Tokens that can follow them.
   int default_new_tokens = 16;      // Where nobody says anything; cut to the room.
-  int default_top_k = 0;            // Of sampling with GenerationDefaults::kHuggingFace.
+  int default_top_k = 0;            // Used when sampling with GenerationDefaults::kHuggingFace.
   const std::vector<int32_t>* eos;  // Where no option says anything.
   // Tokens of the document, for a model whose options and search are fairseq's: max_len_a and
   // max_len_b bound an output by it, the forced end not counted, and min_length counts generated
@@ -89,7 +89,7 @@ struct SettingsContext {
 };
 
 inline constexpr int kMostStops = 16;
-inline constexpr int kMostStopBytes = 1024;  // Of one stop string.
+inline constexpr int kMostStopBytes = 1024;  // Limit of one stop string.
 inline constexpr int kMostSequences = 128;
 inline constexpr int kMostBeams = 64;
 inline constexpr int kMostLogprobs = 20;

@@ -17,7 +17,7 @@ std::vector<int32_t> Context(const GenerationItem& item) {
   return tokens;
 }
 
-// What "encoder" means to processors: of a model without one, the prompt.
+// The tokens that processors call "encoder": the prompt, for a model without one.
 std::span<const int32_t> SourceOf(const GenerationItem& item, std::span<const int32_t> context) {
   return item.source ? std::span<const int32_t>(item.source->ids) : context;
 }

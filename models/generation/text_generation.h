@@ -32,7 +32,7 @@ class TextGeneration final : public StepMember {
 
  private:
   int unread() const { return static_cast<int>(context_tokens_.size()) - read_; }
-  // What the scheduler grants: tokens of the prompt; with a source, of that. The start of the
+  // Grants of the scheduler: tokens of the prompt; with a source, of that. The start of the
   // output is read with the source's last.
   int left_to_grant() const;
   double PrefillSeconds() const;
@@ -42,7 +42,7 @@ class TextGeneration final : public StepMember {
 
   const GenerationItem& item_;
   Decoder& decoder_;
-  std::vector<int32_t> context_tokens_;  // Of document and prompt.
+  std::vector<int32_t> context_tokens_;  // Tokens of document and prompt.
   const double encode_seconds_;          // Per token of the source.
   const LogitsProcessors processors_;
   PromptScores scores_;
@@ -50,11 +50,11 @@ class TextGeneration final : public StepMember {
   std::unique_ptr<Continuation> continuation_;  // Null: nothing is to be generated.
   std::vector<Piece> empty_;                    // The sequences then, once the prompt is read.
   int read_ = 0;
-  // Of the step at hand.
+  // State of the step at hand.
   int granted_ = 0;
   int fed_ = 0;  // Tokens of the prompt.
   const int cached_;
-  std::vector<float> states_;  // Of the encoder, if wanted.
+  std::vector<float> states_;  // The encoder's states, if wanted.
   std::optional<Piece> prompt_;
   bool prompt_taken_ = false, empty_taken_ = false;
   bool taken_ = false;

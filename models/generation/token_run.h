@@ -15,13 +15,13 @@
 
 namespace longview::models {
 
-// Of one sequence.
+// Tokens of one sequence in a step.
 struct TokenRun {
   kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
   CachedSequence* sequence = nullptr;
   std::span<const int32_t> ids;
   int64_t start = 0;        // Position of the first.
-  int64_t wanted = 0;       // Of the last so many rows logits are wanted,
+  int64_t wanted = 0;       // Logits of the last so many rows are wanted,
   float* logits = nullptr;  // here: [wanted, V].
   // How the token after the last one may be chosen, in place of logits, and where it then goes.
   const TokenChoice* choice = nullptr;
@@ -50,7 +50,7 @@ int64_t WantedRows(std::span<const TokenRun> runs);
 // Gives sequences the memory for their tokens. RESOURCE_EXHAUSTED where it was not reserved.
 absl::Status AppendRuns(std::span<const TokenRun> runs, kernels::CacheStep& step);
 
-// What a step's scratch is priced with: `prefill` tokens at the end of the longest text, and
+// The step that prices scratch: `prefill` tokens at the end of the longest text, and
 // `decoding` sequences at position `last`; the last token's logits of each.
 struct LongestRuns {
   LongestRuns(int64_t max_tokens, int64_t prefill, int decoding, int64_t last);

@@ -25,7 +25,7 @@ enum class ImageFormat { kJpeg, kPng, kWebp };
 
 std::string_view FormatName(ImageFormat format);  // "JPEG", ...
 
-// What the header says, without decoding.
+// Facts of the header, without decoding.
 struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
   int width = 0;  // As stored, before any rotation.

@@ -1,4 +1,4 @@
-// What a picture would become, found on its header: before a pixel is decoded or allocated.
+// Sizes of a decoded picture by its header, before a pixel is decoded or allocated.
 // Thread-safe: pure functions.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace longview::models {
 
-// Of the picture behind this header, turned if the pipeline turns it.
+// Size of the picture behind this header, turned if the pipeline turns it.
 ImageSize SeenSize(const ImagePipeline& pipeline, const ImageHeader& header);
 
 // INVALID_ARGUMENT that begins with `field`: a picture of this size, or what resizing makes of it,

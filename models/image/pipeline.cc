@@ -18,7 +18,7 @@ int HalfRoundedToEven(int value) {
   return value % 2 != 0 && half % 2 != 0 ? half + 1 : half;
 }
 
-// Of a side that only CheckPixels sees when it is so long.
+// Bounds a side that only CheckPixels sees when it is so long.
 int Bounded(double side) {
   return static_cast<int>(std::min(side, double{std::numeric_limits<int>::max()}));
 }

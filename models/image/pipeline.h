@@ -30,7 +30,7 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-// What a model reads: [3, height, width], normalised.
+// A model's input: [3, height, width], normalised.
 struct PixelValues {
   ImageSize size;
   std::vector<float> values;
@@ -61,7 +61,7 @@ struct ImagePipeline {
 
   // Never below 1 pixel.
   ImageSize ResizedSize(ImageSize given) const;
-  // What the model gets for a picture of this size.
+  // The size that the model gets for a picture of size `given`.
   ImageSize FinalSize(ImageSize given) const;
 
   // Decodes, rotates, resizes, crops, normalises, pads.

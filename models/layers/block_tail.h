@@ -1,4 +1,4 @@
-// What follows attention in a transformer layer, panel by panel while a panel is in cache:
+// The rest of a transformer layer after attention, panel by panel while a panel is in cache:
 //
 //   post-norm:  x = LN_a(x + out(z));   x = LN_b(x + contract(act(expand(x))));   input = x
 //   pre-norm:   x = x + out(z);         x = x + contract(act(expand(LN_a(x))));   input = LN_b(x)

@@ -22,19 +22,19 @@ struct ComputeContext {
   ComputeContext(Compute compute, const kernels::ParallelFor& pool)
       : compute(compute), isa(BestIsa(compute)), pool(&pool) {}
 
-  // What plans of attention are cut into.
+  // Rows of a tile in attention plans.
   int tile_rows() const { return kernels::TileRows(kernels::EffectiveIsa(isa, SpanType(compute))); }
-  // What cache blocks are stored as.
+  // Stored type of cache blocks.
   kernels::DType block_type() const {
     return kernels::PanelDType(kernels::EffectiveIsa(isa, SpanType(compute)));
   }
 
   Compute compute = Compute::kFp32;
-  kernels::Isa isa = kernels::Isa::kScalar;  // Of attention.
+  kernels::Isa isa = kernels::Isa::kScalar;  // Instruction set of attention.
   const kernels::ParallelFor* pool = nullptr;
 };
 
-// What every run of one model shares. Borrowed, immutable.
+// The parts that all runs of one model share. Borrowed, immutable.
 template <class ConfigT, class WeightsT>
 struct ModelContext : ComputeContext {
   using Config = ConfigT;

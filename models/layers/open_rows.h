@@ -19,7 +19,7 @@ struct OpenRowsShape {
   int64_t rows = 0;   // g
   int64_t heads = 1;  // h
   int64_t width = 0;  // C
-  float scale = 1;    // Of the queries.
+  float scale = 1;    // Scale of the queries.
 
   int64_t head_dim() const { return width / heads; }
   int64_t columns() const { return heads * rows; }

@@ -53,7 +53,7 @@ class WeightLoader {
   WeightSource& source() { return source_; }
   // Whether linears get a second pack for a few rows too (DenseLayer::rows), where that pays.
   void set_packs_rows(bool packs_rows) { packs_rows_ = packs_rows; }
-  // Who gets linears instead of a pack, until it is set to null: a device that keeps them in its
+  // Receives linears instead of a pack, until it is set to null: a device that keeps them in its
   // own memory. Spans are gone after the call; its status becomes the loader's.
   using Taker = std::function<absl::Status(
       const std::string& name, std::span<const float> weight, std::span<const float> bias)>;

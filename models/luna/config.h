@@ -18,7 +18,7 @@
 
 namespace longview::models {
 
-// What stands on the encoder, by the published code.
+// The head on the encoder, by the published code.
 enum class LunaHead {
   kLra,  // lra_classifier, lra_matching: hidden layers, then a linear without bias.
   kMaskedLm,
@@ -28,7 +28,7 @@ enum class LunaHead {
   kNone,           // A decoder reads the last states and P.
 };
 
-enum class LunaPooling { kCls, kMean, kProjectedMean };  // Of the LRA heads.
+enum class LunaPooling { kCls, kMean, kProjectedMean };  // Pooling of the LRA heads.
 
 struct LunaConfig {
   std::string architecture;  // architectures[0]

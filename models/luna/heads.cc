@@ -45,7 +45,7 @@ class Heads {
     return projected_(input.first_sequence + static_cast<int>(d));
   }
 
-  // Of the LRA heads: what stands for document d.
+  // The vector that stands for document d in the LRA heads.
   Vector Document(const HeadInput& input, size_t d) const {
     switch (config_.pooling) {
       case LunaPooling::kCls:
@@ -61,7 +61,7 @@ class Heads {
     return {};
   }
 
-  // What enters the head's first linear that all items share.
+  // Input of the head's first linear that all items share.
   Vector Features(const HeadInput& input) const {
     if (config_.head == LunaHead::kSentence) return FirstRow(input, 0);
     if (config_.head == LunaHead::kProjectedMax) return LargestProjected(input);

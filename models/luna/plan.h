@@ -22,7 +22,7 @@ struct LunaPlan {
 
   std::vector<int32_t> projected_offsets;  // Rows of P; one entry more than sequences.
   std::vector<int32_t> wanted_rows;        // Row of the batch per wanted token.
-  std::vector<int32_t> wanted_offsets;     // Of each sequence in wanted_rows; one entry more.
+  std::vector<int32_t> wanted_offsets;     // Begin of each sequence in wanted_rows; one entry more.
 
   int64_t projected_rows() const { return projected_offsets.back(); }
   int64_t wanted() const { return static_cast<int64_t>(wanted_rows.size()); }

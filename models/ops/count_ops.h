@@ -1,6 +1,6 @@
 // A forward that computes nothing: counts what its operations need and cost.
 //
-// What differs between backends is a CountOps of its own beside each (host_ops.h, device_ops.h).
+// Each backend has a CountOps of its own for its differences (host_ops.h, device_ops.h).
 // Handles without values are enough, so a model can be counted before it is loaded.
 #pragma once
 
@@ -18,7 +18,7 @@ struct OpsNeed {
   size_t lists = 0;       // Staged.
   size_t most_lists = 0;  // The same for sequences of these lengths whatever is masked.
   size_t buffers = 0;     // Taken.
-  size_t scratch = 0;     // Of the operation that uses most; operations share it.
+  size_t scratch = 0;     // The most any operation uses; operations share it.
   size_t transient = 0;   // Results of the library, of the operation that has most alive.
 
   size_t memory() const { return buffers + scratch; }

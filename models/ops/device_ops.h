@@ -17,7 +17,7 @@ namespace longview::models {
 
 // Rows that are kept go to memory of their own: other rows are still being read.
 Rows TakeKeptOnDevice(Ops& ops, const Rows& x, int64_t count, const Rows& spare);
-// What was projected stays as it is; normalised keys and values have memory of their own.
+// Projections stay as they are; normalised keys and values have memory of their own.
 LongShortRows TakeLongShortOnDevice(Ops& ops, int64_t count, int64_t width, int64_t columns);
 
 // Used within a Device::Turn but for staging.
@@ -30,7 +30,7 @@ class DeviceOps final : public Ops {
   void StageInto(StagedLists& lists) { lists_ = &lists; }
   // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take.
   void UseMemory(Carver& carver, const OpsNeed& need);
-  // Who measures the work from now on.
+  // Sets the timer that measures the work from now on.
   void set_timer(const DeviceTimer* timer) { timer_ = timer; }
 
   PlanRef Stage(const kernels::Plan& plan) override;

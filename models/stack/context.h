@@ -1,4 +1,4 @@
-// What every step of one stack shares.
+// The parts that all steps of one stack share.
 #pragma once
 
 #include "kernels/cache/projection_cache.h"
@@ -13,7 +13,7 @@ struct StackContext : ModelContext<StackConfig, StackWeights> {
   using ModelContext::ModelContext;
 
   const DistanceTables* tables = nullptr;
-  kernels::ProjectionCache* cache = nullptr;      // Of the sequences' own tokens.
+  kernels::ProjectionCache* cache = nullptr;      // KV cache of the sequences' own tokens.
   kernels::ProjectionCache* documents = nullptr;  // With an encoder: keys and values of documents.
 };
 

@@ -1,4 +1,4 @@
-// What tokens of a stack cost: operations in closed form, seconds by rates measured at warm-up,
+// The cost of a stack's tokens: operations in closed form, seconds by rates measured at warm-up,
 // bytes exactly.
 #pragma once
 
@@ -30,7 +30,7 @@ class StackCosts final : public RatedCosts {
   double LinearWork() const override;
   double AttentionWork(int64_t t) const override;
   double RowWork() const override;
-  // Of one token that is decoded.
+  // Seconds of attention for one decoded token.
   double AttendSeconds(int64_t keys) const {
     return StackDocumentWork(*context_.config, keys) * rates().decode_attention;
   }

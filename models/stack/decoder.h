@@ -17,7 +17,7 @@ class StackDecoder final : public CachedDecoder {
   struct Parts {
     StackConfig config;
     StackWeights weights;
-    std::unique_ptr<const Checkpoint> checkpoint;  // Whose tables the weights read.
+    std::unique_ptr<const Checkpoint> checkpoint;  // Its tables back the weights.
     Compute compute = Compute::kFp32;
     int max_tokens = 0;
     CacheRoom room = 0;

@@ -43,7 +43,7 @@ class StackPass final : public TokenPass {
   // x = LN(x + dense(z)) for all rows.
   void AddRows(const DenseLayer& dense, const Norm& norm);
   void Finish(const StackLayer& layer);
-  // What follows attention, of decoding's rows through second packs.
+  // The rest of the layer after attention, for decoding's rows through second packs.
   void FinishFew(const DenseLayer& out, const Norm& norm, const StackLayer& layer);
   void Logits();
   void Run(const kernels::Plan& plan);
@@ -52,7 +52,7 @@ class StackPass final : public TokenPass {
   const StackConfig& config_;
   const RowKernels& kernels_;
   const int64_t width_;
-  const int64_t row_bytes_;  // Of [H] in the compute type.
+  const int64_t row_bytes_;  // Bytes of [H] in the compute type.
   EncoderTimes* const times_;
   StackPassLayout layout_;
   kernels::CacheStep step_;

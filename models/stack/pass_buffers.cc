@@ -8,7 +8,7 @@ namespace {
 
 using kernels::CacheStep;
 
-// Of the kind alone, for measuring.
+// A source by its kind alone, for measuring.
 kernels::Source PagedKind(const StackContext& context) {
   kernels::Source source;
   source.dtype = context.block_type();

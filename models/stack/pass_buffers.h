@@ -24,7 +24,7 @@ struct StackBuffers {
   std::byte* expanded = nullptr;
   float* zeros = nullptr;           // [H]
   float* embedding_rows = nullptr;  // [threads, 2, H]
-  std::byte* workspace = nullptr;   // Of the executor.
+  std::byte* workspace = nullptr;   // The executor's memory.
 };
 
 // Two passes over one Carver make measured sizes exact. `workspace`: bytes of the executor's.

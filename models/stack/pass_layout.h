@@ -14,10 +14,10 @@
 
 namespace longview::models {
 
-// What sequences attend to beside their own tokens.
+// The document that a sequence attends to beside its own tokens.
 struct StackDocument {
   const kernels::CacheSequence* keys = nullptr;
-  int32_t count = 0;  // Of keys.
+  int32_t count = 0;  // Number of keys.
 };
 
 struct StackGroup : RunGroup {
@@ -29,7 +29,7 @@ struct StackPassLayout {
   std::array<StackGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
-  // Of both, those that go through panels: they come first. The rest, decoding's, goes through
+  // Those of both that go through panels: they come first. The rest, decoding's, goes through
   // second packs, where the weights have them.
   int64_t panel_rows = 0, panel_wanted = 0;
 
@@ -38,7 +38,7 @@ struct StackPassLayout {
   std::vector<const StackDocument*> documents;
 };
 
-// What a run's sequence attends to; asked with an encoder only.
+// The document of a run's sequence; asked with an encoder only.
 using DocumentOf = std::function<const StackDocument*(const TokenRun&)>;
 
 // `runs` in any order; a sequence occurs once.

@@ -17,16 +17,16 @@ struct TextBounds {
   bool cut = false;  // The first `keep` are wanted of a longer text too; else it has no ids.
 };
 
-// What is tokenised first of a text that must fit a limit: all of it, or the beginning of a very
-// long one. If that has more than twice the limit, so has the whole text, wherever it was cut.
+// The part of a text with a token limit that is tokenised first: all of it, or the beginning of a
+// very long one. If that has more than twice the limit, so has the whole text, wherever it was cut.
 std::string_view CountedBeginning(std::string_view text);
 
 // The tokens of a text, or the first of them.
 struct TextTokens {
   std::vector<int32_t> ids;
-  int64_t tokens = 0;           // Of the whole text; at least so many if not `counted`.
+  int64_t tokens = 0;           // Count of the whole text; a lower bound if not `counted`.
   bool counted = true;
-  std::optional<int32_t> last;  // Of the whole text, where the codec knows it.
+  std::optional<int32_t> last;  // Last id of the whole text, where the codec knows it.
 };
 
 // A codec that need not hold all tokens of a text at once.

@@ -12,7 +12,7 @@
 
 namespace longview::models {
 
-// What a model adds to its dictionary and to a text.
+// Additions of a model to its dictionary and to a text.
 struct DictionaryTemplate {
   std::string first;     // Begins a text: "<s>", or `added`; empty: nothing does.
   std::string added;     // Not in the file, at id `added_id`: "<CLS>", "<mask>"; empty: nothing.

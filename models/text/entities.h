@@ -22,7 +22,7 @@ std::optional<Aggregation> ParseAggregation(std::string_view name);  // "" = sim
 
 // A token of the text with its place in code points. Template tokens are left out by callers.
 struct LabelledToken {
-  int row = 0;  // Of the logits.
+  int row = 0;  // Row of the logits.
   int start = 0, end = 0;
   bool unknown = false;  // The tokenizer's unknown token: always starts a word.
 };

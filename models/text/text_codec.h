@@ -21,7 +21,7 @@ class TextCodec {
   // tokenizer cannot take (message has the place).
   virtual absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const = 0;
 
-  // What a token adds to the text; empty for specials, unused ids and ids out of range. The text of
+  // Text that a token adds; empty for specials, unused ids and ids out of range. The text of
   // several tokens is the concatenation of theirs.
   virtual std::string Bytes(int32_t id) const = 0;
 };

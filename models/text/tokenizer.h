@@ -36,7 +36,7 @@ struct EncodeOptions {
   int max_length = 0;  // Tokens, specials included; 0 = no truncation.
   TruncationStrategy strategy = TruncationStrategy::kLongestFirst;
   bool cut_left = false;  // Keep the end of the text instead of its beginning.
-  // What was cut off follows as further windows of max_length tokens that share `stride` tokens
+  // The cut-off rest follows as further windows of max_length tokens that share `stride` tokens
   // with their neighbours, each in its own template. For pairs not with kLongestFirst.
   bool windows = false;
   int stride = 0;
@@ -46,7 +46,7 @@ struct EncodeOptions {
 // One sequence of tokens; all vectors have the same length.
 struct Encoding {
   struct Range {
-    int32_t begin = 0, end = 0;  // Of the original text, end exclusive.
+    int32_t begin = 0, end = 0;  // In the original text, end exclusive.
     bool operator==(const Range&) const = default;
   };
   std::vector<int32_t> ids;

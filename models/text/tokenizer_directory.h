@@ -1,6 +1,6 @@
 // Reads the tokenizer files of a model directory into one complete tokenizer.json.
 //
-// What HuggingFace spreads over several files (older layouts, flags that override) is brought
+// Settings that HuggingFace spreads over several files (old layouts, overriding flags) are brought
 // into the one form that the tokenizers crate reads; whatever it would read differently from
 // what the file says is refused here.
 // Thread-safe: a pure function.

@@ -7,7 +7,7 @@ namespace {
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// What may follow a lead byte: how many bytes, and the range of the first of them, which is where
+// The bytes after a lead byte: how many, and the range of the first of them, which is where
 // overlong forms, surrogates and values above U+10FFFF are excluded.
 struct Lead {
   int following = -1;  // -1 = not a lead byte.
@@ -77,7 +77,7 @@ std::string ReplaceInvalidUtf8(std::string_view bytes) {
 }
 
 size_t IncompleteUtf8Suffix(std::string_view bytes) {
-  constexpr size_t kLongest = 3;  // Of an incomplete character.
+  constexpr size_t kLongest = 3;  // Most bytes of an incomplete character.
   for (size_t length = 1; length <= std::min(kLongest, bytes.size()); ++length) {
     const size_t at = bytes.size() - length;
     if (IsContinuation(bytes[at])) continue;

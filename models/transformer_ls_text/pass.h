@@ -82,7 +82,7 @@ class LsTextPass final : public EncoderPass {
 
   Rows x_;               // [rows, d] residual stream: tokens, then class rows.
   Rows input_;           // T [rows, d] what attention reads.
-  LongShortRows parts_;  // Of rows.
+  LongShortRows parts_;  // Parts of the rows.
   Rows landmarks_;       // T [projected rows, 2d] keys and values side by side.
   Rows z_;               // T [rows, d] attention's output.
   Rows kept_, kept_z_;   // The last layer's rows of x and z.

@@ -16,7 +16,7 @@ bool IsOurFault(absl::StatusCode code) {
          code == absl::StatusCode::kDataLoss;
 }
 
-// What callers write goes into no log beyond this length.
+// Cuts a caller's request id to the length that logs carry.
 std::string_view Logged(std::string_view request_id) { return request_id.substr(0, 64); }
 
 // The name of a field of a line; empty, which leaves it out, if there is nothing to say.

@@ -21,7 +21,7 @@ class CallRecorder {
   struct Counts {
     int items = 0;
     int64_t tokens = 0;
-    int64_t pixels = 0;  // Of pictures, instead of tokens.
+    int64_t pixels = 0;  // Counted for pictures instead of tokens.
   };
 
   // Returns what the client is told: `status`, but of INTERNAL errors only the request id;

@@ -1,4 +1,4 @@
-// What the answered items of one call add up to, as its client is told.
+// Sums usage and timing over the answered items of one call, as its client is told.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the files of server/api share: the collaborators of one Api object.
+// The collaborators of one Api object, shared by the files of server/api.
 #pragma once
 
 #include <initializer_list>

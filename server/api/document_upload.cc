@@ -129,7 +129,7 @@ void DocumentUpload::Cancel() {
     cancelled_ = true;
     handle.swap(handle_);
   }
-  // What is being read ends, and its part with it.
+  // The read under way ends, and its part with it.
   if (!handle.empty()) (void)context_.documents.Close(handle, info_.client);
 }
 

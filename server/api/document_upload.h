@@ -43,7 +43,7 @@ class DocumentUpload : public std::enable_shared_from_this<DocumentUpload> {
 
   ApiContext& context_;
   const CallInfo info_;
-  ModelLabels labels_;  // Of the model once it is found.
+  ModelLabels labels_;  // Set once the model is found.
   OpenDocument open_;   // As it was after the last part.
   std::mutex mutex_;
   std::string handle_ ABSL_GUARDED_BY(mutex_);  // Empty: not open.

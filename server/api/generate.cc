@@ -53,8 +53,8 @@ class Stream final : public GenerateStream {
   }
 
  private:
-  // What the end itself brings: everything if the call collects, else something for usage and
-  // timing to travel on.
+  // Adds the last piece: everything if the call collects, else an empty piece that carries usage
+  // and timing.
   void AddLast() {
     models::Answer& answer = end_->completed.front().answer;
     if (collect_) {

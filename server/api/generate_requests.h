@@ -18,7 +18,7 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::GenerateReque
 absl::StatusOr<std::optional<models::Request>> ToModelRequest(
     const longview::v1::OpenDocumentRequest& proto);
 
-// What generators answer about options of HuggingFace's names, in the typed API's.
+// Renames HuggingFace's option names in a generator's error to those of the typed API.
 absl::Status InTypedNames(const absl::Status& status, size_t item, size_t items);
 
 // The task a model generates by. REQUIRES: it generates.

@@ -10,8 +10,8 @@
 
 namespace longview::server {
 
-// What a model says of an item, in the words of the API that was called. `items`: how many there
-// are in the call.
+// Rewords a model's error about an item in the terms of the API that was called. `items`: how
+// many there are in the call.
 using ItemErrorWords = absl::Status (*)(const absl::Status& status, size_t item, size_t items);
 
 struct GenerationJob {
@@ -20,7 +20,7 @@ struct GenerationJob {
   ItemErrorWords words = nullptr;      // Null: as the model says.
 };
 
-// Who hears of a call's output. All run on the engine's threads, one after the other.
+// Callbacks for a call's output. All run on the engine's threads, one after the other.
 struct GenerationSink {
   absl::AnyInvocable<void()> on_admitted;  // May be null.
   // An error ends the call. Null: the end is enough.

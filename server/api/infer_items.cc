@@ -203,7 +203,7 @@ absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Reque
   auto from = values.begin();
   for (Request& item : items) {
     models::PixelInput& input = item.pixel_values.emplace();
-    // What int32 does not hold is over the message limit.
+    // A size beyond int32 would be over the message limit.
     input.height = static_cast<int>(pixels.shape[2]);
     input.width = static_cast<int>(pixels.shape[3]);
     input.values.assign(from, from + size);

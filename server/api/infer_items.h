@@ -10,7 +10,7 @@
 
 namespace longview::server {
 
-// What is known of a request before its items are built.
+// The facts of a request that are known before its items are built.
 struct ItemShape {
   int64_t items = 0;           // n
   bool from_text = false;      // text, not token ids

@@ -96,8 +96,8 @@ const TensorSpec* FindSpec(const models::ModelInfo& info, std::string_view name)
   return nullptr;
 }
 
-// What the parameters of an output change. Only masks have one: they come as run lengths, or as a
-// BOOL per pixel.
+// Applies the parameters of a requested output. Only masks have one: they come as run lengths, or
+// as a BOOL per pixel.
 absl::Status ApplyParameters(const inference::ModelInferRequest::InferRequestedOutputTensor& output,
                              Task task, TensorSpec& spec) {
   for (const auto& [name, value] : output.parameters()) {

@@ -161,7 +161,7 @@ absl::Status ReadOne(std::string_view name, const InferParameter& value, InferPa
   }
   if (name == "pooling") return ReadName(name, value, out.pooling);
   if (name == "aggregation") return ReadName(name, value, out.aggregation);
-  // What is left of NamesOf.
+  // NamesOf emptied the value.
   std::optional<std::vector<std::string>> strings = AsStrings(value);
   if (!strings) {
     return BadParameter(name, absl::StrCat(ValueText(value), " is not a JSON list of strings"));

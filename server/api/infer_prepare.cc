@@ -24,7 +24,7 @@ bool IsOfSequences(const PlannedOutput& output) {
          output.kind == OutputKind::kNumTokens || output.kind == OutputKind::kScores;
 }
 
-// What the outputs need of a generating item.
+// Sets the options of a generating item that its outputs need.
 void SetOutputs(const OutputPlan& plan, models::Request& item) {
   item.tensors = plan.tensors;
   item.typed = plan.typed;

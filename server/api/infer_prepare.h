@@ -11,7 +11,7 @@
 
 namespace longview::server {
 
-// What the answer to a request looks like.
+// The shape of the answer to a request.
 struct InferFrame {
   ModelHandle model;
   std::string id;
@@ -30,7 +30,7 @@ struct PreparedInfer {
 absl::Status PrepareInfer(const ApiContext& context, const inference::ModelInferRequest& request,
                           PreparedInfer& out);
 
-// What models say about fields of the typed API, in this protocol's names and with the item's
+// Rewords a model's error about fields of the typed API in this protocol's names, with the item's
 // index if there are several.
 absl::Status InTensorNames(const absl::Status& status, size_t item, size_t items);
 

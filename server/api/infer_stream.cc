@@ -30,7 +30,7 @@ ModelStreamInferResponse ErrorAnswer(const inference::ModelInferRequest& names,
   return out;
 }
 
-// Of a request, what its errors repeat.
+// Copies the parts of a request that its errors repeat.
 inference::ModelInferRequest NamesOf(const inference::ModelInferRequest& request) {
   inference::ModelInferRequest names;
   names.set_id(request.id());
@@ -130,7 +130,7 @@ class Pieces final : public InferStream {
   }
 
  private:
-  // Of tokens in a piece: no output of a stream unless it is named.
+  // The count of tokens in a piece is no output of a stream unless it is named.
   static bool IsCount(const PlannedOutput& output) { return output.kind == OutputKind::kNumTokens; }
 
   ModelStreamInferResponse ToAnswer(Piece piece) const {

@@ -1,4 +1,4 @@
-// What the Open Inference Protocol tells about server and models.
+// Server and model metadata of the Open Inference Protocol.
 #pragma once
 
 #include "server/api/context.h"

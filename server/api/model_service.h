@@ -1,4 +1,4 @@
-// What clients see of a model, and loading and unloading.
+// The model calls of clients: listing, readiness, loading and unloading.
 #pragma once
 
 #include "longview/v1/models.pb.h"

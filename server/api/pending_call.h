@@ -1,4 +1,4 @@
-// What a call has running in the engine, so that it can be cancelled.
+// The tickets that a call has running in the engine, so that it can be cancelled.
 #pragma once
 
 #include <mutex>

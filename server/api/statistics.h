@@ -1,4 +1,4 @@
-// What ModelStatistics of the Open Inference Protocol reports.
+// Counters behind ModelStatistics of the Open Inference Protocol.
 #pragma once
 
 #include <cstdint>

@@ -165,7 +165,7 @@ models::GenerationOptions EstimateOptions(const longview::v1::EstimateRequest& r
   return options;
 }
 
-// What is to be generated counts, so a prompt of that length stands for it.
+// Tokens to be generated count too, so a prompt of that length stands for them.
 absl::StatusOr<EstimateSubject> EstimateOfLength(const longview::v1::EstimateRequest& request,
                                                  const models::ModelInfo& info) {
   if (request.num_tokens() > info.max_tokens) {

@@ -21,7 +21,7 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::FillMaskReque
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest& request,
                                                const models::ModelInfo& info);
 
-// What EstimateRequest asks about: a document, a picture by its size, or a number of tokens.
+// The subject of an EstimateRequest: a document, a picture by its size, or a number of tokens.
 struct EstimateSubject {
   std::optional<models::Request> request;
   int tokens = 0;

@@ -8,7 +8,7 @@
 
 namespace longview::server {
 
-// What of a request its answer depends on.
+// The options of a request that its answer depends on.
 struct AnswerOptions {
   int top_k = 0;  // 0 = all.
   bool return_logits = false;

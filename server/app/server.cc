@@ -189,8 +189,8 @@ class Server::Impl {
   std::optional<Documents> documents_;  // Until Stop.
   Api api_;
   const TlsSource* const tls_;
-  const ConnectionLimits connection_limits_;  // Of each port.
-  ByteBudget bytes_;                          // Of both transports together.
+  const ConnectionLimits connection_limits_;  // Apply to each port.
+  ByteBudget bytes_;                          // Shared by both transports.
   GrpcServer grpc_;
   HttpServer http_;
   HttpServer admin_;

@@ -94,7 +94,7 @@ absl::Status ReadAddress(Config& config) {
   return absl::OkStatus();
 }
 
-// What the files hold is checked when they are read; here only what goes together.
+// Checks which security flags go together; the files' contents are checked when they are read.
 absl::Status ReadSecurity(Config& config) {
   config.tls_cert = absl::GetFlag(FLAGS_tls_cert);
   config.tls_key = absl::GetFlag(FLAGS_tls_key);

@@ -14,7 +14,7 @@
 
 namespace longview::server {
 
-// What the program was asked to do instead of serving.
+// The program's task: serving, or one of the things it does instead.
 enum class Mode { kServe, kCheck, kPrintConfig, kValidateConfig, kVersion, kHelp };
 
 // Checked values with every default filled in.
@@ -38,7 +38,7 @@ struct Config {
   uint64_t cache_bytes = 0;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
-  std::string otlp_endpoint;  // Of a collector of spans; empty = none is sent.
+  std::string otlp_endpoint;  // The collector's address; empty = no spans are sent.
   double trace_sample_ratio = 0;
   std::string tls_cert;  // Both or neither of these two; paths.
   std::string tls_key;
@@ -51,7 +51,7 @@ struct Config {
   int drain_seconds = 0;
   int shutdown_seconds = 0;
   int max_connection_age_seconds = 0;
-  int max_connections = 0;  // Of each port; 0 = derived from the descriptors there are.
+  int max_connections = 0;  // Per port; 0 = derived from the descriptor limit.
   int max_connections_per_address = 0;
   int default_timeout_seconds = 0;  // 0 = none, of both.
   int max_timeout_seconds = 0;

@@ -48,7 +48,7 @@ double PageCache(const std::string& path, const std::string& prefix) {
   return bytes;
 }
 
-// What a group may still take: its limit less what it uses and cannot give back.
+// Memory a group may still take: its limit less what it uses and cannot give back.
 double CgroupMemory(const std::string& root) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const auto left = [](double limit, double used, double cached) {

@@ -1,4 +1,4 @@
-// What the machine, or the container around the process, allows.
+// Limits of the machine, or of the container around the process.
 #pragma once
 
 #include <cstdint>

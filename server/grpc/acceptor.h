@@ -58,7 +58,7 @@ class Acceptor {
   Connections connections_;
   const TrustedProxies proxies_;
   const absl::Duration header_timeout_;
-  ListeningSockets sockets_;  // Of the thread while it listens.
+  ListeningSockets sockets_;  // Used by the thread alone while it listens.
   // Connections whose header has not come, by descriptor; the thread's.
   struct Unnamed {
     int listener = -1;

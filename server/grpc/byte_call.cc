@@ -9,7 +9,7 @@
 namespace longview::server {
 namespace {
 
-// What a call takes in the library and here before any message.
+// Memory of a call, in the library and here, before any message.
 constexpr uint64_t kBytesPerCall = 16 * 1024;
 
 // Parsed on the polling thread up to here: less work than a change of threads.

@@ -1,4 +1,4 @@
-// What every RPC of the server has in common: a call that gRPC treats as two streams of bytes.
+// The common base of every RPC: a call that gRPC treats as two streams of bytes.
 //
 // gRPC's typed handlers read, inflate and parse a message before they ask anybody. Here the key is
 // checked first, then a message is read against the clock, accounted to its client, inflated and
@@ -23,7 +23,7 @@ namespace longview::server {
 
 using ByteReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// What calls share. Everything is borrowed and outlives them.
+// Collaborators shared by all calls. Everything is borrowed and outlives them.
 struct CallTools {
   const CallGate& gate;
   const MessageDecoder& decoder;
@@ -32,7 +32,7 @@ struct CallTools {
   Connections& connections;
 };
 
-// Who may call a method.
+// Whether a method asks for a key.
 enum class Access { kKey, kAnybody };
 
 // Base of a call. Owns itself: it is deleted when the library is done with it and no work of its
@@ -97,7 +97,7 @@ class ByteCall : public ByteReactor {
   OpenCall open_;
   const Access access_;
   CallInfo info_;
-  ByteBudget::Reservation held_;  // Of the call and its only request.
+  ByteBudget::Reservation held_;  // Holds the call and its only request.
   grpc::ByteBuffer in_;           // Belongs to the read that is under way.
   grpc::ByteBuffer out_;          // Belongs to the write that is under way.
   std::atomic<int> holds_{1};     // The library's, and Hold's.

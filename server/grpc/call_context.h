@@ -1,4 +1,4 @@
-// What a gRPC call brings along besides its message.
+// Reads the metadata that a gRPC call brings besides its message.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -19,8 +19,8 @@
 namespace longview::server {
 namespace {
 
-// What comes beside messages: headers of a call, frames of a message, acknowledgements of what the
-// client reads.
+// Bytes beside messages: headers of a call, frames of a message, acknowledgements of the answers
+// that a client reads.
 constexpr uint64_t kBytesPerCall = 512;
 constexpr uint64_t kBytesPerMessage = 64;
 constexpr uint64_t kMessageBytesPerFrameByte = 64;
@@ -260,7 +260,7 @@ void Connections::CountHalfSent() {
     const uint64_t since = came - connection->base;
     connection->half_sent = since > settled ? since - settled : 0;
     if (since <= settled) {
-      // What is settled in advance does not hide what comes later.
+      // Bytes settled in advance do not hide later ones.
       connection->base = came;
       connection->settled.fetch_sub(settled, std::memory_order_relaxed);
     }

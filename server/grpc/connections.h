@@ -28,8 +28,8 @@ namespace longview::server {
 
 struct ConnectionRules {
   ConnectionLimits limits;
-  // Of one address: messages half sent, and requests and answers in memory. Beyond it the
-  // connection with most half sent is closed.
+  // Per address: messages half sent, and requests and answers in memory. Beyond it the connection
+  // with most half sent is closed.
   uint64_t most_bytes = uint64_t{240} << 20;
   // A message, either way, may take this long plus its bytes at min_rate.
   absl::Duration transfer_grace = absl::Seconds(20);
@@ -165,7 +165,7 @@ class OpenCall {
   void AwaitReader(uint64_t bytes);
   void Taken();
 
-  // What the call's requests and answers take in memory.
+  // Sets the memory taken by the call's requests and answers.
   void SetHeld(uint64_t bytes) { held_.store(bytes, std::memory_order_relaxed); }
 
   // The library is done with the call.

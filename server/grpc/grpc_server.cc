@@ -40,7 +40,7 @@ constexpr int kMaxAgeGraceMs = 3'600'000;
 // The most that the library reads and takes apart at once: a thousand calls, if all are headers.
 constexpr int kMaxReadBytes = 32 * 1024;
 constexpr int kParseThreads = 2;
-constexpr int kMaxLibraryThreads = 64;  // Of reflection, whose streams hold a thread each.
+constexpr int kMaxLibraryThreads = 64;  // Reflection holds a thread per stream.
 constexpr size_t kMinQuotaBytes = size_t{1} << 30;
 
 std::vector<std::string> ServiceNames() {
@@ -123,7 +123,7 @@ class GrpcServer::Impl {
         gate(api, keys, this->proxies),
         health(api, ServiceNames()) {}
 
-  // What depends on the options; from Start on.
+  // The parts that depend on the options; exist from Start on.
   struct Running {
     Running(Impl& impl, const GrpcServerOptions& options)
         : own_bytes(ByteLimitsFor(options.max_message_bytes)),

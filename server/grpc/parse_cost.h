@@ -1,5 +1,5 @@
-// What a protobuf message will take in memory, counted on the wire before it is parsed: two bytes
-// can become an empty submessage of more than a hundred.
+// Memory of a protobuf message once parsed, counted on the wire before that: two bytes can become
+// an empty submessage of more than a hundred.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

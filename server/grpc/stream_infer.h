@@ -68,7 +68,7 @@ class StreamInfer final : public ByteCall,
   std::mutex mutex_;  // Guards all below.
   uint64_t next_number_ = 0;
   std::map<uint64_t, Request> running_;
-  uint64_t running_bytes_ = 0;  // What they hold.
+  uint64_t running_bytes_ = 0;  // Bytes held by running_.
   std::deque<uint64_t> ready_;  // Requests that may have an answer.
   inference::ModelStreamInferResponse answer_;
   bool reading_ = false;
@@ -77,7 +77,7 @@ class StreamInfer final : public ByteCall,
   bool broken_ = false;  // Cancelled, or the client does not take answers any more.
   bool ending_ = false;  // The server stops.
   bool finished_ = false;
-  grpc::Status failure_;  // Of the client's messages; ends the stream.
+  grpc::Status failure_;  // An error of the client's messages; ends the stream.
 
   std::shared_ptr<StreamInfer> self_;  // Until the end.
 };

@@ -50,7 +50,7 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
   }
 
   const TlsSource& source_;
-  std::shared_ptr<const TlsMaterial> given_;  // What the library has.
+  std::shared_ptr<const TlsMaterial> given_;  // The material in the library's hands.
   grpc_server_credentials* credentials_ = nullptr;
 };
 

@@ -22,8 +22,8 @@ class BodyStream {
   };
   virtual Part Take() = 0;
 
-  // What is sent where nothing has been ready for long, so that proxies and clients keep waiting;
-  // it must mean nothing to the reader.
+  // Bytes sent where nothing has been ready for long, so that proxies and clients keep waiting;
+  // they must mean nothing to the reader.
   virtual std::string Filler() const = 0;
 };
 

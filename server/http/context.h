@@ -1,4 +1,4 @@
-// What all routes share.
+// The collaborators shared by all routes.
 #pragma once
 
 #include <functional>

@@ -157,7 +157,7 @@ class HttpServer::Impl {
 
   static void Handle(const ExchangePtr& exchange, const Router::Match& match) {
     (*match.handler)(exchange, match.parameters);
-    // What is left of the body is the engine's, which counts it too.
+    // The engine owns the rest of the body and counts it itself.
     exchange->mutable_request().held.Reset();
   }
 

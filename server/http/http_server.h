@@ -18,12 +18,12 @@ namespace longview::server {
 
 struct HttpServerOptions {
   TransportOptions transport;
-  std::string version;  // What /version says.
+  std::string version;  // Shown by /version.
   std::string commit;
   // Null: calls need no key. Otherwise all do but health, probes, /metrics, /version and the
   // console page. Outlives the server.
   const ApiKeys* keys = nullptr;
-  TrustedProxies proxies;  // Whose X-Forwarded-For is believed.
+  TrustedProxies proxies;  // Proxies whose X-Forwarded-For is believed.
   bool admin = false;      // Serves /livez, /readyz and /metrics, nothing else.
   // The server's names besides addresses and localhost: what `Host` may be where models are
   // loaded and unloaded.

@@ -35,7 +35,7 @@ struct HttpRequest {
   absl::Time arrival = absl::InfinitePast();
 
   std::string_view Header(std::string_view name) const { return FindField(headers, name); }
-  // Of a field that may come several times, in order.
+  // All values of a field that may come several times, in order.
   std::vector<std::string_view> HeaderValues(std::string_view name) const {
     std::vector<std::string_view> values;
     for (const auto& [key, value] : headers) {

@@ -52,7 +52,7 @@ class LineQueue {
   std::condition_variable written_;
   std::string waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t reported_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the dropped.
+  uint64_t reported_ ABSL_GUARDED_BY(mutex_) = 0;  // Dropped lines already reported.
   uint64_t added_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t done_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool idle_ ABSL_GUARDED_BY(mutex_) = false;

@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kLevelNames = {"debug", "info", "warning", "error"};
 
-// Of lines that wait to be written.
+// Most bytes of lines that wait to be written.
 constexpr size_t kMaxBytes = 1 << 20;
 
 std::string Timestamp() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
 }
 
-// What JSON would write as it is: most strings of most lines.
+// Whether JSON writes the string as it is, which holds for most strings of most lines.
 bool IsPlain(std::string_view value) {
   return std::all_of(value.begin(), value.end(),
                      [](char c) { return c >= ' ' && c < 0x7F && c != '"' && c != '\\'; });

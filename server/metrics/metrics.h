@@ -18,7 +18,7 @@
 
 namespace longview::server {
 
-// What a model's series are labelled with; a name the server does not know is "".
+// Labels of a model's series; a name the server does not know is "".
 struct ModelLabels {
   std::string model;
   std::string version;
@@ -34,7 +34,7 @@ struct SchedulerGauges {
   double queued_requests = 0;
   double running_requests = 0;
   double queued_work_seconds = 0;
-  double inter_token_ceiling_seconds = 0;  // Of generators: what steps are planned for.
+  double inter_token_ceiling_seconds = 0;  // For generators; plans of steps keep it.
 };
 
 // Memory for generation state, bytes; read at scrape time.
@@ -44,7 +44,7 @@ struct CacheGauges {
   double capacity = 0;
 };
 
-// What leaves the server beside answers, since the start; read at scrape time.
+// Counters of logs and spans since the start; read at scrape time.
 struct ExportCounts {
   uint64_t dropped_log_lines = 0;
   uint64_t exported_spans = 0;
@@ -55,13 +55,13 @@ struct ExportCounts {
 struct StepNumbers {
   int items = 0;
   int64_t tokens = 0;     // Read and sampled.
-  int64_t generated = 0;  // Of these, sampled.
+  int64_t generated = 0;  // The sampled ones among these.
   double seconds = 0;
   double predicted_seconds = 0;  // 0 = does not count (calls were dropped on the way).
   double prefill_seconds = 0;    // Parts of `seconds`.
   double decode_seconds = 0;
   std::vector<double> first_tokens;  // Seconds since the arrival of calls that got their first.
-  std::vector<double> gaps;          // Of all other sequences, since their token before.
+  std::vector<double> gaps;          // All other sequences: seconds since their token before.
 };
 
 class Metrics {

@@ -112,7 +112,7 @@ std::optional<Batch> DeviceQueue::NextBatch(int lane) {
     ExpireAndReport(lock);
     if (std::exchange(sleeper.wake, false) || stopped_) {
       scheduler_.StepAside(lane);
-      // What was left for this lane is the others'.
+      // The work left for this lane goes to the others.
       NotifyChanged(lock);
       return std::nullopt;
     }

@@ -29,7 +29,7 @@ class ExpectedWork {
     const auto client = clients_.find(name);
     client->second.seconds -= seconds;
     seconds_ -= seconds;
-    // What rounding left of the sums must not outlive the work.
+    // Rounding errors of the sums must not outlive the work.
     if (--client->second.count == 0) clients_.erase(client);
     if (expected_.empty()) seconds_ = 0;
   }

@@ -1,4 +1,4 @@
-// Who has had how much: the bookkeeping of start-time fair queueing (Goyal, Vin, Cheng 1996).
+// The bookkeeping of start-time fair queueing (Goyal, Vin, Cheng 1996).
 //
 // Every key has a virtual time, the work it was given divided by its weight. Serving whoever
 // is lowest keeps any two keys that always want work within one piece of work of each other.

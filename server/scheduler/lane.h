@@ -29,7 +29,7 @@ struct RunningBatch {
   double nested = 0;         // of these in batches,
   double counted = 0;        // and its own, as far as they entered LaneTurns::steps_lead.
   double longest_slice = 0;  // Seconds.
-  int wanted = 0;            // Of its tickets, those somebody waits for.
+  int wanted = 0;            // Tickets somebody waits for.
   std::vector<TicketId> drops;
 
   // Seconds that it computed.
@@ -41,7 +41,7 @@ struct RunningBatch {
   }
 };
 
-// What a lane does now. Turns of generating tickets go between the slices of a batch.
+// The work of a lane now. Turns of generating tickets go between the slices of a batch.
 struct LaneTurns {
   std::vector<RunningBatch> batches;  // At most two: the outer one, and one between its slices.
   double longest_slice = 0;           // Seconds, of the batches of late.

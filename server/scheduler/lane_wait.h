@@ -9,7 +9,7 @@
 
 namespace longview::server {
 
-// Of a ticket that one of `lanes` will take, out of `alive` that share the queue.
+// The wait of a ticket that one of `lanes` will take, out of `alive` that share the queue.
 class LaneWait {
  public:
   // REQUIRES: `lanes` is not empty, `alive` at least as many.

@@ -76,7 +76,7 @@ class Roster {
     Ticket ticket;
     StepNeed need;
     absl::Time urgency;
-    double left = 0;     // Of ticket.seconds.
+    double left = 0;     // Rest of ticket.seconds.
     bool begun = false;  // Some of its prompt was granted, or it has none left.
     bool decoding() const { return need.prefill == 0; }
   };
@@ -85,11 +85,11 @@ class Roster {
     double step_seconds = 0;
     int granule = 0;
     int decoding = 0;
-    double decode_seconds = 0;     // Of all that decode.
-    double committed_seconds = 0;  // Of all that have begun.
-    double longest_decode = 0;     // Of one ticket; the most there was.
+    double decode_seconds = 0;     // Sum over all that decode.
+    double committed_seconds = 0;  // Sum over all that have begun.
+    double longest_decode = 0;     // The most any ticket took.
     double prefill_seconds = 0;    // Per token; the most there was.
-    double pace = 1;               // What all of these are multiplied with, of the last need.
+    double pace = 1;               // Factor of all of these, from the last need.
     absl::Time last_tokens;
     double Cost() const { return pace * (step_seconds + decode_seconds); }
     double Granule() const { return pace * granule * prefill_seconds; }
@@ -97,7 +97,7 @@ class Roster {
 
   void Count(Group& group, const Member& member, int sign);
   static void Note(Group& group, const StepNeed& need);
-  // What decoding takes per round of all models, if all that have begun decode.
+  // Seconds of decoding per round of all models, if all that have begun decode.
   double Committed() const;
   void Begin(Group& group, Member& member);
   bool MayBegin(const Group& group, const Member& member) const;
@@ -107,7 +107,7 @@ class Roster {
   absl::flat_hash_map<TicketId, Member> members_;
   size_t waiting_ = 0;
   double left_ = 0;
-  double pace_ = 1;  // Of late: seconds that steps took over those predicted; at least 1.
+  double pace_ = 1;  // Recent measured over predicted seconds of steps; at least 1.
 };
 
 }  // namespace longview::server

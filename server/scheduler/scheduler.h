@@ -123,7 +123,7 @@ class Scheduler {
   // of one client and model; none generates if they are several.
   Admission Admit(std::span<const Ticket> tickets);
 
-  // What Admit would say; changes nothing. Expected work counts in the wait.
+  // Admit's answer without its effects. Expected work counts in the wait.
   Admission Judge(const Ticket& ticket) const;
 
   CancelOutcome Cancel(TicketId id);
@@ -183,8 +183,8 @@ class Scheduler {
   bool HasWork() const;
 
   // The longest time between two tokens of a sequence at present; of several lanes the longest.
-  // What steps are planned for; where batches take half of a lane, twice a round of next tokens of
-  // all models and a slice for each of them, if that is longer.
+  // The ceiling that steps are planned for; where batches take half of a lane, twice a round of
+  // next tokens of all models and a slice for each of them, if that is longer.
   double InterTokenCeiling() const;
   // Bytes of generation state that started tickets reserve, and that are held.
   double reserved_bytes(int lane = 0) const { return LaneAt(lane).reserved; }
@@ -240,10 +240,10 @@ class Scheduler {
 
   // Batches; scheduler_batches.cc.
   bool BatchesWait() const { return line_.size() > line_.generating(); }
-  // Whose batch is next on the lane, if it is to have one now: not if somebody generates there and
-  // another lane stands still.
+  // The ticket whose batch is next on the lane, if it is to have one now: not if somebody generates
+  // there and another lane stands still.
   const Ticket* NextFor(const Lane& lane) const;
-  // Who has waited longest, if it is to be next for that.
+  // The ticket that has waited longest, if it is to be next for that.
   const Ticket* AgedNext() const;
   // A batch that begins with `first`, of at most `most` seconds if it is of several. `nested`: it
   // goes between the slices of another.
@@ -277,7 +277,7 @@ class Scheduler {
   std::vector<const Lane*> LanesFor(const Ticket& ticket) const;
   int AliveLanes() const;
   double QueueLimit() const;
-  // Of what documents leave, on the lane that has most for the ticket.
+  // Most bytes any lane has free beside open documents, for the ticket.
   double RoomBesideDocuments(const Ticket& ticket) const;
   bool HasMostRoom(const Lane& lane, const Ticket& ticket) const;
   bool TakesGenerating(const Lane& lane, const Ticket& ticket) const;
@@ -312,11 +312,11 @@ class Scheduler {
   WaitingLine line_;
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;
-  TimeIndex latest_starts_;  // Of waiting tickets that start when a device is free,
-  // And of those that share it (they generate, or go between slices), or that have no deadline of
+  TimeIndex latest_starts_;  // Waiting tickets that start when a device is free.
+  // Tickets that share a device (they generate, or go between slices), or that have no deadline of
   // their own.
   TimeIndex latest_joins_;
-  TimeIndex deadlines_;      // Of expected and running ones.
+  TimeIndex deadlines_;      // Expected and running tickets.
   std::vector<Departure> turned_out_;  // Not reported yet.
   std::vector<Lane> lanes_;
   absl::Time last_progress_;

@@ -1,4 +1,4 @@
-// What is said of a request before its cost is known.
+// Judges a request before its cost is known.
 #include <algorithm>
 
 #include "server/scheduler/scheduler.h"
@@ -11,7 +11,7 @@ Admission Scheduler::JudgeExpected(const Ticket& ticket) const {
   Admission result = JudgeWithRoom(certain, 0);
   if (result.verdict != Verdict::kAdmitted && result.verdict != Verdict::kQueueFull) return result;
 
-  // What is only expected counts for no more than what is known.
+  // Expected work counts for no more than known work.
   const double known = line_.seconds();
   certain.seconds = std::min(ticket.seconds, result.wait_seconds);
   const double unknown = std::min(known, expected_.seconds() + ticket.seconds);

@@ -38,7 +38,7 @@ bool Scheduler::Fits(const Lane& lane, const Ticket& ticket) const {
 }
 
 bool Scheduler::HasMostRoom(const Lane& lane, const Ticket& ticket) const {
-  // Of several that have as much, the first.
+  // Ties go to the first lane.
   const auto order = [](const Lane& l) { return std::pair(l.reserved + l.held, l.number); };
   const std::vector<const Lane*> lanes = LanesFor(ticket);
   return std::none_of(lanes.begin(), lanes.end(),
@@ -47,7 +47,7 @@ bool Scheduler::HasMostRoom(const Lane& lane, const Ticket& ticket) const {
 
 bool Scheduler::StartsAtOnce(const Ticket& ticket) const {
   if (!ticket.generates()) return false;
-  // What waits spreads out over the lanes.
+  // Waiting work spreads out over the lanes.
   const double share = 1.0 / AliveLanes();
   const std::vector<const Lane*> lanes = LanesFor(ticket);
   return std::any_of(lanes.begin(), lanes.end(), [&](const Lane* lane) {

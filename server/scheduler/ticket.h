@@ -1,4 +1,4 @@
-// What the scheduler knows of a request, and what it says about it. Plain values.
+// Plain values that the scheduler takes in and gives out about a request.
 #pragma once
 
 #include <cstdint>
@@ -34,20 +34,20 @@ struct Ticket {
   bool generates() const { return granule > 0; }
 };
 
-// What the next step of a generating ticket takes.
+// Needs of the next step of a generating ticket.
 struct StepNeed {
   int prefill = 0;             // Tokens to read before the next one can be sampled.
   double prefill_seconds = 0;  // Predicted, per token read.
   double decode_seconds = 0;   // Predicted, of a token for each of its sequences.
-  double pace = 1;             // Of its model's steps over what is predicted, of late.
+  double pace = 1;             // Recent measured over predicted time of its model's steps.
 };
 
-// What became of a ticket in a step, or when it was started.
+// The outcome of a step, or of a start, for one ticket.
 struct StepOutcome {
   TicketId id = 0;
   bool done = false;   // It is over: finished, failed, or dropped.
   StepNeed need = {};  // Unless done.
-  // What it read into: a hold (Scheduler::Hold) that is `hold_bytes` from here on; 0 = none.
+  // The document it read into: a hold (Scheduler::Hold) of `hold_bytes` from here on; 0 = none.
   uint64_t hold = 0;
   double hold_bytes = 0;
 };
@@ -66,12 +66,12 @@ struct Admission {
   double wait_seconds = 0;  // Predicted work in front of it.
   // When a refused request may succeed; unset if waiting does not help.
   std::optional<absl::Duration> retry_after;
-  // Of the rule that refused: seconds (queue, deadline) or bytes.
+  // Need and limit of the rule that refused: seconds (queue, deadline) or bytes.
   double need = 0;
   double limit = 0;
   // Waiting tickets of another client that made room; they have left the queue.
   std::vector<TicketId> displaced;
-  int lanes = 1;  // Of a full queue: how many devices `limit` is for.
+  int lanes = 1;  // For a full queue: the devices that `limit` counts.
 };
 
 // A ticket that left because of its deadline, or because it can have its memory or device no more.
@@ -87,13 +87,13 @@ struct Departure {
 enum class TurnKind { kBatch, kStep, kRoster };
 
 struct Batch {
-  ModelId model = 0;              // Of a batch or step.
-  std::vector<TicketId> tickets;  // In the order they were chosen; of a roster: to be started.
+  ModelId model = 0;              // Set for a batch or step.
+  std::vector<TicketId> tickets;  // In the order they were chosen; in a roster: to be started.
   double seconds = 0;             // Predicted.
   TurnKind kind = TurnKind::kBatch;
-  // Of a step, beside `tickets`: tokens of its prompt, or 0: the next token of its sequences.
+  // For a step, beside `tickets`: prompt tokens to read, or 0 for the next token of its sequences.
   std::vector<int> prefill;
-  // Of a roster: generating tickets nobody waits for, to be ended.
+  // For a roster: generating tickets nobody waits for, to be ended.
   std::vector<TicketId> leaving;
 };
 

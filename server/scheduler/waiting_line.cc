@@ -49,7 +49,7 @@ Ticket WaitingLine::TakeFromLine(TicketId id) {
     arrivals_.erase({node.mapped().arrival, id});
     lengths_.erase({ticket.seconds, id});
   }
-  // What rounding left of the sum must not outlive the tickets.
+  // Rounding errors of the sum must not outlive the tickets.
   if (entries_.empty()) seconds_ = 0;
   return ticket;
 }

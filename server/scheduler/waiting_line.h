@@ -37,17 +37,17 @@ class WaitingLine {
   // Takes a ticket out without charging it. REQUIRES: waiting.
   Ticket Remove(TicketId id) { return Take(id, /*served=*/false); }
 
-  // Whose turn it is of those that do not generate; null if none waits. Clients that only generate
-  // hold nobody back here: they cannot use what is left to them. Valid until the next change.
+  // The next ticket among those that do not generate; null if none waits. Clients that only
+  // generate hold nobody back here: they cannot use their share. Valid until the next change.
   const Ticket* Next() const;
-  // Who came first of those that do not generate; null if none waits.
+  // The first to arrive among those that do not generate; null if none waits.
   const Ticket* Oldest() const;
   // Who is next of those that do not generate and take at most so many seconds: of the client that
   // had least, the most urgent. Null also where that one takes more than `seconds`, but at most
   // `soon`. `may` is asked last.
   const Ticket* NextShort(double seconds, double soon,
                           absl::FunctionRef<bool(const Ticket&)> may) const;
-  // What waits of work like that.
+  // Seconds of such waiting work.
   double ShortSeconds(double seconds) const;
 
   // Offers `first`, which `ask` takes, and then others of its model in the order of their turns.
@@ -88,12 +88,12 @@ class WaitingLine {
   std::vector<TicketId> Displaceable(const std::string& client, double seconds, double keep) const;
 
   double ClientSeconds(const std::string& client) const;
-  // What waits of the client with most work waiting; 0 if that is `client` itself.
+  // Waiting seconds of the client with most work waiting; 0 if that is `client` itself.
   double LongestBeside(const std::string& client) const;
   double seconds() const { return seconds_; }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  // Of those that generate: how many, and the bytes they will reserve.
+  // Count of the generating ones, and the bytes they will reserve.
   size_t generating() const { return generating_; }
   double generating_bytes() const { return generating_bytes_; }
 
@@ -131,7 +131,7 @@ class WaitingLine {
   const double slack_;
   const absl::Duration patience_;
   absl::flat_hash_map<TicketId, Entry> entries_;
-  Order arrivals_;                                 // Of those that do not generate,
+  Order arrivals_;                                 // Tickets that do not generate,
   std::set<std::pair<double, TicketId>> lengths_;  // and their seconds.
   Order joins_;                                    // Arrivals of those that do.
   std::map<std::string, Client> clients_;          // Those that want work.
@@ -139,7 +139,7 @@ class WaitingLine {
   FairShares<std::string> client_shares_;
   FairShares<ModelId> model_shares_;
   double seconds_ = 0;
-  size_t generating_ = 0;  // Of entries_.
+  size_t generating_ = 0;  // Generating ones in entries_.
   double generating_bytes_ = 0;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kScheme = "bearer ";
 
-// What follows the scheme, whose name has no case; "" if it is another one.
+// The token after the scheme, whose name has no case; "" if it is another one.
 std::string_view BearerToken(std::string_view authorization) {
   const std::string_view scheme = authorization.substr(0, kScheme.size());
   if (!absl::EqualsIgnoreCase({scheme.data(), scheme.size()}, {kScheme.data(), kScheme.size()})) {

@@ -1,4 +1,4 @@
-// Who calls, by the key that a request brings, and what that key allows.
+// Identifies the caller by the key that a request brings, and checks what that key allows.
 #pragma once
 
 #include <map>

@@ -36,7 +36,7 @@ class IpAddress {
   bool v4_ = false;
 };
 
-// Who counts as one client: an IPv4 address, the /64 of an IPv6 address ("2001:db8:0:1::/64"),
+// The unit that counts as one client: an IPv4 address, the /64 of an IPv6 ("2001:db8:0:1::/64"),
 // since its holder has all addresses of it. Text that is no address stays as it is.
 std::string FairnessUnit(std::string_view address);
 

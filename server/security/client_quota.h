@@ -13,7 +13,7 @@
 
 namespace longview::server {
 
-// Of a key's name; 0 = no limit.
+// Limits of a key's name; 0 = no limit.
 struct ClientLimits {
   int max_inflight = 0;          // Requests that are under way.
   double tokens_per_second = 0;  // Read and generated, over time.
@@ -37,7 +37,7 @@ class ClientQuota {
 
   ClientQuota(std::string name, const ClientLimits& limits);
 
-  // What is under way and what is owed stay.
+  // Requests under way and debts stay.
   void SetLimits(const ClientLimits& limits);
 
   // Takes a place. RESOURCE_EXHAUSTED with a retry delay if all are taken or tokens are owed.

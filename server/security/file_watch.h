@@ -17,7 +17,7 @@
 
 namespace longview::server {
 
-// What each file holds, in the order of the paths.
+// Contents of the files, in the order of the paths.
 using FileContents = std::vector<std::string>;
 
 // UNAVAILABLE names the first file that cannot be read, or is larger than 1 MiB, and why.
@@ -41,7 +41,7 @@ class FileWatch {
   struct Group {
     std::vector<std::string> paths;
     Changed changed;
-    Digest reported;  // What was handed out last; digests, since the files hold secrets.
+    Digest reported;  // The last one handed out; a digest, since the files hold secrets.
     Digest last;      // The reading before this one.
   };
 
@@ -50,7 +50,7 @@ class FileWatch {
   static void Check(Group& group);
 
   const absl::Duration interval_;
-  std::vector<Group> groups_;  // Of the watch's thread once it runs.
+  std::vector<Group> groups_;  // Used by the watch's thread alone once it runs.
   std::mutex mutex_;           // Guards stop_.
   std::condition_variable stopped_;
   bool stop_ = false;

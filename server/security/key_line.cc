@@ -31,7 +31,7 @@ absl::Status Bad(std::string_view problem) {
   return absl::InvalidArgumentError(std::string(problem));
 }
 
-// What stands before `separator`, and `text` goes on behind it.
+// Returns the text before the first separator; `text` goes on behind it.
 std::string_view Cut(std::string_view& text, std::string_view separators) {
   const size_t end = std::min(text.find_first_of(separators), text.size());
   const std::string_view part = text.substr(0, end);

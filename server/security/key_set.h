@@ -37,11 +37,11 @@ class KeySet {
   // the option, and never repeats what they hold.
   static absl::StatusOr<KeySet> Parse(std::string_view text);
 
-  // Whose key it is; nullptr for an unknown one. Compares with every key, each in constant time:
-  // how long it takes tells nothing about the keys.
+  // The key's holder; nullptr for an unknown key. Compares with every key, each in constant time,
+  // so its duration tells nothing about the keys.
   const KeyHolder* Find(std::string_view key) const;
 
-  // Of every name.
+  // Limits by holder's name.
   const std::map<std::string, ClientLimits>& limits() const { return limits_; }
 
   size_t size() const { return entries_.size(); }

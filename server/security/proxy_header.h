@@ -19,8 +19,8 @@ struct ProxyHeader {
     kBad,  // They began as a header and are none.
   };
   Kind kind = Kind::kNone;
-  size_t bytes = 0;  // Of a whole header; of a partial one, those needed at least.
-  // Of a whole one: the client's address; "" = unknown or the proxy itself (a check of its own),
+  size_t bytes = 0;  // Length of a whole header; for a partial one, the bytes needed at least.
+  // For a whole one: the client's address; "" = unknown or the proxy itself (a check of its own),
   // whose connection it then is.
   std::string client = "";
 };

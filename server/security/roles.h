@@ -1,4 +1,4 @@
-// What the holder of a key may do, and what each call asks for.
+// Roles of keys, and the permission that each call asks for.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Roles {
   uint8_t bits_ = 0;
 };
 
-// What a call needs once the server has keys.
+// The permission that a call needs once the server has keys.
 enum class Permission : uint8_t {
   kOpen,    // No key: probes, and what tells a person or a scraper about the server.
   kAnyKey,  // Lists and descriptions of models.
@@ -43,9 +43,9 @@ enum class Permission : uint8_t {
   kMetrics,
 };
 
-// Of a call by CallInfo::method: an RPC's name ("ModelInfer") or a route's template
+// The permission of a call by CallInfo::method: an RPC's name ("ModelInfer") or a route's template
 // ("/v1/classify"). Reflection is kAnyKey, as is "other", a path that no route has. A name that is
-// not known here asks for kControl: what is forgotten is closed. Thread-safe.
+// not known here asks for kControl: a forgotten call is closed. Thread-safe.
 Permission PermissionOf(std::string_view method);
 
 // Whether such a call counts against its key's limits. Those of role infer do, but for

@@ -1,4 +1,4 @@
-// What TLS needs, checked: a certificate chain with its key, and who may sign clients.
+// Checked material of TLS: a certificate chain with its key, and the signers of clients.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ absl::Status CheckTlsMaterial(const TlsMaterial& material);
 // REQUIRES: checked.
 std::string ExpiryOf(const TlsMaterial& material);
 
-// What new connections use. Thread-safe: one writer, any number of readers; connections that are
-// open keep what they began with.
+// The material of new connections. Thread-safe: one writer, any number of readers; open
+// connections keep the material they began with.
 class TlsSource {
  public:
   // REQUIRES: checked.

@@ -52,7 +52,7 @@ void SetTimes(const SpanTimes& times, Span& span) {
   span.set_end_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(times.end)));
 }
 
-// Of a server span only what is the server's fault counts as an error.
+// Only the server's own faults count as errors of a server span.
 bool IsServerError(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:

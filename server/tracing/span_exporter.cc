@@ -9,7 +9,7 @@
 namespace longview::server {
 namespace {
 
-constexpr size_t kMostCalls = 256;  // Of one message: some 300 KB.
+constexpr size_t kMostCalls = 256;  // Calls per message: some 300 KB.
 constexpr absl::Duration kCollecting = absl::Seconds(1);
 constexpr absl::Duration kPatience = absl::Seconds(5);
 constexpr absl::Duration kLastPatience = absl::Seconds(1);
@@ -130,7 +130,7 @@ void SpanExporter::Send(std::vector<CallTrace> traces) {
     }
     if (last || !IsPassing(status.error_code())) {
       dropped_ += spans;
-      // What else waits would fare no better, and the process is to end.
+      // Waiting spans would fare no better, and the process is to end.
       const std::lock_guard lock(mutex_);
       for (; last && !waiting_.empty(); waiting_.pop_front()) {
         dropped_ += static_cast<uint64_t>(NumSpans(waiting_.front()));

@@ -47,7 +47,7 @@ class SpanExporter final : public TraceSink {
   std::condition_variable changed_;
   std::deque<CallTrace> waiting_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time last_deadline_ ABSL_GUARDED_BY(mutex_);  // Of sending, once it ends.
+  absl::Time last_deadline_ ABSL_GUARDED_BY(mutex_);  // Deadline of sending, once it ends.
   std::shared_ptr<grpc::ClientContext> sending_ ABSL_GUARDED_BY(mutex_);  // Null = none.
   std::thread thread_;
 };

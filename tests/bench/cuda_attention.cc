@@ -19,7 +19,7 @@
 namespace longview::kernels::cuda {
 namespace {
 
-// What the library holds between calls: one plan on one device.
+// The library's state between calls: one plan on one device.
 class Bench {
  public:
   Status Open(const char* path) {

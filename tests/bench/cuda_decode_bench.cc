@@ -57,7 +57,7 @@ using models::Device;
 using models::DeviceLsDecoder;
 using models::LsDecoder;
 
-constexpr double kHostCacheBytes = 4e9;  // Of two sequences.
+constexpr double kHostCacheBytes = 4e9;  // For two sequences.
 
 [[noreturn]] void Die(const std::string& what) {
   std::fprintf(stderr, "cuda_decode_bench: %s\n", what.c_str());
@@ -76,7 +76,7 @@ struct Plan {
   std::vector<std::string> dtypes;
   int layers = 0, rounds = 0, steps = 0;
 
-  // Of a sequence of `context` tokens when all is timed.
+  // Bytes of a sequence of `context` tokens when all is timed.
   int64_t Longest(int64_t context) const { return context + rounds * (steps + 1) + 3; }
 };
 
@@ -115,7 +115,7 @@ double Now() {
   return std::chrono::duration<double>(since).count();
 }
 
-// Of two steps of both, the second of which is recorded already; first sequence against first and
+// Compares two steps of both, the second recorded already; first sequence against first and
 // last against last.
 double ErrorOfSteps(Contender& host, int host_batch, Contender& device, int batch) {
   double most = 0;

@@ -63,7 +63,7 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of the busiest thread of each region since Clear.
+// Seconds of the busiest thread of each region since Clear.
 double CpuSeconds(const TimedPool& pool) {
   double seconds = 0;
   for (const RegionTime& region : pool.regions()) seconds += region.cpu;

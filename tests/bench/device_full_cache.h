@@ -25,7 +25,7 @@ class DeviceFullCache final : public FullDecoder {
   DeviceFullCache(const models::DeviceLsContext& context, int sequences, int64_t tokens);
   ~DeviceFullCache() override;
 
-  // What a cache for so many takes of the device.
+  // Device memory of a cache for so many.
   static int64_t CacheBytes(const models::DeviceLsContext& context, int sequences, int64_t tokens);
 
   kernels::ProjectionCache& cache() override { return *cache_; }

@@ -24,7 +24,7 @@ class FullCacheStep {
                 const kernels::cuda::DecodeWeights& weights, const kernels::ProjectionCache& cache,
                 const kernels::CacheStep& step, std::span<const int32_t> positions);
 
-  // What every launch and every address follows from.
+  // The sizes from which every launch and every address follows.
   kernels::cuda::GraphKey key() const { return key_; }
   size_t list_bytes() const;
   size_t buffer_bytes() const;

@@ -1,4 +1,4 @@
-// What the projection cache is measured against: a model with the same weights that keeps the
+// The peer of the projection cache: a model with the same weights that keeps the
 // window's key and value of every position and attends to all of them. No projected pages and no
 // relative positions, so it does less beside reading its cache.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace longview::bench {
 
-inline constexpr int32_t kNextId = 1;  // What every sequence reads in every step.
+inline constexpr int32_t kNextId = 1;  // Token that every sequence reads in every step.
 
 // Used by one thread.
 class FullDecoder {

@@ -1,4 +1,4 @@
-// What generating costs beside the model: from a row of logits to pieces of text, per token.
+// The cost of generating beside the model: from a row of logits to pieces of text, per token.
 //
 //   generation_bench [--tokens 2000] [--sequences 32]
 //

@@ -86,7 +86,7 @@ measured() {
   return $status
 }
 
-# What the products of a model on a device come from: torch as the peers use it is the same build.
+# The library behind a model's products on a device: torch as the peers use it is the same build.
 use_python_torch() {
   local folders
   folders=$("$PYTHON" - <<'PY' 2>/dev/null || true

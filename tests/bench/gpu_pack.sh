@@ -41,7 +41,7 @@ pack() {
   say "$file: $(du -h "$file" | cut -f1); there: tar xzf, then PYTHON=... $top/tests/bench/gpu.sh"
 }
 
-# What the steps need of the build.
+# The parts of the build that the steps need.
 packed_programs() {
   local name need
   for name in "${STEPS[@]}"; do

@@ -25,16 +25,16 @@ struct DecodeCase {
   std::string Text() const;
 };
 
-// What the bytes of a step follow from. Borrows the configuration.
+// The facts that a step's bytes follow from. Borrows the configuration.
 struct DecodedModel {
   const models::LsLmConfig& config;
   models::Compute compute;
-  kernels::DType blocks;  // Of caches.
+  kernels::DType blocks;  // Type of caches.
 
   double ElementBytes() const;
-  // Of the linears.
+  // Bytes of the linears.
   double WeightBytes() const;
-  // Of a key and a value, all layers and heads.
+  // Bytes of a key and a value, all layers and heads.
   double RowBytes() const;
   // The error of logits that a right step may have, of the largest.
   double MostError() const { return compute == models::Compute::kFp32 ? 1e-4 : 3e-2; }
@@ -55,7 +55,7 @@ class Contender {
   virtual const kernels::CacheSequence& sequence(int index) const = 0;
   // The logits of all sequences, [batch, V]. Aborts on errors.
   virtual std::vector<float> Step() = 0;
-  // What the first step must read: linears, tables of positions, the rows that queries see.
+  // Bytes the first step must read: linears, tables of positions, the rows that queries see.
   virtual double read_bytes() const = 0;
 };
 
@@ -80,7 +80,7 @@ class Projections final : public Contender {
 
   // From here on: seconds of steps by part. Parts of a device are waited for one by one.
   void TimeParts() { decoder_.set_times(&times_); }
-  // Of all steps since.
+  // Sum over all steps since.
   const models::EncoderTimes& times() const { return times_; }
   int steps() const { return steps_; }
 
@@ -90,7 +90,7 @@ class Projections final : public Contender {
   const DecodeCase case_;
   std::vector<std::unique_ptr<models::CachedSequence>> sequences_;
   std::vector<models::DecoderFeed> feeds_;
-  double held_bytes_ = 0;  // Of the allocator, before the first step.
+  double held_bytes_ = 0;  // The allocator's, before the first step.
   models::EncoderTimes times_;
   int steps_ = 0;
 };

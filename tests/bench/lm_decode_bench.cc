@@ -71,7 +71,7 @@ double CheckedStep(const NaiveLm* naive, int batch, Contender& contender) {
   return error;
 }
 
-// Of the wall, or of this thread.
+// Wall time, or this thread's.
 double Now() {
   timespec now{};
   clock_gettime(absl::GetFlag(FLAGS_cpu_time) ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);

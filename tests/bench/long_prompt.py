@@ -1,4 +1,4 @@
-"""What a very long prompt does to the streams beside it.
+"""The effect of a very long prompt on the streams beside it.
 
   python tests/bench/long_prompt.py [--model models/zoo/code-lm] [--tokens 100000] [--streams 4]
 

@@ -25,7 +25,7 @@ WIDTH, INNER, WINDOW = 768, 3072, 512
 
 
 def multiply_adds(tokens, layers):
-    """Of one document with one global token: linears and visible pairs, not HuggingFace's chunks."""
+    """Work of a document with a global token: linears and visible pairs, not HF's chunks."""
     linears = tokens * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER)
     return layers * (linears + 2 * WIDTH * tokens * (WINDOW + 2))
 

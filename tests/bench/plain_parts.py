@@ -1,4 +1,4 @@
-"""What encoders written plainly in PyTorch are made of: random tensors by name, and layers that read
+"""Parts of encoders written plainly in PyTorch: random tensors by name, and layers that read
 them."""
 
 import torch

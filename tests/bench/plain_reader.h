@@ -12,7 +12,7 @@ namespace longview::bench {
 // Used by one thread.
 class PlainReader {
  public:
-  // Of `bytes` bytes in huge pages, every thread of `pool` its own share.
+  // Reads `bytes` bytes in huge pages, every thread of `pool` its own share.
   PlainReader(int64_t bytes, const kernels::ParallelFor& pool);
   ~PlainReader();
   PlainReader(const PlainReader&) = delete;

@@ -43,7 +43,7 @@ struct Shape {
   int rows, heads, dim;
   int64_t width() const { return int64_t{heads} * dim; }
   int64_t state() const { return kernels::OuterStateFloats(heads, dim, rows); }
-  double work() const { return 5.0 * rows * static_cast<double>(width()); }  // Of a token.
+  double work() const { return 5.0 * rows * static_cast<double>(width()); }  // Per token.
 };
 
 std::vector<float> Random(int64_t count, uint32_t seed) {

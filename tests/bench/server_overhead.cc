@@ -1,4 +1,4 @@
-// What the server itself costs: a model that does nothing, 4,096 token ids per request.
+// The server's own cost: a model that does nothing, 4,096 token ids per request.
 //
 //   server_overhead [seconds per measurement, default 3]
 //

@@ -1,4 +1,4 @@
-// What a streamed token costs the server: a generator that computes next to nothing, one piece a
+// The server's cost of a streamed token: a generator that computes next to nothing, one piece a
 // token and sequence, `streams` of them at a time.
 //
 //   stream_overhead [streams, default 32] [tokens of each, default 400] [steps per second, 200]

@@ -15,7 +15,7 @@ namespace longview::bench {
 // Seconds of one parallel region.
 struct RegionTime {
   double wall = 0;
-  double cpu = 0;  // Of the busiest thread: what neighbours on the machine hardly change.
+  double cpu = 0;  // Busiest thread's time, which neighbours on the machine hardly change.
 };
 
 class TimedPool final : public kernels::ParallelFor {

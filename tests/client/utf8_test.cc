@@ -27,7 +27,7 @@ TEST(FirstInvalidUtf8, NamesTheOffsetOfWhatIsWrong) {
   EXPECT_EQ(FirstInvalidUtf8("\x80"), 0u) << "continuation without a lead";
 }
 
-// What bytes.decode("utf-8", "replace") of Python gives.
+// The result of Python's bytes.decode("utf-8", "replace").
 TEST(ReplaceInvalidUtf8, ReplacesMaximalParts) {
   const std::string r = "\xEF\xBF\xBD";
   EXPECT_EQ(ReplaceInvalidUtf8("caf\xC3\xA9"), "caf\xC3\xA9");

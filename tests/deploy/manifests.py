@@ -12,7 +12,7 @@ from server_process import ROOT
 KUBERNETES = ROOT / "deploy/kubernetes"
 CHART = ROOT / "deploy/helm/longview"
 POD_PATHS = {"Deployment": ("spec", "template", "spec")}
-# What comes from other projects' resource definitions, not from Kubernetes.
+# Kinds from other projects' resource definitions, not from Kubernetes.
 FOREIGN = {"kserve.io", "monitoring.coreos.com", "keda.sh", "inference.networking.k8s.io",
            "gateway.networking.k8s.io", "kustomize.config.k8s.io"}
 
@@ -106,7 +106,7 @@ def definitions(folder):
 
 
 def server_config(server, arguments):
-    """What longview-server makes of a container's arguments."""
+    """The configuration that longview-server reads from a container's arguments."""
     done = subprocess.run([server, "--print_config", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

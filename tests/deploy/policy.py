@@ -1,4 +1,4 @@
-"""What every pod and service of ours must be; each rule yields what is wrong, in words."""
+"""Rules for every pod and service of ours; each yields its violations, in words."""
 
 from manifests import flags, pods
 

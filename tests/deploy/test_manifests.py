@@ -198,7 +198,7 @@ def test_compose():
 
 
 def test_compose_files_by_their_schema():
-    """What `docker compose config` would check."""
+    """The checks of `docker compose config`."""
     import jsonschema
     file = SCHEMAS / "compose-go/compose-spec.json"
     if not file.exists():

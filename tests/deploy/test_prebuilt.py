@@ -1,4 +1,4 @@
-"""What is shipped without a compiler: serve.sh on ready programs, the tarball in a bare Debian."""
+"""Prebuilt ways to run: serve.sh on ready programs, the tarball in a bare Debian."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ import pytest
 from server_process import BUILD, ROOT
 
 SERVE = ROOT / "deploy/serve.sh"
-# What every Linux has; all else must come in the tarball.
+# Libraries of every Linux; all others must come in the tarball.
 GLIBC = {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "librt.so.1", "libdl.so.2", "libpthread.so.0",
          "libutil.so.1", "libresolv.so.2"}
 

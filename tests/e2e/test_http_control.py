@@ -1,4 +1,4 @@
-"""Who may load and unload models from a browser, and how keep-alive clients learn of the end."""
+"""Model control from a browser, and how keep-alive clients learn that the server ends."""
 
 import http.client
 import time

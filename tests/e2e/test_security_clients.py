@@ -1,4 +1,4 @@
-"""What one client's key lets another one notice: nothing. Roles, limits, and who is behind a proxy."""
+"""Clients apart: keys hide clients from each other; roles, limits, clients behind a proxy."""
 
 import http.client
 import json
@@ -132,7 +132,7 @@ def test_a_key_that_owes_tokens_waits(server):
     assert server.call_http("POST", "/v1/classify", key="key-s", body=TOKENS)[0] == 200
     status, headers, body = server.call_http("POST", "/v1/classify", key="key-s", body=TOKENS)
     assert status == 429 and b"tokens per second" in body
-    assert 4 <= int(headers["Retry-After"]) <= 6  # Of 4 tokens 1 was there; 0.5 come in a second.
+    assert 4 <= int(headers["Retry-After"]) <= 6  # 1 token of 4 was there; 0.5 come in a second.
     with server.channel() as channel:
         code, _, error = call_grpc(channel, CLASSIFY, key="key-s", request=CLASSIFY_TOKENS)
         assert code == grpc.StatusCode.RESOURCE_EXHAUSTED

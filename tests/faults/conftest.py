@@ -1,4 +1,4 @@
-"""What happens around the server: each test breaks one thing, and a neighbour's answers must not
+"""Faults around the server: each test breaks one thing, and a neighbour's answers must not
 change by a bit before, while and after (tests/run.sh --slow)."""
 
 import pathlib

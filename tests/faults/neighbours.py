@@ -45,7 +45,7 @@ def complete(server, prompt, tokens=40, model="code-lm", timeout=60):
 
 
 def record(server):
-    """What everybody must always be told."""
+    """The answers that every caller must always get."""
     return ([classify(server, ids) for ids in DOCUMENTS]
             + [complete(server, prompt) for prompt in PROMPTS])
 

@@ -1,4 +1,4 @@
-"""What the machine runs out of: descriptors, disk, memory."""
+"""A machine that runs out of descriptors, disk or memory."""
 
 import concurrent.futures
 import json

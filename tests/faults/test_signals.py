@@ -59,7 +59,7 @@ def test_idle():
 
 
 def test_under_batches():
-    """Who was let in is answered, and rightly."""
+    """Checks that every admitted call is answered, and rightly."""
     with Server(models(), *LEAVES) as server:
         recorded = record(server)
         with Neighbours(server, recorded, closing=True) as neighbours:

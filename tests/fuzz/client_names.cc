@@ -1,4 +1,4 @@
-// What names a client: the PROXY protocol's header (first byte 0), X-Forwarded-For (1), and a line
+// Sources of a client's name: a PROXY protocol header (first byte 0), X-Forwarded-For (1), a line
 // of a key file (2).
 #include <string>
 

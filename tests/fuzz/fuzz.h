@@ -1,4 +1,4 @@
-// What every fuzz target shares. A target is one file that defines LLVMFuzzerTestOneInput: bytes
+// Shared by all fuzz targets. A target is one file that defines LLVMFuzzerTestOneInput: bytes
 // from outside go into one reader, and whatever it accepts must keep the reader's promises.
 //
 // Targets run two ways: libFuzzer searches for inputs (-DLONGVIEW_FUZZ=ON, tests/run.sh --fuzz),
@@ -31,7 +31,7 @@ inline std::pair<uint8_t, std::string_view> SplitKind(std::string_view input) {
   return {static_cast<uint8_t>(input[0]), input.substr(1)};
 }
 
-// What stands before and after the first NUL byte, which no JSON text holds.
+// The text before and after the first NUL byte, which no JSON text holds.
 inline std::pair<std::string_view, std::string_view> SplitAtNul(std::string_view input) {
   const size_t at = input.find('\0');
   if (at == input.npos) return {input, {}};

@@ -1,4 +1,4 @@
-// What both forms of an Open Inference Protocol request go through after parsing.
+// The work on an Open Inference Protocol request after parsing, the same for both forms.
 #pragma once
 
 #include <cstdint>

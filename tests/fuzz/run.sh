@@ -18,7 +18,7 @@ mkdir -p build-fuzz/findings
 printf '<testsuite name="fuzz">\n' >"$report"
 for target in "$@"; do
   say "fuzz_$target, $seconds s"
-  # What was found on the way stays in the build folder and is the start of the next run.
+  # Inputs found on the way stay in the build folder and are the start of the next run.
   corpus=build-fuzz/corpus/$target
   mkdir -p "$corpus"
   dictionary=()

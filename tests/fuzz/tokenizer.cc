@@ -27,7 +27,7 @@ void Use(const Tokenizer& tokenizer, std::string_view text) {
   const auto whole = tokenizer.Encode(text, options);
   if (!whole.ok()) return;
   CheckEncoding(tokenizer, whole->encoding, CodePoints(text));
-  // What decodes is UTF-8, whatever the tokens are.
+  // Decoded text is UTF-8, whatever the tokens are.
   if (const auto decoded = tokenizer.Decode(whole->encoding.ids, false); decoded.ok()) {
     FUZZ_PROMISE(ReplaceInvalidUtf8(*decoded) == *decoded);
   }

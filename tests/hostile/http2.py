@@ -35,7 +35,7 @@ class Http2:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10,
                                                source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.room = 65535  # What may be sent on the connection,
+        self.room = 65535  # Bytes that may be sent on the connection,
         self.rooms = {}    # and on each stream.
         self.initial = 65535
         self.closed = False

@@ -21,7 +21,7 @@ class Looks:
     def __init__(self, port, method, path, body, pause):
         self.port, self.method, self.path, self.body = port, method, path, body
         self.pause, self.longest, self.count, self.failures = pause, 0.0, 0, []
-        self.since = None  # Of the look that lasts.
+        self.since = None  # Begin of the look that lasts.
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()

@@ -25,7 +25,7 @@ import work
 from server_process import Server
 
 WORKERS = 4
-# What the settled part of a run may grow by, by its fitted line.
+# Growth allowed in the settled part of a run, by its fitted line.
 MEMORY_GROWTH, DESCRIPTOR_GROWTH = 24 << 20, 6
 REFUSALS = (429, 503)
 

@@ -1,4 +1,4 @@
-"""What the clients of a soak ask: a fixed set of calls whose answers are recorded first, so that
+"""The calls of a soak's clients: a fixed set whose answers are recorded first, so that
 every later answer can be compared with them bit by bit."""
 
 import json
@@ -68,7 +68,7 @@ def calls(rng):
 
 
 def essence(path, body):
-    """What of an answer is the model's: no times, no identifiers, not who shared the batch."""
+    """The model's part of an answer: without times, identifiers or the batch's company."""
     if path == "/v1/completions":
         texts = {}
         events = ([line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")]

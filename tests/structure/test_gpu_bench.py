@@ -13,7 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests/bench"
 GPU = BENCH / "gpu.sh"
-# Of the check, what is quick and needs no more than the tests do.
+# The quick steps of the check that need no more than the tests do.
 QUICK = "tests,sanitize,bits,decode"
 
 

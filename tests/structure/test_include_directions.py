@@ -1,4 +1,4 @@
-"""Who may include whom: the picture in README.md, checked on every source file."""
+"""Directions of includes: the picture in README.md, checked on every source file."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ LIBRARIES = {
     "prometheus": ("prometheus/",),
     "OpenSSL": ("openssl/",),
 }
-# What each folder may use beyond itself and the standard library; the longest folder wins.
+# Folders that each folder may use beyond itself and the standard library; the longest folder wins.
 ALLOWED = {
     "kernels": set(),
     "models": {"kernels", "LibTorch", "Abseil", "JSON"},

@@ -1,4 +1,4 @@
-// What the fake model answers, per task. Used by fake_model.cc only.
+// The fake model's answers, per task. Used by fake_model.cc only.
 #pragma once
 
 #include <memory>

@@ -65,7 +65,7 @@ class GeneratorItem : public models::Item {
   int max_new_tokens() const;
 
   const models::Request request;
-  const std::string prompt;  // Of this request alone, without its document.
+  const std::string prompt;  // This request's alone, without its document.
 
  private:
   const ControlPtr control_;
@@ -89,9 +89,9 @@ class FakeGeneration : public models::Generation {
  private:
   struct Sequence {
     models::Piece whole;
-    uint64_t state = 0;  // Of all that came before.
+    uint64_t state = 0;  // Digest of all that came before.
     std::string text;    // With a stop string, if one was found.
-    size_t given = 0;    // Of whole.text, given out as pieces; and of its token ids.
+    size_t given = 0;    // Bytes of whole.text given out as pieces; and its token ids.
     size_t given_tokens = 0;
     bool told_end = false;
   };

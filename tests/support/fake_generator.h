@@ -19,7 +19,7 @@
 
 namespace longview::testing {
 
-// What a test sees of one or more fake generators, from outside of them.
+// A test's view of one or more fake generators.
 struct GeneratorControl {
   Gate advance;  // Passed before every layer of a step.
   Gate start;    // Passed by Start.
@@ -32,7 +32,7 @@ struct GeneratorControl {
   std::atomic<int64_t> live_generations{0};
   std::atomic<int64_t> live_documents{0};
   std::atomic<int64_t> live_runs{0};
-  std::atomic<int64_t> state_bytes{0};      // Of generations and documents.
+  std::atomic<int64_t> state_bytes{0};      // Held by generations and documents.
   std::atomic<int64_t> max_state_bytes{0};  // The most there ever were.
   std::atomic<int64_t> thread_changes{0};   // Uses of device objects on more than one thread.
 };
@@ -41,14 +41,14 @@ struct GeneratorOptions {
   int max_tokens = 100000;  // Prompt and output.
   int granule = 16;
   int layers = 2;
-  int cached_tokens = 0;  // Of every prompt, found in the cache (in whole granules).
+  int cached_tokens = 0;  // Tokens of every prompt found in the cache (in whole granules).
 
   // Predicted; what a step really takes is `pace` times that (it sleeps).
   double step_seconds = 1e-5;
   double decode_seconds = 1e-5;
   double prefill_seconds = 1e-6;
   double pace = 0;
-  double token_bytes = 1024;  // Of state.
+  double token_bytes = 1024;  // Bytes of state per token.
   double cache_bytes = 1e9;   // Capacity that CacheUse reports.
 
   std::string device = "cpu";
@@ -84,7 +84,7 @@ class FakeGenerator : public models::Model {
   models::ModelInfo info_;
 };
 
-// What sample `index` of `prompt` goes on with: `tokens` letters.
+// The `tokens` letters with which sample `index` of `prompt` goes on.
 std::string FakeContinuation(std::string_view prompt, int index, int tokens);
 
 }  // namespace longview::testing

@@ -39,7 +39,7 @@ class Gate {
   int waiting_ = 0;
 };
 
-// What a test sees and steers of one or more fake models, from outside of them.
+// A test's view of one or more fake models, and its means to steer them.
 struct FakeControl {
   Gate advance;  // Passed before every layer.
   Gate warm_up;
@@ -78,7 +78,7 @@ struct FakeOptions {
   double token_seconds = 1e-6;
   double token_workspace_bytes = 1024;
   double token_state_bytes = 0;
-  // What an Advance really takes per item still wanted (sleeps; 0 = nothing).
+  // Time an Advance really takes per item still wanted (sleeps; 0 = nothing).
   absl::Duration layer_item_time = absl::ZeroDuration();
 
   // Failures: a text containing one of these words fails at that stage.

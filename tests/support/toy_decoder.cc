@@ -42,7 +42,7 @@ class ToyCosts final : public models::DecoderCosts {
 
 }  // namespace
 
-// What forks share.
+// State shared by forks.
 struct ToySource {
   ToySource(models::EncoderSequence read, ToyCounts& alive)
       : document(std::move(read)), unencoded(document.tokens()), counts(alive) {

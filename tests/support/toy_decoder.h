@@ -38,10 +38,10 @@ class ToyCodec final : public models::TextCodec {
 struct ToyOptions {
   int max_tokens = 1000;
   int granule = 8;
-  int source_tokens = 0;  // Of a document; 0: no encoder.
+  int source_tokens = 0;  // Tokens of a document; 0: no encoder.
 };
 
-// What a test sees of a decoder.
+// A test's view of a decoder.
 struct ToyCounts {
   std::atomic<int> sequences{0};  // Alive.
   std::atomic<int> forks{0};
@@ -68,7 +68,7 @@ class ToyDecoder final : public models::Decoder {
 
   const std::shared_ptr<ToyCounts>& counts() const { return counts_; }
 
-  // What a greedy continuation is, by hand.
+  // A greedy continuation, by hand.
   static std::vector<int32_t> Greedy(std::vector<int32_t> prompt, int tokens);
 
  private:

@@ -21,7 +21,7 @@ Document = Union[str, Sequence[int]]
 Image = Union[bytes, str, "os.PathLike[str]"]
 
 _MESSAGE_BYTES = 64 << 20
-_PART_CHARACTERS = 64 << 10  # Of a text that is sent as a document.
+_PART_CHARACTERS = 64 << 10  # Size of a part of a text that is sent as a document.
 
 
 class LongviewError(Exception):
@@ -256,7 +256,7 @@ class Client:
     def estimate(self, document: Optional[Document] = None, *, num_tokens: Optional[int] = None,
                  width: int = 0, height: int = 0, model: Optional[str] = None,
                  max_tokens: int = 0, n: int = 0) -> models_pb2.EstimateResponse:
-        """What a request would cost; nothing runs.
+        """The cost of a request; nothing runs.
 
         Give a document, a length in tokens, or width and height of a picture in pixels.
 

@@ -1,4 +1,4 @@
-// What text encoders do on a device between products and attention, beside rows/: embeddings
+// Operations of text encoders on a device between products and attention, beside rows/: embeddings
 // without a norm, residuals of pre-norm layers, biases of a row's place, landmarks of long-short
 // attention, the slices of the Composite Slice Transformer.
 //
@@ -132,7 +132,7 @@ struct MixSlices {
   const SliceRows* slices;
   int32_t count;
   int32_t width;
-  int32_t places;      // Of a whole slice.
+  int32_t places;      // In a whole slice.
   int32_t mixed;       // Places between the linears.
   PlaceWeights first;  // [places, mixed]
   PlaceWeights second;

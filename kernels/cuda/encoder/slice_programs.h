@@ -1,4 +1,4 @@
-// What the Composite Slice Transformer does with slices of tokens beside attention: pooling, and
+// The Composite Slice Transformer's work on slices of tokens beside attention: pooling, and
 // linears over places. Channels do not look at each other.
 #pragma once
 

@@ -29,7 +29,7 @@ struct EmbedSumElements : WideRowsOf<EmbedSums> {
   }
 };
 
-// Of NormProgram<PrenormRows, T>: the sum stays in x.
+// Rows of NormProgram<PrenormRows, T>: the sum stays in x.
 template <typename T>
 LONGVIEW_HD inline void WriteColumn(const PrenormRows& args, int64_t row, int i, float value) {
   Narrow(value, static_cast<T*>(args.out) + row * args.width + i);

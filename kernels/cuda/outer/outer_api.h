@@ -12,7 +12,7 @@
 
 namespace longview::kernels::cuda {
 
-inline constexpr int kMostOuterRows = 256;  // Of P; and channels of a head.
+inline constexpr int kMostOuterRows = 256;  // Limit of P's rows and of a head's channels.
 
 // As kernels::OuterSequence; all pointers into device memory.
 struct DeviceOuterSequence {

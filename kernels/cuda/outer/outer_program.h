@@ -26,7 +26,7 @@ LONGVIEW_HD inline float OuterPhi(OuterActivation activation, float x) {
 struct OuterProgram {
   using Args = AppendOuterRows;
   static constexpr int kThreads = kMostOuterRows;
-  static constexpr int kTokens = 8;  // Of a pass.
+  static constexpr int kTokens = 8;  // Per pass.
   static constexpr int kPasses = 4;  // Phases of eight tokens.
 
   struct Thread {};

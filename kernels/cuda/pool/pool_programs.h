@@ -18,7 +18,7 @@ struct PoolPiecesProgram {
   using Args = PoolPieces;
   static constexpr int kThreads = 128;
   static constexpr int kColumns = 4;
-  static constexpr int kRuns = 16;  // Of a column's tokens, for its largest score and its sum.
+  static constexpr int kRuns = 16;  // Runs of a column's tokens, for its largest score and its sum.
   static constexpr int kRun = kPoolPiece / kRuns;
 
   struct Thread {};
@@ -28,7 +28,7 @@ struct PoolPiecesProgram {
     float totals[kColumns][kRuns];
   };
 
-  // What block (x, y) works on.
+  // The part of block (x, y).
   struct Part {
     PoolPiece piece;
     int head;

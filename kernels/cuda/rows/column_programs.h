@@ -37,7 +37,7 @@ struct ElementProgram {
   using Args = typename Each::Args;
   static constexpr int kThreads = 256;
   static constexpr int kPerThread = 4;
-  static constexpr int kColumns = kThreads * kPerThread;  // Of a block.
+  static constexpr int kColumns = kThreads * kPerThread;  // Per block.
 
   struct Thread {};
   struct Shared {};

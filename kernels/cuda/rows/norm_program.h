@@ -10,7 +10,7 @@
 
 namespace longview::kernels::cuda {
 
-// What is summed up: column i of the row, before its norm.
+// Column i of the row before its norm: the sum of the parts.
 template <typename T>
 LONGVIEW_HD inline float SummedColumn(const EmbedRows& args, int64_t row, int i) {
   const auto at = [&](const float* table, const int32_t* index) {

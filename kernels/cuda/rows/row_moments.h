@@ -14,7 +14,7 @@ struct RowMoments {
   static constexpr int kPhases = 4;
 
   RowSum sum;
-  RowSum squares;  // Of distances to the mean.
+  RowSum squares;  // Squared distances to the mean.
 
   // `at(i)` is number i of `width`; phases 0 and 2 ask for a thread's own, each once.
   template <class At>

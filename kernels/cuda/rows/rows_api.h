@@ -1,4 +1,4 @@
-// What happens to rows between two linears, on the device: embeddings, biases, activations,
+// Row operations between two linears, on the device: embeddings, biases, activations,
 // residuals, norms, and the small products of Longformer's folded global rows. The device's
 // counterpart of models/dense/rowwise.h, many rows at a time.
 //
@@ -89,7 +89,7 @@ struct FoldShape {
   int32_t sequences;
   int32_t count;
   int32_t heads;
-  int32_t dim;    // Of a head.
+  int32_t dim;    // Channels of a head.
   int32_t width;  // heads * dim
 };
 
@@ -109,7 +109,7 @@ struct FoldScores {
   const float* vectors;   // [sequences, columns, width]
   const int32_t* begins;  // [sequences] rows of x
   const int32_t* ends;
-  int32_t longest;  // Of the sequences, in rows.
+  int32_t longest;  // Rows of the longest sequence.
   float* scores;    // [rows, columns]
 };
 

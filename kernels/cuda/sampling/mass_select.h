@@ -17,11 +17,11 @@ LONGVIEW_HD inline uint64_t OrderedKey(double x) {
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
 
-// What a thread knows of the cut: the same in all of a block.
+// A thread's knowledge of the cut: the same in all of a block.
 struct MassCut {
   double wanted;
   double above;  // Mass of larger keys.
-  uint64_t key;  // Of it, the bits found so far; all of them in the end.
+  uint64_t key;  // Its bits found so far; all of them in the end.
 };
 
 template <int kThreads>

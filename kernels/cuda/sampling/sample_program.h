@@ -21,7 +21,7 @@ struct SampleThread {
   SampleStatus status;
   Scored peak;      // The largest logit; its id is -1 if one is NaN.
   Scored best;      // The largest score.
-  MassCut cut;      // Of top-k, then of top-p, then of typical sampling.
+  MassCut cut;      // By top-k, then by top-p, then by typical sampling.
   double total;     // Weight of what is kept,
   double entropy;   // and its entropy.
   double log_sum;   // log(sum(exp(logit - peak)))
@@ -135,7 +135,7 @@ class RowSampler {
 
  private:
   using Select = MassSelect<kSampleThreads>;
-  // What a cut of mass orders tokens by: their scores, or how near their surprise is to the mean.
+  // The order of tokens for a cut by mass: their scores, or how near their surprise is to the mean.
   enum class Cut { kNucleus, kTypical };
   static constexpr int kTypicalPhases = Select::kPhases + 3;
 

@@ -69,7 +69,7 @@ class DeviceWarp {
     }
   }
 
-  // Of the four lanes that share two rows: the same result in all four.
+  // Reduces over the four lanes that share two rows: the same result in all four.
   template <class T, class Pair>
   __device__ void QuadMax(OneLane<T>& lane, Pair&& pair) {
     float(&x)[2] = pair(lane.value);

@@ -20,7 +20,7 @@ int PaddedDim(int Dk, int Dv);
 // The shared memory of one block of kTiles, over a plan with or without biases.
 int SharedBytes(Element element, int padded_dim, bool biased);
 
-// What a call is part of. A step that feeds prompts and extends sequences makes one call of each:
+// The phase a call belongs to. A step that feeds prompts and extends sequences makes one of each:
 // which kernel runs a row must not depend on its company.
 enum class SpanPhase { kPrefill, kDecode };
 

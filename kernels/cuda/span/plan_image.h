@@ -27,7 +27,7 @@ struct PlanCapacity {
   int32_t sources = 0;
   int32_t slot_rows = 0;
   int32_t valid_words = 0;
-  int32_t partial_slots = 0;  // Of the state memory beside the image.
+  int32_t partial_slots = 0;  // Slots of the state memory beside the image.
 
   bool operator==(const PlanCapacity&) const = default;
 };
@@ -39,7 +39,7 @@ PlanCapacity RoundedUp(PlanCapacity capacity);
 
 bool Fits(const PlanCapacity& need, const PlanCapacity& room);
 
-// What a kernel must know of one source's slots.
+// The facts about one source's slots that a kernel needs.
 struct SourceSlots {
   int32_t slot_row0;  // Slot j is row slot_rows[slot_row0 + j], -1 = none. -1: not kept as rows.
   int32_t valid0;     // As in SlotMap.

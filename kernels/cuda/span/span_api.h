@@ -26,7 +26,7 @@ struct SpanLaunch {
   int32_t padded_dim;    // 32, 64, 96 or 128, at least Dk and Dv; kWarpgroups: 64 or 128.
   int32_t items;         // Blocks to launch, one an item.
   int32_t merges;        // Rows to merge afterwards.
-  int32_t shared_bytes;  // Of one block of kTiles or kWarpgroups.
+  int32_t shared_bytes;  // For one block of kTiles or kWarpgroups.
 };
 
 struct SpanApi {

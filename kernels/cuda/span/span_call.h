@@ -13,7 +13,7 @@
 
 namespace longview::kernels::cuda {
 
-// Of one call: a call travels as a kernel's parameter, which is best below 4 KiB. Plans with more
+// Limit of one call: it travels as a kernel's parameter, which is best below 4 KiB. Plans with more
 // sources than this (many dilations in one call) run on the CPU.
 inline constexpr int kMaxDeviceSources = 16;
 inline constexpr int kMaxTables = 8;
@@ -33,7 +33,7 @@ struct SpanSource {
   const int32_t* seq_offset;
   const float* q_add;  // [H, Dk] or null.
   Layout layout;
-  int32_t kv_heads;  // Of a device block.
+  int32_t kv_heads;  // Key-value heads in a device block.
   int32_t pieces;    // 1: every row of k and v starts at a multiple of 16 bytes; PrepareCall.
   int32_t unused;
 };
@@ -53,7 +53,7 @@ struct SpanCall {
   void* out;      // [rows, H, Dv]
   int64_t q_row_stride, q_head_stride;
   int64_t out_row_stride, out_head_stride;
-  Element element;  // Of q, out and every source.
+  Element element;  // Type of q, out and every source.
   int32_t Dk, Dv;   // 1 .. kMaxHeadDim
   int32_t H;
   int32_t kv_group;

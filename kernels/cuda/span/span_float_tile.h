@@ -33,12 +33,12 @@ struct FloatTileShared {
   static constexpr int kBytesWithBias = kBytes;
 };
 
-// What one thread holds.
+// The state of one thread.
 template <int kD>
 struct FloatTileLane {
   float o[4][kD / 8];  // Four rows; runs of four columns, 32 apart.
   float s[4][8];       // Their scores with eight keys.
-  float m;             // Of row thread / 2, both threads the same.
+  float m;             // Maximum of row thread / 2, both threads the same.
   float l;             // This thread's half of the row's sum.
   float top[2];        // [0]: the largest score of the half, then of the row.
 };
@@ -203,7 +203,7 @@ class SpanFloatTile : private TileHead {
         Lane& r = mine[lane];
         const int thread = warp.index() * 32 + lane;
         const float m = fmaxf(r.m, r.top[0]);
-        // Of a row that has seen no key yet everything is zero; any finite reference keeps it so.
+        // A row that has seen no key yet is all zero; any finite reference keeps it so.
         const float reference = m == -INFINITY ? 0.0f : m;
         const float keep = exp2f(r.m - reference);
         r.m = m;

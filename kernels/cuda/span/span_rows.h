@@ -32,7 +32,7 @@ struct RowsShape {
   static constexpr int kBytes = kGroups * kStateFloats * 4;
 };
 
-// What one lane holds. Eight elements are kept as they were read: four words, or eight of fp32.
+// The state of one lane. Eight elements are kept as they were read: four words, or eight of fp32.
 template <int kKeys, Element kElement>
 struct RowsLane {
   static constexpr int kWords = kElement == Element::kFloat32 ? 8 : 4;

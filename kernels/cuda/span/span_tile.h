@@ -90,7 +90,7 @@ class SpanTile : private TileBias<Machine, kD, kElement> {
   LONGVIEW_HD void LoadBlock(const BlockPlace& place, int stage) {
     const SpanSource& source = SourceOf(place);
     const TileStage to = Stage(stage);
-    constexpr int kPieces = kD / 8;  // Of one row.
+    constexpr int kPieces = kD / 8;  // Pieces of one row.
     machine_.EachThread([&](int thread) {
       for (int i = thread; i < kBlockSlots * kPieces; i += kTileThreads) {
         const int row = i / kPieces, column = i % kPieces * 8;

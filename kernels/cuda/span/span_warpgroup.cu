@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, WarpgroupShared<kD>::kBlock
   Program<kD, kElement>(machine, plan, call, maps.of, item).Run(lanes);
 }
 
-// What `f(kernel, its shared bytes)` returns.
+// Returns `f(kernel, its shared bytes)`.
 template <class F>
 Status WithKernel(Element element, int padded_dim, F&& f) {
   const auto with_dim = [&]<Element kElement>(ElementType<kElement>) -> Status {
@@ -76,7 +76,7 @@ bool Encode(const TensorBox& box, CUtensorMap* map) {
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// What the driver does not take comes piece by piece.
+// Sources that the driver refuses come piece by piece.
 TensorMaps MapsOf(const SpanCall& call) {
   const CallBoxes boxes = BoxesOf(call);
   TensorMaps maps{};

@@ -159,7 +159,7 @@ class SpanWarpgroup : private TileRows<Machine, kD, kElement> {
   template <class Loader>
   LONGVIEW_HD void LoadPieces(Loader& loader, const BlockPlace& place, int stage) const {
     const SpanSource& source = SourceOf(place);
-    constexpr int kPieces = kD / 8;  // Of one row.
+    constexpr int kPieces = kD / 8;  // Pieces of one row.
     loader.Each([&](int lane) {
 #pragma unroll 4
       for (int i = lane; i < kBlockSlots * kPieces; i += 32) {
@@ -228,7 +228,7 @@ class SpanWarpgroup : private TileRows<Machine, kD, kElement> {
     Score(group, lanes, stage);
     group.EachWarp(lanes, [&](auto& warp, auto& mine) {
       warp.Each([&](int lane) { Scale(mine[lane]); });
-      // What stands for keys that are not there becomes no score, whatever it is.
+      // Placeholders of missing keys become no score, whatever they hold.
       if (!warp.All(mine, [](const Lane& lane) { return SeesAll(lane); })) {
         warp.Each([&](int lane) { Mask(mine[lane], lane); });
       }

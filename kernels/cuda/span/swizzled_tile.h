@@ -31,7 +31,7 @@ LONGVIEW_HD inline int SwizzledPiece(int row, int column) {
          (piece ^ row % kSwizzleRows) * 16;
 }
 
-// What wgmma is told of a right operand in shared memory with this swizzle: where it begins and two
+// wgmma's description of a right operand in shared memory with this swizzle: its begin and two
 // distances, all in bytes and below 256 KB.
 LONGVIEW_HD inline uint64_t MatrixDescriptor(uint32_t begin, uint32_t leading, uint32_t stride) {
   constexpr uint64_t kSwizzle128 = 1;

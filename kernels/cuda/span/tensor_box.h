@@ -14,8 +14,8 @@
 
 namespace longview::kernels::cuda {
 
-// Of one call. Sources that read the same tensor share one (all of a band's do); more than this
-// come piece by piece.
+// Tensor maps of one call. Sources that read the same tensor share one (all of a band's do); more
+// than this come piece by piece.
 inline constexpr int kMaxTensorBoxes = 8;
 
 // [row][head][column] of 16-bit elements; strides in bytes, multiples of 16.
@@ -53,7 +53,7 @@ inline int8_t AddBox(const TensorBox& box, CallBoxes& boxes) {
 
 // REQUIRES: PrepareCall was called; 16-bit elements.
 inline CallBoxes BoxesOf(const SpanCall& call) {
-  // What a tensor map takes of strides, and no constant row.
+  // Only for strides that a tensor map takes, and no constant row.
   const auto box_of = [&call](const SpanSource& source, const void* data, int64_t head_stride,
                               int64_t row_stride, int columns, CallBoxes& boxes) -> int8_t {
     // A device block is 64 rows of one head.

@@ -65,7 +65,7 @@ class TileHead {
     return tile_.part + static_cast<int64_t>(head_ - tile_.head0) * tile_.rows + row;
   }
 
-  // What a table's entry adds to a score of the row.
+  // The bias that a table's entry adds to a score of the row.
   LONGVIEW_HD float EntryBias(const Bias& bias, int64_t entry, int row) const {
     const SpanTable& table = call_.tables[bias.id];
     if (bias.kind == kDotted) {

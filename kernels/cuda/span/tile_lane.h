@@ -29,7 +29,7 @@ struct TileShared {
   static constexpr int kBytesWithBias = kBytes + kTileWarps * kWarpRows * kDottedPitch * 4;
 };
 
-// What one lane of a warp holds of its rows. Rows g = lane / 4 and g + 8 of the warp's 16; `pair`
+// The part of its rows that one lane holds. Rows g = lane / 4 and g + 8 of the warp's 16; `pair`
 // below is which of the two.
 template <int kD>
 struct RowLane {

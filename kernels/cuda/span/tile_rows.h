@@ -129,7 +129,7 @@ class TileRows : protected TileHead {
 #pragma unroll
       for (int pair = 0; pair < 2; ++pair) {
         const float m = fmaxf(r.m[pair], r.top[pair]);
-        // Of a row that has seen no key yet everything is zero; any finite reference keeps it so.
+        // A row that has seen no key yet is all zero; any finite reference keeps it so.
         const float reference = m == -INFINITY ? 0.0f : m;
         const float keep = Machine::Exp2(r.m[pair] - reference);
         r.m[pair] = m;

@@ -18,7 +18,7 @@ using HeadDim = std::integral_constant<int, kD>;
 template <Element kElement>
 using ElementType = std::integral_constant<Element, kElement>;
 
-// What `f(HeadDim<padded_dim>())` returns. REQUIRES: one of kPaddedDims.
+// Returns `f(HeadDim<padded_dim>())`. REQUIRES: one of kPaddedDims.
 template <class F>
 auto WithPaddedDim(int padded_dim, F&& f) {
   switch (padded_dim) {
@@ -33,7 +33,7 @@ auto WithPaddedDim(int padded_dim, F&& f) {
   }
 }
 
-// What `f(ElementType<element>())` returns.
+// Returns `f(ElementType<element>())`.
 template <class F>
 auto WithElement(Element element, F&& f) {
   switch (element) {

@@ -21,7 +21,7 @@ struct TensorMaps {
   SourceBoxes of;
 };
 
-// What both roles see of shared memory.
+// The shared memory of both roles.
 class WarpgroupShare {
  public:
   __device__ WarpgroupShare(uint32_t shared, uint32_t barriers)
@@ -29,7 +29,7 @@ class WarpgroupShare {
 
   __device__ void Await(int barrier, uint32_t parity) const {
     AwaitBarrier(BarrierAt(barrier), parity);
-    __syncwarp();  // What follows is for whole warps.
+    __syncwarp();  // The following code is for whole warps.
   }
 
  protected:

@@ -102,7 +102,7 @@ __device__ inline void FenceBarriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// What threads wrote to shared memory is there for products and copies by tensor map.
+// Makes the threads' writes to shared memory visible to products and copies by tensor map.
 __device__ inline void FenceProxies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -49,7 +49,7 @@ LONGVIEW_HD inline int64_t PageCount(const SegmentSums& sums) {
   return int64_t{sums.segments} * sums.rank;
 }
 
-// What becomes of a page, before its norm.
+// A page before its norm.
 template <typename T>
 LONGVIEW_HD inline float PageValue(const PageRows& args, int64_t row, int value, int i) {
   return SegmentMean(args.sums, args.cache.dim, row, value, i);

@@ -32,7 +32,7 @@ SpanSource ConstantBlocks(const ConstantBlock& block, int heads, const int32_t* 
 // Where a row goes.
 CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place);
 
-// What makes a table's blocks be looked up by absolute slots.
+// The offset by which a table's blocks are looked up by absolute slots.
 int32_t AbsoluteOffset(const CacheTable& table, size_t sequence);
 
 // A table's block ids, at most `room` of them, and AbsoluteOffset of its sequences.

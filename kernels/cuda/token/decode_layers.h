@@ -1,4 +1,4 @@
-// What decode steps hand to a stream whatever their sequences remember: embedding, products, norms,
+// The launches of a decode step that do not depend on the cache: embedding, products, norms,
 // the feed-forward layers, logits. Between Project and Finish of a layer the caller stores what is
 // kept of a token and attends to it.
 //

@@ -61,7 +61,7 @@ class Writer {
     return reinterpret_cast<float*>(cache_.StateAddress(*token.sequence, 0));
   }
 
-  // Of a strip's `rows` rows, the last nowhere.
+  // Places of a strip's `rows` rows, the last nowhere.
   void Places(int strip, int32_t rows, CacheRowPlace* to) const {
     const std::span<const CachePlace> places = step_.places(CacheStep::kDecode, strip);
     KERNEL_CHECK(std::ssize(places) <= rows);

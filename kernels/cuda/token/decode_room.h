@@ -15,11 +15,11 @@
 
 namespace longview::kernels::cuda {
 
-// What every launch and every address of a step follows from.
+// The sizes from which every launch and every address of a step follows.
 struct DecodeRoom {
   int32_t rows = 0;       // BatchBucket of its sequences.
   int32_t pages = 0;      // Entries of one sequence's table of segments, at most; a power of two.
-  int32_t closing = 0;    // Of the rows, those that end a segment, at most.
+  int32_t closing = 0;    // Most rows that end a segment.
   PlanCapacity capacity;  // Rounded up.
 
   GraphKey key() const { return {rows, pages, closing, capacity}; }

@@ -13,8 +13,8 @@
 namespace longview::kernels::cuda {
 
 struct DecodeLimits {
-  int sequences = 1;   // Of a step.
-  int32_t tokens = 1;  // Of a sequence.
+  int sequences = 1;   // Per step.
+  int32_t tokens = 1;  // Per sequence.
 };
 
 class DecodeRunner {
@@ -23,7 +23,7 @@ class DecodeRunner {
   DecodeRunner(const PluginApi& api, int32_t device, Stream* stream)
       : steps_(api, device, stream) {}
 
-  // What Reserve takes of the device's memory: for admission.
+  // Device memory that Reserve takes, for admission.
   static uint64_t MemoryBytes(const DecodeShape& shape, const CacheShape& cache,
                               const DecodeLimits& limits);
   // Once, before the first step.

@@ -27,7 +27,7 @@ struct DecodeShape {
   int32_t columns() const { return heads() * attention.rank; }
   int32_t projected() const { return 3 * width + columns(); }
   bool early() const { return !attention.paper(); }
-  // Of a state of sums: those of hidden states come behind those of keys and values.
+  // Columns of a state of sums: those of hidden states come behind those of keys and values.
   int32_t state_columns() const { return early() ? 2 * columns() : columns(); }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(dim())); }
 };

@@ -85,7 +85,7 @@ void DecodeStep::WriteLists(std::byte* host, std::byte* device) {
   lists_ = device;
 }
 
-// What of the step's calls depends on what is remembered: segments, pages, a window.
+// The step's calls that depend on the kind of cache: segments, pages, a window.
 class DecodeStep::Runner {
  public:
   Runner(const DecodeStep& step, const PluginApi& api, Stream* stream, const DecodeLists& lists,

@@ -29,7 +29,7 @@ struct ProjectProgram {
 
   struct Thread {};
   struct Shared {
-    RowMoments moments[2];  // Of keys, of values.
+    RowMoments moments[2];  // For keys, for values.
   };
 
   LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.rows, 1}; }

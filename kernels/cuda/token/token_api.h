@@ -1,4 +1,4 @@
-// What a pass of a generating model does on a device between products and attention, and the
+// The work of a generating model's pass on a device between products and attention, and the
 // products of its few decoding rows: Transformer-LS's norms, its writes into the cache, its
 // segments, its position scores.
 //
@@ -47,7 +47,7 @@ struct CacheRows {
   void* k;  // T
   void* v;  // T
   int32_t heads;
-  int32_t dim;    // Of a head, of keys and values alike.
+  int32_t dim;    // Channels of a head, for keys and values alike.
   int32_t pitch;  // BlockPitch(dim)
 };
 
@@ -130,9 +130,9 @@ struct PositionScores {
   int64_t q_stride;
   const float* add;       // [heads * dim]; null: none.
   const void* table;      // T [heads, table_entries, dim]
-  int64_t table_entries;  // Of a head.
+  int64_t table_entries;  // Per head.
   const int32_t* limits;  // [rows]
-  int32_t most;           // Of the limits.
+  int32_t most;           // Largest limit.
   int64_t head_stride;
   int64_t row_stride;
   float* scores;

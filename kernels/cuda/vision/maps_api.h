@@ -1,4 +1,4 @@
-// What happens to feature maps between two products on the device: patches of pixels and of maps as
+// Work on feature maps between two products on the device: patches of pixels and of maps as
 // rows, tokens put into their places, biases of a map, keys summed over
 // positions, maps as planes.
 //
@@ -22,7 +22,7 @@ struct PixelImage {
   int64_t patch0;  // Its first patch among all.
   int32_t height;
   int32_t width;
-  int32_t rows;  // Of patches.
+  int32_t rows;  // Rows of patches.
   int32_t columns;
 };
 
@@ -83,7 +83,7 @@ struct PositionSums {
   const float* weight;    // [tokens, columns]
   const int32_t* begins;  // [images] first rows.
   int32_t images;
-  int32_t tokens;  // Of every image.
+  int32_t tokens;  // Per image.
   int32_t columns;
   int32_t width;
   void* out;  // T [images * columns, width], out_stride elements apart.

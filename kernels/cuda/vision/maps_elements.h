@@ -15,7 +15,7 @@ struct RunProgram {
   using Args = typename Each::Args;
   static constexpr int kThreads = 256;
   static constexpr int kPerThread = 4;
-  static constexpr int64_t kElements = kThreads * kPerThread;  // Of a block.
+  static constexpr int64_t kElements = kThreads * kPerThread;  // Per block.
 
   struct Thread {};
   struct Shared {};

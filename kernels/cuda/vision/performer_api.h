@@ -19,7 +19,7 @@ struct PerformerRows {
   const void* v;
   void* out;
   DType dtype;
-  int64_t row_stride;  // Of q, k and v, in elements.
+  int64_t row_stride;  // Stride of q, k and v, in elements.
   int64_t out_row_stride;
   int32_t heads;
   int32_t width;

@@ -87,7 +87,7 @@ struct FeatureTile {
   }
 };
 
-// What the three kernels share: a block is a head of an image and walks its rows in tiles.
+// The common part of the three kernels: a block is a head of an image and walks its rows in tiles.
 template <typename T>
 struct PerformerBlock {
   using Args = PerformerRows;

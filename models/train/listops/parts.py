@@ -1,4 +1,4 @@
-"""What the families' forward passes share. A model is a dictionary of tensors by the names that the
+"""Common parts of the forward passes. A model is a dictionary of tensors by the names that the
 server reads, and a function of them: nothing has to be renamed when it is exported.
 
 Batches are padded [B, T] ids; `real` [B, T] says which are tokens.

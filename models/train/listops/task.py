@@ -1,4 +1,4 @@
-"""What a task and a size are to every family, documents as padded ids, and how programs name them."""
+"""Tasks and sizes for every family, documents as padded ids, and how programs name them."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,7 @@ def family(name):
 @dataclasses.dataclass(frozen=True)
 class Task:
     name: str
-    symbols: int  # Of the alphabet; documents are numbers below it.
+    symbols: int  # Size of the alphabet; documents are numbers below it.
     longest: int  # Symbols of a document.
     labels: tuple
 
@@ -48,7 +48,7 @@ def read(work, name):
 
 
 def parser(description):
-    """Of a program for one family's classifier of a task: FAMILY --task NAME --work DIR."""
+    """Parser of a program for one family's classifier of a task: FAMILY --task NAME --work DIR."""
     made = argparse.ArgumentParser(description=description,
                                    formatter_class=argparse.RawTextHelpFormatter)
     made.add_argument("family", choices=FAMILIES)

@@ -109,7 +109,7 @@ class _Head(nn.Module):
 
 
 class Detector(nn.Module):
-    """Of images that are whole chunks in every stage, like those of `size` (height, width)."""
+    """Places of images of whole chunks in every stage, like those of `size` (height, width)."""
 
     def __init__(self, size, classes):
         super().__init__()

@@ -17,7 +17,7 @@ import tables  # noqa: E402
 LABELS = ("caption", "figure", "footer", "formula", "header", "heading", "list", "paragraph", "table",
           "title")
 SIZE = (1024, 1280)  # Width and height: whole chunks of every stage.
-SMALL = (512, 768)  # Of the pages that training begins with: a third of the work, the same type sizes.
+SMALL = (512, 768)  # Pages that training begins with: a third of the work, the same type sizes.
 
 
 def _edges(page, x0, x1):

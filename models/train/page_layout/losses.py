@@ -45,7 +45,7 @@ def focal(logits, wanted):
 
 
 def loss(places, logits, deltas, labels, boxes):
-    """Of one image, over the number of its foreground anchors."""
+    """The loss of one image, over the number of its foreground anchors."""
     matched = match(places, boxes)
     foreground = matched >= 0
     counted = matched != -2
@@ -58,7 +58,7 @@ def loss(places, logits, deltas, labels, boxes):
 
 
 def cover(logits, stride, labels, boxes):
-    """Of one map [classes + 1, H, W] of one image: the mean over what there is of the mean over its
+    """A map's [classes + 1, H, W] loss for one image: the mean over kinds of the mean over their
     places, since most of a page is paragraphs and paper."""
     nothing, high, wide = logits.shape[0] - 1, *logits.shape[1:]
     wanted = torch.full((high, wide), nothing, device=logits.device)

@@ -30,7 +30,7 @@ import run as runs  # noqa: E402
 # Pixels as detection pipelines leave them, not divided by 255; paper is nearly zero.
 MEAN, STD = (229.5, 229.5, 229.5), (63.75, 63.75, 63.75)
 PEAK, SAVE_SECONDS, RISE = 1e-3, 120, 0.03
-SMALL_SHARE = 0.65  # Of the steps: a small page costs a third and shows as much.
+SMALL_SHARE = 0.65  # Share of the steps: a small page costs a third and shows as much.
 KEPT_PAGES = 300  # Drawn lately: one of them is every second page.
 
 

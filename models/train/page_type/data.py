@@ -41,7 +41,7 @@ def write(work, split, count, first_seed, held_out):
 
 
 def shards(work, split):
-    """Of finished ones only."""
+    """The finished ones only."""
     return sorted(path for path in work.glob(f"{split}-*.npz") if "partial" not in path.name)
 
 

@@ -1,4 +1,4 @@
-"""What printing, scanning and photographing do to a page."""
+"""The marks of printing, scanning and photographing on a page."""
 
 import io
 import math

@@ -53,7 +53,7 @@ class Style:
     head: tuple
     mono: tuple
     size: int  # Pixels, of body text.
-    leading: float  # Of a line, in sizes.
+    leading: float  # Height of a line, in sizes.
     paper: tuple
     ink: tuple
     accent: tuple

@@ -22,7 +22,7 @@ def _heads(x, heads):
 
 
 class _Attention(nn.Module):
-    """What chunked and full attention share: projections, and biases that are tables per head."""
+    """Common part of chunked and full attention: projections, and biases as tables per head."""
 
     def __init__(self, d, heads, globals_, table):
         super().__init__()
@@ -40,7 +40,7 @@ class _Attention(nn.Module):
 
 
 class FullAttention(_Attention):
-    """Of maps of one size."""
+    """For maps of one size."""
 
     def __init__(self, d, heads, globals_, size):
         rows, columns = size

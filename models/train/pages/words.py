@@ -1,4 +1,4 @@
-"""What pages say: prose and code of the running Python's own documentation and library, so that
+"""The text of pages: prose and code of the running Python's own documentation and library, so that
 nothing has to be downloaded. Held-out pages take texts of their own."""
 
 import functools

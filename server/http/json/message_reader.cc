@@ -112,7 +112,7 @@ json FromText(const FieldDescriptor& field, std::string text) {
   }
   absl::StatusOr<json> value = ParseJson(text);
   if (value.ok()) return *std::move(value);
-  return text;  // Of the wrong type, which the caller's check then says.
+  return text;  // The wrong type, which the caller's check reports.
 }
 
 absl::Status ReadMembers(json& object, Message* message) {

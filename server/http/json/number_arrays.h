@@ -27,7 +27,7 @@ struct ReducedJson {
   std::string_view original;
   std::string kept;                 // Empty if nothing was lifted: no copy of a long text.
   std::vector<LiftedArray> arrays;  // By ordinal.
-  size_t bytes = 0;                 // Of all numbers.
+  size_t bytes = 0;                 // Sum over all numbers.
   bool too_large = false;           // They passed the limit; the rest was not read.
 
   std::string_view text() const { return arrays.empty() ? original : std::string_view(kept); }

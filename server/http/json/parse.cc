@@ -38,7 +38,7 @@ constexpr size_t kMemberBytes = 128;
 constexpr size_t kStringBytes = 48;
 constexpr size_t kContainerBytes = 64;
 
-// Of the text's bytes, how many its values may take: texts that are not long do not take much.
+// Most bytes of parsed values per byte of text; short texts have a floor (kLeastJsonBytes).
 constexpr size_t kJsonGrowthLimit = 16;
 
 // The library's messages look like "[json.exception.parse_error.101] parse error at line 1,

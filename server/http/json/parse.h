@@ -19,7 +19,7 @@ inline constexpr int kMaxJsonDepth = 64;
 inline constexpr uint64_t kInt64Array = 1;
 inline constexpr uint64_t kFloat64Array = 2;
 
-// What values may take at least, in bytes: few bytes of text may become many.
+// Bytes that values may always take: few bytes of text may become many.
 inline constexpr size_t kLeastJsonBytes = size_t{1} << 20;
 
 // INVALID_ARGUMENT says what is wrong and at which byte. Values that would take more than

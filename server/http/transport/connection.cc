@@ -16,8 +16,8 @@ namespace longview::server {
 namespace {
 
 constexpr std::chrono::seconds kAfterTimeout(1);
-// What the system keeps of an answer before the peer makes room for it, in bytes: with its own
-// megabytes, a reader that takes nothing would be noticed late.
+// Bounds the unsent bytes of an answer that the system keeps: with its own megabytes, a reader
+// that takes nothing would be noticed late.
 using NotSent = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 constexpr int kNotSent = 128 * 1024;
 

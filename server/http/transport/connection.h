@@ -120,15 +120,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::asio::steady_timer timer_;
   Clock::time_point timer_set_ = Clock::time_point::max();  // When timer_ fires; max = never.
-  Clock::time_point deadline_ = Clock::time_point::max();   // Of the read or write under way.
+  Clock::time_point deadline_ = Clock::time_point::max();   // For the read or write under way.
   bool timed_out_ = false;
   boost::asio::steady_timer
       wake_;  // Cancelling it wakes who waits: AwaitAnswer, WriteStream, StopWatch.
   boost::asio::steady_timer probe_;
 
   std::string request_id_;
-  std::string path_;      // Of the request being read; chooses the shape of errors.
-  std::string client_;    // Whose request it is.
+  std::string path_;      // Path of the request being read; chooses the shape of errors.
+  std::string client_;    // The client of that request.
   absl::Status refused_;  // Why Reserve said no.
   bool calling_ = false;  // There is a Call.
   std::optional<HttpResponse> answer_;

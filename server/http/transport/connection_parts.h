@@ -1,4 +1,4 @@
-// What the parts of Connection share. Included by connection*.cc only.
+// Constants and types shared by the parts of Connection. Included by connection*.cc only.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 
 inline constexpr size_t kReadBytes = 16 * 1024;
-// Of pipelined requests, how much is read ahead while one is being answered.
+// Bytes of pipelined requests read ahead while one is being answered.
 inline constexpr size_t kMaxReadAhead = 64 * 1024;
 inline constexpr size_t kBodyChunk = 64 * 1024;
 inline constexpr absl::Duration kLinger = absl::Seconds(5);

@@ -13,7 +13,7 @@ namespace {
 
 // Parts of a streamed answer that are written before others have their turn on the thread.
 constexpr int kDirectWrites = 8;
-// Of an answer, handed over at once: the reader has the grace of a transfer for so much.
+// Bytes of an answer handed over at once: the reader has the grace of a transfer for so much.
 constexpr size_t kWriteBytes = 128 * 1024;
 
 }  // namespace

@@ -83,7 +83,7 @@ class Listener::Impl {
   asio::steady_timer retry_;
   int unnamed_ = 0;  // Connections whose header has not come; of the accepting strand.
   std::vector<std::thread> threads_;
-  std::shared_ptr<const TlsMaterial> material_;  // What tls_ was made of; of the accepting strand.
+  std::shared_ptr<const TlsMaterial> material_;  // Given to tls_; the accepting strand's.
   std::shared_ptr<asio::ssl::context> tls_;
 
   absl::Mutex mutex_;

@@ -26,7 +26,7 @@ struct TransportOptions {
   int port = 8080;  // 0 = a free one.
   int threads = 2;
   size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
-  ConnectionLimits connections;              // Of this port.
+  ConnectionLimits connections;              // Limits of this port.
   // Bytes of bodies and answers, by client; null: not counted. Outlives the listener.
   ByteBudget* bytes = nullptr;
   size_t max_header_bytes = size_t{16} << 10;  // Also of a chunk's head, and of the trailers.

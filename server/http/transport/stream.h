@@ -29,7 +29,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   executor_type get_executor() { return socket_.get_executor(); }
-  // What is below TLS: for addresses, options, cancelling and closing.
+  // The socket below TLS: for addresses, options, cancelling and closing.
   boost::asio::ip::tcp::socket& socket() { return socket_; }
 
   // With TLS, once, before anything is read or written; does nothing without.

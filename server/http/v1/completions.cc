@@ -16,7 +16,7 @@
 namespace longview::server {
 namespace {
 
-// What models say about options of HuggingFace's names, in OpenAI's.
+// Renames HuggingFace's option names in a model's error to OpenAI's.
 absl::Status InOpenAiNames(const absl::Status& status, size_t item, size_t items) {
   const absl::Status named = WithParam(Renamed(status, {{"max_new_tokens", "max_tokens"},
                                                         {"min_new_tokens", "min_tokens"},

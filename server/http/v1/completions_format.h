@@ -10,7 +10,7 @@
 
 namespace longview::server {
 
-// What all objects of one answer share.
+// The members shared by all objects of one answer.
 struct CompletionNames {
   std::string id;          // "cmpl-..."
   std::string request_id;  // For errors.

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxStops = 16;
 
-// What is read of a body besides the prompts.
+// Reads the members of a body besides the prompts.
 struct Members {
   CompletionsRequest* out;
   GenerationOptions options;

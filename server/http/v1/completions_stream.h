@@ -25,7 +25,7 @@ class CompletionsStream : public std::enable_shared_from_this<CompletionsStream>
   static std::shared_ptr<CompletionsStream> Make(ExchangePtr exchange, CompletionNames names,
                                                  bool include_usage);
 
-  // What the engine's output goes into, and what stops it.
+  // The flow that takes the engine's output, and the handle that stops it.
   const std::shared_ptr<PieceFlow>& flow() const { return flow_; }
   void SetPending(Api::Pending pending);
   void Cancel();
@@ -46,7 +46,7 @@ class CompletionsStream : public std::enable_shared_from_this<CompletionsStream>
   const CompletionNames names_;
   const bool include_usage_;
   std::shared_ptr<PieceFlow> flow_;
-  std::string head_;                    // Of every event, up to its choices.
+  std::string head_;                    // Beginning of every event, up to its choices.
   std::map<int, TextOffsets> offsets_;  // By choice. The body's.
   PieceFlow::Output first_;             // Taken to answer the exchange; then the body's.
 

@@ -79,7 +79,7 @@ absl::StatusOr<HttpFields> ParseMultipart(std::string_view content_type, std::st
   const std::string_view boundary = FieldParameter(content_type, "boundary");
   if (boundary.empty()) return Malformed("header Content-Type names no boundary");
   const std::string delimiter = std::string("--").append(boundary);
-  // What precedes the first delimiter is a preamble without meaning.
+  // Bytes before the first delimiter are a preamble without meaning.
   const bool at_start = body.starts_with(delimiter);
   const size_t first = at_start ? 0 : body.find("\r\n" + delimiter);
   if (first == std::string_view::npos) return Malformed("its boundary never appears");

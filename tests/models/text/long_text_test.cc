@@ -219,7 +219,7 @@ TEST(LongText, WordsOfVocabularies) {
   EXPECT_GT(Answered(Pieces(directory.path()), true, 200, 8), 150);
 }
 
-// What nothing is known about is read whole as far as that is affordable, then refused.
+// A text without known cuts is read whole as far as that is affordable, then refused.
 TEST(LongText, UnknownStagesAreNotCut) {
   json document = RobertaFile();
   document["normalizer"] = {
@@ -243,7 +243,7 @@ TEST(LongText, TooManyTokensAreCountedButNotKept) {
   EXPECT_TRUE(over.counted);
   EXPECT_EQ(over.tokens, tokens);
   EXPECT_TRUE(over.ids.empty());
-  // Of very long texts only so many as show that there are too many.
+  // Very long texts are tokenised only until there are clearly too many tokens.
   while (text.size() < 30000) text += text;
   const Result more = tokenizer.Encode(text, nullptr, options);
   EXPECT_FALSE(more.counted);

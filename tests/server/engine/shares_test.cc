@@ -1,4 +1,4 @@
-// Who shares the device's thread with whom, on real threads: short requests beside long documents,
+// Sharing of the device's thread, on real threads: short requests beside long documents,
 // documents beside sequences that never end, and all of them at once.
 #include <random>
 #include <vector>
@@ -52,7 +52,7 @@ TEST_F(SharesTest, ShortRequestIsAnsweredWhileALongDocumentIsComputed) {
   EXPECT_EQ(Logits(*box.Wait()), FakeLogits("short", 3));
   ASSERT_TRUE(document.Wait().ok());
   EXPECT_EQ(Logits(*document.Wait()), FakeLogits("document", 3));
-  // What others took is not its own.
+  // Time taken by others is not its own.
   EXPECT_LT(document.Wait()->compute_seconds, SecondsSince(start) + 0.1 * TimeSlack());
 }
 

@@ -1,4 +1,4 @@
-// What one client may cost: keys come first, messages and answers against the clock, bytes in
+// Limits of one client: keys come first, messages and answers against the clock, bytes in
 // memory, connections.
 #include "inference/grpc_service.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"

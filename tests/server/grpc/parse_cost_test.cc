@@ -17,7 +17,7 @@ uint64_t Estimate(const google::protobuf::Message& message, uint64_t most = UINT
   return EstimateParsedBytes(*message.GetDescriptor(), in, most);
 }
 
-// What the parsed message takes: on the heap, and on an arena.
+// Memory of the parsed message: on the heap, and on an arena.
 template <typename Message>
 uint64_t Taken(const Message& message) {
   const std::string wire = message.SerializeAsString();

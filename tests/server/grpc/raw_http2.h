@@ -157,7 +157,7 @@ class RawHttp2 {
   std::string received_;
   int64_t window_ = 65535;
   int64_t stream_window_ = 65535;
-  std::map<uint32_t, int64_t> opened_;  // What a stream's window has gained or used.
+  std::map<uint32_t, int64_t> opened_;  // Gains and uses of a stream's window.
   std::map<uint32_t, bool> ended_;
 };
 

@@ -35,7 +35,7 @@ class HostileTest : public HttpServerTest {
           options.transport.header_timeout = absl::Seconds(5);
         }) {}
 
-  // What the server says to `head` followed by `piece` again and again, until it closes or `most`
+  // The server's answer to `head` followed by `piece` again and again, until it closes or `most`
   // pieces are sent.
   std::optional<RawResponse> Flood(std::string_view head, const std::string& piece, int most) {
     RawClient client(port_);

@@ -1,4 +1,4 @@
-// Who may load and unload models from a browser: the server's own pages.
+// Only the server's own pages may load and unload models from a browser.
 #include "server/http/origin.h"
 
 #include "gmock/gmock.h"

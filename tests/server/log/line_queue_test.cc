@@ -33,7 +33,7 @@ class Pipe {
     ends_[0] = -1;
   }
 
-  // What comes until `last` is among it; all there is after 10 s without.
+  // Reads until `last` has come; returns everything read after 10 s without it.
   std::string ReadUntil(const std::string& last) {
     fcntl(ends_[0], F_SETFL, O_NONBLOCK);
     std::string text;

@@ -1,4 +1,4 @@
-// What keys allow: roles, limits and spaces of the cache.
+// Rights of keys: roles, limits and cache spaces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ TEST(Admission, PlacesInFlightAreTheNames) {
   EXPECT_TRUE(Admit(keys, "3", other).ok());
   EXPECT_TRUE(Admit(keys, "1", close).ok());
   EXPECT_TRUE(Admit(keys, "1", list).ok());
-  // What is under way counts on after the file changed.
+  // Requests under way still count after the file changed.
   keys.Replace(*KeySet::Parse("a:1 max_inflight=3"));
   EXPECT_TRUE(Admit(keys, "1", third).ok());
   CallInfo fourth = Call("Embed");

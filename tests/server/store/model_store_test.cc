@@ -366,7 +366,7 @@ TEST_F(SeveralDevicesTest, UnderAutoWhatADeviceCannotRunIsServedOnTheCpu) {
   Box box;
   Submit(*store_->Find("a", ""), "text", box);
   EXPECT_TRUE(box.Wait().ok());
-  // What no device can run is refused as ever.
+  // A model that no device can run is refused.
   failing_["c"] = "config.json: hidden_size is missing";
   EXPECT_EQ(LoadModel("c").message(), "model c: config.json: hidden_size is missing");
 }

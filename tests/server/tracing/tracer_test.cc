@@ -46,7 +46,7 @@ class Collector : public TraceService::Service {
     return spans_;
   }
 
-  int failures = 0;  // Of the first calls. Set before any.
+  int failures = 0;  // How many first calls fail. Set before any.
   int rejects = 0;
 
  private:

@@ -18,7 +18,7 @@ use tokenizers::{PostProcessorWrapper, Tokenizer};
 pub struct Handle {
     tokenizer: Tokenizer,
     template: Option<PostProcessorWrapper>,
-    /// Of long texts; None: they cannot be cut.
+    /// Cuts long texts; None: they cannot be cut.
     plan: Option<CutPlan>,
     /// The same tokenizer with special tokens in the text read as text; made when first asked for.
     literal: OnceLock<Tokenizer>,
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn lvt_encoding_tokens_cut(encoded: *const Encoded) -> usi
     (*encoded).tokens_cut
 }
 
-/// Of the texts, template included.
+/// Counts the texts' tokens, template included.
 #[no_mangle]
 pub unsafe extern "C" fn lvt_encoding_tokens(encoded: *const Encoded) -> usize {
     (*encoded).tokens

@@ -51,7 +51,7 @@ impl Bounds<'_> {
 
 pub struct LongEncoding {
     pub encoding: Encoding, // The tokens kept; type 0.
-    pub tokens: usize,      // Of the text; at least so many if not `complete`.
+    pub tokens: usize,      // Count of the text; a lower bound if not `complete`.
     pub complete: bool,
 }
 
@@ -69,7 +69,7 @@ struct Window {
     piece: usize, // At most so many bytes were asked for.
     closed: bool, // Ends at a safe cut or with the text.
     encoding: Encoding,
-    first_word: u32,                // Of the text's words.
+    first_word: u32,                // First of the text's words.
     expected: Option<(u32, usize)>, // First token and its end, where the window begins in a word.
 }
 

@@ -72,7 +72,7 @@ TEST_F(ModelDirectoryTest, EveryBrokenFileIsNamed) {
   ASSERT_TRUE(OpenModelDirectory(directory_.path()).ok());
   for (const char* file :
        {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-        "longview.json", "modules.json", "1_Pooling/config.json"}) {
+        "longview.json"}) {
     const bool existed = fs::exists(directory_.Path(file));
     const std::string saved = directory_.Path("saved");
     if (existed) fs::rename(directory_.Path(file), saved);
@@ -86,6 +86,21 @@ TEST_F(ModelDirectoryTest, EveryBrokenFileIsNamed) {
   ExpectRefused(Code::kInvalidArgument, "model.safetensors");
   fs::remove(directory_.Path("model.safetensors"));
   ExpectRefused(Code::kNotFound, "no weights");
+}
+
+// Only embeddings need the modules of sentence-transformers; other tasks go on without them.
+TEST_F(ModelDirectoryTest, BrokenModulesAreReportedNotRefused) {
+  Copy("text_classification/model");
+  for (const char* file : {"modules.json", "1_Pooling/config.json"}) {
+    directory_.Write(file, "{\"broken");
+    const auto opened = OpenModelDirectory(directory_.path());
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_NE(opened->sentence.modules.status().message().find(std::string(file) +
+                                                               ": not valid JSON"),
+              std::string::npos)
+        << opened->sentence.modules.status();
+    fs::remove(directory_.Path(file));
+  }
 }
 
 TEST_F(ModelDirectoryTest, PickledWeightsAreRefusedWithTheCommand) {

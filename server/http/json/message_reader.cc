@@ -50,10 +50,21 @@ absl::Status ReadRepeated(json& value, const FieldDescriptor& field, Message* me
     for (const int32_t number : numbers) to.Add(number);
     return absl::OkStatus();
   }
-  if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING || !value.is_array()) {
+  if (!value.is_array()) {
     return FieldError(name, absl::StrCat("expected an array, got ", Describe(value)));
   }
   for (json& element : value) {
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (!element.is_object()) {
+        return FieldError(name, absl::StrCat("expected objects, got ", Describe(element)));
+      }
+      absl::Status status = ReadMembers(element, r.AddMessage(message, &field));
+      if (!status.ok()) return status;
+      continue;
+    }
+    if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
+      return FieldError(name, "cannot be given here");
+    }
     absl::StatusOr<std::string> text = ReadText(element, field);
     if (!text.ok()) return text.status();
     r.AddString(message, &field, *std::move(text));

@@ -143,8 +143,8 @@ TEST(Document, LimitsCountItsTokens) {
   const ToyModel toy = MakeToyModel({.max_tokens = 64, .granule = 8});
   const std::shared_ptr<Document> document = Read(toy, {std::string(50, 'd')});
   EXPECT_NE(Refusal(*toy.model, Question(document, "question", NewTokens(7)))
-                .find("8 tokens after a document of 50 and 7 to generate are more than the "
-                      "model's limit of 64"),
+                .find("max_new_tokens: 7 after 58 tokens are more than the model's limit of 64; "
+                      "at most 6 are left"),
             std::string::npos);
   EXPECT_NE(Refusal(*toy.model, Extension(document, std::string(15, 'x'))).find("15 tokens after"),
             std::string::npos);

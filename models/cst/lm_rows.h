@@ -1,4 +1,4 @@
-// What the language model does with single rows, and what ends its layers.
+// The language model's work on single rows, and the end of its layers.
 #pragma once
 
 #include <algorithm>

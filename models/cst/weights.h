@@ -25,13 +25,13 @@ struct CstLayer {
   // Query, key and value side by side, [3D, D], of tokens (none with the `mlp` mixer) and of slice
   // embeddings (none where they share the tokens').
   Weight token_project, own_slice_project;
-  // What is added to them: [places of a slice, 3D] and [slices, 3D], or one row for all.
+  // Added to them: [places of a slice, 3D] and [slices, 3D], or one row for all.
   Table token_bias, slice_bias;
   TypedRows key_rows;  // T_k [L_ext, D]; with relative_keys().
   // Zero tokens beside the sequence, with zero_boundary and e > 0: keys and values of the places
   // to the left, then of those to the right, [2e, D]; one row each where all are alike.
   TypedRows boundary_keys, boundary_values;
-  PlaceMixer mixer;           // Of the `mlp` mixer.
+  PlaceMixer mixer;           // Set for the `mlp` mixer.
   Weight pool;                // slice_pooling `linear`: [D, L D], places in order.
   Weight out;                 // attention.output.dense; none without.
   NormWeight attention_norm;  // attention.output.LayerNorm

@@ -1,4 +1,4 @@
-// What a device must have room for: a text encoder's longest document.
+// A text encoder's longest document, for which a device must have room.
 #pragma once
 
 #include "absl/functional/function_ref.h"

@@ -30,7 +30,7 @@ struct StagedLayer {
   PlanRef band, full;
   IndexRef local_rows, query_rows, out_rows, unfolded_rows, unfolded_outs;
   FoldsRef folds;
-  // What is staged of the global rows.
+  // The staged parts of the global rows.
   std::vector<int32_t> folded_row_list, folded_out_list, unfolded_row_list, unfolded_out_list;
   std::vector<FoldGroup> fold_groups;
 };
@@ -70,7 +70,7 @@ class LongformerLayerRun {
   // z of global rows; `folded` T takes those that are folded.
   void AttendFolded(Ops& ops, const StagedLayer& plan, const Rows& folded) const;
   void AttendUnfolded(Ops& ops, const StagedLayer& plan) const;
-  // What follows attention. `x` is the residual stream of z's rows, `input` takes the next input.
+  // The rest after attention. `x` is the residual stream of z's rows, `input` takes the next input.
   void Finish(Ops& ops, const Rows& x, const Rows& input, const Rows& z) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a device must have room for: a Longformer's longest document, whatever is global in it.
+// A Longformer's longest document, whatever is global in it, for which a device must have room.
 #pragma once
 
 #include "absl/functional/function_ref.h"

@@ -57,7 +57,7 @@ class PiecewiseEncoder {
     int layer;
     double cost;  // Of a row, relative.
   };
-  // What outlives a piece; T is the compute type.
+  // Rows that outlive a piece; T is the compute type.
   struct Held {
     Rows x;                     // [n, H]
     Rows input;                 // T [n, H]; x itself for fp32.
@@ -82,7 +82,7 @@ class PiecewiseEncoder {
   static LayerPlan PlanRows(const Shape& shape, int layer, int64_t first, int64_t count);
   static LayerPlan PlanFolded(const Shape& shape);
 
-  // What a piece does, on any backend.
+  // The work of a piece, on any backend.
   static void Enter(Ops& ops, const Shape& shape, const Held& held, int64_t first, int64_t count);
   static void ProjectKeys(Ops& ops, const Shape& shape, const Held& held, int layer,
                           int64_t first, int64_t count);
@@ -99,7 +99,7 @@ class PiecewiseEncoder {
   void Run(Body&& body);
 
   const Shape shape_;
-  const LongformerContext& context_;  // Of the shape.
+  const LongformerContext& context_;  // Shape and settings.
   EncodedRows& sink_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;

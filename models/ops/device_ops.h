@@ -100,7 +100,7 @@ class DeviceOps final : public Ops {
     int32_t first = 0;                                     // Their first group.
     int32_t sequences = 0;
     int32_t pieces = 0;
-    int32_t longest = 0;  // Of the sequences, in rows.
+    int32_t longest = 0;  // Rows of the longest sequence.
   };
   void AttendFold(const FoldedArgs& args, const StagedFold& fold) const;
 

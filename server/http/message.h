@@ -30,7 +30,7 @@ struct HttpRequest {
   std::string query;   // Percent-encoded, without '?'.
   HttpFields headers;
   std::string body;              // Decompressed, at most the message limit.
-  ByteBudget::Reservation held;  // Of the body.
+  ByteBudget::Reservation held;  // For the body.
   std::string peer;              // Address without port.
   absl::Time arrival = absl::InfinitePast();
 
@@ -54,7 +54,7 @@ struct HttpResponse {
   HttpFields headers;
   std::string body;
   std::unique_ptr<BodyStream> stream;  // Instead of `body`.
-  ByteBudget::Reservation held;        // Of the body.
+  ByteBudget::Reservation held;        // For the body.
 };
 
 }  // namespace longview::server

@@ -42,7 +42,7 @@ class WaitingLine {
   const Ticket* Next() const;
   // The first to arrive among those that do not generate; null if none waits.
   const Ticket* Oldest() const;
-  // Who is next of those that do not generate and take at most so many seconds: of the client that
+  // The next of those that do not generate and take at most so many seconds: of the client that
   // had least, the most urgent. Null also where that one takes more than `seconds`, but at most
   // `soon`. `may` is asked last.
   const Ticket* NextShort(double seconds, double soon,

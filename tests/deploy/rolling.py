@@ -61,8 +61,9 @@ class Place:
     def restart(self):
         """SIGTERM, exit status 0, a new process that both kinds of clients have found."""
         status = self.server.stop(15, 120)
+        log = self.server.log()[-2000:]
         self.server.__exit__(None)
-        assert status == 0
+        assert status == 0, f"exit status {status}\n{log}"
         self.start()
         for api, method in (("grpc", "Classify"), ("http", "/v1/classify")):
             wait_until(lambda: self.answered(api, method) > 0, 120, f"{api} calls come back")

@@ -67,9 +67,9 @@ def infer_ids(triton, item, parameters, start=None, outputs=("token_ids", "num_t
 class TestSummaries:
     @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
     def test_typed_and_streamed(self, led, text):
-        messages = generate(led, model="summary", text=text["text"] or None, truncate=True,
-                            global_positions=text["global"],
-                            **({} if text["text"] else {"token_ids": text["input_ids"]}))
+        given = {"text": text["text"]} if text["text"] else {"token_ids": text["input_ids"]}
+        messages = generate(led, model="summary", truncate=True,
+                            global_positions=text["global"], **given)
         assert "".join(m.get("text", "") for m in messages) == text["output_text"]
         ids = [i for m in messages for i in m.get("token_ids", [])]
         assert ids == text["output_ids"][1:]

@@ -162,7 +162,7 @@ class TestOpenAI:
     def test_errors_are_typed(self, golden_server):
         client = self.client(golden_server)
         with pytest.raises(openai.BadRequestError) as caught:
-            client.embeddings.create(model="embeddings", input=[1, 2, 3], dimensions=7)
+            client.embeddings.create(model="embeddings", input=[1, 2, 3], dimensions=7000)
         assert caught.value.body["param"] == "dimensions"
         with pytest.raises(openai.NotFoundError):
             client.embeddings.create(model="no-such-model", input=[1])

@@ -3,7 +3,7 @@
 
 namespace longview::testing {
 
-// What a bound on seconds is multiplied with; 1 in a program without sanitizers.
+// Factor for bounds on seconds; 1 in a program without sanitizers.
 double TimeSlack();
 
 }  // namespace longview::testing

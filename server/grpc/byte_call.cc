@@ -25,15 +25,13 @@ ByteCall::ByteCall(const CallTools& tools, grpc::CallbackServerContext& context,
 
 ByteReactor* ByteCall::Run(ByteCall* call) {
   if (call->open_.lost()) {
-    call->Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the connection is being closed"));
-    return call;
+    return call->Refuse({grpc::StatusCode::CANCELLED, "the connection is being closed"});
   }
   if (call->access_ == Access::kKey) {
     absl::StatusOr<CallInfo> info =
         call->tools_.gate.Admit(call->context_, call->info_.method, call->open_.address());
     if (!info.ok()) {
-      call->Finish(ToGrpcStatus(info.status()));
-      return call;
+      return call->Refuse(ToGrpcStatus(info.status()));
     }
     call->info_ = *std::move(info);
   } else {
@@ -44,12 +42,17 @@ ByteReactor* ByteCall::Run(ByteCall* call) {
   absl::StatusOr<ByteBudget::Reservation> held =
       call->tools_.budget.TryReserve(call->info_.client, kBytesPerCall);
   if (!held.ok()) {
-    call->Finish(ToGrpcStatus(call->tools_.gate.Record(call->info_, held.status())));
-    return call;
+    return call->Refuse(ToGrpcStatus(call->tools_.gate.Record(call->info_, held.status())));
   }
   call->held_ = *std::move(held);
   call->Begin();
   return call;
+}
+
+ByteReactor* ByteCall::Refuse(const grpc::Status& status) {
+  refused_ = true;
+  Finish(status);
+  return this;
 }
 
 void ByteCall::Read(Pace pace) {

@@ -88,14 +88,19 @@ class ByteCall : public ByteReactor {
   void Drop();
 
   const CallInfo& info() const { return info_; }
+  // Begin was never called and Finish was: OnCancel must not finish the call again.
+  bool refused() const { return refused_; }
   OpenCall& open() { return open_; }
   ByteBudget::Reservation& held() { return held_; }
 
  private:
+  ByteReactor* Refuse(const grpc::Status& status);
+
   const CallTools& tools_;
   grpc::CallbackServerContext& context_;
   OpenCall open_;
   const Access access_;
+  bool refused_ = false;  // Set before gRPC can call the reactor.
   CallInfo info_;
   ByteBudget::Reservation held_;  // Holds the call and its only request.
   grpc::ByteBuffer in_;           // Belongs to the read that is under way.

@@ -70,7 +70,7 @@ class HealthService::Watcher final : public ByteCall {
 
   // REQUIRES: mutex_ held.
   void Step() {
-    if (writing_ || finished_) return;
+    if (writing_ || finished_ || refused()) return;
     if (end_) {
       finished_ = true;
       return Finish(*end_);

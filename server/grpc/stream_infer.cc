@@ -159,7 +159,7 @@ void StreamInfer::Delete() {
 }
 
 void StreamInfer::Step() {
-  if (finished_) return;
+  if (finished_ || refused()) return;
   if (!writing_ && TakeAnswer()) {
     writing_ = true;
     StartWrite(&Encode(answer_));

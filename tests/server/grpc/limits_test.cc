@@ -69,6 +69,27 @@ TEST_F(Limits, TheKeyComesBeforeTheMessage) {
   EXPECT_TRUE(client.Ended(1)) << "the server waits for the message of somebody without a key";
 }
 
+TEST_F(Limits, ARefusedCallThatIsCancelledEndsOnce) {
+  const server::ApiKeys keys(*server::KeySet::Parse("search:secret"));
+  server::GrpcServer guarded(backend.api, &keys);
+  server::GrpcServerOptions options;
+  options.port = 0;
+  const absl::StatusOr<int> bound = guarded.Start(options);
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  // gRPC aborts the process where a call is finished twice. Whether it sees the cancellation before
+  // or after the refusal is a race, so there are many calls.
+  for (int connection = 0; connection < 20; ++connection) {
+    RawHttp2 client(*bound, kWindow);
+    for (uint32_t stream = 1; stream < 80; stream += 4) {
+      client.CallAndReset(stream, "/grpc.health.v1.Health/Watch");
+      client.CallAndReset(stream + 2, kStream);
+    }
+  }
+  RawHttp2 client(*bound, kWindow);
+  client.Call(1, kStream);
+  EXPECT_TRUE(client.Ended(1));
+}
+
 TEST_F(Limits, RepeatedEntriesOfForwardedForAreOneList) {
   server::GrpcServer behind(backend.api, nullptr, *server::TrustedProxies::Parse("127.0.0.0/8"));
   server::GrpcServerOptions options;

@@ -38,24 +38,15 @@ class RawHttp2 {
   RawHttp2& operator=(const RawHttp2&) = delete;
 
   // Begins a call on a stream (1, 3, ...) with its headers alone.
-  void Call(uint32_t stream, const std::string& path) {
-    std::string block;
-    for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-             {":method", "POST"},
-             {":scheme", "http"},
-             {":path", path},
-             {":authority", "test"},
-             {"content-type", "application/grpc"},
-             {"te", "trailers"}}) {
-      block += '\0';
-      block += static_cast<char>(name.size()) + name;
-      block += static_cast<char>(value.size()) + value;
-    }
-    Send(Frame(1, 4, stream, block));
-  }
+  void Call(uint32_t stream, const std::string& path) { Send(Headers(stream, path)); }
 
-  // The client's end of a stream, which is cancelled.
-  void Reset(uint32_t stream) { Send(Frame(3, 0, stream, std::string("\0\0\0\x08", 4))); }
+  // Cancels the stream.
+  void Reset(uint32_t stream) { Send(Cancellation(stream)); }
+
+  // Begins a call and cancels it with the same packet: the server learns of both at once.
+  void CallAndReset(uint32_t stream, const std::string& path) {
+    Send(Headers(stream, path) + Cancellation(stream));
+  }
 
   // The first bytes of a message that says it has `size` of them.
   static std::string Prefix(uint32_t size) {
@@ -104,6 +95,26 @@ class RawHttp2 {
     out += static_cast<char>(flags);
     for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(stream >> shift);
     return out + body;
+  }
+
+  static std::string Headers(uint32_t stream, const std::string& path) {
+    std::string block;
+    for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+             {":method", "POST"},
+             {":scheme", "http"},
+             {":path", path},
+             {":authority", "test"},
+             {"content-type", "application/grpc"},
+             {"te", "trailers"}}) {
+      block += '\0';
+      block += static_cast<char>(name.size()) + name;
+      block += static_cast<char>(value.size()) + value;
+    }
+    return Frame(1, 4, stream, block);
+  }
+
+  static std::string Cancellation(uint32_t stream) {
+    return Frame(3, 0, stream, std::string("\0\0\0\x08", 4));
   }
 
   void Send(std::string_view bytes) {

@@ -65,9 +65,11 @@ def ask(port, call, key, timeout=120):
     failed = [answer.error_message for answer in answers if answer.error_message]
     if not failed:
         return 200, sorted(_essence(answer.infer_response) for answer in answers)
-    # A stream's errors are text alone; the model that comes and goes may have gone in between.
-    return 404 if any("NOT_FOUND" in message or "not found" in message or "not loaded" in message
-                      for message in failed) else 500, failed[0]
+    # A stream's errors are text alone; the model that comes and goes may be gone or not yet there.
+    for status, words in ((404, ("NOT_FOUND", "not found", "not loaded")), (503, ("is loading",))):
+        if any(word in message for message in failed for word in words):
+            return status, failed[0]
+    return 500, failed[0]
 
 
 def leave(port, call, key, seconds):

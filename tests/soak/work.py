@@ -72,7 +72,7 @@ def essence(path, body):
     if path == "/v1/completions":
         texts = {}
         events = ([line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")]
-                  if body.startswith(b"data: ") else [body])
+                  if body.startswith((b"data: ", b":")) else [body])
         for event in events:
             for choice in json.loads(event)["choices"]:
                 text, end = texts.get(choice["index"], ("", None))

@@ -39,9 +39,6 @@ class Cst final : public PassFamily<Cst, CstConfig, CstWeights> {
   static int64_t ExtraRowsOf(const CstConfig&, const EncoderSequence&) { return 0; }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
-  int64_t LogitFloats(const EncoderItem& item) const override {
-    return CstLogitFloats(config_, item);
-  }
 };
 
 }  // namespace longview::models

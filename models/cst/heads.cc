@@ -73,10 +73,4 @@ std::vector<HeadOutput> ComputeCstHeads(const CstContext& context,
   return Heads(context, inputs).Compute();
 }
 
-int64_t CstLogitFloats(const CstConfig& config, const EncoderItem& item) {
-  if (!item.ReadsLogits()) return 0;
-  if (config.head != CstHead::kMaskedLm) return static_cast<int64_t>(config.labels.size());
-  return MaskedLmFloats(item, config.vocab);
-}
-
 }  // namespace longview::models

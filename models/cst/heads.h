@@ -15,6 +15,4 @@ namespace longview::models {
 std::vector<HeadOutput> ComputeCstHeads(const CstContext& context,
                                         std::span<const HeadInput> inputs);
 
-int64_t CstLogitFloats(const CstConfig& config, const EncoderItem& item);
-
 }  // namespace longview::models

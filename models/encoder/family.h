@@ -72,9 +72,6 @@ class EncoderFamily : public SequenceRules {
   virtual size_t WorkspaceBytes(Sequences sequences) const = 0;
 
   virtual EncoderWork WorkOf(const EncoderSequence& sequence) const = 0;
-
-  // Floats of logits that the item's head computes.
-  virtual int64_t LogitFloats(const EncoderItem& item) const = 0;
 };
 
 }  // namespace longview::models

@@ -73,8 +73,26 @@ void HeadsPass::Embed(OfItem pooled) {
   }
 }
 
-int64_t MaskedLmFloats(const EncoderItem& item, int64_t vocab) {
-  return static_cast<int64_t>(PredictedRows(item).size()) * vocab;
+int64_t LogitFloats(const EncoderFacts& facts, const EncoderItem& item) {
+  if (!item.ReadsLogits()) return 0;
+  const auto tokens = static_cast<int64_t>(item.sequences[0].wanted.size());
+  const auto labels = static_cast<int64_t>(facts.labels.size());
+  switch (facts.head) {
+    case EncoderHead::kNone:
+      return 0;
+    case EncoderHead::kSequenceClassification:
+    case EncoderHead::kPairClassification:
+      return labels;
+    case EncoderHead::kMultipleChoice:
+      return static_cast<int64_t>(item.sequences.size());
+    case EncoderHead::kTokenClassification:
+      return tokens * labels;
+    case EncoderHead::kQuestionAnswering:
+      return tokens * 2;
+    case EncoderHead::kMaskedLm:
+      return static_cast<int64_t>(PredictedRows(item).size()) * facts.vocab;
+  }
+  return 0;
 }
 
 }  // namespace longview::models

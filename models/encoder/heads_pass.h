@@ -68,7 +68,7 @@ class HeadsPass {
   std::vector<HeadOutput> outputs_;
 };
 
-// Floats of logits that PredictMasks makes for the item.
-int64_t MaskedLmFloats(const EncoderItem& item, int64_t vocab);
+// Floats of logits that the head computes for the item.
+int64_t LogitFloats(const EncoderFacts& facts, const EncoderItem& item);
 
 }  // namespace longview::models

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/dense/compute_choice.h"
 #include "models/encoder/best_rates.h"
+#include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
@@ -148,7 +149,7 @@ class EncoderModel final : public Model, public Tokenizing {
 EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {
   EncoderWork total;
   for (const EncoderSequence& sequence : item.sequences) total += family_->WorkOf(sequence);
-  total.linear += static_cast<double>(family_->LogitFloats(item)) * family_->facts().width;
+  total.linear += static_cast<double>(LogitFloats(family_->facts(), item)) * family_->facts().width;
   return total;
 }
 
@@ -158,7 +159,7 @@ Cost EncoderModel::CostOf(const EncoderItem& item) const {
   Cost cost;
   cost.seconds = rates_.Seconds(WorkOfItem(item));
   cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes(sequences)) +
-                         4.0 * static_cast<double>(family_->LogitFloats(item));
+                         4.0 * static_cast<double>(LogitFloats(family_->facts(), item));
   return cost;
 }
 

@@ -61,9 +61,6 @@ class Longformer final : public PassFamily<Longformer, LongformerConfig, Longfor
                                   EncoderSequence& sequence) const override {
     return MarkGlobals(config_, field, task, sequence);
   }
-  int64_t LogitFloats(const EncoderItem& item) const override {
-    return models::LogitFloats(config_, item);
-  }
 };
 
 }  // namespace longview::models

@@ -16,7 +16,4 @@ namespace longview::models {
 std::vector<HeadOutput> ComputeHeads(const LongformerContext& context,
                                      std::span<const HeadInput> inputs);
 
-// Floats of logits that the item's heads compute.
-int64_t LogitFloats(const LongformerConfig& config, const EncoderItem& item);
-
 }  // namespace longview::models

@@ -41,9 +41,6 @@ class Luna final : public PassFamily<Luna, LunaConfig, LunaWeights> {
   }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
-  int64_t LogitFloats(const EncoderItem& item) const override {
-    return LunaLogitFloats(config_, item);
-  }
 
  private:
   absl::Status StripClass(const std::string& field, EncoderSequence& sequence) const;

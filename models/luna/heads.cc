@@ -148,10 +148,4 @@ std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context,
   return Heads(context, projected, inputs).Compute();
 }
 
-int64_t LunaLogitFloats(const LunaConfig& config, const EncoderItem& item) {
-  if (!item.ReadsLogits()) return 0;
-  if (config.head != LunaHead::kMaskedLm) return static_cast<int64_t>(config.labels.size());
-  return MaskedLmFloats(item, config.vocab);
-}
-
 }  // namespace longview::models

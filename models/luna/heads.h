@@ -20,7 +20,4 @@ bool ReadsProjected(const LunaConfig& config);
 std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context,
                                          std::span<const HeadInput> inputs, ExtraOf projected);
 
-// Floats of logits that the item's head computes.
-int64_t LunaLogitFloats(const LunaConfig& config, const EncoderItem& item);
-
 }  // namespace longview::models

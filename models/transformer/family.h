@@ -56,9 +56,6 @@ class TransformerFamily final
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override {
     return Reader::Place(this->config_, field, sequence);
   }
-  int64_t LogitFloats(const EncoderItem& item) const override {
-    return TransformerLogitFloats(this->config_, item);
-  }
 };
 
 }  // namespace longview::models

@@ -85,26 +85,4 @@ std::vector<HeadOutput> ComputeTransformerHeads(const TransformerContext& contex
   return Heads(context, inputs).Compute();
 }
 
-int64_t TransformerLogitFloats(const TransformerConfig& config, const EncoderItem& item) {
-  if (!item.ReadsLogits()) return 0;
-  const auto tokens = static_cast<int64_t>(item.sequences[0].wanted.size());
-  const auto labels = static_cast<int64_t>(config.labels.size());
-  switch (config.head) {
-    case EncoderHead::kNone:
-    case EncoderHead::kPairClassification:
-      return 0;
-    case EncoderHead::kSequenceClassification:
-      return labels;
-    case EncoderHead::kMultipleChoice:
-      return static_cast<int64_t>(item.sequences.size());
-    case EncoderHead::kTokenClassification:
-      return tokens * labels;
-    case EncoderHead::kQuestionAnswering:
-      return tokens * 2;
-    case EncoderHead::kMaskedLm:
-      return MaskedLmFloats(item, config.vocab);
-  }
-  return 0;
-}
-
 }  // namespace longview::models

@@ -15,7 +15,4 @@ namespace longview::models {
 std::vector<HeadOutput> ComputeTransformerHeads(const TransformerContext& context,
                                                 std::span<const HeadInput> inputs);
 
-// Floats of logits that the item's head computes.
-int64_t TransformerLogitFloats(const TransformerConfig& config, const EncoderItem& item);
-
 }  // namespace longview::models

@@ -41,9 +41,6 @@ class LsText final : public PassFamily<LsText, LsTextConfig, LsTextWeights> {
   }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override;
-  int64_t LogitFloats(const EncoderItem& item) const override {
-    return item.ReadsLogits() ? static_cast<int64_t>(config_.labels.size()) : 0;
-  }
 };
 
 }  // namespace longview::models

@@ -30,6 +30,8 @@ constexpr size_t kDropBytes = size_t{1} << 20;
 constexpr int64_t kSoonNanos = 2'000'000'000;
 // gRPC reads more than this at once; an ordinary request is less.
 constexpr uint64_t kLeastFlood = 16 * 1024;
+// A flood of calls is read no faster than this allows.
+constexpr absl::Duration kArrivalPause = absl::Microseconds(50);
 // A connection with so many calls counts as one that floods before one with a few large messages.
 constexpr int kManyCalls = 256;
 
@@ -158,6 +160,7 @@ void Connections::Begin(OpenCall& call, const std::string& peer) {
 }
 
 void Connections::End(OpenCall& call) {
+  if (call.left_) left_.fetch_sub(1, std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   calls_.erase(&call);
   Connection* const connection = std::exchange(call.connection_, nullptr);
@@ -198,7 +201,13 @@ absl::Duration Connections::Tick(absl::Time now) {
 }
 
 void Connections::Arrive() {
-  if (arriving_.fetch_add(1, std::memory_order_relaxed) == rules_.most_arriving) wake_();
+  const int before = arriving_.fetch_add(1, std::memory_order_relaxed);
+  if (before == rules_.most_arriving) wake_();
+  // The thread that reads leaves the processor to Tick, which stops a flood, and to those that end
+  // calls.
+  if (before + left_.load(std::memory_order_relaxed) >= rules_.most_arriving) {
+    absl::SleepFor(kArrivalPause);
+  }
 }
 
 void Connections::CountVain(Connection& connection) {
@@ -300,9 +309,13 @@ uint64_t Connections::CloseHogs() {
 }
 
 OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& context)
-    : connections_(connections), context_(context), begin_(absl::GetCurrentTimeNanos()) {
+    : connections_(connections),
+      context_(context),
+      left_(context.IsCancelled()),
+      begin_(absl::GetCurrentTimeNanos()) {
   const std::string peer = context.peer();
   address_ = PeerAddress(peer);
+  if (left_) connections.left_.fetch_add(1, std::memory_order_relaxed);
   // Other threads see the call from here on.
   connections.Begin(*this, peer);
 }

@@ -39,7 +39,8 @@ struct ConnectionRules {
   // streams HTTP/2 allows at a time: gRPC keeps a call until it comes round to it.
   int most_calls = 4096;
   int most_vain_calls = 1000;
-  // Calls of all connections whose headers gRPC has read and whose handlers have not run.
+  // Calls of all connections whose headers gRPC has read and whose handlers have not run. Reading
+  // slows down where these, and those that were left before they began and are not over, are more.
   int most_arriving = 2048;
   TrustedProxies proxies = {};  // Their connections are many clients'.
 };
@@ -99,7 +100,8 @@ class Connections {
   // is to be called again; infinite if no call is open: then not until `wake`.
   absl::Duration Tick(absl::Time now);
 
-  // A call's headers were read. Its OpenCall follows, or Arrived.
+  // A call's headers were read. Its OpenCall follows, or Arrived. Called on a thread that reads,
+  // which it holds up for a moment while too many calls are arriving.
   void Arrive();
   void Arrived() { arriving_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -128,6 +130,7 @@ class Connections {
   ConnectionLedger ledger_;
   std::atomic<bool> resting_{true};
   std::atomic<int> arriving_{0};
+  std::atomic<int> left_{0};  // Calls that their clients left before they began, not over yet.
   mutable absl::Mutex mutex_;
   // A closed connection is kept until its last call is over, and found no more.
   absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> all_ ABSL_GUARDED_BY(mutex_);
@@ -184,6 +187,7 @@ class OpenCall {
   std::string address_;
   Connection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
+  const bool left_;  // Before it began.
   const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
   // Nanoseconds since the epoch; 0 = not waiting.

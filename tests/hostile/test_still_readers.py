@@ -37,9 +37,9 @@ def test_server_sent_events_that_nobody_reads(victim):
             raw.sendall(head("POST", "/v1/completions", Content_Length=len(body)) + body)
             readers.append(raw)
         time.sleep(5)
+        figures["unload_s"] = unloads(victim)
         for raw in readers:
             raw.close()
-        figures["unload_s"] = unloads(victim)
     victim.spoiled = True
 
 

@@ -1,10 +1,10 @@
 #include "server/api/generation_call.h"
-#include "server/scheduler/steady_clock.h"
 
 #include <algorithm>
-#include <mutex>
+#include <atomic>
 #include <utility>
 
+#include "server/api/item_group.h"
 
 namespace longview::server {
 namespace {
@@ -12,62 +12,42 @@ namespace {
 using models::Piece;
 using models::Task;
 
-// Lives until its last item has answered.
+// Turns the events of a job's items into its sink's. Lives as long as the group of the items.
 class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
  public:
-  GenerationCall(ApiContext& context, CallInfo info, GenerationJob job, GenerationSink sink)
+  GenerationCall(ApiContext& context, const CallInfo& info, GenerationJob job, GenerationSink sink)
       : context_(context),
-        info_(std::move(info)),
+        info_(info),
         sequences_(SequencesPerItem(job)),
         job_(std::move(job)),
         sink_(std::move(sink)),
-        pending_(std::make_shared<PendingCall>(context.engine)),
-        completed_(job_.items.size()),
-        not_admitted_(job_.items.size()),
-        not_done_(job_.items.size()) {}
+        not_admitted_(static_cast<int>(job_.items.size())) {}
 
   std::shared_ptr<PendingCall> Start() {
     const auto self = shared_from_this();
-    for (size_t i = 0; i < job_.items.size(); ++i) {
-      pending_->Generate(
-          job_.model, std::move(job_.items[i]), info_, EventsOf(i),
-          [self, i](absl::StatusOr<Completed> completed) { self->Done(i, std::move(completed)); });
-    }
-    return pending_;
+    return ItemGroup::Generate(
+        context_, info_, job_.model, std::move(job_.items),
+        [self](GroupEnd end) { self->End(std::move(end)); },
+        [this](const std::shared_ptr<ItemGroup>& group, size_t item) {
+          return EventsOf(group, item);
+        });
   }
 
  private:
-  GenerationEvents EventsOf(size_t item) {
+  GenerationEvents EventsOf(const std::shared_ptr<ItemGroup>& group, size_t item) {
     GenerationEvents events;
-    events.on_admitted = [self = shared_from_this()] { self->Admitted(); };
-    if (sink_.on_pieces != nullptr) {
-      events.on_pieces = [self = shared_from_this(), item](std::vector<Piece> pieces) {
-        self->Pieces(item, std::move(pieces));
-      };
-    }
+    const auto self = shared_from_this();
+    events.on_admitted = [self, group] {
+      if (--self->not_admitted_ > 0 || group->over()) return;
+      if (self->sink_.on_admitted != nullptr) self->sink_.on_admitted();
+    };
+    if (sink_.on_pieces == nullptr) return events;
+    events.on_pieces = [self, group, item](std::vector<Piece> pieces) {
+      if (group->over()) return;
+      const absl::Status taken = self->sink_.on_pieces(self->Renumbered(item, std::move(pieces)));
+      if (!taken.ok()) group->Fail(item, taken);
+    };
     return events;
-  }
-
-  void Admitted() {
-    {
-      std::lock_guard lock(mutex_);
-      if (--not_admitted_ > 0 || failed_) return;
-    }
-    if (sink_.on_admitted != nullptr) sink_.on_admitted();
-  }
-
-  void Pieces(size_t item, std::vector<Piece> pieces) {
-    {
-      std::lock_guard lock(mutex_);
-      if (failed_) return;
-    }
-    const absl::Status taken = sink_.on_pieces(Renumbered(item, std::move(pieces)));
-    if (taken.ok()) return;
-    {
-      std::lock_guard lock(mutex_);
-      if (std::exchange(failed_, true)) return;
-    }
-    Fail(item, taken);
   }
 
   std::vector<Piece> Renumbered(size_t item, std::vector<Piece> pieces) const {
@@ -85,63 +65,28 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     return out;
   }
 
-  void Done(size_t item, absl::StatusOr<Completed> completed) {
-    bool first_failure = false;
-    bool last = false;
-    {
-      std::lock_guard lock(mutex_);
-      first_failure = !completed.ok() && !failed_;
-      failed_ = failed_ || !completed.ok();
-      if (completed.ok()) completed_[item] = *std::move(completed);
-      last = --not_done_ == 0 && !failed_;
+  void End(GroupEnd end) {
+    CallRecorder::Counts counts = CountsOf(end);
+    absl::Status status = end.status;
+    if (status.ok()) {
+      for (const Completed& item : end.completed) counts.tokens += item.answer.usage.output_tokens;
+      if (sink_.answer != nullptr) status = sink_.answer(end.completed);
+    } else {
+      if (job_.words != nullptr) status = job_.words(status, end.failed, end.completed.size());
+      status = WithParam(status);
     }
-    if (first_failure) {
-      Fail(item, completed.status());
-    } else if (last) {
-      Finish();
-    }
+    const ModelLabels labels = {job_.model->name, job_.model->version};
+    status = context_.recorder.Done(info_, labels, status, counts);
+    if (!status.ok()) end.completed.clear();
+    sink_.on_end({status, std::move(end.completed)});
   }
-
-  void Fail(size_t item, const absl::Status& status) {
-    // Nobody waits for the others any more. They still come by here.
-    pending_->Cancel();
-    context_.statistics.RequestFailed(job_.model->name, job_.model->version,
-                                      absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
-    const absl::Status told =
-        WithParam(job_.words == nullptr ? status : job_.words(status, item, completed_.size()));
-    sink_.on_end({context_.recorder.Done(info_, Labels(), told,
-                                         {.items = static_cast<int>(completed_.size())}),
-                  {}});
-  }
-
-  void Finish() {
-    int64_t tokens = 0;
-    for (const Completed& item : completed_) {
-      context_.statistics.ItemDone(job_.model->name, job_.model->version, item);
-      tokens += item.answer.usage.input_tokens + item.answer.usage.output_tokens;
-    }
-    const auto items = static_cast<int>(completed_.size());
-    absl::Status status;
-    if (sink_.answer != nullptr) status = sink_.answer(completed_);
-    status = context_.recorder.Done(info_, Labels(), status, {items, tokens});
-    if (!status.ok()) completed_.clear();
-    sink_.on_end({status, std::move(completed_)});
-  }
-
-  ModelLabels Labels() const { return {job_.model->name, job_.model->version}; }
 
   ApiContext& context_;
   const CallInfo info_;
   const int sequences_;
   GenerationJob job_;  // Its items are moved to the engine by Start.
   GenerationSink sink_;
-  const std::shared_ptr<PendingCall> pending_;
-
-  std::mutex mutex_;
-  std::vector<Completed> completed_;  // Under mutex_ until the last item is done.
-  size_t not_admitted_;               // Under mutex_, as all below.
-  size_t not_done_;
-  bool failed_ = false;
+  std::atomic<int> not_admitted_;
 };
 
 }  // namespace

@@ -23,19 +23,28 @@ std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInf
                                               Admitted admitted) {
   const std::shared_ptr<ItemGroup> group(new ItemGroup(context, info, std::move(model),
                                                        items.size(), on_failure, std::move(done)));
-  std::vector<Reply<Completed>> replies;
-  for (size_t i = 0; i < items.size(); ++i) {
-    replies.push_back([group, i](absl::StatusOr<Completed> completed) {
-      group->ItemDone(i, std::move(completed));
-    });
-  }
   PendingCall& pending = *group->pending_;
   if (admitted == Admitted::kTogether) {
+    std::vector<Reply<Completed>> replies;
+    for (size_t i = 0; i < items.size(); ++i) replies.push_back(group->ReplyOf(i));
     pending.SubmitTogether(group->model_, std::move(items), group->info_, std::move(replies));
     return group->pending_;
   }
   for (size_t i = 0; i < items.size(); ++i) {
-    pending.Submit(group->model_, std::move(items[i]), group->info_, std::move(replies[i]));
+    pending.Submit(group->model_, std::move(items[i]), group->info_, group->ReplyOf(i));
+  }
+  return group->pending_;
+}
+
+std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const CallInfo& info,
+                                                 ModelHandle model,
+                                                 std::vector<models::Request> items, Done done,
+                                                 EventsOf events_of) {
+  const std::shared_ptr<ItemGroup> group(new ItemGroup(
+      context, info, std::move(model), items.size(), OnFailure::kEnd, std::move(done)));
+  for (size_t i = 0; i < items.size(); ++i) {
+    group->pending_->Generate(group->model_, std::move(items[i]), group->info_,
+                              events_of(group, i), group->ReplyOf(i));
   }
   return group->pending_;
 }
@@ -53,6 +62,12 @@ ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle mode
   if (on_failure == OnFailure::kKeep) end_.errors.resize(items);
 }
 
+Reply<Completed> ItemGroup::ReplyOf(size_t index) {
+  return [group = shared_from_this(), index](absl::StatusOr<Completed> completed) {
+    group->ItemDone(index, std::move(completed));
+  };
+}
+
 void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
   bool last = false;
   bool first_failure = false;
@@ -64,21 +79,34 @@ void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
     } else if (on_failure_ == OnFailure::kKeep) {
       end_.errors[index] = completed.status();
     } else {
-      first_failure = !failed_;
-      failed_ = true;
+      first_failure = !std::exchange(over_, true);
     }
-    last = --waiting_ == 0 && !failed_;
+    last = --waiting_ == 0 && !over_;
+    over_ = over_ || last;
   }
   if (first_failure) {
-    // Nobody waits for the others any more. They still come by here.
-    pending_->Cancel();
-    Fail(index, completed.status());
+    Tell(index, completed.status());
   } else if (last) {
     done_(std::move(end_));
   }
 }
 
 void ItemGroup::Fail(size_t index, const absl::Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::exchange(over_, true)) return;
+  }
+  Tell(index, status);
+}
+
+bool ItemGroup::over() const {
+  std::lock_guard lock(mutex_);
+  return over_;
+}
+
+void ItemGroup::Tell(size_t index, const absl::Status& status) {
+  // Nobody waits for the others any more. Their answers still come by ItemDone.
+  pending_->Cancel();
   context_.statistics.RequestFailed(model_->name, model_->version,
                                     absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
   GroupEnd end;

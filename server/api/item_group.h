@@ -1,5 +1,4 @@
-// The items of one call that are computed in batches: submitted one by one, joined when the last is
-// answered.
+// The items of one call: submitted one by one or together, joined when the last is answered.
 #pragma once
 
 #include <memory>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "models/model.h"
 #include "server/api/context.h"
@@ -33,19 +33,36 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
   enum class OnFailure { kEnd, kKeep };
   using Done = absl::AnyInvocable<void(GroupEnd)>;
 
-  // Lives until its last item is answered. `done` runs once, on the thread of the answer that
-  // decided, and counts nothing but the items in the statistics of the model.
+  using EventsOf =
+      absl::FunctionRef<GenerationEvents(const std::shared_ptr<ItemGroup>& group, size_t index)>;
+
+  // Items that are computed in batches. `done` runs once, on the thread of the answer that decided,
+  // and counts nothing but the items in the statistics of the model. A group lives until its last
+  // item is answered.
   static std::shared_ptr<PendingCall> Start(ApiContext& context, const CallInfo& info,
                                             ModelHandle model, std::vector<models::Request> items,
                                             OnFailure on_failure, Done done,
                                             Admitted admitted = Admitted::kEach);
+  // Items that are generated, whose first failure ends the others. Of each, `events_of` says who
+  // gets its events.
+  static std::shared_ptr<PendingCall> Generate(ApiContext& context, const CallInfo& info,
+                                               ModelHandle model,
+                                               std::vector<models::Request> items, Done done,
+                                               EventsOf events_of);
+
+  // Ends the group as if item `index` had failed, unless one has, or all are answered.
+  void Fail(size_t index, const absl::Status& status);
+  // Whether `done` has been taken.
+  bool over() const;
 
  private:
   ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
             OnFailure on_failure, Done done);
 
+  Reply<Completed> ReplyOf(size_t index);
   void ItemDone(size_t index, absl::StatusOr<Completed> completed);
-  void Fail(size_t index, const absl::Status& status);
+  // Tells the client about the failure of `index`.
+  void Tell(size_t index, const absl::Status& status);
 
   ApiContext& context_;
   const CallInfo info_;
@@ -54,10 +71,10 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
   Done done_;  // Taken once: by the first failure or the last answer.
   const std::shared_ptr<PendingCall> pending_;
 
-  std::mutex mutex_;
-  GroupEnd end_;          // Under mutex_ until the last answer is in.
-  size_t waiting_;        // Under mutex_.
-  bool failed_ = false;   // Under mutex_.
+  mutable std::mutex mutex_;
+  GroupEnd end_;       // Under mutex_ until the last answer is in.
+  size_t waiting_;     // Under mutex_, as below.
+  bool over_ = false;  // An item has failed that ends the others, or all are answered.
 };
 
 }  // namespace longview::server

@@ -6,7 +6,8 @@
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
-# --slow      also the tests marked slow (soak of 20 minutes, faults of the machine, more rounds).
+# --slow      also the tests marked slow (soak of 20 minutes, faults of the machine, the console
+#             in a browser, more rounds).
 # --sanitize  also everything in C++ under AddressSanitizer and UBSan, and the server with its
 #             transports under ThreadSanitizer.
 # --sanitize-cuda  also kernels and models on a device under compute-sanitizer (of a CUDA toolkit),
@@ -59,6 +60,8 @@ begin "Installing what is missing"
 deploy/install_deps.sh
 tests/support/install_clients.sh
 if $slow; then
+  install_packages chromium chromium-driver
+  "$DEPS_DIR/clients/bin/pip" install -q -r tests/browser/requirements.txt
   tests/support/install_deploy_tools.sh || note "helm and kustomize are missing: their tests are skipped"
 fi
 

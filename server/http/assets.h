@@ -5,7 +5,7 @@
 
 namespace longview::server {
 
-std::string_view ConsolePage();      // assets/console.html
+std::string_view ConsolePage();      // assets/console/page.html and its parts
 std::string_view DocsPage();         // assets/docs.html
 std::string_view OpenApiDocument();  // assets/openapi.json
 

@@ -3,7 +3,7 @@
 namespace longview::testing {
 
 double TimeSlack() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(LONGVIEW_THREAD_SANITIZER)
   return 10;
 #elif defined(__SANITIZE_ADDRESS__)
   return 4;

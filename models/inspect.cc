@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/architecture.h"
+#include "models/chosen_task.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 #include "models/registry.h"
@@ -124,12 +127,25 @@ void DescribeSentence(const SentenceConfig& sentence, const ModelInfo& info, Rep
     report.Line("prompts", absl::StrCat(absl::StrJoin(names, ", "),
                                         fallback.empty() ? "" : "; default ", fallback));
   }
-  for (const std::string& note : info.notes) report.Line("note", note);
+}
+
+// Adds the model's notes; a model of another family than encoders has not those of the directory.
+void AddNotes(std::vector<std::string> of_directory, const std::vector<std::string>& of_model,
+              Report& report) {
+  for (const std::string& note : of_model) {
+    std::erase(of_directory, note);
+    report.Line("note", note);
+  }
+  for (const std::string& note : of_directory) report.Line("note", note);
 }
 
 }  // namespace
 
 Inspection InspectDirectory(const std::string& path) {
+  return InspectDirectoryAs(std::nullopt, path);
+}
+
+Inspection InspectDirectoryAs(std::optional<Task> task, const std::string& path) {
   Report report;
   report.Line("directory", path);
   ModelDirectory directory;
@@ -139,12 +155,20 @@ Inspection InspectDirectory(const std::string& path) {
     report.Step(OpenWeights(directory), "weights");
     return std::move(report).Finish();
   }
+  const absl::Status opened = OpenWeights(directory);
+  if (!opened.ok() && directory.common.architecture.empty()) {  // It was for the weights to say.
+    report.Step(opened, "weights");
+    return std::move(report).Finish();
+  }
+  absl::Status complete_class = opened.ok() ? CompleteConfiguration(directory) : absl::OkStatus();
+  if (complete_class.ok() && task) complete_class = ChooseTask(*task, directory);
+  if (!report.Step(complete_class, "architecture")) return std::move(report).Finish();
   report.Line("architecture", directory.common.architecture);
   const absl::StatusOr<const Family*> family = FindFamily(directory);
   if (report.Step(family.status(), "family")) {
     report.Line("family", std::string((*family)->name));
   }
-  const bool weights = report.Step(OpenWeights(directory), "weights");
+  const bool weights = report.Step(opened, "weights");
   if (weights) report.Line("weights", DescribeWeights(directory.checkpoint));
   const bool tokenizer = report.Step(OpenTokenizer(directory), "tokenizer");
   const bool complete = family.ok() && weights && tokenizer;
@@ -155,6 +179,7 @@ Inspection InspectDirectory(const std::string& path) {
     DescribeModel(*info, report);
     DescribeSentence(directory.sentence, *info, report);
   }
+  AddNotes(CompletionNotes(directory), info.ok() ? info->notes : std::vector<std::string>(), report);
   return std::move(report).Finish();
 }
 

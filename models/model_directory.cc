@@ -6,14 +6,20 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/architecture.h"
 #include "models/config/json_reader.h"
 
 namespace longview::models {
 namespace {
 
-// longview.json may rename labels, not change how many there are.
+// longview.json may rename labels, not change how many there are; where config.json does not count
+// them, the head's weights do.
 absl::Status ApplyLabels(ModelDirectory& directory) {
   if (!directory.serving.labels) return absl::OkStatus();
+  if (!CountsLabels(directory.config)) {
+    directory.common.labels = *directory.serving.labels;
+    return absl::OkStatus();
+  }
   const size_t found = directory.serving.labels->size();
   const size_t expected = directory.common.labels.size();
   if (found != expected) {
@@ -75,7 +81,7 @@ absl::Status OpenTokenizer(ModelDirectory& directory) {
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
   ModelDirectory directory;
   directory.path = path;
-  for (auto* step : {ReadConfiguration, OpenWeights, OpenTokenizer}) {
+  for (auto* step : {ReadConfiguration, OpenWeights, CompleteConfiguration, OpenTokenizer}) {
     if (absl::Status status = step(directory); !status.ok()) return status;
   }
   return directory;

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstring>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/checkpoint/convert.h"
+#include "models/checkpoint/surplus.h"
 
 namespace longview::models {
 namespace {
@@ -151,9 +153,12 @@ absl::Status WeightSource::Finish() const {
   if (unknown.empty()) return absl::OkStatus();
   const size_t total = unknown.size();
   if (total > kListed) unknown.resize(kListed);
-  return absl::InvalidArgumentError(
-      absl::StrCat(origin_, ": ", total, " tensor(s) that this architecture does not have: ",
-                   absl::StrJoin(unknown, ", "), total > kListed ? ", ..." : ""));
+  const std::string surplus =
+      absl::StrCat(total, " tensor(s) that this architecture does not have: ",
+                   absl::StrJoin(unknown, ", "), total > kListed ? ", ..." : "");
+  absl::Status status = absl::InvalidArgumentError(absl::StrCat(origin_, ": ", surplus));
+  status.SetPayload(kSurplusTensors, absl::Cord(surplus));
+  return status;
 }
 
 }  // namespace longview::models

@@ -55,12 +55,10 @@ std::optional<int32_t> ReadId(JsonReader& reader, const char* key) {
 
 absl::StatusOr<CommonConfig> ParseCommonConfig(JsonReader reader) {
   CommonConfig config;
-  const std::vector<std::string> architectures = reader.StringList("architectures");
-  if (reader.status().ok() && architectures.empty()) {
-    reader.Refuse("architectures", "a list with the name of the model class");
-  }
+  std::vector<std::string> architectures;
+  if (reader.Has("architectures")) architectures = reader.StringList("architectures");
   if (!reader.status().ok()) return reader.status();
-  config.architecture = architectures[0];
+  if (!architectures.empty()) config.architecture = architectures[0];
   config.model_type = reader.StringOr("model_type", "");
   config.labels = ReadLabels(reader);
   config.problem_type = ReadProblemType(reader, config.labels.size());

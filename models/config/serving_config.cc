@@ -24,8 +24,9 @@ absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory) {
   if (!file.ok()) return file.status();
 
   JsonReader reader(*file, path);
-  reader.RefuseUnknown({"dtype", "max_tokens", "pooling", "normalize", "labels", "generation",
-                        "score_threshold", "warmup"});
+  // models/architecture.cc reads the task.
+  reader.RefuseUnknown({"task", "dtype", "max_tokens", "pooling", "normalize", "labels",
+                        "generation", "score_threshold", "warmup"});
   ServingConfig config;
   if (reader.Has("dtype")) config.dtype = reader.Choice("dtype", {"fp32", "bf16", "fp16"});
   if (reader.Has("max_tokens")) config.max_tokens = static_cast<int>(reader.Int("max_tokens", 1));

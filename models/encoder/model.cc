@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/architecture.h"
 #include "models/dense/compute_choice.h"
 #include "models/encoder/best_rates.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
+#include "models/encoder/noted.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
 #include "models/encoder/sentence_pipeline.h"
@@ -83,6 +85,7 @@ ModelInfo InfoOf(const ModelDirectory& directory, const SentenceConfig& sentence
   ModelInfo info = EncoderInfo(facts, &sentence,
                                own_tokenizer || directory.tokenizer || directory.bytes);
   info.max_tokens = MostTokens(directory, facts.max_tokens);
+  info.notes = CompletionNotes(directory);
   if (!sentence.modules.ok()) {
     info.notes.push_back(absl::StrCat("no embeddings: ", sentence.modules.status().message()));
   }
@@ -101,7 +104,8 @@ class EncoderModel final : public Model, public Tokenizing {
     info_ = InfoOf(*directory_, directory_->sentence, family_->facts(), false);
     info_.parameters = family_->parameters();
     info_.device = device;
-    info_.notes.insert(info_.notes.end(), notes.begin(), notes.end());
+    if (const auto* noted = dynamic_cast<const Noted*>(family_.get())) AddNotes(noted->notes());
+    AddNotes(notes);
     info_.dtype = ComputeName(family_->compute());
     info_.memory_bytes = family_->memory_bytes();
   }
@@ -128,6 +132,9 @@ class EncoderModel final : public Model, public Tokenizing {
   }
 
  private:
+  void AddNotes(const std::vector<std::string>& notes) {
+    info_.notes.insert(info_.notes.end(), notes.begin(), notes.end());
+  }
   TextListing listing() const { return {front_.tokenizer, front_.codec, std::nullopt}; }
   EncoderWork WorkOfItem(const EncoderItem& item) const;
   Cost CostOf(const EncoderItem& item) const;

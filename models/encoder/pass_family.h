@@ -9,13 +9,14 @@
 //   ExtraRowsOf(config, sequence)       rows that heads read beside the wanted ones
 //
 // all static, and adds how tokens are placed and how large logits are. Weights have `parameters`
-// and `memory_bytes`. Heads run on the host: in the model's type, or in fp32 where layers are on a
+// and `memory_bytes`, and may have `notes` on tensors that were left aside. Heads run on the host: in the model's type, or in fp32 where layers are on a
 // device.
 #pragma once
 
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include "models/encoder/family.h"
 #include "models/encoder/longest_document.h"
 #include "models/encoder/model.h"
+#include "models/encoder/noted.h"
 #include "models/encoder/pass_batch.h"
 #include "models/ops/weight_placer.h"
 #include "models/parallel.h"
@@ -36,7 +38,7 @@
 namespace longview::models {
 
 template <class Family, class ConfigT, class WeightsT>
-class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
+class PassFamily : public EncoderFamily, public Noted, private DeviceEncoderLayers {
  public:
   using Config = ConfigT;
   using Weights = WeightsT;
@@ -57,6 +59,11 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
     workspace_ = std::make_unique<DeviceWorkspace>(*seat_.device, seat_.room);
   }
 
+  static std::vector<std::string> NotesOf(const Weights& weights) {
+    if constexpr (requires { weights.notes; }) return weights.notes;
+    return {};
+  }
+
   static absl::StatusOr<Weights> Load(const Config& config, const ModelDirectory& directory,
                                       std::optional<Compute> compute) {
     return Family::LoadWeights(config, directory, compute, nullptr);
@@ -72,6 +79,7 @@ class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
   const EncoderFacts& facts() const override { return facts_; }
   Compute compute() const override { return on_device() ? seat_.compute : context_.compute; }
   double parameters() const override { return weights_.parameters; }
+  std::vector<std::string> notes() const override { return NotesOf(weights_); }
   double memory_bytes() const override {
     if (!on_device()) return weights_.memory_bytes;
     return static_cast<double>(seat_.weight_bytes + seat_.room.device());
@@ -183,7 +191,12 @@ absl::StatusOr<ModelInfo> DescribeFamily(const ModelDirectory& directory,
   if (!config.ok()) return config.status();
   const auto weights = Family::Load(*config, directory, std::nullopt);
   if (!weights.ok()) return weights.status();
-  return DescribeEncoder(directory, Family::FactsOf(*config), weights->parameters, own_tokenizer);
+  absl::StatusOr<ModelInfo> info = DescribeEncoder(directory, Family::FactsOf(*config),
+                                                   weights->parameters, own_tokenizer);
+  if (!info.ok()) return info;
+  const std::vector<std::string> notes = Family::NotesOf(*weights);
+  info->notes.insert(info->notes.end(), notes.begin(), notes.end());
+  return info;
 }
 
 // A BuildDeviceEncoder of a class derived from PassFamily. RESOURCE_EXHAUSTED as RoomForDocuments.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/checkpoint/surplus.h"
 #include "models/layers/kept_table.h"
 
 namespace longview::models {
@@ -154,7 +155,8 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
   if (load_.ok()) Head();
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
+  if (!status.ok()) return status;
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,6 +44,7 @@ struct LongformerWeights {
   Norm head_norm;
   std::optional<DenseLayer> pooler;  // LongformerModel where stored; multiple choice.
 
+  std::vector<std::string> notes;  // Tensors that were left aside.
   double parameters = 0;
   double memory_bytes = 0;  // Packs, copies, and the mapped tables.
 };

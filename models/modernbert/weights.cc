@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/checkpoint/surplus.h"
 #include "models/layers/kept_table.h"
 
 namespace longview::models {
@@ -28,7 +29,8 @@ class Loader {
     }
     weights_.final_norm = LayerNorm(prefix_ + "final_norm");
     Head();
-    if (absl::Status status = load_.Finish(); !status.ok()) return status;
+    absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
+    if (!status.ok()) return status;
     weights_.parameters = load_.parameters();
     weights_.memory_bytes = load_.memory_bytes();
     return std::move(weights_);

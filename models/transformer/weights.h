@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "models/dense/layer.h"
@@ -36,6 +37,7 @@ struct TransformerWeights {
   std::optional<Norm> head_norm;
   std::optional<DenseLayer> pooler;
 
+  std::vector<std::string> notes;  // Tensors that were left aside.
   double parameters = 0;
   double memory_bytes = 0;
 };

@@ -7,9 +7,11 @@
 
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/chosen_task.h"
 #include "models/model.h"
 #include "server/app/exit_timer.h"
 #include "server/app/grpc_log.h"
@@ -45,9 +47,13 @@ int Fail(Log& log, ExitStatus status, std::string_view message) {
   return Fail(status, message);
 }
 
+// --task; Main has checked it.
+std::optional<models::Task> TaskOf(const Config& config) { return models::ParseTask(config.task); }
+
 // --check: explains one directory.
-int Check(const std::string& directory) {
-  const models::Inspection inspection = models::InspectDirectory(directory);
+int Check(const Config& config) {
+  const std::string& directory = config.check_directory;
+  const models::Inspection inspection = models::InspectDirectoryAs(TaskOf(config), directory);
   std::cout << inspection.report << std::flush;
   if (inspection.servable) return kDrained;
   return Fail(kFailed, absl::StrCat(directory, ": ", inspection.error));
@@ -71,7 +77,7 @@ int Validate(const Config& config, Log& log) {
   if (!found.ok()) problems.emplace_back(found.status().message());
   const std::vector<FoundModel> none;
   for (const FoundModel& model : found.ok() ? *found : none) {
-    const models::Inspection inspection = models::InspectDirectory(model.directory);
+    const models::Inspection inspection = models::InspectDirectoryAs(TaskOf(config), model.directory);
     if (inspection.servable) continue;
     problems.push_back(absl::StrCat("model ", model.name, ": ", inspection.error));
   }
@@ -113,10 +119,11 @@ class Session {
     const auto security = OpenSecurity(config_, log_);
     if (!security.ok()) return Fail(log_, kFailed, std::string(security.status().message()));
     Server server(config_, log_, security->get(),
-                  [common](const std::string& directory, const std::string& device) {
+                  [common, task = TaskOf(config_)](const std::string& directory,
+                                                const std::string& device) {
                     models::LoadOptions options = common;
                     options.device = device;
-                    return models::LoadModel(directory, options);
+                    return models::LoadModelAs(task, directory, options);
                   });
     const absl::Status started = server.Start([this](absl::Status warm) {
       events_.Post(
@@ -209,6 +216,11 @@ int Main(int argc, char** argv) {
   if (!config.ok()) return Fail(kMisconfigured, std::string(config.status().message()));
   Log log(config->log_format, config->log_level);
   for (const std::string& warning : config->warnings) log.Warning(warning);
+  if (!config->task.empty() && !TaskOf(*config)) {
+    return Fail(log, kMisconfigured,
+                absl::StrCat("flag --task: '", config->task.substr(0, 64),
+                             "' must be the name of a task, such as fill-mask"));
+  }
   switch (config->mode) {
     case Mode::kHelp:
       std::cout << HelpText() << std::flush;
@@ -217,7 +229,7 @@ int Main(int argc, char** argv) {
       std::cout << VersionText() << models::DescribeBackend() << std::endl;
       return kDrained;
     case Mode::kCheck:
-      return Check(config->check_directory);
+      return Check(*config);
     case Mode::kPrintConfig:
       std::cout << ConfigJson(*config) << std::endl;
       return kDrained;

@@ -43,6 +43,7 @@ std::string BundledModels() {
 }
 
 absl::Status ReadModels(const std::vector<std::string>& positional, Config& config) {
+  config.task = absl::GetFlag(FLAGS_task);
   const std::string given =
       positional.empty() ? absl::GetFlag(FLAGS_models) : absl::StrJoin(positional, ",");
   config.models = absl::StrSplit(given, ',', absl::SkipEmpty());
@@ -320,6 +321,7 @@ absl::StatusOr<std::optional<LogLevel>> ReadLogLevel(const std::string& config_f
 std::string ConfigJson(const Config& config) {
   const nlohmann::ordered_json json = {
       {"models", config.models},
+      {"task", config.task},
       {"grpc_port", config.grpc_port},
       {"http_port", config.http_port},
       {"admin_port", config.admin_port},

@@ -6,6 +6,9 @@ ABSL_FLAG(std::string, config, "", "JSON file: an object of flag names; the lowe
 ABSL_FLAG(std::string, models, "",
           "model directory, directory of models, or comma list of name=path; default /mnt/models "
           "if it exists, else the bundled models");
+ABSL_FLAG(std::string, task, "",
+          "task of the models, such as fill-mask, whatever class config.json names; default as "
+          "their files say");
 ABSL_FLAG(std::string, host, "127.0.0.1", "address to listen on; containers pass 0.0.0.0");
 ABSL_FLAG(std::string, server_names, "",
           "comma list of names besides --host and localhost that Host may have in HTTP requests "

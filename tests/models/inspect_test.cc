@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "models/chosen_task.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temp_directory.h"
@@ -112,7 +113,39 @@ TEST_F(InspectTest, MisshapenAndUnknownTensorsAreNamed) {
   fs::copy_file(Golden("classification/model/config.json"), directory_.Path("config.json"));
   fs::permissions(directory_.Path("config.json"), fs::perms::owner_write, fs::perm_options::add);
   EditConfig({{"num_hidden_layers", 1}, {"attention_window", 32}});
-  ExpectRefused("that this architecture does not have");
+  const Inspection inspection = InspectDirectory(directory_.path());
+  EXPECT_TRUE(inspection.servable) << inspection.error;
+  EXPECT_NE(inspection.report.find("note:         left aside: "), std::string::npos);
+  EXPECT_NE(inspection.report.find("longformer.encoder.layer.1."), std::string::npos)
+      << inspection.report;
+  const auto model = LoadModel(directory_.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_EQ((*model)->info().notes.size(), 1u);
+  EXPECT_NE(inspection.report.find((*model)->info().notes[0]), std::string::npos);
+}
+
+TEST_F(InspectTest, ATaskMayBeChosen) {
+  Copy("embeddings/model");
+  EXPECT_TRUE(InspectDirectory(directory_.path()).servable);
+  const Inspection inspection =
+      InspectDirectoryAs(Task::kQuestionAnswering, directory_.path());
+  EXPECT_NE(inspection.error.find("qa_outputs.weight"), std::string::npos) << inspection.error;
+  const auto model = LoadModelAs(Task::kQuestionAnswering, directory_.path(), {});
+  EXPECT_EQ(model.status().message(), inspection.error);
+  const Inspection none = InspectDirectoryAs(Task::kImageFeatures, directory_.path());
+  EXPECT_NE(none.error.find("\"task\": \"image-features\""), std::string::npos) << none.error;
+}
+
+TEST_F(InspectTest, WithoutAClassTheTensorsTell) {
+  Copy("masked_lm/model");
+  EditConfig({{"architectures", nullptr}});
+  const auto model = LoadModel(directory_.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->info().architecture, "LongformerForMaskedLM");
+  ASSERT_EQ((*model)->info().notes.size(), 1u);
+  EXPECT_NE((*model)->info().notes[0].find("taken as LongformerForMaskedLM"), std::string::npos);
+  EditConfig({{"model_type", "gpt2"}});
+  ExpectRefused("\"gpt2\"");
 }
 
 TEST_F(InspectTest, AllProblemsAreReportedAtOnce) {

@@ -1,0 +1,30 @@
+// The class of a checkpoint whose config.json names none in `architectures`, as some of the hub's
+// most used directories, and the number of its labels where nothing says it.
+// Thread-safe: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "models/model.h"
+#include "models/model_directory.h"
+
+namespace longview::models {
+
+// Sets `common.architecture` by `model_type` and the tensors' names where config.json has none, or
+// by `task` of longview.json, which overrides config.json; `common.labels` to LABEL_<i> for each
+// row of the head where no file has labels. REQUIRES: configuration and weights were read.
+// INVALID_ARGUMENT names the file, the key and what is possible.
+absl::Status CompleteConfiguration(ModelDirectory& directory);
+
+// Sets `common.architecture` to the class with a head for the task, whatever the files say.
+absl::Status ChooseTask(Task task, ModelDirectory& directory);
+
+// Whether config.json says how many labels there are.
+bool CountsLabels(const nlohmann::json& config);
+
+// In which points the above differs from config.json.
+std::vector<std::string> CompletionNotes(const ModelDirectory& directory);
+
+}  // namespace longview::models

@@ -1,0 +1,95 @@
+"""Directories whose files leave out what the weights say, or hold more than the model has: classes,
+labels, surplus tensors."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from goldens import GOLDEN
+from server_process import SERVER, Server
+
+# case -> the task that its tensors are of.
+CASES = {"longformer/text_classification": "text-classification",
+         "longformer/text_fill_mask": "fill-mask",
+         "longformer/text_question_answering": "question-answering",
+         "longformer/embeddings": "embedding",
+         "longformer/token_classification": "token-classification",
+         "longformer/multiple_choice": "multiple-choice"}
+
+
+def without(folder, case, *keys):
+    """A copy of a fixture's model without these members of its config.json."""
+    shutil.copytree(GOLDEN / case / "model", folder)
+    config = json.loads((folder / "config.json").read_text())
+    for key in keys:
+        config.pop(key, None)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def check(folder, *flags):
+    done = subprocess.run([SERVER, "--check", folder, *flags], capture_output=True, text=True,
+                          timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case, task", CASES.items(), ids=CASES)
+def test_check_says_what_a_directory_was_taken_for(case, task, tmp_path):
+    code, report = check(without(tmp_path / "model", case, "architectures"))
+    assert code == 0, report
+    assert f"task:         {task}" in report
+    note = next(line for line in report.splitlines() if line.startswith("note:"))
+    assert "config.json names no class" in note and "taken as Longformer" in note
+
+
+def test_answers_are_the_same(tmp_path):
+    case = "longformer/text_classification"
+    bare = without(tmp_path / "bare", case, "architectures", "id2label", "label2id", "num_labels")
+    tensors = load_file(bare / "model.safetensors")
+    tensors["roberta.pooler.dense.weight"] = np.ones((3, 2), np.float32)
+    tensors["embeddings.position_ids"] = np.arange(7)
+    save_file(tensors, bare / "model.safetensors", {"format": "pt"})
+    with Server([f"whole={GOLDEN / case / 'model'},bare={bare}"], "--dtype=fp32") as server:
+        answers = [server.post_json("/v1/classify", {"model": name, "text": "a text",
+                                                     "return_logits": True})[1]
+                   for name in ("whole", "bare")]
+        assert answers[0]["logits"] == answers[1]["logits"]
+        assert {label["name"] for label in answers[1]["labels"]} == \
+            {f"LABEL_{i}" for i in range(len(answers[0]["labels"]))}
+        notes = [line for line in server.log().splitlines() if '"model":"bare"' in line]
+        text = "\n".join(notes)
+        assert "names no class" in text and "by the rows of classifier.out_proj.weight" in text
+        assert "left aside: 1 tensor(s)" in text and "roberta.pooler.dense.weight [3, 2]" in text
+
+
+def test_names_of_labels_need_no_count_in_config(tmp_path):
+    folder = without(tmp_path / "model", "longformer/text_classification", "id2label", "label2id",
+                     "num_labels")
+    (folder / "longview.json").write_text('{"labels": ["a", "b", "c", "d", "e"]}')
+    assert "5: a, b, c, d, e" in check(folder)[1]
+    (folder / "longview.json").write_text('{"labels": ["a", "b"]}')
+    code, report = check(folder)
+    assert code == 1 and "classifier.out_proj.weight" in report
+
+
+def test_a_chosen_task_overrides(tmp_path):
+    folder = without(tmp_path / "model", "longformer/token_classification", "architectures")
+    (folder / "longview.json").write_text('{"task": "question-answering"}')
+    code, report = check(folder)
+    assert code == 1 and "qa_outputs" in report
+    # The flag comes first.
+    code, report = check(folder, "--task=embedding")
+    assert code == 0 and "taken as LongformerModel" in report
+    (folder / "longview.json").write_text('{"task": "juggling"}')
+    code, report = check(folder)
+    assert code == 1 and "juggling" in report
+    code, report = check(folder, "--task=juggling")
+    assert code == 2 and "--task" in report and "juggling" in report
+    with Server([f"m={GOLDEN / 'longformer/text_fill_mask/model'}"], "--task=embedding") as server:
+        assert server.post_json("/v1/embeddings", {"input": "a"})[0] == 200
+        assert server.post_json("/v1/fill-mask", {"model": "m", "text": "a"})[0] == 501
+        assert "taken as LongformerModel" in server.log()

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
+#include "server/hub_cache.h"
 
 namespace longview::server {
 namespace {
@@ -63,10 +64,10 @@ std::optional<fs::path> HighestVersion(const fs::path& path) {
 
 // `path` as a model called `name`, if it is one.
 std::optional<FoundModel> AsModel(const fs::path& path, const std::string& name) {
-  if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string()};
+  if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string(), ""};
   const std::optional<fs::path> highest = HighestVersion(path);
   if (!highest) return std::nullopt;
-  return FoundModel{name, highest->filename().string(), highest->string()};
+  return FoundModel{name, highest->filename().string(), highest->string(), ""};
 }
 
 // The last part of the path as it was given, so that a link lends its name.
@@ -76,6 +77,10 @@ std::string BaseName(const fs::path& path) {
   if (clean.filename() != "." && clean.filename() != "..") return clean.filename().string();
   std::error_code error;
   return fs::canonical(path, error).filename().string();
+}
+
+absl::Status PrefixedWith(std::string_view prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(std::string(prefix), status.message()));
 }
 
 absl::Status CheckDirectory(const std::string& path) {
@@ -94,8 +99,25 @@ absl::Status NoModelIn(const std::string& path) {
       absl::StrCat("models: no model in ", path, ": it has no config.json, nor do its folders"));
 }
 
+// The hub's model that `path` names, if it is no path.
+std::optional<HubModel> HubModelOf(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return std::nullopt;
+  return ParseHubModel(path);
+}
+
+// `name` "": as the model is called at the hub.
+absl::Status FindAtHub(const std::string& name, const HubModel& wanted,
+                       std::vector<FoundModel>& found) {
+  const absl::StatusOr<std::string> snapshot = FindSnapshot(wanted, HubCacheFolder());
+  if (!snapshot.ok()) return PrefixedWith("models: ", snapshot.status());
+  found.push_back({name.empty() ? wanted.name : name, kNoVersion, *snapshot, wanted.id()});
+  return absl::OkStatus();
+}
+
 absl::Status FindNamed(const std::string& name, const std::string& path,
                        std::vector<FoundModel>& found) {
+  if (const auto hub = HubModelOf(path)) return FindAtHub(name, *hub, found);
   if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
   std::optional<FoundModel> model = AsModel(path, name);
   if (!model) return NoModelIn(path);
@@ -105,6 +127,7 @@ absl::Status FindNamed(const std::string& name, const std::string& path,
 
 absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
                     std::vector<std::string>& all_skipped) {
+  if (const auto hub = HubModelOf(path)) return FindAtHub("", *hub, found);
   if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
   if (HasConfig(path)) return FindNamed(BaseName(path), path, found);
 
@@ -131,6 +154,11 @@ absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ResolveModelPath(const std::string& path) {
+  const std::optional<HubModel> hub = HubModelOf(path);
+  return hub ? FindSnapshot(*hub, HubCacheFolder()) : path;
+}
 
 bool IsModelName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNameBytes &&

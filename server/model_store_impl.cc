@@ -378,10 +378,18 @@ absl::Status ModelStoreImpl::NotServed(const Entry& entry, std::string_view name
                                "); loaded are: ", NamesOr(ready, "none")));
 }
 
+ModelStoreImpl::Entries::const_iterator ModelStoreImpl::Locate(std::string_view name) const {
+  const auto it = entries_.find(name);
+  if (it != entries_.end() || name.find('/') == std::string_view::npos) return it;
+  return std::find_if(entries_.cbegin(), entries_.cend(), [name](const auto& item) {
+    return item.second.found && item.second.found->hub_name == name;
+  });
+}
+
 absl::StatusOr<ModelHandle> ModelStoreImpl::Find(std::string_view name,
                                                  std::string_view version) const {
   std::lock_guard lock(mutex_);
-  const auto it = entries_.find(name);
+  const auto it = Locate(name);
   if (it == entries_.end()) return Unknown(name);
   const Entry& entry = it->second;
   if (entry.handle == nullptr) return NotServed(entry, name);

@@ -99,6 +99,9 @@ class ModelStoreImpl : public ModelStore {
   absl::Status NotServed(const Entry& entry, std::string_view name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unknown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // By a served name, or by the hub's of a model that was found there.
+  Entries::const_iterator Locate(std::string_view name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> paths_;
   const LoadFunction load_;

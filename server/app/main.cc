@@ -52,11 +52,12 @@ std::optional<models::Task> TaskOf(const Config& config) { return models::ParseT
 
 // --check: explains one directory.
 int Check(const Config& config) {
-  const std::string& directory = config.check_directory;
-  const models::Inspection inspection = models::InspectDirectoryAs(TaskOf(config), directory);
+  const absl::StatusOr<std::string> directory = ResolveModelPath(config.check_directory);
+  if (!directory.ok()) return Fail(kFailed, std::string(directory.status().message()));
+  const models::Inspection inspection = models::InspectDirectoryAs(TaskOf(config), *directory);
   std::cout << inspection.report << std::flush;
   if (inspection.servable) return kDrained;
-  return Fail(kFailed, absl::StrCat(directory, ": ", inspection.error));
+  return Fail(kFailed, absl::StrCat(*directory, ": ", inspection.error));
 }
 
 absl::StatusOr<std::unique_ptr<Security>> OpenSecurity(const Config& config, Log& log) {

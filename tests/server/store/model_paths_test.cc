@@ -88,6 +88,25 @@ TEST_F(ModelPathsTest, ErrorsNameThePath) {
   EXPECT_NE(Message().find("config.json"), std::string::npos);
 }
 
+TEST_F(ModelPathsTest, ADirectoryWinsOverTheHub) {
+  temp_.Write("cache/models--org--name/refs/main", "c0ffee\n");
+  temp_.Write("cache/models--org--name/snapshots/c0ffee/config.json", "{}");
+  setenv("HF_HUB_CACHE", temp_.Path("cache").c_str(), 1);
+  EXPECT_EQ(Names({"org/name"}), Strings({"name:1"}));
+  EXPECT_EQ(Names({"mine=org/name"}), Strings({"mine:1"}));
+  EXPECT_EQ(*ResolveModelPath("org/name"),
+            temp_.Path("cache/models--org--name/snapshots/c0ffee"));
+  Names({"org/other"});
+  EXPECT_NE(Message().find("hf download org/other"), std::string::npos) << Message();
+
+  const std::filesystem::path before = std::filesystem::current_path();
+  temp_.Write("org/name/2/config.json", "{}");
+  std::filesystem::current_path(temp_.path());
+  EXPECT_EQ(Names({"org/name"}), Strings({"name:2"}));
+  std::filesystem::current_path(before);
+  unsetenv("HF_HUB_CACHE");
+}
+
 TEST_F(ModelPathsTest, BadAndDoubleNamesAreErrors) {
   temp_.Write("repo/bad name/config.json", "{}");
   temp_.Write("a/same/config.json", "{}");

@@ -38,9 +38,10 @@ class ModelStoreTest : public EngineFixture {
   // A model directory whose fake has the options of `name` in fakes_.
   void AddDirectory(const std::string& name) { temp_.Write("repo/" + name + "/config.json", "{}"); }
 
-  void StartStore(bool cpu_instead = false) {
+  void StartStore(bool cpu_instead = false, std::vector<std::string> models = {}) {
+    if (models.empty()) models = {temp_.Path("repo")};
     store_ = std::make_unique<ModelStoreImpl>(
-        std::vector<std::string>{temp_.Path("repo")},
+        std::move(models),
         [this](const std::string& directory, const std::string& device) {
           return LoadFake(directory, device);
         },
@@ -116,6 +117,24 @@ class ModelStoreTest : public EngineFixture {
   std::set<pid_t> loading_threads_;
   std::unique_ptr<ModelStoreImpl> store_;
 };
+
+TEST_F(ModelStoreTest, AModelOfTheHubHasItsNameThere) {
+  const std::string folder = "hub/models--org--part.v2/";
+  temp_.Write(folder + "refs/main", "c0ffee");
+  temp_.Write(folder + "snapshots/c0ffee/config.json", "{}");
+  setenv("HF_HUB_CACHE", temp_.Path("hub").c_str(), 1);
+  fakes_["c0ffee"].tasks = {Task::kTextClassification};
+  StartStore(/*cpu_instead=*/false, {"org/part.v2"});
+  const absl::Status started = AwaitStarted();
+  unsetenv("HF_HUB_CACHE");
+  ASSERT_TRUE(started.ok()) << started;
+  for (const char* name : {"part.v2", "org/part.v2"}) {
+    const auto model = store_->Find(name, "");
+    ASSERT_TRUE(model.ok()) << model.status();
+    EXPECT_EQ((*model)->name, "part.v2");
+  }
+  EXPECT_EQ(store_->Find("other/part.v2", "").status().code(), StatusCode::kNotFound);
+}
 
 TEST_F(ModelStoreTest, ThreadsOfLoadsEndWithThem) {
   AddDirectory("a");

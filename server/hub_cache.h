@@ -1,0 +1,35 @@
+// Models in the cache of HuggingFace's hub on this machine, as `hf download` leaves them. Nothing is
+// downloaded:
+//
+//   <cache>/models--<org>--<name>/refs/<revision>      holds a commit
+//   <cache>/models--<org>--<name>/snapshots/<commit>/  the files, as links into blobs/
+//
+// Thread-safe: pure functions of the disk and the environment.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace longview::server {
+
+struct HubModel {
+  std::string organisation;
+  std::string name;
+  std::string revision;  // A branch, a tag or a commit; "" = main.
+
+  std::string id() const { return organisation + "/" + name; }
+};
+
+// org/name or org/name@revision; unset for what is neither, such as an absolute path.
+std::optional<HubModel> ParseHubModel(std::string_view text);
+
+// HF_HUB_CACHE, else hub in HF_HOME, else ~/.cache/huggingface/hub (or below XDG_CACHE_HOME).
+std::string HubCacheFolder();
+
+// The directory of the model's files. NOT_FOUND says what is there instead and how to download it.
+absl::StatusOr<std::string> FindSnapshot(const HubModel& model, const std::string& cache);
+
+}  // namespace longview::server

@@ -179,7 +179,8 @@ Inspection InspectDirectoryAs(std::optional<Task> task, const std::string& path)
     DescribeModel(*info, report);
     DescribeSentence(directory.sentence, *info, report);
   }
-  AddNotes(CompletionNotes(directory), info.ok() ? info->notes : std::vector<std::string>(), report);
+  const std::vector<std::string> none;
+  AddNotes(CompletionNotes(directory), info.ok() ? info->notes : none, report);
   return std::move(report).Finish();
 }
 

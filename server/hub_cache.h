@@ -1,5 +1,5 @@
-// Models in the cache of HuggingFace's hub on this machine, as `hf download` leaves them. Nothing is
-// downloaded:
+// Models in the cache of HuggingFace's hub on this machine, as `hf download` leaves them. Nothing
+// is downloaded:
 //
 //   <cache>/models--<org>--<name>/refs/<revision>      holds a commit
 //   <cache>/models--<org>--<name>/snapshots/<commit>/  the files, as links into blobs/

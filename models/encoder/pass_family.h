@@ -9,8 +9,8 @@
 //   ExtraRowsOf(config, sequence)       rows that heads read beside the wanted ones
 //
 // all static, and adds how tokens are placed and how large logits are. Weights have `parameters`
-// and `memory_bytes`, and may have `notes` on tensors that were left aside. Heads run on the host: in the model's type, or in fp32 where layers are on a
-// device.
+// and `memory_bytes`, and may have `notes` on tensors that were left aside. Heads run on the host:
+// in the model's type, or in fp32 where layers are on a device.
 #pragma once
 
 #include <array>

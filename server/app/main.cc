@@ -78,7 +78,8 @@ int Validate(const Config& config, Log& log) {
   if (!found.ok()) problems.emplace_back(found.status().message());
   const std::vector<FoundModel> none;
   for (const FoundModel& model : found.ok() ? *found : none) {
-    const models::Inspection inspection = models::InspectDirectoryAs(TaskOf(config), model.directory);
+    const models::Inspection inspection =
+        models::InspectDirectoryAs(TaskOf(config), model.directory);
     if (inspection.servable) continue;
     problems.push_back(absl::StrCat("model ", model.name, ": ", inspection.error));
   }
@@ -121,7 +122,7 @@ class Session {
     if (!security.ok()) return Fail(log_, kFailed, std::string(security.status().message()));
     Server server(config_, log_, security->get(),
                   [common, task = TaskOf(config_)](const std::string& directory,
-                                                const std::string& device) {
+                                                   const std::string& device) {
                     models::LoadOptions options = common;
                     options.device = device;
                     return models::LoadModelAs(task, directory, options);

@@ -20,6 +20,7 @@
 #include "models/luna_decoder/model.h"
 #include "models/modernbert/config.h"
 #include "models/modernbert/model.h"
+#include "models/roberta/bert.h"
 #include "models/roberta/config.h"
 #include "models/roberta/model.h"
 #include "models/transformer_ls/config.h"
@@ -38,6 +39,7 @@ std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kCvtLs = {"CvTLSForImageClassification"};
   static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
   static const Family kFamilies[] = {
+      {"bert", BertArchitectures(), DescribeBert, LoadBert},
       {"cst", CstEncoderArchitectures(), DescribeCst, LoadCst},
       {"cst", CstLmArchitectures(), DescribeCstLm, LoadCstLm},
       {"cvt_ls", kCvtLs, DescribeCvtLs, LoadCvtLs},

@@ -1,6 +1,7 @@
-// config.json of an XLM-RoBERTa or RoBERTa directory (Conneau et al. 2020, Liu et al. 2019) as
-// HuggingFace writes it. Absent keys take XLMRobertaConfig's defaults, which are not the published
-// models' values. Values that mean something else elsewhere are refused by name.
+// config.json of a BERT, RoBERTa or XLM-RoBERTa directory (Devlin et al. 2019, Liu et al. 2019,
+// Conneau et al. 2020) as HuggingFace writes it. Absent keys take BertConfig's and
+// XLMRobertaConfig's defaults; the latter are not the published models' values. Values that mean
+// something else elsewhere are refused by name.
 #pragma once
 
 #include <span>
@@ -20,7 +21,12 @@ absl::StatusOr<TransformerConfig> ParseRobertaConfig(const nlohmann::json& json,
                                                      const CommonConfig& common,
                                                      const std::string& origin);
 
+absl::StatusOr<TransformerConfig> ParseBertConfig(const nlohmann::json& json,
+                                                  const CommonConfig& common,
+                                                  const std::string& origin);
+
 // HuggingFace's task classes.
+std::span<const std::string_view> BertArchitectures();
 std::span<const std::string_view> RobertaArchitectures();
 
 }  // namespace longview::models

@@ -10,13 +10,37 @@
 namespace longview::models {
 namespace {
 
-constexpr std::array<std::string_view, 2> kPrefixes = {"roberta.", ""};
+using Prefixes = std::array<std::string_view, 2>;
+
+// Names of the parts in which the two kinds differ.
+struct Names {
+  Prefixes prefixes;
+  // The masked LM's head.
+  const char* transform;
+  const char* norm;
+  const char* decoder;
+  const char* bias;
+  // Texts are classified by the pooler and a linear, not by two linears of their own.
+  bool pools;
+};
+
+constexpr Names kBert = {{"bert.", ""},
+                         "cls.predictions.transform.dense",
+                         "cls.predictions.transform.LayerNorm",
+                         "cls.predictions.decoder",
+                         "cls.predictions.bias",
+                         true};
+constexpr Names kRoberta = {{"roberta.", ""},     "lm_head.dense", "lm_head.layer_norm",
+                            "lm_head.decoder", "lm_head.bias",  false};
 
 class Loader {
  public:
-  Loader(const TransformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : config_(config), load_(checkpoint, origin, compute), place_(load_, store) {}
+  Loader(const Names& names, const TransformerConfig& config, const Checkpoint& checkpoint,
+         const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
+      : names_(names),
+        config_(config),
+        load_(checkpoint, origin, compute),
+        place_(load_, store) {}
 
   absl::StatusOr<TransformerWeights> Load() {
     for (const std::string norm : {"LayerNorm", "layer_norm"}) {
@@ -24,7 +48,7 @@ class Loader {
       load_.source().AcceptSpelling(norm + ".bias", norm + ".beta");
     }
     const absl::StatusOr<std::string> prefix =
-        load_.source().FindPrefix(kPrefixes, "embeddings.position_embeddings.weight");
+        load_.source().FindPrefix(names_.prefixes, "embeddings.position_embeddings.weight");
     if (!prefix.ok()) return prefix.status();
     prefix_ = *prefix;
     load_.source().Ignore("*position_ids");
@@ -51,7 +75,8 @@ class Loader {
     const std::vector<int64_t> shape = {config_.vocab, width};
     const std::string words = prefix_ + "embeddings.word_embeddings.weight";
     if (config_.head == EncoderHead::kMaskedLm && config_.tied) {
-      const std::array<std::string, 2> names = {words, "lm_head.decoder.weight"};
+      const std::array<std::string, 2> names = {words,
+                                                absl::StrCat(names_.decoder, ".weight")};
       words_ = load_.GetTied(names, shape);
     } else {
       words_ = load_.Get(words, shape);
@@ -92,9 +117,11 @@ class Loader {
       case EncoderHead::kNone:
         // Left in the file by a masked LM.
         load_.source().Ignore("lm_head.*");
+        load_.source().Ignore("cls.*");
         if (config_.has_pooler) weights_.pooler = Pooler();
         return;
       case EncoderHead::kSequenceClassification:
+        if (names_.pools) return PooledHead(labels);
         weights_.head_dense = load_.Dense("classifier.dense", width, width);
         weights_.head_out = load_.Dense("classifier.out_proj", labels, width);
         return;
@@ -107,31 +134,37 @@ class Loader {
       case EncoderHead::kMaskedLm:
         return MaskedLmHead();
       case EncoderHead::kMultipleChoice:
-        weights_.pooler = Pooler();
-        weights_.head_out = load_.Dense("classifier", 1, width);
-        return;
+        return PooledHead(1);
     }
   }
 
-  // lm_head.bias is the decoder's, unless the two are not tied: then it is in the file but unused.
+  void PooledHead(int64_t labels) {
+    weights_.pooler = Pooler();
+    weights_.head_out = load_.Dense("classifier", labels, config_.width);
+  }
+
+  // The head's bias is the decoder's, unless the two are not tied: then it is in the file but
+  // unused.
   void MaskedLmHead() {
     const int64_t width = config_.width, vocab = config_.vocab;
-    weights_.head_dense = load_.Dense("lm_head.dense", width, width);
-    weights_.head_norm = load_.LayerNorm("lm_head.layer_norm", width, config_.norm_eps);
-    const TensorView* decoder = words_;
+    const std::string decoder = names_.decoder, bias_name = decoder + ".bias";
+    weights_.head_dense = load_.Dense(names_.transform, width, width);
+    weights_.head_norm = load_.LayerNorm(names_.norm, width, config_.norm_eps);
+    const TensorView* table = words_;
     std::vector<float> bias;
     if (config_.tied) {
-      const std::array<std::string, 2> names = {"lm_head.bias", "lm_head.decoder.bias"};
+      const std::array<std::string, 2> names = {names_.bias, bias_name};
       bias = load_.Copy(load_.GetTied(names, {vocab}));
     } else {
-      decoder = load_.Get("lm_head.decoder.weight", {vocab, width});
-      const std::array<std::string, 2> names = {"lm_head.decoder.bias", "lm_head.bias"};
+      table = load_.Get(decoder + ".weight", {vocab, width});
+      const std::array<std::string, 2> names = {bias_name, names_.bias};
       bias = load_.Copy(load_.GetTied(names, {vocab}));
     }
-    const std::vector<float> weight = load_.Copy(decoder);
-    weights_.head_out = load_.Pack("lm_head.decoder", weight, std::move(bias), vocab, width);
+    const std::vector<float> weight = load_.Copy(table);
+    weights_.head_out = load_.Pack(decoder, weight, std::move(bias), vocab, width);
   }
 
+  const Names& names_;
   const TransformerConfig& config_;
   WeightLoader load_;
   WeightPlacer place_;
@@ -140,15 +173,25 @@ class Loader {
   TransformerWeights weights_;
 };
 
-}  // namespace
-
-bool HasRobertaPooler(const TransformerConfig& config, const Checkpoint& checkpoint) {
+bool HasPooler(const Names& names, const TransformerConfig& config,
+               const Checkpoint& checkpoint) {
   if (config.head == EncoderHead::kMultipleChoice) return true;
+  if (config.head == EncoderHead::kSequenceClassification) return names.pools;
   if (config.head != EncoderHead::kNone) return false;
-  for (const std::string_view prefix : kPrefixes) {
+  for (const std::string_view prefix : names.prefixes) {
     if (checkpoint.Find(std::string(prefix) + "pooler.dense.weight") != nullptr) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool HasRobertaPooler(const TransformerConfig& config, const Checkpoint& checkpoint) {
+  return HasPooler(kRoberta, config, checkpoint);
+}
+
+bool HasBertPooler(const TransformerConfig& config, const Checkpoint& checkpoint) {
+  return HasPooler(kBert, config, checkpoint);
 }
 
 absl::StatusOr<TransformerWeights> LoadRobertaWeights(const TransformerConfig& config,
@@ -156,7 +199,15 @@ absl::StatusOr<TransformerWeights> LoadRobertaWeights(const TransformerConfig& c
                                                       const std::string& origin,
                                                       std::optional<Compute> compute,
                                                       DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+  return Loader(kRoberta, config, checkpoint, origin, compute, store).Load();
+}
+
+absl::StatusOr<TransformerWeights> LoadBertWeights(const TransformerConfig& config,
+                                                   const Checkpoint& checkpoint,
+                                                   const std::string& origin,
+                                                   std::optional<Compute> compute,
+                                                   DeviceStore* store) {
+  return Loader(kBert, config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

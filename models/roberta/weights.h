@@ -1,4 +1,4 @@
-// An XLM-RoBERTa or RoBERTa checkpoint by the names of transformers. Tables stay in the mapped
+// A BERT, RoBERTa or XLM-RoBERTa checkpoint by the names of transformers. Tables stay in the mapped
 // file; everything else is copied or packed.
 #pragma once
 
@@ -12,8 +12,9 @@
 
 namespace longview::models {
 
-// Whether a base model's checkpoint has its pooler.
+// Whether a base model's checkpoint has its pooler, or the head needs it.
 bool HasRobertaPooler(const TransformerConfig& config, const Checkpoint& checkpoint);
+bool HasBertPooler(const TransformerConfig& config, const Checkpoint& checkpoint);
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
@@ -23,5 +24,11 @@ absl::StatusOr<TransformerWeights> LoadRobertaWeights(const TransformerConfig& c
                                                       const std::string& origin,
                                                       std::optional<Compute> compute,
                                                       DeviceStore* store);
+
+absl::StatusOr<TransformerWeights> LoadBertWeights(const TransformerConfig& config,
+                                                   const Checkpoint& checkpoint,
+                                                   const std::string& origin,
+                                                   std::optional<Compute> compute,
+                                                   DeviceStore* store);
 
 }  // namespace longview::models

@@ -176,5 +176,29 @@ TEST(RobertaConfigTest, LimitsAndRefusals) {
   EXPECT_NE(parse().status().message().find("is_decoder"), std::string::npos);
 }
 
+TEST(BertConfigTest, PositionsBeginAtZero) {
+  json config = {{"model_type", "bert"},
+                 {"architectures", {"BertForMaskedLM"}},
+                 {"hidden_size", 64},
+                 {"num_attention_heads", 2},
+                 {"hidden_act", "relu"},
+                 {"max_position_embeddings", 40}};
+  const auto parse = [&] {
+    const auto common = ParseCommonConfig(JsonReader(config, "config.json"));
+    return ParseBertConfig(config, *common, "config.json");
+  };
+  const auto bert = parse();
+  ASSERT_TRUE(bert.ok()) << bert.status();
+  EXPECT_EQ(bert->max_tokens, 40);
+  EXPECT_EQ(bert->pad, 0);
+  EXPECT_EQ(bert->types, 2);
+  EXPECT_EQ(bert->head_activation, Activation::kRelu);
+  config["architectures"] = {"BertForNextSentencePrediction"};
+  EXPECT_NE(parse().status().message().find("BertForMaskedLM"), std::string::npos);
+  config["architectures"] = {"BertModel"};
+  config["model_type"] = "roberta";
+  EXPECT_NE(parse().status().message().find("found \"roberta\""), std::string::npos);
+}
+
 }  // namespace
 }  // namespace longview::models

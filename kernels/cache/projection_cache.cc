@@ -138,6 +138,11 @@ void ProjectionCache::AddTable(const CacheSequence& sequence, int strip, CacheTa
 }
 
 Source ProjectionCache::PagedSource(int strip, int layer, const CacheTable& table) const {
+  return PagedSource(strip, layer, table.blocks.data(), table.offsets.data());
+}
+
+Source ProjectionCache::PagedSource(int strip, int layer, const int32_t* blocks,
+                                    const int32_t* offsets) const {
   KERNEL_CHECK(HasStrip(strip));
   Source source;
   source.k = rows_->area(0) + KeyOffset(layer, 0);
@@ -145,8 +150,8 @@ Source ProjectionCache::PagedSource(int strip, int layer, const CacheTable& tabl
   source.dtype = layout_.dtype();
   source.layout = Layout::kPaged;
   source.kv_heads = layout_.kv_heads();
-  source.block_table = table.blocks.data();
-  source.seq_offset = table.offsets.data();
+  source.block_table = blocks;
+  source.seq_offset = offsets;
   return source;
 }
 

@@ -132,6 +132,8 @@ class ProjectionCache final : private CacheBudget::Member {
 
   // Keys and values of a strip in one layer, as blocks of `table` (borrowed).
   Source PagedSource(int strip, int layer, const CacheTable& table) const;
+  // The same by lists of blocks and of sequences' offsets into it, as Source has them.
+  Source PagedSource(int strip, int layer, const int32_t* blocks, const int32_t* offsets) const;
 
   // Stores row i at places[i] of a strip in one layer. Rows of one block come in ascending slots.
   // A block begun here is zero-filled where no row is given. REQUIRES: the host's memory.

@@ -118,6 +118,13 @@ void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* 
   }
 }
 
+void MultiplyFewRows(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
+                     void* y) {
+  const kernels::cuda::RowProducts args = {
+      x, linear.weight, y, rows, linear.in, linear.out, SpanType(linear.compute)};
+  device.Check(device.api().token.product(device.stream(), args), "products of few rows");
+}
+
 kernels::cuda::RowActivation DeviceActivation(Activation activation) {
   using kernels::cuda::RowActivation;
   switch (activation) {

@@ -6,6 +6,7 @@ namespace longview::models {
 
 void RunDeviceTail(const Device& device, const DeviceTail& tail, const DeviceTailRows& rows) {
   const Compute compute = tail.expand->compute;
+  const auto multiply = rows.few ? MultiplyFewRows : MultiplyRows;
   const DeviceRows row_work(device, compute, tail.contract->out);
   const auto add = [&](const void* y, const float* bias, const DeviceNorm* norm) {
     if (tail.norms == NormPlace::kPre && norm != nullptr) {
@@ -17,17 +18,17 @@ void RunDeviceTail(const Device& device, const DeviceTail& tail, const DeviceTai
   if (tail.out == nullptr) {
     add(rows.z, nullptr, tail.after_attention);
   } else {
-    MultiplyRows(device, *tail.out, rows.z, rows.rows, rows.added);
+    multiply(device, *tail.out, rows.z, rows.rows, rows.added);
     add(rows.added, tail.out->bias, tail.after_attention);
   }
-  MultiplyRows(device, *tail.expand, rows.input, rows.rows, rows.wide);
+  multiply(device, *tail.expand, rows.input, rows.rows, rows.wide);
   if (tail.gate != nullptr) {
-    MultiplyRows(device, *tail.gate, rows.input, rows.rows, rows.gates);
+    multiply(device, *tail.gate, rows.input, rows.rows, rows.gates);
     GateRows(device, *tail.expand, rows.wide, *tail.gate, rows.gates, rows.rows, tail.activation);
   } else {
     AddBias(device, *tail.expand, rows.wide, rows.rows, tail.activation);
   }
-  MultiplyRows(device, *tail.contract, rows.wide, rows.rows, rows.added);
+  multiply(device, *tail.contract, rows.wide, rows.rows, rows.added);
   add(rows.added, tail.contract->bias, tail.after_layer);
   if (tail.last != nullptr) row_work.Norm(rows.x, *tail.last, rows.rows, nullptr);
 }

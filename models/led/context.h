@@ -1,7 +1,8 @@
-// What every document and step of one LED shares.
+// The parts that all documents and steps of one LED share.
 #pragma once
 
 #include "kernels/cache/cache_budget.h"
+#include "models/generation/decoder_seat.h"
 #include "models/led/config.h"
 #include "models/led/weights.h"
 #include "models/longformer/weights.h"
@@ -13,9 +14,10 @@ namespace longview::models {
 struct LedContext {
   const LedConfig* config = nullptr;
   const LedWeights* weights = nullptr;
-  LongformerContext encoder;
-  StackContext decoder;
+  LongformerContext encoder;  // On the host.
+  StackContext decoder;       // Its compute type is the encoder's too.
   kernels::CacheBudget* budget = nullptr;
+  DecoderSeat* seat = nullptr;  // On a device; null: on the host.
 };
 
 }  // namespace longview::models

@@ -5,14 +5,16 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/cuda/span/launch_shape.h"
 #include "models/encoder/best_rates.h"
 #include "models/generation/cache_room.h"
 #include "models/led/document.h"
 #include "models/led/sequence.h"
 #include "models/led/step.h"
+#include "models/led/whole_document.h"
 #include "models/longformer/pass.h"
 #include "models/ops/host_ops.h"
-#include "models/torch_guard.h"
+#include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {
@@ -22,49 +24,103 @@ constexpr int kWarmUpTokens = 8;  // Decoded.
 }  // namespace
 
 LedDecoder::LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute,
-                       const Limits& limits)
+                       const Limits& limits, std::unique_ptr<Device> device)
     : config_(std::move(config)),
       checkpoint_(std::move(checkpoint)),
       limits_(limits),
-      rules_(config_) {
+      rules_(config_),
+      seat_(device != nullptr ? std::make_unique<DecoderSeat>(std::move(device), compute)
+                              : nullptr) {
   context_.config = &config_;
   context_.weights = &weights_;
-  context_.encoder = LongformerContext(config_.encoder, weights_.encoder, compute, pool_);
-  context_.decoder = StackContext(config_.decoder, weights_.decoder, compute, pool_);
+  context_.seat = seat_.get();
+  const Compute on_host = seat_ ? Compute::kFp32 : compute;
+  context_.encoder = LongformerContext(config_.encoder, weights_.encoder, on_host, pool_);
+  context_.decoder.config = &config_.decoder;
+  context_.decoder.weights = &weights_.decoder;
+  context_.decoder.compute = compute;
+  context_.decoder.tile_rows =
+      seat_ ? kernels::cuda::kDeviceTileRows : context_.encoder.tile_rows();
 }
 
 absl::StatusOr<std::unique_ptr<LedDecoder>> LedDecoder::Create(LedConfig config,
                                                                Checkpoint checkpoint,
                                                                const std::string& origin,
                                                                Compute compute,
-                                                               const Limits& limits) {
-  std::unique_ptr<LedDecoder> decoder(
-      new LedDecoder(std::move(config), std::move(checkpoint), compute, limits));
-  if (absl::Status status = decoder->Load(origin, limits.room); !status.ok()) return status;
+                                                               const Limits& limits,
+                                                               std::unique_ptr<Device> device) {
+  std::unique_ptr<LedDecoder> decoder;
+  absl::Status loaded;
+  const absl::Status guarded = GuardDevice(origin, [&] {
+    decoder.reset(new LedDecoder(std::move(config), std::move(checkpoint), compute, limits,
+                                 std::move(device)));
+    loaded = decoder->Load(origin);
+  });
+  if (!guarded.ok()) return guarded;
+  if (!loaded.ok()) return loaded;
   return decoder;
 }
 
-absl::Status LedDecoder::Load(const std::string& origin, const CacheRoom& room) {
+absl::Status LedDecoder::Load(const std::string& origin) {
   StackContext& stack = context_.decoder;
-  absl::StatusOr<LedWeights> weights = LoadLedWeights(config_, checkpoint_, origin, stack.compute);
-  if (!weights.ok()) return weights.status();
-  weights_ = *std::move(weights);
-  tables_ = std::make_unique<DistanceTables>(config_.decoder);
-  stack.tables = tables_.get();
-  budget_ = room.Open();
+  const kernels::DType blocks =
+      seat_ ? SpanType(stack.compute) : context_.encoder.block_type();
+  kernels::CacheShape shape = StackCacheShape(config_.decoder, blocks);
+  kernels::CacheShape documents = DocumentCacheShape(config_.decoder, blocks);
+  kernels::ProjectionCache::Options options = StepCacheOptions(), document_options;
+  if (seat_) {
+    shape.form = documents.form = kernels::BlockForm::kRows;
+    if (absl::Status status = LoadOnDevice(origin, shape, documents); !status.ok()) return status;
+    options = DeviceCacheOptions(&seat_->blocks());
+    document_options.memory = &seat_->blocks();
+  } else {
+    absl::StatusOr<LedWeights> weights =
+        LoadLedWeights(config_, checkpoint_, origin, stack.compute);
+    if (!weights.ok()) return weights.status();
+    weights_ = *std::move(weights);
+    stack.few_rows = weights_.decoder.packs_rows();
+  }
+  budget_ = limits_.room.Open();
   context_.budget = budget_.get();
   // Documents are never forked, nor published.
-  documents_ = kernels::ProjectionCache::Create(
-      DocumentCacheShape(config_.decoder, stack.block_type()), {}, budget_.get());
-  cache_ = kernels::ProjectionCache::Create(StackCacheShape(config_.decoder, stack.block_type()),
-                                            StepCacheOptions(), budget_.get());
+  documents_ = kernels::ProjectionCache::Create(documents, document_options, budget_.get());
+  cache_ = kernels::ProjectionCache::Create(shape, options, budget_.get());
   if (cache_ == nullptr || documents_ == nullptr) {
     return NoAddresses(origin, *budget_);
   }
   stack.cache = cache_.get();
   stack.documents = documents_.get();
-  costs_ = std::make_unique<StackCosts>(stack, config_.max_output, limits_.document);
+  costs_ = std::make_unique<StackCosts>(
+      stack, shape,
+      StackRoom{seat_ ? nullptr : &context_.encoder, config_.max_output, limits_.document});
   return absl::OkStatus();
+}
+
+absl::Status LedDecoder::LoadOnDevice(const std::string& origin, const kernels::CacheShape& shape,
+                                      const kernels::CacheShape& documents) {
+  const Device::Turn turn(seat_->device());
+  context_.decoder.few_rows = true;
+  const auto load = [&](std::optional<Compute> compute, DeviceStore& store) {
+    absl::StatusOr<LedWeights> weights =
+        LoadLedWeights(config_, checkpoint_, origin, compute, &store);
+    if (weights.ok()) weights_ = *std::move(weights);
+    return weights.status();
+  };
+  // Every run attends to a document of its own.
+  std::vector<StackDocument> read;
+  const auto make = [&](std::vector<TokenRun> runs) {
+    read.assign(runs.size(), StackDocument{nullptr, limits_.document});
+    size_t next = 0;
+    return std::make_unique<StackPass>(context_.decoder, std::move(runs), kDeviceLogitRows,
+                                       [&](const TokenRun&) { return &read[next++]; });
+  };
+  const DecoderSeat::Claims claims = {
+      config_.decoder.vocab,
+      config_.max_output,
+      {shape, documents},
+      limits_.room,
+      [&] { return WholeDocument::MostBytes(context_, limits_.document); }};
+  return seat_->Load(origin, claims, load, make);
 }
 
 std::unique_ptr<DecoderSequence> LedDecoder::Open(std::span<const int32_t>, uint64_t) {
@@ -74,8 +130,7 @@ std::unique_ptr<DecoderSequence> LedDecoder::Open(std::span<const int32_t>, uint
 std::unique_ptr<DecoderSequence> LedDecoder::Stage::Open(const EncoderSequence& document) {
   return std::make_unique<LedSequence>(
       kernels::CacheSequence(decoder_.cache_.get()),
-      std::make_shared<LedDocument>(decoder_.context_, document, decoder_.scratch_,
-                                    decoder_.times_));
+      LedDocument::Open(decoder_.context_, document, decoder_.scratch_, decoder_.times_));
 }
 
 double LedDecoder::Stage::DocumentBytes(const EncoderSequence& document) const {
@@ -110,7 +165,7 @@ EncoderWork LedDecoder::WorkOf(const EncoderSequence& document) const {
   const std::array<const EncoderSequence*, 1> one = {&all};
   LongformerPass pass(config_.encoder, weights_.encoder, context_.encoder.compute, one,
                       context_.encoder.tile_rows());
-  HostCount count(context_.encoder);
+  HostCount count(context_.encoder);  // Wherever it runs, the work is the same.
   CountPass(pass, count);
   EncoderWork work = count.work();
   const double n = document.tokens(), width = config_.decoder.width;

@@ -1,4 +1,5 @@
-// LED as a Decoder with an encoder: documents, sequences over them, steps that read both.
+// LED as a Decoder with an encoder, on the host or a device: documents, sequences over them, steps
+// that read both.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/work.h"
 #include "models/generation/cache_room.h"
+#include "models/generation/decoder_seat.h"
 #include "models/generation/encoder_stage.h"
 #include "models/led/context.h"
 #include "models/led/rules.h"
@@ -24,16 +26,19 @@ class LedDecoder final : public Decoder {
     int document = 0;  // Tokens.
     CacheRoom room = 0;
   };
-  // Errors name the tensor, or say that addresses for the room cannot be had; `origin` begins
-  // messages.
+  // On `device`; null: on the host. RESOURCE_EXHAUSTED if addresses for the room cannot be had, or,
+  // with need and limit, if the model does not fit the device's free memory. Other errors name the
+  // tensor; `origin` begins messages.
   static absl::StatusOr<std::unique_ptr<LedDecoder>> Create(LedConfig config, Checkpoint checkpoint,
                                                             const std::string& origin,
-                                                            Compute compute, const Limits& limits);
+                                                            Compute compute, const Limits& limits,
+                                                            std::unique_ptr<Device> device);
 
   int vocab_size() const override { return config_.decoder.vocab; }
   // The last token generated is never read.
   int max_tokens() const override { return config_.max_output + 1; }
-  int prefill_granule() const override { return kGranule; }
+  // A device reads a document at once.
+  int prefill_granule() const override { return seat_ ? limits_.document : kGranule; }
   const DecoderCosts& costs() const override { return *costs_; }
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) override;
   EncoderStage* encoder() override { return &stage_; }
@@ -41,14 +46,20 @@ class LedDecoder final : public Decoder {
   absl::Status WarmUp() override;
   CacheUse cache() const override;
 
-  const LedWeights& weights() const { return weights_; }
+  double parameters() const { return weights_.parameters; }
+  // Where the model runs, beside the caches.
+  double memory_bytes() const { return seat_ ? seat_->memory_bytes() : weights_.memory_bytes; }
 
-  // A document's tokens are granted in multiples of so many: a fraction of a second's work.
+  // On the host a document's tokens are granted in multiples of so many: a fraction of a second's
+  // work.
   static constexpr int kGranule = 16;
 
  private:
-  LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute, const Limits& limits);
-  absl::Status Load(const std::string& origin, const CacheRoom& room);
+  LedDecoder(LedConfig config, Checkpoint checkpoint, Compute compute, const Limits& limits,
+             std::unique_ptr<Device> device);
+  absl::Status Load(const std::string& origin);
+  absl::Status LoadOnDevice(const std::string& origin, const kernels::CacheShape& shape,
+                            const kernels::CacheShape& documents);
 
   class Stage final : public EncoderStage {
    public:
@@ -74,9 +85,9 @@ class LedDecoder final : public Decoder {
   const Limits limits_;
   const LedRules rules_;
   TorchParallelFor pool_;
+  const std::unique_ptr<DecoderSeat> seat_;  // Null on the host; outlives the caches.
   LedWeights weights_;
   LedContext context_;
-  std::unique_ptr<DistanceTables> tables_;
   std::unique_ptr<kernels::CacheBudget> budget_;
   std::unique_ptr<kernels::ProjectionCache> cache_, documents_;
   std::unique_ptr<StackCosts> costs_;

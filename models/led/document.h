@@ -1,8 +1,10 @@
 // A document of LED: on its way through the encoder, then as the keys and values that every decoder
 // layer makes of it once. Forks of a sequence share it.
 //
-// Masked tokens are left out of those: attention to a document has no positions, so nobody misses
-// them.
+// On the host it is read in pieces, with other work between them; on a device whole.
+//
+// Masked tokens are left out of keys and values: attention to a document has no positions, so
+// nobody misses them.
 // Belongs to the executor's thread.
 #pragma once
 
@@ -20,13 +22,20 @@
 
 namespace longview::models {
 
-class LedDocument final : public EncodedRows {
+// Rows of last hidden states that keys are made of, and where these go in the cache.
+struct KeyRows {
+  std::vector<int32_t> rows;
+  std::vector<kernels::CachePlace> places;
+};
+
+class LedDocument {
  public:
   // Borrows all but the document. `times` may be null.
-  LedDocument(const LedContext& context, EncoderSequence document, ScratchKeeper& scratch,
-              EncoderTimes* times);
-  ~LedDocument() override;
+  static std::shared_ptr<LedDocument> Open(const LedContext& context, EncoderSequence document,
+                                           ScratchKeeper& scratch, EncoderTimes* times);
+  virtual ~LedDocument() = default;
   LedDocument(const LedDocument&) = delete;
+  LedDocument& operator=(const LedDocument&) = delete;
 
   // Bytes of the closed form: keys, values, and what reading holds.
   static double Bytes(const LedContext& context, const EncoderSequence& document);
@@ -39,30 +48,26 @@ class LedDocument final : public EncodedRows {
   std::span<const float> states() const { return states_; }
 
   // A step reads so many tokens more. RESOURCE_EXHAUSTED where memory was not reserved.
-  absl::Status Begin(int tokens);
+  virtual absl::Status Begin(int tokens) = 0;
   // The next piece of that; sets whether work is left. Throws what LibTorch and the allocator
-  // throw.
-  absl::Status Advance(bool* more);
+  // throw, and DeviceError.
+  virtual absl::Status Advance(bool* more) = 0;
 
- private:
-  void Take(int64_t first, int64_t count, const float* x, const std::byte* input) override;
-  double LinearWork() const override;
-  bool Hold(int64_t bytes);
-  // Room for the next rows; their places in order.
-  bool Append(std::span<const int32_t> ids, std::vector<kernels::CachePlace>& places);
+ protected:
+  LedDocument(const LedContext& context, EncoderSequence document);
+
+  // Room for the keys of tokens [first, first + count), rows counted from the first. False: no
+  // memory.
+  bool Append(int64_t first, int64_t count, KeyRows& keys);
 
   const LedContext& context_;
   const EncoderSequence document_;
-  ScratchKeeper& scratch_;
-  EncoderTimes* const times_;
-  std::unique_ptr<PiecewiseEncoder> encoder_;  // While it is read.
-  int64_t held_bytes_ = 0;                     // Of it, counted by the budget.
-  kernels::CacheSequence cache_;
-  StackDocument keys_;
   std::vector<float> states_;
   int read_ = 0;
-  int64_t until_ = 0;  // Rows of the encoder.
-  bool no_memory_ = false;
+
+ private:
+  kernels::CacheSequence cache_;
+  StackDocument keys_;
 };
 
 }  // namespace longview::models

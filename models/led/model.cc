@@ -1,9 +1,11 @@
 #include "models/led/model.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "models/encoder/model.h"
-#include "models/generation/generator_loading.h"
+#include "models/generation/generator_placement.h"
 #include "models/led/decoder.h"
 #include "models/led/rules.h"
 #include "models/led/weights.h"
@@ -46,10 +48,22 @@ absl::StatusOr<ModelInfo> DescribeLed(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLed(ModelDirectory directory,
                                                const LoadOptions& options) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  return LoadLedAt(*std::move(device), std::move(directory), options, std::move(notes));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadLedAt(std::unique_ptr<Device> device,
+                                                 ModelDirectory directory,
+                                                 const LoadOptions& options,
+                                                 std::vector<std::string> notes) {
   absl::StatusOr<LedConfig> config = ReadConfig(directory);
   if (!config.ok()) return config.status();
-  absl::StatusOr<GeneratorStart> start =
-      StartGenerator(directory, options, InfoOf(directory, *config));
+  absl::Status fits = CheckWidth(device.get(), config->decoder.width, directory);
+  if (!fits.ok()) return fits;
+  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
+      device.get(), directory, options, InfoOf(directory, *config), std::move(notes));
   if (!start.ok()) return start.status();
   GeneratorTraits& traits = start->parts.traits;
   traits.bos.reset();
@@ -61,10 +75,9 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLed(ModelDirectory directory,
                                      start->room};
   TakeTokenizer(directory, start->parts);
   auto decoder = LedDecoder::Create(*std::move(config), std::move(directory.checkpoint),
-                                    directory.path, start->compute, limits);
+                                    directory.path, start->compute, limits, std::move(device));
   if (!decoder.ok()) return decoder.status();
-  const LedWeights& weights = (*decoder)->weights();
-  const double parameters = weights.parameters, bytes = weights.memory_bytes;
+  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 

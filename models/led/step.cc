@@ -3,21 +3,37 @@
 #include <memory>
 #include <utility>
 
+#include "models/generation/host_token_pass.h"
 #include "models/led/sequence.h"
 #include "models/stack/pass.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
+namespace {
+
+PassStep::Rules RulesOf(const LedContext& context) {
+  const StackConfig& config = *context.decoder.config;
+  if (context.seat != nullptr) return DeviceRules(config.family, config.vocab);
+  return {config.family, config.vocab};
+}
+
+std::unique_ptr<TokenPass> MakePass(const LedContext& context, ScratchKeeper& scratch,
+                                    std::vector<TokenRun> runs, EncoderTimes* times) {
+  const int64_t logit_rows = context.seat != nullptr ? kDeviceLogitRows : WantedRows(runs);
+  auto pass = std::make_unique<StackPass>(context.decoder, std::move(runs), logit_rows);
+  if (context.seat != nullptr) return context.seat->Run(std::move(pass), times);
+  return std::make_unique<HostTokenPass>(std::move(pass), context.encoder, scratch, times);
+}
+
+}  // namespace
 
 LedStep::LedStep(const LedContext& context, ScratchKeeper& scratch,
                  std::span<const DecoderFeed> feeds, EncoderTimes* times)
     : feeds_(feeds.begin(), feeds.end()),
       dropped_(feeds.size()),
-      tokens_({context.decoder.config->family, context.decoder.config->vocab}, feeds,
-              [&context, &scratch, times](std::vector<TokenRun> runs) {
-                return std::make_unique<StackPass>(context.decoder, scratch, std::move(runs),
-                                                   times);
-              }) {}
+      tokens_(RulesOf(context), feeds, [&context, &scratch, times](std::vector<TokenRun> runs) {
+        return MakePass(context, scratch, std::move(runs), times);
+      }) {}
 
 void LedStep::Drop(int feed) {
   dropped_[static_cast<size_t>(feed)] = true;

@@ -24,6 +24,7 @@ class LedStep final : public DecoderStep {
   void Drop(int feed) override;
   absl::Status status() const override { return status_; }
   std::span<const float> Logits(int feed) const override { return tokens_.Logits(feed); }
+  const ChosenToken* Chosen(int feed) const override { return tokens_.Chosen(feed); }
 
  private:
   absl::Status Run(bool* more);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/kept_table.h"
@@ -17,18 +18,18 @@ namespace {
 class Loader {
  public:
   Loader(const LedConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
+         std::optional<Compute> compute, DeviceStore* store)
       : config_(config),
         checkpoint_(checkpoint),
         load_(checkpoint, origin, compute),
-        place_(load_, nullptr),
+        place_(load_, store),
         width_(config.decoder.width) {}
 
   absl::StatusOr<LedWeights> Load();
 
  private:
-  Norm LayerNorm(const std::string& name) {
-    return load_.LayerNorm(name, width_, config_.encoder.norm_eps);
+  NormWeight LayerNorm(const std::string& name) {
+    return place_.Norm(load_.LayerNorm(name, width_, config_.encoder.norm_eps), width_);
   }
   const TensorView* Words(const std::string& side);
   void Embeddings();
@@ -64,18 +65,20 @@ void Loader::Embeddings() {
     load_.source().Ignore(prefix_ + "shared.weight");
   }
   const TensorView* words = Words("encoder");
-  weights_.decoder.words = Words("decoder");
+  const TensorView* decoder_words = Words("decoder");
   KeepTable(words, load_);
-  if (weights_.decoder.words != words) KeepTable(weights_.decoder.words, load_);
+  if (decoder_words != words) KeepTable(decoder_words, load_);
   weights_.encoder.words = place_.Stored(words, config_.decoder.vocab, width_);
+  weights_.decoder.words = decoder_words == words
+                               ? weights_.encoder.words
+                               : place_.Stored(decoder_words, config_.decoder.vocab, width_);
   weights_.encoder.positions = place_.Stored(
       load_.Table(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_}),
       config_.encoder.positions, width_);
-  weights_.decoder.positions =
-      load_.Table(prefix_ + "decoder.embed_positions.weight", {config_.max_output, width_});
-  weights_.decoder.type.assign(static_cast<size_t>(width_), 0.0f);
-  weights_.encoder.embedding_norm =
-      place_.Norm(LayerNorm(prefix_ + "encoder.layernorm_embedding"), width_);
+  weights_.decoder.positions = place_.Stored(
+      load_.Table(prefix_ + "decoder.embed_positions.weight", {config_.max_output, width_}),
+      config_.max_output, width_);
+  weights_.encoder.embedding_norm = LayerNorm(prefix_ + "encoder.layernorm_embedding");
   weights_.decoder.embedding_norm = LayerNorm(prefix_ + "decoder.layernorm_embedding");
 }
 
@@ -83,16 +86,13 @@ void Loader::EncoderLayer(int index) {
   const std::string layer = absl::StrCat(prefix_, "encoder.layers.", index, ".");
   const std::string self = layer + "self_attn.longformer_self_attn.";
   const int64_t inner = config_.encoder.intermediate;
-  const auto norm = [&](const char* name) {
-    return place_.Norm(LayerNorm(layer + name), width_);
-  };
   LongformerLayer& to = weights_.encoder.layers.emplace_back();
   to.qkv = place_.Stack(self, {{"query", width_}, {"key", width_}, {"value", width_}}, width_);
   to.out = place_.Linear(layer + "self_attn.output", width_, width_);
-  to.attention_norm = norm("self_attn_layer_norm");
+  to.attention_norm = LayerNorm(layer + "self_attn_layer_norm");
   to.expand = place_.Linear(layer + "fc1", inner, width_);
   to.contract = place_.Linear(layer + "fc2", width_, inner);
-  to.output_norm = norm("final_layer_norm");
+  to.output_norm = LayerNorm(layer + "final_layer_norm");
   to.query_global = place_.Linear(self + "query_global", width_, width_);
   to.key_value_global =
       place_.Stack(self, {{"key_global", width_}, {"value_global", width_}}, width_);
@@ -107,29 +107,23 @@ void Loader::DecoderLayer(int index) {
   const std::string layer = absl::StrCat(prefix_, "decoder.layers.", index, ".");
   const std::string self = layer + "self_attn.", cross = layer + "encoder_attn.";
   const int64_t inner = config_.decoder.intermediate;
-  auto qkv =
-      load_.Stack(self, {{"q_proj", width_}, {"k_proj", width_}, {"v_proj", width_}}, width_);
-  auto out = load_.Dense(self + "out_proj", width_, width_);
-  Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
-  auto query = load_.Dense(cross + "q_proj", width_, width_);
+  StackLayer& to = weights_.decoder.layers.emplace_back();
+  to.qkv =
+      place_.Stack(self, {{"q_proj", width_}, {"k_proj", width_}, {"v_proj", width_}}, width_);
+  to.out = place_.Linear(self + "out_proj", width_, width_);
+  to.attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+  StackLayer::Cross& to_document = to.cross.emplace();
+  to_document.query = place_.Linear(cross + "q_proj", width_, width_);
   // Documents come in many rows.
   load_.set_packs_rows(false);
-  auto document = load_.Stack(cross, {{"k_proj", width_}, {"v_proj", width_}}, width_);
+  weights_.document.push_back(
+      place_.Stack(cross, {{"k_proj", width_}, {"v_proj", width_}}, width_));
   load_.set_packs_rows(true);
-  auto cross_out = load_.Dense(cross + "out_proj", width_, width_);
-  Norm cross_norm = LayerNorm(layer + "encoder_attn_layer_norm");
-  auto expand = load_.Dense(layer + "fc1", inner, width_);
-  auto contract = load_.Dense(layer + "fc2", width_, inner);
-  Norm output_norm = LayerNorm(layer + "final_layer_norm");
-  if (!load_.ok() || !load_.reads()) return;
-  for (const auto* dense : {&qkv, &out, &query, &cross_out, &expand, &contract}) {
-    NarrowSizes(**dense, weights_.decoder.sizes);
-  }
-  weights_.document.push_back(*std::move(document));
-  weights_.decoder.layers.push_back(
-      {*std::move(qkv), *std::move(out), std::move(attention_norm),
-       StackLayer::Cross{*std::move(query), *std::move(cross_out), std::move(cross_norm)},
-       *std::move(expand), *std::move(contract), std::move(output_norm)});
+  to_document.out = place_.Linear(cross + "out_proj", width_, width_);
+  to_document.norm = LayerNorm(layer + "encoder_attn_layer_norm");
+  to.expand = place_.Linear(layer + "fc1", inner, width_);
+  to.contract = place_.Linear(layer + "fc2", width_, inner);
+  to.output_norm = LayerNorm(layer + "final_layer_norm");
 }
 
 // A vocabulary that was made larger may have left final_logits_bias shorter; it may be absent too.
@@ -144,9 +138,9 @@ void Loader::Logits() {
     bias = load_.Copy(load_.Get(name, {1, size}));
   }
   bias.resize(static_cast<size_t>(vocab));
-  if (!load_.ok() || !load_.reads()) return;
-  weights_.decoder.logits =
-      load_.Pack("lm_head", load_.Copy(weight), std::move(bias), vocab, width_);
+  if (!load_.ok()) return;
+  const std::vector<float> values = load_.reads() ? load_.Copy(weight) : std::vector<float>();
+  weights_.decoder.logits = place_.Pack("lm_head", values, std::move(bias), vocab, width_);
 }
 
 absl::StatusOr<LedWeights> Loader::Load() {
@@ -158,6 +152,7 @@ absl::StatusOr<LedWeights> Loader::Load() {
   Embeddings();
   for (int i = 0; i < config_.encoder.layers && load_.ok(); ++i) EncoderLayer(i);
   load_.set_packs_rows(true);
+  weights_.decoder.distances = DistanceTables(config_.decoder, place_);
   for (int i = 0; i < config_.decoder.layers() && load_.ok(); ++i) DecoderLayer(i);
   if (load_.ok()) Logits();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
@@ -170,8 +165,8 @@ absl::StatusOr<LedWeights> Loader::Load() {
 
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
                                           const std::string& origin,
-                                          std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+                                          std::optional<Compute> compute, DeviceStore* store) {
+  return Loader(config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

@@ -1,4 +1,4 @@
-// The weights of an LED, packed for this machine. Embedding tables stay in the mapped file.
+// The weights of an LED, where it runs. On the host embedding tables stay in the mapped file.
 #pragma once
 
 #include <optional>
@@ -17,16 +17,18 @@ struct LedWeights {
   LongformerWeights encoder;
   StackWeights decoder;
   // Per decoder layer: keys and values that it makes of the document, side by side, [2H, H].
-  std::vector<DenseLayer> document;
+  std::vector<Weight> document;
 
   double parameters = 0;
   double memory_bytes = 0;  // Packs, copies, and the mapped tables.
 };
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
-// shapes are checked, nothing is read.
+// shapes are checked, and the weights have sizes alone. `store`: a device's memory; see
+// WeightPlacer.
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
                                           const std::string& origin,
-                                          std::optional<Compute> compute);
+                                          std::optional<Compute> compute,
+                                          DeviceStore* store = nullptr);
 
 }  // namespace longview::models

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/encoder/model.h"
-#include "models/generation/generator_loading.h"
+#include "models/generation/generator_placement.h"
 #include "models/longformer_lm/weights.h"
 #include "models/stack/decoder.h"
 
@@ -42,10 +42,23 @@ absl::StatusOr<ModelInfo> DescribeLongformerLm(const ModelDirectory& directory) 
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory,
                                                         const LoadOptions& options) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  return LoadLongformerLmAt(*std::move(device), std::move(directory), options, std::move(notes));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLmAt(std::unique_ptr<Device> device,
+                                                          ModelDirectory directory,
+                                                          const LoadOptions& options,
+                                                          std::vector<std::string> notes) {
   const absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseConfig>(directory);
   if (!config.ok()) return config.status();
-  absl::StatusOr<GeneratorStart> start =
-      StartGenerator(directory, options, InfoOf(directory, *config));
+  if (absl::Status status = CheckWidth(device.get(), config->width, directory); !status.ok()) {
+    return status;
+  }
+  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
+      device.get(), directory, options, InfoOf(directory, *config), std::move(notes));
   if (!start.ok()) return start.status();
   start->parts.traits.pad = config->pad;
   StackDecoder::Parts stack;
@@ -53,17 +66,17 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory
   stack.compute = start->compute;
   stack.max_tokens = MostTokens(directory, config->max_tokens());
   stack.room = start->room;
-  auto checkpoint = std::make_unique<Checkpoint>(std::move(directory.checkpoint));
-  absl::StatusOr<LongformerLmWeights> weights =
-      LoadLongformerLmWeights(*config, *checkpoint, directory.path, start->compute);
-  if (!weights.ok()) return weights.status();
-  stack.weights = std::move(weights->stack);
-  stack.checkpoint = std::move(checkpoint);
-  absl::StatusOr<std::unique_ptr<StackDecoder>> decoder = StackDecoder::Create(std::move(stack));
+  stack.checkpoint = std::make_unique<Checkpoint>(std::move(directory.checkpoint));
+  stack.load = [config = *config, &checkpoint = *stack.checkpoint, origin = directory.path](
+                   std::optional<Compute> compute, DeviceStore* store) {
+    return LoadLongformerLmWeights(config, checkpoint, origin, compute, store);
+  };
+  absl::StatusOr<std::unique_ptr<StackDecoder>> decoder =
+      StackDecoder::Create(std::move(stack), directory.path, std::move(device));
   if (!decoder.ok()) return decoder.status();
   TakeTokenizer(directory, start->parts);
-  return FinishGenerator(*std::move(start), *std::move(decoder), weights->parameters,
-                         weights->memory_bytes);
+  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
+  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 
 }  // namespace longview::models

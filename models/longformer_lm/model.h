@@ -17,8 +17,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/device/device.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 
@@ -28,5 +31,11 @@ namespace longview::models {
 absl::StatusOr<ModelInfo> DescribeLongformerLm(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory,
                                                         const LoadOptions& options);
+
+// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as StackDecoder::Create.
+absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLmAt(std::unique_ptr<Device> device,
+                                                          ModelDirectory directory,
+                                                          const LoadOptions& options,
+                                                          std::vector<std::string> notes = {});
 
 }  // namespace longview::models

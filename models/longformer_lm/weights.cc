@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/kept_table.h"
@@ -16,14 +17,17 @@ namespace {
 class Loader {
  public:
   Loader(const LongformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), load_(checkpoint, origin, compute), width_(config.width) {}
+         std::optional<Compute> compute, DeviceStore* store)
+      : config_(config),
+        load_(checkpoint, origin, compute),
+        place_(load_, store),
+        width_(config.width) {}
 
-  absl::StatusOr<LongformerLmWeights> Load();
+  absl::StatusOr<StackWeights> Load();
 
  private:
-  Norm LayerNorm(const std::string& name) {
-    return load_.LayerNorm(name, width_, config_.norm_eps);
+  NormWeight LayerNorm(const std::string& name) {
+    return place_.Norm(load_.LayerNorm(name, width_, config_.norm_eps), width_);
   }
   void Embeddings();
   void Layer(int index);
@@ -31,8 +35,10 @@ class Loader {
 
   const LongformerConfig& config_;
   WeightLoader load_;
+  WeightPlacer place_;
   const int64_t width_;
   const std::string prefix_ = "longformer.";
+  const TensorView* words_ = nullptr;
   StackWeights stack_;
 };
 
@@ -41,39 +47,40 @@ void Loader::Embeddings() {
   const std::string words = embeddings + "word_embeddings.weight";
   if (config_.tied) {
     const std::array<std::string, 2> names = {words, "lm_head.decoder.weight"};
-    stack_.words = load_.GetTied(names, {config_.vocab, width_});
+    words_ = load_.GetTied(names, {config_.vocab, width_});
   } else {
-    stack_.words = load_.Get(words, {config_.vocab, width_});
+    words_ = load_.Get(words, {config_.vocab, width_});
   }
-  KeepTable(stack_.words, load_);
-  stack_.positions =
-      load_.Table(embeddings + "position_embeddings.weight", {config_.positions, width_});
-  stack_.type =
+  KeepTable(words_, load_);
+  stack_.words = place_.Stored(words_, config_.vocab, width_);
+  stack_.positions = place_.Stored(
+      load_.Table(embeddings + "position_embeddings.weight", {config_.positions, width_}),
+      config_.positions, width_);
+  // Token type 0 alone is used.
+  std::vector<float> types =
       load_.Copy(load_.Get(embeddings + "token_type_embeddings.weight", {config_.types, width_}));
+  types.resize(static_cast<size_t>(width_));
+  stack_.types = place_.Values(std::move(types), 1, width_);
   stack_.embedding_norm = LayerNorm(embeddings + "LayerNorm");
 }
 
 void Loader::Layer(int index) {
   const std::string layer = absl::StrCat(prefix_, "encoder.layer.", index, ".");
   const std::string self = layer + "attention.self.";
-  auto qkv = load_.Stack(self, {{"query", width_}, {"key", width_}, {"value", width_}}, width_);
-  auto out = load_.Dense(layer + "attention.output.dense", width_, width_);
-  Norm attention_norm = LayerNorm(layer + "attention.output.LayerNorm");
-  auto expand = load_.Dense(layer + "intermediate.dense", config_.intermediate, width_);
-  auto contract = load_.Dense(layer + "output.dense", width_, config_.intermediate);
-  Norm output_norm = LayerNorm(layer + "output.LayerNorm");
-  if (!load_.ok() || !load_.reads()) return;
-  for (const auto* dense : {&qkv, &out, &expand, &contract}) NarrowSizes(**dense, stack_.sizes);
-  stack_.layers.push_back({*std::move(qkv), *std::move(out), std::move(attention_norm),
-                           std::nullopt, *std::move(expand), *std::move(contract),
-                           std::move(output_norm)});
+  StackLayer& to = stack_.layers.emplace_back();
+  to.qkv = place_.Stack(self, {{"query", width_}, {"key", width_}, {"value", width_}}, width_);
+  to.out = place_.Linear(layer + "attention.output.dense", width_, width_);
+  to.attention_norm = LayerNorm(layer + "attention.output.LayerNorm");
+  to.expand = place_.Linear(layer + "intermediate.dense", config_.intermediate, width_);
+  to.contract = place_.Linear(layer + "output.dense", width_, config_.intermediate);
+  to.output_norm = LayerNorm(layer + "output.LayerNorm");
 }
 
 void Loader::Head() {
   const int64_t vocab = config_.vocab;
-  stack_.head_dense = load_.Dense("lm_head.dense", width_, width_);
+  stack_.head_dense = place_.Linear("lm_head.dense", width_, width_);
   stack_.head_norm = LayerNorm("lm_head.layer_norm");
-  const TensorView* decoder = stack_.words;
+  const TensorView* decoder = words_;
   std::vector<float> bias;
   if (config_.tied) {
     const std::array<std::string, 2> names = {"lm_head.bias", "lm_head.decoder.bias"};
@@ -83,22 +90,25 @@ void Loader::Head() {
     bias = load_.Copy(load_.Get("lm_head.decoder.bias", {vocab}));
     load_.source().Ignore("lm_head.bias");
   }
-  if (!load_.ok() || !load_.reads()) return;
-  stack_.logits =
-      load_.Pack("lm_head.decoder", load_.Copy(decoder), std::move(bias), vocab, width_);
+  if (!load_.ok()) return;
+  const std::vector<float> values = load_.reads() ? load_.Copy(decoder) : std::vector<float>();
+  stack_.logits = place_.Pack("lm_head.decoder", values, std::move(bias), vocab, width_);
 }
 
-absl::StatusOr<LongformerLmWeights> Loader::Load() {
+absl::StatusOr<StackWeights> Loader::Load() {
   for (const char* pattern : {"*position_ids", "*.query_global.*", "*.key_global.*",
                               "*.value_global.*", "longformer.pooler.*"}) {
     load_.source().Ignore(pattern);
   }
   load_.set_packs_rows(true);
   Embeddings();
+  stack_.distances = DistanceTables(LongformerStack(config_), place_);
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
   if (load_.ok()) Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
-  return LongformerLmWeights{std::move(stack_), load_.parameters(), load_.memory_bytes()};
+  stack_.parameters = load_.parameters();
+  stack_.memory_bytes = load_.memory_bytes();
+  return std::move(stack_);
 }
 
 }  // namespace
@@ -119,11 +129,12 @@ StackConfig LongformerStack(const LongformerConfig& config) {
   return stack;
 }
 
-absl::StatusOr<LongformerLmWeights> LoadLongformerLmWeights(const LongformerConfig& config,
-                                                            const Checkpoint& checkpoint,
-                                                            const std::string& origin,
-                                                            std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+absl::StatusOr<StackWeights> LoadLongformerLmWeights(const LongformerConfig& config,
+                                                     const Checkpoint& checkpoint,
+                                                     const std::string& origin,
+                                                     std::optional<Compute> compute,
+                                                     DeviceStore* store) {
+  return Loader(config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

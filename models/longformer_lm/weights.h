@@ -1,5 +1,4 @@
-// An autoregressive Longformer as a stack: its layers' windows, and its weights packed for this
-// machine.
+// An autoregressive Longformer as a stack: its layers' windows, and its weights where it runs.
 #pragma once
 
 #include <optional>
@@ -8,23 +7,20 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/longformer/config.h"
+#include "models/ops/weight_placer.h"
 #include "models/stack/stack.h"
 
 namespace longview::models {
 
 StackConfig LongformerStack(const LongformerConfig& config);
 
-struct LongformerLmWeights {
-  StackWeights stack;
-  double parameters = 0;
-  double memory_bytes = 0;  // Packs, copies, and the mapped tables.
-};
-
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
-// shapes are checked, nothing is read.
-absl::StatusOr<LongformerLmWeights> LoadLongformerLmWeights(const LongformerConfig& config,
-                                                            const Checkpoint& checkpoint,
-                                                            const std::string& origin,
-                                                            std::optional<Compute> compute);
+// shapes are checked, and the weights have sizes alone. `store`: a device's memory; see
+// WeightPlacer.
+absl::StatusOr<StackWeights> LoadLongformerLmWeights(const LongformerConfig& config,
+                                                     const Checkpoint& checkpoint,
+                                                     const std::string& origin,
+                                                     std::optional<Compute> compute,
+                                                     DeviceStore* store = nullptr);
 
 }  // namespace longview::models

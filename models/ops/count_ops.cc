@@ -64,9 +64,39 @@ void CountOps::AddRows(const Rows& in, const Rows& added, IndexRef, const Rows&)
   work_.rows += Elements(in, in.width);
 }
 
+PlacesRef CountOps::StagePlaces(const kernels::ProjectionCache*,
+                                std::span<const kernels::CachePlace> places) {
+  const size_t bytes = ListBytes(places.size() * sizeof(kernels::cuda::CacheRowPlace));
+  need_.lists += bytes;
+  need_.most_lists += bytes;
+  return {};
+}
+
 void CountOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
   UseScratch(ProjectScratch(weight, in, out));
-  UsePanels(weight.out);
+  CountProduct(weight, in);
+}
+
+void CountOps::Deliver(const Weight& weight, const Rows& in, const Rows&,
+                       std::span<float* const>) {
+  UseScratch(DeliverScratch(weight, in));
+  CountProduct(weight, in);
+}
+
+void CountOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight&, const Rows&,
+                            const Rows&) {
+  UseScratch(MadeScratch(weight, in));
+  CountProduct(weight, in);
+}
+
+void CountOps::ProjectActivated(const Weight& weight, Activation, const NormWeight&,
+                                const Rows& in, const Rows&) {
+  UseScratch(MadeScratch(weight, in));
+  CountProduct(weight, in);
+}
+
+void CountOps::CountProduct(const Weight& weight, const Rows& in) {
+  if (!in.few) UsePanels(weight.out);
   work_.linear += Product(in, weight);
   work_.rows += Elements(in, weight.out);
 }
@@ -126,9 +156,9 @@ void CountOps::AttendFolded(const FoldedArgs& args) {
 }
 
 void CountOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
-  UseScratch(FeedForwardScratch(weights, rows.x.count));
+  UseScratch(FeedForwardScratch(weights, rows));
   const int64_t gates = weights.gate != nullptr ? weights.gate->out : 0;
-  UsePanels(weights.expand->out + std::max(gates, weights.contract->out));
+  if (!rows.z.few) UsePanels(weights.expand->out + std::max(gates, weights.contract->out));
   for (const Weight* weight : {weights.out, weights.expand, weights.gate, weights.contract}) {
     if (weight == nullptr) continue;
     work_.linear += Product(rows.x, *weight);

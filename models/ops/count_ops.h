@@ -40,6 +40,8 @@ class CountOps : public Ops {
                  std::span<const int32_t> outs, std::span<const uint8_t> visible) override;
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override;
+  PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
+                        std::span<const kernels::CachePlace> places) override;
 
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows&, IndexRef, const Rows&) override {}
@@ -66,6 +68,13 @@ class CountOps : public Ops {
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
+  void Store(const StripRef&, const Rows&, const Rows&, const PlacesRef&) override {}
+  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, const Rows& x,
+                    const Rows& input) override;
+  void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
+                        const Rows& in, const Rows& out) override;
+  void Deliver(const Weight& weight, const Rows& in, const Rows& out,
+               std::span<float* const> to) override;
 
  protected:
   explicit CountOps(const Shape& shape) : Ops(shape, Carver(nullptr)) {}
@@ -73,9 +82,12 @@ class CountOps : public Ops {
   // Bytes of one operation.
   virtual size_t EmbedScratch(const EmbedArgs&) const { return 0; }
   virtual size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const = 0;
-  virtual size_t FeedForwardScratch(const BlockWeights&, int64_t rows) const = 0;
+  virtual size_t FeedForwardScratch(const BlockWeights&, const BlockRows&) const = 0;
   virtual size_t LandmarkScratch(const LandmarkArgs& args) const = 0;
   virtual size_t ProjectScratch(const Weight&, const Rows&, const Rows&) const { return 0; }
+  // A linear whose results something is made of: ProjectAdded, ProjectActivated; Deliver.
+  virtual size_t MadeScratch(const Weight&, const Rows& in) const = 0;
+  virtual size_t DeliverScratch(const Weight&, const Rows& in) const = 0;
   virtual size_t AddRowsScratch(const Rows&) const { return 0; }
   virtual size_t PoolSlicesScratch(const Rows&) const { return 0; }
   virtual size_t FoldedScratch(const FoldedArgs& args) const = 0;
@@ -92,6 +104,7 @@ class CountOps : public Ops {
 
  private:
   void UseScratch(size_t bytes) { need_.scratch = std::max(need_.scratch, bytes); }
+  void CountProduct(const Weight& weight, const Rows& in);
   void UsePanels(int64_t columns) {
     need_.transient = std::max(need_.transient, PanelBytes(columns));
   }

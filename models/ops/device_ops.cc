@@ -150,13 +150,11 @@ void DeviceOps::Residual(const Rows& x, const Rows& y, const NormWeight* norm, N
 void DeviceOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
   Timed(&EncoderTimes::linears, [&] {
     if (out.element == ElementBytes(compute())) {
-      return ApplyLinear(device_, weight.device, in.data, in.count, out.data);
+      Multiply(weight, in, out.data);
+      return AddBias(device_, weight.device, out.data, in.count, Activation::kNone);
     }
-    MultiplyRows(device_, weight.device, in.data, in.count, scratch_);
-    const kernels::cuda::WidenRows widen = {scratch_, weight.device.bias,
-                                            out.floats(), in.count,
-                                            static_cast<int32_t>(weight.out), SpanType(compute())};
-    device_.Check(device_.api().rows.widen(device_.stream(), widen), "widened rows");
+    Multiply(weight, in, scratch_);
+    Widen(weight, scratch_, out);
   });
 }
 
@@ -197,6 +195,7 @@ void DeviceOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) 
     part.gates = take(weights.gate);
     part.added = take(weights.contract);
     part.rows = rows.x.count;
+    part.few = rows.z.few;
     RunDeviceTail(device_, tail, part);
   });
 }
@@ -216,10 +215,10 @@ size_t DeviceCount::ProjectScratch(const Weight& weight, const Rows& in, const R
       static_cast<size_t>((in.count + kTail) * weight.out * ElementBytes(compute())));
 }
 
-size_t DeviceCount::FeedForwardScratch(const BlockWeights& weights, int64_t rows) const {
+size_t DeviceCount::FeedForwardScratch(const BlockWeights& weights, const BlockRows& rows) const {
   Carver scratch(nullptr);
   for (const Weight* weight : {weights.expand, weights.gate, weights.contract}) {
-    if (weight != nullptr) scratch.TakeBytes(PanelsBytes(*weight, rows, compute()));
+    if (weight != nullptr) scratch.TakeBytes(PanelsBytes(*weight, rows.x.count, compute()));
   }
   return scratch.used();
 }

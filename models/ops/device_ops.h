@@ -40,6 +40,8 @@ class DeviceOps final : public Ops {
                  std::span<const int32_t> outs, std::span<const uint8_t> visible) override;
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override;
+  PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
+                        std::span<const kernels::CachePlace> places) override;
   Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
     return TakeKeptOnDevice(*this, x, count, spare);
   }
@@ -72,8 +74,23 @@ class DeviceOps final : public Ops {
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
+  void Store(const StripRef& strip, const Rows& keys, const Rows& values,
+             const PlacesRef& places) override;
+  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, const Rows& x,
+                    const Rows& input) override;
+  void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
+                        const Rows& in, const Rows& out) override;
+  void Deliver(const Weight& weight, const Rows& in, const Rows& out,
+               std::span<float* const> to) override;
+  Rows TakeDelivered(int64_t count, int64_t width) override {
+    return Take(count, width, RowType::kFloat);
+  }
 
  private:
+  // y = in W^T, without the bias.
+  void Multiply(const Weight& weight, const Rows& in, void* y) const;
+  // out = y + b in fp32, of T [out.count, out.width].
+  void Widen(const Weight& weight, const void* y, const Rows& out) const;
   template <typename Body>
   void Timed(double EncoderTimes::*sum, Body&& body) const {
     if (timer_ == nullptr) return body();
@@ -123,10 +140,15 @@ class DeviceCount final : public CountOps {
   LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
     return TakeLongShortOnDevice(*this, count, width, columns);
   }
+  Rows TakeDelivered(int64_t count, int64_t width) override {
+    return Take(count, width, RowType::kFloat);
+  }
 
  private:
   size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
-  size_t FeedForwardScratch(const BlockWeights& weights, int64_t rows) const override;
+  size_t FeedForwardScratch(const BlockWeights& weights, const BlockRows& rows) const override;
+  size_t MadeScratch(const Weight& weight, const Rows& in) const override;
+  size_t DeliverScratch(const Weight& weight, const Rows& in) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
   size_t ProjectScratch(const Weight& weight, const Rows& in, const Rows& out) const override;
   size_t FoldedScratch(const FoldedArgs& args) const override;

@@ -2,14 +2,14 @@
 
 #include <cstring>
 
-#include "models/layers/panels.h"
 #include "models/parallel.h"
 
 namespace longview::models {
 
 HostOps::HostOps(const ComputeContext& context, const OpsNeed& need, std::byte* memory,
                  EncoderTimes* times)
-    : Ops({context.compute, context.tile_rows(), kPanelRows, /*zeroes_tails=*/true},
+    : Ops({context.compute, context.tile_rows(), kPanelRows, /*zeroes_tails=*/true,
+           context.block_type()},
           Carver(memory)),
       context_(context),
       kernels_(ChooseRowKernels(context.compute)),
@@ -99,17 +99,15 @@ void HostOps::Residual(const Rows& x, const Rows& y, const NormWeight* norm, Nor
 }
 
 void HostOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
-  const DenseLayer& layer = *weight.host;
-  const float* bias = layer.bias.data();
+  const float* bias = weight.host->bias.data();
   const bool widens = out.element != ElementBytes(compute());
-  ForEachRow(layer, in.data, in.count, layer.linear.sizes(), *context_.pool, times_,
-             [&](int64_t row, std::byte* y) {
-               if (widens) {
-                 kernels_.bias_widen(y, bias, weight.out, out.floats() + row * out.stride);
-               } else {
-                 kernels_.bias_copy(y, bias, weight.out, out.Row(row));
-               }
-             });
+  Multiply(weight, in, [&](int64_t row, std::byte* y) {
+    if (widens) {
+      kernels_.bias_widen(y, bias, weight.out, out.floats() + row * out.stride);
+    } else {
+      kernels_.bias_copy(y, bias, weight.out, out.Row(row));
+    }
+  });
 }
 
 void HostOps::ProjectRotated(const Weight& weight, const Rotary& rotary, const Rows& in,
@@ -134,6 +132,7 @@ void HostOps::Attend(PlanRef plan, const kernels::Call& call) {
 }
 
 void HostOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
+  if (rows.z.few) return FeedFewRows(weights, rows);
   const auto layer = [](const Weight* weight) { return weight ? &*weight->host : nullptr; };
   const auto norm = [](const NormWeight* given) { return given ? &given->host : nullptr; };
   BlockTail tail;
@@ -151,7 +150,8 @@ void HostOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) {
 }
 
 HostCount::HostCount(const ComputeContext& context)
-    : CountOps({context.compute, context.tile_rows(), kPanelRows, /*zeroes_tails=*/true}),
+    : CountOps({context.compute, context.tile_rows(), kPanelRows, /*zeroes_tails=*/true,
+                context.block_type()}),
       context_(context) {}
 
 size_t HostCount::EmbedScratch(const EmbedArgs& args) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/layers/compute_context.h"
+#include "models/layers/panels.h"
 #include "models/layers/stopwatch.h"
 #include "models/ops/count_ops.h"
 #include "models/parallel.h"
@@ -37,6 +38,10 @@ class HostOps final : public Ops {
                   std::span<const uint8_t> visible) override {
     return {slices.data(), visible.data(), static_cast<int64_t>(slices.size())};
   }
+  PlacesRef StagePlaces(const kernels::ProjectionCache*,
+                        std::span<const kernels::CachePlace> places) override {
+    return {places, nullptr};
+  }
   Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
   LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
     return TakeLongShortOnHost(*this, count, width, columns);
@@ -67,6 +72,15 @@ class HostOps final : public Ops {
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
+  void Store(const StripRef& strip, const Rows& keys, const Rows& values,
+             const PlacesRef& places) override;
+  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, const Rows& x,
+                    const Rows& input) override;
+  void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
+                        const Rows& in, const Rows& out) override;
+  void Deliver(const Weight& weight, const Rows& in, const Rows& out,
+               std::span<float* const> to) override;
+  Rows TakeDelivered(int64_t, int64_t) override { return {}; }
 
  private:
   // Rows that a thread takes at least: fewer cost more to hand out than to treat.
@@ -80,6 +94,17 @@ class HostOps final : public Ops {
       for (long i = begin; i < end; ++i) body(i);
     });
   }
+  // use(row, y) for every row of y = in W^T: by panels, or few rows at once.
+  template <typename Use>
+  void Multiply(const Weight& weight, const Rows& in, Use&& use) const {
+    const DenseLayer& layer = *weight.host;
+    if (in.few) {
+      ForEachFewRow(layer, in.data, in.count, scratch_, *context_.pool, times_, use);
+    } else {
+      ForEachRow(layer, in.data, in.count, layer.linear.sizes(), *context_.pool, times_, use);
+    }
+  }
+  void FeedFewRows(const BlockWeights& weights, const BlockRows& rows) const;
   // Zeros for a norm or sum without a bias.
   const float* Zeros(int64_t width);
   void MixSlice(const PlaceMixer& mixer, const kernels::SliceRows& slice, const uint8_t* visible,
@@ -103,11 +128,19 @@ class HostCount final : public CountOps {
   LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
     return TakeLongShortOnHost(*this, count, width, columns);
   }
+  Rows TakeDelivered(int64_t, int64_t) override { return {}; }
 
  private:
   size_t EmbedScratch(const EmbedArgs& args) const override;
   size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const override;
-  size_t FeedForwardScratch(const BlockWeights&, int64_t) const override { return 0; }
+  size_t FeedForwardScratch(const BlockWeights& weights, const BlockRows& rows) const override;
+  size_t ProjectScratch(const Weight& weight, const Rows& in, const Rows&) const override {
+    return MadeScratch(weight, in);
+  }
+  size_t MadeScratch(const Weight& weight, const Rows& in) const override;
+  size_t DeliverScratch(const Weight& weight, const Rows& in) const override {
+    return MadeScratch(weight, in);
+  }
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
   size_t AddRowsScratch(const Rows& added) const override;
   size_t PoolSlicesScratch(const Rows& out) const override;

@@ -12,7 +12,8 @@ Rows Ops::Take(int64_t count, int64_t width, RowType type, Tail tail) {
   rows.width = rows.stride = width;
   rows.element = type == RowType::kFloat ? static_cast<int64_t>(sizeof(float))
                                          : ElementBytes(compute());
-  const int64_t behind = tail == Tail::kPanel ? shape_.panel_tail : 0;
+  const bool reached = tail == Tail::kPanel || (tail == Tail::kWritten && !shape_.zeroes_tails);
+  const int64_t behind = reached ? shape_.panel_tail : 0;
   rows.data = carver_.TakeBytes(static_cast<size_t>((count + behind) * rows.row_bytes()));
   // Rows behind the end are multiplied, and their results are never read.
   if (rows.data != nullptr && shape_.zeroes_tails) {
@@ -24,6 +25,17 @@ Rows Ops::Take(int64_t count, int64_t width, RowType type, Tail tail) {
 Rows Ops::TakeInput(const Rows& x, NormPlace norms) {
   if (compute() == Compute::kFp32 && norms == NormPlace::kPost) return x;
   return Take(x.count, x.width, RowType::kCompute, Tail::kPanel);
+}
+
+kernels::Source Ops::CachedSource(const StripRef& strip, const BlocksRef& blocks) const {
+  if (strip.cache != nullptr) {
+    return strip.cache->PagedSource(strip.strip, strip.layer, blocks.blocks, blocks.offsets);
+  }
+  kernels::Source source;
+  source.dtype = shape_.blocks;
+  source.layout = kernels::Layout::kPaged;
+  source.kv_heads = strip.heads;
+  return source;
 }
 
 kernels::Call HeadsCall(Compute compute, const Rows& q, const Rows& out, int heads) {

@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/cache/cache_step.h"
+#include "kernels/cuda/token/token_api.h"
 #include "kernels/pool/slice_pool.h"
 #include "kernels/pool/slice_rows.h"
 #include "kernels/span/executor.h"
@@ -163,10 +165,32 @@ struct PlaceMixer {
   int64_t hidden() const { return in.width(); }
 };
 
+// One layer's part of a strip of a KV cache. Borrowed; `cache` null while a forward is counted
+// before there is one.
+struct StripRef {
+  const kernels::ProjectionCache* cache = nullptr;
+  int strip = 0;
+  int layer = 0;
+  int heads = 0;  // Key heads.
+};
+
+// Staged blocks of a strip, by sequence, in the memory that the backend reads.
+struct BlocksRef {
+  const int32_t* blocks = nullptr;
+  const int32_t* offsets = nullptr;  // Slot j of sequence s lies in block offsets[s] + j / 64.
+};
+
+// Staged places of rows in a strip.
+struct PlacesRef {
+  std::span<const kernels::CachePlace> host;
+  const kernels::cuda::CacheRowPlace* device = nullptr;
+};
+
 class Ops {
  public:
-  // A linear reads rows past the end of its input, up to a whole panel of them.
-  enum class Tail { kNone, kPanel };
+  // A linear reads rows past the end of its input, up to a whole panel of them; a device writes
+  // as many past the end of its output.
+  enum class Tail { kNone, kPanel, kWritten };
 
   virtual ~Ops() = default;
 
@@ -183,6 +207,13 @@ class Ops {
                          std::span<const int32_t> outs, std::span<const uint8_t> visible) = 0;
   virtual SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                           std::span<const uint8_t> visible) = 0;
+
+  BlocksRef StageBlocks(std::span<const int32_t> blocks, std::span<const int32_t> offsets) {
+    return {Stage(blocks).data, Stage(offsets).data};
+  }
+  // `cache` null: places are counted.
+  virtual PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
+                                std::span<const kernels::CachePlace> places) = 0;
 
   // ---- Memory of the forward, uninitialised ----
   Rows Take(int64_t count, int64_t width, RowType type, Tail tail = Tail::kNone);
@@ -240,7 +271,26 @@ class Ops {
   // Attention over a staged plan; pointers of the call are this backend's memory.
   virtual void Attend(PlanRef plan, const kernels::Call& call) = 0;
   virtual void AttendFolded(const FoldedArgs& args) = 0;
+  // Few rows have no gate.
   virtual void FeedForward(const BlockWeights& weights, const BlockRows& rows) = 0;
+
+  // ---- Rows over a KV cache; linears as Project's, for many rows or few ----
+  // Keys and values of a strip, as a source of attention.
+  kernels::Source CachedSource(const StripRef& strip, const BlocksRef& blocks) const;
+  // Row i of keys and values, heads side by side, goes to places[i]. T; equal strides.
+  virtual void Store(const StripRef& strip, const Rows& keys, const Rows& values,
+                     const PlacesRef& places) = 0;
+  // x = norm(x + in W^T + b), input = x in T; `input` may be x.
+  virtual void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,
+                            const Rows& x, const Rows& input) = 0;
+  // out = norm(activation(in W^T + b)) in T; `out` may be `in`.
+  virtual void ProjectActivated(const Weight& weight, Activation activation,
+                                const NormWeight& norm, const Rows& in, const Rows& out) = 0;
+  // Rows that leave the forward, in W^T + b in fp32: row i goes to to[i] of the host's memory. A
+  // device writes `out` instead, which is TakeDelivered's, for whoever runs the forward to bring.
+  virtual void Deliver(const Weight& weight, const Rows& in, const Rows& out,
+                       std::span<float* const> to) = 0;
+  virtual Rows TakeDelivered(int64_t count, int64_t width) = 0;
 
  protected:
   // Facts of a backend.
@@ -249,6 +299,7 @@ class Ops {
     int tile_rows = 0;            // Queries of a tile of attention.
     int64_t panel_tail = 0;       // Rows that a panel may reach past the end.
     bool zeroes_tails = false;    // Whether what lies there slows products down.
+    kernels::DType blocks = kernels::DType::kFloat32;  // The stored type of a cache on the host.
   };
 
   Ops(const Shape& shape, Carver carver) : shape_(shape), carver_(carver) {}

@@ -17,6 +17,7 @@ struct Rows {
   int64_t width = 0;    // 0: no rows were given.
   int64_t stride = 0;   // Elements.
   int64_t element = 0;  // Bytes of an element.
+  bool few = false;     // They decode: linears read their weight once for all of them.
 
   explicit operator bool() const { return width > 0; }
   bool dense() const { return stride == width; }

@@ -1,8 +1,9 @@
 #include "models/stack/cost.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
+#include "models/generation/host_token_pass.h"
 #include "models/stack/pass.h"
 
 namespace longview::models {
@@ -60,18 +61,15 @@ double StackCosts::StateBytes(int64_t shared, int64_t longest, int sequences) co
 
 // At the end of the longest text, where a step reads most.
 double StackCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
-  const StackDocument document = {nullptr, most_keys_};
-  LongestRuns longest(max_tokens_, prefill_tokens, sequences, max_tokens_ - 1);
-  const StackPassLayout layout = LayOutStackPass(context_, std::move(longest.runs),
-                                                 [&](const TokenRun&) { return &document; });
-  // Two results of one panel are alive at a time: the expanded one and what follows it.
-  const StackConfig& config = *context_.config;
-  const int64_t widest = std::max(3 * config.width, config.intermediate + config.width);
-  const int64_t panels =
-      kPanelRows * std::max<int64_t>(widest, config.vocab) * ElementBytes(context_.compute);
-  const double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
-  return static_cast<double>(StackPass::ScratchBytes(context_, layout)) +
-         static_cast<double>(panels) + logits;
+  const double row_bytes = 4.0 * context_.config->vocab;
+  if (room_.host == nullptr) return row_bytes * (sequences + (prefill_tokens > 0 ? 1 : 0));
+  const StackDocument document = {nullptr, room_.most_keys};
+  LongestRuns longest(room_.max_tokens, prefill_tokens, sequences, room_.max_tokens - 1);
+  const int64_t wanted = WantedRows(longest.runs);
+  StackPass pass(context_, std::move(longest.runs), wanted,
+                 [&](const TokenRun&) { return &document; });
+  return HostTokenPass::WorkspaceBytes(pass, *room_.host) +
+         row_bytes * static_cast<double>(wanted);
 }
 
 }  // namespace longview::models

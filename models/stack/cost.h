@@ -4,6 +4,7 @@
 
 #include "kernels/cache/cache_shape.h"
 #include "models/generation/decoder_rates.h"
+#include "models/layers/compute_context.h"
 #include "models/stack/context.h"
 
 namespace longview::models {
@@ -16,14 +17,20 @@ kernels::CacheShape DocumentCacheShape(const StackConfig& config, kernels::DType
 // Scores and sums over a document of `keys` keys, of one token in all layers.
 double StackDocumentWork(const StackConfig& config, int64_t keys);
 
+// Limits by which a stack's steps are priced.
+struct StackRoom {
+  // Where the stack runs; null: on a device, whose memory is taken when the model loads. What is
+  // left then are rows of logits, on the host.
+  const ComputeContext* host = nullptr;
+  int max_tokens = 0;
+  int most_keys = 0;  // The longest document; 0: no encoder.
+};
+
 class StackCosts final : public RatedCosts {
  public:
-  // `context` outlives the costs. `most_keys` of a document; 0: no encoder.
-  StackCosts(const StackContext& context, int max_tokens, int most_keys)
-      : context_(context),
-        shape_(StackCacheShape(*context.config, context.block_type())),
-        max_tokens_(max_tokens),
-        most_keys_(most_keys) {}
+  // `context` outlives the costs.
+  StackCosts(const StackContext& context, const kernels::CacheShape& shape, const StackRoom& room)
+      : context_(context), shape_(shape), room_(room) {}
 
   double StateBytes(int64_t shared, int64_t longest, int sequences) const override;
   double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override;
@@ -38,8 +45,7 @@ class StackCosts final : public RatedCosts {
  private:
   const StackContext& context_;
   const kernels::CacheShape shape_;
-  const int max_tokens_;
-  const int most_keys_;
+  const StackRoom room_;
 };
 
 }  // namespace longview::models

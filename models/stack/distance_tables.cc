@@ -1,6 +1,9 @@
 #include "models/stack/distance_tables.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "models/stack/stack.h"
 
 namespace longview::models {
 
@@ -19,30 +22,31 @@ int StackConfig::longest_span() const {
   return longest;
 }
 
-DistanceTables::DistanceTables(const StackConfig& config) : heads_(config.heads) {
+DistanceTables::DistanceTables(const StackConfig& config, WeightPlacer& place) {
   for (int layer = 0; layer < config.layers(); ++layer) {
     const StackWindow& window = config.windows[static_cast<size_t>(layer)];
     const auto first = std::find(config.windows.begin(), config.windows.end(), window);
     pattern_.push_back(static_cast<int>(first - config.windows.begin()));
-    spans_.push_back(window.span());
-    std::vector<float>& values = values_.emplace_back();
+    Table& table = tables_.emplace_back();
     if (window.dilation.empty() || pattern_.back() != layer) continue;
-    values.assign(static_cast<size_t>(heads_) * static_cast<size_t>(window.span()), kFar);
-    for (int head = 0; head < heads_; ++head) {
+    const auto span = static_cast<size_t>(window.span());
+    std::vector<float> values(static_cast<size_t>(config.heads) * span, kFar);
+    for (int head = 0; head < config.heads; ++head) {
       const int step = window.dilation[static_cast<size_t>(head)];
-      float* row = values.data() + static_cast<int64_t>(head) * window.span();
+      float* row = values.data() + static_cast<size_t>(head) * span;
       for (int key = 0; key <= *window.keys; ++key) row[key * step] = 0;
     }
+    table = place.Values(std::move(values), config.heads, window.span());
   }
 }
 
 std::optional<kernels::Table> DistanceTables::Of(int layer) const {
-  const auto first = static_cast<size_t>(PatternOf(layer));
-  if (values_[first].empty()) return std::nullopt;
+  const Table& values = tables_[static_cast<size_t>(PatternOf(layer))];
+  if (!values) return std::nullopt;
   kernels::Table table;
-  table.data = values_[first].data();
-  table.entries = spans_[first];
-  table.head_stride = spans_[first];
+  table.data = values.device() != nullptr ? values.device() : values.values();
+  table.entries = static_cast<int32_t>(values.width());
+  table.head_stride = values.width();
   return table;
 }
 

@@ -10,27 +10,29 @@
 #include <vector>
 
 #include "kernels/span/executor.h"
-#include "models/stack/stack.h"
+#include "models/ops/weight_placer.h"
 
 namespace longview::models {
+
+struct StackConfig;
 
 class DistanceTables {
  public:
   // Far below any score; finite, so that differences are numbers.
   static constexpr float kFar = -1e30f;
 
-  explicit DistanceTables(const StackConfig& config);
+  DistanceTables() = default;
+  DistanceTables(const StackConfig& config, WeightPlacer& place);
 
   // The first layer with the same window: layers share plans and tables by it.
   int PatternOf(int layer) const { return pattern_[static_cast<size_t>(layer)]; }
-  // The Added table [H, span] of a layer's distances; unset where nothing is dilated.
+  // The Added table [H, span] of a layer's distances, where the model runs; unset where nothing is
+  // dilated.
   std::optional<kernels::Table> Of(int layer) const;
 
  private:
-  int heads_;
   std::vector<int> pattern_;
-  std::vector<int> spans_;
-  std::vector<std::vector<float>> values_;  // By layer; empty: not dilated, or another's.
+  std::vector<Table> tables_;  // By layer; empty: not dilated, or another's.
 };
 
 }  // namespace longview::models

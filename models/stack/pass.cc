@@ -1,236 +1,248 @@
 #include "models/stack/pass.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "models/checkpoint/convert.h"
-#include "models/layers/block_tail.h"
-#include "models/layers/panels.h"
-#include "models/parallel.h"
+#include "models/layers/span_rows.h"
+#include "models/stack/cost.h"
 #include "models/stack/sequence.h"
 
 namespace longview::models {
 namespace {
 
-size_t CarvedBytes(const StackContext& context, const StackPassLayout& layout, size_t workspace) {
-  Carver measure(nullptr);
-  CarveStackBuffers(context, layout, workspace, measure);
-  return measure.used();
+using kernels::kBlockSlots;
+
+// Adds a table's lists, their offsets for absolute slots.
+void AddTable(const kernels::CacheTable& table, std::vector<int32_t>& blocks,
+              std::vector<int32_t>& offsets) {
+  blocks.assign(table.blocks.begin(), table.blocks.end());
+  for (size_t s = 0; s < table.first_block.size(); ++s) {
+    offsets.push_back(table.offsets[s] - table.first_block[s]);
+  }
 }
 
-const StackDocument* ReadBy(const TokenRun& run) {
-  return static_cast<DocumentSequence*>(run.sequence)->document();
+// Lists that are as long as any of a sequence with so many blocks.
+void AddCounted(int64_t count, std::vector<int32_t>& blocks, std::vector<int32_t>& offsets) {
+  blocks.resize(blocks.size() + static_cast<size_t>(count));
+  offsets.push_back(0);
+}
+
+Rows PartOf(const Rows& rows, int64_t first, int64_t count, bool few) {
+  Rows part = rows.From(first).First(count);
+  part.few = few;
+  return part;
 }
 
 }  // namespace
 
-size_t StackPass::ScratchBytes(const StackContext& context, const StackPassLayout& layout) {
-  return CarvedBytes(context, layout, StackWorkspace(context, layout));
+const StackDocument* DocumentOfSequence(const TokenRun& run) {
+  return static_cast<DocumentSequence*>(run.sequence)->document();
 }
 
-StackPass::StackPass(const StackContext& context, ScratchKeeper& scratch,
-                     std::vector<TokenRun> runs, EncoderTimes* times)
+StackPass::StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
+                     const DocumentOf& document_of)
     : context_(context),
       config_(*context.config),
-      kernels_(ChooseRowKernels(context.compute)),
-      width_(config_.width),
-      row_bytes_(width_ * ElementBytes(context.compute)),
-      times_(times),
-      layout_(LayOutStackPass(context, std::move(runs), ReadBy)),
-      step_(context.cache),
-      scratch_(scratch, ScratchBytes(context, layout_)) {
-  Carver carver(scratch_.data());
-  buffers_ = CarveStackBuffers(context_, layout_, StackWorkspace(context_, layout_), carver);
-  std::fill_n(buffers_.zeros, width_, 0.0f);
-  ClearTail(buffers_.input, layout_.rows);
-  ClearTail(buffers_.z, layout_.rows);
-  if (layout_.wanted > 0) ClearTail(buffers_.logit_input, layout_.wanted);
-}
-
-// Rows past the end are read by last panels: their values never matter, but they must not be
-// numbers that slow arithmetic down.
-void StackPass::ClearTail(std::byte* buffer, int64_t rows) const {
-  std::memset(buffer + rows * row_bytes_, 0, static_cast<size_t>(kPanelRows * row_bytes_));
-}
-
-absl::Status StackPass::Begin() {
-  if (absl::Status status = AppendRuns(layout_.runs, step_); !status.ok()) return status;
-  for (size_t g = 0; g < layout_.groups.size(); ++g) {
-    const kernels::CacheTable& table = step_.table(layout_.groups[g].group, 0);
-    for (size_t s = 0; s < table.first_block.size(); ++s) {
-      offsets_[g].push_back(table.offsets[s] - table.first_block[s]);
+      logit_rows_(logit_rows),
+      layout_(LayOutStackPass(context, std::move(runs), document_of)) {
+  for (const TokenRun& run : layout_.runs) {
+    ids_.insert(ids_.end(), run.ids.begin(), run.ids.end());
+    for (int64_t i = 0; i < run.rows(); ++i) {
+      places_.push_back(static_cast<int32_t>(config_.first_position + run.start + i));
+    }
+    for (int64_t i = 0; i < run.wanted; ++i) {
+      wanted_.push_back(static_cast<int32_t>(run.end() - run.wanted + i));
+      logits_to_.push_back(run.logits == nullptr ? nullptr : run.logits + i * config_.vocab);
     }
   }
+  if (context.weights->types) kinds_.resize(ids_.size());
+}
+
+absl::Status StackPass::Append() {
+  step_.emplace(context_.cache);
+  return AppendRuns(layout_.runs, *step_);
+}
+
+void StackPass::ListGroup(const StackGroup& layout, Group& group) const {
+  group.blocks.clear();
+  group.offsets.clear();
+  if (step_) {
+    AddTable(step_->table(layout.group, 0), group.blocks, group.offsets);
+    const std::span<const kernels::CachePlace> places = step_->places(layout.group, 0);
+    group.places.assign(places.begin(), places.end());
+    return;
+  }
+  const kernels::CacheShape shape = StackCacheShape(config_, kernels::DType::kFloat32);
+  for (int i = layout.run0; i < layout.run0 + layout.runs; ++i) {
+    const TokenRun& run = layout_.runs[static_cast<size_t>(i)];
+    const int64_t read = (run.start + run.rows() + kBlockSlots - 1) / kBlockSlots;
+    AddCounted(std::min(shape.MaxBlocks(0), read), group.blocks, group.offsets);
+  }
+  group.places.assign(static_cast<size_t>(layout.rows), kernels::CachePlace());
+}
+
+void StackPass::ListDocuments() {
+  document_blocks_.clear();
+  document_offsets_.clear();
+  kernels::CacheTable table;
   for (const StackDocument* document : layout_.documents) {
-    context_.documents->AddTable(*document->keys, 0, &document_table_);
-  }
-  return absl::OkStatus();
-}
-
-void StackPass::Embed() {
-  const Stopwatch watch(times_ ? &times_->rest : nullptr);
-  const StackWeights& weights = *context_.weights;
-  const auto width = static_cast<size_t>(width_);
-  const int threads = context_.pool->threads();
-  kernels::RunOnThreads(*context_.pool, [&](int thread) {
-    float* word = buffers_.embedding_rows + 2 * width_ * thread;
-    float* position = word + width_;
-    for (const TokenRun& run : layout_.runs) {
-      for (auto i = static_cast<size_t>(thread); i < run.ids.size();
-           i += static_cast<size_t>(threads)) {
-        const int64_t at = config_.first_position + run.start + static_cast<int64_t>(i);
-        const int64_t row = run.row0 + static_cast<int64_t>(i);
-        CopyFloat32(*weights.words, run.ids[i] * width_, {word, width});
-        CopyFloat32(*weights.positions, at * width_, {position, width});
-        kernels_.sum_norm(buffers_.x + row * width_, word, position, weights.type.data(),
-                          weights.embedding_norm.view(), width_, buffers_.input + row * row_bytes_);
-      }
+    if (document->keys != nullptr) {
+      context_.documents->AddTable(*document->keys, 0, &table);
+    } else {
+      AddCounted((document->count + kBlockSlots - 1) / kBlockSlots, document_blocks_,
+                 document_offsets_);
     }
-  });
+  }
+  if (!table.first_block.empty()) AddTable(table, document_blocks_, document_offsets_);
 }
 
-void StackPass::Run(const kernels::Plan& plan) {
-  RunSpans(context_, plan, call_.call, buffers_.workspace);
+void StackPass::Stage(Ops& ops) {
+  ids_ref_ = ops.Stage(ids_);
+  places_ref_ = ops.Stage(places_);
+  kinds_ref_ = ops.Stage(kinds_);
+  wanted_ref_ = ops.Stage(wanted_);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    ListGroup(layout_.groups[g], group);
+    group.blocks_ref = ops.StageBlocks(group.blocks, group.offsets);
+    group.places_ref = ops.StagePlaces(context_.cache, group.places);
+    group.plans.assign(static_cast<size_t>(config_.layers()), PlanRef());
+    for (const auto& [layer, plan] : layout_.groups[g].plans) {
+      group.plans[static_cast<size_t>(layer)] = ops.Stage(plan);
+    }
+  }
+  if (!config_.encoder) return;
+  ListDocuments();
+  cross_ref_ = ops.Stage(layout_.cross);
+  documents_ref_ = ops.StageBlocks(document_blocks_, document_offsets_);
 }
 
-void StackPass::Attend(int index) {
-  const auto g = static_cast<size_t>(index);
-  const StackGroup& group = layout_.groups[g];
-  if (group.runs == 0) return;
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  MakeSelfCall(context_, layer_, group, buffers_, &step_, offsets_[g], call_);
-  Run(group.plans.at(context_.tables->PatternOf(layer_)));
-}
-
-void StackPass::Write(int index) {
-  const StackGroup& group = layout_.groups[static_cast<size_t>(index)];
-  if (group.runs == 0) return;
-  const std::byte* first = buffers_.qkv + group.row0 * 3 * row_bytes_;
-  kernels::ProjectionCache::Rows rows;
-  rows.k = first + row_bytes_;
-  rows.v = first + 2 * row_bytes_;
-  rows.dtype = SpanType(context_.compute);
-  rows.k_row_stride = rows.v_row_stride = 3 * width_;
-  rows.k_head_stride = rows.v_head_stride = config_.head_dim();
-  context_.cache->Write(0, layer_, step_.places(group.group, 0), rows, *context_.pool);
+void StackPass::Take(Ops& ops) {
+  using enum RowType;
+  const auto width = static_cast<int64_t>(config_.width);
+  const int64_t rows = layout_.rows, wanted = std::min(layout_.wanted, logit_rows_);
+  const Ops::Tail read = layout_.many_rows > 0 ? Ops::Tail::kPanel : Ops::Tail::kNone;
+  const Ops::Tail written = layout_.many_rows > 0 ? Ops::Tail::kWritten : Ops::Tail::kNone;
+  x_ = ops.Take(rows, width, kFloat, read);
+  input_ = ops.compute() == Compute::kFp32 ? x_ : ops.Take(rows, width, kCompute, read);
+  qkv_ = ops.Take(rows, 3 * width, kCompute, written);
+  queries_ = qkv_;
+  queries_.width = queries_.stride = width;
+  z_ = ops.Take(rows, width, kCompute, read);
+  logit_input_ = ops.Take(wanted, width, kCompute, wanted > 0 ? read : Ops::Tail::kNone);
+  logits_ = ops.TakeDelivered(wanted, config_.vocab);
 }
 
 template <typename Use>
-void StackPass::Multiply(const DenseLayer& dense, const std::byte* input, Use&& use) {
-  const int64_t panels = layout_.panel_rows, few = layout_.rows - panels;
-  ForEachRow(dense, input, panels, context_.weights->sizes, *context_.pool, times_, use);
-  if (few == 0) return;
-  ForEachFewRow(dense, input + panels * dense.in() * ElementBytes(context_.compute), few,
-                buffers_.products, *context_.pool, times_,
-                [&](int64_t row, std::byte* y) { use(panels + row, y); });
+void StackPass::ForParts(Use&& use) const {
+  const int64_t many = layout_.many_rows, few = layout_.rows - many;
+  // Panels may write past their rows: the few rows behind them come second.
+  if (many > 0) use([&](const Rows& rows) { return PartOf(rows, 0, many, false); });
+  if (few > 0) use([&](const Rows& rows) { return PartOf(rows, many, few, true); });
 }
 
-void StackPass::AddRows(const DenseLayer& dense, const Norm& norm) {
-  Multiply(dense, buffers_.z, [&](int64_t row, std::byte* y) {
-    kernels_.residual_norm(buffers_.x + row * width_, y, dense.bias.data(), norm.view(), width_,
-                           buffers_.input + row * row_bytes_);
-  });
-}
-
-void StackPass::FinishFew(const DenseLayer& out, const Norm& norm, const StackLayer& layer) {
-  const int64_t first = layout_.panel_rows, rows = layout_.rows - first;
-  const int64_t inner_bytes = layer.expand.out() * ElementBytes(context_.compute);
-  const auto each = [&](const DenseLayer& dense, const std::byte* input, auto&& use) {
-    ForEachFewRow(dense, input, rows, buffers_.products, *context_.pool, times_, use);
-  };
-  const auto add = [&](const DenseLayer& dense, const Norm& after) {
-    return [&](int64_t row, std::byte* y) {
-      kernels_.residual_norm(buffers_.x + (first + row) * width_, y, dense.bias.data(),
-                             after.view(), width_, buffers_.input + (first + row) * row_bytes_);
-    };
-  };
-  each(out, buffers_.z + first * row_bytes_, add(out, norm));
-  each(layer.expand, buffers_.input + first * row_bytes_, [&](int64_t row, std::byte* y) {
-    kernels_.bias_act(y, layer.expand.bias.data(), layer.expand.out(), config_.activation);
-    std::memcpy(buffers_.expanded + row * inner_bytes, y, static_cast<size_t>(inner_bytes));
-  });
-  each(layer.contract, buffers_.expanded, add(layer.contract, layer.output_norm));
-}
-
-void StackPass::AttendDocuments(const StackLayer::Cross& cross) {
-  Multiply(cross.query, buffers_.input, [&](int64_t row, std::byte* y) {
-    kernels_.bias_copy(y, cross.query.bias.data(), width_, buffers_.qkv + row * row_bytes_);
-  });
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  MakeCrossCall(context_, layer_, buffers_, &document_table_, call_);
-  Run(layout_.cross);
-}
-
-void StackPass::Finish(const StackLayer& layer) {
-  const DenseLayer* out = &layer.out;
-  const Norm* norm = &layer.attention_norm;
-  if (layer.cross) {
-    AddRows(*out, *norm);
-    AttendDocuments(*layer.cross);
-    out = &layer.cross->out;
-    norm = &layer.cross->norm;
-  }
-  const BlockTail tail = {
-      out, norm, &layer.expand, &layer.contract, &layer.output_norm, config_.activation};
-  RunBlockTail(tail, {buffers_.x, buffers_.input, buffers_.z, layout_.panel_rows},
-               context_.weights->sizes, *context_.pool, times_);
-  if (layout_.rows > layout_.panel_rows) FinishFew(*out, *norm, layer);
-}
-
-void StackPass::Logits() {
+void StackPass::Embed(Ops& ops) {
   const StackWeights& weights = *context_.weights;
-  std::vector<float*> to;
-  for (const TokenRun& run : layout_.runs) {
-    const int64_t first = run.end() - run.wanted;
-    for (int64_t i = 0; i < run.wanted; ++i) {
-      std::memcpy(buffers_.logit_input + static_cast<int64_t>(to.size()) * row_bytes_,
-                  buffers_.input + (first + i) * row_bytes_, static_cast<size_t>(row_bytes_));
-      to.push_back(run.logits + i * config_.vocab);
-    }
-  }
-  const int64_t panels = layout_.panel_wanted, few = layout_.wanted - panels;
-  const auto multiply = [&](const DenseLayer& dense, auto&& use) {
-    ForEachRow(dense, buffers_.logit_input, panels, dense.linear.sizes(), *context_.pool, times_,
-               use);
-    if (few == 0) return;
-    ForEachFewRow(dense, buffers_.logit_input + panels * row_bytes_, few, buffers_.products,
-                  *context_.pool, times_, [&](int64_t row, std::byte* y) { use(panels + row, y); });
-  };
-  if (weights.head_dense) {
-    multiply(*weights.head_dense, [&](int64_t row, std::byte* y) {
-      kernels_.bias_act(y, weights.head_dense->bias.data(), width_, Activation::kGelu);
-      kernels_.bias_norm(y, buffers_.zeros, weights.head_norm.view(), width_,
-                         buffers_.logit_input + row * row_bytes_);
-    });
-  }
-  multiply(*weights.logits, [&](int64_t row, std::byte* y) {
-    kernels_.bias_widen(y, weights.logits->bias.data(), config_.vocab,
-                        to[static_cast<size_t>(row)]);
-  });
+  EmbedArgs args;
+  args.words = &weights.words;
+  args.positions = &weights.positions;
+  if (weights.types) args.types = &weights.types;
+  args.ids = ids_ref_;
+  args.places = places_ref_;
+  args.kinds = kinds_ref_;
+  args.norm = &weights.embedding_norm;
+  args.x = x_;
+  args.input = input_;
+  ops.Embed(args);
 }
 
-bool StackPass::Advance() {
-  if (layer_ == 0) Embed();
-  const StackLayer& layer = context_.weights->layers[static_cast<size_t>(layer_)];
-  Multiply(layer.qkv, buffers_.input, [&](int64_t row, std::byte* y) {
-    kernels_.bias_copy(y, layer.qkv.bias.data(), 3 * width_, buffers_.qkv + row * 3 * row_bytes_);
-  });
-  const bool last = layer_ + 1 == config_.layers();
+void StackPass::Attend(Ops& ops, int layer, int index) const {
+  const StackGroup& layout = layout_.groups[static_cast<size_t>(index)];
+  if (layout.runs == 0) return;
+  const Group& group = groups_[static_cast<size_t>(index)];
+  const int64_t width = config_.width;
+  const StripRef strip = {context_.cache, 0, layer, config_.heads};
+  const kernels::Source sources[] = {
+      ops.CachedSource(strip, group.blocks_ref),
+      HeadsSource(ops.compute(), qkv_.Columns(width, width), qkv_.Columns(2 * width, width),
+                  config_.heads)};
+  const std::optional<kernels::Table> table = context_.weights->distances.Of(layer);
+  kernels::Call call = HeadsCall(ops.compute(), qkv_.Columns(0, width), z_, config_.heads);
+  const bool fresh = layout.group == kernels::CacheStep::kPrefill;
+  call.sources = std::span(sources).first(fresh ? 2 : 1);
+  if (table) call.tables = {&*table, 1};
+  ops.Attend(group.plans[static_cast<size_t>(PatternOf(layer))], call);
+}
+
+void StackPass::Store(Ops& ops, int layer, int index) const {
+  const StackGroup& layout = layout_.groups[static_cast<size_t>(index)];
+  if (layout.runs == 0) return;
+  const int64_t width = config_.width;
+  const Rows rows = qkv_.From(layout.row0).First(layout.rows);
+  ops.Store({context_.cache, 0, layer, config_.heads}, rows.Columns(width, width),
+            rows.Columns(2 * width, width), groups_[static_cast<size_t>(index)].places_ref);
+}
+
+void StackPass::AttendDocuments(Ops& ops, int layer, const StackLayer::Cross& cross) const {
+  ForParts([&](auto&& part) { ops.Project(cross.query, part(input_), part(queries_)); });
+  const kernels::Source sources[] = {
+      ops.CachedSource({context_.documents, 0, layer, config_.heads}, documents_ref_)};
+  kernels::Call call = HeadsCall(ops.compute(), queries_, z_, config_.heads);
+  call.sources = sources;
+  ops.Attend(cross_ref_, call);
+}
+
+void StackPass::Finish(Ops& ops, int layer) const {
+  const StackLayer& weights = context_.weights->layers[static_cast<size_t>(layer)];
+  BlockWeights block;
+  block.out = &weights.out;
+  block.after_attention = &weights.attention_norm;
+  if (weights.cross) {
+    ForParts([&](auto&& part) {
+      ops.ProjectAdded(weights.out, part(z_), weights.attention_norm, part(x_), part(input_));
+    });
+    AttendDocuments(ops, layer, *weights.cross);
+    block.out = &weights.cross->out;
+    block.after_attention = &weights.cross->norm;
+  }
+  block.expand = &weights.expand;
+  block.contract = &weights.contract;
+  block.after_layer = &weights.output_norm;
+  block.activation = config_.activation;
+  ForParts([&](auto&& part) { ops.FeedForward(block, {part(x_), part(input_), part(z_)}); });
+}
+
+// Chunks of prefill attend before any row is stored, the rest behind it.
+void StackPass::Layer(Ops& ops, int layer) {
+  const StackLayer& weights = context_.weights->layers[static_cast<size_t>(layer)];
+  ForParts([&](auto&& part) { ops.Project(weights.qkv, part(input_), part(qkv_)); });
   // Nobody reads the last layer of a prompt's earlier chunks.
-  const bool skip = last && layout_.wanted == 0;
-  if (!skip) Attend(0);
-  for (const int g : {0, 1, 2}) Write(g);
-  if (!skip) {
-    Attend(1);
-    Attend(2);
-    Finish(layer);
-  }
-  if (last) {
-    if (layout_.wanted > 0) Logits();
-    step_.End();
-  }
-  return ++layer_ < config_.layers();
+  const bool skip = layer + 1 == config_.layers() && layout_.wanted == 0;
+  if (!skip) Attend(ops, layer, 0);
+  for (const int group : {0, 1, 2}) Store(ops, layer, group);
+  if (skip) return;
+  Attend(ops, layer, 1);
+  Attend(ops, layer, 2);
+  Finish(ops, layer);
+}
+
+Rows StackPass::Logits(Ops& ops, int64_t first, int64_t count) {
+  const StackWeights& weights = *context_.weights;
+  const IndexRef rows = {wanted_ref_.data == nullptr ? nullptr : wanted_ref_.data + first, count};
+  ops.Gather(input_, rows, logit_input_.First(count));
+  const int64_t many = std::clamp<int64_t>(layout_.many_wanted - first, 0, count);
+  const auto multiply = [&](int64_t from, int64_t part, bool few) {
+    if (part == 0) return;
+    const Rows in = PartOf(logit_input_, from, part, few);
+    if (weights.head_dense) {
+      ops.ProjectActivated(*weights.head_dense, Activation::kGelu, weights.head_norm, in, in);
+    }
+    ops.Deliver(weights.logits, in, logits_.From(from).First(part),
+                std::span(logits_to_).subspan(static_cast<size_t>(first + from)));
+  };
+  multiply(0, many, false);
+  multiply(many, count - many, true);
+  return logits_.First(count);
 }
 
 }  // namespace longview::models

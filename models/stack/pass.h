@@ -1,67 +1,88 @@
-// One pass of several sequences' next tokens over all layers of a stack: prefill and decoding
-// together. The residual stream is fp32 in both compute types.
+// A stack's forward over the next tokens of several sequences: prefill and decoding together. The
+// residual stream is fp32 in every compute type.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
-#include "models/dense/scratch_keeper.h"
-#include "models/generation/pass_step.h"
-#include "models/layers/stopwatch.h"
+#include "models/generation/token_forward.h"
 #include "models/stack/context.h"
-#include "models/stack/pass_buffers.h"
 #include "models/stack/pass_layout.h"
 
 namespace longview::models {
 
-// Used by the executor's thread. The constructor and Advance throw what LibTorch and the
-// allocator throw.
-class StackPass final : public TokenPass {
+// The document of a run whose sequence is a DocumentSequence.
+const StackDocument* DocumentOfSequence(const TokenRun& run);
+
+class StackPass final : public TokenForward {
  public:
-  // Borrowed arguments outlive the pass; `times` is added to, unless null. One pass at a time. With
-  // an encoder every run's is a DocumentSequence.
-  StackPass(const StackContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
-            EncoderTimes* times);
+  // The context outlives the pass. `logit_rows`: rows of logits at a time, at most. With an encoder
+  // `document_of` is asked for the documents, which outlive the pass; every run's sequence is a
+  // DocumentSequence where nothing else is given.
+  StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
+            const DocumentOf& document_of = DocumentOfSequence);
 
-  // Exact bytes of scratch of a pass of this layout, panel results aside.
-  static size_t ScratchBytes(const StackContext& context, const StackPassLayout& layout);
+  std::span<const TokenRun> runs() const override { return layout_.runs; }
+  int layers() const override { return config_.layers(); }
+  bool RepeatsEarlier(int layer) const override { return PatternOf(layer) != layer; }
 
-  absl::Status Begin() override;
-  bool Advance() override;
+  absl::Status Append() override;
+  void Stage(Ops& ops) override;
+  void Take(Ops& ops) override;
+  void Embed(Ops& ops) override;
+  void Layer(Ops& ops, int layer) override;
+  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void End() override { step_->End(); }
 
  private:
-  void ClearTail(std::byte* buffer, int64_t rows) const;
-  void Embed();
-  void Attend(int group);
-  void AttendDocuments(const StackLayer::Cross& cross);
-  void Write(int group);
-  // use(row, y) for every row of y = input W^T: panels of prefill, row products of decoding.
-  template <typename Use>
-  void Multiply(const DenseLayer& dense, const std::byte* input, Use&& use);
-  // x = LN(x + dense(z)) for all rows.
-  void AddRows(const DenseLayer& dense, const Norm& norm);
-  void Finish(const StackLayer& layer);
-  // The rest of the layer after attention, for decoding's rows through second packs.
-  void FinishFew(const DenseLayer& out, const Norm& norm, const StackLayer& layer);
-  void Logits();
-  void Run(const kernels::Plan& plan);
+  // Blocks and places that the cache gives a group of runs, and where they are staged.
+  struct Group {
+    std::vector<int32_t> blocks, offsets;     // Offsets for absolute slots.
+    std::vector<kernels::CachePlace> places;  // By row.
+    BlocksRef blocks_ref;
+    PlacesRef places_ref;
+    std::vector<PlanRef> plans;  // By layer, where it is the first of its window.
+  };
 
-  const StackContext context_;
+  int PatternOf(int layer) const { return context_.weights->distances.PatternOf(layer); }
+  void ListGroup(const StackGroup& layout, Group& group) const;
+  void ListDocuments();
+  // Rows of both ways through a linear: use(part), those of many rows first.
+  template <typename Use>
+  void ForParts(Use&& use) const;
+
+  void Attend(Ops& ops, int layer, int group) const;
+  void AttendDocuments(Ops& ops, int layer, const StackLayer::Cross& cross) const;
+  void Store(Ops& ops, int layer, int group) const;
+  void Finish(Ops& ops, int layer) const;
+
+  const StackContext& context_;
   const StackConfig& config_;
-  const RowKernels& kernels_;
-  const int64_t width_;
-  const int64_t row_bytes_;  // Bytes of [H] in the compute type.
-  EncoderTimes* const times_;
-  StackPassLayout layout_;
-  kernels::CacheStep step_;
-  std::array<std::vector<int32_t>, 3> offsets_;  // By group: for absolute slots.
-  kernels::CacheTable document_table_;
-  ScratchLoan scratch_;
-  StackBuffers buffers_;
-  StackCall call_;
-  int layer_ = 0;
+  const int64_t logit_rows_;
+  const StackPassLayout layout_;
+  std::optional<kernels::CacheStep> step_;  // Set by Append.
+
+  std::array<Group, 3> groups_;
+  std::vector<int32_t> ids_, places_, kinds_, wanted_;  // As they are staged.
+  std::vector<int32_t> document_blocks_, document_offsets_;
+  std::vector<float*> logits_to_;  // [wanted]
+  IndexRef ids_ref_, places_ref_, kinds_ref_, wanted_ref_;
+  PlanRef cross_ref_;
+  BlocksRef documents_ref_;
+
+  // "T" is the compute type.
+  Rows x_;            // [rows, H] residual stream.
+  Rows input_;        // T [rows, H], x rounded; x itself for fp32.
+  Rows qkv_;          // T [rows, 3H]
+  Rows queries_;      // T [rows, H] to documents, in the place of qkv.
+  Rows z_;            // T [rows, H] attention's output.
+  Rows logit_input_;  // T [logit rows, H]
+  Rows logits_;       // [logit rows, V], where a device computes.
 };
 
 }  // namespace longview::models

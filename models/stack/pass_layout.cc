@@ -12,13 +12,13 @@ using kernels::CacheStep;
 
 kernels::Plan PlanWindow(const StackContext& context, int layer, const StackGroup& group,
                          const StackPassLayout& layout) {
-  const bool dilated = context.tables->Of(layer).has_value();
+  const bool dilated = context.weights->distances.Of(layer).has_value();
   kernels::PagedPattern pattern;
   pattern.heads = context.config->heads;
   pattern.window = context.config->windows[static_cast<size_t>(layer)].span();
   pattern.fresh = group.group == CacheStep::kPrefill;
   pattern.window_table = dilated ? 0 : -1;
-  pattern.tile_rows = context.tile_rows();
+  pattern.tile_rows = context.tile_rows;
   std::vector<kernels::PagedSequence> batch;
   for (int i = group.run0; i < group.run0 + group.runs; ++i) {
     const TokenRun& run = layout.runs[static_cast<size_t>(i)];
@@ -45,7 +45,7 @@ void PlanDocuments(const StackContext& context, const DocumentOf& document_of,
     layout.documents.push_back(document);
     batch.push_back({static_cast<int32_t>(run.row0), rows, document->count});
   }
-  layout.cross = PlanCross(context.config->heads, context.tile_rows(), batch);
+  layout.cross = PlanCross(context.config->heads, context.tile_rows, batch);
 }
 
 }  // namespace
@@ -54,22 +54,22 @@ StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRu
                                 const DocumentOf& document_of) {
   StackPassLayout layout;
   layout.runs = std::move(runs);
-  layout.wanted = layout.panel_wanted = WantedRows(layout.runs);
+  layout.wanted = layout.many_wanted = WantedRows(layout.runs);
   const std::array<RunGroup, 3> groups = SortRuns(layout.runs);
   for (size_t g = 0; g < groups.size(); ++g) {
     StackGroup& group = layout.groups[g];
     static_cast<RunGroup&>(group) = groups[g];
     layout.rows += group.rows;
     for (int layer = 0; group.runs > 0 && layer < context.config->layers(); ++layer) {
-      if (context.tables->PatternOf(layer) != layer) continue;
+      if (context.weights->distances.PatternOf(layer) != layer) continue;
       group.plans.emplace(layer, PlanWindow(context, layer, group, layout));
     }
   }
-  layout.panel_rows = layout.rows;
-  if (context.weights->few_rows()) {
+  layout.many_rows = layout.rows;
+  if (context.few_rows) {
     const StackGroup& decode = layout.groups[2];
-    layout.panel_rows = decode.row0;
-    layout.panel_wanted =
+    layout.many_rows = decode.row0;
+    layout.many_wanted =
         WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
   }
   if (context.config->encoder) PlanDocuments(context, document_of, layout);

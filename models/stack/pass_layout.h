@@ -29,9 +29,9 @@ struct StackPassLayout {
   std::array<StackGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
-  // Those of both that go through panels: they come first. The rest, decoding's, goes through
-  // second packs, where the weights have them.
-  int64_t panel_rows = 0, panel_wanted = 0;
+  // Those of both whose linears take many rows: they come first. The rest decodes, where linears
+  // have a way of their own for few rows.
+  int64_t many_rows = 0, many_wanted = 0;
 
   // Attention to documents: runs side by side over one document are one of its sequences.
   kernels::Plan cross;

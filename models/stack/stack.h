@@ -14,9 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "models/checkpoint/checkpoint.h"
-#include "models/dense/layer.h"
-#include "models/layers/weight_loader.h"
+#include "models/ops/weight.h"
+#include "models/stack/distance_tables.h"
 
 namespace longview::models {
 
@@ -49,32 +48,34 @@ struct StackConfig {
 };
 
 struct StackLayer {
-  DenseLayer qkv;  // Query, key, value side by side: [3H, H].
-  DenseLayer out;
-  Norm attention_norm;
+  Weight qkv;  // Query, key, value side by side: [3H, H].
+  Weight out;
+  NormWeight attention_norm;
   struct Cross {
-    DenseLayer query, out;
-    Norm norm;
+    Weight query, out;
+    NormWeight norm;
   };
   std::optional<Cross> cross;
-  DenseLayer expand, contract;
-  Norm output_norm;
+  Weight expand, contract;
+  NormWeight output_norm;
 };
 
 struct StackWeights {
-  const TensorView* words = nullptr;      // [V, H], in the checkpoint.
-  const TensorView* positions = nullptr;  // [positions, H]
-  std::vector<float> type;                // [H]: of token type 0, or zeros.
-  Norm embedding_norm;
+  Table words;      // [V, H]
+  Table positions;  // [positions, H]
+  Table types;      // [1, H]: of token type 0; none: nothing is added.
+  NormWeight embedding_norm;
   std::vector<StackLayer> layers;
-  std::optional<DenseLayer> head_dense;  // With head_norm.
-  Norm head_norm;
-  std::optional<DenseLayer> logits;  // [V, H]
+  std::optional<Weight> head_dense;  // With head_norm.
+  NormWeight head_norm;
+  Weight logits;  // [V, H]
+  DistanceTables distances;
 
-  PanelSizes sizes = {true, true, true};  // Panels that every layer's linears allow.
+  double parameters = 0;
+  double memory_bytes = 0;  // On the host: packs, copies, and the mapped tables.
 
-  // Whether all linears have second packs, for decoding.
-  bool few_rows() const { return logits && logits->rows != nullptr; }
+  // Whether all linears have second packs, for decoding on the host.
+  bool packs_rows() const { return logits.host && logits.host->rows != nullptr; }
 };
 
 }  // namespace longview::models

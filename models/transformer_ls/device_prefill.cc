@@ -191,7 +191,7 @@ void DevicePrefill::WriteWindow(int layer, const DeviceLsGroup& group) const {
   if (group.rows == 0) return;
   const int64_t first = group.row0 * row_bytes();
   Do(device_.api().token.store, "writing windows",
-     {b_.keys + first, b_.values + first, group.window_rows,
+     {b_.keys + first, b_.values + first, config_.width, group.window_rows,
       kernels::cuda::RowsOf(*context_.cache, kWindowStrip, layer), group.rows, dtype()});
 }
 

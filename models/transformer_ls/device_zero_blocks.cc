@@ -51,6 +51,7 @@ class Maker {
     device_.Check(api.store(device_.stream(),
                             {keys_,
                              values_,
+                             config_.width,
                              places_,
                              {to.k, to.v, config_.heads, config_.head_dim(), Pitch(config_)},
                              kBlockSlots,

@@ -29,7 +29,7 @@ struct StoreElements {
     const int i = value ? column - width : column;
     const T* const from = static_cast<const T*>(value ? args.values : args.keys);
     T* const to = static_cast<T*>(value ? args.cache.v : args.cache.k);
-    to[CacheElement(args.cache, place, i)] = from[row * width + i];
+    to[CacheElement(args.cache, place, i)] = from[row * args.row_stride + i];
   }
 };
 

@@ -9,7 +9,7 @@ namespace longview::kernels::cuda {
 
 CacheRows RowsOf(const ProjectionCache& cache, int strip, int layer) {
   const CacheShape& shape = cache.shape();
-  const Source source = cache.PagedSource(strip, layer, CacheTable());
+  const Source source = cache.PagedSource(strip, layer, nullptr, nullptr);
   return {const_cast<void*>(source.k), const_cast<void*>(source.v), shape.kv_heads, shape.Dk,
           BlockPitch(shape.Dk)};
 }

@@ -51,7 +51,7 @@ void DecodeLayers::Project(int layer) {
 }
 
 void DecodeLayers::Store(const CacheRows& cache, const CacheRowPlace* places) {
-  Do(api_.token.store, {b_.keys, b_.values, places, cache, rows_, shape_.dtype});
+  Do(api_.token.store, {b_.keys, b_.values, shape_.width, places, cache, rows_, shape_.dtype});
 }
 
 SpanCall DecodeLayers::Queries() const {

@@ -59,8 +59,9 @@ struct CacheRowPlace {
 
 // Row i of keys and values to places[i].
 struct StoreRows {
-  const void* keys;    // T [rows, heads * dim]
-  const void* values;  // T [rows, heads * dim]
+  const void* keys;    // T [rows, heads * dim], row_stride elements apart.
+  const void* values;  // The same.
+  int64_t row_stride;
   const CacheRowPlace* places;
   CacheRows cache;
   int64_t rows;

@@ -179,20 +179,21 @@ struct TestCache {
 };
 
 TEST(DeviceTokenTest, RowsGoToTheirPlacesAndNowhereElse) {
-  constexpr int kWidth = kHeads * kDim;
+  constexpr int kWidth = kHeads * kDim, kStride = kWidth + 4;
   const std::vector<CacheRowPlace> places = {{2, 63}, {-1, 0}, {0, 0}, {3, 17}};
-  const auto keys = Random(places.size() * kWidth, 10), values = Random(keys.size(), 11);
+  const auto keys = Random(places.size() * kStride, 10), values = Random(keys.size(), 11);
   OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
     const TestCache cache(typed);
-    const StoreRows args = {typed.Upload(keys), typed.Upload(values), device.Upload(places),
-                            cache.rows,         std::ssize(places),   dtype};
+    const StoreRows args = {typed.Upload(keys),     typed.Upload(values), kStride,
+                            device.Upload(places), cache.rows,           std::ssize(places),
+                            dtype};
     ASSERT_EQ(device.api().token.store(device.stream(), args), 0);
     for (const auto& [area, rows] :
          {std::pair(args.cache.k, &keys), std::pair(args.cache.v, &values)}) {
       std::vector<double> want(cache.elements, 77);
       for (size_t p = 0; p < places.size(); ++p) {
         for (int i = 0; i < kWidth && places[p].block >= 0; ++i) {
-          want[cache.At(places[p], i)] = (*rows)[p * kWidth + i];
+          want[cache.At(places[p], i)] = (*rows)[p * kStride + i];
         }
       }
       ExpectNear(typed.Download(area, cache.elements), want, DType::kFloat32);

@@ -9,16 +9,6 @@
 namespace longview::models {
 namespace {
 
-Request Forced(const GoldenCase& golden, int item, std::vector<std::string> tensors) {
-  GenerationOptions options;
-  options.max_new_tokens = 0;
-  Request request = DocumentRequest(golden, item, options);
-  request.decoder_tokens.emplace().ids =
-      Narrow(golden.Integers("decoder_input_ids." + std::to_string(item)));
-  request.tensors = std::move(tensors);
-  return request;
-}
-
 class LedForward : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LedForward, StatesAndLogits) {
@@ -56,13 +46,6 @@ TEST_P(LedForward, PiecesOfADocumentChangeNoBit) {
       }
     }
   }
-}
-
-// Those that are there: the full set has one more.
-std::vector<std::string> ForwardCases() {
-  std::vector<std::string> names = GoldenCase::Names("led");
-  std::erase_if(names, [](const std::string& name) { return !name.starts_with("forward"); });
-  return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LedForward, ::testing::ValuesIn(ForwardCases()),

@@ -40,4 +40,22 @@ inline Request DocumentRequest(const GoldenCase& golden, int item, GenerationOpt
   return request;
 }
 
+// The answer to a given output: its `tensors`.
+inline Request Forced(const GoldenCase& golden, int item, std::vector<std::string> tensors) {
+  GenerationOptions options;
+  options.max_new_tokens = 0;
+  Request request = DocumentRequest(golden, item, options);
+  request.decoder_tokens.emplace().ids =
+      Narrow(golden.Integers("decoder_input_ids." + std::to_string(item)));
+  request.tensors = std::move(tensors);
+  return request;
+}
+
+// Cases of one pass that are there: the full set has one more.
+inline std::vector<std::string> ForwardCases() {
+  std::vector<std::string> names = GoldenCase::Names("led");
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("forward"); });
+  return names;
+}
+
 }  // namespace longview::models

@@ -1,0 +1,117 @@
+// A pass over a decoder's layers on a device: work handed to its stream, layer by layer. The host
+// waits once per pass, for what somebody reads of it: tokens, rows of logits (more often where
+// they are more than kDeviceLogitRows). A pass of which nobody reads anything ends when it is
+// handed over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "kernels/cuda/device_blocks.h"
+#include "kernels/cuda/step_upload.h"
+#include "models/device/device_memory.h"
+#include "models/device/device_run.h"
+#include "models/device/device_sampler.h"
+#include "models/generation/pass_step.h"
+#include "models/generation/token_forward.h"
+#include "models/ops/device_ops.h"
+
+namespace longview::models {
+
+// Limits of one pass (PassStep::Rules): tokens of prefill, runs of prefill, runs of decoding.
+inline constexpr int64_t kDevicePrefillTokens = 2048;
+inline constexpr int kDeviceRuns = 64;
+// Rows of logits that are made at a time.
+inline constexpr int64_t kDeviceLogitRows = 64;
+
+PassStep::Rules DeviceRules(std::string family, int vocab);
+// Options of a cache whose blocks lie in `memory` and whose steps are passes within the limits.
+kernels::ProjectionCache::Options DeviceCacheOptions(kernels::BlockMemory* memory);
+
+// Bytes of a pass on the device.
+struct DeviceTokenNeed {
+  size_t lists = 0;
+  size_t buffers = 0;
+};
+
+using MakeForward = absl::FunctionRef<std::unique_ptr<TokenForward>(std::vector<TokenRun> runs)>;
+
+// Enough for any pass within the limits, of texts of up to `max_tokens` tokens.
+DeviceTokenNeed MostTokenNeed(Compute compute, int max_tokens, MakeForward make);
+
+// Memory that the passes of one model use, one at a time, sized when the model loads.
+class DeviceTokenWorkspace {
+ public:
+  // Bytes of the device's memory.
+  static double DeviceBytes(const DeviceTokenNeed& room, int vocab);
+
+  // Throws DeviceError.
+  DeviceTokenWorkspace(const Device& device, const DeviceTokenNeed& room, int vocab);
+
+  const DeviceTokenNeed& room() const { return room_; }
+  int vocab() const { return vocab_; }
+  std::byte* buffers() const { return buffers_.data(); }
+  kernels::cuda::StepUpload& upload() { return upload_; }
+  // Rows of logits on their way to the host: kDeviceLogitRows.
+  float* pinned_logits() const { return reinterpret_cast<float*>(pinned_.data()); }
+  DeviceSampler& sampler() { return sampler_; }
+
+ private:
+  const DeviceTokenNeed room_;
+  const int vocab_;
+  const DeviceBlock buffers_;
+  const PinnedBlock pinned_;
+  kernels::cuda::StepUpload upload_;
+  DeviceSampler sampler_;
+};
+
+// Used by the executor's thread. Begin and Advance throw DeviceError and what LibTorch throws.
+class DeviceTokenPass final : public TokenPass {
+ public:
+  // Borrowed arguments outlive the pass. With `times` the host waits after every part of the work
+  // and adds up, for calibration. REQUIRES: runs within the limits; the forward makes
+  // kDeviceLogitRows rows of logits at a time.
+  DeviceTokenPass(std::unique_ptr<TokenForward> forward, const Device& device, Compute compute,
+                  const kernels::cuda::DeviceBlocks& blocks, DeviceTokenWorkspace& workspace,
+                  EncoderTimes* times);
+  ~DeviceTokenPass() override;
+
+  absl::Status Begin() override;
+  bool Advance() override;
+
+ private:
+  void StageAndEmbed();
+  // Logits of all wanted rows, to where their runs want them; tokens that are chosen on the device
+  // instead of logits.
+  void BringResults();
+  // Hands over what brings rows [first, first + count) of the wanted ones to the host.
+  void BringRows(const Rows& logits, int64_t first, int64_t count);
+  // Waits if anything is on its way, and gives it to the runs.
+  void TakeResults();
+
+  // A wanted row: its run, and its number among the run's wanted ones.
+  struct WantedRow {
+    const TokenRun* run;
+    int64_t row;
+  };
+
+  const std::unique_ptr<TokenForward> forward_;
+  const Device& device_;
+  const kernels::cuda::DeviceBlocks& blocks_;
+  DeviceTokenWorkspace& workspace_;
+  const DeviceTimer timer_;
+  DeviceOps ops_;
+  OpsNeed need_;
+  std::vector<WantedRow> wanted_;
+  bool open_ = false;  // Work was handed over, and the pass has not come to its end.
+  std::vector<float*> brought_;                      // Where rows of pinned_logits() go.
+  std::vector<std::optional<ChosenToken>*> chosen_;  // Where the sampler's tokens go.
+  int layer_ = 0;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,36 @@
+// A pass over a decoder's layers on the host.
+#pragma once
+
+#include <memory>
+
+#include "models/dense/scratch_keeper.h"
+#include "models/generation/pass_step.h"
+#include "models/generation/token_forward.h"
+#include "models/layers/compute_context.h"
+#include "models/ops/host_ops.h"
+
+namespace longview::models {
+
+// Used by the executor's thread; throws what LibTorch and the allocator throw.
+class HostTokenPass final : public TokenPass {
+ public:
+  // REQUIRES: context and scratch outlive it. `times` is added to, unless null. The forward makes
+  // all its rows of logits at once.
+  HostTokenPass(std::unique_ptr<TokenForward> forward, const ComputeContext& context,
+                ScratchKeeper& scratch, EncoderTimes* times);
+
+  // Exact bytes of scratch and of the library's results.
+  static double WorkspaceBytes(TokenForward& forward, const ComputeContext& context);
+
+  absl::Status Begin() override;
+  bool Advance() override;
+
+ private:
+  const std::unique_ptr<TokenForward> forward_;
+  const OpsNeed need_;
+  ScratchLoan scratch_;
+  HostOps ops_;
+  int layer_ = 0;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,149 @@
+// LED on a device: what the host answers, whoever else is there; on a device that is the host, and
+// on CUDA's first device where there is one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/led/model.h"
+#include "tests/kernels/cuda/support/twin.h"
+#include "tests/models/device/device_places.h"
+#include "tests/models/led/led_case.h"
+
+namespace longview::models {
+namespace {
+
+using kernels::cuda::testing::HostTwin;
+
+absl::StatusOr<std::unique_ptr<Model>> LoadAt(std::unique_ptr<Device> device,
+                                              const GoldenCase& golden, const std::string& dtype) {
+  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
+  if (!directory.ok()) return directory.status();
+  LoadOptions options;
+  options.dtype = dtype;
+  options.cache_bytes = 16 << 20;
+  return LoadLedAt(std::move(device), *std::move(directory), options);
+}
+
+std::unique_ptr<Model> LoadOrFail(std::unique_ptr<Device> device, const GoldenCase& golden,
+                                  const std::string& dtype = "fp32") {
+  absl::StatusOr<std::unique_ptr<Model>> model = LoadAt(std::move(device), golden, dtype);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : nullptr;
+}
+
+const std::vector<std::string> kTensors = {"logits", "encoder_last_hidden_state"};
+
+class DeviceLed : public ::testing::TestWithParam<std::string> {
+ protected:
+  const GoldenCase golden_{GetParam(), "led"};
+};
+
+TEST_P(DeviceLed, StatesAndLogits) {
+  for (const DevicePlace& place : PlacesOfDevices()) {
+    SCOPED_TRACE(place.name);
+    const std::unique_ptr<Model> model = LoadOrFail(place.open(), golden_);
+    ASSERT_NE(model, nullptr);
+    for (int item = 0; item < golden_.items(); ++item) {
+      SCOPED_TRACE(item);
+      const std::string suffix = "." + std::to_string(item);
+      const Answer answer = Generate(*model, Forced(golden_, item, kTensors));
+      ASSERT_EQ(answer.tensors.size(), 2u);
+      EXPECT_LE(
+          LargestDifference(answer.tensors[0].floats(), golden_.Expected("logits" + suffix)),
+          golden_.tolerance("logits"));
+      EXPECT_LE(LargestDifference(answer.tensors[1].floats(),
+                                  golden_.Expected("encoder_last_hidden_state" + suffix)),
+                golden_.tolerance("encoder_last_hidden_state"));
+    }
+  }
+}
+
+TEST_P(DeviceLed, RoundedLogitsAreNear) {
+  const std::pair<const char*, double> kBounds[] = {{"bf16", 0.3}, {"fp16", 0.05}};
+  for (const auto& [dtype, bound] : kBounds) {
+    const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden_, dtype);
+    ASSERT_NE(model, nullptr);
+    for (int item = 0; item < golden_.items(); ++item) {
+      const Answer answer = Generate(*model, Forced(golden_, item, kTensors));
+      EXPECT_LE(LargestDifference(answer.tensors[0].floats(),
+                                  golden_.Expected("logits." + std::to_string(item))),
+                bound)
+          << dtype << " " << item;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceLed,
+                         ::testing::ValuesIn(ForwardCases()),
+                         [](const auto& info) { return info.param; });
+
+Request Written(const GoldenCase& golden, int item, int beams) {
+  GenerationOptions options = NewTokens(16);
+  options.ignore_eos = true;
+  options.num_beams = beams;
+  if (beams == 1) options.logprobs = 1;
+  return DocumentRequest(golden, item, options);
+}
+
+// Greedy tokens are chosen on the device, beams on the host.
+TEST(DeviceLedModel, AnswersAreTheHosts) {
+  const GoldenCase golden("generate", "led");
+  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden);
+  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden);
+  ASSERT_TRUE(host != nullptr && device != nullptr);
+  ASSERT_TRUE(device->WarmUp().ok());
+  EXPECT_EQ(device->info().device, "host");
+  for (int item = 0; item < golden.items(); ++item) {
+    for (const int beams : {1, 3}) {
+      SCOPED_TRACE(std::to_string(item) + ", beams " + std::to_string(beams));
+      const Piece want = Generate(*host, Written(golden, item, beams)).sequences[0];
+      const Piece got = Generate(*device, Written(golden, item, beams)).sequences[0];
+      EXPECT_EQ(got.token_ids, want.token_ids);
+      ASSERT_EQ(got.logprobs.size(), want.logprobs.size());
+      for (size_t t = 0; t < want.logprobs.size(); ++t) {
+        EXPECT_NEAR(got.logprobs[t].logprob, want.logprobs[t].logprob, 1e-4);
+      }
+    }
+  }
+  EXPECT_EQ(device->cache().used, 0);
+}
+
+TEST(DeviceLedModel, CompanyChangesNoBit) {
+  const GoldenCase golden("generate", "led");
+  const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden, "bf16");
+  ASSERT_NE(model, nullptr);
+  const int items = std::min(golden.items(), 3);
+  std::vector<Answer> alone;
+  for (int i = 0; i < items; ++i) alone.push_back(Generate(*model, Written(golden, i, 1)));
+  std::vector<Live> lives;
+  for (int i = 0; i < items; ++i) lives.push_back(StartOn(*model, Written(golden, i, 1)));
+  std::vector<Live*> all;
+  for (Live& live : lives) all.push_back(&live);
+  while (!lives[0].generation->done()) StepOnce(*model, all);
+  for (int i = 0; i < items; ++i) {
+    const absl::StatusOr<Answer> answer = Finish(*model, lives[static_cast<size_t>(i)]);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    const Piece &got = answer->sequences[0], &want = alone[static_cast<size_t>(i)].sequences[0];
+    EXPECT_EQ(got.token_ids, want.token_ids);
+    for (size_t t = 0; t < want.logprobs.size(); ++t) {
+      EXPECT_EQ(got.logprobs[t].logprob, want.logprobs[t].logprob) << i << " " << t;
+    }
+  }
+}
+
+TEST(DeviceLedModel, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
+  const GoldenCase golden("generate", "led");
+  const kernels::cuda::PluginApi tight = HostTwinWith(uint64_t{1} << 20);
+  const absl::Status refused = LoadAt(Device::OnHost(tight), golden, "fp32").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  for (const std::string part : {"on host: needs ", "weights", "workspace", "are free"}) {
+    EXPECT_NE(std::string(refused.message()).find(part), std::string::npos) << refused;
+  }
+}
+
+}  // namespace
+}  // namespace longview::models

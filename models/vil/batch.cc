@@ -1,5 +1,6 @@
 #include "models/vil/batch.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "models/vil/block.h"
@@ -9,8 +10,8 @@ namespace longview::models {
 StagedBatch::TokenMaker VilBatch::Tokens() const {
   const VilStageWeights& patches = weights().stages[stage()];
   const int patch = config().stages[stage()].patch;
-  const Norm* norm = config().norm_embed ? &patches.patch_norm : nullptr;
-  return {&*patches.patch, norm, patch, patch, 0, buffers().panel};
+  const Norm* norm = config().norm_embed ? &patches.patch_norm.host : nullptr;
+  return {&*patches.patch.host, norm, patch, patch, 0, buffers().panel};
 }
 
 void VilBatch::AddPlace(TokenFinder::Place place, float* token) const {
@@ -30,9 +31,7 @@ void VilBatch::EnterStage() {
   const VilStageWeights& globals = weights().stages[stage()];
   for (const MapTokens& image : plan().images) {
     float* x = buffers().x + int64_t{image.row0} * here.width;
-    for (size_t i = 0; i < globals.class_tokens.size(); ++i) {
-      x[i] = globals.class_tokens[i] + (here.absolute ? globals.class_positions[i] : 0);
-    }
+    std::ranges::copy(AllOf(globals.class_rows), x);
   }
   // Last panels read past the rows: what stands there must not slow arithmetic down.
   std::memset(buffers().rows, 0, buffers().qkv - buffers().rows);
@@ -48,7 +47,7 @@ std::vector<float> VilBatch::Feature(int member) const {
   const int64_t d = last.width;
   const float* x = LastRows(member);
   const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
-  const NormWeights norm = weights().norm.view();
+  const NormWeights norm = weights().norm.host.view();
   std::vector<float> feature(d);
   if (config().reads_class_token()) {
     floats.norm(x, norm, d, feature.data());

@@ -46,8 +46,8 @@ class Block {
  private:
   void RunWhole(const VilBand& band) {
     NormRows(band.row0, band.rows);
-    Project(*weights_.qkv, 0, band.rows, buffers_.qkv);
-    if (weights_.global_query) ProjectGlobals();
+    Project(*weights_.qkv.host, 0, band.rows, buffers_.qkv);
+    if (Has(weights_.global_query)) ProjectGlobals();
     {
       const Stopwatch watch(times_ ? &times_->attention : nullptr);
       Attend(band);
@@ -58,7 +58,7 @@ class Block {
   // LN(x) of rows of the batch, to the front of buffers.rows.
   void NormRows(int64_t first, int64_t count) const {
     const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    const NormWeights norm = weights_.attention_norm.view();
+    const NormWeights norm = weights_.attention_norm.host.view();
     ParallelRanges(*context_.pool, count, 8, [&](long begin, long end) {
       for (long i = begin; i < end; ++i) {
         kernels_.norm(x_ + (first + i) * width_, norm, width_, buffers_.rows + i * row_bytes_);
@@ -77,9 +77,9 @@ class Block {
 
   // The global rows' own keys and values are of every token.
   void ProjectGlobals() const {
-    Project(*weights_.global_key_value, 0, plan_.rows, buffers_.global_kv);
+    Project(*weights_.global_key_value.host, 0, plan_.rows, buffers_.global_kv);
     for (const MapTokens& image : plan_.images) {
-      Project(*weights_.global_query, image.row0, stage_.globals,
+      Project(*weights_.global_query.host, image.row0, stage_.globals,
               buffers_.global_q + image.row0 * row_bytes_);
     }
   }
@@ -139,10 +139,10 @@ void Block::LoadSlice(const VilBand& band) {
     globals_.emplace(GlobalRows(stage_), context_, buffers_.globals);
     if (g > 0) {
       NormRows(band.row0, g);
-      Project(*weights_.qkv, 0, g, buffers_.qkv);
+      Project(*weights_.qkv.host, 0, g, buffers_.qkv);
       const Stopwatch watch(times_ ? &times_->attention : nullptr);
       globals_->Begin(buffers_.qkv, 3 * width_);
-      AppendGlobals(0, g, {weights_.bias.global.data(), g * g, g, 1});
+      AppendGlobals(0, g, {weights_.bias.global.values(), g * g, g, 1});
     }
   } else {
     std::memmove(locals, locals + (band.load_begin - load_begin_) * stride,
@@ -151,9 +151,9 @@ void Block::LoadSlice(const VilBand& band) {
   const int64_t first = load_end_ - band.load_begin, count = band.load_end - load_end_;
   if (count > 0) {
     NormRows(band.row0 + g + load_end_, count);
-    Project(*weights_.qkv, 0, count, locals + first * stride);
+    Project(*weights_.qkv.host, 0, count, locals + first * stride);
     const Stopwatch watch(times_ ? &times_->attention : nullptr);
-    if (g > 0) AppendGlobals(g + first, count, {weights_.bias.mixed.data(), 2 * g, 1, 0});
+    if (g > 0) AppendGlobals(g + first, count, {weights_.bias.mixed.values(), 2 * g, 1, 0});
   }
   load_begin_ = band.load_begin;
   load_end_ = band.load_end;
@@ -167,18 +167,18 @@ void Block::RunSlice(const VilBand& band) {
     RunSpans(band.attention, false);
   }
   const int64_t g = stage_.globals;
-  FinishRows(*weights_.out, band.row0 + g + band.begin, band.end - band.begin,
+  FinishRows(*weights_.out.host, band.row0 + g + band.begin, band.end - band.begin,
              g + band.begin - band.load_begin);
   if (g == 0 || band.end < plan_.images[band.image].count()) return;
   globals_->Finish(buffers_.rows);
-  FinishRows(*weights_.out, band.row0, g, 0);
+  FinishRows(*weights_.out.host, band.row0, g, 0);
 }
 
 // Of the first rows of LN(x): q as it is, k and v normalised.
 void Block::ProjectTokens(int64_t count, std::byte* out) const {
-  const DenseLayer& qkv = *weights_.qkv;
+  const DenseLayer& qkv = *weights_.qkv.host;
   const float* bias = qkv.bias.data();
-  const NormWeights norm = weights_.token_norm.view();
+  const NormWeights norm = weights_.token_norm.host.view();
   ForEachRow(qkv, buffers_.rows, count, stage_weights_.sizes, *context_.pool, times_,
              [&](int64_t row, std::byte* y) {
                std::byte* to = out + 3 * row * row_bytes_;
@@ -192,7 +192,7 @@ void Block::ProjectTokens(int64_t count, std::byte* out) const {
 
 // The landmarks' scores of the first rows of LN(x).
 void Block::ProjectScores(int64_t count, float* out) const {
-  const DenseLayer& landmarks = *weights_.landmarks;
+  const DenseLayer& landmarks = *weights_.landmarks.host;
   const int64_t columns = landmarks.out();
   ForEachRow(landmarks, buffers_.rows, count, stage_weights_.sizes, *context_.pool, times_,
              [&](int64_t row, std::byte* y) {
@@ -204,17 +204,17 @@ void Block::RunLongShort(const LongShortBand& band, const std::vector<VilMapEntr
   const std::vector<kernels::Table> tables = LocalTables(biases, stage_.heads, number_);
   if (band.is_large()) {
     AttendSlices(band, tables);
-    RunTail(*weights_.out, band.row0, band.rows, buffers_.outputs);
+    RunTail(*weights_.out.host, band.row0, band.rows, buffers_.outputs);
   } else {
     AttendWhole(band, tables);
-    FinishRows(*weights_.out, band.row0, band.rows, 0);
+    FinishRows(*weights_.out.host, band.row0, band.rows, 0);
   }
 }
 
 void Block::AttendWhole(const LongShortBand& band, std::span<const kernels::Table> tables) const {
   NormRows(band.row0, band.rows);
   ProjectTokens(band.rows, buffers_.qkv);
-  if (weights_.landmarks) ProjectScores(band.rows, buffers_.scores);
+  if (Has(weights_.landmarks)) ProjectScores(band.rows, buffers_.scores);
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
   LongShortRows rows;
   rows.qkv = buffers_.qkv;
@@ -222,15 +222,15 @@ void Block::AttendWhole(const LongShortBand& band, std::span<const kernels::Tabl
   rows.scores = buffers_.scores;
   rows.landmarks = buffers_.long_short;
   rows.workspace = buffers_.workspace;
-  models::RunLongShort(LongShortOf(stage_), *band.whole, &weights_.landmark_norm, tables, context_,
-                       rows);
+  models::RunLongShort(LongShortOf(stage_), *band.whole, &weights_.landmark_norm.host, tables,
+                       context_, rows);
 }
 
 // The rows of x that RunLargeMap asks for; x changes once all outputs are there.
 struct Block::SlicedRows {
   void Score(int64_t begin, int64_t end) const {
     block.NormRows(local0 + begin, end - begin);
-    block.ProjectScores(end - begin, scores + begin * block.weights_.landmarks->out());
+    block.ProjectScores(end - begin, scores + begin * block.weights_.landmarks.out);
   }
   void Project(int64_t begin, int64_t end, bool, std::byte* to) const {
     block.NormRows(local0 + begin, end - begin);
@@ -259,7 +259,7 @@ void Block::AttendSlices(const LongShortBand& band, std::span<const kernels::Tab
   rows.weights = reinterpret_cast<float*>(buffers_.outputs);
   rows.scratch = buffers_.long_short;
   rows.workspace = buffers_.workspace;
-  RunLargeMap(LongShortOf(stage_), band, &weights_.landmark_norm, context_, rows,
+  RunLargeMap(LongShortOf(stage_), band, &weights_.landmark_norm.host, context_, rows,
               times_ ? &times_->attention : nullptr,
               SlicedRows{*this, band.row0 + stage_.globals, rows.weights, tables});
 }
@@ -272,7 +272,7 @@ void Block::RunSpans(const VilAttentionPlan& attention, bool separate_globals) c
 
 void Block::RunRandomFeatures() const {
   kernels::PerformerCall call = MakePerformerCall(context_, stage_, plan_, buffers_);
-  call.projection = weights_.features.data();
+  call.projection = weights_.features.values();
   const kernels::WorkspaceBytes bytes = MeasurePerformer(call);
   RunPerformer(call, kernels::CarveWorkspace(buffers_.workspace, bytes), *context_.pool);
 }
@@ -296,14 +296,14 @@ void Block::Attend(const VilBand& band) const {
 }
 
 void Block::Finish(const VilBand& band) const {
-  if (!weights_.global_out) {
-    FinishRows(*weights_.out, band.row0, band.rows, 0);
+  if (!Has(weights_.global_out)) {
+    FinishRows(*weights_.out.host, band.row0, band.rows, 0);
     return;
   }
   for (const MapTokens& image : plan_.images) {
     const int64_t local0 = image.row0 + stage_.globals;
-    FinishRows(*weights_.global_out, image.row0, stage_.globals, image.row0);
-    FinishRows(*weights_.out, local0, image.count(), local0);
+    FinishRows(*weights_.global_out.host, image.row0, stage_.globals, image.row0);
+    FinishRows(*weights_.out.host, local0, image.count(), local0);
   }
 }
 
@@ -311,9 +311,9 @@ void Block::Finish(const VilBand& band) const {
 void Block::RunTail(const DenseLayer& out, int64_t first, int64_t count, std::byte* outputs) const {
   BlockTail tail;
   tail.out = &out;
-  tail.after_attention = &weights_.mlp_norm;
-  tail.expand = &*weights_.expand;
-  tail.contract = &*weights_.contract;
+  tail.after_attention = &weights_.mlp_norm.host;
+  tail.expand = &*weights_.expand.host;
+  tail.contract = &*weights_.contract.host;
   tail.norms = NormPlace::kPre;
   RunBlockTail(tail, {x_ + first * width_, outputs, outputs, count}, stage_weights_.sizes,
                *context_.pool, times_);

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "models/layers/span_rows.h"
 
 namespace longview::models {
 namespace {
 
-kernels::Table Added(const std::vector<float>& values, int heads) {
+kernels::Table Added(std::span<const float> values, int heads) {
   kernels::Table table;
   table.data = values.data();
   table.entries = static_cast<int32_t>(values.size()) / heads;
@@ -68,8 +69,8 @@ VilCall::VilCall(const VilContext& context, size_t stage_index, const VilAttenti
   call_.sources = sources_;
   if (block < 0 || !stage.relative_bias()) return;
   const VilBias& bias = context.weights->stages[stage_index].blocks[block].bias;
-  tables_.push_back(Added(bias.mixed, stage.heads));
-  tables_.push_back(Added(bias.global, stage.heads));
+  tables_.push_back(Added(AllOf(bias.mixed), stage.heads));
+  tables_.push_back(Added(AllOf(bias.global), stage.heads));
   for (const kernels::Table& table : LocalTables(plan.maps, stage.heads, block)) {
     tables_.push_back(table);
   }

@@ -18,7 +18,7 @@ DeviceVilSteps::DeviceVilSteps(const DeviceVilContext& context, size_t index,
       planned_(stage),
       stage_(stage.stage()),
       weights_(context.weights->stages[index]),
-      zeros_(context.weights->zeros),
+      zeros_(context.weights->zeros.data()),
       buffers_(buffers),
       row_work_(device_, context.compute, stage_.width) {}
 
@@ -32,7 +32,7 @@ void DeviceVilSteps::Copy(const void* in, void* out, const int32_t* from, const 
 void DeviceVilSteps::MakeTokens(const float* before) const {
   const DeviceVilLists& lists = planned_.lists();
   const int64_t side = stage_.patch;
-  const DeviceLinear& linear = weights_.patch;
+  const DeviceLinear& linear = weights_.patch.device;
   const int64_t channels = linear.in / (side * side);
   if (before == nullptr) {
     const kernels::cuda::PixelPatches args = {lists.pixels,
@@ -55,12 +55,12 @@ void DeviceVilSteps::MakeTokens(const float* before) const {
   }
   MultiplyRows(device_, linear, buffers_.patches, planned_.tokens(), buffers_.made);
   const kernels::cuda::MapTokens tokens = {
-      buffers_.made, linear.bias,     weights_.patch_norm.view(), lists.rows, lists.down,
+      buffers_.made, linear.bias,     weights_.patch_norm.device.view(), lists.rows, lists.down,
       lists.across,  lists.down_rows, lists.across_rows,          buffers_.x, planned_.tokens(),
       stage_.width,  dtype()};
   device_.Check(maps().tokens(device_.stream(), tokens), "tokens of a map");
   const int64_t bytes = stage_.width * int64_t{sizeof(float)};
-  const kernels::cuda::CopyRows class_rows = {weights_.class_rows,
+  const kernels::cuda::CopyRows class_rows = {weights_.class_rows.device(),
                                               buffers_.x,
                                               lists.class_rows,
                                               lists.globals,
@@ -72,10 +72,10 @@ void DeviceVilSteps::MakeTokens(const float* before) const {
 }
 
 void DeviceVilSteps::RunBlock(int block, const DeviceTimer& timer) const {
-  const DeviceVilBlock& weights = BlockOf(block);
+  const VilBlock& weights = BlockOf(block);
   if (block == 0) {
     timer.Run(&EncoderTimes::rest, [&] {
-      row_work_.Prenorm(buffers_.x, weights.attention_norm, rows(), buffers_.normed);
+      row_work_.Prenorm(buffers_.x, weights.attention_norm.device, rows(), buffers_.normed);
     });
   }
   timer.Run(&EncoderTimes::linears, [&] { Project(weights); });
@@ -84,31 +84,32 @@ void DeviceVilSteps::RunBlock(int block, const DeviceTimer& timer) const {
 }
 
 // All that attention reads of rows, while LN(x) is there.
-void DeviceVilSteps::Project(const DeviceVilBlock& block) const {
+void DeviceVilSteps::Project(const VilBlock& block) const {
   if (planned_.is_long_short()) return ProjectLongShort(block);
-  ApplyLinear(device_, *block.qkv, buffers_.normed, rows(), buffers_.qkv);
-  if (block.global_query) ProjectGlobals(block);
+  ApplyLinear(device_, block.qkv.device, buffers_.normed, rows(), buffers_.qkv);
+  if (Has(block.global_query)) ProjectGlobals(block);
   if (stage_.attention == VilAttention::kLinformer) ProjectByPositions(block);
   if (stage_.attention == VilAttention::kReduction) ProjectByReduction(block);
 }
 
 // The global rows' own keys and values are of every token.
-void DeviceVilSteps::ProjectGlobals(const DeviceVilBlock& block) const {
+void DeviceVilSteps::ProjectGlobals(const VilBlock& block) const {
   const int32_t* globals = planned_.lists().globals;
-  ApplyLinear(device_, *block.global_key_value, buffers_.normed, rows(), buffers_.global_kv);
+  ApplyLinear(device_, block.global_key_value.device, buffers_.normed, rows(), buffers_.global_kv);
   Copy(buffers_.normed, buffers_.global_inputs, globals, nullptr, planned_.globals());
-  ApplyLinear(device_, *block.global_query, buffers_.global_inputs, planned_.globals(),
+  ApplyLinear(device_, block.global_query.device, buffers_.global_inputs, planned_.globals(),
               buffers_.global_outs);
   Copy(buffers_.global_outs, buffers_.global_q, nullptr, globals, planned_.globals());
 }
 
-void DeviceVilSteps::ProjectByPositions(const DeviceVilBlock& block) const {
+void DeviceVilSteps::ProjectByPositions(const VilBlock& block) const {
   const int64_t d = stage_.width;
   for (int part = 0; part < 2; ++part) {
+    const bool own = part == 1 && block.project_values;
     const kernels::cuda::PositionSums args = {
         Column(buffers_.qkv, (1 + part) * d, context_.compute),
         3 * d,
-        part == 0 ? block.project_keys : block.project_values,
+        own ? block.project_values.device() : block.project_keys.device(),
         planned_.lists().begins,
         planned_.images(),
         static_cast<int32_t>(rows() / planned_.images()),
@@ -121,23 +122,25 @@ void DeviceVilSteps::ProjectByPositions(const DeviceVilBlock& block) const {
   }
 }
 
-void DeviceVilSteps::ProjectByReduction(const DeviceVilBlock& block) const {
+void DeviceVilSteps::ProjectByReduction(const VilBlock& block) const {
   const DeviceVilLists& lists = planned_.lists();
   const int64_t places = planned_.reduced_places();
   const int64_t taps = int64_t{stage_.features} * stage_.features;
   Copy(buffers_.normed, buffers_.reduced_taps, lists.reduced_from, nullptr, places * taps);
-  MultiplyRows(device_, *block.reduce, buffers_.reduced_taps, places, buffers_.reduced);
+  MultiplyRows(device_, block.reduce.device, buffers_.reduced_taps, places, buffers_.reduced);
   const kernels::cuda::ColumnNorms norms = {
       buffers_.reduced, lists.reduced_begins, lists.reduced_keys,  planned_.images(),
       stage_.width,     kInstanceNormEps,     buffers_.key_inputs, dtype()};
   device_.Check(maps().column_norms(device_.stream(), norms), "an instance norm");
   Copy(buffers_.normed, buffers_.key_inputs, lists.globals, lists.global_keys, planned_.globals());
-  ApplyLinear(device_, *block.key_value, buffers_.key_inputs, planned_.plan().keys, buffers_.keys);
+  ApplyLinear(device_, block.key_value.device, buffers_.key_inputs, planned_.plan().keys,
+              buffers_.keys);
 }
 
 void DeviceVilSteps::MakeBiases(int block) const {
   for (const DeviceMapBias& map : planned_.biases()) {
-    const float* learned = map.learned.empty() ? BlockOf(block).local_bias : map.learned[block];
+    const float* stored = BlockOf(block).bias.local.device();
+    const float* learned = map.learned.empty() ? stored : map.learned[block];
     const kernels::cuda::BiasTable args = {learned,
                                            map.learned_entries,
                                            map.entries,
@@ -182,13 +185,13 @@ kernels::cuda::SpanCall DeviceVilSteps::HeadsCall(int block, bool separate_globa
   }
   if (!stage_.relative_bias()) return call;
   const int64_t g = stage_.globals;
-  call.tables[0] = DeviceBiasTable(BlockOf(block).mixed_bias, 2 * g);
-  call.tables[1] = DeviceBiasTable(BlockOf(block).global_bias, g * g);
+  call.tables[0] = DeviceBiasTable(BlockOf(block).bias.mixed.device(), 2 * g);
+  call.tables[1] = DeviceBiasTable(BlockOf(block).bias.global.device(), g * g);
   call.tables[2] = DeviceBiasTable(buffers_.bias, planned_.bias_entries());
   return call;
 }
 
-void DeviceVilSteps::AttendByFeatures(const DeviceVilBlock& block) const {
+void DeviceVilSteps::AttendByFeatures(const VilBlock& block) const {
   const int64_t d = stage_.width;
   kernels::cuda::PerformerRows args = {};
   args.q = buffers_.qkv;
@@ -201,7 +204,7 @@ void DeviceVilSteps::AttendByFeatures(const DeviceVilBlock& block) const {
   args.heads = stage_.heads;
   args.width = stage_.head_dim();
   args.features = stage_.features;
-  args.projection = block.features;
+  args.projection = block.features.device();
   args.offsets = planned_.lists().begins;
   args.images = planned_.images();
   args.longest = static_cast<int32_t>(planned_.most_tokens()) + stage_.globals;
@@ -226,21 +229,21 @@ void DeviceVilSteps::AttendSpans(int block) const {
 // From attention's output to the next block's input. What a panel touches behind its rows comes
 // later, or is scratch.
 void DeviceVilSteps::Finish(int block) const {
-  const DeviceVilBlock& weights = BlockOf(block);
-  if (weights.global_out) ApplyOuts(weights);
+  const VilBlock& weights = BlockOf(block);
+  if (Has(weights.global_out)) ApplyOuts(weights);
   DeviceTail tail;
-  tail.out = weights.global_out ? nullptr : &*weights.out;
-  tail.after_attention = &weights.mlp_norm;
-  tail.expand = &*weights.expand;
-  tail.contract = &*weights.contract;
+  tail.out = Has(weights.global_out) ? nullptr : &weights.out.device;
+  tail.after_attention = &weights.mlp_norm.device;
+  tail.expand = &weights.expand.device;
+  tail.contract = &weights.contract.device;
   const bool last = block + 1 == stage_.blocks;
-  tail.after_layer = last ? nullptr : &BlockOf(block + 1).attention_norm;
+  tail.after_layer = last ? nullptr : &BlockOf(block + 1).attention_norm.device;
   tail.norms = NormPlace::kPre;
   for (int64_t row = 0; row < rows(); row += kDeviceTailRows) {
     DeviceTailRows part;
     part.x = buffers_.x + row * stage_.width;
     part.input = buffers_.normed + row * row_bytes();
-    part.z = (weights.global_out ? buffers_.qkv : buffers_.normed) + row * row_bytes();
+    part.z = (Has(weights.global_out) ? buffers_.qkv : buffers_.normed) + row * row_bytes();
     part.wide = buffers_.wide;
     part.added = buffers_.added;
     part.rows = std::min(kDeviceTailRows, rows() - row);
@@ -249,11 +252,11 @@ void DeviceVilSteps::Finish(int block) const {
 }
 
 // The outputs of rows whose last linear depends on what they are, in qkv.
-void DeviceVilSteps::ApplyOuts(const DeviceVilBlock& block) const {
+void DeviceVilSteps::ApplyOuts(const VilBlock& block) const {
   const int32_t* globals = planned_.lists().globals;
-  ApplyLinear(device_, *block.out, buffers_.normed, rows(), buffers_.qkv);
+  ApplyLinear(device_, block.out.device, buffers_.normed, rows(), buffers_.qkv);
   Copy(buffers_.normed, buffers_.global_inputs, globals, nullptr, planned_.globals());
-  ApplyLinear(device_, *block.global_out, buffers_.global_inputs, planned_.globals(),
+  ApplyLinear(device_, block.global_out.device, buffers_.global_inputs, planned_.globals(),
               buffers_.global_outs);
   Copy(buffers_.global_outs, buffers_.qkv, nullptr, globals, planned_.globals());
 }

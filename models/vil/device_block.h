@@ -10,14 +10,14 @@
 #include "models/layers/span_rows.h"
 #include "models/vil/device_buffers.h"
 #include "models/vil/device_stage.h"
-#include "models/vil/device_weights.h"
+#include "models/vil/weights.h"
 
 namespace longview::models {
 
 // What every batch of one model shares. Borrowed, immutable but for the plans' cache.
 struct DeviceVilContext {
   const VilContext* plans = nullptr;  // Configuration, and what is planned with; no weights on it.
-  const DeviceVilWeights* weights = nullptr;
+  const VilWeights* weights = nullptr;
   Compute compute = Compute::kFp32;
   const Device* device = nullptr;
 };
@@ -36,7 +36,7 @@ class DeviceVilSteps {
   void RunBlock(int block, const DeviceTimer& timer) const;
 
  private:
-  const DeviceVilBlock& BlockOf(int block) const { return weights_.blocks[block]; }
+  const VilBlock& BlockOf(int block) const { return weights_.blocks[block]; }
   int64_t row_bytes() const { return stage_.width * ElementBytes(context_.compute); }
   int64_t rows() const { return planned_.plan().rows; }
   kernels::DType dtype() const { return SpanType(context_.compute); }
@@ -44,27 +44,27 @@ class DeviceVilSteps {
 
   // Rows of T, [d] each.
   void Copy(const void* in, void* out, const int32_t* from, const int32_t* to, int64_t rows) const;
-  void Project(const DeviceVilBlock& block) const;
-  void ProjectGlobals(const DeviceVilBlock& block) const;
-  void ProjectByPositions(const DeviceVilBlock& block) const;
-  void ProjectByReduction(const DeviceVilBlock& block) const;
+  void Project(const VilBlock& block) const;
+  void ProjectGlobals(const VilBlock& block) const;
+  void ProjectByPositions(const VilBlock& block) const;
+  void ProjectByReduction(const VilBlock& block) const;
   void MakeBiases(int block) const;
   void Attend(int block) const;
-  void AttendByFeatures(const DeviceVilBlock& block) const;
+  void AttendByFeatures(const VilBlock& block) const;
   void AttendSpans(int block) const;
   kernels::cuda::SpanCall HeadsCall(int block, bool separate_globals) const;
   // device_long_short.cc
-  void ProjectLongShort(const DeviceVilBlock& block) const;
-  void MakeLandmarks(const DeviceVilBlock& block) const;
+  void ProjectLongShort(const VilBlock& block) const;
+  void MakeLandmarks(const VilBlock& block) const;
   void AttendLongShort(int block) const;
   void Finish(int block) const;
-  void ApplyOuts(const DeviceVilBlock& block) const;
+  void ApplyOuts(const VilBlock& block) const;
 
   const DeviceVilContext& context_;
   const Device& device_;
   const DeviceVilStage& planned_;
   const VilStage& stage_;
-  const DeviceVilStageWeights& weights_;
+  const VilStageWeights& weights_;
   const void* const zeros_;
   const DeviceVilBuffers& buffers_;
   const DeviceRows row_work_;

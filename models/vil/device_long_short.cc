@@ -4,17 +4,17 @@
 namespace longview::models {
 
 // Queries as they are, keys and values normalised, scores of landmarks.
-void DeviceVilSteps::ProjectLongShort(const DeviceVilBlock& block) const {
-  MultiplyRows(device_, *block.qkv, buffers_.normed, rows(), buffers_.qkv);
+void DeviceVilSteps::ProjectLongShort(const VilBlock& block) const {
+  MultiplyRows(device_, block.qkv.device, buffers_.normed, rows(), buffers_.qkv);
   const kernels::cuda::ProjectedRows args = {
-      buffers_.qkv,  block.qkv->bias, block.token_norm.view(),
+      buffers_.qkv,  block.qkv.device.bias, block.token_norm.device.view(),
       buffers_.keys, buffers_.values, buffers_.landmark_scores,
       rows(),        stage_.width,    stage_.heads * stage_.ranks,
       dtype()};
   device_.Check(device_.api().token.project(device_.stream(), args), "keys and values");
 }
 
-void DeviceVilSteps::MakeLandmarks(const DeviceVilBlock& block) const {
+void DeviceVilSteps::MakeLandmarks(const VilBlock& block) const {
   const DeviceVilLists& lists = planned_.lists();
   const int32_t columns = stage_.heads * stage_.ranks, dim = stage_.head_dim();
   float* const means[] = {buffers_.landmark_means,
@@ -37,7 +37,7 @@ void DeviceVilSteps::MakeLandmarks(const DeviceVilBlock& block) const {
                                             nullptr,
                                             nullptr,
                                             0,
-                                            block.landmark_norm.view(),
+                                            block.landmark_norm.device.view(),
                                             buffers_.landmarks,
                                             planned_.images(),
                                             stage_.ranks,
@@ -54,7 +54,7 @@ void DeviceVilSteps::AttendLongShort(int block) const {
   const kernels::cuda::SpanSource fresh = DeviceHeadsSource(buffers_.keys, buffers_.values, d, dim);
   kernels::cuda::SpanCall call = DeviceHeadsCall(context_.compute, stage_.heads, dim);
   call.q = buffers_.qkv;
-  call.q_row_stride = BlockOf(block).qkv->out;
+  call.q_row_stride = BlockOf(block).qkv.out;
   call.out = buffers_.normed;
   call.sources_used = planned_.sources();
   call.sources[0] = call.sources[2] = fresh;

@@ -14,10 +14,11 @@ namespace {
 
 class DeviceVil final : public DeviceVisionFamily<Vil> {
  public:
-  DeviceVil(VilConfig config, VilOnDevice weights, DeviceSeat seat)
-      : DeviceVisionFamily(std::move(config), std::move(weights.host), std::move(seat)),
-        weights_on_device_(std::move(weights.device)),
-        on_device_{&context_, &weights_on_device_, compute(), &device()} {
+  DeviceVil(VilConfig config, VilWeights weights, DeviceSeat seat,
+            std::unique_ptr<DeviceBlock> store)
+      : DeviceVisionFamily(std::move(config), std::move(weights), std::move(seat)),
+        store_(std::move(store)),
+        on_device_{&context_, &weights_, compute(), &device()} {
     PlanForDevice(context_);
   }
 
@@ -26,7 +27,7 @@ class DeviceVil final : public DeviceVisionFamily<Vil> {
     return std::make_unique<DeviceVilPart>(on_device_, pictures);
   }
 
-  const DeviceVilWeights weights_on_device_;
+  const std::unique_ptr<DeviceBlock> store_;  // Of the weights.
   const DeviceVilContext on_device_;
 };
 
@@ -59,7 +60,13 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> BuildDeviceVil(
   if (!config.ok()) return config.status();
   absl::Status runs = CheckForDevice(*config, directory.config_path, *device);
   if (!runs.ok()) return runs;
-  const size_t weight_bytes = DeviceVilWeightBytes(*config, compute);
+  DeviceStore store(compute);
+  const auto load = [&](std::optional<Compute> type) {
+    return PlaceVilWeights(*config, place, directory.checkpoint, directory.path, type, store);
+  };
+  const absl::StatusOr<VilWeights> sizes = load(std::nullopt);
+  if (!sizes.ok()) return sizes.status();
+  const size_t weight_bytes = store.bytes();
   const auto of = [&](ImageSize size) -> std::optional<DeviceRunBytes> {
     if (!CheckVilSize(*config, size).ok()) return std::nullopt;
     return DeviceVilBytes(*config, compute, *device, size);
@@ -67,11 +74,12 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> BuildDeviceVil(
   const absl::StatusOr<DeviceRunBytes> room =
       RoomForPictures(directory.path, *device, {weight_bytes, config->image, most_pixels, of});
   if (!room.ok()) return room.status();
-  absl::StatusOr<VilOnDevice> weights =
-      LoadDeviceVilWeights(*config, place, directory.checkpoint, directory.path, compute, *device);
+  store.Allocate(*device);
+  absl::StatusOr<VilWeights> weights = load(Compute::kFp32);
   if (!weights.ok()) return weights.status();
   return std::make_unique<DeviceVil>(*std::move(config), *std::move(weights),
-                                     DeviceSeat{std::move(device), compute, weight_bytes, *room});
+                                     DeviceSeat{std::move(device), compute, weight_bytes, *room},
+                                     store.TakeBlock());
 }
 
 }  // namespace longview::models

@@ -47,12 +47,11 @@ void PlanForDevice(VilContext& context) {
 DeviceRunBytes DeviceVilBytes(const VilConfig& config, Compute compute, const Device& device,
                               ImageSize size) {
   const VilWeights none;
-  const DeviceVilWeights none_on_device;
   const TorchParallelFor pool;
   ShapeCache shapes;
   VilContext plans(config, none, compute, pool, shapes);
   PlanForDevice(plans);
-  const DeviceVilContext context = {&plans, &none_on_device, compute, &device};
+  const DeviceVilContext context = {&plans, &none, compute, &device};
   const DevicePicture picture = WholePicture(size, config.stages.size());
   return DeviceVilPart(context, {&picture, 1}).bytes();
 }
@@ -164,7 +163,7 @@ void DeviceVilPart::MakeFeatures() const {
                                         bytes,     bytes};
   device.Check(device.api().rows.copy(device.stream(), rows), "class rows");
   DeviceRows(device, Compute::kFp32, config_.feature_width())
-      .Prenorm(buffers.last, context_.weights->norm, images, memory_.results);
+      .Prenorm(buffers.last, context_.weights->norm.device, images, memory_.results);
 }
 
 // Means with equal weights: scores of zero.
@@ -173,7 +172,7 @@ void DeviceVilPart::MakeMeans(const DeviceVilBuffers& buffers) const {
   const int64_t rows = stages_.back().plan().rows;
   const int32_t width = config_.feature_width();
   DeviceRows(device, Compute::kFp32, width)
-      .Prenorm(buffers.x, context_.weights->norm, rows, buffers.last);
+      .Prenorm(buffers.x, context_.weights->norm.device, rows, buffers.last);
   device.Check(device.api().fill_zero(device.stream(), buffers.scores,
                                       static_cast<uint64_t>(rows) * sizeof(float)),
                "equal weights");

@@ -24,9 +24,9 @@ std::vector<Tap> Taps(int from, int to) {
 }
 
 // The learned table for this map; only full attention's depends on it.
-std::vector<float> LearnedTable(const VilStage& stage, const std::vector<float>& learned,
+std::vector<float> LearnedTable(const VilStage& stage, std::span<const float> learned,
                                 ImageSize map) {
-  if (stage.attention != VilAttention::kFull) return learned;
+  if (stage.attention != VilAttention::kFull) return {learned.begin(), learned.end()};
   const auto span = [](ImageSize size) {
     return ImageSize{2 * size.height - 1, 2 * size.width - 1};
   };
@@ -92,7 +92,7 @@ VilMapWeights MakeVilMapWeights(const VilStage& stage, const VilStageWeights& we
     made.column_positions = along(weights.column_positions, stage.map.width, map.width);
   }
   for (size_t b = 0; stage.relative_bias() && b < weights.blocks.size(); ++b) {
-    const std::vector<float> learned = LearnedTable(stage, weights.blocks[b].bias.local, map);
+    const std::vector<float> learned = LearnedTable(stage, AllOf(weights.blocks[b].bias.local), map);
     const size_t width = learned.size() / stage.heads;
     std::vector<float>& table = made.tables.emplace_back();
     table.reserve(bias_rows.size() * stage.heads);

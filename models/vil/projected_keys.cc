@@ -55,17 +55,16 @@ void InstanceNorm(float* values, int64_t rows, int64_t d) {
 void ProjectByPositions(const VilContext& context, const VilStage& stage, const VilBlock& block,
                         const VilStagePlan& plan, const VilBuffers& buffers) {
   const int64_t d = stage.width, f = stage.features;
-  const std::vector<float>& for_values =
-      block.project_values.empty() ? block.project_keys : block.project_values;
+  const Table& for_values = block.project_values ? block.project_values : block.project_keys;
   int64_t key0 = 0;
   for (const MapTokens& image : plan.images) {
     const int64_t n = stage.globals + int64_t{image.map.height} * image.map.width;
     for (int part = 0; part < 2; ++part) {
       const std::vector<float> rows =
           Gather(buffers.qkv, image.row0, n, 3 * d, (1 + part) * d, d, context.compute);
-      const std::vector<float>& matrix = part == 0 ? block.project_keys : for_values;
-      TransposedProduct(matrix.data(), rows.data(), n, f, d, buffers.keys + key0 * 2 * d + part * d,
-                        2 * d);
+      const Table& matrix = part == 0 ? block.project_keys : for_values;
+      TransposedProduct(matrix.values(), rows.data(), n, f, d,
+                        buffers.keys + key0 * 2 * d + part * d, 2 * d);
     }
     key0 += f;
   }
@@ -90,14 +89,14 @@ void ProjectByReduction(const VilContext& context, const VilStage& stage, const 
     std::vector<float> reduced(rows * columns * d);
     std::vector<const float*> inputs;
     for (int64_t i = 0; i < rows * columns; ++i) inputs.push_back(patches.data() + i * f * f * d);
-    ApplyToRows(*block.reduce, inputs, Activation::kNone, *context.pool, reduced.data());
+    ApplyToRows(*block.reduce.host, inputs, Activation::kNone, *context.pool, reduced.data());
     InstanceNorm(reduced.data(), rows * columns, d);
     const std::vector<float> globals =
         Gather(buffers.rows, image.row0, g, d, 0, d, context.compute);
     inputs.clear();
     for (int64_t i = 0; i < g; ++i) inputs.push_back(globals.data() + i * d);
     for (int64_t i = 0; i < rows * columns; ++i) inputs.push_back(reduced.data() + i * d);
-    ApplyToRows(*block.key_value, inputs, Activation::kNone, *context.pool,
+    ApplyToRows(*block.key_value.host, inputs, Activation::kNone, *context.pool,
                 buffers.keys + key0 * 2 * d);
     key0 += g + rows * columns;
   }

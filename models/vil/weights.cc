@@ -1,5 +1,6 @@
 #include "models/vil/weights.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -22,20 +23,27 @@ std::vector<float> Transposed(const std::vector<float>& in, int64_t rows, int64_
 class Loader {
  public:
   Loader(const VilConfig& config, const BackbonePlace* place, const Checkpoint& checkpoint,
-         const std::string& origin, std::optional<Compute> compute)
+         const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
       : config_(config),
-        place_(place),
+        backbone_(place),
         checkpoint_(checkpoint),
         origin_(origin),
-        load_(checkpoint, origin, compute) {}
-
-  void set_taker(WeightLoader::Taker taker) { load_.set_taker(std::move(taker)); }
+        load_(checkpoint, origin, compute),
+        place_(load_, store),
+        on_device_(store != nullptr) {}
 
   absl::StatusOr<VilWeights> Load();
 
  private:
   std::vector<float> Tensor(const std::string& name, const std::vector<int64_t>& shape) {
     return load_.Copy(load_.Get(prefix_ + name, shape));
+  }
+  Table TableOf(const std::string& name, const std::vector<int64_t>& shape, int64_t rows,
+                int64_t width) {
+    return place_.Values(Tensor(name, shape), rows, width);
+  }
+  NormWeight LayerNorm(const std::string& name, int64_t width, float eps) {
+    return place_.Norm(load_.LayerNorm(name, width, eps), width);
   }
   // A tensor that the file may hold a second time.
   void Same(const std::string& name, const std::string& copy, const std::vector<int64_t>& shape) {
@@ -45,7 +53,9 @@ class Loader {
   }
 
   void Patch(size_t index, VilStageWeights& out);
+  Weight Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel);
   void Positions(const std::string& name, const VilStage& stage, VilStageWeights& out);
+  void ClassRows(const std::string& name, const VilStage& stage, VilStageWeights& out);
   void Block(const std::string& attention, const std::string& mlp, const VilStage& stage,
              VilStageWeights& out);
   VilBias Bias(const std::string& name, const VilStage& stage);
@@ -58,13 +68,30 @@ class Loader {
   void Head();
 
   const VilConfig& config_;
-  const BackbonePlace* const place_;
+  const BackbonePlace* const backbone_;
   const Checkpoint& checkpoint_;
   const std::string origin_;
   WeightLoader load_;
+  WeightPlacer place_;
+  const bool on_device_;
   std::string prefix_;
   VilWeights weights_;
 };
+
+// A convolution as a linear over its taps: columns are (row, column, channel).
+Weight Loader::Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel) {
+  const int64_t taps = kernel * kernel;
+  const std::vector<float> stored = load_.Copy(load_.Get(name + ".weight", {out, in, kernel, kernel}));
+  std::vector<float> bias = load_.Vector(name + ".bias", out);
+  std::vector<float> moved;
+  moved.reserve(stored.size());
+  for (size_t row = 0; row < stored.size(); row += static_cast<size_t>(in * taps)) {
+    const std::vector<float> one(stored.begin() + row, stored.begin() + row + in * taps);
+    const std::vector<float> turned = Transposed(one, in, taps);
+    moved.insert(moved.end(), turned.begin(), turned.end());
+  }
+  return place_.Pack(name, moved, std::move(bias), out, in * taps);
+}
 
 void Loader::Patch(size_t index, VilStageWeights& out) {
   const VilStage& stage = config_.stages[index];
@@ -72,47 +99,57 @@ void Loader::Patch(size_t index, VilStageWeights& out) {
   const int64_t d = stage.width, p = stage.patch;
   const int64_t c = index == 0 ? config_.channels : config_.stages[index - 1].width;
   if (index > 0) {
-    out.patch = load_.Taps(prefix_ + name + "proj", d, c, p);
+    out.patch = Taps(prefix_ + name + "proj", d, c, p);
   } else {
     const std::vector<float> weight = Tensor(name + "proj.weight", {d, c, p, p});
     std::vector<float> bias = Tensor(name + "proj.bias", {d});
-    out.patch = load_.Pack(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
+    out.patch = place_.Pack(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
   }
   if (config_.norm_embed) {
-    out.patch_norm = load_.LayerNorm(prefix_ + name + "norm_embed", d, config_.eps);
+    out.patch_norm = LayerNorm(prefix_ + name + "norm_embed", d, config_.eps);
   }
-  if (stage.globals > 0) out.class_tokens = Tensor(name + "cls_token", {1, stage.globals, d});
   if (stage.absolute) Positions(name, stage, out);
+  if (stage.globals > 0) ClassRows(name, stage, out);
 }
 
 void Loader::Positions(const std::string& name, const VilStage& stage, VilStageWeights& out) {
   const int64_t half = stage.width / 2;
   out.row_positions = Tensor(name + "x_pos_embed", {1, stage.map.height, half});
   out.column_positions = Tensor(name + "y_pos_embed", {1, stage.map.width, half});
-  if (stage.globals > 0) {
-    out.class_positions = Tensor(name + "cls_pos_embed", {1, stage.globals, stage.width});
-  } else {
-    load_.source().Ignore(prefix_ + name + "cls_pos_embed");  // [1, 0, d]
+  if (stage.globals == 0) load_.source().Ignore(prefix_ + name + "cls_pos_embed");  // [1, 0, d]
+}
+
+void Loader::ClassRows(const std::string& name, const VilStage& stage, VilStageWeights& out) {
+  const std::vector<int64_t> shape = {1, stage.globals, stage.width};
+  std::vector<float> rows = Tensor(name + "cls_token", shape);
+  if (stage.absolute) {
+    const std::vector<float> positions = Tensor(name + "cls_pos_embed", shape);
+    for (size_t i = 0; i < rows.size() && i < positions.size(); ++i) rows[i] += positions[i];
   }
+  out.class_rows = place_.Values(std::move(rows), stage.globals, stage.width);
 }
 
 VilBias Loader::Bias(const std::string& name, const VilStage& stage) {
   const int64_t heads = stage.heads, g = stage.globals;
   const int64_t entries = StoredBias(stage).entries;
   VilBias bias;
-  bias.local = Transposed(Tensor(name + "local_relative_position_bias_table", {entries, heads}),
-                          entries, heads);
+  bias.local = place_.Values(
+      Transposed(Tensor(name + "local_relative_position_bias_table", {entries, heads}), entries,
+                 heads),
+      heads, entries);
   CheckIndex(name + "relative_position_index", stage);
   if (g == 0 || stage.attention == VilAttention::kLongShort) return bias;
   // [2, heads, g] to [heads, 2, g].
   const std::vector<float> mixed = Tensor(name + "g2l_relative_position_bias", {2, heads, g});
+  std::vector<float> turned;
   for (int64_t h = 0; h < heads && !mixed.empty(); ++h) {
     for (int64_t side = 0; side < 2; ++side) {
       const auto from = mixed.begin() + (side * heads + h) * g;
-      bias.mixed.insert(bias.mixed.end(), from, from + g);
+      turned.insert(turned.end(), from, from + g);
     }
   }
-  bias.global = Tensor(name + "g2g_relative_position_bias", {heads, g, g});
+  bias.mixed = place_.Values(std::move(turned), heads, 2 * g);
+  bias.global = TableOf(name + "g2g_relative_position_bias", {heads, g, g}, heads, g * g);
   return bias;
 }
 
@@ -152,21 +189,26 @@ void Loader::Projections(const std::string& name, const VilStage& stage, VilBloc
   switch (stage.attention) {
     case VilAttention::kFull:
     case VilAttention::kPerformer:
-      block.qkv = load_.Dense(name + "qkv", 3 * d, d);
+      block.qkv = place_.Linear(name + "qkv", 3 * d, d);
       return;
     case VilAttention::kReduction:
-      block.qkv = load_.Dense(name + "query", d, d);
+      block.qkv = place_.Linear(name + "query", d, d);
       return;
     case VilAttention::kChunks:
     case VilAttention::kLinformer:
-      block.qkv = load_.Stack(name, {{"query", d}, {"kv", 2 * d}}, d);
+      block.qkv = place_.Stack(name, {{"query", d}, {"kv", 2 * d}}, d);
       return;
     case VilAttention::kLongShort: {
-      block.qkv = load_.Dense(name + "qkv", 3 * d, d);
       const int64_t columns = int64_t{stage.heads} * stage.ranks;
-      if (columns > 0) block.landmarks = load_.Dense(name + "to_dynamic_projection", columns, d);
-      block.token_norm = load_.LayerNorm(name + "dual_ln_full", d, config_.dual_eps);
-      block.landmark_norm = load_.LayerNorm(name + "dual_ln_dp", d, config_.dual_eps);
+      const WeightLoader::Part scores = {"to_dynamic_projection", columns};
+      if (columns > 0 && on_device_) {
+        block.qkv = place_.Stack(name, {{"qkv", 3 * d}, scores}, d);
+      } else {
+        block.qkv = place_.Linear(name + "qkv", 3 * d, d);
+        if (columns > 0) block.landmarks = place_.Stack(name, {scores}, d);
+      }
+      block.token_norm = LayerNorm(name + "dual_ln_full", d, config_.dual_eps);
+      block.landmark_norm = LayerNorm(name + "dual_ln_dp", d, config_.dual_eps);
       return;
     }
   }
@@ -175,9 +217,9 @@ void Loader::Projections(const std::string& name, const VilStage& stage, VilBloc
 // Shared projections are stored twice; a writer may have dropped the copies.
 void Loader::GlobalProjections(const std::string& name, int64_t d, VilBlock& block) {
   if (!config_.share_w) {
-    block.global_query = load_.Dense(prefix_ + name + "query_global", d, d);
-    block.global_key_value = load_.Dense(prefix_ + name + "kv_global", 2 * d, d);
-    block.global_out = load_.Dense(prefix_ + name + "proj_global", d, d);
+    block.global_query = place_.Linear(prefix_ + name + "query_global", d, d);
+    block.global_key_value = place_.Linear(prefix_ + name + "kv_global", 2 * d, d);
+    block.global_out = place_.Linear(prefix_ + name + "proj_global", d, d);
     return;
   }
   for (const auto& [part, out] : {std::pair{"query", d}, {"kv", 2 * d}, {"proj", d}}) {
@@ -192,11 +234,11 @@ void Loader::Extras(const std::string& name, const VilStage& stage, VilBlock& bl
   switch (stage.attention) {
     case VilAttention::kLinformer: {
       const int64_t n = stage.globals + int64_t{stage.map.height} * stage.map.width;
-      block.project_keys = Tensor(name + "proj_k", {n, f});
+      block.project_keys = TableOf(name + "proj_k", {n, f}, n, f);
       if (config_.share_kv) {
         Same(name + "proj_k", name + "proj_v", {n, f});
       } else {
-        block.project_values = Tensor(name + "proj_v", {n, f});
+        block.project_values = TableOf(name + "proj_v", {n, f}, n, f);
       }
       return;
     }
@@ -209,12 +251,13 @@ void Loader::Extras(const std::string& name, const VilStage& stage, VilBlock& bl
         moved.insert(moved.end(), turned.begin(), turned.end());
       }
       block.reduce =
-          load_.Pack(prefix_ + name + "proj_sr", moved, std::vector<float>(d), d, f * f * d);
-      block.key_value = load_.Dense(prefix_ + name + "kv", 2 * d, d);
+          place_.Pack(prefix_ + name + "proj_sr", moved, std::vector<float>(d), d, f * f * d);
+      block.key_value = place_.Linear(prefix_ + name + "kv", 2 * d, d);
       return;
     }
     case VilAttention::kPerformer:
-      block.features = Tensor(name + "fast_attention.projection_matrix", {f, stage.head_dim()});
+      block.features = TableOf(name + "fast_attention.projection_matrix", {f, stage.head_dim()}, f,
+                               stage.head_dim());
       return;
     default:
       return;
@@ -226,30 +269,30 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
   const int64_t d = stage.width;
   const std::string attn = attention + "attn.";
   VilBlock block;
-  block.attention_norm = load_.LayerNorm(prefix_ + attention + "norm", d, config_.eps);
+  block.attention_norm = LayerNorm(prefix_ + attention + "norm", d, config_.eps);
   const std::string attn_prefix = prefix_ + attn;
   Projections(attn_prefix, stage, block);
-  block.out = load_.Dense(attn_prefix + "proj", d, d);
+  block.out = place_.Linear(attn_prefix + "proj", d, d);
   if (stage.attention == VilAttention::kChunks && stage.globals > 0) {
     GlobalProjections(attn, d, block);
   }
   if (stage.relative_bias()) block.bias = Bias(attn, stage);
   Extras(attn, stage, block);
-  block.mlp_norm = load_.LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
-  block.expand = load_.Dense(prefix_ + mlp + "mlp.fc1", stage.hidden, d);
-  block.contract = load_.Dense(prefix_ + mlp + "mlp.fc2", d, stage.hidden);
+  block.mlp_norm = LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
+  block.expand = place_.Linear(prefix_ + mlp + "mlp.fc1", stage.hidden, d);
+  block.contract = place_.Linear(prefix_ + mlp + "mlp.fc2", d, stage.hidden);
   for (const auto* dense :
        {&block.qkv, &block.landmarks, &block.out, &block.expand, &block.contract,
         &block.global_query, &block.global_key_value, &block.global_out}) {
-    if (dense->has_value()) NarrowSizes(**dense, out.sizes);
+    if (dense->host) NarrowSizes(*dense->host, out.sizes);
   }
   out.blocks.push_back(std::move(block));
 }
 
 absl::Status Loader::FindPrefix() {
-  if (place_ != nullptr) {
-    prefix_ = place_->prefix;
-    for (const std::string& pattern : place_->others) load_.source().Ignore(pattern);
+  if (backbone_ != nullptr) {
+    prefix_ = backbone_->prefix;
+    for (const std::string& pattern : backbone_->others) load_.source().Ignore(pattern);
     return absl::OkStatus();
   }
   constexpr std::array<std::string_view, 2> kPrefixes = {"", "module."};
@@ -268,7 +311,7 @@ void Loader::Head() {
     return;
   }
   const int64_t d = config_.feature_width();
-  weights_.norm = load_.LayerNorm(prefix_ + "norm", d, config_.eps);
+  weights_.norm = LayerNorm(prefix_ + "norm", d, config_.eps);
   if (!config_.labels.empty()) {
     weights_.head = load_.Dense(prefix_ + "head", static_cast<int64_t>(config_.labels.size()), d);
   }
@@ -287,7 +330,12 @@ absl::StatusOr<VilWeights> Loader::Load() {
     }
     weights_.stages.push_back(std::move(stage));
   }
-  load_.set_taker(nullptr);
+  if (on_device_) {
+    int64_t widest = 0;
+    for (const VilStage& stage : config_.stages) widest = std::max<int64_t>(widest, stage.width);
+    weights_.zeros =
+        place_.Typed("zeros", std::vector<float>(static_cast<size_t>(widest)), 1, widest);
+  }
   Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();
@@ -300,15 +348,13 @@ absl::StatusOr<VilWeights> Loader::Load() {
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
                                           std::optional<Compute> compute) {
-  return Loader(config, place, checkpoint, origin, compute).Load();
+  return Loader(config, place, checkpoint, origin, compute, nullptr).Load();
 }
 
-absl::StatusOr<VilWeights> LoadVilHost(const VilConfig& config, const BackbonePlace* place,
-                                       const Checkpoint& checkpoint, const std::string& origin,
-                                       WeightLoader::Taker taker) {
-  Loader loader(config, place, checkpoint, origin, Compute::kFp32);
-  loader.set_taker(std::move(taker));
-  return loader.Load();
+absl::StatusOr<VilWeights> PlaceVilWeights(const VilConfig& config, const BackbonePlace* place,
+                                           const Checkpoint& checkpoint, const std::string& origin,
+                                           std::optional<Compute> compute, DeviceStore& store) {
+  return Loader(config, place, checkpoint, origin, compute, &store).Load();
 }
 
 }  // namespace longview::models

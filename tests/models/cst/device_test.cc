@@ -66,6 +66,19 @@ void DropFinalNorm(EditedModel& model) {
   model.tensors.erase("cst.encoder.LayerNorm.bias");
 }
 
+// One place per slice, one slice per token.
+void CutIntoTokens(EditedModel& model) {
+  model.config["slice_length"] = 1;
+  model.config["extension_ratio"] = 3;
+  model.config["ext_boundary"] = "zero";
+  for (auto& [name, tensor] : model.tensors) {
+    const bool local = name.ends_with("local_embeddings.weight");
+    if (!local && !name.ends_with("global_embeddings.weight")) continue;
+    tensor.shape[0] = local ? 1 : model.config["max_position_embeddings"].get<int64_t>();
+    tensor.values.resize(static_cast<size_t>(tensor.shape[0] * tensor.shape[1]), 0.25f);
+  }
+}
+
 TEST(DeviceCstOptionTest, EveryOptionIsTheCpus) {
   const Option options[] = {
       {"post-norm, a last norm", "lra_L8",
@@ -82,6 +95,7 @@ TEST(DeviceCstOptionTest, EveryOptionIsTheCpus) {
        }},
       {"tiled places, zero boundary", "lra_tiled_per_layer_tables",
        [](EditedModel& m) { m.config["ext_boundary"] = "zero"; }},
+      {"slices of one token, zero boundary", "lra_tiled_per_layer_tables", CutIntoTokens},
       {"no places, zero boundary", "lra_conventional",
        [](EditedModel& m) {
          m.config["ext_boundary"] = "zero";

@@ -14,7 +14,7 @@
 #include "models/model_directory.h"
 #include "models/vil/device_model.h"
 #include "models/vil/device_part.h"
-#include "models/vil/device_weights.h"
+#include "models/vil/weights.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/vision/image_case.h"
@@ -195,8 +195,11 @@ uint64_t LeastBytes(const std::string& path) {
   const absl::StatusOr<VilConfig> config =
       ParseVilConfig(directory->config, directory->common, directory->config_path, false);
   const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
-  return static_cast<uint64_t>(kDeviceLibraryBytes) +
-         DeviceVilWeightBytes(*config, Compute::kFp32) +
+  DeviceStore store(Compute::kFp32);
+  const auto sizes = PlaceVilWeights(*config, nullptr, directory->checkpoint, path, std::nullopt,
+                                     store);
+  EXPECT_TRUE(sizes.ok()) << sizes.status();
+  return static_cast<uint64_t>(kDeviceLibraryBytes) + store.bytes() +
          DeviceVilBytes(*config, Compute::kFp32, *device, config->image).device();
 }
 

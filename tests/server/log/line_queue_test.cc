@@ -18,9 +18,10 @@ namespace {
 // A pipe that holds 4 KiB, read only when a test says so.
 class Pipe {
  public:
-  Pipe() {
+  // A pipe of one page is full for poll() as soon as anything is in it.
+  explicit Pipe(int bytes = 4096) {
     EXPECT_EQ(pipe(ends_), 0);
-    fcntl(ends_[1], F_SETPIPE_SZ, 4096);
+    fcntl(ends_[1], F_SETPIPE_SZ, bytes);
   }
   ~Pipe() {
     CloseReader();
@@ -72,7 +73,7 @@ TEST(BoundedWriteTest, ABrokenDescriptorNeedsNoFurtherAttempt) {
 }
 
 TEST(LineQueueTest, WritesLinesInOrder) {
-  Pipe pipe;
+  Pipe pipe(65536);
   LineQueue lines(pipe.writer(), 1 << 20, Lost);
   for (int i = 0; i < 100; ++i) lines.Add("line " + std::to_string(i));
   EXPECT_TRUE(lines.Flush(absl::Seconds(10)));

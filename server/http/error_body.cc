@@ -9,7 +9,9 @@
 namespace longview::server {
 
 ErrorShape ShapeOfPath(std::string_view path) {
-  if (path == "/embed" || path == "/rerank" || path == "/predict") return ErrorShape::kTei;
+  for (const std::string_view tei : {"/embed", "/rerank", "/predict", "/similarity"}) {
+    if (path == tei) return ErrorShape::kTei;
+  }
   const bool v2 = path == "/v2" || path.starts_with("/v2/");
   return v2 ? ErrorShape::kString : ErrorShape::kObject;
 }

@@ -56,6 +56,8 @@ constexpr Rule kRules[] = {
     {"/v1/embeddings", Permission::kInfer},
     {"/v1/completions", Permission::kInfer},
     {"/v1/rerank", Permission::kInfer},
+    {"/v2/rerank", Permission::kInfer},
+    {"/similarity", Permission::kInfer},
     {"/embed", Permission::kInfer},
     {"/rerank", Permission::kInfer},
     {"/predict", Permission::kInfer},

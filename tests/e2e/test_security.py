@@ -17,7 +17,7 @@ KEY = "correct-horse-battery"
 KEYS = f"# who may call\nsearch:{KEY}\nreports:another-key\n"
 OPEN_PATHS = {"/", "/health", "/livez", "/readyz", "/metrics", "/version", "/v2/health/live",
               "/v2/health/ready", "/v2/models/{m}/ready", "/v2/models/{m}/versions/{v}/ready"}
-TEI_PATHS = ("/embed", "/predict", "/rerank")  # Errors in that server's shape.
+TEI_PATHS = ("/embed", "/predict", "/rerank", "/similarity")  # Errors in that server's shape.
 OPEN_METHODS = {"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
                 "/inference.GRPCInferenceService/ServerLive",
                 "/inference.GRPCInferenceService/ServerReady",

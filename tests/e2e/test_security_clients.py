@@ -28,7 +28,8 @@ CLASSIFY_TOKENS = b"\x0a\x0aclassifier\x22\x04\x00\x0a\x0b\x02"
 LOADS = {"/inference.GRPCInferenceService/RepositoryModelLoad",
          "/inference.GRPCInferenceService/RepositoryModelUnload",
          "/longview.v1.ModelService/LoadModel", "/longview.v1.ModelService/UnloadModel"}
-INFERENCE = ("/embed", "/predict", "/rerank", "/tokenize", "/detokenize")
+INFERENCE = ("/embed", "/predict", "/rerank", "/similarity", "/tokenize", "/detokenize",
+             "/v2/rerank")
 STATISTICS = {"/inference.GRPCInferenceService/ModelStatistics"}
 
 

@@ -6,8 +6,8 @@
 #include "server/http/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
+#include "server/http/tei/embed_request.h"
 #include "server/http/tei/tei.h"
-#include "server/http/tei/tei_body.h"
 #include "server/http/v1/embeddings_request.h"
 
 namespace longview::server {
@@ -16,56 +16,18 @@ namespace {
 using longview::v1::EmbedRequest;
 using longview::v1::EmbedResponse;
 using nlohmann::json;
-using List = ListRequest<EmbedRequest>;
+using List = EmbedListRequest;
 
 constexpr char kInputs[] = "inputs";
 
-// All but the text.
-absl::StatusOr<EmbedRequest> ReadOptions(TeiBody& body) {
-  EmbedRequest out;
-  const absl::StatusOr<bool> normalize = body.Flag("normalize", true);
-  if (!normalize.ok()) return normalize.status();
-  out.set_normalize(*normalize);
-  const absl::StatusOr<bool> truncate = body.Flag("truncate", false);
-  if (!truncate.ok()) return truncate.status();
-  out.set_truncate(*truncate);
-  absl::StatusOr<std::string> direction = body.Direction();
-  if (!direction.ok()) return direction.status();
-  out.set_truncation_direction(*std::move(direction));
-  if (const json* name = body.Find("prompt_name")) {
-    absl::StatusOr<std::string> prompt = ReadString(*name, "prompt_name");
-    if (!prompt.ok()) return prompt.status();
-    constexpr size_t kLongest = 128;  // It is copied into every item.
-    if (prompt->size() > kLongest) {
-      return FieldError("prompt_name", absl::StrCat("has ", prompt->size(), " bytes, the limit is ",
-                                                    kLongest));
-    }
-    out.set_prompt_name(*std::move(prompt));
-  }
-  if (const json* dimensions = body.Find("dimensions")) {
-    const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(*dimensions, "dimensions");
-    if (!number.ok()) return number.status();
-    out.set_dimensions(*number);
-  }
-  return out;
-}
-
-absl::Status AddText(json& value, const std::string& field, const EmbedRequest& like, List& out) {
-  absl::StatusOr<std::string> text = TakeString(value, field);
-  if (!text.ok()) return text.status();
-  out.items.push_back(like);
-  out.items.back()->set_text(*std::move(text));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<List> ReadRequest(TeiBody& body) {
-  const absl::StatusOr<EmbedRequest> like = ReadOptions(body);
+  const absl::StatusOr<EmbedRequest> like = ReadEmbedOptions(body);
   if (!like.ok()) return like.status();
   const absl::StatusOr<json*> inputs = body.Required(kInputs);
   if (!inputs.ok()) return inputs.status();
   List out{body.model(), "", {}, kInputs};
   if (!(*inputs)->is_array()) {
-    if (absl::Status s = AddText(**inputs, kInputs, *like, out); !s.ok()) return s;
+    if (absl::Status s = AddEmbedText(**inputs, kInputs, *like, out); !s.ok()) return s;
     return out;
   }
   json& list = **inputs;
@@ -75,7 +37,7 @@ absl::StatusOr<List> ReadRequest(TeiBody& body) {
   }
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string field = absl::StrCat(kInputs, "[", i, "]");
-    if (absl::Status s = AddText(list[i], field, *like, out); !s.ok()) return s;
+    if (absl::Status s = AddEmbedText(list[i], field, *like, out); !s.ok()) return s;
   }
   return out;
 }
@@ -96,12 +58,8 @@ HttpResponse Vectors(const ListAnswer<EmbedResponse>& answer) {
 
 }  // namespace
 
-void TeiEmbed(HttpContext& context, const ExchangePtr& exchange) {
-  absl::StatusOr<TeiBody> body = TeiBody::Parse(
-      std::exchange(exchange->mutable_request().body, {}), exchange->request().query,
-      context.api.options().max_message_bytes);
-  if (!body.ok()) return Refuse(context, exchange, body.status());
-  absl::StatusOr<List> list = ReadRequest(*body);
+void TeiEmbed(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
+  absl::StatusOr<List> list = ReadRequest(body);
   if (!list.ok()) return Refuse(context, exchange, list.status());
   const Api::Pending pending = context.api.EmbedList(
       exchange->info(), *std::move(list),

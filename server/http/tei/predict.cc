@@ -119,13 +119,9 @@ HttpResponse Predictions(const ListAnswer<ClassifyResponse>& answer, bool batch,
 
 }  // namespace
 
-void TeiPredict(HttpContext& context, const ExchangePtr& exchange) {
-  absl::StatusOr<TeiBody> body = TeiBody::Parse(
-      std::exchange(exchange->mutable_request().body, {}), exchange->request().query,
-      context.api.options().max_message_bytes);
-  if (!body.ok()) return Refuse(context, exchange, body.status());
+void TeiPredict(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
   absl::StatusOr<Request> request =
-      ReadRequest(*body, static_cast<size_t>(context.api.options().max_items));
+      ReadRequest(body, static_cast<size_t>(context.api.options().max_items));
   if (!request.ok()) return Refuse(context, exchange, request.status());
   const Api::Pending pending = context.api.ClassifyList(
       exchange->info(), std::move(request->list),

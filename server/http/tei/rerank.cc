@@ -78,12 +78,8 @@ HttpResponse Ranks(const RerankResponse& ranked, bool with_texts) {
 
 }  // namespace
 
-void TeiRerank(HttpContext& context, const ExchangePtr& exchange) {
-  absl::StatusOr<TeiBody> body = TeiBody::Parse(
-      std::exchange(exchange->mutable_request().body, {}), exchange->request().query,
-      context.api.options().max_message_bytes);
-  if (!body.ok()) return Refuse(context, exchange, body.status());
-  const absl::StatusOr<RerankRequest> request = ReadRequest(*body);
+void TeiRerank(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
+  const absl::StatusOr<RerankRequest> request = ReadRequest(body);
   if (!request.ok()) return Refuse(context, exchange, request.status());
   const Api::Pending pending = context.api.RerankAs(
       exchange->info(), *request, kTexts,

@@ -1,12 +1,14 @@
-// The routes for clients of text-embeddings-inference; each does its own.
+// The routes for clients of text-embeddings-inference; each answers a body that was read.
 #pragma once
 
 #include "server/http/context.h"
+#include "server/http/tei/tei_body.h"
 
 namespace longview::server {
 
-void TeiEmbed(HttpContext& context, const ExchangePtr& exchange);
-void TeiPredict(HttpContext& context, const ExchangePtr& exchange);
-void TeiRerank(HttpContext& context, const ExchangePtr& exchange);
+void TeiEmbed(HttpContext& context, const ExchangePtr& exchange, TeiBody body);
+void TeiPredict(HttpContext& context, const ExchangePtr& exchange, TeiBody body);
+void TeiRerank(HttpContext& context, const ExchangePtr& exchange, TeiBody body);
+void TeiSimilarity(HttpContext& context, const ExchangePtr& exchange, TeiBody body);
 
 }  // namespace longview::server

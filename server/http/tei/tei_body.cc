@@ -34,6 +34,18 @@ absl::StatusOr<nlohmann::json*> TeiBody::Required(const char* name) {
   return member;
 }
 
+absl::StatusOr<TeiBody> TeiBody::Nested(const char* name) {
+  TeiBody out;
+  out.object_ = nlohmann::json::object();
+  nlohmann::json* const member = Find(name);
+  if (member == nullptr) return out;
+  if (!member->is_object()) {
+    return FieldError(name, absl::StrCat("expected an object, got ", Describe(*member)));
+  }
+  out.object_ = std::move(*member);
+  return out;
+}
+
 absl::StatusOr<bool> TeiBody::Flag(const char* name, bool fallback) {
   const nlohmann::json* const member = Find(name);
   if (member == nullptr) return fallback;

@@ -23,6 +23,8 @@ class TeiBody {
   nlohmann::json* Find(const char* name);
   // The member, which must be there.
   absl::StatusOr<nlohmann::json*> Required(const char* name);
+  // The object at a member, taken out of this one; empty if it is absent.
+  absl::StatusOr<TeiBody> Nested(const char* name);
   absl::StatusOr<bool> Flag(const char* name, bool fallback);
   // "left" or "right" in any case, in lower case; empty if absent.
   absl::StatusOr<std::string> Direction();

@@ -61,10 +61,13 @@ void Rerank(HttpContext& context, const ExchangePtr& exchange) {
 }  // namespace
 
 void AddRerank(HttpContext& context, Router& router) {
-  router.Add(Verb::kPost, "/v1/rerank",
-             [&context](const ExchangePtr& exchange, const PathParameters&) {
-               Rerank(context, exchange);
-             });
+  // Cohere's own client asks for the second.
+  for (const std::string_view path : {"/v1/rerank", "/v2/rerank"}) {
+    router.Add(Verb::kPost, path,
+               [&context](const ExchangePtr& exchange, const PathParameters&) {
+                 Rerank(context, exchange);
+               });
+  }
 }
 
 }  // namespace longview::server

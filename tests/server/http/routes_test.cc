@@ -111,6 +111,8 @@ TEST_F(RoutesTest, OpenApiNamesEveryPath) {
                            "/embed",
                            "/predict",
                            "/rerank",
+                           "/similarity",
+                           "/v2/rerank",
                            "/health",
                            "/docs",
                            "/tokenize",

@@ -1,0 +1,144 @@
+"""Stock clients of embeddings and reranking, unpatched: Cohere, LangChain, LlamaIndex, huggingface_hub,
+openai."""
+
+import base64
+
+import cohere
+import numpy as np
+import openai
+import pytest
+import tiktoken
+from huggingface_hub import InferenceClient
+from langchain_huggingface import HuggingFaceEndpointEmbeddings
+from langchain_openai import OpenAIEmbeddings
+from llama_index.embeddings.openai import OpenAIEmbedding
+from llama_index.embeddings.text_embeddings_inference import TextEmbeddingsInference
+
+from goldens import GOLDEN
+from server_process import Server
+
+MODELS = {"reranker": "xlm_roberta/text_reranker",
+          "embedder": "sentence_transformers/longformer_mean",
+          "classifier": "longformer/text_classification"}
+TEXTS = ["What is a span?", "Longview reads long documents.", "A third text."]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server([",".join(f"{name}={GOLDEN / case / 'model'}" for name, case in MODELS.items())],
+                "--dtype=fp32") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def vectors(server):
+    """The embeddings of TEXTS as they are answered without a client; the directory normalises."""
+    status, answer = server.post_json("/v1/embeddings", {"model": "embedder", "input": TEXTS})
+    assert status == 200, answer
+    return np.array([entry["embedding"] for entry in answer["data"]])
+
+
+def close(got, wanted):
+    assert np.shape(got) == np.shape(wanted)
+    assert np.abs(np.array(got) - wanted).max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", [cohere.Client, cohere.ClientV2])
+def test_cohere(server, kind):
+    query, documents = TEXTS[0], TEXTS[1:]
+    wanted = server.post_json("/v1/rerank", {"model": "reranker", "query": query,
+                                             "documents": documents})[1]["results"]
+    client = kind(api_key="-", base_url=server.url)
+    answer = client.rerank(model="reranker", query=query, documents=documents)
+    assert [(entry.index, entry.relevance_score) for entry in answer.results] == \
+        [(entry["index"], entry["relevance_score"]) for entry in wanted]
+    answer = client.rerank(model="reranker", query=query, documents=documents, top_n=1)
+    assert [entry.index for entry in answer.results] == [wanted[0]["index"]]
+    with pytest.raises(cohere.NotFoundError):
+        client.rerank(model="nobody", query=query, documents=documents)
+
+
+def langchain(server, **more):
+    return OpenAIEmbeddings(model="embedder", base_url=f"{server.url}/v1", api_key="-", **more)
+
+
+def test_langchain_openai(server, vectors):
+    client = langchain(server, check_embedding_ctx_length=False)
+    close(client.embed_documents(TEXTS), vectors)
+    close(client.embed_query(TEXTS[0]), vectors[0])
+    assert len(client.embed_documents([])) == 0
+
+
+def test_langchain_openai_sends_token_ids_by_default(server, monkeypatch):
+    """What LangChain sends then are ids of OpenAI's tokenizer: the server takes them as its own."""
+    letters = tiktoken.Encoding("letters", pat_str=r".", special_tokens={}, mergeable_ranks={
+        bytes([byte]): byte for byte in range(256)})
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda name: letters)
+    ids = list(b"span")
+    wanted = server.post_json("/v1/embeddings", {"model": "embedder", "input": [ids]})[1]
+    vector = np.array(wanted["data"][0]["embedding"])
+    close(langchain(server).embed_query("span"), vector)
+
+
+def test_langchain_huggingface(server, vectors):
+    client = HuggingFaceEndpointEmbeddings(model="org/embedder", huggingfacehub_api_token="-",
+                                           provider="hf-inference")
+    client.client = InferenceClient(model=f"{server.url}/embed?model=embedder")
+    close(client.embed_documents(TEXTS), vectors)
+    close(client.embed_query(TEXTS[0]), vectors[0])
+
+
+def test_llama_index_tei(server, vectors):
+    client = TextEmbeddingsInference(model_name="embedder", base_url=server.url,
+                                     endpoint="/embed?model=embedder", embed_batch_size=2)
+    close(client.get_text_embedding_batch(TEXTS), vectors)
+    close(client.get_text_embedding(TEXTS[0]), vectors[0])
+
+
+def test_llama_index_openai(server, vectors):
+    client = OpenAIEmbedding(model_name="embedder", api_base=f"{server.url}/v1", api_key="-")
+    close(client.get_text_embedding_batch(TEXTS), vectors)
+    close(client.get_query_embedding("A query"), client.get_text_embedding("A query"))
+
+
+def test_huggingface_hub(server, vectors):
+    client = InferenceClient(model=f"{server.url}/embed?model=embedder")
+    close(client.feature_extraction(TEXTS), vectors)
+    close(client.feature_extraction(TEXTS[0], normalize=True, truncate=True,
+                                    truncation_direction="Left")[0], vectors[0])
+    client = InferenceClient(model=f"{server.url}/similarity?model=embedder")
+    close(client.sentence_similarity(TEXTS[0], other_sentences=TEXTS[1:]), vectors[1:] @ vectors[0])
+    client = InferenceClient(model=f"{server.url}/predict?model=classifier")
+    status, answer = server.post_json("/v1/classify", {"model": "classifier", "text": TEXTS[0]})
+    best = answer["labels"][0]
+    got = client.text_classification(TEXTS[0])
+    assert (got.label, got.score) == (best["name"], best["score"])
+
+
+def test_similarity_names_what_is_wrong(server):
+    good = {"source_sentence": "a", "sentences": ["b", ""]}
+    for body, part in (({}, "inputs"), ({"inputs": "a"}, "inputs"),
+                       ({"inputs": {**good, "sentences": []}}, "inputs.sentences"),
+                       ({"inputs": {**good, "sentences": ["b", 5]}}, "inputs.sentences[1]"),
+                       ({"inputs": {"sentences": ["b"]}}, "inputs.source_sentence"),
+                       ({"inputs": good, "parameters": {"truncate": 1}}, "truncate")):
+        status, answer = server.post_json("/similarity?model=embedder", body)
+        assert status == 400 and part in answer["error"], answer
+        assert sorted(answer) == ["error", "error_type"]
+    status, answer = server.post_json("/similarity?model=embedder", {"inputs": good})
+    assert status == 200 and len(answer) == 2
+
+
+def test_openai(server, vectors):
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="-")
+    short = vectors[:, :8] / np.linalg.norm(vectors[:, :8], axis=1, keepdims=True)
+    for form in ("float", "base64"):
+        answer = client.embeddings.create(model="embedder", input=TEXTS, dimensions=8,
+                                          encoding_format=form)
+        got = [entry.embedding for entry in answer.data]
+        if form == "base64":
+            got = [np.frombuffer(base64.b64decode(text), np.float32) for text in got]
+        close(got, short)
+    # Without a format the client asks for base64 and decodes it.
+    answer = client.embeddings.create(model="embedder", input=TEXTS)
+    close([entry.embedding for entry in answer.data], vectors)

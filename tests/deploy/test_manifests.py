@@ -170,7 +170,7 @@ def test_kserve_runtime():
                            ("livenessProbe", "liveness")):
         assert container[probe]["grpc"] == {"port": config["grpc_port"], "service": service}
     formats = {entry["name"] for entry in runtime["spec"]["supportedModelFormats"]}
-    for name in ("longformer", "detector"):
+    for name in ("longformer", "detector", "reranker"):
         service, = read(KUBERNETES / f"overlays/kserve/{name}.yaml")
         model = service["spec"]["predictor"]["model"]
         assert model["modelFormat"]["name"] in formats
@@ -236,7 +236,7 @@ def test_overlays(kustomize, overlay):
 
 def test_kserve_overlay_builds(kustomize):
     kinds = sorted(document["kind"] for document in kustomize("kserve"))
-    assert kinds == ["ClusterServingRuntime", "InferenceService", "InferenceService"]
+    assert kinds == ["ClusterServingRuntime", *["InferenceService"] * 3]
 
 
 def test_the_base_is_the_chart(tool, tmp_path):

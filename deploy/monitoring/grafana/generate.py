@@ -75,6 +75,10 @@ DASHBOARDS = {
             ("Cancelled and refused", "reqps",
              [("cancelled {{stage}}", rate("longview_cancelled_total", "stage")),
               ("refused {{reason}}", rate("longview_rejected_total", "reason"))]),
+            ("Answered of a part of the text", "reqps",
+             [("{{model}}", rate("longview_truncated_requests_total", "model"))]),
+            ("Tokens cut off", "short",
+             [("{{model}}", rate("longview_truncated_tokens_total", "model"))]),
         ]),
         ("Compute", [
             ("Compute by phase, p95", "s",

@@ -5,6 +5,11 @@
 #include "models/parallel.h"
 
 namespace longview::models {
+namespace {
+
+constexpr int64_t kEmbedRows = 3;  // Rows of tables that a thread has at a time.
+
+}  // namespace
 
 HostOps::HostOps(const ComputeContext& context, const OpsNeed& need, std::byte* memory,
                  EncoderTimes* times)
@@ -30,27 +35,29 @@ void HostOps::Embed(const EmbedArgs& args) {
   const auto bytes = static_cast<size_t>(width) * sizeof(float);
   const int threads = context_.pool->threads();
   kernels::RunOnThreads(*context_.pool, [&](int thread) {
-    float* word = reinterpret_cast<float*>(scratch_) + 2 * width * thread;
-    float* sum = word + width;
+    float* scratch = reinterpret_cast<float*>(scratch_) + kEmbedRows * width * thread;
+    const auto read = [&](const Table* table, IndexRef rows, int64_t row, int to) -> const float* {
+      if (table == nullptr) return zeros;
+      table->CopyRow(rows.data[row], scratch + to * width);
+      return scratch + to * width;
+    };
     const int64_t begin = args.x.count * thread / threads;
     const int64_t end = args.x.count * (thread + 1) / threads;
     for (int64_t row = begin; row < end; ++row) {
-      args.words->CopyRow(args.ids.data[row], word);
-      if (args.positions != nullptr) {
-        args.positions->CopyRow(args.places.data[row], sum);
-      } else {
-        std::memset(sum, 0, bytes);
-      }
-      vectors.add_scaled(sum, word, args.factor, width);
-      if (args.types != nullptr) {
-        args.types->CopyRow(args.kinds.data[row], word);
-        vectors.add_scaled(sum, word, 1, width);
-      }
+      const float* word = read(args.words, args.ids, row, 0);
+      const float* position = read(args.positions, args.places, row, 1);
+      const float* type = read(args.types, args.kinds, row, 2);
       float* x = args.x.floats() + row * width;
-      std::memcpy(x, sum, bytes);
       void* copy = args.input && args.input.data != args.x.data ? args.input.Row(row) : nullptr;
-      if (args.norm != nullptr) {
-        kernels_.residual_norm(x, nullptr, zeros, args.norm->host.view(), width, copy);
+      if (args.norm != nullptr && args.factor == 1) {
+        kernels_.sum_norm(x, word, position, type, args.norm->host.view(), width, copy);
+      } else {
+        std::memcpy(x, position, bytes);
+        vectors.add_scaled(x, word, args.factor, width);
+        if (args.types != nullptr) vectors.add_scaled(x, type, 1, width);
+        if (args.norm != nullptr) {
+          kernels_.residual_norm(x, nullptr, zeros, args.norm->host.view(), width, copy);
+        }
       }
       // A norm's copy is of 16-bit types alone.
       const bool copied = args.norm != nullptr && compute() != Compute::kFp32;
@@ -155,7 +162,7 @@ HostCount::HostCount(const ComputeContext& context)
       context_(context) {}
 
 size_t HostCount::EmbedScratch(const EmbedArgs& args) const {
-  return static_cast<size_t>(2 * args.x.width * context_.pool->threads()) * sizeof(float);
+  return static_cast<size_t>(kEmbedRows * args.x.width * context_.pool->threads()) * sizeof(float);
 }
 
 size_t HostCount::AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const {

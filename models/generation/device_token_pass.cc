@@ -1,7 +1,6 @@
 #include "models/generation/device_token_pass.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,15 +11,15 @@ using kernels::CacheStep;
 
 PassStep::Rules DeviceRules(std::string family, int vocab) {
   PassStep::Rules rules = {std::move(family), vocab};
-  rules.pass_tokens = kDevicePrefillTokens;
-  rules.pass_runs = kDeviceRuns;
+  rules.pass_tokens = kDevicePassTokens;
+  rules.pass_runs = kDevicePassRuns;
   return rules;
 }
 
 kernels::ProjectionCache::Options DeviceCacheOptions(kernels::BlockMemory* memory) {
   kernels::ProjectionCache::Options options;
-  options.step_tokens = kDevicePrefillTokens;
-  options.step_sequences = 2 * kDeviceRuns;
+  options.step_tokens = kDevicePassTokens;
+  options.step_sequences = 2 * kDevicePassRuns;
   options.memory = memory;
   return options;
 }
@@ -38,14 +37,14 @@ std::vector<TokenRun> LargestRuns(int64_t end, std::span<const int32_t> ids) {
     run.start = start;
     run.wanted = tokens;
   };
-  for (int64_t left = std::ssize(ids); left > 0 && std::ssize(runs) < kDeviceRuns;) {
+  for (int64_t left = std::ssize(ids); left > 0 && std::ssize(runs) < kDevicePassRuns;) {
     const int64_t tokens = std::min(left, end);
     add(CacheStep::kPrefill, tokens,
         (end - tokens) / kernels::kBlockSlots * kernels::kBlockSlots);
     left -= tokens;
   }
   for (const CacheStep::Group group : {CacheStep::kResume, CacheStep::kDecode}) {
-    for (int i = 0; i < kDeviceRuns; ++i) add(group, 1, end - 1);
+    for (int i = 0; i < kDevicePassRuns; ++i) add(group, 1, end - 1);
   }
   return runs;
 }
@@ -60,7 +59,7 @@ OpsNeed CountOnDevice(TokenForward& forward, Compute compute) {
 
 // Where spans begin moves with the text: a quarter more.
 DeviceTokenNeed MostTokenNeed(Compute compute, int max_tokens, MakeForward make) {
-  const std::vector<int32_t> ids(static_cast<size_t>(kDevicePrefillTokens));
+  const std::vector<int32_t> ids(static_cast<size_t>(kDevicePassTokens));
   const OpsNeed need = CountOnDevice(*make(LargestRuns(max_tokens, ids)), compute);
   const auto roomy = [](size_t bytes) { return AlignForDevice(bytes + bytes / 4); };
   return {roomy(need.lists), roomy(need.memory())};
@@ -68,7 +67,7 @@ DeviceTokenNeed MostTokenNeed(Compute compute, int max_tokens, MakeForward make)
 
 double DeviceTokenWorkspace::DeviceBytes(const DeviceTokenNeed& room, int vocab) {
   return static_cast<double>(room.lists + room.buffers +
-                             DeviceSampler::DeviceBytes(vocab, kDeviceRuns));
+                             DeviceSampler::DeviceBytes(vocab, kDevicePassRuns));
 }
 
 DeviceTokenWorkspace::DeviceTokenWorkspace(const Device& device, const DeviceTokenNeed& room,
@@ -78,7 +77,7 @@ DeviceTokenWorkspace::DeviceTokenWorkspace(const Device& device, const DeviceTok
       buffers_(device, room.buffers),
       pinned_(device, static_cast<size_t>(kDeviceLogitRows * vocab) * sizeof(float)),
       upload_(device.api(), device.index()),
-      sampler_(device, vocab, kDeviceRuns) {
+      sampler_(device, vocab, kDevicePassRuns) {
   device.Check(upload_.Reserve(room.lists), "lists of passes");
 }
 
@@ -90,7 +89,8 @@ DeviceTokenPass::DeviceTokenPass(std::unique_ptr<TokenForward> forward, const De
       blocks_(blocks),
       workspace_(workspace),
       timer_(device, times),
-      ops_(device, compute) {
+      ops_(device, compute),
+      results_(device, workspace.sampler(), workspace.pinned_logits(), workspace.vocab()) {
   for (const TokenRun& run : forward_->runs()) {
     for (int64_t row = 0; row < run.wanted; ++row) wanted_.push_back({&run, row});
   }
@@ -145,42 +145,21 @@ void DeviceTokenPass::BringResults() {
   for (int64_t first = 0; first < rows; first += kDeviceLogitRows) {
     const int64_t count = std::min(kDeviceLogitRows, rows - first);
     BringRows(forward_->Logits(ops_, first, count), first, count);
-    TakeResults();
+    results_.Take();
   }
 }
 
-// Tokens are chosen where the logits are, if the settings allow it; otherwise they are brought.
 void DeviceTokenPass::BringRows(const Rows& logits, int64_t first, int64_t count) {
-  const auto vocab = static_cast<size_t>(workspace_.vocab());
-  std::vector<SamplingRow> sampled;
   for (int64_t i = 0; i < count; ++i) {
     const auto& [run, row] = wanted_[static_cast<size_t>(first + i)];
     const float* const from = logits.floats() + i * logits.stride;
-    const bool decodes = run->group == CacheStep::kDecode && run->choice != nullptr;
-    if (decodes && DeviceSampler::Takes(*run->choice->settings)) {
-      sampled.push_back({from, *run->choice});
-      chosen_.push_back(run->chosen);
-      continue;
+    if (run->group == CacheStep::kDecode) {
+      results_.BringOrChoose(from, *run);
+    } else {
+      results_.Bring(from, run->logits + row * workspace_.vocab());
     }
-    float* const pinned = workspace_.pinned_logits() + brought_.size() * vocab;
-    device_.Check(device_.api().copy_out(device_.stream(), pinned, from, vocab * sizeof(float)),
-                  "logits");
-    brought_.push_back(run->logits + row * static_cast<int64_t>(vocab));
   }
-  if (!sampled.empty()) workspace_.sampler().Hand(sampled);
-}
-
-void DeviceTokenPass::TakeResults() {
-  device_.Wait();
-  const auto vocab = static_cast<size_t>(workspace_.vocab());
-  for (size_t i = 0; i < brought_.size(); ++i) {
-    std::memcpy(brought_[i], workspace_.pinned_logits() + i * vocab, vocab * sizeof(float));
-  }
-  brought_.clear();
-  if (chosen_.empty()) return;
-  std::vector<ChosenToken> tokens = workspace_.sampler().Take();
-  for (size_t i = 0; i < tokens.size(); ++i) *chosen_[i] = std::move(tokens[i]);
-  chosen_.clear();
+  results_.Choose();
 }
 
 }  // namespace longview::models

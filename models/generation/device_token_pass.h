@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "models/device/device_memory.h"
 #include "models/device/device_run.h"
 #include "models/device/device_sampler.h"
+#include "models/generation/device_token_results.h"
 #include "models/generation/pass_step.h"
 #include "models/generation/token_forward.h"
 #include "models/ops/device_ops.h"
@@ -24,8 +24,8 @@
 namespace longview::models {
 
 // Limits of one pass (PassStep::Rules): tokens of prefill, runs of prefill, runs of decoding.
-inline constexpr int64_t kDevicePrefillTokens = 2048;
-inline constexpr int kDeviceRuns = 64;
+inline constexpr int64_t kDevicePassTokens = 2048;
+inline constexpr int kDevicePassRuns = 64;
 // Rows of logits that are made at a time.
 inline constexpr int64_t kDeviceLogitRows = 64;
 
@@ -91,9 +91,6 @@ class DeviceTokenPass final : public TokenPass {
   void BringResults();
   // Hands over what brings rows [first, first + count) of the wanted ones to the host.
   void BringRows(const Rows& logits, int64_t first, int64_t count);
-  // Waits if anything is on its way, and gives it to the runs.
-  void TakeResults();
-
   // A wanted row: its run, and its number among the run's wanted ones.
   struct WantedRow {
     const TokenRun* run;
@@ -109,8 +106,7 @@ class DeviceTokenPass final : public TokenPass {
   OpsNeed need_;
   std::vector<WantedRow> wanted_;
   bool open_ = false;  // Work was handed over, and the pass has not come to its end.
-  std::vector<float*> brought_;                      // Where rows of pinned_logits() go.
-  std::vector<std::optional<ChosenToken>*> chosen_;  // Where the sampler's tokens go.
+  DeviceTokenResults results_;
   int layer_ = 0;
 };
 

@@ -13,10 +13,8 @@ namespace longview::models {
 namespace {
 
 PassStep::Rules RulesOf(const LsLmConfig& config) {
-  PassStep::Rules rules = {"transformer_ls", config.vocab};
+  PassStep::Rules rules = DeviceRules("transformer_ls", config.vocab);
   if (config.schedule == LsSchedule::kBlocks) rules.boundary = config.block;
-  rules.pass_tokens = kDevicePassTokens;
-  rules.pass_runs = kDevicePassRuns;
   return rules;
 }
 
@@ -26,21 +24,12 @@ kernels::CacheShape ShapeOf(const LsLmConfig& config, Compute compute) {
   return shape;
 }
 
-// Of passes, which are what a step of the cache is here.
-kernels::ProjectionCache::Options CacheOptions(kernels::BlockMemory* memory) {
-  kernels::ProjectionCache::Options options;
-  options.step_tokens = kDevicePassTokens;
-  options.step_sequences = 2 * kDevicePassRuns;
-  options.memory = memory;
-  return options;
-}
-
 // What the model asks a device for, by name.
 std::array<DeviceClaim, 3> Parts(const LsLmConfig& config, Compute compute, int max_tokens,
                                  const CacheRoom& room) {
   const kernels::CacheShape shape = ShapeOf(config, compute);
   const int64_t cache =
-      kernels::ProjectionCache::MemoryBytes(shape, CacheOptions(nullptr), room.capacity());
+      kernels::ProjectionCache::MemoryBytes(shape, DeviceCacheOptions(nullptr), room.capacity());
   return {
       DeviceClaim{"weights", static_cast<double>(DeviceWeightBytes(config, compute, max_tokens))},
       DeviceClaim{"workspace", DeviceLsWorkspace::DeviceBytes(config, compute, shape, max_tokens)},
@@ -113,9 +102,8 @@ absl::Status DeviceLsDecoder::Load(const Checkpoint& checkpoint, const std::stri
   weights_ = *std::move(weights);
   const kernels::CacheShape shape = ShapeOf(config_, context_.compute);
   workspace_ = std::make_unique<DeviceLsWorkspace>(context_, shape, max_tokens());
-  if (absl::Status status = Reserve(shape, room, origin, CacheOptions(&blocks_)); !status.ok()) {
-    return status;
-  }
+  absl::Status reserved = Reserve(shape, room, origin, DeviceCacheOptions(&blocks_));
+  if (!reserved.ok()) return reserved;
   context_.cache = &projection_cache();
   memory_bytes_ = static_cast<double>(weights_.block->bytes()) +
                   DeviceLsWorkspace::DeviceBytes(config_, context_.compute, shape, max_tokens());

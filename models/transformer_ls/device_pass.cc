@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "kernels/cuda/span/launch_shape.h"
@@ -63,7 +62,9 @@ DeviceLsPass::DeviceLsPass(const DeviceLsContext& context,
       times_(times),
       decoding_(TakeDecoding(runs)),
       layout_(LayOutPass(*context.config, std::move(runs), kernels::cuda::kDeviceTileRows)),
-      step_(context.cache) {}
+      step_(context.cache),
+      results_(*context.device, workspace.sampler(), workspace.pinned_logits(),
+               context.config->vocab) {}
 
 DeviceLsPass::~DeviceLsPass() {
   // Of what was given up the device may still read what the workspace's next user writes.
@@ -132,28 +133,6 @@ void DeviceLsPass::RunLayer() {
   if (!ends) Timed(&EncoderTimes::linears, [&] { prefill.Finish(layer_); });
 }
 
-void DeviceLsPass::Bring(const float* row, float* to) {
-  const auto vocab = static_cast<size_t>(context_.config->vocab);
-  float* const pinned = workspace_.pinned_logits() + brought_.size() * vocab;
-  device_.Check(device_.api().copy_out(device_.stream(), pinned, row, vocab * sizeof(float)),
-                "logits");
-  brought_.push_back(to);
-}
-
-void DeviceLsPass::TakeResults() {
-  if (brought_.empty() && chosen_.empty()) return;
-  device_.Wait();
-  const auto vocab = static_cast<size_t>(context_.config->vocab);
-  for (size_t i = 0; i < brought_.size(); ++i) {
-    std::memcpy(brought_[i], workspace_.pinned_logits() + i * vocab, vocab * sizeof(float));
-  }
-  brought_.clear();
-  if (chosen_.empty()) return;
-  std::vector<ChosenToken> tokens = workspace_.sampler().Take();
-  for (size_t i = 0; i < tokens.size(); ++i) *chosen_[i] = std::move(tokens[i]);
-  chosen_.clear();
-}
-
 void DeviceLsPass::BringPrefilled() {
   const int64_t vocab = context_.config->vocab;
   std::vector<float*> to;
@@ -162,30 +141,22 @@ void DeviceLsPass::BringPrefilled() {
   }
   const DevicePrefill prefill(context_, layout_, lists_, buffers_);
   for (int64_t first = 0; first < layout_.wanted; first += kDeviceLogitRows) {
-    if (first > 0) TakeResults();
+    if (first > 0) results_.Take();
     const int64_t count = std::min(kDeviceLogitRows, layout_.wanted - first);
     prefill.Logits(first, count);
     for (int64_t i = 0; i < count; ++i) {
-      Bring(buffers_.logits + i * vocab, to[static_cast<size_t>(first + i)]);
+      results_.Bring(buffers_.logits + i * vocab, to[static_cast<size_t>(first + i)]);
     }
   }
 }
 
-// Tokens are chosen where the logits are, if the settings allow it; otherwise they are brought.
 void DeviceLsPass::BringDecoded() {
-  std::vector<SamplingRow> sampled;
   for (size_t i = 0; i < decoding_.size(); ++i) {
-    const TokenRun& run = decoding_[i];
-    if (run.wanted == 0) continue;
+    if (decoding_[i].wanted == 0) continue;
     const float* const logits = decoded_ + static_cast<int64_t>(i) * context_.config->vocab;
-    if (run.choice != nullptr && DeviceSampler::Takes(*run.choice->settings)) {
-      sampled.push_back({logits, *run.choice});
-      chosen_.push_back(run.chosen);
-    } else {
-      Bring(logits, run.logits);
-    }
+    results_.BringOrChoose(logits, decoding_[i]);
   }
-  if (!sampled.empty()) workspace_.sampler().Hand(sampled);
+  results_.Choose();
 }
 
 bool DeviceLsPass::Advance() {
@@ -200,7 +171,7 @@ bool DeviceLsPass::Advance() {
   if (reads && ++layer_ < context_.config->layers) return true;
   if (reads) Timed(&EncoderTimes::rest, [&] { BringPrefilled(); });
   BringDecoded();
-  TakeResults();
+  results_.Take();
   open_ = false;
   step_.End();
   return false;

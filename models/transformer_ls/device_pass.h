@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +17,7 @@
 #include "kernels/cuda/token/decode_runner.h"
 #include "models/device/device_memory.h"
 #include "models/device/device_sampler.h"
+#include "models/generation/device_token_results.h"
 #include "models/generation/pass_step.h"
 #include "models/layers/stopwatch.h"
 #include "models/transformer_ls/device_prefill.h"
@@ -63,7 +63,7 @@ class DeviceLsPass final : public TokenPass {
  public:
   // Borrowed arguments outlive the pass. With `times` the host waits after every part of the work
   // and adds up: for calibration; of decoding, which is one launch, attention's share is taken to
-  // be its share of what is read. REQUIRES: runs within the limits of device_prefill.h.
+  // be its share of what is read. REQUIRES: runs within DeviceRules.
   DeviceLsPass(const DeviceLsContext& context, const kernels::cuda::DeviceBlocks& blocks,
                DeviceLsWorkspace& workspace, std::vector<TokenRun> runs, EncoderTimes* times);
   ~DeviceLsPass() override;
@@ -78,10 +78,6 @@ class DeviceLsPass final : public TokenPass {
   // Hand over what brings results to the host.
   void BringPrefilled();
   void BringDecoded();
-  // A row of logits on the device goes where its run wants it, once the device was waited for.
-  void Bring(const float* row, float* to);
-  // Waits if anything is on its way, and gives it to the runs.
-  void TakeResults();
   template <typename Body>
   void Timed(double EncoderTimes::*sum, Body&& body);
 
@@ -97,8 +93,7 @@ class DeviceLsPass final : public TokenPass {
   DeviceLsLists lists_;
   DeviceLsBuffers buffers_;
   const float* decoded_ = nullptr;  // [decoding_.size(), V] on the device.
-  std::vector<float*> brought_;     // Where rows of the workspace's pinned_logits() go.
-  std::vector<std::optional<ChosenToken>*> chosen_;  // Where the sampler's tokens go.
+  DeviceTokenResults results_;
   int layer_ = 0;
 };
 

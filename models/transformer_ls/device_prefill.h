@@ -12,19 +12,13 @@
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/scratch.h"
 #include "models/device/device.h"
+#include "models/generation/device_token_pass.h"
 #include "models/layers/stopwatch.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/device_lists.h"
 #include "models/transformer_ls/device_weights.h"
 
 namespace longview::models {
-
-// Limits of one pass (PassStep::Rules).
-inline constexpr int64_t kDevicePassTokens = 2048;
-inline constexpr int kDevicePassRuns = 64;
-
-// Rows of logits that are made at a time.
-inline constexpr int64_t kDeviceLogitRows = 64;
 
 // What every pass of one model shares. Borrowed.
 struct DeviceLsContext {

@@ -62,6 +62,7 @@ class Server::Impl {
       : config_(config),
         metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config, log).devices, ",")),
         tracer_(TracerOf(config)),
+        bytes_(ByteLimitsFor(config.max_message_bytes)),
         engine_(EngineOptionsOf(config, log), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log,
                /*cpu_instead=*/config.device == "auto"),
@@ -71,7 +72,6 @@ class Server::Impl {
         tls_(security == nullptr ? nullptr : security->tls()),
         connection_limits_(ConnectionLimitsFor(RaiseDescriptorLimit(), config.max_connections,
                                                config.max_connections_per_address)),
-        bytes_(ByteLimitsFor(config.max_message_bytes)),
         grpc_(api_, KeysOf(security), ProxiesOf(config)),
         http_(api_, metrics_, HttpOptions(config, security)),
         admin_(api_, metrics_, AdminOptions(config)),
@@ -183,6 +183,7 @@ class Server::Impl {
   Lifecycle lifecycle_;
   Metrics metrics_;
   const std::unique_ptr<Tracer> tracer_;  // Null = off.
+  ByteBudget bytes_;  // Shared by both transports; answers of the engine hold parts of it.
   EngineImpl engine_;
   ModelStoreImpl store_;
   const SteadyClock clock_;
@@ -190,7 +191,6 @@ class Server::Impl {
   Api api_;
   const TlsSource* const tls_;
   const ConnectionLimits connection_limits_;  // Apply to each port.
-  ByteBudget bytes_;                          // Shared by both transports.
   GrpcServer grpc_;
   HttpServer http_;
   HttpServer admin_;

@@ -126,16 +126,14 @@ class GrpcServer::Impl {
   // The parts that depend on the options; exist from Start on.
   struct Running {
     Running(Impl& impl, const GrpcServerOptions& options)
-        : own_bytes(ByteLimitsFor(options.max_message_bytes)),
-          acceptor({.limits = options.connections,
+        : acceptor({.limits = options.connections,
                     .most_bytes = MostBytesOfAddress(options.max_message_bytes),
                     .transfer_grace = options.transfer_grace,
                     .proxies = impl.proxies},
                    options.proxy_protocol ? options.proxy_header_timeout : absl::ZeroDuration()),
           decoder(options.max_message_bytes),
           pool(kParseThreads),
-          tools{impl.gate, decoder, options.bytes != nullptr ? *options.bytes : own_bytes, pool,
-                acceptor.connections()},
+          tools{impl.gate, decoder, *options.bytes, pool, acceptor.connections()},
           text(tools, longview::v1::TextService::service_full_name()),
           vision(tools, longview::v1::VisionService::service_full_name()),
           models(tools, longview::v1::ModelService::service_full_name()),
@@ -148,7 +146,6 @@ class GrpcServer::Impl {
       impl.health.AddMethods(health);
     }
 
-    ByteBudget own_bytes;
     Acceptor acceptor;
     const MessageDecoder decoder;
     ParsePool pool;

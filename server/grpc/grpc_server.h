@@ -24,8 +24,8 @@ struct GrpcServerOptions {
   int max_concurrent_streams = 2048;  // Per connection.
   const TlsSource* tls = nullptr;     // Null = plaintext. Outlives the server.
   ConnectionLimits connections;
-  // Budget of requests and answers in memory; null: one of its own for max_message_bytes.
-  // Outlives the server.
+  // Budget of requests and answers in memory; required. Outlives the server and every answer that
+  // the Api gives, also those that come after Stop.
   ByteBudget* bytes = nullptr;
   // A message, either way, may take this long plus its bytes at 16 KiB a second.
   absl::Duration transfer_grace = absl::Seconds(20);

@@ -301,8 +301,9 @@ absl::StatusOr<Completed> TestEngine::Run(const Job& job) {
   return Completed{*std::move(answer), 0.001, 0.002, 0.004, 1};
 }
 
-Backend::Backend(server::ApiOptions options)
-    : documents(std::in_place, engine, store, clock, server::DocumentsOptions()),
+Backend::Backend(server::ApiOptions options, server::ByteLimits limits)
+    : bytes(limits),
+      documents(std::in_place, engine, store, clock, server::DocumentsOptions()),
       metrics("1.2.3", "abc", "cpu"),
       log(server::LogFormat::kText, server::LogLevel::kError),
       api(store, engine, *documents, lifecycle, metrics, log, std::move(options)) {

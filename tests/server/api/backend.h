@@ -15,6 +15,7 @@
 
 #include "server/api/api.h"
 #include "server/documents.h"
+#include "server/limits/byte_budget.h"
 #include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_generator.h"
 #include "tests/support/fake_model.h"
@@ -117,10 +118,11 @@ class TestEngine : public server::Engine {
 
 // An Api over both, serving "one" (a classifier of three labels) unless a test adds more.
 struct Backend {
-  explicit Backend(server::ApiOptions options = {});
+  explicit Backend(server::ApiOptions options = {}, server::ByteLimits limits = {});
   // Calls in flight answer through the api and its metrics: the engine ends first.
   ~Backend();
 
+  server::ByteBudget bytes;  // For transports; answers of the engine hold parts of it.
   TestStore store;
   TestEngine engine;
   server::SteadyClock clock;

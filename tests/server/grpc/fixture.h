@@ -21,9 +21,11 @@ namespace longview::testing {
 class GrpcFixture : public ::testing::Test {
  protected:
   GrpcFixture() : GrpcFixture(server::ApiOptions(), server::GrpcServerOptions()) {}
-  GrpcFixture(server::ApiOptions api, server::GrpcServerOptions options)
-      : backend(std::move(api)), server(std::make_unique<server::GrpcServer>(backend.api)) {
+  GrpcFixture(server::ApiOptions api, server::GrpcServerOptions options,
+              server::ByteLimits limits = {})
+      : backend(std::move(api), limits), server(std::make_unique<server::GrpcServer>(backend.api)) {
     options.port = 0;
+    options.bytes = &backend.bytes;
     const absl::StatusOr<int> bound = server->Start(options);
     EXPECT_TRUE(bound.ok()) << bound.status();
     port = bound.value_or(0);

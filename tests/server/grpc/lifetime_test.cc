@@ -38,6 +38,7 @@ class Lifetime : public GrpcFixture {
 TEST_F(Lifetime, ATakenPortIsAnError) {
   server::GrpcServer second(backend.api);
   server::GrpcServerOptions options;
+  options.bytes = &backend.bytes;
   options.port = port;
   const absl::StatusOr<int> bound = second.Start(options);
   ASSERT_FALSE(bound.ok());

@@ -18,10 +18,8 @@ constexpr uint64_t kBudget = 4u << 20;
 
 class Limits : public GrpcFixture {
  protected:
-  Limits() : Limits(std::make_unique<server::ByteBudget>(
-                 server::ByteLimits{.total = kBudget, .per_client = kBudget})) {}
-
-  ~Limits() override { server.reset(); }  // Before the budget its calls borrow.
+  Limits()
+      : GrpcFixture(server::ApiOptions(), Options(), {.total = kBudget, .per_client = kBudget}) {}
 
   grpc::Status Classify(const std::string& document) {
     grpc::ClientContext context;
@@ -41,17 +39,11 @@ class Limits : public GrpcFixture {
     return RawHttp2::Prefix(static_cast<uint32_t>(body.size())) + body;
   }
 
-  std::unique_ptr<server::ByteBudget> budget;
-
  private:
-  explicit Limits(std::unique_ptr<server::ByteBudget> bytes)
-      : GrpcFixture(server::ApiOptions(), Options(*bytes)), budget(std::move(bytes)) {}
-
-  static server::GrpcServerOptions Options(server::ByteBudget& bytes) {
+  static server::GrpcServerOptions Options() {
     server::GrpcServerOptions options;
     options.max_message_bytes = 2 << 20;
     options.connections = {.total = 6, .per_address = 4};
-    options.bytes = &bytes;
     options.transfer_grace = absl::Milliseconds(300);
     return options;
   }
@@ -62,6 +54,7 @@ TEST_F(Limits, TheKeyComesBeforeTheMessage) {
   server::GrpcServer guarded(backend.api, &keys);
   server::GrpcServerOptions options;
   options.port = 0;
+  options.bytes = &backend.bytes;
   const absl::StatusOr<int> bound = guarded.Start(options);
   ASSERT_TRUE(bound.ok()) << bound.status();
   RawHttp2 client(*bound, kWindow);
@@ -74,6 +67,7 @@ TEST_F(Limits, ARefusedCallThatIsCancelledEndsOnce) {
   server::GrpcServer guarded(backend.api, &keys);
   server::GrpcServerOptions options;
   options.port = 0;
+  options.bytes = &backend.bytes;
   const absl::StatusOr<int> bound = guarded.Start(options);
   ASSERT_TRUE(bound.ok()) << bound.status();
   // gRPC aborts the process where a call is finished twice. Whether it sees the cancellation before
@@ -94,12 +88,12 @@ TEST_F(Limits, RepeatedEntriesOfForwardedForAreOneList) {
   server::GrpcServer behind(backend.api, nullptr, *server::TrustedProxies::Parse("127.0.0.0/8"));
   server::GrpcServerOptions options;
   options.port = 0;
-  options.bytes = budget.get();
+  options.bytes = &backend.bytes;
   const absl::StatusOr<int> bound = behind.Start(options);
   ASSERT_TRUE(bound.ok()) << bound.status();
   const auto proxy = grpc::CreateChannel(absl::StrCat("127.0.0.1:", *bound),
                                          grpc::InsecureChannelCredentials());
-  const auto all = budget->TryReserve("1.2.3.4", kBudget - 1);
+  const auto all = backend.bytes.TryReserve("1.2.3.4", kBudget - 1);
   ASSERT_TRUE(all.ok());
   grpc::ClientContext context;
   for (const char* hop : {"6.6.6.6", "1.2.3.4", "127.0.0.7"}) {
@@ -120,7 +114,7 @@ TEST_F(Limits, AHalfSentMessageIsNotWaitedFor) {
   client.Call(1, kClassify);
   ASSERT_TRUE(client.Data(1, RawHttp2::Prefix(1000) + "abc"));
   EXPECT_TRUE(client.Ended(1));
-  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return backend.bytes.held() == 0; }));
 }
 
 TEST_F(Limits, HalfSentBytesOfAnAddressHaveALimit) {
@@ -155,8 +149,8 @@ TEST_F(Limits, AnAnswerNobodyTakesIsGivenUp) {
   RawHttp2 client(port, 0);
   client.Call(1, kClassify);
   ASSERT_TRUE(client.Data(1, Request()));
-  EXPECT_TRUE(Eventually([&] { return budget->held() > 0; }));
-  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; })) << budget->held();
+  EXPECT_TRUE(Eventually([&] { return backend.bytes.held() > 0; }));
+  EXPECT_TRUE(Eventually([&] { return backend.bytes.held() == 0; })) << backend.bytes.held();
 }
 
 TEST_F(Limits, IdleConnectionsMakeRoom) {
@@ -171,7 +165,7 @@ TEST_F(Limits, AMessageTooLargeForItsClientSaysNeedAndLimit) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   EXPECT_NE(status.error_message().find(absl::StrCat(kBudget)), std::string::npos);
   EXPECT_TRUE(Classify(std::string(1 << 20, 'a')).ok());
-  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return backend.bytes.held() == 0; }));
 }
 
 TEST_F(Limits, WhatABombParsesToIsCountedBefore) {
@@ -212,11 +206,11 @@ TEST_F(Limits, AStreamGoesOnBehindARequestThatDoesNotFit) {
   }
   stream->WritesDone();
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_TRUE(Eventually([&] { return budget->held() == 0; }));
+  EXPECT_TRUE(Eventually([&] { return backend.bytes.held() == 0; }));
 }
 
 TEST_F(Limits, ManyCallsOfOneClientAreRefusedWithAHint) {
-  const auto all = budget->TryReserve("127.0.0.1", kBudget - 1);
+  const auto all = backend.bytes.TryReserve("127.0.0.1", kBudget - 1);
   ASSERT_TRUE(all.ok());
   const grpc::Status status = Classify("abc");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);

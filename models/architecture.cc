@@ -131,8 +131,7 @@ absl::StatusOr<std::optional<Task>> ReadTask(const std::string& directory) {
 // The head whose rows count the labels; null where a file counts them.
 const TensorView* CountedHead(const ModelDirectory& directory) {
   constexpr int64_t kMostLabels = 1 << 20;
-  if (CountsLabels(directory.config)) return nullptr;
-  if (!Lookup(kPrefixes, directory.common.model_type)) return nullptr;
+  if (!HeadCountsLabels(directory)) return nullptr;
   const TensorView* head = HeadOf(directory);
   // Other shapes are refused with the weights.
   const bool good = head != nullptr && head->shape[0] >= 1 && head->shape[0] <= kMostLabels;
@@ -185,8 +184,9 @@ absl::Status CompleteConfiguration(ModelDirectory& directory) {
   return ChooseTask(TaskOfTensors(directory), directory);
 }
 
-bool CountsLabels(const nlohmann::json& config) {
-  return Has(config, "id2label") || Has(config, "num_labels");
+bool HeadCountsLabels(const ModelDirectory& directory) {
+  return !Has(directory.config, "id2label") && !Has(directory.config, "num_labels") &&
+         Lookup(kPrefixes, directory.common.model_type).has_value();
 }
 
 std::vector<std::string> CompletionNotes(const ModelDirectory& directory) {
@@ -200,8 +200,9 @@ std::vector<std::string> CompletionNotes(const ModelDirectory& directory) {
     notes.push_back(absl::StrCat("config.json names ", named, ": taken as ", taken,
                                  ", as the task says"));
   }
+  // Two are HuggingFace's default, which its files leave out.
   const TensorView* head = directory.serving.labels ? nullptr : CountedHead(directory);
-  if (head != nullptr) {
+  if (head != nullptr && head->shape[0] != 2) {
     notes.push_back(absl::StrCat("config.json has no labels: ", head->shape[0],
                                  " by the rows of ", head->name));
   }

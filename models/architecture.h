@@ -21,8 +21,9 @@ absl::Status CompleteConfiguration(ModelDirectory& directory);
 // Sets `common.architecture` to the class with a head for the task, whatever the files say.
 absl::Status ChooseTask(Task task, ModelDirectory& directory);
 
-// Whether config.json says how many labels there are.
-bool CountsLabels(const nlohmann::json& config);
+// Whether it is left to the head's weights how many labels there are. REQUIRES: config.json was
+// read.
+bool HeadCountsLabels(const ModelDirectory& directory);
 
 // In which points the above differs from config.json.
 std::vector<std::string> CompletionNotes(const ModelDirectory& directory);

@@ -16,7 +16,7 @@ namespace {
 // them, the head's weights do.
 absl::Status ApplyLabels(ModelDirectory& directory) {
   if (!directory.serving.labels) return absl::OkStatus();
-  if (!CountsLabels(directory.config)) {
+  if (HeadCountsLabels(directory)) {
     directory.common.labels = *directory.serving.labels;
     return absl::OkStatus();
   }

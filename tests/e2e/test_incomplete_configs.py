@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from goldens import GOLDEN
+from plain_bert import WIDTH, Bert
 from server_process import SERVER, Server
 
 # case -> the task that its tensors are of.
@@ -74,6 +75,16 @@ def test_names_of_labels_need_no_count_in_config(tmp_path):
     (folder / "longview.json").write_text('{"labels": ["a", "b"]}')
     code, report = check(folder)
     assert code == 1 and "classifier.out_proj.weight" in report
+
+
+def test_two_labels_are_the_default_and_no_news(tmp_path):
+    for rows, notes in ((2, 0), (3, 1)):
+        head = {"bert.pooler.dense.weight": (WIDTH, WIDTH), "bert.pooler.dense.bias": (WIDTH,),
+                "classifier.weight": (rows, WIDTH), "classifier.bias": (rows,)}
+        folder = Bert("BertForSequenceClassification", head).save(tmp_path / str(rows))
+        code, report = check(folder)
+        assert code == 0 and report.count("note:") == notes, report
+        assert f"labels:       {rows}: LABEL_0, LABEL_1" in report
 
 
 def test_a_chosen_task_overrides(tmp_path):

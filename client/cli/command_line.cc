@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/nearest.h"
 
 namespace longview::client {
 namespace {
@@ -201,7 +202,11 @@ std::vector<Flag> CommonFlags() {
        String(&CommandLine::server)},
       {"model", "NAME", reading, "needed if several loaded models have the task",
        String(&CommandLine::model)},
-      {"api_key", "KEY", {}, "sent as a bearer token", String(&CommandLine::api_key)},
+      {"api_key",
+       "KEY",
+       {},
+       "sent as a bearer token, default LONGVIEW_API_KEY",
+       String(&CommandLine::api_key)},
       {"tls", "", {}, "encrypted connection", Switch(&CommandLine::tls)},
       {"ca", "FILE", {}, "trust these certificates (PEM); implies --tls", String(&CommandLine::ca)},
       {"cert",
@@ -297,10 +302,15 @@ std::vector<Flag> Flags() {
   return flags;
 }
 
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names = {"help", "version"};
+  for (const Command& command : Commands()) names.push_back(command.name);
+  return names;
+}
+
 bool IsCommand(std::string_view name) {
-  const std::vector<Command> commands = Commands();
-  return std::any_of(commands.begin(), commands.end(),
-                     [&](const Command& command) { return command.name == name; });
+  const std::vector<std::string> names = CommandNames();
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool BelongsTo(const Flag& flag, std::string_view command) {
@@ -322,7 +332,15 @@ absl::Status TakeFlag(const std::vector<Flag>& flags, const std::vector<std::str
   const size_t equals = argument.find('=');
   const std::string spelled = argument.substr(0, equals);
   const Flag* flag = Find(flags, absl::StrReplaceAll(spelled.substr(2), {{"-", "_"}}));
-  if (flag == nullptr) return absl::InvalidArgumentError(absl::StrCat("unknown flag ", spelled));
+  if (flag == nullptr) {
+    std::vector<std::string> names;
+    for (const Flag& known : flags) {
+      if (BelongsTo(known, line->command)) names.push_back(known.name);
+    }
+    const std::string name = absl::StrReplaceAll(spelled.substr(2), {{"-", "_"}});
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown flag ", spelled.substr(0, 64), DidYouMean("--", name, names)));
+  }
   if (!BelongsTo(*flag, line->command)) {
     return absl::InvalidArgumentError(absl::StrCat(line->command, " has no flag ", spelled));
   }
@@ -379,6 +397,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   CommandLine line;
   const std::optional<std::string> server = environment("LONGVIEW_SERVER");
   if (server && !server->empty()) line.server = *server;
+  line.api_key = environment("LONGVIEW_API_KEY").value_or("");
   bool flags_ended = false;
   for (size_t at = 0; at < arguments.size(); ++at) {
     const std::string& argument = arguments[at];
@@ -392,9 +411,16 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
       return absl::InvalidArgumentError(absl::StrCat("unknown flag ", argument));
     } else if (line.command.empty()) {
       if (!IsCommand(argument)) {
-        return absl::InvalidArgumentError(absl::StrCat("unknown command ", argument));
+        return absl::InvalidArgumentError(absl::StrCat("unknown command ", argument.substr(0, 64),
+                                                       DidYouMean("", argument, CommandNames())));
       }
-      line.command = argument;
+      if (argument == "version") line.version = true;
+      // `help` alone is the program's, `help COMMAND` the command's.
+      if (argument == "help") {
+        line.help = true;
+      } else {
+        line.command = argument;
+      }
     } else {
       line.inputs.push_back(argument);
     }

@@ -20,7 +20,7 @@ namespace longview::client {
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {
-  // classify, detect, embed, generate, models, estimate, rerank, status, bench.
+  // classify, detect, embed, generate, models, estimate, rerank, status, bench; version.
   std::string command;
   std::vector<std::string> inputs;  // Paths; "-" = standard input.
   bool help = false;

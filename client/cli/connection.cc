@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/diagnosis.h"
 #include "client/cpp/channel.h"
 
 namespace longview::client {
@@ -30,6 +31,16 @@ std::vector<std::string> Choose(const v1::ListModelsResponse& listed, const std:
   return names;
 }
 
+// False as soon as a try has failed: the diagnosis says more than another try.
+bool ConnectsWithin(grpc::Channel& channel, double seconds) {
+  constexpr double kSlice = 0.1;
+  for (double waited = 0; waited < seconds; waited += kSlice) {
+    if (WaitUntilConnected(channel, std::min(kSlice, seconds - waited))) return true;
+    if (channel.GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string CodeName(grpc::StatusCode code) {
@@ -48,9 +59,8 @@ ExitCode Connect(const CommandLine& line, Console& console, Connection* connecti
   }
   const double patience =
       line.timeout_seconds > 0 ? std::min(line.timeout_seconds, kConnectSeconds) : kConnectSeconds;
-  if (!WaitUntilConnected(**channel, patience)) {
-    console.err << "longview: no server at " << line.server
-                << " (--server or LONGVIEW_SERVER names another)\n";
+  if (!AcceptsConnections(line.server) || !ConnectsWithin(**channel, patience)) {
+    console.err << "longview: " << DiagnoseConnection(line) << "\n";
     return kServerNotReached;
   }
   connection->channel = *channel;

@@ -12,6 +12,8 @@
 int main(int argc, char** argv) {
   // A closed pipe (`longview ... | head`) means that no more is wanted: end quietly.
   std::signal(SIGPIPE, SIG_DFL);
+  // Failed connections are explained in plain words (diagnosis.h).
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) return std::nullopt;

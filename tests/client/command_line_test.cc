@@ -72,6 +72,37 @@ TEST(CommandLine, UnknownThingsAreRefused) {
   EXPECT_EQ(ErrorOf({}), "a command is needed");
 }
 
+TEST(CommandLine, TheNearestNameIsOffered) {
+  EXPECT_EQ(ErrorOf({"clasify", "x"}), "unknown command clasify; did you mean classify?");
+  EXPECT_EQ(ErrorOf({"classify", "--modle=a", "x"}), "unknown flag --modle; did you mean --model?");
+  EXPECT_EQ(ErrorOf({"models", "--cat=1"}), "unknown flag --cat; did you mean --ca?");
+  EXPECT_EQ(ErrorOf({"classify", "--top-kk=1", "x"}),
+            "unknown flag --top-kk; did you mean --top_k?");
+  // A flag of another command is not offered.
+  EXPECT_EQ(ErrorOf({"models", "--top_kk", "1"}), "unknown flag --top_kk");
+  EXPECT_EQ(ErrorOf({std::string(1000, 'x')}), "unknown command " + std::string(64, 'x'));
+}
+
+TEST(CommandLine, HelpAndVersionAreCommandsToo) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"help"}, {"-h"}, {"--help"}}) {
+    const auto line = Parse(arguments);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_TRUE(line->help && line->command.empty());
+  }
+  const auto line = Parse({"help", "embed"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_TRUE(line->help);
+  EXPECT_EQ(line->command, "embed");
+  EXPECT_TRUE(Parse({"version"})->version);
+}
+
+TEST(CommandLine, TheKeyMayComeFromTheEnvironment) {
+  EXPECT_EQ(Parse({"models"}, {{"LONGVIEW_API_KEY", "k1"}})->api_key, "k1");
+  EXPECT_EQ(Parse({"models", "--api_key=k2"}, {{"LONGVIEW_API_KEY", "k1"}})->api_key, "k2");
+  EXPECT_EQ(Parse({"models"})->api_key, "");
+}
+
 TEST(CommandLine, InputsWhereTheyBelong) {
   EXPECT_NE(ErrorOf({"classify"}), "");
   EXPECT_NE(ErrorOf({"status", "x"}), "");

@@ -1,10 +1,15 @@
 """The `longview` program against the real server."""
 
 import json
+import os
 import shutil
+import socket
 import subprocess
+import time
 
+from certificates import Authority
 from goldens import served_models
+from secure_server import SecureServer
 from server_process import CLIENT, ROOT, ZOO, Server
 
 CODE = "--model=code-language"
@@ -63,6 +68,41 @@ def test_exit_codes(zoo_server):
     assert run(zoo_server, "classify", "--no_such_flag", "x").returncode == 2
     assert run(None, "status", "--timeout=2").returncode == 3
     assert run(zoo_server, "status").returncode == 0
+
+
+def status(address, *flags):
+    """(exit code, the one line of stderr, seconds)"""
+    start = time.monotonic()
+    done = subprocess.run([CLIENT, "status", f"--server={address}", *flags], capture_output=True,
+                          text=True, timeout=60)
+    return done.returncode, done.stderr, time.monotonic() - start
+
+
+def test_a_wrong_address_is_explained_at_once(zoo_server, tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    cases = [(f"127.0.0.1:{port}", [], "nothing takes connections there"),
+             (zoo_server.http, [], "is an HTTP port"),
+             ("localhost", [], "localhost:9000"),
+             ("no-such-host.invalid:9000", [], "no-such-host.invalid is not known"),
+             (zoo_server.grpc, ["--tls"], "does not speak TLS")]
+    with SecureServer(tmp_path / "tls", authority=Authority(tmp_path, "ca")) as secure:
+        cases += [(secure.grpc, [], "does not answer without TLS"),
+                  (secure.grpc, ["--tls"], "--ca FILE trusts the server's")]
+        for address, flags, part in cases:
+            code, line, seconds = status(address, *flags)
+            assert code == 3 and part in line and len(line.splitlines()) == 1, (address, line)
+            # Far from the patience with a server that does not answer.
+            assert seconds < 4.5, (address, seconds)
+
+
+def test_the_key_from_the_environment(tmp_path):
+    with SecureServer(tmp_path / "keys", keys="me:secret\n") as server:
+        for key, code in (("secret", 0), ("other", 1)):
+            done = subprocess.run([CLIENT, "models", f"--server={server.grpc}"], timeout=60,
+                                  capture_output=True, env={**os.environ, "LONGVIEW_API_KEY": key})
+            assert done.returncode == code, done.stderr
 
 
 def test_models_estimate_embed(zoo_server):

@@ -1,5 +1,5 @@
-"""Stock clients of embeddings and reranking, unpatched: Cohere, LangChain, LlamaIndex, huggingface_hub,
-openai."""
+"""Stock clients of embeddings and reranking, unpatched: Cohere, LangChain, LlamaIndex, openai,
+huggingface_hub."""
 
 import base64
 

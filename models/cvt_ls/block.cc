@@ -141,7 +141,7 @@ void Block::RunWhole(const LongShortBand& band) const {
   }
   NormTokens(band.rows, buffers_.qkv);
   Stopwatch watch(times_ ? &times_->attention : nullptr);
-  LongShortRows rows;
+  LongShortMapRows rows;
   rows.qkv = buffers_.qkv;
   rows.z = buffers_.rows;
   rows.scores = buffers_.scores;

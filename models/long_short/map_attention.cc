@@ -12,7 +12,7 @@ namespace longview::models {
 namespace {
 
 LongShortBuffers Carve(const LongShortPattern& pattern, const LongShortPlan& plan,
-                       const ComputeContext& context, const LongShortRows& rows, Carver& carver) {
+                       const ComputeContext& context, const LongShortMapRows& rows, Carver& carver) {
   const int64_t landmarks = plan.images() * pattern.ranks * pattern.width;
   LongShortBuffers buffers{rows};
   buffers.pooled = carver.Take<float>(2 * landmarks);
@@ -89,7 +89,7 @@ size_t LongShortWorkspace(const LongShortPattern& pattern, const LongShortPlan& 
 
 void RunLongShort(const LongShortPattern& pattern, const LongShortPlan& plan,
                   const Norm* landmark_norm, std::span<const kernels::Table> tables,
-                  const ComputeContext& context, const LongShortRows& rows) {
+                  const ComputeContext& context, const LongShortMapRows& rows) {
   Carver carver(rows.landmarks);
   const LongShortBuffers buffers = Carve(pattern, plan, context, rows, carver);
   if (pattern.ranks > 0) {

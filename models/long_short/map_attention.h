@@ -21,7 +21,7 @@
 namespace longview::models {
 
 // What a model hands over. "T" is an element of the compute type.
-struct LongShortRows {
+struct LongShortMapRows {
   std::byte* qkv = nullptr;        // T [rows, 3C]; keys and values normalised as the model does it.
   std::byte* z = nullptr;          // T [rows, C], written.
   float* scores = nullptr;         // [rows, h r] of the projection; class rows are not read.
@@ -40,6 +40,6 @@ size_t LongShortWorkspace(const LongShortPattern& pattern, const LongShortPlan& 
 // `landmark_norm` may be null: landmarks as they are. `tables` are those of plan.tokens.
 void RunLongShort(const LongShortPattern& pattern, const LongShortPlan& plan,
                   const Norm* landmark_norm, std::span<const kernels::Table> tables,
-                  const ComputeContext& context, const LongShortRows& rows);
+                  const ComputeContext& context, const LongShortMapRows& rows);
 
 }  // namespace longview::models

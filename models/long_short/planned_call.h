@@ -15,7 +15,7 @@
 namespace longview::models {
 
 // The model's rows and what is made of them here.
-struct LongShortBuffers : LongShortRows {
+struct LongShortBuffers : LongShortMapRows {
   float* pooled = nullptr;         // [2, images, h r, C / h]
   std::byte* projected = nullptr;  // T [images r, 2C]: keys, then values.
   float* thread_rows = nullptr;    // [threads, C]

@@ -155,7 +155,7 @@ class BandPlanner {
 
   VilAttentionPlan WithBiases(std::span<const ImageSize> sizes,
                               std::shared_ptr<const VilPlan> plan) const {
-    VilAttentionPlan made{std::move(plan), {}};
+    VilAttentionPlan made{std::move(plan), {sizes.begin(), sizes.end()}, {}};
     if (pattern_.bias && !measure_) {
       made.maps = VilMapsOf(context_, index_, sizes, made.made->bias_rows);
     }

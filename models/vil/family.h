@@ -1,25 +1,28 @@
 // Vision Longformer and ViL-LS as families of image models: which sizes they take, what these cost.
-// On the CPU as it is; device_model.h puts the stages of Vision Longformer on a device.
 #pragma once
 
-#include <vector>
-
-#include "models/vil/batch.h"
+#include "models/vil/pass.h"
 #include "models/vision/weighted_family.h"
 
 namespace longview::models {
 
+// A context whose plans are a device's: it has room for whole maps, nothing is cut into slices.
+void PlanForDevice(VilContext& context);
+
 class Vil : public WeightedVision<VilBatch, LoadVilWeights> {
  public:
+  using Forward = VilForward;
   using WeightedVision::WeightedVision;
-
-  // REQUIRES: CheckSize.
-  static std::vector<ImageSize> MapSizes(const VilConfig& config, ImageSize picture) {
-    return *VilMaps(config, picture);
-  }
 
   absl::Status CheckSize(ImageSize size) const override;
   EncoderWork WorkOf(ImageSize size) const override;
+
+ protected:
+  void PlanForDevice() { models::PlanForDevice(context_); }
+
+ private:
+  // The stages' work.
+  virtual EncoderWork CountWork(ImageSize size) const;
 };
 
 // Errors as Vil::CheckSize, before there is a model.

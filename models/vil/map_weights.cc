@@ -92,7 +92,8 @@ VilMapWeights MakeVilMapWeights(const VilStage& stage, const VilStageWeights& we
     made.column_positions = along(weights.column_positions, stage.map.width, map.width);
   }
   for (size_t b = 0; stage.relative_bias() && b < weights.blocks.size(); ++b) {
-    const std::vector<float> learned = LearnedTable(stage, AllOf(weights.blocks[b].bias.local), map);
+    const std::vector<float> learned =
+        LearnedTable(stage, AllOf(weights.blocks[b].bias.local), map);
     const size_t width = learned.size() / stage.heads;
     std::vector<float>& table = made.tables.emplace_back();
     table.reserve(bias_rows.size() * stage.heads);

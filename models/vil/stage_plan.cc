@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "kernels/span/full_planner.h"
 #include "kernels/span/map_planner.h"
 #include "kernels/span/plan_bytes.h"
 #include "models/vil/chunk_bands.h"
+#include "models/vil/stored_bias.h"
 
 namespace longview::models {
 namespace {
@@ -57,6 +59,7 @@ VilBand WholeBand(const VilContext& context, size_t index, bool measure,
         if (context.device_tile_rows > 0) JoinTables(kGlobalTables, plan);
         return plan;
       });
+  band.attention.sizes = placed.sizes;
   if (stage.relative_bias() && !measure) {
     band.attention.maps = VilMapsOf(context, index, placed.sizes, band.attention.made->bias_rows);
   }
@@ -100,6 +103,37 @@ void JoinTables(int32_t first, VilPlan& plan) {
     bias.base += begins[bias.id - first];
     bias.id = first;
   }
+}
+
+bool ResizesTable(const VilStage& stage, ImageSize map) {
+  return stage.attention == VilAttention::kFull && stage.relative_bias() && map != stage.map;
+}
+
+int64_t LearnedEntries(const VilStage& stage, ImageSize map) {
+  if (!ResizesTable(stage, map)) return StoredBias(stage).entries;
+  return int64_t{2 * map.height - 1} * (2 * map.width - 1);
+}
+
+VilMapEntry VilPlacesOf(const VilContext& context, size_t index, ImageSize map) {
+  std::vector<std::vector<int32_t>> all(1);
+  const VilStage& stage = context.config->stages[index];
+  if (ResizesTable(stage, map)) {
+    all[0].resize(static_cast<size_t>(LearnedEntries(stage, map)));
+    std::iota(all[0].begin(), all[0].end(), 0);
+  }
+  return VilMapsOf(context, index, {&map, 1}, all)[0];
+}
+
+std::shared_ptr<const VilPlan> JoinedTokens(const VilContext& context, size_t index,
+                                            std::span<const MapTokens> images,
+                                            const LongShortPlan& whole) {
+  std::vector<ImageSize> maps;
+  for (const MapTokens& image : images) maps.push_back(image.map);
+  return context.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kJoinedPlan, index, maps), [&] {
+    VilPlan plan{whole.tokens, whole.bias_rows};
+    JoinTables(0, plan);
+    return plan;
+  });
 }
 
 int64_t ProjectedKeys(const VilStage& stage, ImageSize map) {

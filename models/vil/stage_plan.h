@@ -34,6 +34,7 @@ using VilMapEntry = std::shared_ptr<const VilMapWeights>;
 // One call of attention, and biases between local tokens by its tables.
 struct VilAttentionPlan {
   std::shared_ptr<const VilPlan> made;  // Null: no such call.
+  std::vector<ImageSize> sizes;         // The maps', by table.
   std::vector<VilMapEntry> maps;        // Empty where there are none, and for measuring.
 
   bool empty() const { return made == nullptr || made->plan.items.empty(); }
@@ -86,6 +87,18 @@ int64_t ProjectedKeys(const VilStage& stage, ImageSize map);
 
 // Long-short attention of a stage.
 LongShortPattern LongShortOf(const VilStage& stage);
+
+// Biases of a map of this size: columns of the learned table, and whether that is another size's.
+int64_t LearnedEntries(const VilStage& stage, ImageSize map);
+bool ResizesTable(const VilStage& stage, ImageSize map);
+
+// Positions of a map and, where ResizesTable, the whole tables learned for its size.
+VilMapEntry VilPlacesOf(const VilContext& context, size_t stage, ImageSize map);
+
+// `whole.tokens` of these images with joined tables.
+std::shared_ptr<const VilPlan> JoinedTokens(const VilContext& context, size_t stage,
+                                            std::span<const MapTokens> images,
+                                            const LongShortPlan& whole);
 
 // The weights of maps of these sizes. `bias_rows`: of every size, empty without biases.
 std::vector<VilMapEntry> VilMapsOf(const VilContext& context, size_t stage,

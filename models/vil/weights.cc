@@ -81,7 +81,8 @@ class Loader {
 // A convolution as a linear over its taps: columns are (row, column, channel).
 Weight Loader::Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel) {
   const int64_t taps = kernel * kernel;
-  const std::vector<float> stored = load_.Copy(load_.Get(name + ".weight", {out, in, kernel, kernel}));
+  const std::vector<float> stored =
+      load_.Copy(load_.Get(name + ".weight", {out, in, kernel, kernel}));
   std::vector<float> bias = load_.Vector(name + ".bias", out);
   std::vector<float> moved;
   moved.reserve(stored.size());
@@ -281,11 +282,6 @@ void Loader::Block(const std::string& attention, const std::string& mlp, const V
   block.mlp_norm = LayerNorm(prefix_ + mlp + "norm", d, config_.eps);
   block.expand = place_.Linear(prefix_ + mlp + "mlp.fc1", stage.hidden, d);
   block.contract = place_.Linear(prefix_ + mlp + "mlp.fc2", d, stage.hidden);
-  for (const auto* dense :
-       {&block.qkv, &block.landmarks, &block.out, &block.expand, &block.contract,
-        &block.global_query, &block.global_key_value, &block.global_out}) {
-    if (dense->host) NarrowSizes(*dense->host, out.sizes);
-  }
   out.blocks.push_back(std::move(block));
 }
 
@@ -322,7 +318,6 @@ absl::StatusOr<VilWeights> Loader::Load() {
   load_.source().Ignore(prefix_ + "calls_since_last_redraw");
   for (size_t s = 0; s < config_.stages.size() && load_.ok(); ++s) {
     VilStageWeights stage;
-    stage.sizes = {true, true, true};
     Patch(s, stage);
     for (int k = 0; k < config_.stages[s].blocks && load_.ok(); ++k) {
       Block(absl::StrCat("layer", s + 1, ".", 2 * k + 1, "."),
@@ -330,12 +325,10 @@ absl::StatusOr<VilWeights> Loader::Load() {
     }
     weights_.stages.push_back(std::move(stage));
   }
-  if (on_device_) {
-    int64_t widest = 0;
-    for (const VilStage& stage : config_.stages) widest = std::max<int64_t>(widest, stage.width);
-    weights_.zeros =
-        place_.Typed("zeros", std::vector<float>(static_cast<size_t>(widest)), 1, widest);
-  }
+  int64_t widest = 0;
+  for (const VilStage& stage : config_.stages) widest = std::max<int64_t>(widest, stage.width);
+  weights_.zeros =
+      place_.Typed("zeros", std::vector<float>(static_cast<size_t>(widest)), 1, widest);
   Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
   weights_.parameters = load_.parameters();

@@ -62,14 +62,13 @@ struct VilStageWeights {
   std::vector<float> row_positions;     // [map rows, d / 2]
   std::vector<float> column_positions;  // [map columns, d / 2]
   std::vector<VilBlock> blocks;
-  PanelSizes sizes;  // Panels that every linear of the blocks allows, on the host.
 };
 
 // The stages are where the model runs; the head is on the host.
 struct VilWeights {
   std::vector<VilStageWeights> stages;
   NormWeight norm;  // Of a backbone: empty.
-  TypedRows zeros;  // [1, widest d] on a device: keys and values of padding.
+  TypedRows zeros;  // [1, widest d] keys and values of padding.
   std::optional<DenseLayer> head;
   double parameters = 0;
   double memory_bytes = 0;

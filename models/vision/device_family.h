@@ -1,10 +1,9 @@
-// The frame of a family of image models on a device: Host is the family's class of
-// weighted_family.h, with weights that hold the head for the host in fp32 and no stages. It says
-// which sizes there are, what they cost and what the model is; a family derives from
-// DeviceVisionFamily<Host> and adds Plan.
+// A family of image models on a device: Host is the family's class of weighted_family.h, whose
+// weights hold the stages on the device and the head for the host in fp32. It says which sizes
+// there are, what they cost and what the model is, and has
 //
-// Host has MapSizes(config, picture) too. Its batches are never begun: its context is free to plan
-// for the device.
+//   Forward           see HostPassBatch
+//   PlanForDevice()   before the first batch: whole maps, in a device's tiles
 #pragma once
 
 #include <memory>
@@ -21,13 +20,17 @@ namespace longview::models {
 inline size_t BytesOf(const DeviceRunBytes&) { return sizeof(DeviceRunBytes); }
 
 template <class Host>
-class DeviceVisionFamily : public Host, protected DeviceVisionLayers {
+class DeviceVisionFamily final : public Host, private DeviceVisionLayers {
  public:
-  // Throws DeviceError.
-  DeviceVisionFamily(typename Host::Config config, typename Host::Weights weights, DeviceSeat seat)
+  // `store` is the weights' memory. Throws DeviceError.
+  DeviceVisionFamily(typename Host::Config config, typename Host::Weights weights, DeviceSeat seat,
+                     std::unique_ptr<DeviceBlock> store)
       : Host(std::move(config), std::move(weights), Compute::kFp32),
         seat_(std::move(seat)),
-        workspace_(*seat_.device, seat_.room) {}
+        store_(std::move(store)),
+        workspace_(*seat_.device, seat_.room) {
+    this->PlanForDevice();
+  }
 
   Compute compute() const final { return seat_.compute; }
   double memory_bytes() const final {
@@ -39,15 +42,15 @@ class DeviceVisionFamily : public Host, protected DeviceVisionLayers {
     if (!status.ok()) return status;
     const DeviceRunBytes need = *this->shapes().template Of<DeviceRunBytes>(
         ShapeKey(ShapeKind::kDeviceBytes, 0, {&size, 1}), [&] {
-          const DevicePicture picture = WholePicture(size, this->facts().strides.size());
-          return this->Plan({&picture, 1})->bytes();
+          const VisionPicture picture = WholePicture(size, this->facts().strides.size());
+          return PartBytes(*MakePass({&picture, 1}), seat_.compute);
         });
     if (need.Fits(workspace_.room())) return absl::OkStatus();
     constexpr double kMega = 1e6;
     return absl::InvalidArgumentError(absl::StrFormat(
         "pixels of %d x %d need %.1f MB of %s and %.1f MB for results, the model's workspace has "
         "%.1f MB and %.1f MB",
-        size.height, size.width, static_cast<double>(need.device()) / kMega, device().name(),
+        size.height, size.width, static_cast<double>(need.device()) / kMega, seat_.device->name(),
         static_cast<double>(need.results) / kMega,
         static_cast<double>(workspace_.room().device()) / kMega,
         static_cast<double>(workspace_.room().results) / kMega));
@@ -59,18 +62,20 @@ class DeviceVisionFamily : public Host, protected DeviceVisionLayers {
     return std::make_unique<DeviceVisionBatch>(*seat_.device, workspace_, layers, inputs, times);
   }
 
- protected:
-  const Device& device() const { return *seat_.device; }
-
  private:
+  std::unique_ptr<VisionPass> MakePass(std::span<const VisionPicture> pictures) const {
+    return Host::Forward::MakePass(this->context_, pictures, /*measure=*/true);
+  }
+  std::unique_ptr<DevicePart> Plan(std::span<const VisionPicture> pictures) const final {
+    return std::make_unique<VisionPassPart>(MakePass(pictures), *seat_.device, seat_.compute);
+  }
+  EncoderWork CountWork(ImageSize size) const final {
+    const VisionPicture picture = {size, nullptr, {}};
+    return CountOnDevice(*MakePass({&picture, 1}), seat_.compute).work;
+  }
   int64_t feature_floats() const final { return this->config_.backbone ? 0 : this->facts().width; }
   std::vector<FeatureMap> MapsOf(ImageSize picture) const final {
-    std::vector<FeatureMap> maps;
-    const std::vector<ImageSize> sizes = Host::MapSizes(this->config_, picture);
-    for (size_t s = 0; s < sizes.size(); ++s) {
-      maps.push_back({this->facts().channels[s], sizes[s], {}});
-    }
-    return maps;
+    return Host::Forward::MapsOf(this->config_, picture);
   }
   std::vector<float> Head(std::span<const float> feature) const final {
     const DenseLayer& head = *this->weights_.head;
@@ -80,7 +85,7 @@ class DeviceVisionFamily : public Host, protected DeviceVisionLayers {
     return logits;
   }
 
-  // Of the host: what comes back. The device's memory was taken when the model loaded.
+  // Host memory for results. The device's memory was taken when the model loaded.
   size_t MeasureWorkspace(ImageSize size) const final {
     auto floats = static_cast<size_t>(feature_floats());
     for (const FeatureMap& map : MapsOf(size)) {
@@ -90,6 +95,7 @@ class DeviceVisionFamily : public Host, protected DeviceVisionLayers {
   }
 
   const DeviceSeat seat_;
+  const std::unique_ptr<DeviceBlock> store_;
   mutable DeviceWorkspace workspace_;  // Of the executor's thread, as batches are.
 };
 

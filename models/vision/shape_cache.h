@@ -17,12 +17,14 @@
 #include <span>
 #include <vector>
 
+#include "models/encoder/work.h"
 #include "models/image/pipeline.h"
 
 namespace longview::models {
 
 // The bytes a kept value holds; types with more to say bring an overload of their own.
 inline size_t BytesOf(size_t) { return sizeof(size_t); }
+inline size_t BytesOf(const EncoderWork&) { return sizeof(EncoderWork); }
 template <class Number>
 size_t BytesOf(const std::vector<Number>& numbers) {
   return numbers.capacity() * sizeof(Number);
@@ -38,6 +40,7 @@ enum class ShapeKind : int32_t {
   kJoinedPlan,      // Attention of a band with its maps' tables in one.
   kMapWeights,      // Positions and biases of a map.
   kDeviceBytes,     // Of an image that is alone on a device.
+  kWork,            // In its stages.
 };
 
 class ShapeCache {

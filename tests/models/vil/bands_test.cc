@@ -11,7 +11,7 @@
 #include "models/config/json_reader.h"
 #include "models/model_directory.h"
 #include "models/parallel.h"
-#include "models/vil/batch.h"
+#include "models/vil/pass.h"
 #include "tests/models/image/picture_files.h"
 #include "tests/models/vision/slices.h"
 
@@ -122,7 +122,10 @@ TEST(BandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
     directory.config["image_size"] = 224;
     directory.config["any_size"] = true;
     const VilConfig config = ConfigOf(fixture, directory);
-    const VilWeights weights;
+    VilWeights weights;  // Sizes of buffers do not depend on them.
+    for (const VilStage& stage : config.stages) {
+      weights.stages.emplace_back().blocks.resize(static_cast<size_t>(stage.blocks));
+    }
     ShapeCache shapes;
     for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
       ExpectFewLiveMaps<VilBatch>({config, weights, compute, pool, shapes},

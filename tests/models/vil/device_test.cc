@@ -12,9 +12,9 @@
 #include "models/config/json_reader.h"
 #include "models/device/device_admission.h"
 #include "models/model_directory.h"
-#include "models/vil/device_model.h"
-#include "models/vil/device_part.h"
+#include "models/vil/model.h"
 #include "models/vil/weights.h"
+#include "models/vision/device_model.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/vision/image_case.h"
@@ -194,13 +194,12 @@ uint64_t LeastBytes(const std::string& path) {
   const absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
   const absl::StatusOr<VilConfig> config =
       ParseVilConfig(directory->config, directory->common, directory->config_path, false);
-  const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
   DeviceStore store(Compute::kFp32);
   const auto sizes = PlaceVilWeights(*config, nullptr, directory->checkpoint, path, std::nullopt,
                                      store);
   EXPECT_TRUE(sizes.ok()) << sizes.status();
   return static_cast<uint64_t>(kDeviceLibraryBytes) + store.bytes() +
-         DeviceVilBytes(*config, Compute::kFp32, *device, config->image).device();
+         DeviceVilBytes(*config, *sizes, Compute::kFp32, config->image).device();
 }
 
 TEST(DeviceVilMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {

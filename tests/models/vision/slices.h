@@ -24,7 +24,7 @@ using SliceResults = std::vector<std::vector<float>>;
 // Runs pictures as one batch that cuts maps of more than so many tokens into slices of that many.
 using SlicedRun = std::function<SliceResults(std::span<const PixelValues>, int64_t tokens)>;
 
-// The results of a batch of a model driven below LoadModel. Batch is a StagedBatch.
+// The results of a batch of a model driven below LoadModel. Batch is made of a context and inputs.
 template <class Batch>
 SliceResults RunBatch(const typename Batch::Context& context,
                       std::span<const PixelValues> pictures) {

@@ -1,0 +1,566 @@
+#include "models/vil/pass.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "models/dense/linear.h"
+
+namespace longview::models {
+namespace {
+
+// Rows that go from attention to the next block together, so that the MLP's hidden layer never
+// exists as a whole on a device.
+constexpr int64_t kTailRows = 32768;
+
+kernels::Table Added(const Table& values) {
+  kernels::Table table;
+  table.data = values.device() != nullptr ? values.device() : values.values();
+  table.entries = static_cast<int32_t>(values.width());
+  table.head_stride = table.entries;
+  return table;
+}
+
+// The global tokens of a stage, as rows that see a map in slices.
+OpenRowsShape GlobalRows(const VilStage& stage) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(stage.head_dim()));
+  return {stage.globals, stage.heads, stage.width, scale};
+}
+
+}  // namespace
+
+VilPass::VilPass(const VilContext& context, std::span<const VisionPicture> pictures, bool measure)
+    : StagedPass(pictures), context_(context) {
+  const VilConfig& config = *context.config;
+  std::vector<std::vector<ImageSize>> sizes(config.stages.size());
+  for (const VisionPicture& picture : pictures) {
+    const std::vector<ImageSize> of_picture = *VilMaps(config, picture.size);
+    for (size_t s = 0; s < sizes.size(); ++s) sizes[s].push_back(of_picture[s]);
+  }
+  stages_.resize(config.stages.size());
+  std::vector<StageMaps> maps(config.stages.size());
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    PlannedStage& stage = stages_[s];
+    stage.config = &config.stages[s];
+    stage.plan = PlanVilStage(context, s, sizes[s], measure);
+    ListBiases(s);
+    const VilStagePlan& plan = stage.plan;
+    const int globals = stage.config->globals, blocks = stage.config->blocks;
+    maps[s] = {plan.images, plan.rows, stage.config->width,
+               s == 0 ? config.channels : config.stages[s - 1].width,
+               stage.config->patch, blocks, globals, {}};
+    if (stage.config->absolute) {
+      maps[s].positions = [this, s](size_t image) {
+        const VilStagePlan& here = stages_[s].plan;
+        const VilMapEntry entry = here.positions.empty() ? PlacesOf(s, here.images[image].map)
+                                                         : here.positions[image];
+        return MapPositions{entry->row_positions, entry->column_positions};
+      };
+    }
+    if (stage.config->attention == VilAttention::kReduction) {
+      stage.reduction = {plan.images, stage.config->features, globals,
+                         plan.keys - static_cast<int64_t>(plan.images.size()) * globals};
+    }
+  }
+  const Feature feature = config.backbone              ? Feature::kNone
+                          : config.reads_class_token() ? Feature::kClassRow
+                                                       : Feature::kMean;
+  Begin(std::move(maps), feature, &context.weights->norm);
+}
+
+const VilBlock& VilPass::BlockOf(size_t stage, int block) const {
+  return context_.weights->stages[stage].blocks[static_cast<size_t>(block)];
+}
+
+bool VilPass::alone(const PlannedStage& stage) const {
+  const VilStagePlan& plan = stage.plan;
+  if (!plan.long_short.empty()) {
+    return plan.long_short.size() == 1 && !plan.long_short[0].is_large();
+  }
+  return plan.bands.size() == 1 && !plan.bands[0].is_slice();
+}
+
+StagedPass::EmbedWeights VilPass::EmbedOf(size_t stage) const {
+  const VilStageWeights& weights = context_.weights->stages[stage];
+  return {&weights.patch, context_.config->norm_embed ? &weights.patch_norm : nullptr,
+          &weights.class_rows};
+}
+
+// Weights of one map size for a device's lists; its biases are a whole learned table.
+VilMapEntry VilPass::PlacesOf(size_t stage, ImageSize map) {
+  kept_.push_back(VilPlacesOf(context_, stage, map));
+  return kept_.back();
+}
+
+void VilPass::ListBiases(size_t index) {
+  PlannedStage& stage = stages_[index];
+  const VilStagePlan& plan = stage.plan;
+  const bool device = context_.device_tile_rows > 0;
+  const auto add = [&](Band& band, const std::vector<int32_t>& rows, ImageSize size,
+                       const VilMapEntry* made) {
+    MapBias& bias = band.maps.emplace_back();
+    bias.rows = rows;
+    bias.learned = LearnedEntries(*stage.config, size);
+    bias.resized = ResizesTable(*stage.config, size);
+    if (made != nullptr) {
+      bias.of_block = [entry = *made](int block) {
+        return std::span<const float>(entry->tables[static_cast<size_t>(block)]);
+      };
+    } else if (device) {
+      bias.of_block = [this, index, size](int block) {
+        return std::span<const float>(PlacesOf(index, size)->tables[static_cast<size_t>(block)]);
+      };
+    }
+  };
+  const bool biased = stage.config->relative_bias();
+  for (const VilBand& from : plan.bands) {
+    Band& band = stage.bands.emplace_back();
+    if (from.attention.made == nullptr) continue;
+    const std::vector<std::vector<int32_t>>& rows = from.attention.made->bias_rows;
+    for (size_t i = 0; biased && i < rows.size(); ++i) {
+      add(band, rows[i], from.attention.sizes[i],
+          from.attention.maps.empty() ? nullptr : &from.attention.maps[i]);
+    }
+  }
+  for (size_t b = 0; b < plan.long_short.size(); ++b) {
+    const LongShortBand& from = plan.long_short[b];
+    Band& band = stage.bands.emplace_back();
+    if (device) band.joined = JoinedTokens(context_, index, plan.images, *from.whole);
+    for (size_t i = 0; biased && i < from.maps.size(); ++i) {
+      const std::vector<int32_t>& rows =
+          from.is_large() ? from.shapes[i]->bias_rows[0] : from.whole->bias_rows[i];
+      add(band, rows, from.maps[i], plan.biases[b].empty() ? nullptr : &plan.biases[b][i]);
+    }
+  }
+}
+
+void VilPass::StageLists(Ops& ops, MapOps& maps, size_t index) {
+  PlannedStage& stage = stages_[index];
+  const VilStagePlan& plan = stage.plan;
+  const VilStage& config = *stage.config;
+  stage.offsets = ops.Stage(plan.offsets);
+  if (config.attention == VilAttention::kReduction) {
+    stage.reduction_ref = maps.Stage(stage.reduction);
+  }
+  for (size_t b = 0; b < stage.bands.size(); ++b) {
+    Band& band = stage.bands[b];
+    band.biases = maps.Stage(band.maps, config.heads, config.blocks);
+    if (plan.long_short.empty()) {
+      const VilAttentionPlan& attention = plan.bands[b].attention;
+      if (!attention.empty()) band.attention = ops.Stage(attention.made->plan);
+      continue;
+    }
+    const LongShortBand& from = plan.long_short[b];
+    if (from.is_large()) continue;
+    band.attention = ops.Stage(band.joined ? band.joined->plan : from.whole->tokens);
+    band.class_rows = ops.Stage(from.whole->class_rows);
+    band.segments = ops.Stage(from.whole->offsets, from.whole->in_map);
+  }
+  if (separates_globals(stage)) stage.globals = ops.Stage(plan.globals.made->plan);
+}
+
+void VilPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
+  PlannedStage& stage = stages_[index];
+  const VilStagePlan& plan = stage.plan;
+  const VilStage& config = *stage.config;
+  Buffers& b = stage.b;
+  b = {};
+  const int64_t d = config.width, element = ElementBytes(ops.compute());
+  const int64_t in_tail = maps.input_tail(), out_tail = maps.output_tail();
+  if (config.attention == VilAttention::kLongShort) {
+    CarveLongShort(ops, maps, stage, carver);
+  } else {
+    const int64_t band = plan.band_rows();
+    const int64_t columns = config.attention == VilAttention::kReduction ? d : 3 * d;
+    b.normed = CarveRows(band, d, element, in_tail, carver);
+    b.qkv = CarveRows(band, columns, element, out_tail, carver);
+    const int64_t sum_tail = config.attention == VilAttention::kReduction ? out_tail : 0;
+    b.keys = CarveRows(plan.keys, 2 * d, maps.sum_bytes(), sum_tail, carver);
+    if (separates_globals(stage)) {
+      const auto globals = static_cast<int64_t>(plan.images.size()) * config.globals;
+      b.global_inputs = CarveRows(globals, d, element, in_tail, carver);
+      b.global_outs = CarveRows(globals, d, element, out_tail, carver);
+      b.global_q = CarveRows(plan.rows, d, element, 0, carver);
+      b.global_kv = CarveRows(plan.rows, 2 * d, element, out_tail, carver);
+    }
+    if (plan.has_slices()) b.open = maps.CarveOpen(GlobalRows(config), band, carver);
+  }
+  int64_t bias = 0;
+  for (const Band& band : stage.bands) {
+    bias = std::max(bias, maps.BiasFloats(band.maps, config.heads));
+  }
+  b.bias = carver.Take<float>(bias);
+}
+
+void VilPass::CarveLongShort(Ops& ops, MapOps& maps, PlannedStage& stage, Carver& carver) const {
+  const LongShortPattern pattern = LongShortOf(*stage.config);
+  const int64_t d = stage.config->width, element = ElementBytes(ops.compute());
+  const int64_t columns = pattern.columns();
+  int64_t whole = 0, slice = 0, large = 0, tokens = 0, images = 0;
+  for (const LongShortBand& band : stage.plan.long_short) {
+    if (band.is_large()) {
+      slice = std::max(slice, band.map.rows(pattern));
+      large = std::max(large, band.rows);
+      tokens = std::max(tokens, band.map.tokens);
+    } else {
+      whole = std::max(whole, band.rows);
+      images = std::max(images, band.whole->images());
+    }
+  }
+  Buffers& b = stage.b;
+  const int64_t rows = std::max(whole, slice);
+  b.normed = CarveRows(rows, d, element, maps.input_tail(), carver);
+  b.long_short = maps.CarveLongShort(rows, d, columns, carver);
+  b.long_short.scores = CarveRows(whole, columns, sizeof(float), 0, carver);
+  b.landmarks = CarveRows(images * pattern.ranks, 2 * d, element, 0, carver);
+  if (large == 0) return;
+  Carver scores = carver;
+  b.outputs = CarveRows(large, d, element, maps.input_tail(), carver);
+  b.scores = CarveRows(tokens, columns, sizeof(float), 0, scores);
+  if (scores.used() > carver.used()) carver = scores;
+}
+
+void VilPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
+  const PlannedStage& stage = stages_[index];
+  const At at = {ops, maps, index, block};
+  if (block == 0) maps.ClearTail(stage.b.normed);
+  for (size_t band = 0; band < stage.bands.size(); ++band) {
+    if (!stage.plan.long_short.empty()) {
+      RunLongShort(at, band);
+    } else if (stage.plan.bands[band].is_slice()) {
+      RunSlice(at, band);
+    } else {
+      RunWhole(at, band);
+    }
+  }
+}
+
+void VilPass::Norm(const At& at, int64_t first, int64_t count) const {
+  at.ops.Residual(x(at.stage).From(first).First(count), {},
+                  &BlockOf(at.stage, at.block).attention_norm, NormPlace::kPre,
+                  stages_[at.stage].b.normed.First(count));
+}
+
+void VilPass::RunWhole(const At& at, size_t index) {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilBand& band = stage.plan.bands[index];
+  if (at.block == 0 || !alone(stage)) Norm(at, band.row0, band.rows);
+  at.ops.Project(BlockOf(at.stage, at.block).qkv, stage.b.normed.First(band.rows),
+                 stage.b.qkv.First(band.rows));
+  if (separates_globals(stage)) ProjectGlobals(at);
+  Attend(at, index);
+  Finish(at, index);
+}
+
+// The global rows' own keys and values are of every token.
+void VilPass::ProjectGlobals(const At& at) const {
+  const Buffers& b = stages_[at.stage].b;
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  at.ops.Project(block.global_key_value, b.normed, b.global_kv);
+  at.ops.Gather(b.normed, global_rows(at.stage), b.global_inputs);
+  at.ops.Project(block.global_query, b.global_inputs, b.global_outs);
+  at.ops.Scatter(b.global_outs, global_rows(at.stage), b.global_q);
+}
+
+void VilPass::Attend(const At& at, size_t index) {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilStage& config = *stage.config;
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const Buffers& b = stage.b;
+  const int64_t d = config.width;
+  if (config.attention == VilAttention::kPerformer) {
+    int64_t longest = 0;
+    for (const MapTokens& image : stage.plan.images) {
+      longest = std::max<int64_t>(longest, image.rows);
+    }
+    return at.maps.AttendByFeatures({b.qkv, b.normed, config.heads, config.features,
+                                     &block.features, stage.offsets, longest});
+  }
+  if (config.attention == VilAttention::kLinformer) {
+    const bool shared = context_.config->share_kv;
+    at.maps.SumPositions({&block.project_keys,
+                          shared ? &block.project_keys : &block.project_values, stage.offsets,
+                          stage.plan.images, b.qkv.Columns(d, d),
+                          b.qkv.Columns(2 * d, d), b.keys});
+  }
+  if (config.attention == VilAttention::kReduction) {
+    at.maps.ReduceMaps({stage.reduction_ref, &block.reduce, &block.key_value, b.normed, b.keys});
+  }
+  const Band& band = stage.bands[index];
+  AttendSpans(at, band.attention, band.biases, false);
+  if (separates_globals(stage)) AttendSpans(at, stage.globals, band.biases, true);
+}
+
+void VilPass::AttendSpans(const At& at, PlanRef plan, const BiasRef& biases,
+                          bool separate_globals) const {
+  if (plan.plan == nullptr) return;
+  const PlannedStage& stage = stages_[at.stage];
+  const VilStage& config = *stage.config;
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const Buffers& b = stage.b;
+  const int64_t d = config.width;
+  const Compute compute = at.ops.compute();
+  kernels::Call call = HeadsCall(compute, separate_globals ? b.global_q : b.qkv.Columns(0, d),
+                                 b.normed, config.heads);
+  kernels::Source tokens;
+  if (b.keys.count > 0) {
+    tokens = HeadsSource(compute, b.keys.Columns(0, d), b.keys.Columns(d, d), config.heads);
+    if (b.keys.element == sizeof(float)) tokens.dtype = kernels::DType::kFloat32;
+  } else if (separate_globals) {
+    tokens =
+        HeadsSource(compute, b.global_kv.Columns(0, d), b.global_kv.Columns(d, d), config.heads);
+  } else {
+    tokens = HeadsSource(compute, b.qkv.Columns(d, d), b.qkv.Columns(2 * d, d), config.heads);
+  }
+  std::vector<kernels::Source> sources(plan.plan->sources.size(), tokens);
+  // The cyclic rule's third source: padding, whose keys and values are zero.
+  if (sources.size() > 2) {
+    kernels::Source& padding = sources[2];
+    padding.k = padding.v = context_.weights->zeros.data();
+    padding.dtype = context_.weights->zeros.dtype();
+    padding.k_row_stride = padding.v_row_stride = 0;
+  }
+  call.sources = sources;
+  std::vector<kernels::Table> tables;
+  if (config.relative_bias()) {
+    tables = {Added(block.bias.mixed), Added(block.bias.global)};
+    at.maps.Biases(biases, block.bias.local, at.block, b.bias, tables);
+  }
+  call.tables = tables;
+  at.ops.Attend(plan, call);
+}
+
+void VilPass::Finish(const At& at, size_t index) const {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const Rows& normed = stage.b.normed;
+  if (!separates_globals(stage)) {
+    const VilBand& band = stage.plan.bands[index];
+    return FeedForward(at, block.out, band.row0, band.rows, normed);
+  }
+  const int64_t globals = stage.config->globals;
+  for (const MapTokens& image : stage.plan.images) {
+    const int64_t local0 = image.row0 + globals;
+    FeedForward(at, block.global_out, image.row0, globals, normed.From(image.row0));
+    FeedForward(at, block.out, local0, image.count(), normed.From(local0));
+  }
+}
+
+void VilPass::FeedForward(const At& at, const Weight& out, int64_t first, int64_t count,
+                          const Rows& z) const {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  BlockWeights weights;
+  weights.out = &out;
+  weights.after_attention = &block.mlp_norm;
+  weights.expand = &block.expand;
+  weights.contract = &block.contract;
+  weights.norms = NormPlace::kPre;
+  if (alone(stage) && at.block + 1 < stage.config->blocks) {
+    weights.after_layer = &BlockOf(at.stage, at.block + 1).attention_norm;
+  }
+  for (int64_t row = 0; row < count; row += kTailRows) {
+    const int64_t rows = std::min(kTailRows, count - row);
+    const Rows part = z.From(row).First(rows);
+    at.ops.FeedForward(weights, {x(at.stage).From(first + row).First(rows), part, part});
+  }
+}
+
+// The image's global rows see rows [first, first + count) of qkv.
+void VilPass::AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) const {
+  const VilStage& config = *stages_[at.stage].config;
+  const int64_t d = config.width;
+  const Rows rows = stages_[at.stage].b.qkv.From(first).First(count);
+  if (!config.relative_bias()) bias = {};
+  at.maps.AppendOpen(rows.Columns(d, d), rows.Columns(2 * d, d), bias);
+}
+
+// Projects the tokens that the slice before has not; the rest moves to the front.
+void VilPass::LoadSlice(const At& at, const VilBand& band) {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const Buffers& b = stage.b;
+  const int64_t g = stage.config->globals;
+  const Rows locals = b.qkv.From(g);
+  if (band.begin == 0) {
+    load_end_ = 0;
+    if (g > 0) {
+      Norm(at, band.row0, g);
+      at.ops.Project(block.qkv, b.normed.First(g), b.qkv.First(g));
+      at.maps.BeginOpen(GlobalRows(*stage.config), b.open, b.qkv.First(g));
+      AppendGlobals(at, 0, g, {block.bias.global.values(), g * g, g, 1});
+    }
+  } else {
+    at.maps.Move(locals, band.load_begin - load_begin_, 0, load_end_ - band.load_begin);
+  }
+  const int64_t first = load_end_ - band.load_begin, count = band.load_end - load_end_;
+  if (count > 0) {
+    Norm(at, band.row0 + g + load_end_, count);
+    at.ops.Project(block.qkv, b.normed.First(count), locals.From(first).First(count));
+    if (g > 0) AppendGlobals(at, g + first, count, {block.bias.mixed.values(), 2 * g, 1, 0});
+  }
+  load_begin_ = band.load_begin;
+  load_end_ = band.load_end;
+}
+
+// Rows of x below the slice are still those that this block began with.
+void VilPass::RunSlice(const At& at, size_t index) {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilBand& band = stage.plan.bands[index];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const int64_t g = stage.config->globals;
+  LoadSlice(at, band);
+  AttendSpans(at, stage.bands[index].attention, stage.bands[index].biases, false);
+  FeedForward(at, block.out, band.row0 + g + band.begin, band.end - band.begin,
+              stage.b.normed.From(g + band.begin - band.load_begin));
+  if (g == 0 || band.end < stage.plan.images[static_cast<size_t>(band.image)].count()) return;
+  at.maps.FinishOpen(stage.b.normed.First(g));
+  FeedForward(at, block.out, band.row0, g, stage.b.normed);
+}
+
+void VilPass::RunLongShort(const At& at, size_t index) {
+  const PlannedStage& stage = stages_[at.stage];
+  const LongShortBand& band = stage.plan.long_short[index];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  if (band.is_large()) {
+    AttendSlices(at, index);
+    FeedForward(at, block.out, band.row0, band.rows, stage.b.outputs);
+  } else {
+    AttendWhole(at, index);
+    FeedForward(at, block.out, band.row0, band.rows, stage.b.normed);
+  }
+}
+
+// Projects the first rows of LN(x): q as it is, k and v normalised, and, where one weight has them,
+// landmarks' scores.
+LongShortRows VilPass::ProjectTokens(const At& at, int64_t count, const LongShortRows& out) const {
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  LongShortRows rows = out;
+  for (Rows* part : {&rows.q, &rows.keys, &rows.values, &rows.scores}) *part = part->First(count);
+  LongShortRows projected = rows;
+  if (block.qkv.out == 3 * rows.q.width) projected.scores = {};
+  at.ops.ProjectLongShort(block.qkv, block.token_norm, stages_[at.stage].b.normed.First(count),
+                          count, projected);
+  return rows;
+}
+
+void VilPass::AttendWhole(const At& at, size_t index) {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilStage& config = *stage.config;
+  const LongShortBand& band = stage.plan.long_short[index];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const Band& lists = stage.bands[index];
+  const Buffers& b = stage.b;
+  const int64_t d = config.width;
+  const Compute compute = at.ops.compute();
+  if (at.block == 0 || !alone(stage)) Norm(at, band.row0, band.rows);
+  const LongShortRows rows = ProjectTokens(at, band.rows, b.long_short);
+  if (config.ranks > 0) {
+    if (Has(block.landmarks)) {
+      at.ops.Project(block.landmarks, b.normed.First(band.rows), rows.scores);
+    }
+    LandmarkArgs landmarks;
+    landmarks.segments = lists.segments;
+    landmarks.from = rows;
+    landmarks.heads = config.heads;
+    landmarks.rank = config.ranks;
+    landmarks.norm = &block.landmark_norm;
+    landmarks.out = b.landmarks;
+    at.ops.Landmarks(landmarks);
+  }
+  const kernels::Source fresh = HeadsSource(compute, rows.keys, rows.values, config.heads);
+  std::vector<kernels::Source> sources = {
+      fresh,
+      HeadsSource(compute, b.landmarks.Columns(0, d), b.landmarks.Columns(d, d), config.heads),
+      fresh};
+  kernels::Call call = HeadsCall(compute, rows.q, b.normed, config.heads);
+  call.sources = sources;
+  std::vector<kernels::Table> tables;
+  if (config.relative_bias()) {
+    at.maps.Biases(lists.biases, block.bias.local, at.block, b.bias, tables);
+  }
+  call.tables = tables;
+  at.ops.Attend(lists.attention, call);
+  // A class row sees its own key and what the map's tokens made of theirs.
+  sources = {fresh, HeadsSource(compute, b.normed, b.normed, config.heads)};
+  call.sources = sources;
+  call.tables = {};
+  at.ops.Attend(lists.class_rows, call);
+}
+
+// x changes once all outputs are there.
+struct VilPass::LargeRows final : LargeMapRows {
+  LargeRows(const VilPass& pass, const At& at, const LongShortBand& band,
+            const std::vector<kernels::Table>& tables)
+      : pass(pass),
+        at(at),
+        b(pass.stages_[at.stage].b),
+        local0(band.row0 + pass.stages_[at.stage].config->globals),
+        tables(tables) {}
+
+  void Score(int64_t begin, int64_t end) const override {
+    pass.Norm(at, local0 + begin, end - begin);
+    at.ops.Project(pass.BlockOf(at.stage, at.block).landmarks, b.normed.First(end - begin),
+                   b.scores.From(begin).First(end - begin));
+  }
+  void Project(int64_t begin, int64_t end, bool, std::byte* to) const override {
+    ProjectRows(local0 + begin, end - begin, to);
+  }
+  void ProjectClass(std::byte* to) const override {
+    const int64_t g = pass.stages_[at.stage].config->globals;
+    ProjectRows(local0 - g, g, to);
+  }
+  std::vector<kernels::Table> Tables(size_t shape) const override {
+    if (tables.empty()) return {};
+    return {tables[shape]};
+  }
+
+  void ProjectRows(int64_t first, int64_t count, std::byte* to) const {
+    const int64_t d = b.normed.width;
+    Rows qkv = {to, count, 3 * d, 3 * d, b.normed.element};
+    LongShortRows out;
+    out.q = qkv.Columns(0, d);
+    out.keys = qkv.Columns(d, d);
+    out.values = qkv.Columns(2 * d, d);
+    pass.Norm(at, first, count);
+    pass.ProjectTokens(at, count, out);
+  }
+
+  const VilPass& pass;
+  const At& at;
+  const Buffers& b;
+  const int64_t local0;
+  const std::vector<kernels::Table>& tables;  // By shape; empty without.
+};
+
+void VilPass::AttendSlices(const At& at, size_t index) {
+  const PlannedStage& stage = stages_[at.stage];
+  const VilBlock& block = BlockOf(at.stage, at.block);
+  const LongShortBand& band = stage.plan.long_short[index];
+  const LongShortPattern pattern = LongShortOf(*stage.config);
+  std::vector<kernels::Table> tables;
+  if (pattern.bias) {
+    at.maps.Biases(stage.bands[index].biases, block.bias.local, at.block, stage.b.bias, tables);
+  }
+  const LargeRows rows(*this, at, band, tables);
+  LargeMapArgs args;
+  args.pattern = &pattern;
+  args.band = &band;
+  args.landmark_norm = &block.landmark_norm;
+  args.qkv = stage.b.long_short.q;
+  args.out = stage.b.outputs;
+  args.scores = stage.b.scores.floats();
+  args.rows = &rows;
+  at.maps.AttendLargeMap(args);
+}
+
+std::vector<FeatureMap> VilForward::MapsOf(const VilConfig& config, ImageSize picture) {
+  std::vector<FeatureMap> maps;
+  const std::vector<ImageSize> sizes = *VilMaps(config, picture);
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    maps.push_back({config.stages[s].width, sizes[s], {}});
+  }
+  return maps;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,124 @@
+// Vision Longformer and ViL-LS over a ragged batch: block pairs of attention and MLP, each with
+// its LayerNorm in front and a plain residual (spec: Z + Attn(LN(Z)), Z + MLP(LN(Z))). ViL-LS
+// attends by long_short/ in place of chunks.
+//
+// Rows go through a block in bands (stage_plan.h): all of them at once, or on the host large maps
+// slice by slice, so that their projections never exist as a whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/vil/stage_plan.h"
+#include "models/vision/family.h"
+#include "models/vision/pass_batch.h"
+#include "models/vision/staged_pass.h"
+
+namespace longview::models {
+
+class VilPass final : public StagedPass {
+ public:
+  // Borrows the context. `measure`: biases and positions are made only where a device asks for
+  // them.
+  VilPass(const VilContext& context, std::span<const VisionPicture> pictures, bool measure);
+
+ private:
+  // The memory of a stage's blocks. "T" is an element of the compute type; "band" are the rows of
+  // the largest band.
+  struct Buffers {
+    Rows normed;                       // T [band, d] LN(x); then attention's output.
+    Rows qkv;                          // T [band, 3d]; spatial reduction: [band, d]
+    Rows global_inputs, global_outs;   // T [globals, d], separate global projections only.
+    Rows global_q;                     // T [rows, d] of global rows.
+    Rows global_kv;                    // T [rows, 2d]
+    Rows keys;                         // [projected keys, 2d] sums.
+    LongShortRows long_short;          // [band, ..]
+    Rows landmarks;                    // T [images r, 2d]
+    Rows outputs;                      // T [rows, d] of a large map,
+    Rows scores;                       // before [tokens, h r] scores.
+    OpenRowsBuffers open;              // Sums of global rows that see slices.
+    float* bias = nullptr;             // Expanded tables, on a device.
+  };
+  // Plans and lists of a band.
+  struct Band {
+    PlanRef attention, class_rows;
+    SegmentsRef segments;  // Landmarks.
+    std::vector<MapBias> maps;
+    BiasRef biases;
+    std::shared_ptr<const VilPlan> joined;
+  };
+  struct PlannedStage {
+    const VilStage* config = nullptr;
+    VilStagePlan plan;
+    std::vector<Band> bands;  // As the plan's, of either kind.
+    PlanRef globals;
+    IndexRef offsets;
+    MapReduction reduction;
+    ReductionRef reduction_ref;
+    Buffers b;
+  };
+  // A block that runs.
+  struct At {
+    Ops& ops;
+    MapOps& maps;
+    size_t stage;
+    int block;
+  };
+  struct LargeRows;
+
+  EmbedWeights EmbedOf(size_t stage) const override;
+  void StageLists(Ops& ops, MapOps& maps, size_t stage) override;
+  void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) override;
+  void CarveLongShort(Ops& ops, MapOps& maps, PlannedStage& stage, Carver& carver) const;
+  void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) override;
+
+  void ListBiases(size_t stage);
+  VilMapEntry PlacesOf(size_t stage, ImageSize map);
+
+  // LN(x) of rows [first, first + count) of the batch, to the front of normed.
+  void Norm(const At& at, int64_t first, int64_t count) const;
+  void RunWhole(const At& at, size_t band);
+  void ProjectGlobals(const At& at) const;
+  void Attend(const At& at, size_t band);
+  void AttendSpans(const At& at, PlanRef plan, const BiasRef& biases, bool separate_globals) const;
+  void Finish(const At& at, size_t band) const;
+  // The part behind attention of `count` rows of the batch from `first` on; `z` is its output.
+  void FeedForward(const At& at, const Weight& out, int64_t first, int64_t count,
+                   const Rows& z) const;
+
+  void RunSlice(const At& at, size_t band);
+  void LoadSlice(const At& at, const VilBand& band);
+  void AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) const;
+
+  void RunLongShort(const At& at, size_t band);
+  void AttendWhole(const At& at, size_t band);
+  void AttendSlices(const At& at, size_t band);
+  LongShortRows ProjectTokens(const At& at, int64_t count, const LongShortRows& out) const;
+
+  const VilBlock& BlockOf(size_t stage, int block) const;
+  // Whether a stage's rows go through its blocks as one band: then LN(x) is left for the next.
+  bool alone(const PlannedStage& stage) const;
+  bool separates_globals(const PlannedStage& stage) const { return !stage.plan.globals.empty(); }
+
+  const VilContext& context_;
+  std::vector<PlannedStage> stages_;
+  std::vector<VilMapEntry> kept_;          // Made for a device's lists.
+  int64_t load_begin_ = 0, load_end_ = 0;  // Tokens of the image in slices that lie in qkv.
+};
+
+// See HostPassBatch.
+struct VilForward {
+  using Context = VilContext;
+  static std::unique_ptr<VisionPass> MakePass(const VilContext& context,
+                                              std::span<const VisionPicture> pictures,
+                                              bool measure) {
+    return std::make_unique<VilPass>(context, pictures, measure);
+  }
+  static std::vector<FeatureMap> MapsOf(const VilConfig& config, ImageSize picture);
+};
+
+using VilBatch = HostPassBatch<VilForward>;
+
+}  // namespace longview::models

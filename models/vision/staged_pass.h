@@ -1,0 +1,102 @@
+// A forward through stages of blocks: what families share whose stages are a convolution that makes
+// tokens of the map before, or of pixels, and a number of blocks over ragged rows. The residual
+// stream is fp32 in every compute type.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "models/vision/pass.h"
+
+namespace longview::models {
+
+// Rows [count, width] of `element` bytes with `tail` more behind them, none if count is 0.
+Rows CarveRows(int64_t count, int64_t width, int64_t element, int64_t tail, Carver& carver);
+
+class StagedPass : public VisionPass {
+ public:
+  int64_t feature_floats() const final { return features_ ? stages_.back().width : 0; }
+  int64_t result_floats() const final { return result_floats_; }
+  int layers() const final { return static_cast<int>(layers_.size()); }
+  void Stage(Ops& ops, MapOps& maps) final;
+  void Take(Ops& ops, MapOps& maps) final;
+  void set_results(float* results) final { results_ = results; }
+  void Layer(Ops& ops, MapOps& maps, int layer) final;
+
+ protected:
+  // A stage's tokens: where they lie, and the convolution that makes them.
+  struct StageMaps {
+    std::span<const MapTokens> images;
+    int64_t rows = 0;
+    int64_t width = 0;
+    int channels = 3;  // Those of the map before, or of pixels.
+    int side = 1;      // The convolution's, and its stride.
+    int blocks = 1;
+    int globals = 0;  // Rows of every image before its tokens.
+    std::function<MapPositions(size_t)> positions;  // See TokenMaps.
+  };
+  // How the vector that enters the head is read.
+  enum class Feature { kNone, kClassRow, kMean };
+  struct EmbedWeights {
+    const Weight* weight = nullptr;
+    const NormWeight* norm = nullptr;   // Null: none.
+    const Table* class_rows = nullptr;  // [globals, width]; null: none.
+  };
+
+  // `pictures` as they come; stages are given to Begin.
+  explicit StagedPass(std::span<const VisionPicture> pictures)
+      : pictures_(pictures.begin(), pictures.end()) {}
+  // Once, when a family has planned: `norm` is the one before the head.
+  void Begin(std::vector<StageMaps> stages, Feature feature, const NormWeight* norm);
+
+  virtual EmbedWeights EmbedOf(size_t stage) const = 0;
+  // Lists and memory that the blocks of a stage need beside its rows.
+  virtual void StageLists(Ops& ops, MapOps& maps, size_t stage) = 0;
+  virtual void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) = 0;
+  // x of the stage, [rows, width], by its blocks.
+  virtual void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) = 0;
+
+  const Rows& x(size_t stage) const { return x_[stage]; }
+  std::span<const VisionPicture> pictures() const { return pictures_; }
+  // Rows of a stage's global tokens, [images * globals].
+  IndexRef global_rows(size_t stage) const { return global_rows_ref_[stage]; }
+
+ private:
+  struct Place {
+    size_t stage = 0;
+    int block = 0;
+  };
+
+  void PlaceResults();
+  void CarveAll(Ops& ops, MapOps& maps, size_t stage, Carver& carver);
+  void MakeTokens(Ops& ops, MapOps& maps, size_t stage);
+  void MakeFeatures(Ops& ops, MapOps& maps);
+
+  const std::vector<VisionPicture> pictures_;
+  std::vector<StageMaps> stages_;
+  std::vector<Place> layers_;
+  bool features_ = false;
+  Feature feature_ = Feature::kNone;
+  const NormWeight* norm_ = nullptr;
+  int64_t result_floats_ = 0;
+  float* results_ = nullptr;
+
+  // As they are staged, by stage.
+  std::vector<TokenMaps> tokens_;
+  std::vector<TokensRef> tokens_ref_;
+  std::vector<std::vector<WantedMap>> wanted_;
+  std::vector<PlanesRef> wanted_ref_;
+  std::vector<std::vector<int32_t>> global_rows_, class_entries_;
+  std::vector<IndexRef> global_rows_ref_, class_entries_ref_;
+  std::vector<int32_t> feature_rows_;
+  IndexRef feature_rows_ref_;
+  MeansRef means_ref_;
+
+  std::vector<Rows> x_;           // By stage; neighbours lie at either end of one block.
+  std::vector<Rows> class_rows_;  // [images * globals, width] while tokens are made.
+};
+
+}  // namespace longview::models

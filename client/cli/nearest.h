@@ -1,4 +1,4 @@
-// What somebody may have meant who mistyped a name.
+// The known name that is nearest to a mistyped one.
 // Thread-safe: a pure function.
 #pragma once
 

@@ -31,7 +31,7 @@ struct VilBias {
   Table global;  // [heads, g * g]
 };
 
-// What a stage's attention does not have is empty.
+// Weights that a stage's kind of attention lacks are empty.
 struct VilBlock {
   NormWeight attention_norm;
   // [3d, d]; spatial reduction: the query alone, [d, d]. On a device scores of landmarks are its

@@ -70,7 +70,7 @@ def test_langchain_openai(server, vectors):
 
 
 def test_langchain_openai_sends_token_ids_by_default(server, monkeypatch):
-    """What LangChain sends then are ids of OpenAI's tokenizer: the server takes them as its own."""
+    """LangChain then sends ids of OpenAI's tokenizer: the server takes them as its own."""
     letters = tiktoken.Encoding("letters", pat_str=r".", special_tokens={}, mergeable_ranks={
         bytes([byte]): byte for byte in range(256)})
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: letters)

@@ -14,7 +14,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @pytest.fixture
 def cache(tmp_path):
-    """What `hf download org/some.model` leaves."""
+    """A cache as `hf download org/some.model` leaves it."""
     folder = tmp_path / "hub/models--org--some.model"
     snapshot = folder / "snapshots" / COMMIT
     for place in (folder / "blobs", snapshot, folder / "refs"):

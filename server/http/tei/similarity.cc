@@ -47,7 +47,7 @@ absl::StatusOr<EmbedListRequest> ReadRequest(TeiBody& body) {
   return out;
 }
 
-// Of vectors of length 1.
+// The vectors have length 1.
 float Cosine(const EmbedResponse& a, const EmbedResponse& b) {
   double sum = 0;
   for (int i = 0; i < a.embedding_size(); ++i) sum += double{a.embedding(i)} * b.embedding(i);

@@ -12,7 +12,7 @@ const LIST_SAMPLE = "[MAX 4 3 [MIN 2 3 ] 1 0 [MEDIAN 1 5 8 9 2 ] ]";
 const PROSE_SAMPLE = "The lease between Harbor Freight Ltd. and the City of Rotterdam was signed on 3 May " +
   "2021. It ends after twelve years, unless either party gives notice in writing six months before.";
 
-// What a sample of the chosen model's kind looks like.
+// A text that the chosen model can make something of.
 const textSample = tab => () => /listops/.test(tab.select.value) ? LIST_SAMPLE : CODE_SAMPLE;
 
 // The text with marks around [start, end) of each span, which count code points.

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "server/grpc/grpc_server.h"
 #include "tests/server/api/backend.h"
+#include "tests/support/slack.h"
 
 namespace longview::testing {
 
@@ -43,9 +44,9 @@ class GrpcFixture : public ::testing::Test {
     return message;
   }
 
-  // Waits until `condition` holds; false after 10 s.
+  // Waits until `condition` holds; false after 10 s, or as many more as a sanitizer needs.
   static bool Eventually(const std::function<bool()>& condition) {
-    const absl::Time end = absl::Now() + absl::Seconds(10);
+    const absl::Time end = absl::Now() + absl::Seconds(10) * TimeSlack();
     while (absl::Now() < end) {
       if (condition()) return true;
       absl::SleepFor(absl::Milliseconds(5));

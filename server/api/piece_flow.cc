@@ -14,10 +14,10 @@ void Append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// The memory of a piece, about.
+// The memory of what a piece holds, about.
 size_t BytesOf(const models::Piece& piece) {
   if (piece.echo) return 0;
-  size_t bytes = sizeof(piece) + piece.text.size() + piece.token_ids.size() * sizeof(int32_t) +
+  size_t bytes = piece.text.size() + piece.token_ids.size() * sizeof(int32_t) +
                  piece.logprobs.size() * sizeof(models::TokenLogprob);
   for (const auto& candidates : piece.top) {
     bytes += sizeof(candidates) + candidates.size() * sizeof(models::TokenLogprob);
@@ -68,6 +68,7 @@ absl::Status PieceFlow::Add(std::vector<models::Piece> pieces) {
         return other.index == piece.index && other.echo == piece.echo;
       });
       if (same == pieces_.end()) {
+        bytes_ += sizeof(piece);
         pieces_.push_back(std::move(piece));
       } else {
         Join(*same, std::move(piece));

@@ -54,6 +54,11 @@ TEST_F(PieceFlowTest, NothingLeavesBeforeAdmission) {
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
 }
 
+TEST_F(PieceFlowTest, SmallPiecesCountAsTheTextTheyBecome) {
+  flow.Admit();
+  for (int i = 0; i < 30'000; ++i) ASSERT_TRUE(flow.Add({Part(0, "token")}).ok()) << i;
+}
+
 TEST_F(PieceFlowTest, AReaderThatDoesNotReadEndsTheCall) {
   flow.Admit();
   Piece long_one = Part(0, std::string(PieceFlow::kMostBytes / 2, 'x'));

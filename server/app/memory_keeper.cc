@@ -5,10 +5,16 @@
 #include <chrono>
 #include <utility>
 
+#include "server/scheduler/steady_clock.h"
+
 namespace longview::server {
 
-MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes)
-    : idle_(std::move(idle)), keep_bytes_(keep_bytes), thread_([this] { Run(); }) {}
+MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes,
+                           absl::Duration busy_interval)
+    : idle_(std::move(idle)),
+      keep_bytes_(keep_bytes),
+      busy_interval_(busy_interval),
+      thread_([this] { Run(); }) {}
 
 MemoryKeeper::~MemoryKeeper() {
   {
@@ -21,10 +27,15 @@ MemoryKeeper::~MemoryKeeper() {
 
 void MemoryKeeper::Run() {
   bool was_idle = false;
+  absl::Time last = SteadyNow();
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_; })) {
     const bool is_idle = idle_();
-    if (is_idle && was_idle && mallinfo2().fordblks > keep_bytes_) malloc_trim(0);
+    const bool due = (is_idle && was_idle) || SteadyNow() - last >= busy_interval_;
+    if (due && mallinfo2().fordblks > keep_bytes_) {
+      malloc_trim(0);
+      last = SteadyNow();
+    }
     was_idle = is_idle;
   }
 }

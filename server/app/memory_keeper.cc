@@ -10,10 +10,10 @@
 namespace longview::server {
 
 MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes,
-                           absl::Duration busy_interval)
+                           absl::Duration interval)
     : idle_(std::move(idle)),
       keep_bytes_(keep_bytes),
-      busy_interval_(busy_interval),
+      interval_(interval),
       thread_([this] { Run(); }) {}
 
 MemoryKeeper::~MemoryKeeper() {
@@ -27,13 +27,17 @@ MemoryKeeper::~MemoryKeeper() {
 
 void MemoryKeeper::Run() {
   bool was_idle = false;
+  bool given_back = false;  // Since work last ran.
   absl::Time last = SteadyNow();
   std::unique_lock lock(mutex_);
   while (!stop_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_; })) {
     const bool is_idle = idle_();
-    const bool due = (is_idle && was_idle) || SteadyNow() - last >= busy_interval_;
-    if (due && mallinfo2().fordblks > keep_bytes_) {
+    given_back = given_back && is_idle;
+    const bool rests = is_idle && was_idle && !given_back;
+    // Pages that were given back still count as unused: looking once more finds nothing new.
+    if ((rests || SteadyNow() - last >= interval_) && mallinfo2().fordblks > keep_bytes_) {
       malloc_trim(0);
+      given_back = is_idle;
       last = SteadyNow();
     }
     was_idle = is_idle;

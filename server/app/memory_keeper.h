@@ -14,14 +14,14 @@ namespace longview::server {
 // The allocator keeps what was freed: after a burst of calls that may be hundreds of megabytes,
 // which a pod's limit and its neighbours would miss for good, and beside calls that never pause,
 // holes add up over hours. Where the allocator holds more than `keep_bytes` unused, they go back to
-// the system once the server has been idle for two looks in a row; while it is busy no more often
-// than every `busy_interval`, since calls fault some of the pages in again.
+// the system once the server has been idle for two looks in a row, and otherwise no more often than
+// every `interval`, since calls fault some of the pages in again.
 // Owns a thread that looks once a second; the destructor joins it. Thread-safe.
 class MemoryKeeper {
  public:
   // `idle` is called on the keeper's thread; must not block.
   explicit MemoryKeeper(std::function<bool()> idle, size_t keep_bytes = 32u << 20,
-                        absl::Duration busy_interval = absl::Minutes(1));
+                        absl::Duration interval = absl::Minutes(1));
   ~MemoryKeeper();
 
  private:
@@ -29,7 +29,7 @@ class MemoryKeeper {
 
   const std::function<bool()> idle_;
   const size_t keep_bytes_;
-  const absl::Duration busy_interval_;
+  const absl::Duration interval_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopped_ = false;

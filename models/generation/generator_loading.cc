@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "models/architecture.h"
 #include "models/generation/model_defaults.h"
 #include "models/text/tokenizer_codec.h"
 
@@ -24,7 +25,8 @@ absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, Compu
   start.compute = choice.compute;
   GeneratorParts& parts = start.parts;
   parts.info = std::move(info);
-  parts.info.notes = std::move(choice.notes);
+  parts.info.notes = CompletionNotes(directory);
+  parts.info.notes.insert(parts.info.notes.end(), choice.notes.begin(), choice.notes.end());
   parts.info.dtype = ComputeName(choice.compute);
   parts.info.device = device;
   start.room = RoomOf(options, parts.info.device);

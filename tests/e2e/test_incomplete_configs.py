@@ -67,6 +67,13 @@ def test_answers_are_the_same(tmp_path):
         assert "left aside: 1 tensor(s)" in text and "roberta.pooler.dense.weight [3, 2]" in text
 
 
+def test_the_log_says_what_a_generator_was_taken_for(tmp_path):
+    folder = without(tmp_path / "led", "led/generate", "architectures")
+    with Server([f"led={folder}"]) as server:
+        loaded = [line for line in server.log().splitlines() if '"model":"led"' in line]
+        assert "taken as LEDForConditionalGeneration" in "\n".join(loaded)
+
+
 def test_names_of_labels_need_no_count_in_config(tmp_path):
     folder = without(tmp_path / "model", "longformer/text_classification", "id2label", "label2id",
                      "num_labels")

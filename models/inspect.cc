@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/architecture.h"
-#include "models/chosen_task.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 #include "models/registry.h"
@@ -141,11 +140,7 @@ void AddNotes(std::vector<std::string> of_directory, const std::vector<std::stri
 
 }  // namespace
 
-Inspection InspectDirectory(const std::string& path) {
-  return InspectDirectoryAs(std::nullopt, path);
-}
-
-Inspection InspectDirectoryAs(std::optional<Task> task, const std::string& path) {
+Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
   Report report;
   report.Line("directory", path);
   ModelDirectory directory;

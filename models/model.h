@@ -421,6 +421,9 @@ struct LoadOptions {
   CachePool* cache = nullptr;  // Generation state; borrowed.
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
   int64_t max_image_pixels = int64_t{1} << 26;  // Limit of an encoded image, by its header.
+  // Overrides config.json and longview.json: the model is HuggingFace's class with a head for the
+  // task. INVALID_ARGUMENT for a family whose classes are not known by task.
+  std::optional<Task> task = std::nullopt;
 };
 
 // Reads a model directory. Errors name the file, the tensor or key, and what was expected.
@@ -433,7 +436,8 @@ struct Inspection {
   std::string report;  // Several lines for a person.
   std::string error;   // First problem, one line; empty if servable.
 };
-Inspection InspectDirectory(const std::string& directory);
+// `task` as in LoadOptions.
+Inspection InspectDirectory(const std::string& directory, std::optional<Task> task = std::nullopt);
 
 // Where models may run, by a wish: auto, cpu, cuda (every device), or a list such as
 // cuda:0,cuda:1. Asks the machine: nothing is loaded where there is no driver.

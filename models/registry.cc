@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/architecture.h"
-#include "models/chosen_task.h"
 #include "models/cst/config.h"
 #include "models/cst/lm_model.h"
 #include "models/cst/model.h"
@@ -77,19 +76,13 @@ absl::StatusOr<const Family*> FindFamily(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
                                                  const LoadOptions& options) {
-  return LoadModelAs(std::nullopt, path, options);
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadModelAs(std::optional<Task> task,
-                                                   const std::string& path,
-                                                   const LoadOptions& options) {
   if (const absl::StatusOr<Devices> devices = FindDevices(options.device); !devices.ok()) {
     return devices.status();
   }
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
   if (!directory.ok()) return directory.status();
-  if (task) {
-    if (absl::Status chosen = ChooseTask(*task, *directory); !chosen.ok()) return chosen;
+  if (options.task) {
+    if (absl::Status chosen = ChooseTask(*options.task, *directory); !chosen.ok()) return chosen;
   }
   const absl::StatusOr<const Family*> family = FindFamily(*directory);
   if (!family.ok()) return family.status();

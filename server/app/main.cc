@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/chosen_task.h"
 #include "models/model.h"
 #include "server/app/exit_timer.h"
 #include "server/app/grpc_log.h"
@@ -54,7 +53,7 @@ std::optional<models::Task> TaskOf(const Config& config) { return models::ParseT
 int Check(const Config& config) {
   const absl::StatusOr<std::string> directory = ResolveModelPath(config.check_directory);
   if (!directory.ok()) return Fail(kFailed, std::string(directory.status().message()));
-  const models::Inspection inspection = models::InspectDirectoryAs(TaskOf(config), *directory);
+  const models::Inspection inspection = models::InspectDirectory(*directory, TaskOf(config));
   std::cout << inspection.report << std::flush;
   if (inspection.servable) return kDrained;
   return Fail(kFailed, absl::StrCat(*directory, ": ", inspection.error));
@@ -79,7 +78,7 @@ int Validate(const Config& config, Log& log) {
   const std::vector<FoundModel> none;
   for (const FoundModel& model : found.ok() ? *found : none) {
     const models::Inspection inspection =
-        models::InspectDirectoryAs(TaskOf(config), model.directory);
+        models::InspectDirectory(model.directory, TaskOf(config));
     if (inspection.servable) continue;
     problems.push_back(absl::StrCat("model ", model.name, ": ", inspection.error));
   }
@@ -117,15 +116,15 @@ class Session {
     const models::LoadOptions common{
         .dtype = config_.dtype,
         .cache = &cache,
-        .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels)};
+        .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels),
+        .task = TaskOf(config_)};
     const auto security = OpenSecurity(config_, log_);
     if (!security.ok()) return Fail(log_, kFailed, std::string(security.status().message()));
     Server server(config_, log_, security->get(),
-                  [common, task = TaskOf(config_)](const std::string& directory,
-                                                   const std::string& device) {
+                  [common](const std::string& directory, const std::string& device) {
                     models::LoadOptions options = common;
                     options.device = device;
-                    return models::LoadModelAs(task, directory, options);
+                    return models::LoadModel(directory, options);
                   });
     const absl::Status started = server.Start([this](absl::Status warm) {
       events_.Post(

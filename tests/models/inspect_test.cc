@@ -5,7 +5,6 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "models/chosen_task.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temp_directory.h"
@@ -128,11 +127,11 @@ TEST_F(InspectTest, ATaskMayBeChosen) {
   Copy("embeddings/model");
   EXPECT_TRUE(InspectDirectory(directory_.path()).servable);
   const Inspection inspection =
-      InspectDirectoryAs(Task::kQuestionAnswering, directory_.path());
+      InspectDirectory(directory_.path(), Task::kQuestionAnswering);
   EXPECT_NE(inspection.error.find("qa_outputs.weight"), std::string::npos) << inspection.error;
-  const auto model = LoadModelAs(Task::kQuestionAnswering, directory_.path(), {});
+  const auto model = LoadModel(directory_.path(), {.task = Task::kQuestionAnswering});
   EXPECT_EQ(model.status().message(), inspection.error);
-  const Inspection none = InspectDirectoryAs(Task::kImageFeatures, directory_.path());
+  const Inspection none = InspectDirectory(directory_.path(), Task::kImageFeatures);
   EXPECT_NE(none.error.find("\"task\": \"image-features\""), std::string::npos) << none.error;
 }
 

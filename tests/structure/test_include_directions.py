@@ -35,8 +35,7 @@ ALLOWED = {
     "client": {"proto", "gRPC", "protobuf", "Abseil", "JSON"},
 }
 # The headers of models/ that the server may see.
-MODEL_INTERFACE = ("models/chosen_task.h", "models/model.h", "models/pauses.h", "models/stop_scope.h",
-                   "models/tokenizing.h")
+MODEL_INTERFACE = ("models/model.h", "models/pauses.h", "models/stop_scope.h", "models/tokenizing.h")
 
 
 def sources():

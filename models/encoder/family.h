@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "models/dense/compute.h"
@@ -63,6 +64,8 @@ class EncoderFamily : public SequenceRules {
   virtual Compute compute() const = 0;
   virtual double parameters() const = 0;
   virtual double memory_bytes() const = 0;
+  // On the checkpoint: for logs and --check, a line each.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   // The batch. REQUIRES: sequences, scratch and this outlive it. `times` is added to, unless null.
   virtual std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,

@@ -11,7 +11,6 @@
 #include "models/encoder/best_rates.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
-#include "models/encoder/noted.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
 #include "models/encoder/sentence_pipeline.h"
@@ -104,7 +103,7 @@ class EncoderModel final : public Model, public Tokenizing {
     info_ = InfoOf(*directory_, directory_->sentence, family_->facts(), false);
     info_.parameters = family_->parameters();
     info_.device = device;
-    if (const auto* noted = dynamic_cast<const Noted*>(family_.get())) AddNotes(noted->notes());
+    AddNotes(family_->notes());
     AddNotes(notes);
     info_.dtype = ComputeName(family_->compute());
     info_.memory_bytes = family_->memory_bytes();

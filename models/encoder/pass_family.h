@@ -30,7 +30,6 @@
 #include "models/encoder/family.h"
 #include "models/encoder/longest_document.h"
 #include "models/encoder/model.h"
-#include "models/encoder/noted.h"
 #include "models/encoder/pass_batch.h"
 #include "models/ops/weight_placer.h"
 #include "models/parallel.h"
@@ -38,7 +37,7 @@
 namespace longview::models {
 
 template <class Family, class ConfigT, class WeightsT>
-class PassFamily : public EncoderFamily, public Noted, private DeviceEncoderLayers {
+class PassFamily : public EncoderFamily, private DeviceEncoderLayers {
  public:
   using Config = ConfigT;
   using Weights = WeightsT;

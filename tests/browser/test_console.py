@@ -113,6 +113,16 @@ def test_every_tab_answers_its_sample(page):
             page.save_screenshot(str(folder / f"{tab}-{page.name_of_run}.png"))
 
 
+def test_the_code_below_an_answer_is_python(page):
+    for tab in set(tabs(page)) & set(ANSWERS):
+        assert use(page, tab) == "", tab
+        curl, python = page.execute_script(
+            "return [...document.querySelectorAll(`#${arguments[0]} details pre`)]"
+            ".map(pre => pre.textContent)", tab)
+        assert curl.startswith("curl ") and page.execute_script("return location.origin") in curl
+        compile(python, tab, "exec")
+
+
 def test_no_serious_findings_of_axe(page):
     axe = axe_selenium.Axe(page)
     axe.inject()

@@ -64,13 +64,25 @@ function shortened(value) {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shortened(inner)]));
 }
 
+// The value as Python writes it; members without a value are left out, as JSON does.
+function pythonOf(value) {
+  if (Array.isArray(value)) return `[${value.map(pythonOf).join(", ")}]`;
+  if (value !== null && typeof value === "object") {
+    const members = Object.entries(value).filter(([, inner]) => inner !== undefined);
+    return `{${members.map(([name, inner]) => `${JSON.stringify(name)}: ${pythonOf(inner)}`).join(", ")}}`;
+  }
+  const words = { true: "True", false: "False", null: "None" };
+  return typeof value === "string" ? JSON.stringify(value) : words[value] ?? String(value);
+}
+
+const curlKey = () => $("key").value ? ' -H "Authorization: Bearer $LONGVIEW_API_KEY"' : "";
+const pythonKey = () => $("key").value ? '"Authorization": "Bearer ..."' : "";
+
 function codeFor(path, body) {
-  const shown = JSON.stringify(shortened(body));
-  const key = $("key").value ? " -H 'Authorization: Bearer '$LONGVIEW_API_KEY" : "";
-  return showCode(`curl ${location.origin}${path}${key} -H 'Content-Type: application/json' -d ${quoted(shown)}`,
+  const shown = shortened(body);
+  return showCode(`curl ${location.origin}${path}${curlKey()} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(shown))}`,
     `import requests\n\nanswer = requests.post(${JSON.stringify(location.origin + path)}, json=${
-      shown.replaceAll(/:(true|false|null)\b/g, (_, word) => ":" + { true: "True", false: "False", null: "None" }[word])
-    })\nprint(answer.json())`);
+      pythonOf(shown)},\n                       headers={${pythonKey()}})\nprint(answer.json())`);
 }
 
 function showCode(curl, python) {

@@ -96,9 +96,9 @@ TABS_TO_ADD.push({ name: "Picture", fits: serves("object-detection", "image-clas
     if (!detects) drawBoxes(canvas, picture, []);
     return [detects ? detectionsOf(canvas, picture, answer.detections) : scores("Labels by score", answer.labels),
       timing(answer, seconds),
-      showCode(`curl --data-binary @page.png -H 'Content-Type: ${type}' ${quoted(location.origin + path)}`,
+      showCode(`curl --data-binary @page.png${curlKey()} -H 'Content-Type: ${type}' ${quoted(location.origin + path)}`,
         `import requests\n\nwith open("page.png", "rb") as file:\n    answer = requests.post(${
-          JSON.stringify(location.origin + path)}, data=file,\n                           headers={"Content-Type": ${
-          JSON.stringify(type)}})\nprint(answer.json())`)];
+          JSON.stringify(location.origin + path)}, data=file,\n                           headers={${
+          [`"Content-Type": ${JSON.stringify(type)}`, pythonKey()].filter(Boolean).join(", ")}})\nprint(answer.json())`)];
   });
 } });

@@ -1,5 +1,7 @@
 #include "models/roberta/bert.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "models/roberta/config.h"
@@ -9,28 +11,30 @@
 namespace longview::models {
 namespace {
 
+struct BertReader {
+  static constexpr const char* kName = "bert";
+
+  static absl::StatusOr<TransformerConfig> Read(const ModelDirectory& directory) {
+    auto config = ParseBertConfig(directory.config, directory.common, directory.config_path);
+    if (config.ok()) config->has_pooler = HasBertPooler(*config, directory.checkpoint);
+    return config;
+  }
+  static absl::StatusOr<TransformerWeights> LoadWeights(const TransformerConfig& config,
+                                                        const ModelDirectory& directory,
+                                                        std::optional<Compute> compute,
+                                                        DeviceStore* store) {
+    return LoadBertWeights(config, directory.checkpoint, directory.path, compute, store);
+  }
+  static absl::Status Place(const TransformerConfig&, const std::string&,
+                            EncoderSequence& sequence) {
+    PlaceByIndex(sequence);
+    return absl::OkStatus();
+  }
+};
+
 using Bert = TransformerFamily<BertReader>;
 
 }  // namespace
-
-absl::StatusOr<TransformerConfig> BertReader::Read(const ModelDirectory& directory) {
-  auto config = ParseBertConfig(directory.config, directory.common, directory.config_path);
-  if (config.ok()) config->has_pooler = HasBertPooler(*config, directory.checkpoint);
-  return config;
-}
-
-absl::StatusOr<TransformerWeights> BertReader::LoadWeights(const TransformerConfig& config,
-                                                           const ModelDirectory& directory,
-                                                           std::optional<Compute> compute,
-                                                           DeviceStore* store) {
-  return LoadBertWeights(config, directory.checkpoint, directory.path, compute, store);
-}
-
-absl::Status BertReader::Place(const TransformerConfig&, const std::string&,
-                               EncoderSequence& sequence) {
-  PlaceByIndex(sequence);
-  return absl::OkStatus();
-}
 
 absl::StatusOr<ModelInfo> DescribeBert(const ModelDirectory& directory) {
   return DescribeFamily<Bert>(directory);

@@ -14,7 +14,7 @@
 namespace longview::client {
 namespace {
 
-constexpr int kPatienceMs = 1000;  // Of each step.
+constexpr int kPatienceMs = 1000;  // For one step.
 
 struct Address {
   std::string host, port;

@@ -67,7 +67,7 @@ struct VilStageWeights {
 // The stages are where the model runs; the head is on the host.
 struct VilWeights {
   std::vector<VilStageWeights> stages;
-  NormWeight norm;  // Of a backbone: empty.
+  NormWeight norm;  // Empty in a backbone.
   TypedRows zeros;  // [1, widest d] keys and values of padding.
   std::optional<DenseLayer> head;
   double parameters = 0;

@@ -19,7 +19,7 @@ namespace longview::models {
 struct VisionPicture {
   ImageSize size;
   const PixelValues* pixels = nullptr;  // Null: only bytes are asked for.
-  std::vector<int> stages;              // Whose maps are wanted, rising.
+  std::vector<int> stages;              // Wanted stages, rising.
 };
 
 // One whose bytes are asked for: with all maps, which is the most it may need.

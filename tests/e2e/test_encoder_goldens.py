@@ -84,7 +84,7 @@ def test_items(client, family, case):
                 continue
             answer = client.infer(model, item_inputs(inputs, index, names), [output], parameters)
             answer = answer[output][0]
-            if output != "embedding":  # Of long items, a sample of the rows is stored.
+            if output != "embedding":  # Fixtures store a sample of the rows of long items.
                 answer = answer[outputs.get(f"positions.{index}", slice(None))]
             assert_close(answer, wanted, tolerance, f"{case.name} {key}.{index}")
             compared += 1

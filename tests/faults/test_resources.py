@@ -102,9 +102,10 @@ def test_log_on_a_full_device():
 
 def test_allocations_fail(preload, tmp_path):
     """While every larger allocation fails, large requests end with an error or a cut connection;
-    small ones are answered, and afterwards all are."""
+    small ones are answered, and afterwards all are. Two small prompts that meet in one step of
+    prefill take about 1 MiB, so allocations up to 2 MiB succeed."""
     fault = Switch(preload("fail_malloc"), tmp_path)
-    large = json.dumps({"model": "classifier", "token_ids": DOCUMENTS[-1] * 300, "truncate": True})
+    large = json.dumps({"model": "classifier", "token_ids": DOCUMENTS[-1] * 2000, "truncate": True})
     with Server(models(), env=fault.env) as server:
         recorded = record(server)
         assert server.post("/v1/classify", large)[0] == 200
@@ -116,7 +117,7 @@ def test_allocations_fail(preload, tmp_path):
                 return 0
 
         with Neighbours(server, recorded) as neighbours:
-            for least in (1 << 20, 1 << 19):
+            for least in (4 << 20, 2 << 20):
                 neighbours.wait_for(4)
                 fault.set(least)
                 with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "server/api/api.h"
+#include "server/app/connection_log.h"
 #include "server/app/memory_keeper.h"
 #include "server/config/build_info.h"
 #include "server/documents.h"
@@ -70,6 +71,7 @@ class Server::Impl {
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log,
              ApiOptionsOf(config, tracer_.get())),
         tls_(security == nullptr ? nullptr : security->tls()),
+        connection_log_(metrics_, log),
         connection_limits_(ConnectionLimitsFor(RaiseDescriptorLimit(), config.max_connections,
                                                config.max_connections_per_address)),
         grpc_(api_, KeysOf(security), ProxiesOf(config)),
@@ -95,7 +97,8 @@ class Server::Impl {
                        .tls = tls_,
                        .connections = connection_limits_,
                        .bytes = &bytes_,
-                       .proxy_protocol = config_.proxy_protocol});
+                       .proxy_protocol = config_.proxy_protocol,
+                       .ends = connection_log_.For("grpc")});
       if (!port.ok()) return port.status();
       ports_.grpc = *port;
     }
@@ -152,6 +155,7 @@ class Server::Impl {
   HttpServerOptions HttpOptions(const Config& config, const Security* security) {
     HttpServerOptions options;
     options.transport.connections = connection_limits_;
+    options.transport.ends = connection_log_.For("http");
     options.transport.bytes = &bytes_;
     options.transport.host = config.host;
     options.transport.port = config.http_port;
@@ -168,9 +172,10 @@ class Server::Impl {
     return options;
   }
 
-  HttpServerOptions AdminOptions(const Config& config) const {
+  HttpServerOptions AdminOptions(const Config& config) {
     HttpServerOptions options;
     options.transport.connections = connection_limits_;
+    options.transport.ends = connection_log_.For("admin");
     options.transport.host = config.host;
     options.transport.port = config.admin_port;
     options.transport.threads = 1;
@@ -190,6 +195,7 @@ class Server::Impl {
   std::optional<Documents> documents_;  // Until Stop.
   Api api_;
   const TlsSource* const tls_;
+  ConnectionLog connection_log_;
   const ConnectionLimits connection_limits_;  // Apply to each port.
   GrpcServer grpc_;
   HttpServer http_;

@@ -62,7 +62,8 @@ Acceptor::Acceptor(ConnectionRules rules, absl::Duration header_timeout)
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       connections_(rules, [this] { Wake(); }),
       proxies_(header_timeout > absl::ZeroDuration() ? rules.proxies : TrustedProxies()),
-      header_timeout_(header_timeout) {}
+      header_timeout_(header_timeout),
+      ends_(rules.ends) {}
 
 Acceptor::~Acceptor() {
   stop_ = true;
@@ -176,6 +177,7 @@ void Acceptor::Begin(int descriptor, int listener) {
     return HandOver(descriptor, listener, std::move(peer.name), std::move(peer.address));
   }
   if (unnamed_.size() >= kMostUnnamed) {
+    if (ends_) ends_(EndCause::kLimit, peer.address);
     close(descriptor);
     return;
   }
@@ -189,12 +191,18 @@ void Acceptor::ReadHeader(int descriptor) {
   if (header.kind == ProxyHeader::Kind::kPartial) return;
   Unwatch(descriptor);
   Unnamed unnamed = std::move(unnamed_.extract(descriptor).mapped());
-  if (header.kind != ProxyHeader::Kind::kWhole || !listening_) {
+  if (header.kind != ProxyHeader::Kind::kWhole) return EndUnnamed(descriptor, unnamed.address);
+  if (!listening_) {
     close(descriptor);
     return;
   }
   HandOver(descriptor, unnamed.listener, std::move(unnamed.peer),
            header.client.empty() ? std::move(unnamed.address) : header.client);
+}
+
+void Acceptor::EndUnnamed(int descriptor, const std::string& address) const {
+  if (ends_) ends_(EndCause::kProxyHeader, address);
+  close(descriptor);
 }
 
 absl::Time Acceptor::EndLateHeaders(absl::Time now) {
@@ -206,7 +214,7 @@ absl::Time Acceptor::EndLateHeaders(absl::Time now) {
       return false;
     }
     Unwatch(descriptor);
-    close(descriptor);
+    EndUnnamed(descriptor, unnamed.address);
     return true;
   });
   return next;

@@ -49,6 +49,8 @@ class Acceptor {
   absl::Time EndLateHeaders(absl::Time now);
   // `address`: the client's.
   void HandOver(int descriptor, int listener, std::string peer, std::string address);
+  // The proxy at `address` sent no header that names a client.
+  void EndUnnamed(int descriptor, const std::string& address) const;
   void Unwatch(int descriptor) const;
   void Watch(int descriptor, uint32_t events) const;
   void Wake() const;
@@ -58,6 +60,7 @@ class Acceptor {
   Connections connections_;
   const TrustedProxies proxies_;
   const absl::Duration header_timeout_;
+  const ConnectionEnds ends_;
   ListeningSockets sockets_;  // Used by the thread alone while it listens.
   // Connections whose header has not come, by descriptor; the thread's.
   struct Unnamed {

@@ -59,13 +59,6 @@ void Drop(int descriptor) {
   }
 }
 
-// Closes the connection; nothing more of it is read.
-void Cut(Connection& connection) {
-  if (std::exchange(connection.cut, true) || connection.descriptor < 0) return;
-  shutdown(connection.descriptor, SHUT_RDWR);
-  Drop(connection.descriptor);
-}
-
 void Settle(Connection* connection, uint64_t bytes) {
   if (connection != nullptr) connection->settled.fetch_add(bytes, std::memory_order_relaxed);
 }
@@ -73,7 +66,7 @@ void Settle(Connection* connection, uint64_t bytes) {
 }  // namespace
 
 Connections::Connections(ConnectionRules rules, absl::AnyInvocable<void()> wake)
-    : rules_(rules), wake_(std::move(wake)), ledger_(rules.limits) {}
+    : rules_(std::move(rules)), wake_(std::move(wake)), ledger_(rules_.limits) {}
 
 Connections::~Connections() {
   absl::MutexLock lock(&mutex_);
@@ -90,9 +83,14 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   const bool proxy = rules_.proxies.Trusts(address);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_.Admit(
-      address, [second] { shutdown(second, SHUT_RDWR); },
+      address,
+      [this, second, address] {
+        shutdown(second, SHUT_RDWR);
+        Tell(EndCause::kRoom, address);
+      },
       proxy ? PerAddress::kUnlimited : PerAddress::kLimited);
   if (entry == nullptr) {
+    Tell(EndCause::kLimit, address);
     close(second);
     return -1;
   }
@@ -112,6 +110,17 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   by_descriptor_[second] = place;
   all_[place] = std::move(connection);
   return second;
+}
+
+void Connections::Tell(EndCause cause, const std::string& address) const {
+  if (rules_.ends) rules_.ends(cause, address);
+}
+
+void Connections::Cut(Connection& connection, EndCause cause) {
+  if (std::exchange(connection.cut, true) || connection.descriptor < 0) return;
+  shutdown(connection.descriptor, SHUT_RDWR);
+  Drop(connection.descriptor);
+  Tell(cause, connection.address);
 }
 
 void Connections::Closed(int descriptor) {
@@ -217,7 +226,7 @@ void Connections::CountVain(Connection& connection) {
     source.vain_since = now;
     source.vain = 0;
   }
-  if (++source.vain > rules_.most_vain_calls) Cut(connection);
+  if (++source.vain > rules_.most_vain_calls) Cut(connection, EndCause::kResets);
 }
 
 void Connections::CheckCalls(const Connection& newest) {
@@ -227,7 +236,7 @@ void Connections::CheckCalls(const Connection& newest) {
     if (connection->source != newest.source || connection->cut) continue;
     if (busiest == nullptr || connection->calls > busiest->calls) busiest = connection;
   }
-  if (busiest != nullptr) Cut(*busiest);
+  if (busiest != nullptr) Cut(*busiest, EndCause::kCalls);
 }
 
 bool Connections::StopFlood() {
@@ -252,7 +261,7 @@ bool Connections::StopFlood() {
       most = rank;
     }
   }
-  if (worst != nullptr) Cut(*worst);
+  if (worst != nullptr) Cut(*worst, EndCause::kFlood);
   return true;
 }
 
@@ -301,7 +310,7 @@ uint64_t Connections::CloseHogs() {
               [](const Connection* a, const Connection* b) { return a->half_sent > b->half_sent; });
     for (Connection* sender : share.senders) {
       if (share.bytes <= rules_.most_bytes) break;
-      Cut(*sender);
+      Cut(*sender, EndCause::kBytes);
       share.bytes -= sender->half_sent;
     }
   }

@@ -21,6 +21,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/limits/connection_ends.h"
 #include "server/limits/connection_ledger.h"
 #include "server/security/client_address.h"
 
@@ -43,6 +44,7 @@ struct ConnectionRules {
   // slows down where these, and those that were left before they began and are not over, are more.
   int most_arriving = 2048;
   TrustedProxies proxies = {};  // Their connections are many clients'.
+  ConnectionEnds ends = {};
 };
 
 // The calls of one address, over all its connections, or of one connection of a proxy.
@@ -115,6 +117,11 @@ class Connections {
   void End(OpenCall& call);
   void CountHalfSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t CloseHogs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Closes the connection; nothing more of it is read.
+  void Cut(Connection& connection, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells that a connection is refused or closed.
+  void Tell(EndCause cause, const std::string& address) const;
 
   // The client left a call soon after it began.
   void CountVain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

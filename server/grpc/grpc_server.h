@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "server/api/api.h"
 #include "server/limits/byte_budget.h"
+#include "server/limits/connection_ends.h"
 #include "server/limits/connection_ledger.h"
 #include "server/security/api_keys.h"
 #include "server/security/client_address.h"
@@ -32,6 +33,7 @@ struct GrpcServerOptions {
   // Connections of trusted proxies begin with a header of the PROXY protocol.
   bool proxy_protocol = false;
   absl::Duration proxy_header_timeout = absl::Seconds(10);
+  ConnectionEnds ends = {};  // Outlives the server.
 };
 
 // Start and Stop from one thread. Borrows the keys and the Api, which must go on answering until

@@ -120,6 +120,9 @@ Families::Families(Registry& r)
                                  "Requests admitted with less than their text, as they asked.")),
       truncated_tokens(Counter(*this, "truncated_tokens_total",
                                "Tokens cut from requests that were admitted.")),
+      connections_ended(Counter(*this, "connections_ended_total",
+                                "Connections that the server refused or closed by itself, by "
+                                "transport and reason.")),
       log_lines_dropped(Counter(*this, "log_lines_dropped_total",
                                 "Log lines lost because stderr took no more.")),
       spans_exported(

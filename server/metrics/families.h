@@ -64,6 +64,7 @@ struct Families {
   Counters& wasted_tokens;
   Counters& truncated_requests;
   Counters& truncated_tokens;
+  Counters& connections_ended;
   Counters& log_lines_dropped;
   Counters& spans_exported;
   Counters& spans_dropped;

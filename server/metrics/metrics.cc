@@ -307,6 +307,12 @@ void Metrics::Truncated(const ModelLabels& model, int64_t tokens) {
   series->truncated_tokens.Increment(static_cast<double>(tokens));
 }
 
+void Metrics::ConnectionEnded(std::string_view transport, std::string_view reason) {
+  impl_->families.connections_ended
+      .Add({{"transport", std::string(transport)}, {"reason", std::string(reason)}})
+      .Increment();
+}
+
 void Metrics::WastedTokens(const ModelLabels& model, std::string_view reason, int64_t tokens) {
   impl_->families.wasted_tokens.Add(With(impl_->Known(model), "reason", reason))
       .Increment(static_cast<double>(tokens));

@@ -100,6 +100,9 @@ class Metrics {
   // A request was admitted without so many of its tokens.
   void Truncated(const ModelLabels& model, int64_t tokens);
 
+  // The server refused or closed a connection. `transport` and `reason` are few, fixed words.
+  void ConnectionEnded(std::string_view transport, std::string_view reason);
+
   // Exposition format text 0.0.4, process metrics included.
   std::string Serialize() const;
 

@@ -91,8 +91,12 @@ def pump(source, target):
 
 
 def http_request(server, port, marker, timeout=20):
-    """The status line of a request; empty if the connection is closed instead."""
-    head = (f"GET /v2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    """The beginning of the status line; empty if the connection is closed instead."""
+    return http_answer(server, port, marker, "/v2", timeout)[:12]
+
+
+def http_answer(server, port, marker, path, timeout=20):
+    head = (f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             f"x-request-id: {marker}\r\n\r\n").encode()
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=timeout) as raw:
@@ -101,7 +105,7 @@ def http_request(server, port, marker, timeout=20):
                 raw = context.wrap_socket(raw, server_hostname="localhost")
             with raw:
                 raw.sendall(head)
-                return raw.recv(12)
+                return b"".join(iter(lambda: raw.recv(1 << 16), b""))
     except (ConnectionError, ssl.SSLError):
         return b""
 
@@ -152,6 +156,14 @@ def test_a_proxy_without_a_header_is_closed(server, header):
     with Proxy(server.http_port, header) as http, Proxy(grpc_port, header) as calls:
         assert http_request(server, http.port, "without") == b""
         assert grpc_request(server, calls.port, "without", 3) != grpc.StatusCode.OK
+        with Proxy(server.http_port, UNKNOWN) as scraper:
+            counts = http_answer(server, scraper.port, "scrape", "/metrics")
+    for transport in ("http", "grpc"):
+        sample = f'longview_connections_ended_total{{reason="proxy_header",transport="{transport}"}}'
+        assert sample in counts.decode()
+    lines = [line for line in server.log_lines() if line.get("reason") == "proxy_header"]
+    assert {line["transport"] for line in lines} == {"http", "grpc"}
+    assert {line["client"] for line in lines} == {"127.0.0.1"}
 
 
 def test_others_are_not_asked_for_one(server):

@@ -122,6 +122,7 @@ Connection::Answered Connection::Handshake() {
   Arm(options_.header_timeout);
   co_await stream_.Handshake(error);
   Disarm();
+  if (error) TellIfSlow();
   gone_ = gone_ || error.failed();
   co_return !gone_;
 }
@@ -173,6 +174,10 @@ Connection::Answered Connection::ServeOne() {
   if (gone_ || streamed || !answer_) co_return streamed&& keep_alive_ && !gone_;
   co_await Write(*std::move(answer_), request_id_);
   co_return keep_alive_ && !gone_;
+}
+
+void Connection::TellIfSlow() const {
+  if (timed_out_ && options_.ends) options_.ends(EndCause::kSlow, peer_);
 }
 
 CallInfo Connection::NewCall() const {

@@ -97,6 +97,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task Refuse(HttpResponse response);
   Task Linger();
 
+  // After a read or write that ended with an error: tells of a client that was too slow.
+  void TellIfSlow() const;
+
   CallInfo NewCall() const;
   // Asks options_.admit; false: the call is refused and the connection ends.
   Answered Admit(const HttpRequest& request, CallInfo* info, size_t* max_body_bytes);

@@ -41,6 +41,7 @@ Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_i
   head_only_ = message.method() == http::verb::head;
   if (!error) co_return true;
 
+  TellIfSlow();
   HttpResponse refusal;
   if (timed_out_) {
     refusal = WithStatus(408, "the request's head took too long", path_, *request_id);
@@ -84,6 +85,7 @@ Connection::Answered Connection::ReadBody(Parser& parser, size_t max_bytes, Http
   }
   Disarm();
   if (error && timed_out_) {
+    TellIfSlow();
     co_await Refuse(WithStatus(408, "the request's body came too slowly", path_, request_id_));
     co_return false;
   }

@@ -38,6 +38,7 @@ Connection::Task Connection::Send(asio::const_buffer first, asio::const_buffer s
     second += piece;
   } while (second.size() > 0 && !error);
   Disarm();
+  if (error) TellIfSlow();
   if (error) gone_ = true;
 }
 

@@ -71,6 +71,8 @@ class Listener::Impl {
   // `address`: the client's.
   void Serve(tcp::socket socket, const std::string& address);
   void Refuse(tcp::socket socket);
+  // Tells of a connection that is refused or closed.
+  void Tell(EndCause cause, const std::string& address) const;
   std::shared_ptr<asio::ssl::context> CurrentTls();
 
   ConnectionService service_;
@@ -135,6 +137,8 @@ asio::awaitable<void> Listener::Impl::Accept() {
       } else if (unnamed_ < kMostUnnamed) {
         asio::co_spawn(acceptor_.get_executor(),
                        AwaitProxyHeader(std::move(socket), std::move(address)), asio::detached);
+      } else {
+        Tell(EndCause::kLimit, address);
       }
     } else if (error != asio::error::operation_aborted) {
       // Out of file descriptors, most likely: wait for some to come back.
@@ -152,6 +156,10 @@ std::shared_ptr<asio::ssl::context> Listener::Impl::CurrentTls() {
     material_ = std::move(material);
   }
   return tls_;
+}
+
+void Listener::Impl::Tell(EndCause cause, const std::string& address) const {
+  if (options_.ends) options_.ends(cause, address);
 }
 
 void Listener::Impl::Refuse(tcp::socket socket) {
@@ -180,7 +188,10 @@ asio::awaitable<void> Listener::Impl::AwaitProxyHeader(tcp::socket accepted, std
     if (!error) header = TakeProxyHeader(socket->native_handle());
   }
   --unnamed_;
-  if (error || header.kind != ProxyHeader::Kind::kWhole || !acceptor_.is_open()) co_return;
+  if (!acceptor_.is_open()) co_return;
+  if (error || header.kind != ProxyHeader::Kind::kWhole) {
+    co_return Tell(EndCause::kProxyHeader, proxy);
+  }
   Serve(std::move(*socket), header.client.empty() ? proxy : header.client);
 }
 
@@ -190,11 +201,17 @@ void Listener::Impl::Serve(tcp::socket socket, const std::string& address) {
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_->Admit(
       address,
-      [weak = std::weak_ptr(connection)] {
-        if (const auto self = weak.lock()) self->MakeRoom();
+      [this, address, weak = std::weak_ptr(connection)] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->MakeRoom();
+        Tell(EndCause::kRoom, address);
       },
       options_.proxies.Trusts(address) ? PerAddress::kUnlimited : PerAddress::kLimited);
-  if (entry == nullptr) return Refuse(connection->TakeSocket());
+  if (entry == nullptr) {
+    Tell(EndCause::kLimit, address);
+    return Refuse(connection->TakeSocket());
+  }
   connection->Count(ledger_, std::move(entry));
   {
     absl::MutexLock lock(&mutex_);

@@ -9,6 +9,7 @@
 #include "server/call.h"
 #include "server/http/message.h"
 #include "server/limits/byte_budget.h"
+#include "server/limits/connection_ends.h"
 #include "server/limits/connection_ledger.h"
 #include "server/security/client_address.h"
 #include "server/security/tls_material.h"
@@ -27,6 +28,7 @@ struct TransportOptions {
   int threads = 2;
   size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
   ConnectionLimits connections;              // Limits of this port.
+  ConnectionEnds ends = {};                  // Outlives the listener.
   // Bytes of bodies and answers, by client; null: not counted. Outlives the listener.
   ByteBudget* bytes = nullptr;
   size_t max_header_bytes = size_t{16} << 10;  // Also of a chunk's head, and of the trailers.

@@ -5,6 +5,7 @@
 #include "server/limits/byte_budget.h"
 #include "tests/server/grpc/fixture.h"
 #include "tests/server/grpc/raw_http2.h"
+#include "tests/server/limits/heard_ends.h"
 
 namespace longview::testing {
 namespace {
@@ -16,10 +17,10 @@ constexpr char kStream[] = "/inference.GRPCInferenceService/ModelStreamInfer";
 constexpr uint32_t kWindow = 65535;
 constexpr uint64_t kBudget = 4u << 20;
 
-class Limits : public GrpcFixture {
+class Limits : protected WithHeardEnds, public GrpcFixture {
  protected:
   Limits()
-      : GrpcFixture(server::ApiOptions(), Options(), {.total = kBudget, .per_client = kBudget}) {}
+      : GrpcFixture(server::ApiOptions(), Options(ends), {.total = kBudget, .per_client = kBudget}) {}
 
   grpc::Status Classify(const std::string& document) {
     grpc::ClientContext context;
@@ -40,8 +41,9 @@ class Limits : public GrpcFixture {
   }
 
  private:
-  static server::GrpcServerOptions Options() {
+  static server::GrpcServerOptions Options(HeardEnds& ends) {
     server::GrpcServerOptions options;
+    options.ends = ends.Listener();
     options.max_message_bytes = 2 << 20;
     options.connections = {.total = 6, .per_address = 4};
     options.transfer_grace = absl::Milliseconds(300);
@@ -124,6 +126,7 @@ TEST_F(Limits, HalfSentBytesOfAnAddressHaveALimit) {
   bool taken = client.Data(1, RawHttp2::Prefix(1 << 30));
   for (int i = 0; taken && i < 15; ++i) taken = client.Data(1, piece);
   EXPECT_FALSE(taken) << "the server keeps most of a GiB of a message whose limit is 2 MiB";
+  EXPECT_EQ(ends.Count(server::EndCause::kBytes), 1);
   EXPECT_TRUE(Classify("abc").ok());
 }
 
@@ -141,6 +144,11 @@ TEST_F(Limits, AConnectionThatResetsItsCallsIsClosed) {
       client.Ended(0, absl::Microseconds(1));
     }
     EXPECT_LT(stream, 2 * most) << method;
+    EXPECT_TRUE(Eventually([&] {
+      return ends.Count(server::EndCause::kResets) + ends.Count(server::EndCause::kCalls) +
+                 ends.Count(server::EndCause::kFlood) >
+             0;
+    })) << method;
     EXPECT_TRUE(Eventually([&] { return Classify("abc").ok(); })) << method;
   }
 }
@@ -158,6 +166,8 @@ TEST_F(Limits, IdleConnectionsMakeRoom) {
   for (int i = 0; i < 40; ++i) idle.push_back(std::make_unique<RawHttp2>(port, kWindow));
   const grpc::Status status = Classify("abc");
   EXPECT_TRUE(status.ok()) << status.error_message();
+  // Those that come too soon after a victim are refused.
+  EXPECT_EQ(ends.Count(server::EndCause::kRoom) + ends.Count(server::EndCause::kLimit), 37);
 }
 
 TEST_F(Limits, AMessageTooLargeForItsClientSaysNeedAndLimit) {

@@ -4,6 +4,7 @@
 
 #include "server/limits/byte_budget.h"
 #include "tests/server/http/server_fixture.h"
+#include "tests/server/limits/heard_ends.h"
 
 namespace longview::testing {
 namespace {
@@ -11,10 +12,11 @@ namespace {
 constexpr std::string_view kProbe = "GET /livez HTTP/1.1\r\nHost: t\r\n\r\n";
 constexpr int kConnections = 4;
 
-class ConnectionLimitTest : public HttpServerTest {
+class ConnectionLimitTest : protected WithHeardEnds, public HttpServerTest {
  protected:
   ConnectionLimitTest()
-      : HttpServerTest([](server::HttpServerOptions& options) {
+      : HttpServerTest([this](server::HttpServerOptions& options) {
+          options.transport.ends = ends.Listener();
           options.transport.connections = {.total = kConnections, .per_address = kConnections};
           options.transport.idle_timeout = absl::Seconds(20);
           options.transport.header_timeout = absl::Seconds(20);
@@ -37,6 +39,7 @@ TEST_F(ConnectionLimitTest, AnIdleOneMakesRoom) {
   int closed = 0;
   for (const auto& client : clients_) closed += client->ClosesWithin(0.5) ? 1 : 0;
   EXPECT_EQ(closed, 1);
+  EXPECT_EQ(ends.Count(server::EndCause::kRoom), 1);
 }
 
 TEST_F(ConnectionLimitTest, HalfSentHeadsMakeRoom) {
@@ -57,11 +60,30 @@ TEST_F(ConnectionLimitTest, ConnectionsAtWorkAreNotClosed) {
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->status, 503);
   EXPECT_EQ(refused->Header("Retry-After"), "1");
+  EXPECT_EQ(ends.Count(server::EndCause::kLimit), 1);
   backend_.control->advance.Open();
   for (const auto& client : clients_) {
     EXPECT_EQ(client->ReadFinal().value_or(RawResponse{}).status, 200);
   }
   EXPECT_EQ(Get("/livez").status, 200);
+}
+
+class SlowClientTest : protected WithHeardEnds, public HttpServerTest {
+ protected:
+  SlowClientTest()
+      : HttpServerTest([this](server::HttpServerOptions& options) {
+          options.transport.ends = ends.Listener();
+        }) {}
+};
+
+TEST_F(SlowClientTest, ItsEndIsTold) {
+  RawClient idle(port_), head(port_), body(port_);
+  head.Send("GET /livez HTTP/1.1\r\nHost");
+  body.Send("POST /v1/classify HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\n{");
+  EXPECT_EQ(head.Read().value_or(RawResponse{}).status, 408);
+  EXPECT_EQ(body.Read().value_or(RawResponse{}).status, 408);
+  EXPECT_TRUE(idle.ClosesWithin(5));
+  EXPECT_EQ(ends.Count(server::EndCause::kSlow), 2) << "between requests a client owes nothing";
 }
 
 struct WithBudget {

@@ -1,0 +1,28 @@
+// Connections that a transport refuses or closes of its own accord: why, for the log and the
+// metrics.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace longview::server {
+
+enum class EndCause {
+  kLimit,        // Refused: the port, or the address, has as many as it may, and none idles.
+  kRoom,         // It idled, and made room for a newcomer.
+  kProxyHeader,  // A trusted proxy sent no valid header of the PROXY protocol in time.
+  kBytes,        // Its address has too many bytes of messages half sent or in memory.
+  kCalls,        // Its address has too many calls open.
+  kResets,       // Its address left too many calls soon after they began.
+  kFlood,        // Calls came faster than they could begin, most of them on it.
+  kSlow,         // A request's head or body came too slowly, or an answer was read too slowly.
+};
+
+// "limit", "room", "proxy_header" and so on, as the metric's label has it.
+std::string_view EndCauseName(EndCause cause);
+
+// Told of each such connection with its client's address. Called on the transports' threads, also
+// under their locks: must neither block nor use the transport. Empty: nobody is told.
+using ConnectionEnds = std::function<void(EndCause cause, std::string_view address)>;
+
+}  // namespace longview::server

@@ -43,6 +43,7 @@ def close(got, wanted):
     assert np.abs(np.array(got) - wanted).max() < 1e-6
 
 
+@pytest.mark.client("cohere", "rerank, v1 and v2")
 @pytest.mark.parametrize("kind", [cohere.Client, cohere.ClientV2])
 def test_cohere(server, kind):
     query, documents = TEXTS[0], TEXTS[1:]
@@ -62,6 +63,7 @@ def langchain(server, **more):
     return OpenAIEmbeddings(model="embedder", base_url=f"{server.url}/v1", api_key="-", **more)
 
 
+@pytest.mark.client("langchain-openai", "`OpenAIEmbeddings`")
 def test_langchain_openai(server, vectors):
     client = langchain(server, check_embedding_ctx_length=False)
     close(client.embed_documents(TEXTS), vectors)
@@ -69,6 +71,7 @@ def test_langchain_openai(server, vectors):
     assert len(client.embed_documents([])) == 0
 
 
+@pytest.mark.client("langchain-openai", "`OpenAIEmbeddings`")
 def test_langchain_openai_sends_token_ids_by_default(server, monkeypatch):
     """LangChain then sends ids of OpenAI's tokenizer: the server takes them as its own."""
     letters = tiktoken.Encoding("letters", pat_str=r".", special_tokens={}, mergeable_ranks={
@@ -80,6 +83,7 @@ def test_langchain_openai_sends_token_ids_by_default(server, monkeypatch):
     close(langchain(server).embed_query("span"), vector)
 
 
+@pytest.mark.client("langchain-huggingface", "`HuggingFaceEndpointEmbeddings`")
 def test_langchain_huggingface(server, vectors):
     client = HuggingFaceEndpointEmbeddings(model="org/embedder", huggingfacehub_api_token="-",
                                            provider="hf-inference")
@@ -88,6 +92,7 @@ def test_langchain_huggingface(server, vectors):
     close(client.embed_query(TEXTS[0]), vectors[0])
 
 
+@pytest.mark.client("llama-index-embeddings-text-embeddings-inference", "`TextEmbeddingsInference`")
 def test_llama_index_tei(server, vectors):
     client = TextEmbeddingsInference(model_name="embedder", base_url=server.url,
                                      endpoint="/embed?model=embedder", embed_batch_size=2)
@@ -95,12 +100,14 @@ def test_llama_index_tei(server, vectors):
     close(client.get_text_embedding(TEXTS[0]), vectors[0])
 
 
+@pytest.mark.client("llama-index-embeddings-openai", "`OpenAIEmbedding`")
 def test_llama_index_openai(server, vectors):
     client = OpenAIEmbedding(model_name="embedder", api_base=f"{server.url}/v1", api_key="-")
     close(client.get_text_embedding_batch(TEXTS), vectors)
     close(client.get_query_embedding("A query"), client.get_text_embedding("A query"))
 
 
+@pytest.mark.client("huggingface-hub", "`InferenceClient`: features, similarity, classification")
 def test_huggingface_hub(server, vectors):
     client = InferenceClient(model=f"{server.url}/embed?model=embedder")
     close(client.feature_extraction(TEXTS), vectors)
@@ -129,6 +136,7 @@ def test_similarity_names_what_is_wrong(server):
     assert status == 200 and len(answer) == 2
 
 
+@pytest.mark.client("openai", "embeddings with `dimensions` and base64")
 def test_openai(server, vectors):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="-")
     short = vectors[:, :8] / np.linalg.norm(vectors[:, :8], axis=1, keepdims=True)

@@ -61,6 +61,7 @@ def nothing_is_left(server):
                server.metric("longview_queued_requests", model="lm") == 0, what="an idle server")
 
 
+@pytest.mark.client("openai", "completions: streams, samples, stop, echo, scores")
 class TestOpenAi:
     @pytest.mark.parametrize("index", [0, 1, 2])
     def test_greedy_is_the_golden(self, client, index):
@@ -170,6 +171,7 @@ class TestOpenAi:
         assert held() <= before + 64 * 1024 * 1024 * 0.02
 
 
+@pytest.mark.client("tritonclient", "generation, whole and streamed")
 class TestTriton:
     def request(self, module, *prompts):
         given = module.InferInput("text", [len(prompts)], "BYTES")

@@ -33,6 +33,7 @@ def tensor(module, ids, **kwargs):
     return [given]
 
 
+@pytest.mark.client("tritonclient", "inference by gRPC and HTTP, also asyncio, streams, binary, compressed; metadata, statistics, repository")
 class TestTriton:
     def test_grpc(self, golden_server):
         client = tritonclient.grpc.InferenceServerClient(golden_server.grpc)
@@ -120,6 +121,7 @@ class TestTriton:
         asyncio.run(both())
 
 
+@pytest.mark.client("kserve", "inference by REST and gRPC, health")
 @pytest.mark.parametrize("transport", ["rest", "grpc"])
 def test_kserve(golden_server, transport):
     """In a process of its own: kserve and tritonclient register the same protobuf names."""
@@ -132,6 +134,7 @@ def test_kserve(golden_server, transport):
     check(np.array(json.loads(done.stdout.splitlines()[-1])), 4)
 
 
+@pytest.mark.client("openai", "embeddings, models")
 class TestOpenAI:
     def client(self, server):
         return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
@@ -168,6 +171,7 @@ class TestOpenAI:
             client.embeddings.create(model="no-such-model", input=[1])
 
 
+@pytest.mark.client("grpcurl", "reflection, typed and open inference calls, health")
 class TestGrpcurl:
     def call(self, server, *arguments):
         return subprocess.run(["grpcurl", "-plaintext", *arguments[:-1], server.grpc,
@@ -211,6 +215,7 @@ class TestGrpcurl:
         assert "NotFound" in unknown.stderr
 
 
+@pytest.mark.client("ghz", "load on a typed call")
 def test_ghz(golden_server, tmp_path):
     """ghz through reflection: every call is answered."""
     data = tmp_path / "data.json"

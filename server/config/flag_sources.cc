@@ -1,17 +1,17 @@
 #include "server/config/flag_sources.h"
 
 #include <algorithm>
-#include <numeric>
-#include <utility>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "absl/flags/reflection.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "server/nearest_name.h"
 
 namespace longview::server {
 namespace {
@@ -37,34 +37,6 @@ absl::Status SetFlag(absl::CommandLineFlag& flag, const std::string& source,
   if (flag.ParseFrom(value, &error)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(source, ": '", value, "' is not a value for ", flag.Name(), ": ", error));
-}
-
-// Letters to change, add or leave out to make one word of the other.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-// `before`, the flag that is nearest to `name`, and a question mark; nothing if none is near.
-std::string Suggestion(std::string_view before, std::string_view name) {
-  std::string_view nearest;
-  size_t least = std::max<size_t>(1, name.size() / 3) + 1;
-  for (const std::string_view known : FlagNames()) {
-    const size_t distance = EditDistance(name, known);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = known;
-  }
-  return nearest.empty() ? "" : std::string(before).append(nearest).append("?");
 }
 
 // One argument split at '='; name with underscores, without dashes in front.
@@ -163,7 +135,7 @@ absl::Status ApplyFile(const std::string& path) {
     absl::CommandLineFlag* const flag = name == "config" ? nullptr : FindFlag(name);
     if (flag == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat(source, ": unknown key '", name, "'", Suggestion("; did you mean ", name)));
+          absl::StrCat(source, ": unknown key '", name, "'", DidYouMean("", name, FlagNames())));
     }
     const absl::StatusOr<std::string> text = JsonToText(value);
     if (!text.ok()) {
@@ -231,7 +203,7 @@ absl::Status ApplyArguments(int argc, char** argv, std::vector<std::string>& pos
       value = "false";
     }
     if (flag == nullptr) {
-      const std::string nearest = Suggestion("; did you mean --", argument->name);
+      const std::string nearest = DidYouMean("--", argument->name, FlagNames());
       return absl::InvalidArgumentError(
           absl::StrCat("unknown flag '", argv[i], "'", nearest, "; --help lists the flags"));
     }

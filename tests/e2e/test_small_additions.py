@@ -157,6 +157,14 @@ def test_flags_that_are_misspelt():
     assert "did you mean" not in server("--zebra=1").stderr
 
 
+def test_members_that_are_misspelt(one_model):
+    for path, body, meant in (("/v1/classify", {"text": "a", "topk": 1}, "top_k"),
+                              ("/v1/completions", {"prompt": "a", "max_token": 1}, "max_tokens")):
+        status, answer = one_model.post_json(path, body)
+        message = answer["error"] if isinstance(answer["error"], str) else answer["error"]["message"]
+        assert status == 400 and f"did you mean {meant}?" in message, message
+
+
 def test_all_problems_are_told(tmp_path):
     done = server("--validate_config", "--drain_seconds=-1", "--log_level=loud", "--dtype=int3")
     assert done.returncode == 2

@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "server/http/json/message.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
+#include "server/nearest_name.h"
 
 namespace longview::server {
 namespace {
@@ -24,7 +26,9 @@ using nlohmann::json;
 absl::StatusOr<const FieldDescriptor*> FindMember(const Descriptor& descriptor,
                                                   const std::string& name) {
   if (const FieldDescriptor* field = descriptor.FindFieldByName(name)) return field;
-  return FieldError(name, "unknown member");
+  std::vector<std::string_view> known;
+  for (int i = 0; i < descriptor.field_count(); ++i) known.push_back(descriptor.field(i)->name());
+  return FieldError(name, absl::StrCat("unknown member", DidYouMean("", name, known)));
 }
 
 // Takes the text out of `value`.

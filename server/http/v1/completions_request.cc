@@ -6,7 +6,9 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -14,6 +16,7 @@
 #include "server/http/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
+#include "server/nearest_name.h"
 
 namespace longview::server {
 namespace {
@@ -240,6 +243,12 @@ absl::Status ReadPrompts(json& prompt, size_t max_prompts, const models::Request
   return absl::OkStatus();
 }
 
+absl::Status UnknownMember(const std::string& name) {
+  std::vector<std::string_view> known = {"prompt"};
+  for (const auto& [other, reader] : Readers()) known.push_back(other);
+  return FieldError(name, absl::StrCat("unknown member", DidYouMean("", name, known)));
+}
+
 }  // namespace
 
 absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_t max_prompts,
@@ -253,7 +262,7 @@ absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_
   for (const auto& [name, value] : body->items()) {
     if (name == "prompt") continue;
     const auto reader = Readers().find(name);
-    if (reader == Readers().end()) return FieldError(name, "unknown member");
+    if (reader == Readers().end()) return UnknownMember(name);
     if (value.is_null()) continue;
     if (auto status = reader->second(value, name, members); !status.ok()) return status;
   }

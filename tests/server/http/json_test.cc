@@ -218,7 +218,11 @@ TEST(Message, ReadsEveryKindOfField) {
 
 TEST(Message, ErrorsNameTheMember) {
   using longview::v1::ClassifyRequest;
-  EXPECT_EQ(ReadError<ClassifyRequest>(R"({"txt":"a"})"), "txt: unknown member");
+  EXPECT_EQ(ReadError<ClassifyRequest>(R"({"txt":"a"})"),
+            "txt: unknown member; did you mean text?");
+  EXPECT_EQ(ReadError<ClassifyRequest>(R"({"verbosity":1})"), "verbosity: unknown member");
+  const std::string long_name = "{\"" + std::string(100, 't') + "\":1}";
+  EXPECT_EQ(ReadError<ClassifyRequest>(long_name.c_str()).find("mean"), std::string::npos);
   EXPECT_EQ(ReadError<ClassifyRequest>(R"({"text":5})"), "text: expected a string, got 5");
   EXPECT_EQ(ReadError<ClassifyRequest>(R"({"truncate":"yes"})"),
             R"(truncate: expected true or false, got "yes")");

@@ -36,6 +36,19 @@ Labels With(const ModelLabels& model, const char* name, std::string_view value) 
   return labels;
 }
 
+// Without the buckets of histograms that have observed nothing, most of an idle model's lines. Their
+// counts and sums stay.
+std::string WithoutEmptyBuckets(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!line.ends_with("le=\"+Inf\"} 0")) out.append(line).push_back('\n');
+  }
+  return out;
+}
+
 // The counters and histograms of one model, looked up once instead of at every call.
 struct Series {
   Series(Families& f, const ModelLabels& model)
@@ -330,9 +343,16 @@ std::string Metrics::Serialize() const {
   for (const prometheus::MetricFamily& header : impl_->families.headers) {
     if (!seen.contains(header.name)) families.push_back(header);
   }
+  for (prometheus::MetricFamily& family : families) {
+    for (prometheus::ClientMetric& metric : family.metric) {
+      if (metric.histogram.sample_count == 0) metric.histogram.bucket.clear();
+    }
+  }
   serializer.Serialize(out, families);
   serializer.Serialize(out, impl_->process.Collect());
-  return std::move(out).str();
+  // The serializer gives every histogram a last bucket. With that alone, the first observation would
+  // look like one above all buckets.
+  return WithoutEmptyBuckets(std::move(out).str());
 }
 
 }  // namespace longview::server

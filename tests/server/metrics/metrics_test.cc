@@ -90,6 +90,21 @@ TEST_F(MetricsTest, EveryFamilyOfAModelExistsAtZeroFromLoad) {
   EXPECT_EQ(Value(text, "longview_model_ready" + labels), 1);
 }
 
+TEST_F(MetricsTest, AnIdleModelHasFewSeries) {
+  const auto lines = [this](const std::string& part) {
+    const std::string text = metrics_.Serialize();
+    int count = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  metrics_.ModelLoaded(kModel, 1000, 2.5);
+  EXPECT_LE(lines("model=\"pages\""), 80);
+  EXPECT_EQ(lines("_bucket"), 0);
+  metrics_.Queued(kModel, 0.3);
+  EXPECT_EQ(lines("longview_queue_duration_seconds_bucket"), 18) << "all, so that rates agree";
+  EXPECT_EQ(lines("_bucket"), 18);
+}
+
 TEST_F(MetricsTest, EveryLabelValueExistsAtZeroFromLoad) {
   metrics_.ModelLoaded(kModel, 0, 0);
   const std::string text = metrics_.Serialize();

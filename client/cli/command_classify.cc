@@ -21,7 +21,9 @@ std::string LabelsOf(const v1::ClassifyResponse& response) {
 }
 
 Outcome OutcomeOf(grpc::Status status, const v1::ClassifyResponse& response) {
-  return {std::move(status), ToJson(response), LabelsOf(response)};
+  Outcome outcome{std::move(status), ToJson(response), LabelsOf(response)};
+  outcome.Count(response.usage());
+  return outcome;
 }
 
 Outcome ClassifyImage(const Client& client, const CommandLine& line, const std::string& model,

@@ -23,6 +23,7 @@ ExitCode RunEmbed(const CommandLine& line, Console& console) {
     Outcome outcome;
     outcome.status = connection.client->Embed(request, &response);
     outcome.json = ToJson(response);
+    outcome.Count(response.usage());
     for (const float value : response.embedding()) {
       absl::StrAppend(&outcome.text, outcome.text.empty() ? "" : " ", value);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
+#include "client/cli/summary.h"
 
 namespace longview::client {
 namespace {
@@ -71,6 +73,7 @@ void Print(const std::string& path, const Outcome& outcome, bool json, Console& 
 }  // namespace
 
 ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request& request) {
+  const auto begin = std::chrono::steady_clock::now();
   const std::vector<Input> inputs = ListInputs(line.inputs);
   Outcomes outcomes(inputs.size());
   std::atomic<size_t> next = 0;
@@ -84,16 +87,21 @@ ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request&
     });
   }
   bool failed = false;
+  Summary summary;
   const bool progress = console.err_is_terminal && inputs.size() > 1;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Outcome outcome = outcomes.Take(i);
     failed |= !outcome.status.ok();
+    summary.Add(outcome);
     if (progress) console.err << "\r\033[K";
     Print(inputs[i].path, outcome, line.json, console);
     if (progress) console.err << i + 1 << " of " << inputs.size() << std::flush;
   }
-  if (progress) console.err << "\r\033[K";
   for (std::thread& worker : workers) worker.join();
+  if (progress) {
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    console.err << "\r\033[K" << summary.Text(seconds.count()) << "\n";
+  }
   return failed ? kSomeInputFailed : kAllWell;
 }
 

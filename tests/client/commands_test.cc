@@ -78,6 +78,21 @@ TEST_F(CommandsTest, ClassifyAnswersInInputOrder) {
   EXPECT_EQ(err_.str(), "") << "no progress without a terminal";
 }
 
+TEST_F(CommandsTest, ATerminalGetsASummaryOfManyInputs) {
+  const std::string good = Write("good", "fine text"), latin = Write("latin", "caf\xE9");
+  server_.FailNext({grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                                 "text: 9 tokens are more than the model's limit of 8; "
+                                 "\"truncate\" cuts what does not fit")});
+  EXPECT_EQ(Run({"classify", "--jobs=1", good, good, latin}, true), kSomeInputFailed);
+  EXPECT_NE(err_.str().find("3 inputs"), std::string::npos) << err_.str();
+  EXPECT_NE(err_.str().find("; 2 failed: 1 is too long (--truncate cuts them), 1 is not UTF-8 "
+                            "(--lossy replaces what is invalid)\n"),
+            std::string::npos)
+      << err_.str();
+  EXPECT_EQ(Run({"classify", good}, true), kAllWell);
+  EXPECT_EQ(err_.str(), "") << "one input needs no summary";
+}
+
 TEST_F(CommandsTest, TheOnlyLoadedModelWithTheTaskIsTaken) {
   EXPECT_EQ(Run({"classify", Write("a", "x")}), kAllWell);
   EXPECT_EQ(server_.ClassifyRequests().back().model(), "code");

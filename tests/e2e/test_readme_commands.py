@@ -17,7 +17,7 @@ READMES = sorted([ROOT / "README.md",
 
 # Commands that a test cannot run, and why.
 NOT_RUN = {
-    r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh": "installs packages and builds; run by CI itself",
+    r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh|^deploy/demo\.sh": "installs packages and builds; run by CI itself",
     r"^cmake --install ": "tests/client has it",
     r"^cpack |^docker |^helm |^deploy/load/run\.sh": "tests/deploy has these",
     r"/path/to/directory": "a model of one's own",

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Two minutes with the bundled models: each step prints numbers that show what the server is for.
+#
+#   deploy/demo.sh [--svg FILE]       writes what it prints as a picture, too
+#
+# Starts a server of its own from build/ (or $LONGVIEW_PREFIX) on free ports and ends it.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+bin=${LONGVIEW_PREFIX:-$ROOT/build}/bin
+[ -x "$bin/longview-server" ] || die "no $bin/longview-server; deploy/serve.sh --once builds it"
+ready=$(mktemp)
+trap 'kill "$server" 2>/dev/null || true; rm -f "$ready"' EXIT
+"$bin/longview-server" --grpc_port=0 --http_port=0 --log_level=warning "$ROOT/models/zoo" >"$ready" &
+server=$!
+until grep -q '^longview ready' "$ready"; do
+  kill -0 $server 2>/dev/null || die "the server stopped"
+  sleep 0.2
+done
+python3 "$ROOT/deploy/demo/demo.py" "http://localhost:$(sed -n 's/.*http=//p' "$ready")" "$@"

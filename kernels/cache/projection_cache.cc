@@ -217,6 +217,14 @@ void ProjectionCache::ReadRow(const CacheSequence& sequence, int strip, int laye
   for (int d = 0; d < shape_.Dv; ++d) v[d] = layout_.ReadV(from_v, in_block, d);
 }
 
+void ProjectionCache::ReadKeys(int layer, const CachePlace& place, float* keys) const {
+  KERNEL_CHECK(OnHost());
+  for (int head = 0; head < shape_.kv_heads; ++head) {
+    const std::byte* from = KeyBlock(layer, place.block, head);
+    for (int d = 0; d < shape_.Dk; ++d) *keys++ = layout_.ReadK(from, place.slot, d);
+  }
+}
+
 ProjectionCache::Stats ProjectionCache::stats() const {
   return {lookups_.load(std::memory_order_relaxed), hits_.load(std::memory_order_relaxed),
           hit_tokens_.load(std::memory_order_relaxed), evictions_.load(std::memory_order_relaxed)};

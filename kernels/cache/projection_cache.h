@@ -140,6 +140,10 @@ class ProjectionCache final : private CacheBudget::Member {
   void Write(int strip, int layer, std::span<const CachePlace> places, const Rows& rows,
              const ParallelFor& pool) const;
 
+  // Reads the keys at a place of a layer back as float, heads side by side. REQUIRES: the host's
+  // memory.
+  void ReadKeys(int layer, const CachePlace& place, float* keys) const;
+
   // Sums of the open segment in one layer, [pool_columns] and [pool_columns, width]. Reset when
   // the sequence's first token was appended or a prefix was found; the model resets it after each
   // finished segment. Valid from the sequence's Append to the end of that step: a fork may copy it.

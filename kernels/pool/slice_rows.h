@@ -1,4 +1,4 @@
-// A slice of a document among the rows of a batch.
+// Slices of documents among the rows of a batch.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,20 @@ struct SliceRows {
   int32_t row0;
   int32_t rows;
   int32_t visible;  // Those that are not masked.
+};
+
+// Rows of one slice that a pass brings: a whole slice, or a part of it.
+struct SlicePart {
+  int32_t row0;
+  int32_t rows;
+  int32_t begins;   // 0: the slice has earlier rows, whose sums are gone on with.
+  int32_t divisor;  // Of the sums behind this part; 0: the slice stays open, they remain sums.
+};
+
+// A row of a pass, and where it lies in the state of its sequence in the first layer.
+struct StateRow {
+  float* state;
+  int32_t row;
 };
 
 }  // namespace longview::kernels

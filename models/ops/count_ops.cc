@@ -20,10 +20,13 @@ PlanRef CountOps::Stage(const kernels::Plan& plan) {
   return {&plan, -1};
 }
 
+void CountOps::CountList(size_t bytes) {
+  need_.lists += ListBytes(bytes);
+  need_.most_lists += ListBytes(bytes);
+}
+
 IndexRef CountOps::Stage(std::span<const int32_t> values) {
-  const size_t bytes = ListBytes(values.size_bytes());
-  need_.lists += bytes;
-  need_.most_lists += bytes;
+  CountList(values.size_bytes());
   return {nullptr, static_cast<int64_t>(values.size())};
 }
 
@@ -50,6 +53,21 @@ SlicesRef CountOps::Stage(std::span<const kernels::SliceRows> slices,
   return {nullptr, nullptr, static_cast<int64_t>(slices.size())};
 }
 
+PartsRef CountOps::Stage(std::span<const kernels::SlicePart> parts) {
+  CountList(parts.size_bytes());
+  return {nullptr, static_cast<int64_t>(parts.size())};
+}
+
+StatesRef CountOps::Stage(std::span<const kernels::StateRow> rows) {
+  CountList(rows.size_bytes());
+  return {nullptr, static_cast<int64_t>(rows.size())};
+}
+
+OuterRef CountOps::Stage(std::span<const kernels::OuterSequence> sequences) {
+  CountList(sequences.size() * sizeof(kernels::cuda::DeviceOuterSequence));
+  return {sequences, nullptr};
+}
+
 void CountOps::Embed(const EmbedArgs& args) {
   UseScratch(EmbedScratch(args));
   work_.rows += Elements(args.x, args.x.width);
@@ -66,9 +84,7 @@ void CountOps::AddRows(const Rows& in, const Rows& added, IndexRef, const Rows&)
 
 PlacesRef CountOps::StagePlaces(const kernels::ProjectionCache*,
                                 std::span<const kernels::CachePlace> places) {
-  const size_t bytes = ListBytes(places.size() * sizeof(kernels::cuda::CacheRowPlace));
-  need_.lists += bytes;
-  need_.most_lists += bytes;
+  CountList(places.size() * sizeof(kernels::cuda::CacheRowPlace));
   return {};
 }
 
@@ -83,8 +99,22 @@ void CountOps::Deliver(const Weight& weight, const Rows& in, const Rows&,
   CountProduct(weight, in);
 }
 
-void CountOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight&, const Rows&,
-                            const Rows&) {
+// Per token and row of P: the weight of its write, both sums and their two reads.
+void CountOps::AppendOuter(const OuterArgs& args) {
+  UseScratch(OuterScratch(args));
+  for (const kernels::OuterSequence& sequence : args.sequences.host) {
+    work_.attention += 5.0 * static_cast<double>(sequence.tokens * sequence.rows * args.q.width);
+  }
+}
+
+void CountOps::DeliverAdaptive(const Weight& weight, IndexRef, const Rows& in, const Rows&,
+                               std::span<float* const>) {
+  UseScratch(AdaptiveScratch(weight, in));
+  CountProduct(weight, in);
+}
+
+void CountOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight&, NormPlace,
+                            const Rows&, const Rows&) {
   UseScratch(MadeScratch(weight, in));
   CountProduct(weight, in);
 }
@@ -124,6 +154,10 @@ void CountOps::Landmarks(const LandmarkArgs& args) {
 
 void CountOps::PoolSlices(const Rows& from, SlicesRef, kernels::SlicePooling, const Rows& out) {
   UseScratch(PoolSlicesScratch(out));
+  work_.attention += Elements(from, from.width);
+}
+
+void CountOps::PoolParts(const Rows& from, PartsRef, kernels::SlicePooling, const Rows&) {
   work_.attention += Elements(from, from.width);
 }
 

@@ -40,6 +40,9 @@ class CountOps : public Ops {
                  std::span<const int32_t> outs, std::span<const uint8_t> visible) override;
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override;
+  PartsRef Stage(std::span<const kernels::SlicePart> parts) override;
+  StatesRef Stage(std::span<const kernels::StateRow> rows) override;
+  OuterRef Stage(std::span<const kernels::OuterSequence> sequences) override;
   PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
                         std::span<const kernels::CachePlace> places) override;
 
@@ -63,18 +66,27 @@ class CountOps : public Ops {
   void Landmarks(const LandmarkArgs& args) override;
   void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                   const Rows& out) override;
+  void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
+                 const Rows& sums) override;
   void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                  const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
   void AttendFolded(const FoldedArgs& args) override;
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
   void Store(const StripRef&, const Rows&, const Rows&, const PlacesRef&) override {}
-  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, const Rows& x,
-                    const Rows& input) override;
+  void Load(const StripRef&, const PlacesRef&, const Rows&) override {}
+  void LoadStates(StatesRef, int64_t, const Rows&) override {}
+  void StoreStates(const Rows&, StatesRef, int64_t) override {}
+  void AppendOuter(const OuterArgs& args) override;
+  void PackOuter(const Rows&, float*) override {}
+  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, NormPlace place,
+                    const Rows& x, const Rows& input) override;
   void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
                         const Rows& in, const Rows& out) override;
   void Deliver(const Weight& weight, const Rows& in, const Rows& out,
                std::span<float* const> to) override;
+  void DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows& in, const Rows& out,
+                       std::span<float* const> to) override;
 
  protected:
   explicit CountOps(const Shape& shape) : Ops(shape, Carver(nullptr)) {}
@@ -88,6 +100,8 @@ class CountOps : public Ops {
   // A linear whose results something is made of: ProjectAdded, ProjectActivated; Deliver.
   virtual size_t MadeScratch(const Weight&, const Rows& in) const = 0;
   virtual size_t DeliverScratch(const Weight&, const Rows& in) const = 0;
+  virtual size_t AdaptiveScratch(const Weight&, const Rows& in) const = 0;
+  virtual size_t OuterScratch(const OuterArgs&) const { return 0; }
   virtual size_t AddRowsScratch(const Rows&) const { return 0; }
   virtual size_t PoolSlicesScratch(const Rows&) const { return 0; }
   virtual size_t FoldedScratch(const FoldedArgs& args) const = 0;
@@ -104,6 +118,7 @@ class CountOps : public Ops {
 
  private:
   void UseScratch(size_t bytes) { need_.scratch = std::max(need_.scratch, bytes); }
+  void CountList(size_t bytes);
   void CountProduct(const Weight& weight, const Rows& in);
   void UsePanels(int64_t columns) {
     need_.transient = std::max(need_.transient, PanelBytes(columns));

@@ -40,6 +40,9 @@ class DeviceOps final : public Ops {
                  std::span<const int32_t> outs, std::span<const uint8_t> visible) override;
   SlicesRef Stage(std::span<const kernels::SliceRows> slices,
                   std::span<const uint8_t> visible) override;
+  PartsRef Stage(std::span<const kernels::SlicePart> parts) override;
+  StatesRef Stage(std::span<const kernels::StateRow> rows) override;
+  OuterRef Stage(std::span<const kernels::OuterSequence> sequences) override;
   PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
                         std::span<const kernels::CachePlace> places) override;
   Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
@@ -69,6 +72,8 @@ class DeviceOps final : public Ops {
   void Landmarks(const LandmarkArgs& args) override;
   void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                   const Rows& out) override;
+  void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
+                 const Rows& sums) override;
   void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                  const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
@@ -76,12 +81,19 @@ class DeviceOps final : public Ops {
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
   void Store(const StripRef& strip, const Rows& keys, const Rows& values,
              const PlacesRef& places) override;
-  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, const Rows& x,
-                    const Rows& input) override;
+  void Load(const StripRef& strip, const PlacesRef& places, const Rows& keys) override;
+  void LoadStates(StatesRef states, int64_t shift, const Rows& rows) override;
+  void StoreStates(const Rows& rows, StatesRef states, int64_t shift) override;
+  void AppendOuter(const OuterArgs& args) override;
+  void PackOuter(const Rows& rows, float* packed) override;
+  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, NormPlace place,
+                    const Rows& x, const Rows& input) override;
   void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
                         const Rows& in, const Rows& out) override;
   void Deliver(const Weight& weight, const Rows& in, const Rows& out,
                std::span<float* const> to) override;
+  void DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows& in, const Rows& out,
+                       std::span<float* const> to) override;
   Rows TakeDelivered(int64_t count, int64_t width) override {
     return Take(count, width, RowType::kFloat);
   }
@@ -98,6 +110,7 @@ class DeviceOps final : public Ops {
   }
   void Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const;
   void FillZero(const Rows& rows) const;
+  void CopyStates(const Rows& rows, StatesRef states, int64_t shift, bool stores) const;
   DeviceRows RowsOf(int64_t width) const { return DeviceRows(device_, compute(), width); }
 
   // Segments cut into pieces, which are pooled by themselves and merged in rising order.
@@ -149,6 +162,7 @@ class DeviceCount final : public CountOps {
   size_t FeedForwardScratch(const BlockWeights& weights, const BlockRows& rows) const override;
   size_t MadeScratch(const Weight& weight, const Rows& in) const override;
   size_t DeliverScratch(const Weight& weight, const Rows& in) const override;
+  size_t AdaptiveScratch(const Weight& weight, const Rows& in) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
   size_t ProjectScratch(const Weight& weight, const Rows& in, const Rows& out) const override;
   size_t FoldedScratch(const FoldedArgs& args) const override;

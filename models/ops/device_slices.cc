@@ -75,6 +75,24 @@ void DeviceOps::PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePoo
   });
 }
 
+PartsRef DeviceOps::Stage(std::span<const kernels::SlicePart> parts) {
+  return {lists_->Add(parts), static_cast<int64_t>(parts.size())};
+}
+
+void DeviceOps::PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
+                          const Rows& sums) {
+  Timed(&EncoderTimes::attention, [&] {
+    const kernels::cuda::PoolParts args = {from.data,
+                                           parts.data,
+                                           static_cast<int32_t>(parts.count),
+                                           static_cast<int32_t>(from.width),
+                                           pooling == kernels::SlicePooling::kMax ? 1 : 0,
+                                           sums.floats(),
+                                           SpanType(compute())};
+    device_.Check(device_.api().encoder.pool_parts(device_.stream(), args), "pooling slices");
+  });
+}
+
 // The second linear reads what the first one left in scratch, so `out` may be cleared between them.
 void DeviceOps::MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                           const Rows& out) {

@@ -22,6 +22,13 @@ MadeRows CarveMadeRows(const Weight& weight, int64_t rows, Compute compute, Carv
   return made;
 }
 
+// Bytes of a linear's results. Panels larger than kDevicePanel are for more rows (device_panels.h).
+size_t ProductBytes(const Weight& weight, const Rows& in, Compute compute) {
+  const int64_t panels = (in.count + kDevicePanel - 1) / kDevicePanel * kDevicePanel;
+  const int64_t rows = in.few ? in.count : panels;
+  return kernels::AlignUp(static_cast<size_t>(rows * weight.out * ElementBytes(compute)));
+}
+
 }  // namespace
 
 void DeviceOps::Multiply(const Weight& weight, const Rows& in, void* y) const {
@@ -52,10 +59,15 @@ void DeviceOps::Store(const StripRef& strip, const Rows& keys, const Rows& value
 }
 
 void DeviceOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,
-                             const Rows& x, const Rows& input) {
+                             NormPlace place, const Rows& x, const Rows& input) {
   Timed(&EncoderTimes::linears, [&] {
     Multiply(weight, in, scratch_);
-    RowsOf(x.width).Add(x.floats(), scratch_, weight.device.bias, &norm.device, x.count,
+    const DeviceRows rows = RowsOf(x.width);
+    if (place == NormPlace::kPre) {
+      return rows.AddPrenorm(x.floats(), scratch_, weight.device.bias, norm.device, x.count,
+                             input.data);
+    }
+    rows.Add(x.floats(), scratch_, weight.device.bias, &norm.device, x.count,
                         input.data == x.data ? nullptr : input.data);
   });
 }
@@ -91,11 +103,35 @@ void DeviceOps::Deliver(const Weight& weight, const Rows& in, const Rows& out,
   });
 }
 
-// Panels larger than kDevicePanel are for more rows (device_panels.h).
+void DeviceOps::DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows& in,
+                                const Rows& out, std::span<float* const>) {
+  Timed(&EncoderTimes::linears, [&] {
+    Carver carver(scratch_);
+    std::byte* const products = carver.TakeBytes(ProductBytes(weight, in, compute()));
+    Rows scores;
+    scores.count = in.count;
+    scores.data = carver.TakeBytes(static_cast<size_t>(in.count * weight.out) * sizeof(float));
+    Multiply(weight, in, products);
+    Widen(weight, products, scores);
+    const kernels::cuda::AdaptiveRows args = {scores.floats(),
+                                              cutoffs.data,
+                                              out.floats(),
+                                              in.count,
+                                              static_cast<int32_t>(weight.out - cutoffs.count),
+                                              static_cast<int32_t>(cutoffs.count)};
+    device_.Check(device_.api().token.adaptive(device_.stream(), args), "an adaptive softmax");
+  });
+}
+
+size_t DeviceCount::AdaptiveScratch(const Weight& weight, const Rows& in) const {
+  Carver carver(nullptr);
+  carver.TakeBytes(ProductBytes(weight, in, compute()));
+  carver.TakeBytes(static_cast<size_t>(in.count * weight.out) * sizeof(float));
+  return carver.used();
+}
+
 size_t DeviceCount::DeliverScratch(const Weight& weight, const Rows& in) const {
-  const int64_t panels = (in.count + kDevicePanel - 1) / kDevicePanel * kDevicePanel;
-  const int64_t rows = in.few ? in.count : panels;
-  return kernels::AlignUp(static_cast<size_t>(rows * weight.out * ElementBytes(compute())));
+  return ProductBytes(weight, in, compute());
 }
 
 size_t DeviceCount::MadeScratch(const Weight& weight, const Rows& in) const {

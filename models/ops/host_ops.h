@@ -38,6 +38,15 @@ class HostOps final : public Ops {
                   std::span<const uint8_t> visible) override {
     return {slices.data(), visible.data(), static_cast<int64_t>(slices.size())};
   }
+  PartsRef Stage(std::span<const kernels::SlicePart> parts) override {
+    return {parts.data(), static_cast<int64_t>(parts.size())};
+  }
+  StatesRef Stage(std::span<const kernels::StateRow> rows) override {
+    return {rows.data(), static_cast<int64_t>(rows.size())};
+  }
+  OuterRef Stage(std::span<const kernels::OuterSequence> sequences) override {
+    return {sequences, nullptr};
+  }
   PlacesRef StagePlaces(const kernels::ProjectionCache*,
                         std::span<const kernels::CachePlace> places) override {
     return {places, nullptr};
@@ -67,6 +76,8 @@ class HostOps final : public Ops {
   void Landmarks(const LandmarkArgs& args) override;
   void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                   const Rows& out) override;
+  void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
+                 const Rows& sums) override;
   void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
                  const Rows& out) override;
   void Attend(PlanRef plan, const kernels::Call& call) override;
@@ -74,12 +85,19 @@ class HostOps final : public Ops {
   void FeedForward(const BlockWeights& weights, const BlockRows& rows) override;
   void Store(const StripRef& strip, const Rows& keys, const Rows& values,
              const PlacesRef& places) override;
-  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, const Rows& x,
-                    const Rows& input) override;
+  void Load(const StripRef& strip, const PlacesRef& places, const Rows& keys) override;
+  void LoadStates(StatesRef states, int64_t shift, const Rows& rows) override;
+  void StoreStates(const Rows& rows, StatesRef states, int64_t shift) override;
+  void AppendOuter(const OuterArgs& args) override;
+  void PackOuter(const Rows& rows, float* packed) override;
+  void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, NormPlace place,
+                    const Rows& x, const Rows& input) override;
   void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
                         const Rows& in, const Rows& out) override;
   void Deliver(const Weight& weight, const Rows& in, const Rows& out,
                std::span<float* const> to) override;
+  void DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows& in, const Rows& out,
+                       std::span<float* const> to) override;
   Rows TakeDelivered(int64_t, int64_t) override { return {}; }
 
  private:
@@ -107,6 +125,7 @@ class HostOps final : public Ops {
   void FeedFewRows(const BlockWeights& weights, const BlockRows& rows) const;
   // Zeros for a norm or sum without a bias.
   const float* Zeros(int64_t width);
+  void RunPool(const Rows& from, kernels::SlicePooling pooling, const uint8_t* visible);
   void MixSlice(const PlaceMixer& mixer, const kernels::SliceRows& slice, const uint8_t* visible,
                 const Rows& from, const Rows& out, float* scratch) const;
 
@@ -141,6 +160,8 @@ class HostCount final : public CountOps {
   size_t DeliverScratch(const Weight& weight, const Rows& in) const override {
     return MadeScratch(weight, in);
   }
+  size_t AdaptiveScratch(const Weight& weight, const Rows&) const override;
+  size_t OuterScratch(const OuterArgs& args) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
   size_t AddRowsScratch(const Rows& added) const override;
   size_t PoolSlicesScratch(const Rows& out) const override;

@@ -73,18 +73,35 @@ void HostOps::PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooli
     const kernels::SliceRows& slice = slices.data[s];
     pieces_.push_back({slice.row0, slice.rows, true, slice.visible, pooled + s * out.width});
   }
+  RunPool(from, pooling, slices.visible);
+  if (!narrows) return;
+  Each(slices.count,
+       [&](long s) { kernels_.narrow(pooled + s * out.width, out.width, out.Row(s)); });
+}
+
+void HostOps::PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
+                        const Rows& sums) {
+  const Stopwatch watch(times_ ? &times_->attention : nullptr);
+  pieces_.clear();
+  for (int64_t i = 0; i < parts.count; ++i) {
+    const kernels::SlicePart& part = parts.data[i];
+    pieces_.push_back({part.row0, part.rows, part.begins != 0, part.divisor,
+                       sums.floats() + i * sums.width});
+  }
+  RunPool(from, pooling, nullptr);
+}
+
+// Pools pieces_.
+void HostOps::RunPool(const Rows& from, kernels::SlicePooling pooling, const uint8_t* visible) {
   kernels::SlicePoolCall call;
   call.pooling = pooling;
   call.rows = from.data;
   call.dtype = SpanType(compute());
   call.row_stride = from.stride;
   call.channels = static_cast<int>(from.width);
-  call.visible = slices.visible;
+  call.visible = visible;
   call.pieces = pieces_;
   kernels::PoolSlices(call, *context_.pool);
-  if (!narrows) return;
-  Each(slices.count,
-       [&](long s) { kernels_.narrow(pooled + s * out.width, out.width, out.Row(s)); });
 }
 
 // One slice through both linears. `out` may be `from`: the first linear has read the slice when the

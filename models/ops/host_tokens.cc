@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "models/dense/row_linear.h"
+#include "models/ops/adaptive_softmax.h"
 #include "models/layers/span_rows.h"
 #include "models/ops/host_ops.h"
 
@@ -74,11 +75,12 @@ void HostOps::Store(const StripRef& strip, const Rows& keys, const Rows& values,
 }
 
 void HostOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,
-                           const Rows& x, const Rows& input) {
+                           NormPlace place, const Rows& x, const Rows& input) {
   const float* bias = weight.host->bias.data();
+  const auto add =
+      place == NormPlace::kPre ? kernels_.residual_prenorm : kernels_.residual_norm;
   Multiply(weight, in, [&](int64_t row, std::byte* y) {
-    kernels_.residual_norm(x.floats() + row * x.width, y, bias, norm.host.view(), x.width,
-                           input.Row(row));
+    add(x.floats() + row * x.width, y, bias, norm.host.view(), x.width, input.Row(row));
   });
 }
 
@@ -98,6 +100,30 @@ void HostOps::Deliver(const Weight& weight, const Rows& in, const Rows&,
   Multiply(weight, in, [&](int64_t row, std::byte* y) {
     kernels_.bias_widen(y, bias, weight.out, to[static_cast<size_t>(row)]);
   });
+}
+
+void HostOps::DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows& in, const Rows&,
+                              std::span<float* const> to) {
+  const DenseLayer& layer = *weight.host;
+  const std::span<const int32_t> tails(cutoffs.data, static_cast<size_t>(cutoffs.count));
+  const int64_t words = weight.out - cutoffs.count, row_bytes = weight.out * ElementBytes(compute());
+  const int threads = context_.pool->threads();  // On a thread of the pool it would be 1.
+  ForEachPanel(layer.linear, in.data, in.count, [&](int64_t row, int64_t used, void* y) {
+    kernels::RunOnThreads(*context_.pool, [&](int thread) {
+      const std::span<float> scores(reinterpret_cast<float*>(scratch_) + thread * weight.out,
+                                    static_cast<size_t>(weight.out));
+      for (int64_t i = used * thread / threads; i < used * (thread + 1) / threads; ++i) {
+        kernels_.bias_widen(static_cast<std::byte*>(y) + i * row_bytes, layer.bias.data(),
+                            weight.out, scores.data());
+        AdaptiveLogProbabilities(scores, tails, {to[static_cast<size_t>(row + i)],
+                                                 static_cast<size_t>(words)});
+      }
+    });
+  });
+}
+
+size_t HostCount::AdaptiveScratch(const Weight& weight, const Rows&) const {
+  return static_cast<size_t>(weight.out * context_.pool->threads()) * sizeof(float);
 }
 
 size_t HostCount::MadeScratch(const Weight& weight, const Rows& in) const {

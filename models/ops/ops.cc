@@ -39,6 +39,10 @@ kernels::Source Ops::CachedSource(const StripRef& strip, const BlocksRef& blocks
   return source;
 }
 
+float OuterScale(const OuterArgs& args) {
+  return 1.0f / std::sqrt(static_cast<float>(args.q.width / args.heads));
+}
+
 kernels::Call HeadsCall(Compute compute, const Rows& q, const Rows& out, int heads) {
   kernels::Call call;
   call.dtype = SpanType(compute);

@@ -18,7 +18,9 @@
 #include <span>
 
 #include "kernels/cache/cache_step.h"
+#include "kernels/cuda/outer/outer_api.h"
 #include "kernels/cuda/token/token_api.h"
+#include "kernels/outer/running_outer.h"
 #include "kernels/pool/slice_pool.h"
 #include "kernels/pool/slice_rows.h"
 #include "kernels/span/executor.h"
@@ -186,6 +188,33 @@ struct PlacesRef {
   const kernels::cuda::CacheRowPlace* device = nullptr;
 };
 
+// Staged parts of slices, in the memory that the backend reads.
+struct PartsRef {
+  const kernels::SlicePart* data = nullptr;
+  int64_t count = 0;
+};
+
+// Staged rows of states, in the memory that the backend reads.
+struct StatesRef {
+  const kernels::StateRow* data = nullptr;
+  int64_t count = 0;
+};
+
+// Staged tokens of sequences with running sums; packed rows and states in the backend's memory.
+struct OuterRef {
+  std::span<const kernels::OuterSequence> host;
+  const kernels::cuda::DeviceOuterSequence* device = nullptr;
+};
+
+// Luna's causal attention: kernels/outer/running_outer.h.
+struct OuterArgs {
+  OuterRef sequences;
+  Rows q, k, v, g;  // [rows, heads * D] fp32, equal strides.
+  Rows out;         // The same.
+  int heads = 1;
+  kernels::OuterActivation activation = kernels::OuterActivation::kSoftplusLn2;
+};
+
 class Ops {
  public:
   // A linear reads rows past the end of its input, up to a whole panel of them; a device writes
@@ -211,6 +240,10 @@ class Ops {
   BlocksRef StageBlocks(std::span<const int32_t> blocks, std::span<const int32_t> offsets) {
     return {Stage(blocks).data, Stage(offsets).data};
   }
+  virtual PartsRef Stage(std::span<const kernels::SlicePart> parts) = 0;
+  virtual StatesRef Stage(std::span<const kernels::StateRow> rows) = 0;
+  // `sequences` outlive the forward.
+  virtual OuterRef Stage(std::span<const kernels::OuterSequence> sequences) = 0;
   // `cache` null: places are counted.
   virtual PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
                                 std::span<const kernels::CachePlace> places) = 0;
@@ -264,6 +297,10 @@ class Ops {
   // out[s] = the visible rows of slice s pooled channel by channel; zeros without any. T.
   virtual void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                           const Rows& out) = 0;
+  // sums[i] = the rows of part i pooled channel by channel, fp32; a part that does not begin its
+  // slice goes on from what sums[i] holds.
+  virtual void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
+                         const Rows& sums) = 0;
   // out = rows of `from` mixed within their slice, masked ones reading as zeros; rows of no slice
   // become zeros. T; `out` may be `from`.
   virtual void MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
@@ -280,9 +317,19 @@ class Ops {
   // Row i of keys and values, heads side by side, goes to places[i]. T; equal strides.
   virtual void Store(const StripRef& strip, const Rows& keys, const Rows& values,
                      const PlacesRef& places) = 0;
-  // x = norm(x + in W^T + b), input = x in T; `input` may be x.
+  // Row i of `keys` = the keys at places[i]; without a place it stays as it is. T.
+  virtual void Load(const StripRef& strip, const PlacesRef& places, const Rows& keys) = 0;
+  // Rows of fp32 or T from states, and to them; states lie `shift` floats behind those of the first
+  // layer.
+  virtual void LoadStates(StatesRef states, int64_t shift, const Rows& rows) = 0;
+  virtual void StoreStates(const Rows& rows, StatesRef states, int64_t shift) = 0;
+  virtual void AppendOuter(const OuterArgs& args) = 0;
+  // packed = kernels::PackOuterRows of `rows` [n, heads * D] fp32.
+  virtual void PackOuter(const Rows& rows, float* packed) = 0;
+  // Post-norm: x = norm(x + in W^T + b), input = x in T; `input` may be x. Pre-norm:
+  // x = x + in W^T + b, input = norm(x) in T.
   virtual void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,
-                            const Rows& x, const Rows& input) = 0;
+                            NormPlace place, const Rows& x, const Rows& input) = 0;
   // out = norm(activation(in W^T + b)) in T; `out` may be `in`.
   virtual void ProjectActivated(const Weight& weight, Activation activation,
                                 const NormWeight& norm, const Rows& in, const Rows& out) = 0;
@@ -290,6 +337,10 @@ class Ops {
   // device writes `out` instead, which is TakeDelivered's, for whoever runs the forward to bring.
   virtual void Deliver(const Weight& weight, const Rows& in, const Rows& out,
                        std::span<float* const> to) = 0;
+  // The same of an adaptive softmax's scores, which become natural-log probabilities of its words;
+  // `cutoffs` are the first words of its tails.
+  virtual void DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows& in,
+                               const Rows& out, std::span<float* const> to) = 0;
   virtual Rows TakeDelivered(int64_t count, int64_t width) = 0;
 
  protected:
@@ -310,6 +361,9 @@ class Ops {
   const Shape shape_;
   Carver carver_;
 };
+
+// What scores of running sums are multiplied with: 1 / the root of the head's width.
+float OuterScale(const OuterArgs& args);
 
 // Attention with heads side by side in rows of q and out, scores divided by the root of the head's
 // width. Sources are to be filled in.

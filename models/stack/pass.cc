@@ -199,7 +199,8 @@ void StackPass::Finish(Ops& ops, int layer) const {
   block.after_attention = &weights.attention_norm;
   if (weights.cross) {
     ForParts([&](auto&& part) {
-      ops.ProjectAdded(weights.out, part(z_), weights.attention_norm, part(x_), part(input_));
+      ops.ProjectAdded(weights.out, part(z_), weights.attention_norm, NormPlace::kPost, part(x_),
+                       part(input_));
     });
     AttendDocuments(ops, layer, *weights.cross);
     block.out = &weights.cross->out;

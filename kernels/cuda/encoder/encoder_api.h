@@ -118,6 +118,18 @@ struct PoolSlices {
   DType dtype;
 };
 
+// The same of parts of slices, in float: sums[i] goes on from what it holds where part i does not
+// begin its slice.
+struct PoolParts {
+  const void* rows;        // T [rows, width]
+  const SlicePart* parts;  // [count]
+  int32_t count;
+  int32_t width;
+  int32_t largest;  // 1: largest values.
+  float* sums;      // [count, width]
+  DType dtype;
+};
+
 // A linear over the places of a slice, the same for every channel: kernels/pool/place_mix.h.
 struct PlaceWeights {
   const float* weights;  // [in, out]
@@ -150,6 +162,7 @@ struct EncoderApi {
   Status (*add)(Stream* stream, const AddedRows& args);
   Status (*landmarks)(Stream* stream, const LandmarkRows& args);
   Status (*pool_slices)(Stream* stream, const PoolSlices& args);
+  Status (*pool_parts)(Stream* stream, const PoolParts& args);
   Status (*mix_in)(Stream* stream, const MixSlices& args);
   Status (*mix_out)(Stream* stream, const MixSlices& args);
 };

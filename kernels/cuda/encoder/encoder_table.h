@@ -22,6 +22,8 @@ using AddedProgram = ElementProgram<AddedElements<T>>;
 template <typename T>
 using PoolSlicesProgram = ElementProgram<PoolSliceElements<T>>;
 template <typename T>
+using PoolPartsProgram = ElementProgram<PoolPartElements<T>>;
+template <typename T>
 using MixInProgram = ElementProgram<MixInElements<T>>;
 template <typename T>
 using MixOutProgram = ElementProgram<MixOutElements<T>>;
@@ -37,6 +39,7 @@ constexpr EncoderApi EncoderTable() {
       .add = RunTyped<Runner, AddedProgram>,
       .landmarks = RunTyped<Runner, LandmarkProgram>,
       .pool_slices = RunTyped<Runner, PoolSlicesProgram>,
+      .pool_parts = RunTyped<Runner, PoolPartsProgram>,
       .mix_in = RunTyped<Runner, MixInProgram>,
       .mix_out = RunTyped<Runner, MixOutProgram>,
   };

@@ -33,6 +33,31 @@ struct PoolSliceElements {
   }
 };
 
+// ElementProgram: a part of a slice per row.
+template <typename T>
+struct PoolPartElements {
+  using Args = PoolParts;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.count; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.width; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t i, int column) {
+    const SlicePart part = args.parts[i];
+    float* const sum = args.sums + i * args.width + column;
+    bool empty = part.begins != 0;
+    float result = empty ? 0.0f : *sum;
+    for (int64_t row = part.row0; row < part.row0 + part.rows; ++row) {
+      const float value = Widen(static_cast<const T*>(args.rows)[row * args.width + column]);
+      if (args.largest == 0) {
+        result += value;
+      } else if (empty || value > result) {
+        result = value;
+      }
+      empty = false;
+    }
+    if (args.largest == 0 && part.divisor > 0) result /= static_cast<float>(part.divisor);
+    *sum = result;
+  }
+};
+
 // ElementProgram: a place between the linears per row.
 template <typename T>
 struct MixInElements {

@@ -1,10 +1,10 @@
 #include "kernels/cuda/outer/outer.cuh"
 
+#include "kernels/cuda/outer/outer_table.h"
 #include "kernels/cuda/program.cuh"
-#include "kernels/cuda/outer/outer_program.h"
 
 namespace longview::kernels::cuda {
 
-const OuterApi kOuterApi = {.append = DeviceRunner::Run<OuterProgram>};
+const OuterApi kOuterApi = OuterTable<DeviceRunner>();
 
 }  // namespace longview::kernels::cuda

@@ -41,8 +41,18 @@ struct AppendOuterRows {
   int32_t count;
 };
 
+// packed[c][lane] = row `lane` of column c, zeros in the lanes behind the last: as
+// kernels::PackOuterRows.
+struct PackedOuterRows {
+  const float* projected;  // [rows, width], all heads.
+  float* packed;           // [width, rows up to 16]
+  int32_t rows;
+  int32_t width;
+};
+
 struct OuterApi {
   Status (*append)(Stream* stream, const AppendOuterRows& args);
+  Status (*pack)(Stream* stream, const PackedOuterRows& args);
 };
 
 }  // namespace longview::kernels::cuda

@@ -23,6 +23,19 @@ LONGVIEW_HD inline float OuterPhi(OuterActivation activation, float x) {
   return 0.0f;
 }
 
+LONGVIEW_HD inline int OuterLanes(int count) { return (count + 15) / 16 * 16; }
+
+// ElementProgram: a column of the projected rows per row.
+struct PackOuterElements {
+  using Args = PackedOuterRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.width; }
+  LONGVIEW_HD static int Columns(const Args& args) { return OuterLanes(args.rows); }
+  LONGVIEW_HD static void Element(const Args& args, int64_t c, int lane) {
+    args.packed[c * OuterLanes(args.rows) + lane] =
+        lane < args.rows ? args.projected[lane * int64_t{args.width} + c] : 0.0f;
+  }
+};
+
 struct OuterProgram {
   using Args = AppendOuterRows;
   static constexpr int kThreads = kMostOuterRows;
@@ -47,7 +60,6 @@ struct OuterProgram {
     float* values;        // [rows][width_lanes]
   };
 
-  LONGVIEW_HD static int Lanes(int count) { return (count + 15) / 16 * 16; }
   LONGVIEW_HD static Grid GridOf(const Args& args) { return {args.count, args.heads}; }
   LONGVIEW_HD static int Phases(const Args& args, Block block) {
     const int64_t tokens = args.sequences[block.x].tokens;
@@ -58,8 +70,8 @@ struct OuterProgram {
     Head head;
     head.sequence = args.sequences + block.x;
     head.column = int64_t{block.y} * args.width;
-    head.row_lanes = Lanes(head.sequence->rows);
-    head.width_lanes = Lanes(args.width);
+    head.row_lanes = OuterLanes(head.sequence->rows);
+    head.width_lanes = OuterLanes(args.width);
     const int64_t key_floats = int64_t{args.width} * head.row_lanes;
     const int64_t value_floats = int64_t{head.sequence->rows} * head.width_lanes;
     head.packed = head.sequence->packed + block.y * key_floats;

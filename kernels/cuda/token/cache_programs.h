@@ -33,6 +33,37 @@ struct StoreElements {
   }
 };
 
+// ElementProgram<LoadElements<T>>.
+template <typename T>
+struct LoadElements {
+  using Args = LoadRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.rows; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.cache.heads * args.cache.dim; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t row, int column) {
+    const CacheRowPlace place = args.places[row];
+    if (place.block < 0) return;
+    static_cast<T*>(args.keys)[row * args.row_stride + column] =
+        static_cast<const T*>(args.cache.k)[CacheElement(args.cache, place, column)];
+  }
+};
+
+// ElementProgram<StateElements<T>>.
+template <typename T>
+struct StateElements {
+  using Args = StateRows;
+  LONGVIEW_HD static int64_t Rows(const Args& args) { return args.count; }
+  LONGVIEW_HD static int Columns(const Args& args) { return args.width; }
+  LONGVIEW_HD static void Element(const Args& args, int64_t i, int column) {
+    float* const state = args.list[i].state + args.shift + column;
+    T* const row = static_cast<T*>(args.rows) + args.list[i].row * args.row_stride + column;
+    if (args.stores != 0) {
+      *state = Widen(*row);
+    } else {
+      Narrow(*state, row);
+    }
+  }
+};
+
 // Value `value` of page row `row`, channel i of all heads: the mean of the segment's sums.
 LONGVIEW_HD inline float SegmentMean(const SegmentSums& sums, int dim, int64_t row, int value,
                                      int i) {

@@ -11,6 +11,7 @@
 #include "kernels/cuda/plugin_types.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/rows/rows_api.h"
+#include "kernels/pool/slice_rows.h"
 #include "kernels/span/kv_layout.h"
 
 namespace longview::kernels::cuda {
@@ -66,6 +67,40 @@ struct StoreRows {
   CacheRows cache;
   int64_t rows;
   DType dtype;
+};
+
+// Row i from the keys at places[i]; left as it is where there is no place.
+struct LoadRows {
+  void* keys;  // T [rows, heads * dim], row_stride elements apart.
+  int64_t row_stride;
+  const CacheRowPlace* places;
+  CacheRows cache;
+  int64_t rows;
+  DType dtype;
+};
+
+// Rows from the states of sequences, or to them: row list[i].row of `rows` lies at list[i].state +
+// shift there, in float.
+struct StateRows {
+  const StateRow* list;  // [count]
+  int64_t shift;
+  void* rows;  // T [rows, width], row_stride elements apart.
+  int64_t row_stride;
+  int64_t count;
+  int32_t width;
+  int32_t stores;  // 1: to the states.
+  DType dtype;
+};
+
+// Scores of words, and of tails behind them, to log-probabilities of words: an adaptive softmax
+// (models/ops/adaptive_softmax.h), summed in double.
+struct AdaptiveRows {
+  const float* scores;     // [rows, words + tails]
+  const int32_t* cutoffs;  // [tails] first words, rising.
+  float* out;              // [rows, words]
+  int64_t rows;
+  int32_t words;
+  int32_t tails;  // At least 1.
 };
 
 // Sums of segments: column0 + head * rank + k of a state is rank k of a head.
@@ -148,6 +183,9 @@ struct TokenApi {
   Status (*stream)(Stream* stream, const StreamRows& args);
   Status (*project)(Stream* stream, const ProjectedRows& args);
   Status (*store)(Stream* stream, const StoreRows& args);
+  Status (*load)(Stream* stream, const LoadRows& args);
+  Status (*states)(Stream* stream, const StateRows& args);
+  Status (*adaptive)(Stream* stream, const AdaptiveRows& args);
   Status (*pages)(Stream* stream, const PageRows& args);
   Status (*means)(Stream* stream, const SegmentMeans& args);
   Status (*linear_pages)(Stream* stream, const LinearPages& args);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/token/adaptive_program.h"
 #include "kernels/cuda/token/cache_programs.h"
 #include "kernels/cuda/token/product_programs.h"
 #include "kernels/cuda/token/stream_programs.h"
@@ -15,6 +16,10 @@ template <typename T>
 using StreamProgram = ElementProgram<StreamElements<T>>;
 template <typename T>
 using StoreProgram = ElementProgram<StoreElements<T>>;
+template <typename T>
+using LoadProgram = ElementProgram<LoadElements<T>>;
+template <typename T>
+using StateProgram = ElementProgram<StateElements<T>>;
 template <typename T>
 using PooledPages = PageProgram<PageRows, T>;
 template <typename T>
@@ -34,6 +39,9 @@ constexpr TokenApi TokenTable() {
       .stream = RunStream<Runner>,
       .project = RunTyped<Runner, ProjectProgram>,
       .store = RunTyped<Runner, StoreProgram>,
+      .load = RunTyped<Runner, LoadProgram>,
+      .states = RunTyped<Runner, StateProgram>,
+      .adaptive = Runner::template Run<AdaptiveProgram>,
       .pages = RunTyped<Runner, PooledPages>,
       .means = RunTyped<Runner, MeanProgram>,
       .linear_pages = RunTyped<Runner, LinearPageProgram>,

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/cuda/encoder/encoder_table.h"
-#include "kernels/cuda/outer/outer_program.h"
+#include "kernels/cuda/outer/outer_table.h"
 #include "kernels/cuda/pool/pool_table.h"
 #include "kernels/cuda/rows/rows_table.h"
 #include "kernels/cuda/sampling/sample_program.h"
@@ -83,7 +83,7 @@ PluginApi MakeTwin() {
   using Runner = HostRunner<kOrder>;
   api.rows = RowsTable<Runner>();
   api.pool = PoolTable<Runner>();
-  api.outer = {.append = Runner::template Run<OuterProgram>};
+  api.outer = OuterTable<Runner>();
   api.performer = PerformerTable<Runner>();
   api.maps = MapsTable<Runner>();
   api.sampling = {.sample = Runner::template Run<SampleProgram>};

@@ -5,11 +5,52 @@
 
 #include "models/encoder/model.h"
 #include "models/generation/generator_placement.h"
+#include "models/generation/forward_decoder.h"
 #include "models/longformer_lm/weights.h"
-#include "models/stack/decoder.h"
+#include "models/stack/cost.h"
+#include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {
+
+class LongformerLm final : public TokenModel {
+ public:
+  LongformerLm(const LongformerConfig& config, Checkpoint checkpoint, std::string origin)
+      : config_(config),
+        stack_(LongformerStack(config)),
+        checkpoint_(std::move(checkpoint)),
+        origin_(std::move(origin)) {}
+
+  const char* family() const override { return stack_.family; }
+  int vocab() const override { return stack_.vocab; }
+  kernels::CacheShape Shape(kernels::DType blocks) const override {
+    return StackCacheShape(stack_, blocks);
+  }
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
+    absl::StatusOr<StackWeights> weights =
+        LoadLongformerLmWeights(config_, checkpoint_, origin_, compute, store);
+    if (!weights.ok()) return weights.status();
+    weights_ = *std::move(weights);
+    few_rows_ = store != nullptr || weights_.packs_rows();
+    return absl::OkStatus();
+  }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+  std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                        int64_t logit_rows) const override {
+    const StackContext context = {&stack_,   &weights_,   frame.compute, frame.tile_rows,
+                                  few_rows_, frame.cache, nullptr};
+    return std::make_unique<StackPass>(context, std::move(runs), logit_rows);
+  }
+
+ private:
+  const LongformerConfig config_;
+  const StackConfig stack_;
+  const Checkpoint checkpoint_;
+  const std::string origin_;
+  StackWeights weights_;
+  bool few_rows_ = false;
+};
 
 // The keys are the masked LM's.
 absl::StatusOr<LongformerConfig> ParseConfig(const nlohmann::json& json, CommonConfig common,
@@ -61,21 +102,14 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLmAt(std::unique_ptr<Device
       device.get(), directory, options, InfoOf(directory, *config), std::move(notes));
   if (!start.ok()) return start.status();
   start->parts.traits.pad = config->pad;
-  StackDecoder::Parts stack;
-  stack.config = LongformerStack(*config);
-  stack.compute = start->compute;
-  stack.max_tokens = MostTokens(directory, config->max_tokens());
-  stack.room = start->room;
-  stack.checkpoint = std::make_unique<Checkpoint>(std::move(directory.checkpoint));
-  stack.load = [config = *config, &checkpoint = *stack.checkpoint, origin = directory.path](
-                   std::optional<Compute> compute, DeviceStore* store) {
-    return LoadLongformerLmWeights(config, checkpoint, origin, compute, store);
-  };
-  absl::StatusOr<std::unique_ptr<StackDecoder>> decoder =
-      StackDecoder::Create(std::move(stack), directory.path, std::move(device));
+  const ForwardDecoder::Limits limits = {MostTokens(directory, config->max_tokens()), start->room};
+  auto decoder = ForwardDecoder::Create(
+      std::make_unique<LongformerLm>(*config, std::move(directory.checkpoint), directory.path),
+      directory.path, start->compute, limits, std::move(device));
   if (!decoder.ok()) return decoder.status();
   TakeTokenizer(directory, start->parts);
-  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
+  const double parameters = (*decoder)->model().parameters();
+  const double bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 

@@ -32,7 +32,7 @@ absl::StatusOr<ModelInfo> DescribeLongformerLm(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory,
                                                         const LoadOptions& options);
 
-// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as StackDecoder::Create.
+// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as ForwardDecoder::Create.
 absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLmAt(std::unique_ptr<Device> device,
                                                           ModelDirectory directory,
                                                           const LoadOptions& options,

@@ -12,15 +12,6 @@ namespace {
 
 using kernels::kBlockSlots;
 
-// Adds a table's lists, their offsets for absolute slots.
-void AddTable(const kernels::CacheTable& table, std::vector<int32_t>& blocks,
-              std::vector<int32_t>& offsets) {
-  blocks.assign(table.blocks.begin(), table.blocks.end());
-  for (size_t s = 0; s < table.first_block.size(); ++s) {
-    offsets.push_back(table.offsets[s] - table.first_block[s]);
-  }
-}
-
 // Lists that are as long as any of a sequence with so many blocks.
 void AddCounted(int64_t count, std::vector<int32_t>& blocks, std::vector<int32_t>& offsets) {
   blocks.resize(blocks.size() + static_cast<size_t>(count));
@@ -63,24 +54,6 @@ absl::Status StackPass::Append() {
   return AppendRuns(layout_.runs, *step_);
 }
 
-void StackPass::ListGroup(const StackGroup& layout, Group& group) const {
-  group.blocks.clear();
-  group.offsets.clear();
-  if (step_) {
-    AddTable(step_->table(layout.group, 0), group.blocks, group.offsets);
-    const std::span<const kernels::CachePlace> places = step_->places(layout.group, 0);
-    group.places.assign(places.begin(), places.end());
-    return;
-  }
-  const kernels::CacheShape shape = StackCacheShape(config_, kernels::DType::kFloat32);
-  for (int i = layout.run0; i < layout.run0 + layout.runs; ++i) {
-    const TokenRun& run = layout_.runs[static_cast<size_t>(i)];
-    const int64_t read = (run.start + run.rows() + kBlockSlots - 1) / kBlockSlots;
-    AddCounted(std::min(shape.MaxBlocks(0), read), group.blocks, group.offsets);
-  }
-  group.places.assign(static_cast<size_t>(layout.rows), kernels::CachePlace());
-}
-
 void StackPass::ListDocuments() {
   document_blocks_.clear();
   document_offsets_.clear();
@@ -101,11 +74,12 @@ void StackPass::Stage(Ops& ops) {
   places_ref_ = ops.Stage(places_);
   kinds_ref_ = ops.Stage(kinds_);
   wanted_ref_ = ops.Stage(wanted_);
+  const kernels::CacheStep* const step = step_ ? &*step_ : nullptr;
+  const kernels::CacheShape shape = StackCacheShape(config_, kernels::DType::kFloat32);
   for (size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
-    ListGroup(layout_.groups[g], group);
-    group.blocks_ref = ops.StageBlocks(group.blocks, group.offsets);
-    group.places_ref = ops.StagePlaces(context_.cache, group.places);
+    group.strip.List(step, shape, 0, layout_.groups[g], layout_.runs);
+    group.strip.Stage(ops, context_.cache);
     group.plans.assign(static_cast<size_t>(config_.layers()), PlanRef());
     for (const auto& [layer, plan] : layout_.groups[g].plans) {
       group.plans[static_cast<size_t>(layer)] = ops.Stage(plan);
@@ -163,7 +137,7 @@ void StackPass::Attend(Ops& ops, int layer, int index) const {
   const int64_t width = config_.width;
   const StripRef strip = {context_.cache, 0, layer, config_.heads};
   const kernels::Source sources[] = {
-      ops.CachedSource(strip, group.blocks_ref),
+      ops.CachedSource(strip, group.strip.blocks()),
       HeadsSource(ops.compute(), qkv_.Columns(width, width), qkv_.Columns(2 * width, width),
                   config_.heads)};
   const std::optional<kernels::Table> table = context_.weights->distances.Of(layer);
@@ -180,7 +154,7 @@ void StackPass::Store(Ops& ops, int layer, int index) const {
   const int64_t width = config_.width;
   const Rows rows = qkv_.From(layout.row0).First(layout.rows);
   ops.Store({context_.cache, 0, layer, config_.heads}, rows.Columns(width, width),
-            rows.Columns(2 * width, width), groups_[static_cast<size_t>(index)].places_ref);
+            rows.Columns(2 * width, width), groups_[static_cast<size_t>(index)].strip.places());
 }
 
 void StackPass::AttendDocuments(Ops& ops, int layer, const StackLayer::Cross& cross) const {

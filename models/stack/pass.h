@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
+#include "models/generation/strip_blocks.h"
 #include "models/generation/token_forward.h"
 #include "models/stack/context.h"
 #include "models/stack/pass_layout.h"
@@ -21,7 +22,7 @@ const StackDocument* DocumentOfSequence(const TokenRun& run);
 
 class StackPass final : public TokenForward {
  public:
-  // The context outlives the pass. `logit_rows`: rows of logits at a time, at most. With an encoder
+  // What the context points to outlives the pass. `logit_rows`: rows of logits at a time, at most. With an encoder
   // `document_of` is asked for the documents, which outlive the pass; every run's sequence is a
   // DocumentSequence where nothing else is given.
   StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
@@ -40,17 +41,12 @@ class StackPass final : public TokenForward {
   void End() override { step_->End(); }
 
  private:
-  // Blocks and places that the cache gives a group of runs, and where they are staged.
   struct Group {
-    std::vector<int32_t> blocks, offsets;     // Offsets for absolute slots.
-    std::vector<kernels::CachePlace> places;  // By row.
-    BlocksRef blocks_ref;
-    PlacesRef places_ref;
+    StripBlocks strip;
     std::vector<PlanRef> plans;  // By layer, where it is the first of its window.
   };
 
   int PatternOf(int layer) const { return context_.weights->distances.PatternOf(layer); }
-  void ListGroup(const StackGroup& layout, Group& group) const;
   void ListDocuments();
   // Rows of both ways through a linear: use(part), those of many rows first.
   template <typename Use>
@@ -61,7 +57,7 @@ class StackPass final : public TokenForward {
   void Store(Ops& ops, int layer, int group) const;
   void Finish(Ops& ops, int layer) const;
 
-  const StackContext& context_;
+  const StackContext context_;
   const StackConfig& config_;
   const int64_t logit_rows_;
   const StackPassLayout layout_;

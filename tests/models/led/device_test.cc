@@ -11,6 +11,7 @@
 #include "models/led/model.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
+#include "tests/models/generation/company.h"
 #include "tests/models/led/led_case.h"
 
 namespace longview::models {
@@ -102,11 +103,7 @@ TEST(DeviceLedModel, AnswersAreTheHosts) {
       SCOPED_TRACE(std::to_string(item) + ", beams " + std::to_string(beams));
       const Piece want = Generate(*host, Written(golden, item, beams)).sequences[0];
       const Piece got = Generate(*device, Written(golden, item, beams)).sequences[0];
-      EXPECT_EQ(got.token_ids, want.token_ids);
-      ASSERT_EQ(got.logprobs.size(), want.logprobs.size());
-      for (size_t t = 0; t < want.logprobs.size(); ++t) {
-        EXPECT_NEAR(got.logprobs[t].logprob, want.logprobs[t].logprob, 1e-4);
-      }
+      ExpectPiece(got, want, 1e-4);
     }
   }
   EXPECT_EQ(device->cache().used, 0);
@@ -116,23 +113,9 @@ TEST(DeviceLedModel, CompanyChangesNoBit) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden, "bf16");
   ASSERT_NE(model, nullptr);
-  const int items = std::min(golden.items(), 3);
-  std::vector<Answer> alone;
-  for (int i = 0; i < items; ++i) alone.push_back(Generate(*model, Written(golden, i, 1)));
-  std::vector<Live> lives;
-  for (int i = 0; i < items; ++i) lives.push_back(StartOn(*model, Written(golden, i, 1)));
-  std::vector<Live*> all;
-  for (Live& live : lives) all.push_back(&live);
-  while (!lives[0].generation->done()) StepOnce(*model, all);
-  for (int i = 0; i < items; ++i) {
-    const absl::StatusOr<Answer> answer = Finish(*model, lives[static_cast<size_t>(i)]);
-    ASSERT_TRUE(answer.ok()) << answer.status();
-    const Piece &got = answer->sequences[0], &want = alone[static_cast<size_t>(i)].sequences[0];
-    EXPECT_EQ(got.token_ids, want.token_ids);
-    for (size_t t = 0; t < want.logprobs.size(); ++t) {
-      EXPECT_EQ(got.logprobs[t].logprob, want.logprobs[t].logprob) << i << " " << t;
-    }
-  }
+  ExpectCompanyChangesNoBit(
+      *model, std::min(golden.items(), 3), 1, 0,
+      [&](uint32_t item, int) { return Written(golden, static_cast<int>(item), 1); });
 }
 
 TEST(DeviceLedModel, WhatDoesNotFitIsRefusedWithNeedAndLimit) {

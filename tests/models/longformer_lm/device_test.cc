@@ -10,6 +10,7 @@
 #include "models/longformer_lm/model.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
+#include "tests/models/generation/company.h"
 #include "tests/models/longformer_lm/causal_model.h"
 #include "tests/models/longformer_lm/naive_longformer.h"
 
@@ -78,12 +79,7 @@ TEST_P(DeviceLongformerLm, CutsOfAPromptChangeNoBit) {
 }
 
 Request Sampled(uint32_t seed, int samples) {
-  GenerationOptions options = NewTokens(40);
-  options.temperature = 0.9;
-  options.seed = seed;
-  options.num_return_sequences = samples;
-  options.logprobs = 2;
-  return IdsRequest(RandomIds(60 + seed, seed), options);
+  return SampledRequest(RandomIds(60 + seed, seed), seed, samples, 40);
 }
 
 TEST_P(DeviceLongformerLm, AnswersAreTheHosts) {
@@ -94,16 +90,8 @@ TEST_P(DeviceLongformerLm, AnswersAreTheHosts) {
   EXPECT_EQ(device->info().device, "host");
   EXPECT_GT(device->info().memory_bytes, 0);
   for (const uint32_t seed : {1, 2}) {
-    const std::vector<Piece> want = Generate(*host, Sampled(seed, 2)).sequences;
-    const std::vector<Piece> got = Generate(*device, Sampled(seed, 2)).sequences;
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t i = 0; i < want.size(); ++i) {
-      EXPECT_EQ(got[i].token_ids, want[i].token_ids);
-      ASSERT_EQ(got[i].logprobs.size(), want[i].logprobs.size());
-      for (size_t t = 0; t < want[i].logprobs.size(); ++t) {
-        EXPECT_NEAR(got[i].logprobs[t].logprob, want[i].logprobs[t].logprob, 1e-4);
-      }
-    }
+    ExpectPieces(Generate(*device, Sampled(seed, 2)).sequences,
+                 Generate(*host, Sampled(seed, 2)).sequences, 1e-4);
   }
   EXPECT_EQ(device->cache().used, 0);
 }
@@ -111,22 +99,7 @@ TEST_P(DeviceLongformerLm, AnswersAreTheHosts) {
 TEST_P(DeviceLongformerLm, ForksAndCompanyChangeNoBit) {
   const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), files_, "bf16");
   ASSERT_NE(model, nullptr);
-  std::vector<Answer> alone;
-  for (uint32_t i = 0; i < 3; ++i) alone.push_back(Generate(*model, Sampled(i, 1)));
-  std::vector<Live> lives;
-  for (uint32_t i = 0; i < 3; ++i) lives.push_back(StartOn(*model, Sampled(i, 2)));
-  std::vector<Live*> all;
-  for (Live& live : lives) all.push_back(&live);
-  while (!lives[0].generation->done()) StepOnce(*model, all, 64);
-  for (uint32_t i = 0; i < 3; ++i) {
-    const absl::StatusOr<Answer> answer = Finish(*model, lives[i]);
-    ASSERT_TRUE(answer.ok()) << answer.status();
-    const Piece &got = answer->sequences[0], &want = alone[i].sequences[0];
-    EXPECT_EQ(got.token_ids, want.token_ids);
-    for (size_t t = 0; t < want.logprobs.size(); ++t) {
-      EXPECT_EQ(got.logprobs[t].logprob, want.logprobs[t].logprob) << t;
-    }
-  }
+  ExpectCompanyChangesNoBit(*model, 3, 2, 64, Sampled);
 }
 
 INSTANTIATE_TEST_SUITE_P(Patterns, DeviceLongformerLm, ::testing::Range<size_t>(0, 4),

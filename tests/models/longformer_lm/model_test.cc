@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/models/generation/company.h"
 #include "tests/models/longformer_lm/causal_model.h"
 #include "tests/models/longformer_lm/naive_longformer.h"
 
@@ -74,31 +75,9 @@ TEST_P(LongformerLm, ForksAndCompanyChangeNoBit) {
   const CausalModel files(pattern_.dilation, pattern_.windows);
   const std::unique_ptr<Model> model = LoadOrFail(files);
   ASSERT_NE(model, nullptr);
-  const auto request = [](uint32_t seed, int samples) {
-    GenerationOptions options = NewTokens(90);
-    options.temperature = 0.9;
-    options.seed = seed;
-    options.num_return_sequences = samples;
-    options.logprobs = 0;
-    return IdsRequest(RandomIds(60 + seed, seed), options);
-  };
-  std::vector<Answer> alone;
-  for (uint32_t i = 0; i < 4; ++i) alone.push_back(Generate(*model, request(i, 1)));
-  std::vector<Live> lives;
-  for (uint32_t i = 0; i < 4; ++i) lives.push_back(StartOn(*model, request(i, 3)));
-  std::vector<Live*> all;
-  for (Live& live : lives) all.push_back(&live);
-  while (!lives[0].generation->done()) StepOnce(*model, all, 64);
-  for (uint32_t i = 0; i < 4; ++i) {
-    const absl::StatusOr<Answer> answer = Finish(*model, lives[i]);
-    ASSERT_TRUE(answer.ok()) << answer.status();
-    const Piece &got = answer->sequences[0], &want = alone[i].sequences[0];
-    EXPECT_EQ(got.token_ids, want.token_ids);
-    for (size_t t = 0; t < want.logprobs.size(); ++t) {
-      EXPECT_EQ(got.logprobs[t].logprob, want.logprobs[t].logprob) << t;
-    }
-    EXPECT_NE(answer->sequences[1].token_ids, want.token_ids);
-  }
+  ExpectCompanyChangesNoBit(*model, 4, 3, 64, [](uint32_t seed, int samples) {
+    return SampledRequest(RandomIds(60 + seed, seed), seed, samples, 90);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Patterns, LongformerLm, ::testing::Range<size_t>(0, 4),

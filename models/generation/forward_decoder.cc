@@ -1,0 +1,92 @@
+#include "models/generation/forward_decoder.h"
+
+#include <utility>
+
+#include "kernels/cuda/span/launch_shape.h"
+#include "models/generation/counted_costs.h"
+#include "models/generation/host_token_pass.h"
+#include "models/layers/span_rows.h"
+
+namespace longview::models {
+namespace {
+
+PassStep::Rules RulesOf(const TokenModel& model, bool on_device) {
+  if (on_device) return DeviceRules(model.family(), model.vocab());
+  return {model.family(), model.vocab()};
+}
+
+}  // namespace
+
+ForwardDecoder::ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute,
+                               const Limits& limits, std::unique_ptr<Device> device)
+    : CachedDecoder(RulesOf(*model, device != nullptr), limits.max_tokens),
+      model_(std::move(model)),
+      host_(device != nullptr ? Compute::kFp32 : compute, pool_),
+      seat_(device != nullptr ? std::make_unique<DecoderSeat>(std::move(device), compute)
+                              : nullptr) {
+  frame_.compute = compute;
+  frame_.tile_rows = seat_ ? kernels::cuda::kDeviceTileRows : host_.tile_rows();
+}
+
+absl::StatusOr<std::unique_ptr<ForwardDecoder>> ForwardDecoder::Create(
+    std::unique_ptr<TokenModel> model, const std::string& origin, Compute compute,
+    const Limits& limits, std::unique_ptr<Device> device) {
+  std::unique_ptr<ForwardDecoder> decoder;
+  absl::Status loaded;
+  const absl::Status guarded = GuardDevice(origin, [&] {
+    decoder.reset(new ForwardDecoder(std::move(model), compute, limits, std::move(device)));
+    loaded = decoder->Load(origin, limits.room);
+  });
+  if (!guarded.ok()) return guarded;
+  if (!loaded.ok()) return loaded;
+  return decoder;
+}
+
+absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& room) {
+  kernels::CacheShape shape =
+      model_->Shape(seat_ ? SpanType(frame_.compute) : host_.block_type());
+  kernels::ProjectionCache::Options options = StepCacheOptions();
+  absl::Status loaded;
+  if (seat_) {
+    shape.form = kernels::BlockForm::kRows;
+    loaded = LoadOnDevice(origin, shape, room);
+    options = DeviceCacheOptions(&seat_->blocks());
+  } else {
+    loaded = model_->Load(frame_.compute, nullptr);
+  }
+  if (!loaded.ok()) return loaded;
+  if (loaded = Reserve(shape, room, origin, options); !loaded.ok()) return loaded;
+  CountedCosts::Terms terms = {shape,        frame_.compute, seat_ ? nullptr : &host_,
+                               vocab_size(), max_tokens(),   model_->granule(),
+                               model_->CostliestPosition(max_tokens())};
+  const auto count = [this](std::vector<TokenRun> runs, int64_t logit_rows) {
+    return model_->Forward({frame_.compute, frame_.tile_rows}, std::move(runs), logit_rows);
+  };
+  set_costs(std::make_unique<CountedCosts>(count, std::move(terms)));
+  frame_.cache = &projection_cache();
+  return absl::OkStatus();
+}
+
+absl::Status ForwardDecoder::LoadOnDevice(const std::string& origin,
+                                          const kernels::CacheShape& shape,
+                                          const CacheRoom& room) {
+  const Device::Turn turn(seat_->device());
+  const auto load = [&](std::optional<Compute> compute, DeviceStore& store) {
+    return model_->Load(compute, &store);
+  };
+  const auto make = [&](std::vector<TokenRun> runs) {
+    return model_->Forward(frame_, std::move(runs), kDeviceLogitRows);
+  };
+  const DecoderSeat::Claims claims = {vocab_size(), max_tokens(), {shape}, room, nullptr};
+  return seat_->Load(origin, claims, load, make);
+}
+
+std::unique_ptr<TokenPass> ForwardDecoder::MakePass(std::vector<TokenRun> runs,
+                                                    ScratchKeeper& scratch, EncoderTimes* times) {
+  const int64_t logit_rows = seat_ ? kDeviceLogitRows : WantedRows(runs);
+  auto forward = model_->Forward(frame_, std::move(runs), logit_rows);
+  if (seat_) return seat_->Run(std::move(forward), times);
+  return std::make_unique<HostTokenPass>(std::move(forward), host_, scratch, times);
+}
+
+}  // namespace longview::models

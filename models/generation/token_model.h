@@ -1,0 +1,49 @@
+// A language model without an encoder, as its family brings it to ForwardDecoder: sizes, weights,
+// a forward.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/cache/projection_cache.h"
+#include "models/dense/compute.h"
+#include "models/generation/token_forward.h"
+#include "models/ops/weight_placer.h"
+
+namespace longview::models {
+
+// Where a forward runs. Borrowed.
+struct TokenFrame {
+  Compute compute = Compute::kFp32;
+  int tile_rows = 0;  // Queries of a tile of attention.
+  kernels::ProjectionCache* cache = nullptr;  // Null while a forward is counted.
+};
+
+// Constant once loaded.
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+
+  virtual const char* family() const = 0;  // Begins messages.
+  virtual int vocab() const = 0;
+  // Tokens of prefill are granted in multiples of it.
+  virtual int granule() const { return static_cast<int>(kernels::kBlockSlots); }
+  // The position of a text of up to `max_tokens` where a decode step needs most memory.
+  virtual int64_t CostliestPosition(int max_tokens) const { return max_tokens - 1; }
+  virtual kernels::CacheShape Shape(kernels::DType blocks) const = 0;
+
+  // Once on the host (`store` null); for a device as DecoderSeat::Load. Errors name the tensor.
+  virtual absl::Status Load(std::optional<Compute> compute, DeviceStore* store) = 0;
+  virtual double parameters() const = 0;
+  virtual double memory_bytes() const = 0;  // On the host.
+
+  // With up to `logit_rows` rows of logits at a time. The model and what `frame` points to outlive
+  // the forward.
+  virtual std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                                int64_t logit_rows) const = 0;
+};
+
+}  // namespace longview::models

@@ -3,14 +3,14 @@
 //   strip 0  window: keys (without the positions of relative_keys()) and values of the tokens that
 //            a slice sees, L + e
 //   strip 1  global keys and values, one slot per finished slice
-//   strip 2  Y_g of the slice that begins at each multiple of the granule, as a value, of which the
-//            last is kept: what a sequence found in the cache goes on with
+//   strip 2  Y_g of the slice that begins at each multiple of the granule, of which the last is
+//            kept: what a sequence found in the cache goes on with
 //   state    of the open slice: what its tokens pool to so far, and its Y_g
 #pragma once
 
 #include <numeric>
 
-#include "kernels/cache/cache_shape.h"
+#include "kernels/cache/projection_cache.h"
 #include "kernels/pool/segment_pool.h"
 #include "models/cst/config.h"
 
@@ -37,8 +37,19 @@ inline kernels::CacheShape CstCacheShape(const CstConfig& config, kernels::DType
   return shape;
 }
 
-// The open slice's parts of a state: sums [D], linear pooling: rows [L, D]; Y_g [D].
-inline float* OpenSlice(const kernels::PoolState& state) { return state.sums[0]; }
-inline float* OpenGlobal(const kernels::PoolState& state) { return state.sums[1]; }
+// The open slice's parts of a state: sums [D], linear pooling: rows [L, D]; Y_g [D]. Memory of a
+// device too: addresses alone.
+struct CstState {
+  CstState(const kernels::ProjectionCache& cache, const kernels::CacheSequence& sequence) {
+    const kernels::CacheShape& shape = cache.shape();
+    const kernels::PoolState state = kernels::CarvePoolState(
+        cache.StateAddress(sequence, 0), shape.pool_columns, shape.pool_widths);
+    slice = state.sums[0];
+    global = state.sums[1];
+  }
+
+  float* slice;
+  float* global;
+};
 
 }  // namespace longview::models

@@ -1,55 +1,63 @@
-// Which rows one pass of the language model computes and which slices they finish: the host side
-// of a pass, built once for all layers.
+// Which rows one pass of the language model computes, which slices they are parts of, and what goes
+// from pass to pass in the states of sequences: the host side of a pass, built once for all layers.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cache/cache_step.h"
+#include "kernels/pool/slice_rows.h"
 #include "kernels/span/plan.h"
 #include "models/cst/config.h"
 #include "models/generation/token_run.h"
 
 namespace longview::models {
 
-// The rows of one slice in one run. Pieces cover all rows, in order.
-struct CstPiece {
-  int run = 0;
-  int32_t row0 = 0;
-  int32_t rows = 0;
-  int32_t number = 0;    // Of the slice.
-  int32_t place = 0;     // Of the first row in it; above 0 the slice was begun in an earlier pass.
-  int32_t closing = -1;  // Which finished slice of the pass it ends; -1: the slice stays open.
-  bool last = false;     // Of its run.
-};
-
 struct CstGroup : RunGroup {
-  int32_t closing0 = 0, closings = 0;
+  int32_t closing0 = 0, closings = 0;  // Slices that end in it.
   // Tokens over their slices. Sources: zero tokens (zero boundary), cached blocks, fresh rows.
   kernels::Plan tokens;
   // Slices that end in the group, over their own and all earlier ones. Source: cached blocks.
   kernels::Plan slices;
-  std::vector<int32_t> snapshots;  // Closings whose Y_g goes into strip 2.
 };
 
-struct CstPassLayout {
+// A row of a pass, and its place in the state of a run's sequence.
+struct CstStateUse {
+  int run = 0;
+  bool global = false;  // Of Y_g, else of the open slice,
+  int64_t offset = 0;   // behind so many floats.
+  int32_t row = 0;
+};
+
+struct CstLmLayout {
   std::vector<TokenRun> runs;  // Sorted by group.
   std::array<CstGroup, 3> groups;
-  int32_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
-  std::vector<CstPiece> pieces;
-  std::vector<int32_t> piece_of_row;
-  std::vector<int32_t> closing_pieces;  // Of each finished slice.
 
-  int32_t closings() const { return static_cast<int32_t>(closing_pieces.size()); }
-  int32_t PlaceOf(int32_t row) const {
-    const CstPiece& piece = pieces[static_cast<size_t>(piece_of_row[static_cast<size_t>(row)])];
-    return piece.place + row - piece.row0;
-  }
+  // Per row.
+  std::vector<int32_t> ids, positions, kinds;
+  std::vector<int32_t> token_entries;  // Row of the biases of places.
+  // Row of the slices' outputs that is added: of those that end in the pass, then of each run's
+  // open slice, as it was before; -1: none, as in a document's first slice.
+  std::vector<int32_t> globals;
+  // slice_pooling `linear`: the place among the slices that end, L rows each; -1: of none.
+  std::vector<int32_t> pooled_places;
+
+  // Parts of slices: those that end, in order, then those that stay open.
+  std::vector<kernels::SlicePart> parts;
+  int32_t closings = 0;
+  std::vector<int32_t> slice_entries;  // Per slice that ends: row of the biases of slices.
+  std::vector<bool> snapshots;         // Whether it is the last of a granule.
+
+  // Sums of open slices (linear: their rows) from states and to them; Y_g likewise.
+  std::vector<CstStateUse> sums_in, sums_out, globals_in, globals_out;
+
+  int64_t rows() const { return static_cast<int64_t>(ids.size()); }
+  // Rows of the slices' outputs.
+  int64_t global_rows() const { return closings + static_cast<int64_t>(runs.size()); }
 };
 
 // `runs` in any order; a sequence occurs once.
-CstPassLayout LayOutCstPass(const CstConfig& config, std::vector<TokenRun> runs, int tile_rows);
+CstLmLayout LayOutCstLm(const CstConfig& config, std::vector<TokenRun> runs, int tile_rows);
 
 }  // namespace longview::models

@@ -1,16 +1,51 @@
 #include "models/cst/lm_model.h"
 
-#include <string>
+#include <algorithm>
 #include <utility>
 
-#include "models/cst/config.h"
 #include "models/cst/lm_cache.h"
-#include "models/cst/lm_decoder.h"
+#include "models/cst/lm_pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/generator_loading.h"
+#include "models/generation/forward_decoder.h"
+#include "models/generation/generator_placement.h"
 
 namespace longview::models {
 namespace {
+
+class CstLm final : public TokenModel {
+ public:
+  CstLm(const CstConfig& config, Checkpoint checkpoint, std::string origin)
+      : config_(config), checkpoint_(std::move(checkpoint)), origin_(std::move(origin)) {}
+
+  const char* family() const override { return "cst"; }
+  int vocab() const override { return config_.vocab; }
+  int granule() const override { return CstGranule(config_); }
+  // A token that ends its slice.
+  int64_t CostliestPosition(int max_tokens) const override {
+    return std::max<int64_t>(max_tokens / config_.slice * config_.slice - 1, 0);
+  }
+  kernels::CacheShape Shape(kernels::DType blocks) const override {
+    return CstCacheShape(config_, blocks);
+  }
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
+    absl::StatusOr<CstWeights> weights =
+        LoadCstWeights(config_, checkpoint_, origin_, compute, store);
+    if (weights.ok()) weights_ = *std::move(weights);
+    return weights.status();
+  }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+  std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                        int64_t logit_rows) const override {
+    return std::make_unique<CstLmPass>(config_, weights_, frame, std::move(runs), logit_rows);
+  }
+
+ private:
+  const CstConfig config_;
+  const Checkpoint checkpoint_;
+  const std::string origin_;
+  CstWeights weights_;
+};
 
 ModelInfo InfoOf(const ModelDirectory& directory, const CstConfig& config) {
   ModelInfo info;
@@ -22,6 +57,11 @@ ModelInfo InfoOf(const ModelDirectory& directory, const CstConfig& config) {
 }
 
 }  // namespace
+
+std::unique_ptr<TokenModel> MakeCstLm(const CstConfig& config, Checkpoint checkpoint,
+                                      const std::string& origin) {
+  return std::make_unique<CstLm>(config, std::move(checkpoint), origin);
+}
 
 absl::StatusOr<ModelInfo> DescribeCstLm(const ModelDirectory& directory) {
   const absl::StatusOr<CstConfig> config = ReadTextConfig<ParseCstConfig>(directory);
@@ -36,18 +76,31 @@ absl::StatusOr<ModelInfo> DescribeCstLm(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadCstLm(ModelDirectory directory,
                                                  const LoadOptions& options) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  return LoadCstLmAt(*std::move(device), std::move(directory), options, std::move(notes));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadCstLmAt(std::unique_ptr<Device> device,
+                                                   ModelDirectory directory,
+                                                   const LoadOptions& options,
+                                                   std::vector<std::string> notes) {
   const absl::StatusOr<CstConfig> config = ReadTextConfig<ParseCstConfig>(directory);
   if (!config.ok()) return config.status();
-  absl::StatusOr<GeneratorStart> start =
-      StartGenerator(directory, options, InfoOf(directory, *config));
+  absl::Status fits = CheckWidth(device.get(), config->width, directory);
+  if (!fits.ok()) return fits;
+  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
+      device.get(), directory, options, InfoOf(directory, *config), std::move(notes));
   if (!start.ok()) return start.status();
-  const int max_tokens = MostTokens(directory, config->most_tokens);
+  const ForwardDecoder::Limits limits = {MostTokens(directory, config->most_tokens), start->room};
   TakeTokenizer(directory, start->parts);
-  auto decoder = CstDecoder::Create(*config, std::move(directory.checkpoint), directory.path,
-                                    start->compute, max_tokens, start->room);
+  auto decoder = ForwardDecoder::Create(
+      MakeCstLm(*config, std::move(directory.checkpoint), directory.path), directory.path,
+      start->compute, limits, std::move(device));
   if (!decoder.ok()) return decoder.status();
-  const CstWeights& weights = (*decoder)->weights();
-  const double parameters = weights.parameters, bytes = weights.memory_bytes;
+  const double parameters = (*decoder)->model().parameters();
+  const double bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 

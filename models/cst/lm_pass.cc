@@ -1,395 +1,302 @@
 #include "models/cst/lm_pass.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "kernels/cuda/token/cache_rows.h"
+#include "models/cst/layer_parts.h"
 #include "models/cst/lm_cache.h"
-#include "models/cst/lm_calls.h"
-#include "models/cst/lm_logits.h"
-#include "models/cst/lm_rows.h"
-#include "models/layers/panels.h"
-#include "models/layers/span_rows.h"
-#include "models/parallel.h"
 
 namespace longview::models {
 
-using kernels::CacheStep;
-
-CstPassLayout CstLmPass::LayOut(const CstContext& context, std::vector<TokenRun> runs) {
-  return LayOutCstPass(*context.config, std::move(runs), context.tile_rows());
-}
-
-// The wanted rows' logits are computed from z: it holds a panel behind them as behind all rows.
-CstSizes CstLmPass::SizesOf(const CstContext& context, const CstPassLayout& layout) {
-  CstSizes sizes;
-  sizes.rows = layout.rows;
-  sizes.slices = layout.closings();
-  CstCall call;
-  const int threads = context.pool->threads();
-  for (const CstGroup& group : layout.groups) {
-    const bool fresh = group.group == CacheStep::kPrefill;
-    MakePagedTokenCall(context, nullptr, CstBuffers(), CstBlocksKind(context), fresh, call);
-    if (!group.tokens.items.empty()) {
-      const size_t bytes = Measure(group.tokens, call.call, context.isa).total(threads);
-      sizes.workspace = std::max(sizes.workspace, bytes);
-    }
-    MakePagedSliceCall(context, CstBuffers(), CstBlocksKind(context), call);
-    if (!group.slices.items.empty()) {
-      const size_t bytes = Measure(group.slices, call.call, context.isa).total(threads);
-      sizes.workspace = std::max(sizes.workspace, bytes);
+CstLmPass::CstLmPass(const CstConfig& config, const CstWeights& weights, const TokenFrame& frame,
+                     std::vector<TokenRun> runs, int64_t logit_rows)
+    : config_(config),
+      weights_(weights),
+      frame_(frame),
+      logit_rows_(logit_rows),
+      layout_(LayOutCstLm(config, std::move(runs), frame.tile_rows)),
+      shape_(CstCacheShape(config, kernels::DType::kFloat32)),
+      cutoffs_(config.cutoffs.begin(), config.cutoffs.end()) {
+  for (const TokenRun& run : layout_.runs) {
+    for (int64_t i = 0; i < run.wanted; ++i) {
+      wanted_.push_back(static_cast<int32_t>(run.end() - run.wanted + i));
+      logits_to_.push_back(run.logits == nullptr ? nullptr : run.logits + i * config_.vocab);
     }
   }
-  return sizes;
 }
 
-size_t CstLmPass::ScratchBytes(const CstContext& context, const CstPassLayout& layout) {
-  Carver carver(nullptr);
-  CarveCstBuffers(context, SizesOf(context, layout), carver);
-  return carver.used();
-}
-
-CstLmPass::CstLmPass(const CstLmContext& context, ScratchKeeper& scratch,
-                     std::vector<TokenRun> runs, EncoderTimes* times)
-    : context_(context),
-      config_(context.config()),
-      weights_(*context.rows.weights),
-      kernels_(ChooseRowKernels(context.rows.compute)),
-      width_(config_.width),
-      row_bytes_(width_ * ElementBytes(context.rows.compute)),
-      zeros_(static_cast<size_t>(width_)),
-      times_(times),
-      layout_(LayOut(context.rows, std::move(runs))),
-      step_(context.cache),
-      scratch_(scratch, ScratchBytes(context.rows, layout_)) {
-  const CstSizes sizes = SizesOf(context_.rows, layout_);
-  Carver carver(scratch_.data());
-  buffers_ = CarveCstBuffers(context_.rows, sizes, carver);
-  ClearTails(context_.rows, sizes, buffers_);
-}
-
-std::vector<float> CstLmPass::ReadSnapshots() const {
-  std::vector<float> snapshots;
-  std::vector<float> key(static_cast<size_t>(config_.head_dim()));
-  for (const TokenRun& run : layout_.runs) {
+void CstLmPass::HoldSnapshots() {
+  for (size_t i = 0; i < layout_.runs.size(); ++i) {
+    const TokenRun& run = layout_.runs[i];
     if (!run.sequence->restored()) continue;
+    const kernels::CacheSequence& held = held_.emplace_back(run.sequence->cache().Fork());
+    const kernels::BlockList& list = held.blocks(kCstSnapshots);
     const int64_t slot = run.start / CstGranule(config_) - 1;
-    for (int layer = 0; layer < config_.layers; ++layer) {
-      const size_t at = snapshots.size();
-      snapshots.resize(at + static_cast<size_t>(width_));
-      for (int head = 0; head < config_.heads; ++head) {
-        context_.cache->ReadRow(run.sequence->cache(), kCstSnapshots, layer, slot, head, key.data(),
-                                snapshots.data() + at + head * config_.head_dim());
-      }
-    }
-  }
-  return snapshots;
-}
-
-void CstLmPass::RestoreStates(const std::vector<float>& snapshots) {
-  const float* next = snapshots.data();
-  for (const TokenRun& run : layout_.runs) {
-    if (run.sequence->restored()) {
-      for (int layer = 0; layer < config_.layers; ++layer, next += width_) {
-        std::copy_n(next, width_, OpenGlobal(context_.cache->State(run.sequence->cache(), layer)));
-      }
-    }
-    run.sequence->set_read();
+    const auto block = static_cast<size_t>(slot / kernels::kBlockSlots - list.first);
+    restored_[i] = {list.blocks[block], static_cast<int32_t>(slot % kernels::kBlockSlots)};
   }
 }
 
-absl::Status CstLmPass::Begin() {
-  const std::vector<float> snapshots = ReadSnapshots();
-  if (absl::Status status = AppendRuns(layout_.runs, step_); !status.ok()) return status;
-  RestoreStates(snapshots);
+absl::Status CstLmPass::Append() {
+  restored_.assign(layout_.runs.size(), kernels::CachePlace());
+  HoldSnapshots();
+  step_.emplace(frame_.cache);
+  if (absl::Status status = AppendRuns(layout_.runs, *step_); !status.ok()) return status;
+  for (const TokenRun& run : layout_.runs) run.sequence->set_read();
   return absl::OkStatus();
 }
 
-void CstLmPass::Embed() {
-  const Stopwatch watch(times_ ? &times_->rest : nullptr);
-  const int threads = context_.rows.pool->threads();
-  const int64_t width = config_.embedding_width;
-  const bool projects = buffers_.embedded != nullptr;
-  kernels::RunOnThreads(*context_.rows.pool, [&](int thread) {
-    float* scratch = buffers_.thread_rows + ThreadRowFloats(config_) * thread;
-    const int32_t begin = layout_.rows * thread / threads;
-    const int32_t end = layout_.rows * (thread + 1) / threads;
-    for (int32_t row = begin; row < end; ++row) {
-      const auto piece = static_cast<size_t>(layout_.piece_of_row[static_cast<size_t>(row)]);
-      const auto index = static_cast<size_t>(layout_.pieces[piece].run);
-      const TokenRun& run = layout_.runs[index];
-      const int32_t at = row - static_cast<int32_t>(run.row0);
-      float* sum = projects ? scratch + width : buffers_.x + row * width;
-      EmbedToken(context_.rows, run.ids[static_cast<size_t>(at)],
-                 static_cast<int32_t>(run.start) + at, 0, scratch, sum);
-      if (!projects) continue;
-      kernels_.narrow(sum, width,
-                      buffers_.embedded + row * width * ElementBytes(context_.rows.compute));
+void CstLmPass::End() {
+  step_->End();
+  held_.clear();
+}
+
+void CstLmPass::StageCache(Ops& ops) {
+  const kernels::CacheStep* const step = step_ ? &*step_ : nullptr;
+  snapshots_.assign(static_cast<size_t>(layout_.closings), kernels::CachePlace());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const CstGroup& layout = layout_.groups[g];
+    Group& group = groups_[g];
+    group.tokens = ops.Stage(layout.tokens);
+    group.slices = ops.Stage(layout.slices);
+    group.window.List(step, shape_, kCstWindow, layout, layout_.runs);
+    group.window.Stage(ops, frame_.cache);
+    group.pages.List(step, shape_, kCstSlices, layout, layout_.runs);
+    group.pages.Stage(ops, frame_.cache);
+    if (step == nullptr) continue;
+    auto place = step->places(layout.group, kCstSnapshots).begin();
+    for (int32_t s = layout.closing0; s < layout.closing0 + layout.closings; ++s) {
+      const auto slice = static_cast<size_t>(s);
+      if (layout_.snapshots[slice]) snapshots_[slice] = *place++;
     }
+  }
+  restored_.resize(layout_.runs.size());
+  snapshots_ref_ = ops.StagePlaces(frame_.cache, snapshots_);
+  restored_ref_ = ops.StagePlaces(frame_.cache, restored_);
+}
+
+StatesRef CstLmPass::StageUses(Ops& ops, std::span<const CstStateUse> uses,
+                               std::vector<kernels::StateRow>& rows) const {
+  rows.clear();
+  for (const CstStateUse& use : uses) {
+    kernels::StateRow& row = rows.emplace_back(kernels::StateRow{nullptr, use.row});
+    if (!step_) continue;
+    const TokenRun& run = layout_.runs[static_cast<size_t>(use.run)];
+    const CstState state(*frame_.cache, run.sequence->cache());
+    row.state = (use.global ? state.global : state.slice) + use.offset;
+  }
+  return ops.Stage(std::span<const kernels::StateRow>(rows));
+}
+
+void CstLmPass::StageStates(Ops& ops) {
+  sums_in_ref_ = StageUses(ops, layout_.sums_in, sums_in_);
+  sums_out_ref_ = StageUses(ops, layout_.sums_out, sums_out_);
+  globals_in_ref_ = StageUses(ops, layout_.globals_in, globals_in_);
+  globals_out_ref_ = StageUses(ops, layout_.globals_out, globals_out_);
+}
+
+void CstLmPass::Stage(Ops& ops) {
+  ids_ref_ = ops.Stage(layout_.ids);
+  positions_ref_ = ops.Stage(layout_.positions);
+  kinds_ref_ = ops.Stage(layout_.kinds);
+  entries_ref_ = ops.Stage(layout_.token_entries);
+  globals_ref_ = ops.Stage(layout_.globals);
+  pooled_places_ref_ = ops.Stage(layout_.pooled_places);
+  slice_entries_ref_ = ops.Stage(layout_.slice_entries);
+  wanted_ref_ = ops.Stage(wanted_);
+  cutoffs_ref_ = ops.Stage(cutoffs_);
+  parts_ref_ = ops.Stage(std::span<const kernels::SlicePart>(layout_.parts));
+  StageCache(ops);
+  StageStates(ops);
+}
+
+void CstLmPass::Take(Ops& ops) {
+  using enum RowType;
+  using enum Ops::Tail;
+  const int64_t rows = layout_.rows(), closings = layout_.closings;
+  x_ = ops.Take(rows, width(), kFloat, kPanel);
+  input_ = ops.TakeInput(x_, config_.norms);
+  kept_ = ops.TakeKept(x_, layout_.wanted);
+  kept_input_ = input_.data == x_.data ? kept_ : input_.First(layout_.wanted);
+  if (projects_embeddings()) {
+    embeddings_ = ops.Take(rows, config_.embedding_width, kFloat);
+    embedded_ = ops.Take(rows, config_.embedding_width, kCompute, kPanel);
+  }
+  qkv_ = ops.Take(rows, 3 * width(), kCompute, kWritten);
+  z_ = ops.Take(rows, width(), kCompute, kPanel);
+  kept_z_ = ops.TakeKept(z_, layout_.wanted);
+  if (pools_linearly()) {
+    slice_tokens_ = ops.Take(closings, config_.slice * width(), kCompute, kPanel);
+  } else {
+    sums_ = ops.Take(static_cast<int64_t>(layout_.parts.size()), width(), kFloat, kPanel);
+  }
+  const bool floats = ops.compute() == Compute::kFp32 && !pools_linearly();
+  slice_input_ = floats ? sums_.First(closings) : ops.Take(closings, width(), kCompute, kPanel);
+  slice_qkv_ = ops.Take(closings, 3 * width(), kCompute, kWritten);
+  globals_ = ops.Take(layout_.global_rows(), width(), kCompute);
+  logits_ = ops.TakeDelivered(std::min(layout_.wanted, logit_rows_), config_.vocab);
+}
+
+void CstLmPass::Embed(Ops& ops) {
+  EmbedArgs args;
+  args.words = &weights_.words;
+  if (weights_.positions) args.positions = &weights_.positions;
+  if (weights_.types) args.types = &weights_.types;
+  args.ids = ids_ref_;
+  args.places = positions_ref_;
+  args.kinds = kinds_ref_;
+  args.factor = config_.embedding_scale;
+  if (config_.embedding_norm) args.norm = &weights_.embedding_norm;
+  args.x = projects_embeddings() ? embeddings_ : x_;
+  if (projects_embeddings()) args.input = embedded_;
+  ops.Embed(args);
+  if (projects_embeddings()) ops.Project(weights_.embedding_project, embedded_, x_);
+  if (pre_norm()) {
+    ops.Residual(x_, {}, &weights_.layers[0].attention_norm, NormPlace::kPre, input_);
+  } else if (input_.data != x_.data) {
+    ops.Narrow(x_, input_);
+  }
+}
+
+void CstLmPass::AttendGroup(Ops& ops, const CstLayer& layer, int index) const {
+  const Group& group = groups_[static_cast<size_t>(index)];
+  const CstGroup& layout = layout_.groups[static_cast<size_t>(index)];
+  if (layout.runs == 0) return;
+  // Zero tokens first, then positions in order: blocks are older than the pass's rows.
+  std::vector<kernels::Source> sources;
+  if (layer.boundary_keys.rows() > 0) sources.push_back(CstBoundary(config_, layer));
+  sources.push_back(ops.CachedSource(Strip(kCstWindow), group.window.blocks()));
+  if (layout.group == kernels::CacheStep::kPrefill) {
+    sources.push_back(HeadsSource(ops.compute(), qkv_.Columns(width(), width()),
+                                  qkv_.Columns(2 * width(), width()), config_.heads));
+  }
+  const kernels::Table places = CstKeyPlaces(config_, layer);
+  kernels::Call call = HeadsCall(ops.compute(), qkv_.Columns(0, width()), z_, config_.heads);
+  call.sources = sources;
+  if (config_.relative_keys()) call.tables = {&places, 1};
+  ops.Attend(group.tokens, call);
+}
+
+// Chunks of prefill read the cache before any of their rows is written to it.
+void CstLmPass::AttendTokens(Ops& ops, const CstLayer& layer, const Rows& from) {
+  ops.ProjectPlaces(layer.token_project, &layer.token_bias, entries_ref_, from, qkv_);
+  AttendGroup(ops, layer, 0);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const CstGroup& layout = layout_.groups[g];
+    if (layout.runs == 0) continue;
+    const Rows rows = qkv_.From(layout.row0).First(layout.rows);
+    ops.Store(Strip(kCstWindow), rows.Columns(width(), width()), rows.Columns(2 * width(), width()),
+              groups_[g].window.places());
+  }
+  AttendGroup(ops, layer, 1);
+  AttendGroup(ops, layer, 2);
+}
+
+// Slices that end are pooled to a row each, those that stay open to their sequences' states.
+Rows CstLmPass::PoolSlices(Ops& ops, const CstLayer& layer, const Rows& from) const {
+  if (pools_linearly()) {
+    const Rows tokens = slice_tokens_.Split(config_.slice);
+    ops.LoadStates(sums_in_ref_, shift_, tokens);
+    ops.Scatter(from, pooled_places_ref_, tokens);
+    ops.StoreStates(from, sums_out_ref_, shift_);
+    if (layout_.closings > 0) ops.Project(layer.pool, slice_tokens_, slice_input_);
+    return slice_input_;
+  }
+  const bool largest = config_.slice_pooling == CstPooling::kMax;
+  ops.LoadStates(sums_in_ref_, shift_, sums_);
+  ops.PoolParts(from, parts_ref_,
+                largest ? kernels::SlicePooling::kMax : kernels::SlicePooling::kMean, sums_);
+  ops.StoreStates(sums_, sums_out_ref_, shift_);
+  if (layout_.closings > 0 && slice_input_.data != sums_.data) {
+    ops.Narrow(sums_.First(layout_.closings), slice_input_);
+  }
+  return slice_input_;
+}
+
+void CstLmPass::AttendSlices(Ops& ops, const CstLayer& layer, const Rows& from) {
+  ops.LoadStates(globals_in_ref_, shift_, globals_);
+  if (!held_.empty()) {
+    ops.Load(Strip(kCstSnapshots), restored_ref_, globals_.From(layout_.closings));
+  }
+  const Rows slices = PoolSlices(ops, layer, from);
+  if (layout_.closings == 0) return;
+  ops.ProjectPlaces(layer.slice_project(), &layer.slice_bias, slice_entries_ref_, slices,
+                    slice_qkv_);
+  const auto ForGroups = [&](auto&& use) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (layout_.groups[g].closings > 0) use(layout_.groups[g], groups_[g]);
+    }
+  };
+  ForGroups([&](const CstGroup& layout, const Group& group) {
+    const Rows rows = slice_qkv_.From(layout.closing0).First(layout.closings);
+    ops.Store(Strip(kCstSlices), rows.Columns(width(), width()), rows.Columns(2 * width(), width()),
+              group.pages.places());
   });
+  const Rows outputs = globals_.First(layout_.closings);
+  ForGroups([&](const CstGroup&, const Group& group) {
+    const kernels::Source pages[] = {ops.CachedSource(Strip(kCstSlices), group.pages.blocks())};
+    kernels::Call call =
+        HeadsCall(ops.compute(), slice_qkv_.Columns(0, width()), outputs, config_.heads);
+    call.sources = pages;
+    ops.Attend(group.slices, call);
+  });
+  ops.Store(Strip(kCstSnapshots), outputs, outputs, snapshots_ref_);
 }
 
-void CstLmPass::Run(const kernels::Plan& plan) {
-  RunSpans(context_.rows, plan, call_.call, buffers_.workspace);
+void CstLmPass::AddSlices(Ops& ops, const Rows& from) const {
+  ops.AddRows(from, globals_, globals_ref_, z_);
 }
 
-// Rows of the compute type as the cache stores them, heads side by side.
-kernels::ProjectionCache::Rows CstLmPass::HeadRows(const std::byte* k, const std::byte* v,
-                                                   int64_t stride) const {
-  kernels::ProjectionCache::Rows rows;
-  rows.k = k;
-  rows.v = v;
-  rows.dtype = SpanType(context_.rows.compute);
-  rows.k_row_stride = rows.v_row_stride = stride;
-  rows.k_head_stride = rows.v_head_stride = config_.head_dim();
-  return rows;
+void CstLmPass::Finish(Ops& ops, int layer) {
+  const bool last = layer + 1 == config_.layers;
+  const BlockWeights block = CstBlock(config_, weights_, layer);
+  if (!last) return ops.FeedForward(block, {x_, input_, z_});
+  if (layout_.wanted == 0) return;
+  ops.Keep(x_, wanted_ref_, kept_);
+  ops.Keep(z_, wanted_ref_, kept_z_);
+  ops.FeedForward(block, {kept_, kept_input_, kept_z_});
 }
 
-void CstLmPass::WriteWindow(const CstGroup& group) {
-  if (group.runs == 0) return;
-  const std::byte* key = buffers_.qkv + (3 * group.row0 + 1) * row_bytes_;
-  context_.cache->Write(kCstWindow, layer_, step_.places(group.group, kCstWindow),
-                        HeadRows(key, key + row_bytes_, 3 * width_), *context_.rows.pool);
-}
-
-// Blocks of a strip as a source of absolute slots; `absolute` is storage of the result.
-kernels::Source CstLmPass::Blocks(const CstGroup& group, int strip) {
-  const kernels::CacheTable& table = step_.table(group.group, strip);
-  absolute_.clear();
-  for (size_t s = 0; s < table.first_block.size(); ++s) {
-    absolute_.push_back(table.offsets[s] - table.first_block[s]);
-  }
-  kernels::Source source = context_.cache->PagedSource(strip, layer_, table);
-  source.seq_offset = absolute_.data();
-  return source;
-}
-
-void CstLmPass::AttendGroup(const CstGroup& group, const CstLayer& layer) {
-  if (group.runs == 0) return;
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  const bool fresh = group.group == CacheStep::kPrefill;
-  MakePagedTokenCall(context_.rows, &layer, buffers_, Blocks(group, kCstWindow), fresh, call_);
-  Run(group.tokens);
-}
-
-void CstLmPass::AttendTokens(const CstLayer& layer, const std::byte* from) {
-  const DenseLayer& project = *layer.token_project.host;
-  ForEachRow(project, from, layout_.rows, project.linear.sizes(), *context_.rows.pool, times_,
-             [&](int64_t row, std::byte* y) {
-               const int32_t place = layout_.PlaceOf(static_cast<int32_t>(row));
-               kernels_.bias_copy(y, PlaceRow(layer.token_bias, place), 3 * width_,
-                                  buffers_.qkv + 3 * row * row_bytes_);
-             });
-  // Chunks of prefill read the cache before any of their rows is written to it.
-  AttendGroup(layout_.groups[0], layer);
-  for (const CstGroup& group : layout_.groups) WriteWindow(group);
-  AttendGroup(layout_.groups[1], layer);
-  AttendGroup(layout_.groups[2], layer);
-}
-
-kernels::PoolState CstLmPass::StateOf(const CstPiece& piece) const {
-  return context_.cache->State(layout_.runs[static_cast<size_t>(piece.run)].sequence->cache(),
-                               layer_);
-}
-
-// Slices that end are pooled to a row of `pooled`, those that stay open to their sequence's state.
-void CstLmPass::PoolPieces(const std::byte* from) {
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  pieces_.clear();
-  for (const CstPiece& piece : layout_.pieces) {
-    kernels::SlicePiece& part = pieces_.emplace_back();
-    part.row0 = piece.row0;
-    part.rows = piece.rows;
-    part.begins = piece.place == 0;
-    part.out = OpenSlice(StateOf(piece));
-    if (piece.closing < 0) continue;
-    float* pooled = buffers_.pooled + piece.closing * width_;
-    if (!part.begins) std::copy_n(part.out, width_, pooled);
-    part.out = pooled;
-    part.divisor = config_.slice;
-  }
-  kernels::SlicePoolCall pool;
-  pool.pooling = config_.slice_pooling == CstPooling::kMax ? kernels::SlicePooling::kMax
-                                                           : kernels::SlicePooling::kMean;
-  pool.rows = from;
-  pool.dtype = SpanType(context_.rows.compute);
-  pool.row_stride = width_;
-  pool.channels = config_.width;
-  pool.pieces = pieces_;
-  PoolSlices(pool, *context_.rows.pool);
-}
-
-// An open slice's state is its rows; a slice that ends goes through the linear whole.
-void CstLmPass::PoolLinearly(const DenseLayer& pool, const std::byte* from) {
-  for (const CstPiece& piece : layout_.pieces) {
-    float* open = OpenSlice(StateOf(piece));
-    std::byte* whole = piece.closing < 0
-                           ? nullptr
-                           : buffers_.slice_tokens + piece.closing * config_.slice * row_bytes_;
-    for (int32_t i = 0; whole != nullptr && i < piece.place; ++i) {
-      kernels_.narrow(open + i * width_, width_, whole + i * row_bytes_);
-    }
-    for (int32_t i = 0; i < piece.rows; ++i) {
-      const std::byte* row = from + (piece.row0 + i) * row_bytes_;
-      const int64_t place = piece.place + i;
-      if (whole != nullptr) {
-        std::memcpy(whole + place * row_bytes_, row, static_cast<size_t>(row_bytes_));
-      } else {
-        kernels_.bias_widen(row, zeros_.data(), width_, open + place * width_);
-      }
-    }
-  }
-  ForEachRow(pool, buffers_.slice_tokens, layout_.closings(), pool.linear.sizes(),
-             *context_.rows.pool, times_, [&](int64_t s, std::byte* y) {
-               kernels_.bias_widen(y, pool.bias.data(), width_, buffers_.pooled + s * width_);
-             });
-}
-
-// Of a finished slice: the query that the next slice's tokens ask with, and the key and value that
-// later slices see.
-void CstLmPass::ProjectSlices(const CstLayer& layer) {
-  if (context_.rows.compute != Compute::kFp32) {
-    for (int32_t s = 0; s < layout_.closings(); ++s) {
-      kernels_.narrow(buffers_.pooled + s * width_, width_, buffers_.slice_input + s * row_bytes_);
-    }
-  }
-  const DenseLayer& project = *layer.slice_project().host;
-  ForEachRow(project, buffers_.slice_input, layout_.closings(), project.linear.sizes(),
-             *context_.rows.pool, times_, [&](int64_t s, std::byte* y) {
-               const auto piece =
-                   static_cast<size_t>(layout_.closing_pieces[static_cast<size_t>(s)]);
-               const int32_t number = layout_.pieces[piece].number;
-               const float* own = PlaceRow(layer.slice_bias, number);
-               const float* asks =
-                   PlaceRow(layer.slice_bias, number + (config_.shifted_before ? 1 : 0));
-               std::byte* qkv = buffers_.slice_qkv + 3 * s * row_bytes_;
-               kernels_.bias_copy(y, asks, width_, qkv);
-               kernels_.bias_copy(y + row_bytes_, own + width_, 2 * width_, qkv + row_bytes_);
-             });
-}
-
-void CstLmPass::WriteSlices(const CstGroup& group) {
-  if (group.closings == 0) return;
-  const std::byte* key = buffers_.slice_qkv + (3 * int64_t{group.closing0} + 1) * row_bytes_;
-  context_.cache->Write(kCstSlices, layer_, step_.places(group.group, kCstSlices),
-                        HeadRows(key, key + row_bytes_, 3 * width_), *context_.rows.pool);
-}
-
-void CstLmPass::WriteSnapshots(const CstGroup& group) {
-  const std::span<const kernels::CachePlace> places = step_.places(group.group, kCstSnapshots);
-  for (size_t i = 0; i < group.snapshots.size(); ++i) {
-    const std::byte* row = buffers_.slice_z + group.snapshots[i] * row_bytes_;
-    context_.cache->Write(kCstSnapshots, layer_, places.subspan(i, 1), HeadRows(row, row, width_),
-                          *context_.rows.pool);
-  }
-}
-
-void CstLmPass::AttendSlices(const CstLayer& layer, const std::byte* from) {
-  layer.pool.host ? PoolLinearly(*layer.pool.host, from) : PoolPieces(from);
-  if (layout_.closings() == 0) return;
-  ProjectSlices(layer);
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  for (const CstGroup& group : layout_.groups) WriteSlices(group);
-  for (const CstGroup& group : layout_.groups) {
-    if (group.closings == 0) continue;
-    MakePagedSliceCall(context_.rows, buffers_, Blocks(group, kCstSlices), call_);
-    Run(group.slices);
-  }
-  for (const CstGroup& group : layout_.groups) WriteSnapshots(group);
-  if (context_.rows.compute == Compute::kFp32) return;
-  for (int32_t s = 0; s < layout_.closings(); ++s) {
-    kernels_.bias_widen(buffers_.slice_z + s * row_bytes_, zeros_.data(), width_,
-                        buffers_.slice_sum + s * width_);
-  }
-}
-
-// Y_g of the piece's slice: none in a document's first, that of the slice before where this pass
-// finished it, else the state's.
-const float* CstLmPass::GlobalOf(size_t piece) const {
-  const CstPiece& own = layout_.pieces[piece];
-  if (own.number == 0) return zeros_.data();
-  if (piece > 0 && layout_.pieces[piece - 1].run == own.run) {
-    return buffers_.slice_sum + layout_.pieces[piece - 1].closing * width_;
-  }
-  return OpenGlobal(StateOf(own));
-}
-
-void CstLmPass::AddSlices(const std::byte* from) {
-  const Stopwatch watch(times_ ? &times_->rest : nullptr);
-  ParallelRanges(
-      *context_.rows.pool, static_cast<long>(layout_.pieces.size()), 1, [&](long begin, long end) {
-        for (long i = begin; i < end; ++i) {
-          const CstPiece& piece = layout_.pieces[static_cast<size_t>(i)];
-          const float* add = GlobalOf(static_cast<size_t>(i));
-          for (int64_t row = piece.row0; row < piece.row0 + piece.rows; ++row) {
-            kernels_.bias_copy(from + row * row_bytes_, add, width_, buffers_.z + row * row_bytes_);
-          }
-        }
-      });
-}
-
-// What the next pass's first rows add.
-void CstLmPass::StoreGlobals() {
-  for (size_t i = 0; i < layout_.pieces.size(); ++i) {
-    const CstPiece& piece = layout_.pieces[i];
-    if (!piece.last) continue;
-    const float* next =
-        piece.closing < 0 ? GlobalOf(i) : buffers_.slice_sum + piece.closing * width_;
-    float* state = OpenGlobal(StateOf(piece));
-    if (next != state) std::copy_n(next, width_, state);
-  }
-}
-
-// Moves the rows whose logits are wanted to the front of x and z.
-void CstLmPass::GatherWanted() {
-  int64_t kept = 0;
-  wanted_.clear();
-  for (const TokenRun& run : layout_.runs) {
-    const int64_t end = run.end();
-    for (int64_t row = end - run.wanted; row < end; ++row, ++kept) {
-      wanted_.push_back(run.logits + (row - end + run.wanted) * config_.vocab);
-      if (kept == row) continue;
-      std::copy_n(buffers_.x + row * width_, width_, buffers_.x + kept * width_);
-      std::copy_n(buffers_.z + row * row_bytes_, row_bytes_, buffers_.z + kept * row_bytes_);
-    }
-  }
-}
-
-bool CstLmPass::Advance() {
-  if (layer_ == 0) {
-    Embed();
-    ProjectEmbeddings(context_.rows, layout_.rows, buffers_, times_);
-    EnterLayers(context_.rows, layout_.rows, buffers_);
-  }
-  const CstLayer& layer = weights_.layers[static_cast<size_t>(layer_)];
+void CstLmPass::Layer(Ops& ops, int layer) {
+  const CstLayer& own = weights_.layers[static_cast<size_t>(layer)];
+  layer_ = layer;
+  shift_ = kernels::cuda::StateShift(shape_, layer);
   switch (config_.order) {
     case CstOrder::kComposition:
-      AttendTokens(layer, buffers_.input);
-      AttendSlices(layer, buffers_.z);
+      AttendTokens(ops, own, input_);
+      AttendSlices(ops, own, z_);
       break;
     case CstOrder::kParallel:
-      AttendSlices(layer, buffers_.input);
-      AttendTokens(layer, buffers_.input);
+      AttendSlices(ops, own, input_);
+      AttendTokens(ops, own, input_);
       break;
     case CstOrder::kGlobalFirst:
-      AttendSlices(layer, buffers_.input);
-      AddSlices(buffers_.input);
-      AttendTokens(layer, buffers_.z);
+      AttendSlices(ops, own, input_);
+      AddSlices(ops, input_);
+      AttendTokens(ops, own, z_);
       break;
   }
-  AddSlices(buffers_.z);
-  StoreGlobals();
-  const bool last = layer_ + 1 == config_.layers;
-  if (last) GatherWanted();
-  const BlockTail tail = TailOf(context_.rows, layer_);
-  RunBlockTail(tail,
-               {buffers_.x, buffers_.input, buffers_.z, last ? layout_.wanted : layout_.rows},
-               models::SizesOf(tail), *context_.rows.pool, times_);
-  if (last) {
-    WriteCstLogits(context_.rows, wanted_, buffers_);
-    step_.End();
+  AddSlices(ops, z_);
+  ops.StoreStates(globals_, globals_out_ref_, shift_);
+  Finish(ops, layer);
+}
+
+Rows CstLmPass::Logits(Ops& ops, int64_t first, int64_t count) {
+  const Rows x = kept_.From(first).First(count), input = kept_z_.From(first).First(count);
+  if (config_.final_norm) {
+    ops.Residual(x, {}, &weights_.norm, NormPlace::kPre, input);
+  } else {
+    ops.Narrow(x, input);
   }
-  return ++layer_ < config_.layers;
+  const Rows out = logits_.First(count);
+  const std::span<float* const> to = std::span(logits_to_).subspan(static_cast<size_t>(first));
+  if (cutoffs_.empty()) {
+    ops.Deliver(weights_.logits, input, out, to);
+  } else {
+    ops.DeliverAdaptive(weights_.logits, cutoffs_ref_, input, out, to);
+  }
+  return out;
 }
 
 }  // namespace longview::models

@@ -1,4 +1,5 @@
-// One pass of several sequences' next tokens over all layers: prefill and decoding together.
+// The language model's forward over the next tokens of several sequences: prefill and decoding
+// together.
 //
 // Definition: Lee et al. 2023, section 3.3, with the choices of config.h. Every token sees its
 // slice up to itself, the e tokens before it, and Y_g of its slice: attention of the slice before
@@ -7,93 +8,108 @@
 // or a fork goes on, changes no bit.
 #pragma once
 
-#include <memory>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "kernels/cache/cache_step.h"
-#include "kernels/pool/slice_pool.h"
-#include "models/cst/lm_buffers.h"
 #include "models/cst/lm_layout.h"
-#include "models/dense/scratch_keeper.h"
-#include "models/generation/pass_step.h"
-#include "models/layers/stopwatch.h"
+#include "models/cst/weights.h"
+#include "models/generation/strip_blocks.h"
+#include "models/generation/token_forward.h"
+#include "models/generation/token_model.h"
 
 namespace longview::models {
 
-// What every pass of one model shares. Borrowed.
-struct CstLmContext {
-  CstContext rows;
-  kernels::ProjectionCache* cache = nullptr;
-
-  const CstConfig& config() const { return *rows.config; }
-};
-
-// Used by the executor's thread. The constructor and Advance throw what LibTorch and the allocator
-// throw.
-class CstLmPass final : public TokenPass {
+class CstLmPass final : public TokenForward {
  public:
-  // Borrowed arguments outlive the pass; `times` is added to, unless null. One pass at a time.
-  CstLmPass(const CstLmContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
-            EncoderTimes* times);
+  // Borrows all. `logit_rows`: rows of logits at a time, at most.
+  CstLmPass(const CstConfig& config, const CstWeights& weights, const TokenFrame& frame,
+            std::vector<TokenRun> runs, int64_t logit_rows);
 
-  static CstPassLayout LayOut(const CstContext& context, std::vector<TokenRun> runs);
-  // Exact bytes of scratch of a pass of this layout, panel results aside.
-  static size_t ScratchBytes(const CstContext& context, const CstPassLayout& layout);
+  std::span<const TokenRun> runs() const override { return layout_.runs; }
+  int layers() const override { return config_.layers; }
+  bool RepeatsEarlier(int layer) const override { return layer > 0; }
 
-  absl::Status Begin() override;
-  bool Advance() override;
+  absl::Status Append() override;
+  void Stage(Ops& ops) override;
+  void Take(Ops& ops) override;
+  void Embed(Ops& ops) override;
+  void Layer(Ops& ops, int layer) override;
+  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void End() override;
 
  private:
-  static CstSizes SizesOf(const CstContext& context, const CstPassLayout& layout);
+  struct Group {
+    StripBlocks window, pages;
+    PlanRef tokens, slices;
+  };
 
-  // Y_g of runs whose sequence was found in the cache: read before the step may give blocks away,
-  // put into the state once there is one.
-  std::vector<float> ReadSnapshots() const;
-  void RestoreStates(const std::vector<float>& snapshots);
+  // Snapshots that sequences found in the cache go on with: their blocks are held until the end of
+  // the step, which may give them away.
+  void HoldSnapshots();
+  void StageCache(Ops& ops);
+  void StageStates(Ops& ops);
+  StatesRef StageUses(Ops& ops, std::span<const CstStateUse> uses,
+                      std::vector<kernels::StateRow>& rows) const;
 
-  void Embed();
   // Y_l of `from` to z.
-  void AttendTokens(const CstLayer& layer, const std::byte* from);
-  void AttendGroup(const CstGroup& group, const CstLayer& layer);
-  void WriteWindow(const CstGroup& group);
+  void AttendTokens(Ops& ops, const CstLayer& layer, const Rows& from);
+  void AttendGroup(Ops& ops, const CstLayer& layer, int group) const;
   // Embeddings of the slices that end, their place among the pages, and their Y_g.
-  void AttendSlices(const CstLayer& layer, const std::byte* from);
-  void PoolPieces(const std::byte* from);
-  void PoolLinearly(const DenseLayer& pool, const std::byte* from);
-  void ProjectSlices(const CstLayer& layer);
-  void WriteSlices(const CstGroup& group);
-  void WriteSnapshots(const CstGroup& group);
+  void AttendSlices(Ops& ops, const CstLayer& layer, const Rows& from);
+  // The slices' embeddings.
+  Rows PoolSlices(Ops& ops, const CstLayer& layer, const Rows& from) const;
   // z = `from` + the Y_g of each row's slice.
-  void AddSlices(const std::byte* from);
-  void StoreGlobals();
+  void AddSlices(Ops& ops, const Rows& from) const;
+  void Finish(Ops& ops, int layer);
 
-  void GatherWanted();
+  bool pre_norm() const { return config_.norms == NormPlace::kPre; }
+  bool pools_linearly() const { return config_.slice_pooling == CstPooling::kLinear; }
+  bool projects_embeddings() const { return config_.embedding_width != config_.width; }
+  int64_t width() const { return config_.width; }
+  StripRef Strip(int strip) const { return {frame_.cache, strip, layer_, config_.heads}; }
 
-  kernels::PoolState StateOf(const CstPiece& piece) const;
-  const float* GlobalOf(size_t piece) const;
-  kernels::Source Blocks(const CstGroup& group, int strip);
-  kernels::ProjectionCache::Rows HeadRows(const std::byte* k, const std::byte* v,
-                                          int64_t stride) const;
-  void Run(const kernels::Plan& plan);
-
-  const CstLmContext context_;
   const CstConfig& config_;
   const CstWeights& weights_;
-  const RowKernels& kernels_;
-  const int64_t width_;
-  const int64_t row_bytes_;  // Of [D] in the compute type.
-  const std::vector<float> zeros_;
-  EncoderTimes* const times_;
-  CstPassLayout layout_;
-  kernels::CacheStep step_;
-  ScratchLoan scratch_;
-  CstBuffers buffers_;
-  CstCall call_;
-  std::vector<int32_t> absolute_;  // Sequence offsets for absolute slots, of the call being made.
-  std::vector<kernels::SlicePiece> pieces_;
-  std::vector<float*> wanted_;  // Where the wanted rows' logits go.
-  int layer_ = 0;
+  const TokenFrame frame_;
+  const int64_t logit_rows_;
+  const CstLmLayout layout_;
+  const kernels::CacheShape shape_;
+  std::optional<kernels::CacheStep> step_;  // Set by Append.
+  std::vector<kernels::CacheSequence> held_;
+  int layer_ = 0;       // That runs.
+  int64_t shift_ = 0;   // To its states from those of the first.
+
+  // As they are staged.
+  std::array<Group, 3> groups_;
+  std::vector<int32_t> wanted_, cutoffs_;
+  std::vector<kernels::CachePlace> restored_, snapshots_;  // Per run; per slice that ends.
+  std::vector<kernels::StateRow> sums_in_, sums_out_, globals_in_, globals_out_;
+  std::vector<float*> logits_to_;  // [wanted]
+  IndexRef ids_ref_, positions_ref_, kinds_ref_, entries_ref_, globals_ref_, pooled_places_ref_;
+  IndexRef slice_entries_ref_, wanted_ref_, cutoffs_ref_;
+  PartsRef parts_ref_;
+  PlacesRef restored_ref_, snapshots_ref_;
+  StatesRef sums_in_ref_, sums_out_ref_, globals_in_ref_, globals_out_ref_;
+
+  // "T" is the compute type.
+  Rows x_;             // [rows, D] residual stream.
+  Rows input_;         // T [rows, D] what attention reads.
+  Rows kept_;          // [wanted, D] x of the last layer.
+  Rows kept_input_;    // T [wanted, D] of it.
+  Rows embeddings_;    // [rows, D_e] those that are projected.
+  Rows embedded_;      // T [rows, D_e] of them.
+  Rows qkv_;           // T [rows, 3D]
+  Rows z_;             // T [rows, D] attention's output.
+  Rows kept_z_;        // T [wanted, D] of the last layer; then what logits are made of.
+  Rows sums_;          // [parts, D] pooled.
+  Rows slice_tokens_;  // T [slices that end, L D]; slice_pooling `linear`.
+  Rows slice_input_;   // T [slices that end, D] embeddings.
+  Rows slice_qkv_;     // T [slices that end, 3D]
+  Rows globals_;       // T [slices that end + runs, D] Y_g; see CstLmLayout::globals.
+  Rows logits_;        // [logit rows, V], where a device computes.
 };
 
 }  // namespace longview::models

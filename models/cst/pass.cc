@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/span/band_planner.h"
+#include "models/cst/layer_parts.h"
 
 namespace longview::models {
 
@@ -144,20 +145,8 @@ void CstPass::MixTokens(Ops& ops, const CstLayer& layer, const Rows& from) {
   ops.ProjectPlaces(layer.token_project, &layer.token_bias, token_entries_ref_, from,
                     qkv_.First(rows()));
   std::vector<kernels::Source> sources = {HeadsSourceOf(qkv_)};
-  if (const int64_t boundary = layer.boundary_keys.rows(); boundary > 0) {
-    kernels::Source& zeros = sources.emplace_back();
-    zeros.k = layer.boundary_keys.data();
-    zeros.v = layer.boundary_values.data();
-    zeros.dtype = layer.boundary_keys.dtype();
-    zeros.k_row_stride = zeros.v_row_stride = boundary == 1 ? 0 : width();
-    zeros.k_head_stride = zeros.v_head_stride = config_.head_dim();
-  }
-  kernels::Table places;
-  places.data = layer.key_rows.data();
-  places.dtype = layer.key_rows.dtype();
-  places.entries = config_.local_keys();
-  places.head_stride = config_.head_dim();
-  places.entry_stride = width();
+  if (layer.boundary_keys.rows() > 0) sources.push_back(CstBoundary(config_, layer));
+  const kernels::Table places = CstKeyPlaces(config_, layer);
   kernels::Call call = HeadsCallOf(qkv_, z_);
   call.sources = sources;
   if (config_.relative_keys()) call.tables = {&places, 1};
@@ -208,21 +197,9 @@ void CstPass::Attend(Ops& ops, const CstLayer& layer) {
 }
 
 void CstPass::Finish(Ops& ops, int layer) {
-  const CstLayer& own = weights_.layers[static_cast<size_t>(layer)];
   const bool last = layer + 1 == config_.layers;
-  BlockWeights block;
-  block.out = config_.output_projection ? &own.out : nullptr;
-  block.after_attention = pre_norm() ? &own.ffn_norm : &own.attention_norm;
-  block.expand = &own.expand;
-  block.contract = &own.contract;
-  if (!pre_norm()) {
-    block.after_layer = &own.ffn_norm;
-  } else if (!last) {
-    block.after_layer = &weights_.layers[static_cast<size_t>(layer) + 1].attention_norm;
-  }
+  BlockWeights block = CstBlock(config_, weights_, layer);
   if (last && config_.final_norm) block.last = &weights_.norm;
-  block.activation = config_.activation;
-  block.norms = config_.norms;
   if (!last) {
     return ops.FeedForward(block, {x_.First(rows()), input_.First(rows()), z_.First(rows())});
   }

@@ -60,10 +60,12 @@ CstBias TokenBias(const CstConfig& config, const CstProjections& projections,
 CstBias SliceBias(const CstConfig& config, const CstProjections& projections,
                   const std::vector<float>& table) {
   if (!config.multi_scale()) return Rows(projections, 1, {}, {});
-  const int64_t slices = config.most_slices();
-  return Rows(projections, slices,
-              Projected(table, 0, slices, projections.query, projections.width),
-              Projected(table, 0, slices, projections.key, projections.width));
+  const int64_t slices = config.most_slices(), width = projections.width;
+  std::vector<float> queries = Projected(table, 0, slices, projections.query, width);
+  // The next slice's tokens ask: each row is the one behind it, the last one stays.
+  if (config.shifted_before) std::copy(queries.begin() + width, queries.end(), queries.begin());
+  return Rows(projections, slices, queries,
+              Projected(table, 0, slices, projections.key, width));
 }
 
 std::vector<float> KeyRows(const CstProjections& projections, const std::vector<float>& table) {

@@ -28,11 +28,12 @@ struct CstProjections {
   std::vector<float> bias;        // [3D]
 };
 
-// Of place j of a slice, j < L. `table` is P_l: [L_ext, D], tiled [L, D].
+// Biases of place j of a slice, j < L. `table` is P_l: [L_ext, D], tiled [L, D].
 CstBias TokenBias(const CstConfig& config, const CstProjections& projections,
                   const std::vector<float>& table);
 
-// Of slice s, s < S_max. `table` is P_g.
+// Biases of slice s, s < S_max. `table` is P_g. With shifted_before the position of its query is
+// that of slice s + 1.
 CstBias SliceBias(const CstConfig& config, const CstProjections& projections,
                   const std::vector<float>& table);
 

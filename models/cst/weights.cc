@@ -261,7 +261,7 @@ void Loader::CausalHead() {
     weight.insert(weight.end(), rows.begin(), rows.end());
     bias.insert(bias.end(), row_bias.begin(), row_bias.end());
   }
-  weights_.head_out = load_.Pack("lm_head", weight, std::move(bias), vocab + tails, width);
+  weights_.logits = place_.Pack("lm_head", weight, std::move(bias), vocab + tails, width);
 }
 
 void Loader::Head() {

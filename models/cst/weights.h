@@ -57,9 +57,10 @@ struct CstWeights {
   // classifier.dense; cls.predictions.transform.dense
   std::optional<DenseLayer> head_dense;
   std::optional<Norm> head_norm;  // cls.predictions.transform.LayerNorm
-  // classifier(.out_proj), the vocabulary's decoder; adaptive softmax: the vocabulary's rows, then
-  // the clusters' [V + k, D].
-  std::optional<DenseLayer> head_out;
+  std::optional<DenseLayer> head_out;  // classifier(.out_proj), the vocabulary's decoder.
+  // Language models: the vocabulary's rows, then those of an adaptive softmax's tails [V + k, D];
+  // where the layers are.
+  Weight logits;
 
   double parameters = 0;
   double memory_bytes = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/longformer/edited_model.h"
 
@@ -123,6 +124,17 @@ TEST_P(CstLmOptions, CutsChangeNoBit) {
   const std::vector<float> whole = model_->Read(*model_->New(), text_);
   for (const int chunk : {1, 3, 4, 17}) {
     EXPECT_EQ(model_->ReadInChunks(*model_->New(), text_, chunk), whole) << chunk;
+  }
+}
+
+TEST_P(CstLmOptions, OnADeviceLogitsAreTheHosts) {
+  const std::vector<float> want = model_->Read(*model_->New(), text_);
+  CstCase device(edited_.directory(), "fp32", 1 << 22, 40,
+                 Device::OnHost(kernels::cuda::testing::HostTwin()));
+  EXPECT_LE(LargestDifference(device.Read(*device.New(), text_), {want.begin(), want.end()}), 1e-4);
+  for (const int chunk : {3, 17}) {
+    EXPECT_EQ(device.ReadInChunks(*device.New(), text_, chunk), device.Read(*device.New(), text_))
+        << chunk;
   }
 }
 

@@ -31,7 +31,10 @@ void PrintTo(const Setting& setting, std::ostream* out) {
 std::unique_ptr<DecoderReader> Load(const Setting& setting) {
   const std::string directory = GoldenCase(setting.golden, setting.family).directory();
   if (std::string(setting.family) == "cst") {
-    return std::make_unique<CstCase>(directory, setting.dtype);
+    std::unique_ptr<Device> device;
+    if (setting.device) device = Device::OnHost(kernels::cuda::testing::HostTwin());
+    return std::make_unique<CstCase>(directory, setting.dtype, 64 << 20, 1 << 14,
+                                     std::move(device));
   }
   if (setting.device) {
     return std::make_unique<DeviceLsCase>(directory, setting.dtype,
@@ -166,6 +169,8 @@ constexpr Setting kSettings[] = {
     {"cst", "ar_alpha2_zero_tiled", "fp32"},
     {"cst", "ar_parallel", "bf16"},
     {"cst", "ar_pool_max", "fp32"},
+    {"cst", "ar_L4_alpha3", "bf16", true},
+    {"cst", "ar_pool_max", "fp32", true},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, DecoderCompany, testing::ValuesIn(kSettings),

@@ -1,0 +1,22 @@
+// What the forwards of the encoder and of the language model make of a layer's weights.
+// Functions of their arguments.
+#pragma once
+
+#include "kernels/span/executor.h"
+#include "models/cst/config.h"
+#include "models/cst/weights.h"
+#include "models/ops/ops.h"
+
+namespace longview::models {
+
+// Zero tokens beyond a sequence's borders, as a source of attention. REQUIRES: the layer has them.
+kernels::Source CstBoundary(const CstConfig& config, const CstLayer& layer);
+
+// Keys of positions, by the key's place beside the query's slice; with relative_keys().
+kernels::Table CstKeyPlaces(const CstConfig& config, const CstLayer& layer);
+
+// What follows attention in layer `layer`. Of a pre-norm model's last one nothing reads the output
+// in T.
+BlockWeights CstBlock(const CstConfig& config, const CstWeights& weights, int layer);
+
+}  // namespace longview::models

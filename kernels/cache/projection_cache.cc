@@ -15,6 +15,13 @@ int32_t MostBlocks(const CacheShape& shape, int64_t bytes) {
       std::min<int64_t>(bytes / shape.BlockBytes(), INT32_MAX / shape.layers));
 }
 
+// Each owner of a state has a block of its own, and its bytes are counted too.
+int32_t MostStates(const CacheShape& shape, int64_t bytes) {
+  if (shape.StateBytes() == 0) return 0;
+  const int64_t states = std::max<int64_t>(1, bytes / shape.StateBytes());
+  return static_cast<int32_t>(std::min<int64_t>(states, MostBlocks(shape, bytes)));
+}
+
 int64_t Headroom(const CacheShape& shape, const ProjectionCache::Options& options) {
   return shape.StepBytes(options.step_tokens, options.step_sequences);
 }
@@ -32,13 +39,13 @@ std::unique_ptr<ProjectionCache> ProjectionCache::Create(const CacheShape& shape
   KERNEL_CHECK(shape.strips[0].segment == 1 && shape.strips[0].rank == 1);
   const size_t heads = static_cast<size_t>(shape.layers) * shape.kv_heads;
   std::unique_ptr<ProjectionCache> cache(new ProjectionCache(shape, options, budget));
-  const int32_t blocks = MostBlocks(shape, budget->capacity() + cache->headroom_);
-  cache->rows_ = BlockPool::Create({heads * shape.KeyBytes(), heads * shape.ValueBytes()}, blocks,
-                                   budget, options.memory);
+  const int64_t bytes = budget->capacity() + cache->headroom_;
+  cache->rows_ = BlockPool::Create({heads * shape.KeyBytes(), heads * shape.ValueBytes()},
+                                   MostBlocks(shape, bytes), budget, options.memory);
   if (cache->rows_ == nullptr) return nullptr;
   if (shape.StateBytes() > 0) {
-    cache->states_ = BlockPool::Create({static_cast<size_t>(shape.StateBytes()), 0}, blocks, budget,
-                                       options.memory);
+    cache->states_ = BlockPool::Create({static_cast<size_t>(shape.StateBytes()), 0},
+                                       MostStates(shape, bytes), budget, options.memory);
     if (cache->states_ == nullptr) return nullptr;
   }
   cache->index_ = std::make_unique<PrefixIndex>(
@@ -52,8 +59,9 @@ std::unique_ptr<ProjectionCache> ProjectionCache::Create(const CacheShape& shape
 
 int64_t ProjectionCache::MemoryBytes(const CacheShape& shape, const Options& options,
                                      int64_t capacity) {
-  return MostBlocks(shape, capacity + Headroom(shape, options)) *
-         (shape.BlockBytes() + shape.StateBytes());
+  const int64_t bytes = capacity + Headroom(shape, options);
+  return MostBlocks(shape, bytes) * shape.BlockBytes() +
+         MostStates(shape, bytes) * shape.StateBytes();
 }
 
 ProjectionCache::ProjectionCache(const CacheShape& shape, const Options& options,

@@ -110,7 +110,8 @@ class ProjectionCache final : private CacheBudget::Member {
   static std::unique_ptr<ProjectionCache> Create(const CacheShape& shape, const Options& options,
                                                  CacheBudget* budget);
   // Bytes reserved in all for a budget of `capacity` bytes: blocks of rows for all of it and the
-  // steps' headroom, and as many states, since each owner of a state has a block of its own too.
+  // steps' headroom, and states for as many bytes, but no more than one per block, since each owner
+  // of a state has a block of its own too.
   static int64_t MemoryBytes(const CacheShape& shape, const Options& options, int64_t capacity);
   ~ProjectionCache() override;  // REQUIRES: no sequence is left.
   ProjectionCache(const ProjectionCache&) = delete;

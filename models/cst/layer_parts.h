@@ -1,4 +1,4 @@
-// What the forwards of the encoder and of the language model make of a layer's weights.
+// Parts of a layer that the forwards of the encoder and of the language model both call with.
 // Functions of their arguments.
 #pragma once
 
@@ -15,8 +15,8 @@ kernels::Source CstBoundary(const CstConfig& config, const CstLayer& layer);
 // Keys of positions, by the key's place beside the query's slice; with relative_keys().
 kernels::Table CstKeyPlaces(const CstConfig& config, const CstLayer& layer);
 
-// What follows attention in layer `layer`. Of a pre-norm model's last one nothing reads the output
-// in T.
+// The block behind attention in layer `layer`. Nothing reads the output of a pre-norm model's last
+// one in T.
 BlockWeights CstBlock(const CstConfig& config, const CstWeights& weights, int layer);
 
 }  // namespace longview::models

@@ -13,8 +13,8 @@ namespace {
 // The rows of one slice in one run.
 struct Piece {
   int32_t row0, rows;
-  int32_t number;  // Of the slice.
-  int32_t place;   // Of the first row in it; above 0 the slice was begun in an earlier pass.
+  int32_t number;  // The slice's.
+  int32_t place;   // The first row's in it; above 0 the slice was begun in an earlier pass.
   bool closes, last;
 };
 

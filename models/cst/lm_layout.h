@@ -24,7 +24,7 @@ struct CstGroup : RunGroup {
 // A row of a pass, and its place in the state of a run's sequence.
 struct CstStateUse {
   int run = 0;
-  bool global = false;  // Of Y_g, else of the open slice,
+  bool global = false;  // In Y_g, else in the open slice,
   int64_t offset = 0;   // behind so many floats.
   int32_t row = 0;
 };

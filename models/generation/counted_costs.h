@@ -44,7 +44,7 @@ class CountedCosts final : public RatedCosts {
  private:
   struct Point {
     double position = 0;
-    double attention = 0;  // Of a token there.
+    double attention = 0;  // Work of a token there.
   };
   EncoderWork WorkOf(int64_t start, int64_t tokens) const;
 

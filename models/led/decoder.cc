@@ -8,9 +8,10 @@
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/encoder/best_rates.h"
 #include "models/generation/cache_room.h"
+#include "models/generation/document_sequence.h"
+#include "models/generation/document_step.h"
+#include "models/generation/host_token_pass.h"
 #include "models/led/document.h"
-#include "models/led/sequence.h"
-#include "models/led/step.h"
 #include "models/led/whole_document.h"
 #include "models/longformer/pass.h"
 #include "models/ops/host_ops.h"
@@ -20,6 +21,11 @@ namespace longview::models {
 namespace {
 
 constexpr int kWarmUpTokens = 8;  // Decoded.
+
+const StackDocument* DocumentOfRun(const TokenRun& run) {
+  const auto* sequence = static_cast<const DocumentSequence*>(run.sequence);
+  return &static_cast<const LedDocument*>(sequence->document())->keys();
+}
 
 }  // namespace
 
@@ -128,7 +134,7 @@ std::unique_ptr<DecoderSequence> LedDecoder::Open(std::span<const int32_t>, uint
 }
 
 std::unique_ptr<DecoderSequence> LedDecoder::Stage::Open(const EncoderSequence& document) {
-  return std::make_unique<LedSequence>(
+  return std::make_unique<DocumentSequence>(
       kernels::CacheSequence(decoder_.cache_.get()),
       LedDocument::Open(decoder_.context_, document, decoder_.scratch_, decoder_.times_));
 }
@@ -150,7 +156,19 @@ double LedDecoder::Stage::AttendSeconds(int64_t tokens) const {
 }
 
 std::unique_ptr<DecoderStep> LedDecoder::Begin(std::span<const DecoderFeed> feeds) {
-  return std::make_unique<LedStep>(context_, scratch_, feeds, times_);
+  const StackConfig& stack = config_.decoder;
+  const PassStep::Rules rules = seat_ ? DeviceRules(stack.family, stack.vocab)
+                                      : PassStep::Rules{stack.family, stack.vocab};
+  return std::make_unique<DocumentStep>(
+      rules, feeds, [this](std::vector<TokenRun> runs) { return MakePass(std::move(runs)); });
+}
+
+std::unique_ptr<TokenPass> LedDecoder::MakePass(std::vector<TokenRun> runs) {
+  const int64_t logit_rows = seat_ ? kDeviceLogitRows : WantedRows(runs);
+  auto pass =
+      std::make_unique<StackPass>(context_.decoder, std::move(runs), logit_rows, DocumentOfRun);
+  if (seat_) return seat_->Run(std::move(pass), times_);
+  return std::make_unique<HostTokenPass>(std::move(pass), context_.encoder, scratch_, times_);
 }
 
 CacheUse LedDecoder::cache() const { return UseOf(*budget_); }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cache/cache_budget.h"
@@ -77,6 +78,7 @@ class LedDecoder final : public Decoder {
     LedDecoder& decoder_;
   };
 
+  std::unique_ptr<TokenPass> MakePass(std::vector<TokenRun> runs);
   EncoderWork WorkOf(const EncoderSequence& document) const;
   absl::Status Calibrate(int tokens, EncoderRates& encoder, DecoderRates& decoder);
 

@@ -16,6 +16,7 @@
 #include "kernels/cache/cache_step.h"
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/scratch_keeper.h"
+#include "models/generation/document_sequence.h"
 #include "models/led/context.h"
 #include "models/longformer/piecewise_encoder.h"
 #include "models/stack/pass_layout.h"
@@ -28,12 +29,11 @@ struct KeyRows {
   std::vector<kernels::CachePlace> places;
 };
 
-class LedDocument {
+class LedDocument : public ReadDocument {
  public:
   // Borrows all but the document. `times` may be null.
   static std::shared_ptr<LedDocument> Open(const LedContext& context, EncoderSequence document,
                                            ScratchKeeper& scratch, EncoderTimes* times);
-  virtual ~LedDocument() = default;
   LedDocument(const LedDocument&) = delete;
   LedDocument& operator=(const LedDocument&) = delete;
 
@@ -42,16 +42,9 @@ class LedDocument {
   // Scratch of reading all of it in one step.
   static size_t WorkspaceBytes(const LedContext& context, const EncoderSequence& document);
 
-  int unencoded() const { return document_.tokens() - read_; }
+  int unencoded() const override { return document_.tokens() - read_; }
   const StackDocument& keys() const { return keys_; }
-  // [tokens, H] once it is read, if rows of it are wanted.
-  std::span<const float> states() const { return states_; }
-
-  // A step reads so many tokens more. RESOURCE_EXHAUSTED where memory was not reserved.
-  virtual absl::Status Begin(int tokens) = 0;
-  // The next piece of that; sets whether work is left. Throws what LibTorch and the allocator
-  // throw, and DeviceError.
-  virtual absl::Status Advance(bool* more) = 0;
+  std::span<const float> states() const override { return states_; }
 
  protected:
   LedDocument(const LedContext& context, EncoderSequence document);

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/generation/generator_loading.h"
+#include "kernels/cuda/outer/outer_api.h"
+#include "models/generation/generator_placement.h"
 #include "models/generation/settings.h"
 #include "models/luna_decoder/decoder.h"
 #include "models/luna_decoder/text.h"
@@ -93,10 +94,28 @@ absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
                                                        const LoadOptions& options) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  return LoadLunaDecoderAt(*std::move(device), std::move(directory), options, std::move(notes));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoderAt(std::unique_ptr<Device> device,
+                                                         ModelDirectory directory,
+                                                         const LoadOptions& options,
+                                                         std::vector<std::string> notes) {
   absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
-  absl::StatusOr<GeneratorStart> start =
-      StartGenerator(directory, options, InfoOf(directory, *settings));
+  if (device != nullptr && std::max(settings->config.projected, settings->config.head_dim()) >
+                               kernels::cuda::kMostOuterRows) {
+    notes.push_back(absl::StrCat("runs on the CPU: running sums on a device have up to ",
+                                 kernels::cuda::kMostOuterRows, " rows (proj_len) and columns"));
+    device.reset();
+  }
+  absl::Status fits = CheckWidth(device.get(), settings->config.width, directory);
+  if (!fits.ok()) return fits;
+  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
+      device.get(), directory, options, InfoOf(directory, *settings), std::move(notes));
   if (!start.ok()) return start.status();
   GeneratorTraits& traits = start->parts.traits;
   traits.pad = settings->config.pad;
@@ -112,7 +131,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
   }
   settings->limits.room = start->room;
   auto decoder = LunaDecoder::Create(settings->config, std::move(directory.checkpoint),
-                                     directory.path, start->compute, settings->limits);
+                                     directory.path, start->compute, settings->limits,
+                                     std::move(device));
   if (!decoder.ok()) return decoder.status();
   start->parts.codec = std::move(settings->text.codec);
   start->parts.tokenizer = settings->text.documents;

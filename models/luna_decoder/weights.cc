@@ -17,8 +17,11 @@ namespace {
 class Loader {
  public:
   Loader(const LunaDecoderConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute)
-      : config_(config), load_(checkpoint, origin, compute), origin_(origin) {}
+         std::optional<Compute> compute, DeviceStore* store)
+      : config_(config),
+        load_(checkpoint, origin, compute),
+        place_(load_, store),
+        origin_(origin) {}
 
   absl::StatusOr<LunaDecoderWeights> Load() {
     for (const char* buffer : {"*._float_tensor", "decoder.version",
@@ -26,7 +29,6 @@ class Loader {
       load_.source().Ignore(buffer);
     }
     if (config_.encoder) load_.source().Ignore("encoder.*");
-    weights_.sizes = {true, true, true};
     Embeddings();
     for (int i = 0; i < config_.layers && load_.ok(); ++i) {
       Layer(absl::StrCat("decoder.layers.", i, "."));
@@ -39,10 +41,10 @@ class Loader {
   }
 
  private:
-  Norm LayerNorm(const std::string& name) {
+  NormWeight LayerNorm(const std::string& name) {
     Norm norm = load_.LayerNorm(name, config_.width, config_.norm_eps);
     ApplyNormGain(config_.gain, norm);
-    return norm;
+    return place_.Norm(std::move(norm), config_.width);
   }
 
   void Embeddings() {
@@ -51,23 +53,27 @@ class Loader {
     std::vector<std::string> names = {"decoder.embed_tokens.weight",
                                       "decoder.output_projection.weight"};
     if (config_.shared_words) names.push_back("encoder.embed_tokens.weight");
-    weights_.words = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
-    KeepTable(weights_.words, load_);
-    weights_.logits =
-        load_.Pack(names[1], OutputMatrix(names[1]),
-                   std::vector<float>(static_cast<size_t>(config_.vocab)), config_.vocab, width);
+    words_ = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
+    KeepTable(words_, load_);
+    weights_.words = place_.Stored(words_, config_.vocab, width);
+    weights_.logits = place_.Pack(names[1], OutputMatrix(names[1]),
+                                  std::vector<float>(static_cast<size_t>(config_.vocab)),
+                                  config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
-      weights_.positions = load_.Table("decoder.embed_positions.weight", {rows, width});
-    } else if (config_.positions == LunaPositions::kSinusoidal && load_.reads()) {
-      weights_.sinusoids = Sinusoids(rows, width);
-      load_.CountBytes(4.0 * static_cast<double>(weights_.sinusoids.size()));
+      weights_.positions = place_.Stored(
+          load_.Table("decoder.embed_positions.weight", {rows, width}), rows, width);
+    } else if (config_.positions == LunaPositions::kSinusoidal) {
+      std::vector<float> sinusoids;
+      if (load_.reads()) sinusoids = Sinusoids(rows, width);
+      load_.CountBytes(4.0 * static_cast<double>(sinusoids.size()));
+      weights_.positions = place_.Values(std::move(sinusoids), rows, width);
     }
     if (config_.embedding_norm) weights_.embedding_norm = LayerNorm("decoder.layernorm_embedding");
   }
 
   // [V, d]. fairseq projects to decoder_output_dim first, with nothing between the two linears.
   std::vector<float> OutputMatrix(const std::string& name) {
-    if (config_.tied_words) return load_.Copy(weights_.words);
+    if (config_.tied_words) return load_.Copy(words_);
     const int64_t width = config_.width, inner = config_.output_width;
     const std::vector<float> out = load_.Copy(load_.Get(name, {config_.vocab, inner}));
     if (inner == width) return out;
@@ -95,21 +101,29 @@ class Loader {
   }
 
   // The rows P of a layer through pq_proj, once for all texts.
-  std::vector<float> PackedRows(const DenseLayer& query, const std::vector<float>& rows) {
+  Table PackedRows(const std::string& self, const TensorView* stored) {
     const int64_t width = config_.width;
-    std::vector<const float*> pointers;
-    for (int row = 0; row < config_.projected; ++row) pointers.push_back(rows.data() + row * width);
-    std::vector<float> projected(rows.size());
-    std::vector<float> packed(static_cast<size_t>(
-        kernels::OuterPackedFloats(config_.heads, config_.head_dim(), config_.projected)));
-    const absl::Status status = GuardTorch(origin_, [&] {
-      ApplyToRows(query, pointers, Activation::kNone, TorchParallelFor(), projected.data());
-    });
-    if (!status.ok()) load_.Fail(status);
-    kernels::PackOuterRows(projected.data(), config_.heads, config_.head_dim(), config_.projected,
-                           packed.data());
-    load_.CountBytes(4.0 * static_cast<double>(packed.size()));
-    return packed;
+    const std::optional<DenseLayer> query = load_.Dense(self + "pq_proj", width, width);
+    const std::vector<float> rows = load_.Copy(stored);
+    const int64_t floats =
+        kernels::OuterPackedFloats(config_.heads, config_.head_dim(), config_.projected);
+    std::vector<float> packed;
+    if (query && load_.ok() && load_.reads()) {
+      std::vector<const float*> pointers;
+      for (int row = 0; row < config_.projected; ++row) {
+        pointers.push_back(rows.data() + row * width);
+      }
+      std::vector<float> projected(rows.size());
+      packed.resize(static_cast<size_t>(floats));
+      const absl::Status status = GuardTorch(origin_, [&] {
+        ApplyToRows(*query, pointers, Activation::kNone, TorchParallelFor(), projected.data());
+      });
+      if (!status.ok()) load_.Fail(status);
+      kernels::PackOuterRows(projected.data(), config_.heads, config_.head_dim(),
+                             config_.projected, packed.data());
+      load_.CountBytes(4.0 * static_cast<double>(floats));
+    }
+    return place_.Values(std::move(packed), width, floats / width);
   }
 
   void Layer(const std::string& layer) {
@@ -124,59 +138,45 @@ class Loader {
       parts.push_back({"k_proj", d});
       parts.push_back({"v_proj", d});
     }
-    auto project = load_.Stack(self, parts, d);
-    auto query = load_.Dense(self + "pq_proj", d, d);
-    std::vector<float> rows;
-    std::optional<LunaCross> cross;
+    LunaDecoderLayer& to = weights_.layers.emplace_back();
+    to.project = place_.Stack(self, parts, d);
     if (config_.encoder) {
-      cross = Cross(layer, std::move(query));
+      Cross(layer, to.cross.emplace());
     } else {
-      rows = load_.Copy(load_.Get(layer + "projected_embeddings", {config_.projected, d}));
+      to.packed =
+          PackedRows(self, load_.Get(layer + "projected_embeddings", {config_.projected, d}));
     }
-    auto out = load_.Dense(self + "out_proj", d, d);
-    Norm attention_norm = LayerNorm(layer + "self_attn_layer_norm");
-    auto expand = load_.Dense(layer + "fc1", config_.intermediate, d);
-    auto contract = load_.Dense(layer + "fc2", d, config_.intermediate);
-    Norm output_norm = LayerNorm(layer + "final_layer_norm");
-    if (!load_.ok() || !load_.reads()) return;
-    for (const auto* dense : {&project, &out, &expand, &contract}) {
-      NarrowSizes(**dense, weights_.sizes);
-    }
-    weights_.layers.push_back({*std::move(project), *std::move(out), std::move(attention_norm),
-                               *std::move(expand), *std::move(contract), std::move(output_norm),
-                               cross ? std::vector<float>() : PackedRows(*query, rows),
-                               std::move(cross)});
+    to.out = place_.Linear(self + "out_proj", d, d);
+    to.attention_norm = LayerNorm(layer + "self_attn_layer_norm");
+    to.expand = place_.Linear(layer + "fc1", config_.intermediate, d);
+    to.contract = place_.Linear(layer + "fc2", d, config_.intermediate);
+    to.output_norm = LayerNorm(layer + "final_layer_norm");
   }
 
-  // `rows` is the layer's self_attn.pq_proj.
-  std::optional<LunaCross> Cross(const std::string& layer, std::optional<DenseLayer> rows) {
+  void Cross(const std::string& layer, LunaCross& to) {
     const int64_t d = config_.width;
     const std::string across = layer + "encoder_attn.";
     const std::string pack = config_.legacy_roles ? "c_proj" : "pc_proj";
     const std::string unpack = config_.legacy_roles ? "pc_proj" : "c_proj";
     using Parts = std::vector<WeightLoader::Part>;
     const bool tied = config_.tied_kv;
-    auto pack_query = load_.Dense(across + "pq_proj", d, d);
-    auto packs =
-        load_.Stack(across, tied ? Parts{{pack, d}} : Parts{{"pk_proj", d}, {"pv_proj", d}}, d);
-    auto unpacks =
-        load_.Stack(across, tied ? Parts{{unpack, d}} : Parts{{"k_proj", d}, {"v_proj", d}}, d);
-    auto query = load_.Dense(across + "q_proj", d, d);
-    auto out = load_.Dense(across + "out_proj", d, d);
-    Norm norm = LayerNorm(layer + "encoder_attn_layer_norm");
-    Norm projected_norm = LayerNorm(layer + "encoder_atten_proj_layer_norm");
-    if (!load_.ok() || !load_.reads()) return std::nullopt;
-    for (const auto* dense : {&rows, &pack_query, &packs, &unpacks, &query, &out}) {
-      NarrowSizes(**dense, weights_.sizes);
-    }
-    return LunaCross{*std::move(rows),    *std::move(pack_query),   *std::move(packs),
-                     *std::move(unpacks), *std::move(query),        *std::move(out),
-                     std::move(norm),     std::move(projected_norm)};
+    to.rows = place_.Linear(layer + "self_attn.pq_proj", d, d);
+    to.pack_query = place_.Linear(across + "pq_proj", d, d);
+    to.pack =
+        place_.Stack(across, tied ? Parts{{pack, d}} : Parts{{"pk_proj", d}, {"pv_proj", d}}, d);
+    to.unpack =
+        place_.Stack(across, tied ? Parts{{unpack, d}} : Parts{{"k_proj", d}, {"v_proj", d}}, d);
+    to.query = place_.Linear(across + "q_proj", d, d);
+    to.out = place_.Linear(across + "out_proj", d, d);
+    to.norm = LayerNorm(layer + "encoder_attn_layer_norm");
+    to.projected_norm = LayerNorm(layer + "encoder_atten_proj_layer_norm");
   }
 
   const LunaDecoderConfig& config_;
   WeightLoader load_;
+  WeightPlacer place_;
   const std::string origin_;
+  const TensorView* words_ = nullptr;
   LunaDecoderWeights weights_;
 };
 
@@ -185,8 +185,9 @@ class Loader {
 absl::StatusOr<LunaDecoderWeights> LoadLunaDecoderWeights(const LunaDecoderConfig& config,
                                                           const Checkpoint& checkpoint,
                                                           const std::string& origin,
-                                                          std::optional<Compute> compute) {
-  return Loader(config, checkpoint, origin, compute).Load();
+                                                          std::optional<Compute> compute,
+                                                          DeviceStore* store) {
+  return Loader(config, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

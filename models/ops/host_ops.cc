@@ -52,8 +52,9 @@ void HostOps::Embed(const EmbedArgs& args) {
       if (args.norm != nullptr && args.factor == 1) {
         kernels_.sum_norm(x, word, position, type, args.norm->host.view(), width, copy);
       } else {
-        std::memcpy(x, position, bytes);
+        std::memcpy(x, args.rounds_words ? zeros : position, bytes);
         vectors.add_scaled(x, word, args.factor, width);
+        if (args.rounds_words) vectors.add_scaled(x, position, 1, width);
         if (args.types != nullptr) vectors.add_scaled(x, type, 1, width);
         if (args.norm != nullptr) {
           kernels_.residual_norm(x, nullptr, zeros, args.norm->host.view(), width, copy);

@@ -66,6 +66,7 @@ struct EmbedArgs {
   const Table* types = nullptr;
   IndexRef ids, places, kinds;  // [rows]
   float factor = 1;
+  bool rounds_words = false;  // On the host factor * words is rounded before it is added to.
   const NormWeight* norm = nullptr;
   Rows x;      // [rows, width] fp32
   Rows input;  // T [rows, width] gets a copy of x; not given: none.
@@ -362,7 +363,7 @@ class Ops {
   Carver carver_;
 };
 
-// What scores of running sums are multiplied with: 1 / the root of the head's width.
+// The factor of running sums' scores: 1 / the root of the head's width.
 float OuterScale(const OuterArgs& args);
 
 // Attention with heads side by side in rows of q and out, scores divided by the root of the head's

@@ -5,7 +5,6 @@
 
 #include "models/layers/span_rows.h"
 #include "models/stack/cost.h"
-#include "models/stack/sequence.h"
 
 namespace longview::models {
 namespace {
@@ -25,10 +24,6 @@ Rows PartOf(const Rows& rows, int64_t first, int64_t count, bool few) {
 }
 
 }  // namespace
-
-const StackDocument* DocumentOfSequence(const TokenRun& run) {
-  return static_cast<DocumentSequence*>(run.sequence)->document();
-}
 
 StackPass::StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
                      const DocumentOf& document_of)

@@ -17,16 +17,12 @@
 
 namespace longview::models {
 
-// The document of a run whose sequence is a DocumentSequence.
-const StackDocument* DocumentOfSequence(const TokenRun& run);
-
 class StackPass final : public TokenForward {
  public:
-  // What the context points to outlives the pass. `logit_rows`: rows of logits at a time, at most. With an encoder
-  // `document_of` is asked for the documents, which outlive the pass; every run's sequence is a
-  // DocumentSequence where nothing else is given.
+  // Borrows what the context points to. `logit_rows`: rows of logits at a time, at most. With an
+  // encoder `document_of` is asked for the documents, which outlive the pass.
   StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
-            const DocumentOf& document_of = DocumentOfSequence);
+            const DocumentOf& document_of = nullptr);
 
   std::span<const TokenRun> runs() const override { return layout_.runs; }
   int layers() const override { return config_.layers(); }

@@ -21,7 +21,7 @@ struct DeviceOuterSequence {
   int64_t before;
   int32_t rows;
   const float* packed;
-  float* state;
+  float* state;  // Undefined where `before` is 0.
 };
 
 // As kernels::OuterCall. REQUIRES: rows and width up to kMostOuterRows.

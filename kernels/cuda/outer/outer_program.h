@@ -91,7 +91,7 @@ struct OuterProgram {
       case 0:
         return WeighWrites(args, head, row, tokens, thread, shared);
       case 1:
-        return ScanKeys(args, head, row, tokens, thread, shared);
+        return ScanKeys(args, head, row, first, tokens, thread, shared);
       case 2:
         return WeighReads(args, head, first, tokens, thread, shared);
       default:
@@ -115,13 +115,19 @@ struct OuterProgram {
     }
   }
 
-  LONGVIEW_HD static void ScanKeys(const Args& args, const Head& head, int64_t row, int tokens,
-                                   int thread, Shared& shared) {
+  // A text's sums begin as zeros, whatever the memory holds.
+  LONGVIEW_HD static bool Begins(const Head& head, int64_t first) {
+    return head.sequence->before + first == 0;
+  }
+
+  LONGVIEW_HD static void ScanKeys(const Args& args, const Head& head, int64_t row, int64_t first,
+                                   int tokens, int thread, Shared& shared) {
     if (thread >= head.sequence->rows) return;
+    const bool begins = Begins(head, first);
     float sums[kTokens] = {};
     for (int d = 0; d < args.width; ++d) {
       float* state = head.keys + int64_t{d} * head.row_lanes + thread;
-      float key = *state;
+      float key = begins ? 0.0f : *state;
       for (int i = 0; i < kTokens; ++i) {
         if (i >= tokens) continue;
         const int64_t at = (row + i) * args.row_stride + head.column + d;
@@ -147,10 +153,11 @@ struct OuterProgram {
   LONGVIEW_HD static void ScanValues(const Args& args, const Head& head, int64_t row, int64_t first,
                                      int tokens, int thread, const Shared& shared) {
     if (thread >= args.width) return;
+    const bool begins = Begins(head, first);
     float sums[kTokens] = {}, totals[kTokens] = {};
     for (int r = 0; r < head.sequence->rows; ++r) {
       float* state = head.values + int64_t{r} * head.width_lanes + thread;
-      float value = *state;
+      float value = begins ? 0.0f : *state;
       for (int i = 0; i < kTokens; ++i) {
         if (i >= tokens) continue;
         value += shared.writes[i][r] * args.v[(row + i) * args.row_stride + head.column + thread];

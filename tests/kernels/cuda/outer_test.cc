@@ -82,7 +82,10 @@ std::vector<float> Read(TestDevice& device, const Data& data, const std::vector<
   args.count = beside + 1;
   const float* packed = device.Upload(data.packed);
   std::vector<float*> states;
-  for (int s = 0; s <= beside; ++s) states.push_back(device.Upload(data.state));
+  // A state is not read before its first token.
+  for (int s = 0; s <= beside; ++s) {
+    states.push_back(device.Upload(std::vector<float>(data.state.size(), NAN)));
+  }
   // Copies write the same rows of outputs of their own.
   std::vector<float> out;
   float* outs = device.Allocate<float>(data.q.size());

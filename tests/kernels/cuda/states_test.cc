@@ -1,5 +1,5 @@
-// What goes from pass to pass of a generating model on a device: rows of states and of the cache,
-// parts of slices, packed rows of causal sums; and an adaptive softmax.
+// Operations on the memory of a generating model from pass to pass, on a device: rows of states and
+// of the cache, parts of slices, packed rows of causal sums; and an adaptive softmax.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,7 +148,7 @@ TEST(DeviceStatesTest, AnAdaptiveSoftmaxSumsToOne) {
   const std::vector<int32_t> cutoffs = {10, 300, 699};
   const auto tails = static_cast<int>(cutoffs.size());
   std::vector<float> scores = Random(kRows * (kWords + 3), 7);
-  scores[5] = 80;  // What exp overflows float at.
+  scores[5] = 80;  // Its exp is beyond float sums of the rest.
   for (const auto& device : TestDevices()) {
     const AdaptiveRows args = {device->Upload(scores),
                                device->Upload(cutoffs),

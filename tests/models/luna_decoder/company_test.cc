@@ -105,8 +105,13 @@ TEST(LunaDecoderStates, WithoutMemoryAStepFailsAndSaysSo) {
   const GoldenCase golden("causal_tied", "luna");
   LunaCase small(golden.directory(), "fp32", 1);
   const std::vector<int32_t> text = {4, 5, 6};
-  const auto a = small.New(), b = small.New(), c = small.New();
-  const DecoderFeed feeds[] = {{a.get(), text}, {b.get(), text}, {c.get(), text}};
+  // More than what steps have beside the cache's bytes.
+  std::vector<std::unique_ptr<DecoderSequence>> sequences;
+  std::vector<DecoderFeed> feeds;
+  for (int i = 0; i < 400; ++i) {
+    sequences.push_back(small.New());
+    feeds.push_back({sequences.back().get(), text});
+  }
   const auto step = small.decoder().Begin(feeds);
   EXPECT_FALSE(step->Advance());
   EXPECT_TRUE(absl::IsResourceExhausted(step->status())) << step->status();

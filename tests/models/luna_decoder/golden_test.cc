@@ -7,6 +7,8 @@
 #include <cstdio>
 
 #include "models/dense/compute_choice.h"
+#include "models/generation/cached_sequence.h"
+#include "models/luna_decoder/memory.h"
 #include "tests/models/longformer/golden_case.h"
 #include "tests/models/luna_decoder/luna_case.h"
 
@@ -85,7 +87,8 @@ TEST_P(LunaDecoderGolden, StateAfterTheFirstText) {
   LunaCase model(golden_.directory(), "fp32");
   const auto sequence = model.New();
   model.Read(*sequence, Ids(0), WantedLogits::kNone);
-  const float* state = static_cast<LunaSequence&>(*sequence).state(0);
+  const float* state =
+      LunaSums(model.decoder().states(), static_cast<CachedSequence&>(*sequence).cache());
   const LunaDecoderConfig& config = model.config();
   const int dim = config.head_dim(), rows = config.projected;
   std::vector<float> keys, values;

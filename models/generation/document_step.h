@@ -1,24 +1,27 @@
-// A step of LED in flight: pieces of the documents that it reads, then the tokens of sequences, all
-// of them together. Sequences are those of led/sequence.h.
+// A step of a decoder with an encoder in flight: pieces of the documents that it reads, then the
+// tokens of sequences, all of them together. Sequences are those of document_sequence.h.
 #pragma once
 
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "models/generation/decoder.h"
-#include "models/dense/scratch_keeper.h"
 #include "models/generation/pass_step.h"
-#include "models/layers/stopwatch.h"
-#include "models/led/context.h"
 
 namespace longview::models {
 
 // Used by the executor's thread.
-class LedStep final : public DecoderStep {
+class DocumentStep final : public DecoderStep {
  public:
-  // Borrowed arguments outlive the step, the feeds' tokens included; `times` may be null.
-  LedStep(const LedContext& context, ScratchKeeper& scratch, std::span<const DecoderFeed> feeds,
-          EncoderTimes* times);
+  // The feeds' tokens outlive the step.
+  DocumentStep(const PassStep::Rules& rules, std::span<const DecoderFeed> feeds,
+               PassStep::MakePass make)
+      : family_(rules.family),
+        feeds_(feeds.begin(), feeds.end()),
+        dropped_(feeds.size()),
+        tokens_(rules, feeds, std::move(make)) {}
 
   bool Advance() override;
   void Drop(int feed) override;
@@ -29,6 +32,7 @@ class LedStep final : public DecoderStep {
  private:
   absl::Status Run(bool* more);
 
+  const std::string family_;
   std::vector<DecoderFeed> feeds_;
   std::vector<bool> dropped_;
   size_t reading_ = 0;  // The feed whose document is read; past the last: tokens are.

@@ -1,0 +1,236 @@
+#include "models/luna_decoder/pass.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "kernels/cuda/token/cache_rows.h"
+#include "kernels/span/full_planner.h"
+#include "models/luna_decoder/memory.h"
+
+namespace longview::models {
+
+LunaTokenPass::LunaTokenPass(const LunaDecoderContext& context, std::vector<TokenRun> runs,
+                             int64_t logit_rows)
+    : context_(context),
+      config_(*context.config),
+      weights_(*context.weights),
+      logit_rows_(logit_rows),
+      runs_(std::move(runs)),
+      sums_(static_cast<size_t>(config_.layers)) {
+  (void)SortRuns(runs_);
+  ListRows();
+  if (translates()) PlanAcross();
+}
+
+const LunaDocument* LunaTokenPass::DocumentOf(const TokenRun& run) const {
+  if (!translates() || run.sequence == nullptr) return nullptr;
+  const auto* sequence = static_cast<const DocumentSequence*>(run.sequence);
+  return static_cast<const LunaDocument*>(sequence->document());
+}
+
+int LunaTokenPass::ActiveRowsOf(const TokenRun& run) const {
+  const LunaDocument* document = DocumentOf(run);
+  return document == nullptr ? config_.projected : document->rows();
+}
+
+void LunaTokenPass::ListRows() {
+  for (const TokenRun& run : runs_) {
+    ids_.insert(ids_.end(), run.ids.begin(), run.ids.end());
+    for (int64_t i = 0; i < run.rows(); ++i) {
+      places_.push_back(static_cast<int32_t>(run.start + i + config_.pad + 1));
+    }
+    for (int64_t i = 0; i < run.wanted; ++i) {
+      wanted_.push_back(static_cast<int32_t>(run.end() - run.wanted + i));
+      logits_to_.push_back(run.logits == nullptr ? nullptr : run.logits + i * config_.vocab);
+    }
+  }
+}
+
+void LunaTokenPass::PlanAcross() {
+  std::map<const LunaDocument*, int32_t> first_keys;
+  std::vector<kernels::FullSequence> sequences;
+  for (const TokenRun& run : runs_) {
+    const LunaDocument* document = DocumentOf(run);
+    const int rows = ActiveRowsOf(run);
+    auto key0 = static_cast<int32_t>(key_rows_);
+    const auto known = first_keys.find(document);
+    if (document != nullptr && known != first_keys.end()) {
+      key0 = known->second;
+    } else {
+      first_keys[document] = key0;
+      documents_.push_back(document);
+      document_rows_.push_back(rows);
+      key_rows_ += rows;
+    }
+    sequences.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.rows()), key0,
+                         rows, {}});
+  }
+  kernels::FullPattern pattern;
+  pattern.heads = config_.heads;
+  pattern.tile_rows = context_.frame.tile_rows;
+  across_ = PlanFull(pattern, sequences);
+}
+
+absl::Status LunaTokenPass::Append() {
+  step_.emplace(context_.frame.cache);
+  return AppendRuns(runs_, *step_);
+}
+
+void LunaTokenPass::ListKeys() {
+  keys_at_.clear();
+  for (size_t i = 0; i < documents_.size(); ++i) {
+    const LunaDocument* document = documents_[i];
+    float* const keys = document == nullptr ? nullptr : document->memory().keys;
+    for (int64_t row = 0; row < document_rows_[i]; ++row) {
+      float* const at = keys == nullptr ? nullptr : keys + row * KeyParts(config_) * width();
+      keys_at_.push_back({at, static_cast<int32_t>(keys_at_.size())});
+    }
+  }
+}
+
+void LunaTokenPass::ListSums(int layer) {
+  const bool counted = !step_;
+  const Table& own = weights_.layers[static_cast<size_t>(layer)].packed;
+  std::vector<kernels::OuterSequence>& sums = sums_[static_cast<size_t>(layer)];
+  sums.clear();
+  for (const TokenRun& run : runs_) {
+    kernels::OuterSequence& sequence = sums.emplace_back();
+    sequence.row0 = run.row0;
+    sequence.tokens = run.rows();
+    sequence.before = run.start;
+    sequence.rows = ActiveRowsOf(run);
+    if (counted) continue;
+    const kernels::CacheSequence& cache = run.sequence->cache();
+    sequence.state = LunaSums(*context_.frame.cache, cache) +
+                     kernels::cuda::StateShift(context_.frame.cache->shape(), layer);
+    const LunaDocument* document = DocumentOf(run);
+    if (document != nullptr) {
+      sequence.packed = document->memory().packed +
+                        kernels::cuda::StateShift(context_.documents->shape(), layer);
+    } else {
+      sequence.packed = own.device() != nullptr ? own.device() : own.values();
+    }
+  }
+}
+
+void LunaTokenPass::Stage(Ops& ops) {
+  ids_ref_ = ops.Stage(ids_);
+  places_ref_ = ops.Stage(places_);
+  wanted_ref_ = ops.Stage(wanted_);
+  sums_ref_.clear();
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    ListSums(layer);
+    sums_ref_.push_back(ops.Stage(
+        std::span<const kernels::OuterSequence>(sums_[static_cast<size_t>(layer)])));
+  }
+  if (!translates()) return;
+  ListKeys();
+  keys_ref_ = ops.Stage(std::span<const kernels::StateRow>(keys_at_));
+  across_ref_ = ops.Stage(across_);
+}
+
+void LunaTokenPass::Take(Ops& ops) {
+  using enum RowType;
+  using enum Ops::Tail;
+  const auto wanted = static_cast<int64_t>(wanted_.size());
+  x_ = ops.Take(rows(), width(), kFloat, kPanel);
+  input_ = ops.TakeInput(x_, config_.norms);
+  kept_ = ops.TakeKept(x_, wanted);
+  kept_input_ = input_.data == x_.data ? kept_ : input_.First(wanted);
+  projections_ = ops.Take(rows(), config_.parts() * width(), kFloat, kWritten);
+  z_ = ops.Take(rows(), width(), kCompute, kPanel);
+  attended_ = ops.compute() == Compute::kFp32 ? z_ : ops.Take(rows(), width(), kFloat);
+  kept_z_ = ops.TakeKept(z_, wanted);
+  if (translates()) {
+    queries_ = ops.Take(rows(), width(), kCompute, kWritten);
+    keys_ = ops.Take(key_rows_, KeyParts(config_) * width(), kCompute);
+  }
+  logits_ = ops.TakeDelivered(std::min(wanted, logit_rows_), config_.vocab);
+}
+
+void LunaTokenPass::Embed(Ops& ops) {
+  EmbedArgs args;
+  args.words = &weights_.words;
+  if (weights_.positions) args.positions = &weights_.positions;
+  args.ids = ids_ref_;
+  args.places = places_ref_;
+  args.factor = config_.embed_scale;
+  args.rounds_words = true;
+  if (config_.embedding_norm) args.norm = &weights_.embedding_norm;
+  args.x = x_;
+  if (input_.data != x_.data && !pre_norm()) args.input = input_;
+  ops.Embed(args);
+  if (pre_norm()) {
+    ops.Residual(x_, {}, &weights_.layers[0].attention_norm, NormPlace::kPre, input_);
+  }
+}
+
+// The residual around the causal attention, then what attention across adds.
+void LunaTokenPass::AttendAcross(Ops& ops, int layer) {
+  const LunaDecoderLayer& own = weights_.layers[static_cast<size_t>(layer)];
+  const LunaCross& cross = *own.cross;
+  ops.ProjectAdded(own.out, z_, pre_norm() ? cross.norm : own.attention_norm, config_.norms, x_,
+                   input_);
+  ops.Project(cross.query, input_, queries_);
+  const int64_t shift = kernels::cuda::StateShift(LunaDocumentShape(config_), layer);
+  ops.LoadStates(keys_ref_, shift, keys_);
+  const Rows keys = keys_.Columns(0, width());
+  const kernels::Source sources[] = {
+      HeadsSource(ops.compute(), keys,
+                  config_.tied_kv ? keys : keys_.Columns(width(), width()), config_.heads)};
+  kernels::Call call = HeadsCall(ops.compute(), queries_, z_, config_.heads);
+  call.sources = sources;
+  ops.Attend(across_ref_, call);
+}
+
+void LunaTokenPass::Finish(Ops& ops, int layer) {
+  const LunaDecoderLayer& own = weights_.layers[static_cast<size_t>(layer)];
+  const bool last = layer + 1 == config_.layers;
+  BlockWeights block;
+  block.out = own.cross ? &own.cross->out : &own.out;
+  block.after_attention = pre_norm()  ? &own.output_norm
+                          : own.cross ? &own.cross->norm
+                                      : &own.attention_norm;
+  block.expand = &own.expand;
+  block.contract = &own.contract;
+  block.after_layer = &own.output_norm;
+  if (pre_norm()) {
+    block.after_layer = last ? &weights_.final_norm
+                             : &weights_.layers[static_cast<size_t>(layer) + 1].attention_norm;
+  }
+  block.activation = config_.activation;
+  block.norms = config_.norms;
+  if (!last) return ops.FeedForward(block, {x_, input_, z_});
+  if (wanted_.empty()) return;
+  ops.Keep(x_, wanted_ref_, kept_);
+  ops.Keep(z_, wanted_ref_, kept_z_);
+  ops.FeedForward(block, {kept_, kept_input_, kept_z_});
+}
+
+void LunaTokenPass::Layer(Ops& ops, int layer) {
+  const LunaDecoderLayer& own = weights_.layers[static_cast<size_t>(layer)];
+  ops.Project(own.project, input_, projections_);
+  OuterArgs sums;
+  sums.sequences = sums_ref_[static_cast<size_t>(layer)];
+  sums.q = projections_.Columns(0, width());
+  sums.g = projections_.Columns(width(), width());
+  sums.k = projections_.Columns(2 * width(), width());
+  sums.v = config_.tied_kv ? sums.k : projections_.Columns(3 * width(), width());
+  sums.out = attended_;
+  sums.heads = config_.heads;
+  sums.activation = config_.phi;
+  ops.AppendOuter(sums);
+  if (attended_.data != z_.data) ops.Narrow(attended_, z_);
+  if (own.cross) AttendAcross(ops, layer);
+  Finish(ops, layer);
+}
+
+Rows LunaTokenPass::Logits(Ops& ops, int64_t first, int64_t count) {
+  const Rows out = logits_.First(count);
+  ops.Deliver(weights_.logits, kept_input_.From(first).First(count), out,
+              std::span(logits_to_).subspan(static_cast<size_t>(first)));
+  return out;
+}
+
+}  // namespace longview::models

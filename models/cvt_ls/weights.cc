@@ -11,8 +11,11 @@ namespace {
 class Loader {
  public:
   Loader(const CvtConfig& config, const BackbonePlace* place, const Checkpoint& checkpoint,
-         const std::string& origin, std::optional<Compute> compute)
-      : config_(config), place_(place), load_(checkpoint, origin, compute) {}
+         const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
+      : config_(config),
+        backbone_(place),
+        load_(checkpoint, origin, compute),
+        place_(load_, store) {}
 
   absl::StatusOr<CvtWeights> Load();
 
@@ -23,6 +26,9 @@ class Loader {
   Separable Load(const std::string& name, int64_t out, int64_t in, Kernels kernels, bool bias);
   void FoldBatchNorm(const std::string& name, int64_t width, std::vector<float>& kernels,
                      std::vector<float>& bias);
+  NormWeight LayerNorm(const std::string& name, int64_t width, float eps) {
+    return place_.Norm(load_.LayerNorm(name, width, eps), width);
+  }
   std::vector<float> Bias(const std::string& name, bool present, int64_t size) {
     return present ? load_.Vector(name, size) : std::vector<float>(size);
   }
@@ -33,8 +39,9 @@ class Loader {
   void Head();
 
   const CvtConfig& config_;
-  const BackbonePlace* const place_;
+  const BackbonePlace* const backbone_;
   WeightLoader load_;
+  WeightPlacer place_;
   std::string prefix_;
   CvtWeights weights_;
 };
@@ -59,20 +66,22 @@ void Loader::FoldBatchNorm(const std::string& name, int64_t width, std::vector<f
 
 Separable Loader::Load(const std::string& name, int64_t out, int64_t in, Kernels kernels,
                        bool bias) {
-  Separable made;
   std::vector<float> stored = load_.Copy(load_.Get(name + "depthwise.weight", {in, 1, 3, 3}));
-  made.bias = Bias(name + "depthwise.bias", bias, in);
+  std::vector<float> added = Bias(name + "depthwise.bias", bias, in);
   if (kernels == Kernels::kStandardised) StandardiseKernels(config_.standard, stored);
-  if (kernels == Kernels::kBatchNorm) FoldBatchNorm(name + "bn.", in, stored, made.bias);
-  made.taps.resize(stored.size());
+  if (kernels == Kernels::kBatchNorm) FoldBatchNorm(name + "bn.", in, stored, added);
+  std::vector<float> taps(stored.size());
   for (size_t i = 0; i < stored.size(); ++i) {
-    made.taps[i % kDepthwiseTaps * in + i / kDepthwiseTaps] = stored[i];
+    taps[i % kDepthwiseTaps * in + i / kDepthwiseTaps] = stored[i];
   }
-  load_.CountBytes(4.0 * static_cast<double>(made.taps.size()));
+  load_.CountBytes(4.0 * static_cast<double>(taps.size()));
+  Separable made;
+  made.taps = place_.Values(std::move(taps), kDepthwiseTaps, in);
+  made.bias = place_.Values(std::move(added), 1, in);
   const std::vector<float> weight =
       load_.Copy(load_.Get(name + "pointwise.weight", {out, in, 1, 1}));
   std::vector<float> pointwise_bias = Bias(name + "pointwise.bias", bias, out);
-  made.pointwise = load_.Pack(name + "pointwise", weight, std::move(pointwise_bias), out, in);
+  made.pointwise = place_.Pack(name + "pointwise", weight, std::move(pointwise_bias), out, in);
   return made;
 }
 
@@ -80,15 +89,15 @@ void Loader::Embedding(size_t index, CvtStageWeights& out) {
   const std::string name = absl::StrCat(prefix_, "stage", index + 1, "_conv_embed.");
   const int64_t d = config_.stages[index].width, k = kCvtEmbeddings[index].kernel;
   if (index > 0) {
-    out.embed = load_.Taps(name + "0", d, config_.stages[index - 1].width, k);
+    out.embed = place_.Taps(name + "0", d, config_.stages[index - 1].width, k);
   } else {
     constexpr int64_t kChannels = 3;
     const std::vector<float> weight =
         load_.Copy(load_.Get(name + "0.weight", {d, kChannels, k, k}));
     std::vector<float> bias = load_.Vector(name + "0.bias", d);
-    out.embed = load_.Pack(name + "0", weight, std::move(bias), d, kChannels * k * k);
+    out.embed = place_.Pack(name + "0", weight, std::move(bias), d, kChannels * k * k);
   }
-  if (config_.embed_norm) out.embed_norm = load_.LayerNorm(name + "2", d, config_.eps);
+  if (config_.embed_norm) out.embed_norm = LayerNorm(name + "2", d, config_.eps);
 }
 
 void Loader::Attention(const std::string& name, const CvtStage& stage, CvtBlock& block) {
@@ -107,29 +116,21 @@ void Loader::Attention(const std::string& name, const CvtStage& stage, CvtBlock&
     if (!config_.shared_landmarks) block.value_landmarks = scores("to_dynamic_projection_v.");
   }
   if (config_.dual_norm) {
-    block.token_norm = load_.LayerNorm(name + "dual_ln_full", d, config_.dual_eps);
-    block.landmark_norm = load_.LayerNorm(name + "dual_ln_dp", d, config_.dual_eps);
+    block.token_norm = LayerNorm(name + "dual_ln_full", d, config_.dual_eps);
+    block.landmark_norm = LayerNorm(name + "dual_ln_dp", d, config_.dual_eps);
   }
-  if (stage.out_projection) block.out = load_.Dense(name + "to_out.0", d, d);
+  if (stage.out_projection) block.out = place_.Linear(name + "to_out.0", d, d);
 }
 
 CvtBlock Loader::Block(const std::string& name, const CvtStage& stage) {
   CvtBlock block;
   const int64_t d = stage.width;
-  block.attention_norm = load_.LayerNorm(name + "0.norm", d, config_.eps);
+  block.attention_norm = LayerNorm(name + "0.norm", d, config_.eps);
   Attention(name + "0.fn.", stage, block);
-  block.mlp_norm = load_.LayerNorm(name + "1.norm", d, config_.eps);
-  block.expand = load_.Dense(name + "1.fn.net.0", stage.hidden, d);
-  block.contract = load_.Dense(name + "1.fn.net.3", d, stage.hidden);
+  block.mlp_norm = LayerNorm(name + "1.norm", d, config_.eps);
+  block.expand = place_.Linear(name + "1.fn.net.0", stage.hidden, d);
+  block.contract = place_.Linear(name + "1.fn.net.3", d, stage.hidden);
   return block;
-}
-
-void Narrow(const CvtBlock& block, PanelSizes& sizes) {
-  for (const auto* layer : {&block.query.pointwise, &block.key.pointwise, &block.value.pointwise,
-                            &block.landmarks.pointwise, &block.value_landmarks.pointwise,
-                            &block.out, &block.expand, &block.contract}) {
-    if (layer->has_value()) NarrowSizes(**layer, sizes);
-  }
 }
 
 // In a detector the head is what the classifier left.
@@ -139,7 +140,7 @@ void Loader::Head() {
     return;
   }
   const int64_t d = config_.stages.back().width;
-  weights_.norm = load_.LayerNorm(prefix_ + "mlp_head.0", d, config_.eps);
+  weights_.norm = LayerNorm(prefix_ + "mlp_head.0", d, config_.eps);
   if (!config_.labels.empty()) {
     weights_.head =
         load_.Dense(prefix_ + "mlp_head.1", static_cast<int64_t>(config_.labels.size()), d);
@@ -147,24 +148,23 @@ void Loader::Head() {
 }
 
 absl::StatusOr<CvtWeights> Loader::Load() {
-  if (place_ != nullptr) {
-    prefix_ = place_->prefix;
-    for (const std::string& pattern : place_->others) load_.source().Ignore(pattern);
+  if (backbone_ != nullptr) {
+    prefix_ = backbone_->prefix;
+    for (const std::string& pattern : backbone_->others) load_.source().Ignore(pattern);
   }
   for (size_t s = 0; s < kCvtStages && load_.ok(); ++s) {
     CvtStageWeights& stage = weights_.stages[s];
-    stage.sizes = {true, true, true};
     Embedding(s, stage);
     for (int b = 0; b < config_.stages[s].blocks && load_.ok(); ++b) {
       stage.blocks.push_back(
           Block(absl::StrCat(prefix_, "stage", s + 1, "_transformer.0.layers.", b, "."),
                 config_.stages[s]));
-      Narrow(stage.blocks.back(), stage.sizes);
     }
   }
   const CvtStage& last = config_.stages.back();
   if (last.class_token) {
-    weights_.class_token = load_.Copy(load_.Get(prefix_ + "cls_token", {1, 1, last.width}));
+    weights_.class_row = place_.Values(
+        load_.Copy(load_.Get(prefix_ + "cls_token", {1, 1, last.width})), 1, last.width);
   }
   Head();
   if (absl::Status status = load_.Finish(); !status.ok()) return status;
@@ -197,8 +197,8 @@ void StandardiseKernels(CvtStandard standard, std::vector<float>& kernels) {
 
 absl::StatusOr<CvtWeights> LoadCvtWeights(const CvtConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute) {
-  return Loader(config, place, checkpoint, origin, compute).Load();
+                                          std::optional<Compute> compute, DeviceStore* store) {
+  return Loader(config, place, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

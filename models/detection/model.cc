@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/cvt_ls/model.h"
-#include "models/dense/compute_choice.h"
 #include "models/detection/config.h"
 #include "models/detection/mask_rcnn.h"
 #include "models/detection/prepare.h"
@@ -17,12 +16,11 @@
 #include "models/detection/run.h"
 #include "models/detection/weights.h"
 #include "models/device/device.h"
-#include "models/device/device_compute.h"
 #include "models/encoder/best_rates.h"
 #include "models/parallel.h"
 #include "models/vil/model.h"
 #include "models/vision/backbone.h"
-#include "models/vision/device_model.h"
+#include "models/vision/load.h"
 #include "models/vision/model.h"
 
 namespace longview::models {
@@ -232,62 +230,37 @@ absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
 
 namespace {
 
-// A backbone that was built, and where.
-struct SeatedBackbone {
-  std::unique_ptr<VisionFamily> family;
-  Compute head_compute = Compute::kFp32;  // Heads are on the CPU.
-  std::string device = "cpu";
-  std::vector<std::string> notes;
-};
-
-absl::StatusOr<SeatedBackbone> BuildOnCpu(const BackboneBuilder& builder,
-                                          const ModelDirectory& directory,
-                                          const LoadOptions& options) {
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<std::unique_ptr<VisionFamily>> family =
-      builder.build(directory, DetectorBackbonePlace(), choice->compute);
-  if (!family.ok()) return family.status();
-  return SeatedBackbone{*std::move(family), choice->compute, "cpu", std::move(choice->notes)};
-}
-
-// The head computes in fp32 whatever the backbone does: its maps come as such.
-absl::StatusOr<SeatedBackbone> BuildOnDevice(const BackboneBuilder& builder,
-                                             const ModelDirectory& directory,
-                                             const LoadOptions& options,
-                                             std::unique_ptr<Device> device) {
-  absl::StatusOr<ComputeChoice> choice = ChooseDeviceCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  const std::string name = device->name();
-  absl::StatusOr<std::unique_ptr<VisionFamily>> family = models::BuildOnDevice(
-      directory, choice->compute, std::move(device),
+// The detector on `device`, null: on the CPU. Heads are on the CPU; behind a device they compute in
+// fp32, as which maps come.
+absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const LoadOptions& options,
+                                            std::unique_ptr<Device> device,
+                                            std::vector<std::string> notes) {
+  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
+  if (!builder.ok()) return builder.status();
+  const bool on_device = device != nullptr;
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  absl::StatusOr<SeatedVision> backbone = BuildSeated(
+      *kept, options, std::move(device),
       [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-        return builder.build_on_device(from, DetectorBackbonePlace(), compute, std::move(on),
-                                       options.max_image_pixels);
+        return builder->build(from, DetectorBackbonePlace(), compute, std::move(on),
+                              options.max_image_pixels);
       });
-  if (!family.ok()) return family.status();
-  return SeatedBackbone{*std::move(family), Compute::kFp32, name, std::move(choice->notes)};
-}
-
-// The detector of a backbone that is there.
-absl::StatusOr<std::unique_ptr<Model>> Complete(std::unique_ptr<ModelDirectory> kept,
-                                                const LoadOptions& options,
-                                                SeatedBackbone backbone) {
-  const VisionFacts& facts = backbone.family->facts();
+  if (!backbone.ok()) return backbone.status();
+  const VisionFacts& facts = backbone->family->facts();
+  const Compute head_compute = on_device ? Compute::kFp32 : backbone->family->compute();
   absl::StatusOr<DetectorConfig> config = ReadConfig(*kept, facts);
   if (!config.ok()) return config.status();
   auto pipeline = ReadDetectorPipeline(*kept, config->strides.back());
   if (!pipeline.ok()) return pipeline.status();
   absl::StatusOr<DetectorWeights> weights =
       LoadDetectorWeights(*config, ChannelsOf(*config, facts.channels), kept->checkpoint,
-                          kept->path, backbone.head_compute);
+                          kept->path, head_compute);
   if (!weights.ok()) return weights.status();
   auto model = std::make_unique<DetectorModel>(
-      std::move(kept), std::move(backbone.family), *std::move(config), *std::move(weights),
-      backbone.head_compute, options.max_image_pixels, *std::move(pipeline));
-  model->Describe(backbone.device, std::move(backbone.notes));
+      std::move(kept), std::move(backbone->family), *std::move(config), *std::move(weights),
+      head_compute, options.max_image_pixels, *std::move(pipeline));
+  notes.insert(notes.begin(), backbone->notes.begin(), backbone->notes.end());
+  model->Describe(backbone->device, std::move(notes));
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -295,38 +268,16 @@ absl::StatusOr<std::unique_ptr<Model>> Complete(std::unique_ptr<ModelDirectory> 
 
 absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
                                                     const LoadOptions& options) {
-  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
-  if (!builder.ok()) return builder.status();
   std::vector<std::string> notes;
-  if (builder->build_on_device != nullptr) {
-    absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-    if (!device.ok()) return device.status();
-    if (*device != nullptr) {
-      return LoadDeviceDetector(std::move(directory), options, *std::move(device));
-    }
-  }
-  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<SeatedBackbone> backbone = BuildOnCpu(*builder, *kept, options);
-  if (!backbone.ok()) return backbone.status();
-  backbone->notes.insert(backbone->notes.end(), notes.begin(), notes.end());
-  return Complete(std::move(kept), options, *std::move(backbone));
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  return Load(std::move(directory), options, *std::move(device), std::move(notes));
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadDeviceDetector(ModelDirectory directory,
                                                           const LoadOptions& options,
                                                           std::unique_ptr<Device> device) {
-  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
-  if (!builder.ok()) return builder.status();
-  if (builder->build_on_device == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(directory.config_path, ": a backbone of ",
-                                                 std::string(builder->name), " does not run on ",
-                                                 device->name()));
-  }
-  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<SeatedBackbone> backbone =
-      BuildOnDevice(*builder, *kept, options, std::move(device));
-  if (!backbone.ok()) return backbone.status();
-  return Complete(std::move(kept), options, *std::move(backbone));
+  return Load(std::move(directory), options, std::move(device), {});
 }
 
 }  // namespace longview::models

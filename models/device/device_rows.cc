@@ -24,24 +24,6 @@ void DeviceRows::AddPrenorm(float* x, const void* y, const float* bias, const De
   device_.Check(device_.api().encoder.prenorm(device_.stream(), args), "a residual");
 }
 
-void DeviceRows::Copy(const void* in, int64_t in_stride, const int32_t* from, int64_t rows,
-                      int64_t bytes, void* out) const {
-  const kernels::cuda::CopyRows args = {
-      in, out, from, nullptr, rows, static_cast<int32_t>(bytes), in_stride, bytes};
-  device_.Check(device_.api().rows.copy(device_.stream(), args), "copying rows");
-}
-
-void DeviceRows::GatherFloats(const float* in, const int32_t* from, int64_t rows,
-                              float* out) const {
-  const int64_t bytes = width_ * int64_t{sizeof(float)};
-  Copy(in, bytes, from, rows, bytes, out);
-}
-
-void DeviceRows::Gather(const void* in, int64_t in_stride, const int32_t* from, int64_t rows,
-                        void* out) const {
-  Copy(in, in_stride * ElementBytes(compute_), from, rows, row_bytes(), out);
-}
-
 void ApplyRotated(const Device& device, const DeviceLinear& linear, const DeviceRotary& rotary,
                   const void* x, int64_t rows, void* y) {
   MultiplyRows(device, linear, x, rows, y);

@@ -18,9 +18,6 @@ class DeviceRows {
   DeviceRows(const Device& device, Compute compute, int64_t width)
       : device_(device), compute_(compute), width_(width) {}
 
-  // Of a row of T.
-  int64_t row_bytes() const { return width_ * ElementBytes(compute_); }
-
   // x = x + y + bias, then norm(x) in place where there is one; copy = x in T. y T [rows, width],
   // bias [width] and copy may be null.
   void Add(float* x, const void* y, const float* bias, const DeviceNorm* norm, int64_t rows,
@@ -35,20 +32,8 @@ class DeviceRows {
   void Prenorm(float* x, const DeviceNorm& norm, int64_t rows, void* out) const {
     AddPrenorm(x, nullptr, nullptr, norm, rows, out);
   }
-  // out = x in T.
-  void Narrow(float* x, int64_t rows, void* out) const {
-    Add(x, nullptr, nullptr, nullptr, rows, out);
-  }
-
-  // out[i] = in[from[i]], rows of fp32 and of T; rows of `in` are `in_stride` elements apart.
-  void GatherFloats(const float* in, const int32_t* from, int64_t rows, float* out) const;
-  void Gather(const void* in, int64_t in_stride, const int32_t* from, int64_t rows,
-              void* out) const;
 
  private:
-  void Copy(const void* in, int64_t in_stride, const int32_t* from, int64_t rows, int64_t bytes,
-            void* out) const;
-
   const Device& device_;
   const Compute compute_;
   const int64_t width_;

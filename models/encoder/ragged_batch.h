@@ -57,17 +57,6 @@ class RaggedBatch {
     LayOut();
   }
 
-  // The worker's share of the rows, in order: body(row, sequence index, token).
-  template <typename Body>
-  void ForRowsOf(int worker, int workers, Body&& body) const {
-    const int64_t begin = rows() * worker / workers, end = rows() * (worker + 1) / workers;
-    int s = 0;
-    for (int64_t row = begin; row < end; ++row) {
-      while (row >= offsets_[s + 1]) ++s;
-      body(row, s, static_cast<int>(row - offsets_[s]));
-    }
-  }
-
  private:
   void LayOut();
 

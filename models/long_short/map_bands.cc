@@ -2,10 +2,6 @@
 
 #include <algorithm>
 
-#include "models/dense/linear.h"
-#include "models/long_short/map_attention.h"
-#include "models/long_short/slice_attention.h"
-
 namespace longview::models {
 namespace {
 
@@ -63,33 +59,6 @@ std::vector<LongShortBand> PlanLongShortBands(const LongShortPattern& pattern,
                         : WholeBand(pattern, stage, tile_rows, {&image, 1}, shapes));
   }
   return bands;
-}
-
-LongShortSizes MeasureLongShort(const LongShortPattern& pattern,
-                                std::span<const LongShortBand> bands, int projections,
-                                const ComputeContext& context) {
-  const auto row = static_cast<size_t>(pattern.width * ElementBytes(context.compute));
-  LongShortSizes sizes;
-  for (const LongShortBand& band : bands) {
-    if (!band.is_large()) {
-      sizes.whole_rows = std::max(sizes.whole_rows, band.rows);
-      sizes.scores = std::max(sizes.scores, band.rows * pattern.columns());
-      sizes.landmarks = std::max(sizes.landmarks, LongShortBytes(pattern, *band.whole, context));
-      sizes.workspace =
-          std::max(sizes.workspace, LongShortWorkspace(pattern, *band.whole, context));
-      continue;
-    }
-    const int64_t rows = band.map.rows(pattern), scores = band.map.tokens * pattern.columns();
-    sizes.slice_rows = std::max(sizes.slice_rows, rows);
-    sizes.outputs = std::max({sizes.outputs, static_cast<size_t>(band.rows + kPanelRows) * row,
-                              static_cast<size_t>(projections * scores) * sizeof(float)});
-    sizes.landmarks = std::max(sizes.landmarks, LongShortSliceBytes(pattern, context, rows));
-    for (const auto& shape : band.shapes) {
-      sizes.workspace =
-          std::max(sizes.workspace, LongShortSliceWorkspace(pattern, *shape, context));
-    }
-  }
-  return sizes;
 }
 
 }  // namespace longview::models

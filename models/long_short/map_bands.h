@@ -2,14 +2,12 @@
 // large. Then each is a band of its own, and the large ones attend in slices.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "models/layers/compute_context.h"
 #include "models/long_short/map_plan.h"
 #include "models/long_short/map_slices.h"
 #include "models/vision/map_tokens.h"
@@ -46,22 +44,5 @@ std::vector<LongShortBand> PlanLongShortBands(const LongShortPattern& pattern,
                                               int64_t ratio, int tile_rows,
                                               std::span<const MapTokens> images,
                                               ShapeCache& shapes);
-
-// What attention needs of memory, as maxima over a stage's bands.
-struct LongShortSizes {
-  int64_t whole_rows = 0;  // Rows in buffers of a band that is whole,
-  int64_t slice_rows = 0;  // of a slice of a large one.
-  int64_t scores = 0;      // [whole rows, h r] floats, of keys or of values.
-  size_t outputs = 0;      // Of a large band: [rows + panel, C], before its scores.
-  size_t landmarks = 0;    // LongShortBytes, LongShortSliceBytes.
-  size_t workspace = 0;
-
-  int64_t rows() const { return std::max(whole_rows, slice_rows); }
-};
-
-// `projections`: of scores; 2 where values have their own.
-LongShortSizes MeasureLongShort(const LongShortPattern& pattern,
-                                std::span<const LongShortBand> bands, int projections,
-                                const ComputeContext& context);
 
 }  // namespace longview::models

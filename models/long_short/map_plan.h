@@ -4,6 +4,11 @@
 // Rows of an image: [class tokens | map tokens, window by window as kernels::ChunkMap orders them].
 // A map token sees the class tokens, the landmarks of its image and the w x w window it lies in,
 // widened by max(w / 2, 1) on every side. A class row is a second call.
+//
+//   P    = softmax over the map's tokens of scores     per head and landmark, class rows left out
+//   K'   = LN(P k),  V' = LN(P v)                      all heads of a landmark together
+//   o    = softmax over [class keys | K' | window of k] of q, times values
+//   o_c  = the same over [its own key | outputs o, or all keys of the map] for class rows
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Long-short attention over one large map, slice by slice. The bits of map tokens are those of
-// RunLongShort; class rows add up in another order.
+// Long-short attention over one large map, slice by slice. The bits of map tokens are those of the
+// map as a whole; class rows add up in another order.
 //
 //   Weigh          scores of all tokens become weights
 //   Pool ...       keys and values of every slice's queries, in order, are added to the landmarks
@@ -11,12 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
+#include "kernels/span/executor.h"
 #include "models/layers/open_rows.h"
+#include "models/layers/weight_loader.h"
 #include "models/long_short/map_slices.h"
-#include "models/long_short/planned_call.h"
 
 namespace longview::models {
 
@@ -26,23 +26,30 @@ struct LongShortSliceRows {
   std::byte* z = nullptr;          // T [g + tokens, C], written from the first Attend on.
   float* weights = nullptr;        // [tokens, h r] the projection's scores; may share z's memory.
   float* value_weights = nullptr;  // The same where values have a projection of their own.
-  std::byte* scratch = nullptr;    // LongShortSliceBytes
-  std::byte* workspace = nullptr;  // LongShortWorkspace of every shape's plan
+  std::byte* workspace = nullptr;  // SliceWorkspace of every shape's plan
 };
 
-// Of landmarks and open sums. `rows`: the most of a slice.
-size_t LongShortSliceBytes(const LongShortPattern& pattern, const ComputeContext& context,
-                           int64_t rows);
+// Landmarks, and open sums of class rows.
+struct SliceScratch {
+  float* pooled = nullptr;         // [2, h r, C / h]
+  std::byte* projected = nullptr;  // T [r, 2C]: keys, then values.
+  float* thread_rows = nullptr;    // [threads, C]
+  OpenRowsBuffers class_rows;
+};
+// `rows`: the most of a slice.
+SliceScratch CarveSliceScratch(const LongShortPattern& pattern, const ComputeContext& context,
+                               int64_t rows, Carver& carver);
 
 // Attention's workspace for one shape of a map's slices.
-size_t LongShortSliceWorkspace(const LongShortPattern& pattern, const LongShortPlan& plan,
-                               const ComputeContext& context);
+size_t SliceWorkspace(const LongShortPattern& pattern, const LongShortPlan& plan,
+                      const ComputeContext& context);
 
 // One image in one block. Used by one thread; computes on the pool's. Borrows its arguments.
 class SlicedAttention {
  public:
   SlicedAttention(const LongShortPattern& pattern, const LongShortMap& map,
-                  const ComputeContext& context, const LongShortSliceRows& rows);
+                  const ComputeContext& context, const LongShortSliceRows& rows,
+                  const SliceScratch& scratch);
   SlicedAttention(const SlicedAttention&) = delete;
 
   void Weigh();
@@ -60,7 +67,7 @@ class SlicedAttention {
   const LongShortMap& map_;
   const ComputeContext& context_;
   const LongShortSliceRows rows_;
-  LongShortBuffers buffers_;
+  const SliceScratch scratch_;
   OpenRows class_rows_;
 };
 

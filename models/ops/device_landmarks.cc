@@ -83,12 +83,12 @@ void DeviceOps::Landmarks(const LandmarkArgs& args) {
     const auto columns = static_cast<int32_t>(args.columns());
     const auto dim = static_cast<int32_t>(args.width() / args.heads);
     const auto sequences = static_cast<int32_t>(args.sequences());
-    const std::pair<Rows, float*> both[] = {{args.from.keys, buffers.keys},
-                                            {args.from.values, buffers.values}};
-    for (const auto& [rows, out] : both) {
-      if (args.rank == 0) break;
+    for (int part = 0; part < 2 && args.rank > 0; ++part) {
+      const Rows& rows = part == 0 ? args.from.keys : args.from.values;
+      const Rows& scores = part == 1 && args.value_scores ? args.value_scores : args.from.scores;
+      float* const out = part == 0 ? buffers.keys : buffers.values;
       const kernels::cuda::PoolPieces pieces = {
-          {args.from.scores.floats(), columns, columns, args.rank, segments.visible},
+          {scores.floats(), columns, columns, args.rank, segments.visible},
           {rows.data, rows.stride, dim, dim, SpanType(compute())},
           segments.pieces,
           segments.count,
@@ -105,7 +105,7 @@ void DeviceOps::Landmarks(const LandmarkArgs& args) {
         args.own_rows ? args.from.own_keys.Row(own) : nullptr,
         args.own_rows ? args.from.own_values.Row(own) : nullptr,
         args.from.own_keys.stride,
-        args.norm->device.view(),
+        args.norm != nullptr ? args.norm->device.view() : kernels::cuda::RowNorm{},
         args.out.data,
         sequences,
         args.rank,

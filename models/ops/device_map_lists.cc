@@ -16,14 +16,31 @@ const T* AddWritten(StagedLists& lists, int64_t count, Write&& write) {
       lists.AddBytes(bytes, [&](std::byte* to) { write(reinterpret_cast<T*>(to)); }));
 }
 
-// Writes the rows of `from` that a square of `side` places covers, row by row, for every square of
-// a map of squares.
-int32_t* WriteTaps(const MapTokens& from, ImageSize squares, int side, int32_t* to) {
-  for (int place = 0; place < squares.height * squares.width; ++place) {
-    const int y = place / squares.width * side, x = place % squares.width * side;
-    for (int tap = 0; tap < side * side; ++tap) {
-      const int64_t at = int64_t{y + tap / side} * from.map.width + x + tap % side;
-      *to++ = static_cast<int32_t>(from.row(at));
+// A square of `side` places, from (y0, x0) on.
+struct Square {
+  int y0 = 0;
+  int x0 = 0;
+  int side = 1;
+};
+
+// Writes the rows of `from` that the square covers, row by row; -1 outside of the map.
+int32_t* WriteSquare(const MapTokens& from, Square square, int32_t* to) {
+  const auto [height, width] = from.map;
+  for (int y = square.y0; y < square.y0 + square.side; ++y) {
+    for (int x = square.x0; x < square.x0 + square.side; ++x) {
+      const bool inside = y >= 0 && y < height && x >= 0 && x < width;
+      *to++ = inside ? static_cast<int32_t>(from.row(int64_t{y} * width + x)) : -1;
+    }
+  }
+  return to;
+}
+
+// The same for every place of a map that a convolution of such squares leaves.
+int32_t* WriteTaps(const MapTokens& from, ImageSize places, int side, int stride, int padding,
+                   int32_t* to) {
+  for (int y = 0; y < places.height; ++y) {
+    for (int x = 0; x < places.width; ++x) {
+      to = WriteSquare(from, {y * stride - padding, x * stride - padding, side}, to);
     }
   }
   return to;
@@ -70,7 +87,7 @@ void DeviceMapOps::StageTaps(const TokenMaps& maps, StagedTokens& staged) {
   const int64_t taps = staged.tokens * maps.side * maps.side;
   staged.taps = AddWritten<int32_t>(*lists_, taps, [&](int32_t* to) {
     for (size_t i = 0; i < maps.images.size(); ++i) {
-      to = WriteTaps(maps.before[i], maps.images[i].map, maps.side, to);
+      to = WriteTaps(maps.before[i], maps.images[i].map, maps.side, maps.stride, maps.padding, to);
     }
   });
 }
@@ -176,10 +193,43 @@ ReductionRef DeviceMapOps::Stage(const MapReduction& maps) {
   staged.global_keys = lists_->Add(global_keys);
   staged.from = AddWritten<int32_t>(*lists_, maps.places * side * side, [&](int32_t* to) {
     for (const MapTokens& image : maps.images) {
-      to = WriteTaps(image, {image.map.height / side, image.map.width / side}, side, to);
+      const ImageSize places = {image.map.height / side, image.map.width / side};
+      to = WriteTaps(image, places, side, side, 0, to);
     }
   });
   return {&maps, static_cast<int>(reductions_.size()) - 1};
+}
+
+NeighboursRef DeviceMapOps::Stage(const MapNeighbours& maps) {
+  StagedNeighbours& staged = neighbours_.emplace_back();
+  int64_t rows = 0;
+  std::vector<int32_t> globals;
+  for (size_t i = 0; i < maps.images.size(); ++i) {
+    const std::vector<int32_t>& positions = *maps.positions[i];
+    for (size_t row = 0; row < positions.size(); ++row) {
+      if (positions[row] < 0) globals.push_back(maps.images[i].row0 + static_cast<int32_t>(row));
+    }
+    rows += maps.images[i].rows;
+  }
+  staged.globals = lists_->Add(globals);
+  staged.global_count = static_cast<int64_t>(globals.size());
+  staged.taps = AddWritten<int32_t>(*lists_, rows * kDepthwiseTaps, [&](int32_t* to) {
+    for (size_t i = 0; i < maps.images.size(); ++i) {
+      const MapTokens& image = maps.images[i];
+      int32_t row = image.row0;
+      for (const int32_t position : *maps.positions[i]) {
+        const int y = position / image.map.width, x = position % image.map.width;
+        if (position >= 0) {
+          to = WriteSquare(image, {y - 1, x - 1, 3}, to);
+        } else {
+          to = std::fill_n(to, kDepthwiseTaps, row);
+          to[-kDepthwiseTaps] = kernels::cuda::DepthwiseRows::kAsItIs;
+        }
+        ++row;
+      }
+    }
+  });
+  return {&maps, static_cast<int>(neighbours_.size()) - 1};
 }
 
 }  // namespace longview::models

@@ -34,7 +34,7 @@ int64_t DeviceMapOps::BiasFloats(const std::vector<MapBias>& maps, int heads) co
 }
 
 LongShortRows DeviceMapOps::CarveLongShort(int64_t count, int64_t width, int64_t columns,
-                                           Carver& carver) const {
+                                           bool one_product, Carver& carver) const {
   const auto typed = [&](int64_t columns_of) {
     Rows rows;
     rows.count = count;
@@ -43,17 +43,17 @@ LongShortRows DeviceMapOps::CarveLongShort(int64_t count, int64_t width, int64_t
     rows.data = Panels(count, columns_of, carver);
     return rows;
   };
-  const Rows all = typed(3 * width + columns);
   LongShortRows rows;
-  rows.q = all.Columns(0, width);
-  rows.own_keys = all.Columns(width, width);
-  rows.own_values = all.Columns(2 * width, width);
+  if (one_product) {
+    const Rows all = typed(3 * width + columns);
+    rows.q = all.Columns(0, width);
+    rows.own_keys = all.Columns(width, width);
+    rows.own_values = all.Columns(2 * width, width);
+  } else {
+    rows.q = typed(width);
+  }
   rows.keys = typed(width);
   rows.values = typed(width);
-  rows.scores.count = count;
-  rows.scores.width = rows.scores.stride = columns;
-  rows.scores.element = sizeof(float);
-  rows.scores.data = reinterpret_cast<std::byte*>(carver.Take<float>(count * columns));
   return rows;
 }
 
@@ -81,8 +81,8 @@ void DeviceMapOps::MakeTokens(const TokenArgs& args) {
     if (from.before.empty()) {
       const auto count = static_cast<int32_t>(from.images.size());
       const kernels::cuda::PixelPatches pixels = {
-          staged.pixels, staged.pictures, count,   staged.most,
-          from.channels, from.side,       patches, SpanType(compute_)};
+          staged.pixels, staged.pictures, count,        staged.most, from.channels,
+          from.side,     from.stride,     from.padding, patches,     SpanType(compute_)};
       device_->Check(maps().patches(device_->stream(), pixels), "patches of pixels");
     } else {
       const kernels::cuda::MapTaps rows = {args.before.floats(), staged.taps,   patches,
@@ -124,13 +124,70 @@ void DeviceMapOps::Planes(const TokensRef& tokens, const PlanesRef& wanted, cons
   });
 }
 
+void DeviceMapOps::Convolve(const ConvolveArgs& args) {
+  const StagedNeighbours& staged = neighbours_[static_cast<size_t>(args.maps.staged)];
+  const Weight& pointwise = args.layer->pointwise;
+  const Rows& out = args.out;
+  const bool widens = out.element != ElementBytes(compute_);
+  Carver scratch = BeginScratch();
+  std::byte* const gathered = Panels(out.count, pointwise.in, scratch);
+  std::byte* const made = Panels(widens ? out.count : 0, pointwise.out, scratch);
+  if (!Runs(scratch)) {
+    counted().linear += static_cast<double>(out.count * pointwise.in * pointwise.out);
+    counted().rows += static_cast<double>(out.count * kDepthwiseTaps * pointwise.in);
+    counted().rows += Elements(out);
+    return;
+  }
+  Timed(&EncoderTimes::linears, [&] {
+    const kernels::cuda::DepthwiseRows rows = {args.from.data,
+                                               staged.taps,
+                                               args.layer->taps.device(),
+                                               args.layer->bias.device(),
+                                               gathered,
+                                               out.count,
+                                               static_cast<int32_t>(pointwise.in),
+                                               SpanType(compute_)};
+    device_->Check(maps().depthwise(device_->stream(), rows), "a depthwise convolution");
+    if (widens) {
+      MultiplyRows(*device_, pointwise.device, gathered, out.count, made);
+      const kernels::cuda::WidenRows wide = {made,
+                                             pointwise.device.bias,
+                                             out.floats(),
+                                             out.count,
+                                             static_cast<int32_t>(pointwise.out),
+                                             SpanType(compute_)};
+      return device_->Check(device_->api().rows.widen(device_->stream(), wide), "widened rows");
+    }
+    ApplyLinear(*device_, pointwise.device, gathered, out.count, out.data);
+    if (args.copies_globals) {
+      CopyTyped(args.from.data, out.data, staged.globals, staged.globals, staged.global_count,
+                out.width);
+    }
+  });
+}
+
+void DeviceMapOps::NormRows(const Rows& rows, const NormWeight& norm) {
+  Carver scratch = BeginScratch();
+  float* const sums = scratch.Take<float>(rows.count * rows.width);
+  if (!Runs(scratch)) {
+    counted().rows += Elements(rows);
+    return;
+  }
+  Timed(&EncoderTimes::rest, [&] {
+    const auto bytes = static_cast<uint64_t>(rows.count * rows.width) * sizeof(float);
+    device_->Check(device_->api().fill_zero(device_->stream(), sums, bytes), "zeros");
+    DeviceRows(*device_, compute_, rows.width)
+        .Add(sums, rows.data, nullptr, &norm.device, rows.count, rows.data);
+  });
+}
+
 // Means with equal weights: scores of zero.
-void DeviceMapOps::NormedMeans(const MeansRef& means, const Rows& x, const NormWeight& norm,
-                               float* results) {
+void DeviceMapOps::Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
+                         float* results) {
   const StagedPieces& staged = means_[static_cast<size_t>(means.staged)];
   const int64_t width = x.width;
   Carver scratch = BeginScratch();
-  float* const normed = scratch.Take<float>(staged.rows * width);
+  float* const normed = norm == nullptr ? x.floats() : scratch.Take<float>(staged.rows * width);
   float* const scores = scratch.Take<float>(staged.rows);
   kernels::cuda::PoolSums sums = {};
   sums.m = scratch.Take<float>(staged.count);
@@ -141,8 +198,10 @@ void DeviceMapOps::NormedMeans(const MeansRef& means, const Rows& x, const NormW
     return;
   }
   Timed(&EncoderTimes::rest, [&] {
-    DeviceRows(*device_, Compute::kFp32, width)
-        .Prenorm(x.floats(), norm.device, staged.rows, normed);
+    if (norm != nullptr) {
+      DeviceRows(*device_, Compute::kFp32, width)
+          .Prenorm(x.floats(), norm->device, staged.rows, normed);
+    }
     device_->Check(device_->api().fill_zero(device_->stream(), scores,
                                             static_cast<uint64_t>(staged.rows) * sizeof(float)),
                    "equal weights");
@@ -271,6 +330,10 @@ void DeviceMapOps::BeginOpen(const OpenRowsShape&, const OpenRowsBuffers&, const
 }
 void DeviceMapOps::AppendOpen(const Rows&, const Rows&, const OpenRowsBias&) { NoSlices(); }
 void DeviceMapOps::FinishOpen(const Rows&) { NoSlices(); }
+std::byte* DeviceMapOps::CarveLargeMap(const LongShortPattern&, std::span<const LongShortBand>,
+                                       Carver&) const {
+  NoSlices();
+}
 void DeviceMapOps::AttendLargeMap(const LargeMapArgs&) { NoSlices(); }
 
 }  // namespace longview::models

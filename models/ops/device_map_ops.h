@@ -35,20 +35,23 @@ class DeviceMapOps final : public MapOps {
   MeansRef StageMeans(std::span<const MapTokens> images) override;
   BiasRef Stage(const std::vector<MapBias>& maps, int heads, int blocks) override;
   ReductionRef Stage(const MapReduction& maps) override;
+  NeighboursRef Stage(const MapNeighbours& maps) override;
 
   int64_t input_tail() const override;
   int64_t output_tail() const override;
   void ClearTail(const Rows&) const override {}
   int64_t sum_bytes() const override { return ElementBytes(compute_); }
   int64_t BiasFloats(const std::vector<MapBias>& maps, int heads) const override;
-  LongShortRows CarveLongShort(int64_t count, int64_t width, int64_t columns,
+  LongShortRows CarveLongShort(int64_t count, int64_t width, int64_t columns, bool one_product,
                                Carver& carver) const override;
 
   void MakeTokens(const TokenArgs& args) override;
   void Planes(const TokensRef& tokens, const PlanesRef& maps, const Rows& x,
               float* results) override;
-  void NormedMeans(const MeansRef& means, const Rows& x, const NormWeight& norm,
-                   float* results) override;
+  void Convolve(const ConvolveArgs& args) override;
+  void NormRows(const Rows& rows, const NormWeight& norm) override;
+  void Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
+             float* results) override;
   void Biases(const BiasRef& biases, const Table& learned, int block, float* memory,
               std::vector<kernels::Table>& tables) override;
   void SumPositions(const PositionSumArgs& args) override;
@@ -63,6 +66,8 @@ class DeviceMapOps final : public MapOps {
                  const Rows& queries) override;
   void AppendOpen(const Rows& keys, const Rows& values, const OpenRowsBias& bias) override;
   void FinishOpen(const Rows& out) override;
+  std::byte* CarveLargeMap(const LongShortPattern& pattern, std::span<const LongShortBand> bands,
+                           Carver& carver) const override;
   void AttendLargeMap(const LargeMapArgs& args) override;
 
  private:
@@ -111,6 +116,12 @@ class DeviceMapOps final : public MapOps {
     const int32_t* global_keys = nullptr;  // and the keys that they become.
   };
 
+  struct StagedNeighbours {
+    const int32_t* taps = nullptr;     // [rows, kDepthwiseTaps] rows, see DepthwiseRows.
+    const int32_t* globals = nullptr;  // Rows of global tokens.
+    int64_t global_count = 0;
+  };
+
   template <typename Body>
   void Timed(double EncoderTimes::*sum, Body&& body) const {
     if (timer_ == nullptr) return body();
@@ -133,6 +144,7 @@ class DeviceMapOps final : public MapOps {
   std::vector<StagedPieces> means_;
   std::vector<StagedBiases> biases_;
   std::vector<StagedReduction> reductions_;
+  std::vector<StagedNeighbours> neighbours_;
 };
 
 }  // namespace longview::models

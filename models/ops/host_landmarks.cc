@@ -99,9 +99,18 @@ void HostOps::Landmarks(const LandmarkArgs& args) {
   const LandmarkBuffers buffers = Carve(args, context_, carver);
   if (args.rank > 0) {
     std::vector<kernels::PoolValue> values;
-    const kernels::PoolCall call = PoolCallOf(args, context_.compute, buffers, values);
-    PoolSegments(call, kernels::CarveWorkspace(buffers.workspace, MeasurePool(call)),
-                 *context_.pool);
+    kernels::PoolCall call = PoolCallOf(args, context_.compute, buffers, values);
+    const auto pool = [&] {
+      PoolSegments(call, kernels::CarveWorkspace(buffers.workspace, MeasurePool(call)),
+                   *context_.pool);
+    };
+    if (args.value_scores) {
+      call.values = std::span(values).first(1);
+      pool();
+      call.scores = args.value_scores.floats();
+      call.values = std::span(values).last(1);
+    }
+    pool();
   }
   const int64_t width = args.width(), landmarks = args.landmarks();
   const LandmarkShape shape = {args.heads, args.rank, width / args.heads};
@@ -115,7 +124,11 @@ void HostOps::Landmarks(const LandmarkArgs& args) {
     } else {
       JoinLandmark(pooled, shape, segment, landmark, scratch);
     }
-    kernels_.residual_prenorm(scratch, nullptr, zeros, args.norm->host.view(), width, to);
+    if (args.norm == nullptr) {
+      kernels_.narrow(scratch, width, to);
+    } else {
+      kernels_.residual_prenorm(scratch, nullptr, zeros, args.norm->host.view(), width, to);
+    }
   };
   const int64_t rows = args.sequences() * landmarks;
   const int threads = context_.pool->threads();

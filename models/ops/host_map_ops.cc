@@ -6,7 +6,6 @@
 #include "kernels/pool/performer.h"
 #include "models/layers/map_rows.h"
 #include "models/layers/span_rows.h"
-#include "models/long_short/large_map.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -34,7 +33,7 @@ void HostMapOps::ClearTail(const Rows& rows) const {
   std::memset(rows.Row(rows.count), 0, static_cast<size_t>(kPanelRows * rows.row_bytes()));
 }
 
-LongShortRows HostMapOps::CarveLongShort(int64_t count, int64_t width, int64_t columns,
+LongShortRows HostMapOps::CarveLongShort(int64_t count, int64_t width, int64_t, bool,
                                          Carver& carver) const {
   Rows qkv;
   qkv.count = count;
@@ -45,10 +44,6 @@ LongShortRows HostMapOps::CarveLongShort(int64_t count, int64_t width, int64_t c
   rows.q = qkv.Columns(0, width);
   rows.keys = rows.own_keys = qkv.Columns(width, width);
   rows.values = rows.own_values = qkv.Columns(2 * width, width);
-  rows.scores.count = count;
-  rows.scores.width = rows.scores.stride = columns;
-  rows.scores.element = sizeof(float);
-  rows.scores.data = reinterpret_cast<std::byte*>(carver.Take<float>(count * columns));
   return rows;
 }
 
@@ -80,7 +75,8 @@ void HostMapOps::MakeTokens(const TokenArgs& args) {
   const PanelContext panels{context_.pool, panel, times_};
   const auto gather = [&](int64_t token, std::byte* taps_of_token) {
     const TokenFinder::Place at = finder.Find(token);
-    const Taps taps{at.y * maps.side, at.x * maps.side, maps.side};
+    const Taps taps{at.y * maps.stride - maps.padding, at.x * maps.stride - maps.padding,
+                    maps.side};
     if (maps.before.empty()) {
       GatherPixels(*maps.pixels[at.image], taps, context_.compute, taps_of_token);
     } else {
@@ -137,8 +133,8 @@ void HostMapOps::Planes(const TokensRef& tokens, const PlanesRef& maps, const Ro
 }
 
 // Row-major over the map whatever order the tokens lie in.
-void HostMapOps::NormedMeans(const MeansRef& means, const Rows& x, const NormWeight& norm,
-                             float* results) {
+void HostMapOps::Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
+                       float* results) {
   if (counts()) {
     counted().rows += Elements(x);
     return;
@@ -151,8 +147,12 @@ void HostMapOps::NormedMeans(const MeansRef& means, const Rows& x, const NormWei
     const MapTokens& tokens = means.images[image];
     std::fill(sum.begin(), sum.end(), 0.0);
     const auto add = [&](int64_t place) {
-      floats.norm(x.floats() + (tokens.row0 + place) * d, norm.host.view(), d, row.data());
-      for (int64_t c = 0; c < d; ++c) sum[c] += row[c];
+      const float* from = x.floats() + (tokens.row0 + place) * d;
+      if (norm != nullptr) {
+        floats.norm(from, norm->host.view(), d, row.data());
+        from = row.data();
+      }
+      for (int64_t c = 0; c < d; ++c) sum[c] += from[c];
     };
     const int64_t globals = tokens.rows - tokens.count();
     for (int64_t g = 0; g < globals; ++g) add(g);
@@ -222,35 +222,6 @@ void HostMapOps::AppendOpen(const Rows& keys, const Rows& values, const OpenRows
 
 void HostMapOps::FinishOpen(const Rows& out) {
   if (!counts()) open_->Finish(out.data);
-}
-
-void HostMapOps::AttendLargeMap(const LargeMapArgs& args) {
-  const LongShortPattern& pattern = *args.pattern;
-  const LongShortBand& band = *args.band;
-  const LongShortSizes sizes = MeasureLongShort(pattern, {&band, 1}, 1, context_);
-  Carver scratch = BeginScratch();
-  LongShortSliceRows rows;
-  rows.qkv = args.qkv.data;
-  rows.z = args.out.data;
-  rows.weights = args.scores;
-  rows.scratch = scratch.TakeBytes(sizes.landmarks);
-  rows.workspace = scratch.TakeBytes(sizes.workspace);
-  if (!Runs(scratch)) {
-    const double tokens = static_cast<double>(band.map.tokens), d = pattern.width;
-    counted().attention += 2 * tokens * pattern.ranks * d;
-    for (const LongShortSlice& slice : band.map.slices) {
-      if (pattern.ranks > 0) args.rows->Score(slice.begin, slice.end);
-      if (pattern.ranks > 0) args.rows->Project(slice.begin, slice.end, false, nullptr);
-      args.rows->Project(slice.begin, slice.end, true, nullptr);
-      counted().attention +=
-          2 * d * static_cast<double>(band.shapes[slice.shape]->tokens.useful) / pattern.heads;
-    }
-    if (pattern.class_tokens > 0) args.rows->ProjectClass(nullptr);
-    return;
-  }
-  const Norm* norm = args.landmark_norm ? &args.landmark_norm->host : nullptr;
-  RunLargeMap(pattern, band, norm, context_, rows, times_ ? &times_->attention : nullptr,
-              *args.rows);
 }
 
 }  // namespace longview::models

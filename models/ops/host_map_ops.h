@@ -25,20 +25,23 @@ class HostMapOps final : public MapOps {
   MeansRef StageMeans(std::span<const MapTokens> images) override { return {images, -1}; }
   BiasRef Stage(const std::vector<MapBias>& maps, int, int) override { return {&maps, -1}; }
   ReductionRef Stage(const MapReduction& maps) override { return {&maps, -1}; }
+  NeighboursRef Stage(const MapNeighbours& maps) override { return {&maps, -1}; }
 
   int64_t input_tail() const override;
   int64_t output_tail() const override { return 0; }
   void ClearTail(const Rows& rows) const override;
   int64_t sum_bytes() const override { return sizeof(float); }
   int64_t BiasFloats(const std::vector<MapBias>&, int) const override { return 0; }
-  LongShortRows CarveLongShort(int64_t count, int64_t width, int64_t columns,
+  LongShortRows CarveLongShort(int64_t count, int64_t width, int64_t columns, bool one_product,
                                Carver& carver) const override;
 
   void MakeTokens(const TokenArgs& args) override;
   void Planes(const TokensRef& tokens, const PlanesRef& maps, const Rows& x,
               float* results) override;
-  void NormedMeans(const MeansRef& means, const Rows& x, const NormWeight& norm,
-                   float* results) override;
+  void Convolve(const ConvolveArgs& args) override;
+  void NormRows(const Rows& rows, const NormWeight& norm) override;
+  void Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
+             float* results) override;
   void Biases(const BiasRef& biases, const Table& learned, int block, float* memory,
               std::vector<kernels::Table>& tables) override;
   void SumPositions(const PositionSumArgs& args) override;
@@ -54,6 +57,8 @@ class HostMapOps final : public MapOps {
                  const Rows& queries) override;
   void AppendOpen(const Rows& keys, const Rows& values, const OpenRowsBias& bias) override;
   void FinishOpen(const Rows& out) override;
+  std::byte* CarveLargeMap(const LongShortPattern& pattern, std::span<const LongShortBand> bands,
+                           Carver& carver) const override;
   void AttendLargeMap(const LargeMapArgs& args) override;
 
  private:

@@ -1,5 +1,6 @@
 // Operations on feature maps among the rows of a ragged batch, beside those of ops.h: tokens made
-// of pixels or of another map, biases by distance, keys summed over places, planes and means.
+// of pixels or of another map, convolutions, biases by distance, keys summed over places, planes,
+// means.
 //
 //   host_map_ops     on LibTorch's threads
 //   device_map_ops   as work for a device's stream
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -41,7 +43,9 @@ struct TokenMaps {
   std::vector<const PixelValues*> pixels;  // Null while bytes are counted.
   int channels = 3;
   int width = 0;  // Elements of a token.
-  int side = 1;   // The kernel's, and its stride.
+  int side = 1;   // The kernel's.
+  int stride = 1;
+  int padding = 0;  // Zeros around the maps.
   std::function<MapPositions(size_t)> positions;  // By image, asked when it is staged; or none.
 };
 struct TokensRef {
@@ -50,11 +54,43 @@ struct TokensRef {
 };
 struct TokenArgs {
   TokensRef tokens;
-  // Columns are (row, column, channel) of a patch, of pixels (channel, row, column).
+  // Columns are (row, column, channel) of the kernel, of pixels (channel, row, column).
   const Weight* weight = nullptr;
   const NormWeight* norm = nullptr;  // Null: none.
   Rows before;                       // [.., channels] fp32; not given: pictures.
   Rows x;                            // [rows, d] fp32
+};
+
+// Maps whose tokens see those beside them, and which token a row is: by image and row behind row0
+// its row-major position, -1 for global ones.
+struct MapNeighbours {
+  std::span<const MapTokens> images;
+  std::vector<std::shared_ptr<const std::vector<int32_t>>> positions;
+};
+struct NeighboursRef {
+  const MapNeighbours* maps = nullptr;
+  int staged = -1;
+};
+
+inline constexpr int kDepthwiseTaps = 9;
+
+// A depthwise convolution of 3 x 3 taps with a border of zeros, then a linear over channels.
+struct Separable {
+  Table taps;  // [kDepthwiseTaps, C]
+  Table bias;  // [1, C]
+  Weight pointwise;
+};
+struct ConvolveArgs {
+  NeighboursRef maps;
+  const Separable* layer = nullptr;
+  // T rows from the batch's row `from0` on; neighbours of what is wanted are among them. A device
+  // reads dense ones, of the whole batch.
+  Rows from;
+  int64_t from0 = 0;
+  int64_t first = 0;  // The batch's row that is out's first.
+  Rows out;           // T, or fp32; dense on a device, with an output's tail.
+  // Global rows become those of `from`; else the linear alone treats them.
+  bool copies_globals = false;
 };
 
 // A map that is wanted as planes, [d, tokens].
@@ -132,14 +168,16 @@ struct RandomFeatureArgs {
   int64_t longest = 0;                // Rows of the largest image.
 };
 
-// The rows of x that long-short attention of a large map asks for, by rank of token: see
-// long_short/large_map.h.
+// The rows of x that long-short attention of a large map asks for, when it needs them and as often
+// as it takes. Tokens [begin, end) by rank.
 class LargeMapRows {
  public:
   virtual ~LargeMapRows() = default;
+  // Their scores, into LargeMapArgs::scores and value_scores.
   virtual void Score(int64_t begin, int64_t end) const = 0;
+  // T [end - begin, 3d]; without `queries` these are not read.
   virtual void Project(int64_t begin, int64_t end, bool queries, std::byte* to) const = 0;
-  virtual void ProjectClass(std::byte* to) const = 0;
+  virtual void ProjectClass(std::byte* to) const = 0;  // T [class tokens, 3d]
   virtual std::vector<kernels::Table> Tables(size_t shape) const = 0;
 };
 struct LargeMapArgs {
@@ -149,6 +187,9 @@ struct LargeMapArgs {
   Rows qkv;                        // T [slice rows, 3d]
   Rows out;                        // T [rows, d] with a panel's tail.
   float* scores = nullptr;         // [tokens, h r]; may share out's memory.
+  float* value_scores = nullptr;   // The same where values have weights of their own.
+  std::byte* memory = nullptr;     // CarveLargeMap's,
+  bool in_scratch = false;         // in place of which is scratch, where `rows` take none.
   const LargeMapRows* rows = nullptr;
 };
 
@@ -166,6 +207,7 @@ class MapOps {
   virtual MeansRef StageMeans(std::span<const MapTokens> images) = 0;
   virtual BiasRef Stage(const std::vector<MapBias>& maps, int heads, int blocks) = 0;
   virtual ReductionRef Stage(const MapReduction& maps) = 0;
+  virtual NeighboursRef Stage(const MapNeighbours& maps) = 0;
 
   // ---- Memory ----
   // Rows past its end that a linear may read, and may write.
@@ -177,17 +219,21 @@ class MapOps {
   virtual int64_t sum_bytes() const = 0;
   // Floats that Biases writes tables to.
   virtual int64_t BiasFloats(const std::vector<MapBias>& maps, int heads) const = 0;
-  // Keys and values of long-short attention lie beside their queries, or have their own memory.
+  // Queries, keys and values of long-short attention, side by side or with memory of their own;
+  // where one product makes them, behind them room for `columns` of scores.
   virtual LongShortRows CarveLongShort(int64_t count, int64_t width, int64_t columns,
-                                       Carver& carver) const = 0;
+                                       bool one_product, Carver& carver) const = 0;
 
   // ---- Work ----
   virtual void MakeTokens(const TokenArgs& args) = 0;
   virtual void Planes(const TokensRef& tokens, const PlanesRef& maps, const Rows& x,
                       float* results) = 0;
-  // results [images, d] = the mean of norm(x) over an image's rows.
-  virtual void NormedMeans(const MeansRef& means, const Rows& x, const NormWeight& norm,
-                           float* results) = 0;
+  virtual void Convolve(const ConvolveArgs& args) = 0;
+  // rows = norm(rows) in T. REQUIRES: dense rows on a device.
+  virtual void NormRows(const Rows& rows, const NormWeight& norm) = 0;
+  // results [images, d] = the mean of norm(x) over an image's rows; norm null: of x.
+  virtual void Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
+                     float* results) = 0;
   // Adds the tables of a call of attention: `learned` is the block's own.
   virtual void Biases(const BiasRef& biases, const Table& learned, int block, float* memory,
                       std::vector<kernels::Table>& tables) = 0;
@@ -205,6 +251,10 @@ class MapOps {
                          const Rows& queries) = 0;
   virtual void AppendOpen(const Rows& keys, const Rows& values, const OpenRowsBias& bias) = 0;
   virtual void FinishOpen(const Rows& out) = 0;
+  // Memory of AttendLargeMap, for the largest of these bands.
+  virtual std::byte* CarveLargeMap(const LongShortPattern& pattern,
+                                   std::span<const LongShortBand> bands,
+                                   Carver& carver) const = 0;
   virtual void AttendLargeMap(const LargeMapArgs& args) = 0;
 
  protected:

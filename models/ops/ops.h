@@ -108,14 +108,15 @@ struct LongShortRows {
 };
 
 // Projected keys and values of every segment: `rank` landmarks per head, each the mean of its
-// segment's rows weighted by softmax(scores), heads side by side, then a LayerNorm. A segment's
-// own row, where there is one, comes before its landmarks.
+// segment's rows weighted by softmax(scores), heads side by side, then a LayerNorm where there is
+// one. A segment's own row, where there is one, comes before its landmarks.
 struct LandmarkArgs {
   SegmentsRef segments;
   LongShortRows from;
+  Rows value_scores;  // As from.scores, where values have weights of their own.
   int heads = 1;
   int rank = 0;
-  const NormWeight* norm = nullptr;
+  const NormWeight* norm = nullptr;  // Null: none.
   bool own_rows = false;  // Row segments.offsets.back() + s of from.own_* belongs to segment s.
   Rows out;               // T [segments * landmarks, 2d], keys | values.
 

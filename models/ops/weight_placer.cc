@@ -67,6 +67,10 @@ Weight WeightPlacer::Pack(const std::string& name, std::span<const float> values
   return Place(out, in, [&] { return load_.Pack(name, values, std::move(bias), out, in); });
 }
 
+Weight WeightPlacer::Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel) {
+  return Place(out, in * kernel * kernel, [&] { return load_.Taps(name, out, in, kernel); });
+}
+
 NormWeight WeightPlacer::Norm(models::Norm norm, int64_t width) {
   NormWeight placed;
   placed.width = width;

@@ -73,6 +73,9 @@ class WeightPlacer {
   Weight Pack(const std::string& name, std::span<const float> values, std::vector<float> bias,
               int64_t out, int64_t in);
 
+  // As WeightLoader::Taps.
+  Weight Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel);
+
   NormWeight Norm(models::Norm norm, int64_t width);
 
   // A table of the checkpoint, or of these values; both may be empty where nothing is read.

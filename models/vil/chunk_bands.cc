@@ -1,10 +1,10 @@
-#include "models/vil/chunk_bands.h"
-
+// Chunked attention of a stage: its images as bands, large maps in slices.
 #include <algorithm>
 #include <utility>
 
 #include "kernels/span/chunk_grid_planner.h"
 #include "kernels/span/chunk_map.h"
+#include "models/vil/stage_plan.h"
 
 namespace longview::models {
 namespace {
@@ -149,7 +149,7 @@ class BandPlanner {
     pattern_.global_rows = global_rows;
     kernels::ChunkGridPlan grid = PlanChunkGrid(pattern_, images);
     VilPlan plan{std::move(grid.plan), std::move(grid.bias_rows)};
-    if (context_.device_tile_rows > 0) JoinTables(kGlobalTables, plan);
+    if (context_.on_device()) JoinTables(kGlobalTables, plan);
     return plan;
   }
 

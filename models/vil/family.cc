@@ -1,19 +1,14 @@
 #include "models/vil/family.h"
 
-#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/span/launch_shape.h"
+#include "kernels/cuda/vision/performer_api.h"
+#include "models/vil/model.h"
 
 namespace longview::models {
 
-void PlanForDevice(VilContext& context) {
-  context.band_tokens = std::numeric_limits<int64_t>::max();
-  context.device_tile_rows = kernels::cuda::kDeviceTileRows;
-  context.cuts.never = true;
-}
-
-absl::Status CheckVilSize(const VilConfig& config, ImageSize size) {
+absl::Status VilForward::CheckSize(const VilConfig& config, ImageSize size) {
   const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, size);
   if (!maps.ok()) return maps.status();
   for (size_t s = 0; s < maps->size(); ++s) {
@@ -29,17 +24,51 @@ absl::Status CheckVilSize(const VilConfig& config, ImageSize size) {
   return absl::OkStatus();
 }
 
-absl::Status Vil::CheckSize(ImageSize size) const { return CheckVilSize(config_, size); }
-
-EncoderWork Vil::WorkOf(ImageSize size) const {
-  EncoderWork work = *shapes().Of<EncoderWork>(ShapeKey(ShapeKind::kWork, 0, {&size, 1}),
-                                               [&] { return CountWork(size); });
-  work.linear += static_cast<double>(config_.labels.size()) * config_.feature_width();
-  return work;
+absl::Status VilForward::CheckDevice(const VilConfig& config, const std::string& origin,
+                                     const std::string& device) {
+  for (size_t s = 0; s < config.stages.size(); ++s) {
+    const VilStage& stage = config.stages[s];
+    const std::string where = absl::StrCat(origin, ": stage ", s + 1, ": ");
+    if (stage.width % 2 != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "d", stage.width, " must be even to run on ", device));
+    }
+    if (stage.attention == VilAttention::kPerformer &&
+        stage.features > kernels::cuda::kMostPerformerFeatures) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, "f", stage.features, " is above ", kernels::cuda::kMostPerformerFeatures,
+          ", the most random features on ", device));
+    }
+  }
+  return absl::OkStatus();
 }
 
-EncoderWork Vil::CountWork(ImageSize size) const {
-  return VilBatch::NeedOf(context_, {&size, 1}).work;
+std::vector<FeatureMap> VilForward::MapsOf(const VilConfig& config, ImageSize picture) {
+  std::vector<FeatureMap> maps;
+  const std::vector<ImageSize> sizes = *VilMaps(config, picture);
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    maps.push_back({config.stages[s].width, sizes[s], {}});
+  }
+  return maps;
+}
+
+BackboneBuilder VilBackbone() { return VilFamily::Backbone("vil"); }
+BackboneBuilder VilLsBackbone() { return VilLsFamily::Backbone("vil_ls"); }
+
+absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory) {
+  return VilFamily::Describe(directory);
+}
+absl::StatusOr<ModelInfo> DescribeVilLs(const ModelDirectory& directory) {
+  return VilLsFamily::Describe(directory);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadVil(ModelDirectory directory,
+                                               const LoadOptions& options) {
+  return VilFamily::LoadModel(std::move(directory), options);
+}
+absl::StatusOr<std::unique_ptr<Model>> LoadVilLs(ModelDirectory directory,
+                                                 const LoadOptions& options) {
+  return VilLsFamily::LoadModel(std::move(directory), options);
 }
 
 }  // namespace longview::models

@@ -1,31 +1,39 @@
-// Vision Longformer and ViL-LS as families of image models: which sizes they take, what these cost.
+// Vision Longformer and ViL-LS as families of image models; see vision/staged_family.h.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "models/vil/pass.h"
-#include "models/vision/weighted_family.h"
+#include "models/vision/family.h"
+#include "models/vision/staged_family.h"
 
 namespace longview::models {
 
-// A context whose plans are a device's: it has room for whole maps, nothing is cut into slices.
-void PlanForDevice(VilContext& context);
+struct VilForward {
+  using Config = VilConfig;
+  using Weights = VilWeights;
+  using Context = VilContext;
+  static constexpr auto Parse = ParseVilConfig;
+  static constexpr auto Load = LoadVilWeights;
 
-class Vil : public WeightedVision<VilBatch, LoadVilWeights> {
- public:
-  using Forward = VilForward;
-  using WeightedVision::WeightedVision;
-
-  absl::Status CheckSize(ImageSize size) const override;
-  EncoderWork WorkOf(ImageSize size) const override;
-
- protected:
-  void PlanForDevice() { models::PlanForDevice(context_); }
-
- private:
-  // The stages' work.
-  virtual EncoderWork CountWork(ImageSize size) const;
+  static absl::Status CheckSize(const VilConfig& config, ImageSize size);
+  static absl::Status CheckDevice(const VilConfig& config, const std::string& origin,
+                                  const std::string& device);
+  static std::unique_ptr<VisionPass> MakePass(const VilContext& context,
+                                              std::span<const VisionPicture> pictures,
+                                              bool measure) {
+    return std::make_unique<VilPass>(context, pictures, measure);
+  }
+  static std::vector<FeatureMap> MapsOf(const VilConfig& config, ImageSize picture);
+};
+struct VilLsForward : VilForward {
+  static constexpr auto Parse = ParseVilLsConfig;
 };
 
-// Errors as Vil::CheckSize, before there is a model.
-absl::Status CheckVilSize(const VilConfig& config, ImageSize size);
+using VilFamily = StagedFamily<VilForward>;
+using VilLsFamily = StagedFamily<VilLsForward>;
 
 }  // namespace longview::models

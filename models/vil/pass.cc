@@ -4,14 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "models/dense/linear.h"
 
 namespace longview::models {
 namespace {
-
-// Rows that go from attention to the next block together, so that the MLP's hidden layer never
-// exists as a whole on a device.
-constexpr int64_t kTailRows = 32768;
 
 kernels::Table Added(const Table& values) {
   kernels::Table table;
@@ -19,12 +14,6 @@ kernels::Table Added(const Table& values) {
   table.entries = static_cast<int32_t>(values.width());
   table.head_stride = table.entries;
   return table;
-}
-
-// The global tokens of a stage, as rows that see a map in slices.
-OpenRowsShape GlobalRows(const VilStage& stage) {
-  const float scale = 1.0f / std::sqrt(static_cast<float>(stage.head_dim()));
-  return {stage.globals, stage.heads, stage.width, scale};
 }
 
 }  // namespace
@@ -42,18 +31,24 @@ VilPass::VilPass(const VilContext& context, std::span<const VisionPicture> pictu
   for (size_t s = 0; s < stages_.size(); ++s) {
     PlannedStage& stage = stages_[s];
     stage.config = &config.stages[s];
+    stage.pattern = LongShortOf(*stage.config);
     stage.plan = PlanVilStage(context, s, sizes[s], measure);
     ListBiases(s);
     const VilStagePlan& plan = stage.plan;
-    const int globals = stage.config->globals, blocks = stage.config->blocks;
-    maps[s] = {plan.images, plan.rows, stage.config->width,
-               s == 0 ? config.channels : config.stages[s - 1].width,
-               stage.config->patch, blocks, globals, {}};
+    const int globals = stage.config->globals;
+    StageMaps& here = maps[s];
+    here.images = plan.images;
+    here.rows = plan.rows;
+    here.width = stage.config->width;
+    here.channels = s == 0 ? config.channels : config.stages[s - 1].width;
+    here.side = here.stride = stage.config->patch;
+    here.blocks = stage.config->blocks;
+    here.globals = globals;
     if (stage.config->absolute) {
-      maps[s].positions = [this, s](size_t image) {
-        const VilStagePlan& here = stages_[s].plan;
-        const VilMapEntry entry = here.positions.empty() ? PlacesOf(s, here.images[image].map)
-                                                         : here.positions[image];
+      here.positions = [this, s](size_t image) {
+        const VilStagePlan& made = stages_[s].plan;
+        const VilMapEntry entry = made.positions.empty() ? PlacesOf(s, made.images[image].map)
+                                                         : made.positions[image];
         return MapPositions{entry->row_positions, entry->column_positions};
       };
     }
@@ -64,7 +59,7 @@ VilPass::VilPass(const VilContext& context, std::span<const VisionPicture> pictu
   }
   const Feature feature = config.backbone              ? Feature::kNone
                           : config.reads_class_token() ? Feature::kClassRow
-                                                       : Feature::kMean;
+                                                       : Feature::kNormedMean;
   Begin(std::move(maps), feature, &context.weights->norm);
 }
 
@@ -95,7 +90,7 @@ VilMapEntry VilPass::PlacesOf(size_t stage, ImageSize map) {
 void VilPass::ListBiases(size_t index) {
   PlannedStage& stage = stages_[index];
   const VilStagePlan& plan = stage.plan;
-  const bool device = context_.device_tile_rows > 0;
+  const bool device = context_.on_device();
   const auto add = [&](Band& band, const std::vector<int32_t>& rows, ImageSize size,
                        const VilMapEntry* made) {
     MapBias& bias = band.maps.emplace_back();
@@ -152,9 +147,8 @@ void VilPass::StageLists(Ops& ops, MapOps& maps, size_t index) {
     }
     const LongShortBand& from = plan.long_short[b];
     if (from.is_large()) continue;
-    band.attention = ops.Stage(band.joined ? band.joined->plan : from.whole->tokens);
-    band.class_rows = ops.Stage(from.whole->class_rows);
-    band.segments = ops.Stage(from.whole->offsets, from.whole->in_map);
+    const kernels::Plan& tokens = band.joined ? band.joined->plan : from.whole->tokens;
+    band.long_short = StageLongShort(ops, *from.whole, tokens);
   }
   if (separates_globals(stage)) stage.globals = ops.Stage(plan.globals.made->plan);
 }
@@ -168,7 +162,8 @@ void VilPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
   const int64_t d = config.width, element = ElementBytes(ops.compute());
   const int64_t in_tail = maps.input_tail(), out_tail = maps.output_tail();
   if (config.attention == VilAttention::kLongShort) {
-    CarveLongShort(ops, maps, stage, carver);
+    b.long_short = CarveLongShort(
+        maps, ops.compute(), {.pattern = stage.pattern, .bands = plan.long_short}, carver);
   } else {
     const int64_t band = plan.band_rows();
     const int64_t columns = config.attention == VilAttention::kReduction ? d : 3 * d;
@@ -183,7 +178,7 @@ void VilPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
       b.global_q = CarveRows(plan.rows, d, element, 0, carver);
       b.global_kv = CarveRows(plan.rows, 2 * d, element, out_tail, carver);
     }
-    if (plan.has_slices()) b.open = maps.CarveOpen(GlobalRows(config), band, carver);
+    if (plan.has_slices()) b.open = maps.CarveOpen(OpenGlobals(config), band, carver);
   }
   int64_t bias = 0;
   for (const Band& band : stage.bands) {
@@ -192,38 +187,10 @@ void VilPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
   b.bias = carver.Take<float>(bias);
 }
 
-void VilPass::CarveLongShort(Ops& ops, MapOps& maps, PlannedStage& stage, Carver& carver) const {
-  const LongShortPattern pattern = LongShortOf(*stage.config);
-  const int64_t d = stage.config->width, element = ElementBytes(ops.compute());
-  const int64_t columns = pattern.columns();
-  int64_t whole = 0, slice = 0, large = 0, tokens = 0, images = 0;
-  for (const LongShortBand& band : stage.plan.long_short) {
-    if (band.is_large()) {
-      slice = std::max(slice, band.map.rows(pattern));
-      large = std::max(large, band.rows);
-      tokens = std::max(tokens, band.map.tokens);
-    } else {
-      whole = std::max(whole, band.rows);
-      images = std::max(images, band.whole->images());
-    }
-  }
-  Buffers& b = stage.b;
-  const int64_t rows = std::max(whole, slice);
-  b.normed = CarveRows(rows, d, element, maps.input_tail(), carver);
-  b.long_short = maps.CarveLongShort(rows, d, columns, carver);
-  b.long_short.scores = CarveRows(whole, columns, sizeof(float), 0, carver);
-  b.landmarks = CarveRows(images * pattern.ranks, 2 * d, element, 0, carver);
-  if (large == 0) return;
-  Carver scores = carver;
-  b.outputs = CarveRows(large, d, element, maps.input_tail(), carver);
-  b.scores = CarveRows(tokens, columns, sizeof(float), 0, scores);
-  if (scores.used() > carver.used()) carver = scores;
-}
-
 void VilPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
   const PlannedStage& stage = stages_[index];
   const At at = {ops, maps, index, block};
-  if (block == 0) maps.ClearTail(stage.b.normed);
+  if (block == 0) maps.ClearTail(NormedRows(stage));
   for (size_t band = 0; band < stage.bands.size(); ++band) {
     if (!stage.plan.long_short.empty()) {
       RunLongShort(at, band);
@@ -238,7 +205,7 @@ void VilPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
 void VilPass::Norm(const At& at, int64_t first, int64_t count) const {
   at.ops.Residual(x(at.stage).From(first).First(count), {},
                   &BlockOf(at.stage, at.block).attention_norm, NormPlace::kPre,
-                  stages_[at.stage].b.normed.First(count));
+                  NormedRows(stages_[at.stage]).First(count));
 }
 
 void VilPass::RunWhole(const At& at, size_t index) {
@@ -359,208 +326,7 @@ void VilPass::FeedForward(const At& at, const Weight& out, int64_t first, int64_
   if (alone(stage) && at.block + 1 < stage.config->blocks) {
     weights.after_layer = &BlockOf(at.stage, at.block + 1).attention_norm;
   }
-  for (int64_t row = 0; row < count; row += kTailRows) {
-    const int64_t rows = std::min(kTailRows, count - row);
-    const Rows part = z.From(row).First(rows);
-    at.ops.FeedForward(weights, {x(at.stage).From(first + row).First(rows), part, part});
-  }
-}
-
-// The image's global rows see rows [first, first + count) of qkv.
-void VilPass::AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) const {
-  const VilStage& config = *stages_[at.stage].config;
-  const int64_t d = config.width;
-  const Rows rows = stages_[at.stage].b.qkv.From(first).First(count);
-  if (!config.relative_bias()) bias = {};
-  at.maps.AppendOpen(rows.Columns(d, d), rows.Columns(2 * d, d), bias);
-}
-
-// Projects the tokens that the slice before has not; the rest moves to the front.
-void VilPass::LoadSlice(const At& at, const VilBand& band) {
-  const PlannedStage& stage = stages_[at.stage];
-  const VilBlock& block = BlockOf(at.stage, at.block);
-  const Buffers& b = stage.b;
-  const int64_t g = stage.config->globals;
-  const Rows locals = b.qkv.From(g);
-  if (band.begin == 0) {
-    load_end_ = 0;
-    if (g > 0) {
-      Norm(at, band.row0, g);
-      at.ops.Project(block.qkv, b.normed.First(g), b.qkv.First(g));
-      at.maps.BeginOpen(GlobalRows(*stage.config), b.open, b.qkv.First(g));
-      AppendGlobals(at, 0, g, {block.bias.global.values(), g * g, g, 1});
-    }
-  } else {
-    at.maps.Move(locals, band.load_begin - load_begin_, 0, load_end_ - band.load_begin);
-  }
-  const int64_t first = load_end_ - band.load_begin, count = band.load_end - load_end_;
-  if (count > 0) {
-    Norm(at, band.row0 + g + load_end_, count);
-    at.ops.Project(block.qkv, b.normed.First(count), locals.From(first).First(count));
-    if (g > 0) AppendGlobals(at, g + first, count, {block.bias.mixed.values(), 2 * g, 1, 0});
-  }
-  load_begin_ = band.load_begin;
-  load_end_ = band.load_end;
-}
-
-// Rows of x below the slice are still those that this block began with.
-void VilPass::RunSlice(const At& at, size_t index) {
-  const PlannedStage& stage = stages_[at.stage];
-  const VilBand& band = stage.plan.bands[index];
-  const VilBlock& block = BlockOf(at.stage, at.block);
-  const int64_t g = stage.config->globals;
-  LoadSlice(at, band);
-  AttendSpans(at, stage.bands[index].attention, stage.bands[index].biases, false);
-  FeedForward(at, block.out, band.row0 + g + band.begin, band.end - band.begin,
-              stage.b.normed.From(g + band.begin - band.load_begin));
-  if (g == 0 || band.end < stage.plan.images[static_cast<size_t>(band.image)].count()) return;
-  at.maps.FinishOpen(stage.b.normed.First(g));
-  FeedForward(at, block.out, band.row0, g, stage.b.normed);
-}
-
-void VilPass::RunLongShort(const At& at, size_t index) {
-  const PlannedStage& stage = stages_[at.stage];
-  const LongShortBand& band = stage.plan.long_short[index];
-  const VilBlock& block = BlockOf(at.stage, at.block);
-  if (band.is_large()) {
-    AttendSlices(at, index);
-    FeedForward(at, block.out, band.row0, band.rows, stage.b.outputs);
-  } else {
-    AttendWhole(at, index);
-    FeedForward(at, block.out, band.row0, band.rows, stage.b.normed);
-  }
-}
-
-// Projects the first rows of LN(x): q as it is, k and v normalised, and, where one weight has them,
-// landmarks' scores.
-LongShortRows VilPass::ProjectTokens(const At& at, int64_t count, const LongShortRows& out) const {
-  const VilBlock& block = BlockOf(at.stage, at.block);
-  LongShortRows rows = out;
-  for (Rows* part : {&rows.q, &rows.keys, &rows.values, &rows.scores}) *part = part->First(count);
-  LongShortRows projected = rows;
-  if (block.qkv.out == 3 * rows.q.width) projected.scores = {};
-  at.ops.ProjectLongShort(block.qkv, block.token_norm, stages_[at.stage].b.normed.First(count),
-                          count, projected);
-  return rows;
-}
-
-void VilPass::AttendWhole(const At& at, size_t index) {
-  const PlannedStage& stage = stages_[at.stage];
-  const VilStage& config = *stage.config;
-  const LongShortBand& band = stage.plan.long_short[index];
-  const VilBlock& block = BlockOf(at.stage, at.block);
-  const Band& lists = stage.bands[index];
-  const Buffers& b = stage.b;
-  const int64_t d = config.width;
-  const Compute compute = at.ops.compute();
-  if (at.block == 0 || !alone(stage)) Norm(at, band.row0, band.rows);
-  const LongShortRows rows = ProjectTokens(at, band.rows, b.long_short);
-  if (config.ranks > 0) {
-    if (Has(block.landmarks)) {
-      at.ops.Project(block.landmarks, b.normed.First(band.rows), rows.scores);
-    }
-    LandmarkArgs landmarks;
-    landmarks.segments = lists.segments;
-    landmarks.from = rows;
-    landmarks.heads = config.heads;
-    landmarks.rank = config.ranks;
-    landmarks.norm = &block.landmark_norm;
-    landmarks.out = b.landmarks;
-    at.ops.Landmarks(landmarks);
-  }
-  const kernels::Source fresh = HeadsSource(compute, rows.keys, rows.values, config.heads);
-  std::vector<kernels::Source> sources = {
-      fresh,
-      HeadsSource(compute, b.landmarks.Columns(0, d), b.landmarks.Columns(d, d), config.heads),
-      fresh};
-  kernels::Call call = HeadsCall(compute, rows.q, b.normed, config.heads);
-  call.sources = sources;
-  std::vector<kernels::Table> tables;
-  if (config.relative_bias()) {
-    at.maps.Biases(lists.biases, block.bias.local, at.block, b.bias, tables);
-  }
-  call.tables = tables;
-  at.ops.Attend(lists.attention, call);
-  // A class row sees its own key and what the map's tokens made of theirs.
-  sources = {fresh, HeadsSource(compute, b.normed, b.normed, config.heads)};
-  call.sources = sources;
-  call.tables = {};
-  at.ops.Attend(lists.class_rows, call);
-}
-
-// x changes once all outputs are there.
-struct VilPass::LargeRows final : LargeMapRows {
-  LargeRows(const VilPass& pass, const At& at, const LongShortBand& band,
-            const std::vector<kernels::Table>& tables)
-      : pass(pass),
-        at(at),
-        b(pass.stages_[at.stage].b),
-        local0(band.row0 + pass.stages_[at.stage].config->globals),
-        tables(tables) {}
-
-  void Score(int64_t begin, int64_t end) const override {
-    pass.Norm(at, local0 + begin, end - begin);
-    at.ops.Project(pass.BlockOf(at.stage, at.block).landmarks, b.normed.First(end - begin),
-                   b.scores.From(begin).First(end - begin));
-  }
-  void Project(int64_t begin, int64_t end, bool, std::byte* to) const override {
-    ProjectRows(local0 + begin, end - begin, to);
-  }
-  void ProjectClass(std::byte* to) const override {
-    const int64_t g = pass.stages_[at.stage].config->globals;
-    ProjectRows(local0 - g, g, to);
-  }
-  std::vector<kernels::Table> Tables(size_t shape) const override {
-    if (tables.empty()) return {};
-    return {tables[shape]};
-  }
-
-  void ProjectRows(int64_t first, int64_t count, std::byte* to) const {
-    const int64_t d = b.normed.width;
-    Rows qkv = {to, count, 3 * d, 3 * d, b.normed.element};
-    LongShortRows out;
-    out.q = qkv.Columns(0, d);
-    out.keys = qkv.Columns(d, d);
-    out.values = qkv.Columns(2 * d, d);
-    pass.Norm(at, first, count);
-    pass.ProjectTokens(at, count, out);
-  }
-
-  const VilPass& pass;
-  const At& at;
-  const Buffers& b;
-  const int64_t local0;
-  const std::vector<kernels::Table>& tables;  // By shape; empty without.
-};
-
-void VilPass::AttendSlices(const At& at, size_t index) {
-  const PlannedStage& stage = stages_[at.stage];
-  const VilBlock& block = BlockOf(at.stage, at.block);
-  const LongShortBand& band = stage.plan.long_short[index];
-  const LongShortPattern pattern = LongShortOf(*stage.config);
-  std::vector<kernels::Table> tables;
-  if (pattern.bias) {
-    at.maps.Biases(stage.bands[index].biases, block.bias.local, at.block, stage.b.bias, tables);
-  }
-  const LargeRows rows(*this, at, band, tables);
-  LargeMapArgs args;
-  args.pattern = &pattern;
-  args.band = &band;
-  args.landmark_norm = &block.landmark_norm;
-  args.qkv = stage.b.long_short.q;
-  args.out = stage.b.outputs;
-  args.scores = stage.b.scores.floats();
-  args.rows = &rows;
-  at.maps.AttendLargeMap(args);
-}
-
-std::vector<FeatureMap> VilForward::MapsOf(const VilConfig& config, ImageSize picture) {
-  std::vector<FeatureMap> maps;
-  const std::vector<ImageSize> sizes = *VilMaps(config, picture);
-  for (size_t s = 0; s < sizes.size(); ++s) {
-    maps.push_back({config.stages[s].width, sizes[s], {}});
-  }
-  return maps;
+  FeedForwardInParts(at.ops, weights, x(at.stage).From(first).First(count), z);
 }
 
 }  // namespace longview::models

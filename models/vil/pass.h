@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "models/vil/stage_plan.h"
-#include "models/vision/family.h"
-#include "models/vision/pass_batch.h"
+#include "models/vision/long_short_map.h"
 #include "models/vision/staged_pass.h"
 
 namespace longview::models {
@@ -34,23 +33,21 @@ class VilPass final : public StagedPass {
     Rows global_q;                     // T [rows, d] of global rows.
     Rows global_kv;                    // T [rows, 2d]
     Rows keys;                         // [projected keys, 2d] sums.
-    LongShortRows long_short;          // [band, ..]
-    Rows landmarks;                    // T [images r, 2d]
-    Rows outputs;                      // T [rows, d] of a large map,
-    Rows scores;                       // before [tokens, h r] scores.
+    LongShortMemory long_short;        // In place of all the above.
     OpenRowsBuffers open;              // Sums of global rows that see slices.
     float* bias = nullptr;             // Expanded tables, on a device.
   };
   // Plans and lists of a band.
   struct Band {
-    PlanRef attention, class_rows;
-    SegmentsRef segments;  // Landmarks.
+    PlanRef attention;
+    LongShortLists long_short;
     std::vector<MapBias> maps;
     BiasRef biases;
     std::shared_ptr<const VilPlan> joined;
   };
   struct PlannedStage {
     const VilStage* config = nullptr;
+    LongShortPattern pattern;
     VilStagePlan plan;
     std::vector<Band> bands;  // As the plan's, of either kind.
     PlanRef globals;
@@ -71,7 +68,6 @@ class VilPass final : public StagedPass {
   EmbedWeights EmbedOf(size_t stage) const override;
   void StageLists(Ops& ops, MapOps& maps, size_t stage) override;
   void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) override;
-  void CarveLongShort(Ops& ops, MapOps& maps, PlannedStage& stage, Carver& carver) const;
   void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) override;
 
   void ListBiases(size_t stage);
@@ -88,16 +84,20 @@ class VilPass final : public StagedPass {
   void FeedForward(const At& at, const Weight& out, int64_t first, int64_t count,
                    const Rows& z) const;
 
+  static OpenRowsShape OpenGlobals(const VilStage& stage);
   void RunSlice(const At& at, size_t band);
   void LoadSlice(const At& at, const VilBand& band);
   void AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) const;
 
   void RunLongShort(const At& at, size_t band);
-  void AttendWhole(const At& at, size_t band);
-  void AttendSlices(const At& at, size_t band);
-  LongShortRows ProjectTokens(const At& at, int64_t count, const LongShortRows& out) const;
+  void ProjectTokens(const At& at, int64_t count, LongShortRows rows) const;
+  void AttendSlices(const At& at, const LongShortBand& band,
+                    const std::vector<kernels::Table>& tables);
 
   const VilBlock& BlockOf(size_t stage, int block) const;
+  static const Rows& NormedRows(const PlannedStage& stage) {
+    return stage.plan.long_short.empty() ? stage.b.normed : stage.b.long_short.normed;
+  }
   // Whether a stage's rows go through its blocks as one band: then LN(x) is left for the next.
   bool alone(const PlannedStage& stage) const;
   bool separates_globals(const PlannedStage& stage) const { return !stage.plan.globals.empty(); }
@@ -107,18 +107,5 @@ class VilPass final : public StagedPass {
   std::vector<VilMapEntry> kept_;          // Made for a device's lists.
   int64_t load_begin_ = 0, load_end_ = 0;  // Tokens of the image in slices that lie in qkv.
 };
-
-// See HostPassBatch.
-struct VilForward {
-  using Context = VilContext;
-  static std::unique_ptr<VisionPass> MakePass(const VilContext& context,
-                                              std::span<const VisionPicture> pictures,
-                                              bool measure) {
-    return std::make_unique<VilPass>(context, pictures, measure);
-  }
-  static std::vector<FeatureMap> MapsOf(const VilConfig& config, ImageSize picture);
-};
-
-using VilBatch = HostPassBatch<VilForward>;
 
 }  // namespace longview::models

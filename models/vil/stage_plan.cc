@@ -8,7 +8,6 @@
 #include "kernels/span/full_planner.h"
 #include "kernels/span/map_planner.h"
 #include "kernels/span/plan_bytes.h"
-#include "models/vil/chunk_bands.h"
 #include "models/vil/stored_bias.h"
 
 namespace longview::models {
@@ -56,7 +55,7 @@ VilBand WholeBand(const VilContext& context, size_t index, bool measure,
   band.attention.made =
       context.shapes->Of<VilPlan>(ShapeKey(ShapeKind::kBandPlan, index, placed.maps), [&] {
         VilPlan plan = make(context, stage, placed);
-        if (context.device_tile_rows > 0) JoinTables(kGlobalTables, plan);
+        if (context.on_device()) JoinTables(kGlobalTables, plan);
         return plan;
       });
   band.attention.sizes = placed.sizes;

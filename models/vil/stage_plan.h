@@ -3,16 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "kernels/span/plan.h"
-#include "models/vil/context.h"
+#include "models/vil/config.h"
 #include "models/vil/map_weights.h"
+#include "models/vil/weights.h"
+#include "models/vision/context.h"
 #include "models/vision/map_tokens.h"
 
 namespace longview::models {
+
+struct VilContext : VisionContext<VilConfig, VilWeights> {
+  using VisionContext::VisionContext;
+
+  // Tables of all maps are joined then, too (JoinTables).
+  void PlanForDevice() {
+    VisionContext::PlanForDevice();
+    band_tokens = std::numeric_limits<int64_t>::max();
+  }
+
+  // Maps of more local tokens attend slice by slice. A slice is no shorter than that.
+  int64_t band_tokens = 4096;
+};
 
 // Attention of bands of one shape.
 struct VilPlan {
@@ -81,6 +97,10 @@ struct VilStagePlan {
 // `measure`: only sizes are wanted, neither biases nor positions. Thread-safe.
 VilStagePlan PlanVilStage(const VilContext& context, size_t stage, std::span<const ImageSize> maps,
                           bool measure);
+
+// Cuts the images of a stage with chunked attention into bands and plans each band's attention:
+// fills bands and globals of a plan whose images are placed.
+void PlanChunkBands(const VilContext& context, size_t stage, bool measure, VilStagePlan& plan);
 
 // Keys that an image's tokens attend to in a stage with projected keys; 0 elsewhere.
 int64_t ProjectedKeys(const VilStage& stage, ImageSize map);

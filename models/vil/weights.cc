@@ -53,7 +53,6 @@ class Loader {
   }
 
   void Patch(size_t index, VilStageWeights& out);
-  Weight Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel);
   void Positions(const std::string& name, const VilStage& stage, VilStageWeights& out);
   void ClassRows(const std::string& name, const VilStage& stage, VilStageWeights& out);
   void Block(const std::string& attention, const std::string& mlp, const VilStage& stage,
@@ -78,29 +77,13 @@ class Loader {
   VilWeights weights_;
 };
 
-// A convolution as a linear over its taps: columns are (row, column, channel).
-Weight Loader::Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel) {
-  const int64_t taps = kernel * kernel;
-  const std::vector<float> stored =
-      load_.Copy(load_.Get(name + ".weight", {out, in, kernel, kernel}));
-  std::vector<float> bias = load_.Vector(name + ".bias", out);
-  std::vector<float> moved;
-  moved.reserve(stored.size());
-  for (size_t row = 0; row < stored.size(); row += static_cast<size_t>(in * taps)) {
-    const std::vector<float> one(stored.begin() + row, stored.begin() + row + in * taps);
-    const std::vector<float> turned = Transposed(one, in, taps);
-    moved.insert(moved.end(), turned.begin(), turned.end());
-  }
-  return place_.Pack(name, moved, std::move(bias), out, in * taps);
-}
-
 void Loader::Patch(size_t index, VilStageWeights& out) {
   const VilStage& stage = config_.stages[index];
   const std::string name = absl::StrCat("layer", index + 1, ".0.");
   const int64_t d = stage.width, p = stage.patch;
   const int64_t c = index == 0 ? config_.channels : config_.stages[index - 1].width;
   if (index > 0) {
-    out.patch = Taps(prefix_ + name + "proj", d, c, p);
+    out.patch = place_.Taps(prefix_ + name + "proj", d, c, p);
   } else {
     const std::vector<float> weight = Tensor(name + "proj.weight", {d, c, p, p});
     std::vector<float> bias = Tensor(name + "proj.bias", {d});
@@ -340,14 +323,8 @@ absl::StatusOr<VilWeights> Loader::Load() {
 
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute) {
-  return Loader(config, place, checkpoint, origin, compute, nullptr).Load();
-}
-
-absl::StatusOr<VilWeights> PlaceVilWeights(const VilConfig& config, const BackbonePlace* place,
-                                           const Checkpoint& checkpoint, const std::string& origin,
-                                           std::optional<Compute> compute, DeviceStore& store) {
-  return Loader(config, place, checkpoint, origin, compute, &store).Load();
+                                          std::optional<Compute> compute, DeviceStore* store) {
+  return Loader(config, place, checkpoint, origin, compute, store).Load();
 }
 
 }  // namespace longview::models

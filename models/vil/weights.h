@@ -76,14 +76,10 @@ struct VilWeights {
 
 // `place`: where a backbone's tensors lie (config.backbone), else null. REQUIRES: `checkpoint`
 // outlives the call. Errors name the tensor. Without `compute` names and shapes are checked, and
-// the weights have sizes alone.
+// the weights have sizes alone. With a store the stages are in a device's memory, see WeightPlacer;
+// `compute` is the head's type then.
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute);
-
-// The same with the stages in a device's memory, see WeightPlacer; `compute` is the head's type.
-absl::StatusOr<VilWeights> PlaceVilWeights(const VilConfig& config, const BackbonePlace* place,
-                                           const Checkpoint& checkpoint, const std::string& origin,
-                                           std::optional<Compute> compute, DeviceStore& store);
+                                          std::optional<Compute> compute, DeviceStore* store);
 
 }  // namespace longview::models

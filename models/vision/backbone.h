@@ -34,17 +34,14 @@ struct BackboneBuilder {
   std::string_view name;
   absl::StatusOr<BackboneFacts> (*describe)(const ModelDirectory& directory,
                                             const BackbonePlace& place);
+  // On a device, null: on the CPU. `most_pixels`: of the largest picture that a device is to hold;
+  // RESOURCE_EXHAUSTED if a usual one does not fit. May throw DeviceError and what LibTorch throws;
+  // within the Device::Turn.
   absl::StatusOr<std::unique_ptr<VisionFamily>> (*build)(const ModelDirectory& directory,
                                                          const BackbonePlace& place,
-                                                         Compute compute);
-  // The same on a device; null where the family runs on the CPU only. `most_pixels`: of the largest
-  // picture that there may be. RESOURCE_EXHAUSTED if it does not fit. May throw DeviceError and
-  // what LibTorch throws; within a Device::Turn.
-  absl::StatusOr<std::unique_ptr<VisionFamily>> (*build_on_device)(const ModelDirectory& directory,
-                                                                   const BackbonePlace& place,
-                                                                   Compute compute,
-                                                                   std::unique_ptr<Device> device,
-                                                                   int64_t most_pixels);
+                                                         Compute compute,
+                                                         std::unique_ptr<Device> device,
+                                                         int64_t most_pixels);
 };
 
 }  // namespace longview::models

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "models/device/device_admission.h"
 
 namespace longview::models {
@@ -54,6 +55,18 @@ absl::StatusOr<DeviceRunBytes> RoomForPictures(const std::string& origin, const 
     room = both;
   }
   return room;
+}
+
+absl::Status CheckRoom(ImageSize size, const DeviceRunBytes& need, const Device& device,
+                       const DeviceRunBytes& room) {
+  if (need.Fits(room)) return absl::OkStatus();
+  constexpr double kMega = 1e6;
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "pixels of %d x %d need %.1f MB of %s and %.1f MB for results, the model's workspace has "
+      "%.1f MB and %.1f MB",
+      size.height, size.width, static_cast<double>(need.device()) / kMega, device.name(),
+      static_cast<double>(need.results) / kMega, static_cast<double>(room.device()) / kMega,
+      static_cast<double>(room.results) / kMega));
 }
 
 }  // namespace longview::models

@@ -28,4 +28,8 @@ struct PictureNeeds {
 absl::StatusOr<DeviceRunBytes> RoomForPictures(const std::string& origin, const Device& device,
                                                const PictureNeeds& needs);
 
+// INVALID_ARGUMENT, with sizes, if what one picture needs does not fit the model's workspace.
+absl::Status CheckRoom(ImageSize size, const DeviceRunBytes& need, const Device& device,
+                       const DeviceRunBytes& room);
+
 }  // namespace longview::models

@@ -13,7 +13,6 @@
 #include "models/encoder/work.h"
 #include "models/image/pipeline.h"
 #include "models/vision/facts.h"
-#include "models/vision/shape_cache.h"
 
 namespace longview::models {
 
@@ -71,22 +70,9 @@ class VisionFamily {
                                              ScratchKeeper& scratch, EncoderTimes* times) const = 0;
 
   // Exact bytes that an image of this size uses beside weights and results when it is alone.
-  size_t WorkspaceBytes(ImageSize size) const {
-    return *shapes_.Of<size_t>(ShapeKey(ShapeKind::kExactBytes, 0, {&size, 1}),
-                               [&] { return MeasureWorkspace(size); });
-  }
+  virtual size_t WorkspaceBytes(ImageSize size) const = 0;
 
   virtual EncoderWork WorkOf(ImageSize size) const = 0;
-
- protected:
-  // What batches and costs keep by shape.
-  ShapeCache& shapes() const { return shapes_; }
-
- private:
-  // Plans the whole run.
-  virtual size_t MeasureWorkspace(ImageSize size) const = 0;
-
-  mutable ShapeCache shapes_;
 };
 
 }  // namespace longview::models

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
-#include "models/dense/compute_choice.h"
 #include "models/encoder/best_rates.h"
 #include "models/vision/prepare.h"
 #include "models/vision/run.h"
@@ -148,31 +147,19 @@ absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const 
   return info;
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
+absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDirectory> directory,
                                                        const LoadOptions& options,
-                                                       BuildVision build) {
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  return LoadVisionModelOn("cpu", std::move(directory), options, *std::move(choice), build);
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadVisionModelOn(const std::string& device,
-                                                         ModelDirectory directory,
-                                                         const LoadOptions& options,
-                                                         ComputeChoice choice, BuildVision build) {
-  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  auto pipeline = ReadPipeline(*kept);
+                                                       SeatedVision seated) {
+  auto pipeline = ReadPipeline(*directory);
   if (!pipeline.ok()) return pipeline.status();
-  absl::StatusOr<std::unique_ptr<VisionFamily>> family = build(*kept, choice.compute);
-  if (!family.ok()) return family.status();
   absl::StatusOr<ModelInfo> info =
-      DescribeVision(*kept, (*family)->facts(), (*family)->parameters());
+      DescribeVision(*directory, seated.family->facts(), seated.family->parameters());
   if (!info.ok()) return info.status();
-  info->device = device;
-  info->notes = std::move(choice.notes);
-  return std::make_unique<VisionModel>(std::move(kept), *std::move(family), *std::move(info),
-                                       *std::move(pipeline), options.max_image_pixels);
+  info->device = std::move(seated.device);
+  info->notes = std::move(seated.notes);
+  return std::make_unique<VisionModel>(std::move(directory), std::move(seated.family),
+                                       *std::move(info), *std::move(pipeline),
+                                       options.max_image_pixels);
 }
 
 }  // namespace longview::models

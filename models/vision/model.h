@@ -5,10 +5,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "models/dense/compute_choice.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
 #include "models/model_directory.h"
@@ -17,26 +16,23 @@
 
 namespace longview::models {
 
-// Loads a family's configuration and weights. The directory outlives what is returned.
-using BuildVision = absl::FunctionRef<absl::StatusOr<std::unique_ptr<VisionFamily>>(
-    const ModelDirectory& directory, Compute compute)>;
+// A loaded family, and where it computes.
+struct SeatedVision {
+  std::unique_ptr<VisionFamily> family;
+  std::string device = "cpu";
+  std::vector<std::string> notes;
+};
 
 // preprocessor_config.json; unset without the file.
 absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& directory);
 
-// Chooses the compute type, reads preprocessor_config.json, builds the family, makes it a model.
-absl::StatusOr<std::unique_ptr<Model>> LoadVisionModel(ModelDirectory directory,
+// The family as a model, with preprocessor_config.json. `directory` is the family's.
+absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDirectory> directory,
                                                        const LoadOptions& options,
-                                                       BuildVision build);
-
-// The same once the compute type is chosen. `device`: where the family computes.
-absl::StatusOr<std::unique_ptr<Model>> LoadVisionModelOn(const std::string& device,
-                                                         ModelDirectory directory,
-                                                         const LoadOptions& options,
-                                                         ComputeChoice choice, BuildVision build);
+                                                       SeatedVision seated);
 
 // A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
-// LoadVisionModel.
+// MakeVisionModel.
 std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* const> items,
                                       EncoderTimes* times);
 

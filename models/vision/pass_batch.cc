@@ -1,15 +1,13 @@
 #include "models/vision/pass_batch.h"
 
 #include <utility>
-namespace longview::models {
-namespace {
 
-DeviceRunBytes BytesOf(const PassNeed& need, int64_t result_floats) {
-  const auto results = static_cast<size_t>(result_floats) * sizeof(float);
+namespace longview::models {
+
+DeviceRunBytes PartBytes(const PassNeed& need, const VisionPass& pass) {
+  const auto results = static_cast<size_t>(pass.result_floats()) * sizeof(float);
   return {need.ops.lists, need.memory() + kernels::AlignUp(results), results};
 }
-
-}  // namespace
 
 PassNeed CountOnHost(VisionPass& pass, const ComputeContext& context) {
   HostCount ops(context);
@@ -47,11 +45,7 @@ VisionPassPart::VisionPassPart(std::unique_ptr<VisionPass> pass, const Device& d
       ops_(device, compute),
       maps_(device, compute),
       need_(CountOnDevice(*pass_, compute)),
-      bytes_(BytesOf(need_, pass_->result_floats())) {}
-
-DeviceRunBytes PartBytes(VisionPass& pass, Compute compute) {
-  return BytesOf(CountOnDevice(pass, compute), pass.result_floats());
-}
+      bytes_(PartBytes(need_, *pass_)) {}
 
 void VisionPassPart::Stage(StagedLists& lists) {
   ops_.StageInto(lists);

@@ -6,8 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/device/device_run.h"
 #include "models/layers/compute_context.h"
@@ -31,107 +34,119 @@ struct PassNeed {
 };
 PassNeed CountOnHost(VisionPass& pass, const ComputeContext& context);
 PassNeed CountOnDevice(VisionPass& pass, Compute compute);
+// The bytes of such a pass as a part of a device's batch.
+DeviceRunBytes PartBytes(const PassNeed& need, const VisionPass& pass);
 
-// The results of pictures that went through a pass together, taken apart.
-class PassResults {
+// The need of a picture that is alone.
+struct PictureNeed {
+  EncoderWork work;
+  size_t workspace = 0;  // Bytes of the host's memory beside results.
+  DeviceRunBytes part;   // The device's bytes.
+};
+inline size_t BytesOf(const PictureNeed&) { return sizeof(PictureNeed); }
+
+
+std::vector<VisionPicture> PicturesOf(std::span<const VisionInput> inputs);
+
+// A batch of pictures that go through passes of a family in stages (staged_family.h), and its
+// results.
+template <class Family>
+class PassBatch : public VisionBatch {
  public:
-  explicit PassResults(size_t pictures) : features(pictures), maps(pictures) {}
+  using Context = typename Family::Context;
 
-  // Those of the pictures `items`, which a pass had in that order. `shapes`: of all maps of a
-  // picture by stage, without values.
-  template <typename Shapes>
-  void Keep(std::span<const int> items, std::span<const VisionPicture> pictures,
-            int64_t feature_floats, const float* results, Shapes&& shapes) {
+  std::vector<float> Embedding(int i) const override { return features_[i]; }
+  // The head is on the host.
+  std::vector<float> Logits(int i) const override {
+    const DenseLayer& head = *context_.weights->head;
+    std::vector<float> logits(static_cast<size_t>(head.out()));
+    const float* const rows[] = {features_[i].data()};
+    ApplyToRows(head, rows, Activation::kNone, *context_.pool, logits.data());
+    return logits;
+  }
+  std::vector<FeatureMap> TakeMaps(int i) override { return std::move(maps_[i]); }
+
+ protected:
+  // REQUIRES: the context outlives the batch, too.
+  PassBatch(const Context& context, std::span<const VisionInput> inputs)
+      : context_(context),
+        pictures_(PicturesOf(inputs)),
+        features_(inputs.size()),
+        maps_(inputs.size()) {}
+
+  std::unique_ptr<VisionPass> MakePass(std::span<const int> items, bool measure) const {
+    std::vector<VisionPicture> some;
+    for (const int item : items) some.push_back(pictures_[item]);
+    return Family::MakePass(context_, some, measure);
+  }
+  // The results of a pass that had the pictures `items` in that order.
+  void Keep(std::span<const int> items, const float* results) {
     const auto take = [&](int64_t count) {
       std::vector<float> values(results, results + count);
       results += count;
       return values;
     };
-    for (const int item : items) features[item] = take(feature_floats);
+    const auto& config = *context_.config;
     for (const int item : items) {
-      const std::vector<FeatureMap> all = shapes(pictures[item].size);
-      for (const int stage : pictures[item].stages) {
+      features_[item] = take(config.backbone ? 0 : config.stages.back().width);
+    }
+    for (const int item : items) {
+      const std::vector<FeatureMap> all = Family::MapsOf(config, pictures_[item].size);
+      for (const int stage : pictures_[item].stages) {
         FeatureMap map = all[stage];
         map.values = take(int64_t{map.channels} * map.size.height * map.size.width);
-        maps[item].push_back(std::move(map));
+        maps_[item].push_back(std::move(map));
       }
     }
   }
 
-  std::vector<std::vector<float>> features;   // By picture.
-  std::vector<std::vector<FeatureMap>> maps;  // The same.
+  const Context& context_;
+  const std::vector<VisionPicture> pictures_;
+
+ private:
+  std::vector<std::vector<float>> features_;   // By picture.
+  std::vector<std::vector<FeatureMap>> maps_;  // The same.
 };
 
-std::vector<VisionPicture> PicturesOf(std::span<const VisionInput> inputs);
-
-// A batch on the host, see VisionBatch. Pictures dropped before the first block never enter; later
-// ones stay, as their rows lie between those of others. `Family` brings, of its context,
-//
-//   MakePass(context, pictures, measure)   `measure`: only sizes are wanted
-//   MapsOf(config, picture)                a picture's maps by stage, without values
-//
-// both static. REQUIRES: the context and scratch outlive the batch.
+// On the host, see VisionBatch. Pictures dropped before the first block never enter; later ones
+// stay, as their rows lie between those of others.
 template <class Family>
-class HostPassBatch : public VisionBatch {
+class HostPassBatch final : public PassBatch<Family> {
  public:
   using Context = typename Family::Context;
 
+  // REQUIRES: scratch outlives the batch.
   HostPassBatch(const Context& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
                 EncoderTimes* times)
-      : context_(context),
+      : PassBatch<Family>(context, inputs),
         scratch_(scratch),
         times_(times),
-        pictures_(PicturesOf(inputs)),
-        dropped_(inputs.size()),
-        results_(inputs.size()) {}
-
-  // The need of a batch of pictures of these sizes beside its results. Thread-safe.
-  static PassNeed NeedOf(const Context& context, std::span<const ImageSize> sizes) {
-    std::vector<VisionPicture> pictures;
-    for (const ImageSize size : sizes) pictures.push_back({size, nullptr, {}});
-    return CountOnHost(*Family::MakePass(context, pictures, true), context);
-  }
-  static size_t ScratchBytes(const Context& context, std::span<const ImageSize> sizes) {
-    return NeedOf(context, sizes).memory();
-  }
+        dropped_(inputs.size()) {}
 
   bool Advance() override {
     if (!started_ && !Start()) return false;
     if (pass_ == nullptr || layer_ == pass_->layers()) return false;
     pass_->Layer(*ops_, *maps_, layer_);
     if (++layer_ < pass_->layers()) return true;
-    results_.Keep(members_, pictures_, pass_->feature_floats(), floats_.data(),
-                  [&](ImageSize size) { return Family::MapsOf(*context_.config, size); });
+    this->Keep(members_, floats_.data());
     floats_ = {};
     return false;
   }
   void Drop(int i) override { dropped_[i] = true; }
-  std::vector<float> Embedding(int i) const override { return results_.features[i]; }
-  std::vector<float> Logits(int i) const override {
-    const DenseLayer& head = *context_.weights->head;
-    std::vector<float> logits(static_cast<size_t>(head.out()));
-    const float* const rows[] = {results_.features[i].data()};
-    ApplyToRows(head, rows, Activation::kNone, *context_.pool, logits.data());
-    return logits;
-  }
-  std::vector<FeatureMap> TakeMaps(int i) override { return std::move(results_.maps[i]); }
 
  private:
   // Returns whether a picture takes part.
   bool Start() {
     started_ = true;
-    std::vector<VisionPicture> some;
-    for (size_t i = 0; i < pictures_.size(); ++i) {
-      if (dropped_[i]) continue;
-      members_.push_back(static_cast<int>(i));
-      some.push_back(pictures_[i]);
+    for (size_t i = 0; i < dropped_.size(); ++i) {
+      if (!dropped_[i]) members_.push_back(static_cast<int>(i));
     }
     if (members_.empty()) return false;
-    pass_ = Family::MakePass(context_, some, false);
-    const PassNeed need = CountOnHost(*pass_, context_);
+    pass_ = this->MakePass(members_, false);
+    const PassNeed need = CountOnHost(*pass_, this->context_);
     loan_.emplace(scratch_, need.memory());
-    ops_.emplace(context_, need.ops, loan_->data(), times_);
-    maps_.emplace(context_, loan_->data() + need.ops.buffers, times_);
+    ops_.emplace(this->context_, need.ops, loan_->data(), times_);
+    maps_.emplace(this->context_, loan_->data() + need.ops.buffers, times_);
     floats_.resize(static_cast<size_t>(pass_->result_floats()));
     pass_->Stage(*ops_, *maps_);
     pass_->Take(*ops_, *maps_);
@@ -139,12 +154,9 @@ class HostPassBatch : public VisionBatch {
     return true;
   }
 
-  const Context& context_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;
-  const std::vector<VisionPicture> pictures_;
   std::vector<bool> dropped_;
-  PassResults results_;
   std::vector<int> members_;  // The pictures that take part.
   std::unique_ptr<VisionPass> pass_;
   std::optional<ScratchLoan> loan_;
@@ -178,7 +190,38 @@ class VisionPassPart final : public DevicePart {
   float* results_ = nullptr;
 };
 
-// The bytes of a part, without a device.
-DeviceRunBytes PartBytes(VisionPass& pass, Compute compute);
+// A batch whose stages are on a device, see VisionBatch. Throws DeviceError, too.
+template <class Family>
+class DevicePassBatch final : public PassBatch<Family>, private DeviceItems {
+ public:
+  // REQUIRES: everything borrowed outlives the batch.
+  DevicePassBatch(const typename Family::Context& context, const Device& device, Compute compute,
+                  DeviceWorkspace& workspace, std::span<const VisionInput> inputs,
+                  EncoderTimes* times)
+      : PassBatch<Family>(context, inputs),
+        device_(device),
+        compute_(compute),
+        run_(device, workspace, *this, times) {}
+
+  bool Advance() override { return run_.Advance(); }
+  void Drop(int i) override { run_.Drop(i); }
+
+ private:
+  int size() const override { return static_cast<int>(this->pictures_.size()); }
+  std::string NameOf(int item) const override {
+    const ImageSize size = this->pictures_[item].size;
+    return absl::StrCat("a picture of ", size.height, " x ", size.width);
+  }
+  std::unique_ptr<DevicePart> Plan(std::span<const int> items) const override {
+    return std::make_unique<VisionPassPart>(this->MakePass(items, true), device_, compute_);
+  }
+  void Keep(std::span<const int> items, const std::byte* results) override {
+    PassBatch<Family>::Keep(items, reinterpret_cast<const float*>(results));
+  }
+
+  const Device& device_;
+  const Compute compute_;
+  DeviceRun run_;
+};
 
 }  // namespace longview::models

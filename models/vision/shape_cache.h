@@ -17,14 +17,11 @@
 #include <span>
 #include <vector>
 
-#include "models/encoder/work.h"
 #include "models/image/pipeline.h"
 
 namespace longview::models {
 
 // The bytes a kept value holds; types with more to say bring an overload of their own.
-inline size_t BytesOf(size_t) { return sizeof(size_t); }
-inline size_t BytesOf(const EncoderWork&) { return sizeof(EncoderWork); }
 template <class Number>
 size_t BytesOf(const std::vector<Number>& numbers) {
   return numbers.capacity() * sizeof(Number);
@@ -32,15 +29,13 @@ size_t BytesOf(const std::vector<Number>& numbers) {
 
 // What a model keeps by shape; each has a type of its own in a family.
 enum class ShapeKind : int32_t {
-  kExactBytes,      // Of an image's buffers.
+  kPictureNeed,     // The need of an image that is alone.
   kTokenPlaces,     // Where a map's tokens lie,
   kTokenPositions,  // and which token lies there.
   kBandPlan,        // Attention of images that go through a block together,
   kSlicePlan,       // of a slice of one image.
   kJoinedPlan,      // Attention of a band with its maps' tables in one.
   kMapWeights,      // Positions and biases of a map.
-  kDeviceBytes,     // Of an image that is alone on a device.
-  kWork,            // In its stages.
 };
 
 class ShapeCache {

@@ -45,6 +45,8 @@ void StagedPass::Begin(std::vector<StageMaps> stages, Feature feature, const Nor
     tokens.channels = stage.channels;
     tokens.width = static_cast<int>(stage.width);
     tokens.side = stage.side;
+    tokens.stride = stage.stride;
+    tokens.padding = stage.padding;
     tokens.positions = stage.positions;
     std::vector<int32_t>& rows = global_rows_.emplace_back();
     std::vector<int32_t>& entries = class_entries_.emplace_back();
@@ -94,7 +96,9 @@ void StagedPass::Stage(Ops& ops, MapOps& maps) {
     StageLists(ops, maps, s);
   }
   if (feature_ == Feature::kClassRow) feature_rows_ref_ = ops.Stage(feature_rows_);
-  if (feature_ == Feature::kMean) means_ref_ = maps.StageMeans(stages_.back().images);
+  if (feature_ == Feature::kNormedMean || feature_ == Feature::kMean) {
+    means_ref_ = maps.StageMeans(stages_.back().images);
+  }
 }
 
 // Class rows lie where the blocks work afterwards.
@@ -150,14 +154,27 @@ void StagedPass::MakeTokens(Ops& ops, MapOps& maps, size_t stage) {
   ops.Scatter(class_rows_[stage], global_rows_ref_[stage], x_[stage]);
 }
 
-// After the last norm: the first global token, or the mean over all tokens.
 void StagedPass::MakeFeatures(Ops& ops, MapOps& maps) {
   const Rows& x = x_.back();
-  if (feature_ == Feature::kMean) return maps.NormedMeans(means_ref_, x, *norm_, results_);
+  if (feature_ == Feature::kNormedMean) return maps.Means(means_ref_, x, norm_, results_);
   Rows out = x.First(static_cast<int64_t>(pictures_.size()));
   out.data = reinterpret_cast<std::byte*>(results_);
-  ops.Gather(x, feature_rows_ref_, out);
+  if (feature_ == Feature::kMean) {
+    maps.Means(means_ref_, x, nullptr, results_);
+  } else {
+    ops.Gather(x, feature_rows_ref_, out);
+  }
   ops.Residual(out, {}, norm_, NormPlace::kPost, {});
+}
+
+void StagedPass::FeedForwardInParts(Ops& ops, const BlockWeights& weights, const Rows& x,
+                                    const Rows& z) {
+  constexpr int64_t kPartRows = 32768;
+  for (int64_t row = 0; row < x.count; row += kPartRows) {
+    const int64_t rows = std::min(kPartRows, x.count - row);
+    const Rows part = z.From(row).First(rows);
+    ops.FeedForward(weights, {x.From(row).First(rows), part, part});
+  }
 }
 
 void StagedPass::Layer(Ops& ops, MapOps& maps, int layer) {

@@ -33,13 +33,16 @@ class StagedPass : public VisionPass {
     int64_t rows = 0;
     int64_t width = 0;
     int channels = 3;  // Those of the map before, or of pixels.
-    int side = 1;      // The convolution's, and its stride.
+    int side = 1;      // The convolution's.
+    int stride = 1;
+    int padding = 0;
     int blocks = 1;
     int globals = 0;  // Rows of every image before its tokens.
     std::function<MapPositions(size_t)> positions;  // See TokenMaps.
   };
-  // How the vector that enters the head is read.
-  enum class Feature { kNone, kClassRow, kMean };
+  // The vector that enters the head: the norm of the first global row, the mean of all rows' norms,
+  // or the norm of all rows' mean.
+  enum class Feature { kNone, kClassRow, kNormedMean, kMean };
   struct EmbedWeights {
     const Weight* weight = nullptr;
     const NormWeight* norm = nullptr;   // Null: none.
@@ -58,6 +61,11 @@ class StagedPass : public VisionPass {
   virtual void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) = 0;
   // x of the stage, [rows, width], by its blocks.
   virtual void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) = 0;
+
+  // The steps behind attention, whose output is `z`, for these rows of x: part by part, so that the
+  // MLP's hidden layer never exists as a whole on a device.
+  static void FeedForwardInParts(Ops& ops, const BlockWeights& weights, const Rows& x,
+                                 const Rows& z);
 
   const Rows& x(size_t stage) const { return x_[stage]; }
   std::span<const VisionPicture> pictures() const { return pictures_; }

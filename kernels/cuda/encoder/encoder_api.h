@@ -96,7 +96,7 @@ struct LandmarkRows {
   const void* own_keys;    // T [sequences, heads * dim]; null: no own rows.
   const void* own_values;  // The same.
   int64_t own_stride;      // Elements.
-  RowNorm norm;            // [heads * dim]
+  RowNorm norm;            // [heads * dim]; gamma null: none.
   void* out;               // T [sequences * landmarks, 2 * heads * dim]
   int32_t sequences;
   int32_t rank;

@@ -22,23 +22,27 @@ struct LandmarkProgram {
   LONGVIEW_HD static Grid GridOf(const Args& args) {
     return {int64_t{args.sequences} * Landmarks(args), 2};
   }
-  LONGVIEW_HD static int Phases(const Args&, Block) { return RowMoments::kPhases + 1; }
+  LONGVIEW_HD static int Phases(const Args& args, Block) {
+    return args.norm.gamma == nullptr ? 1 : RowMoments::kPhases + 1;
+  }
 
   LONGVIEW_HD static void Phase(const Args& args, Block block, int phase, int thread, Thread&,
                                 Shared& shared) {
     const int width = args.heads * args.dim;
-    if (phase < RowMoments::kPhases) {
-      shared.moments.Phase(phase, thread, width, [&](int i) { return At(args, block, i); });
-      return;
-    }
+    const auto at = [&](int i) { return At(args, block, i); };
+    if (args.norm.gamma == nullptr) return Write(args, block, thread, at);
+    if (phase < RowMoments::kPhases) return shared.moments.Phase(phase, thread, width, at);
     const NormedRow normed(args.norm, shared.moments, width);
-    T* const out = static_cast<T*>(args.out) + (2 * block.x + block.y) * width;
-    for (int i = thread; i < width; i += kThreads) {
-      Narrow(normed.At(i, At(args, block, i)), out + i);
-    }
+    Write(args, block, thread, [&](int i) { return normed.At(i, at(i)); });
   }
 
  private:
+  template <class Value>
+  LONGVIEW_HD static void Write(const Args& args, Block block, int thread, Value&& value) {
+    const int width = args.heads * args.dim;
+    T* const out = static_cast<T*>(args.out) + (2 * block.x + block.y) * width;
+    for (int i = thread; i < width; i += kThreads) Narrow(value(i), out + i);
+  }
   LONGVIEW_HD static int Landmarks(const Args& args) {
     return args.rank + (args.own_keys == nullptr ? 0 : 1);
   }

@@ -1,6 +1,6 @@
-// LayerNorm of a sum, a block per row: the embedding sum, or a residual stream and what a linear
-// added to it. What is summed and where the norm goes are functions of the arguments' type; other
-// folders overload them beside their programs.
+// LayerNorm of a sum, a block per row: a residual stream and what a linear added to it. The sum and
+// the norm's place are functions of the arguments' type, which folders overload beside their
+// programs.
 #pragma once
 
 #include "kernels/cuda/program.h"
@@ -10,16 +10,7 @@
 
 namespace longview::kernels::cuda {
 
-// Column i of the row before its norm: the sum of the parts.
-template <typename T>
-LONGVIEW_HD inline float SummedColumn(const EmbedRows& args, int64_t row, int i) {
-  const auto at = [&](const float* table, const int32_t* index) {
-    return table[int64_t{index[row]} * args.width + i];
-  };
-  return (at(args.words, args.ids) + at(args.positions, args.places)) + at(args.types, args.kinds);
-}
-
-// A residual stream; y and bias may be null.
+// Column i of the row before its norm; y and bias may be null.
 template <typename T, typename RowArgs>
 LONGVIEW_HD inline float SummedColumn(const RowArgs& args, int64_t row, int i) {
   const int64_t at = row * args.width + i;

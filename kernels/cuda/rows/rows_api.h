@@ -1,5 +1,5 @@
-// Row operations between two linears, on the device: embeddings, biases, activations,
-// residuals, norms, and the small products of Longformer's folded global rows. The device's
+// Row operations between two linears, on the device: biases, activations, copies, and the small
+// products of Longformer's folded global rows. The device's
 // counterpart of models/dense/rowwise.h, many rows at a time.
 //
 // A row's bits depend on that row alone: sums over columns have one fixed order, whatever the
@@ -22,22 +22,6 @@ struct RowNorm {
   float eps;
 };
 
-// x = LayerNorm(words[ids] + positions[places] + types[kinds]); copy = x in T.
-struct EmbedRows {
-  const float* words;      // [vocabulary, width]
-  const float* positions;  // [positions, width]
-  const float* types;      // [types, width]
-  const int32_t* ids;      // [rows]
-  const int32_t* places;   // [rows]
-  const int32_t* kinds;    // [rows]
-  RowNorm norm;
-  float* x;    // [rows, width]
-  void* copy;  // T [rows, width]; null: none.
-  int64_t rows;
-  int32_t width;
-  DType dtype;
-};
-
 // y = activation(y + bias), in place.
 struct BiasRows {
   void* y;            // T [rows, columns]
@@ -55,18 +39,6 @@ struct WidenRows {
   float* out;         // [rows, columns]
   int64_t rows;
   int32_t columns;
-  DType dtype;
-};
-
-// x = LayerNorm(x + y + bias); copy = x in T.
-struct ResidualRows {
-  float* x;           // [rows, width]
-  const void* y;      // T [rows, width]
-  const float* bias;  // [width]
-  RowNorm norm;
-  void* copy;  // T [rows, width]; null: none.
-  int64_t rows;
-  int32_t width;
   DType dtype;
 };
 
@@ -125,10 +97,8 @@ struct FoldValues {
 };
 
 struct RowsApi {
-  Status (*embed)(Stream* stream, const EmbedRows& args);
   Status (*bias)(Stream* stream, const BiasRows& args);
   Status (*widen)(Stream* stream, const WidenRows& args);
-  Status (*residual)(Stream* stream, const ResidualRows& args);
   Status (*copy)(Stream* stream, const CopyRows& args);
   Status (*fold_keys)(Stream* stream, const FoldKeys& args);
   Status (*fold_scores)(Stream* stream, const FoldScores& args);

@@ -4,15 +4,10 @@
 #include "kernels/cuda/program_runner.h"
 #include "kernels/cuda/rows/column_programs.h"
 #include "kernels/cuda/rows/fold_programs.h"
-#include "kernels/cuda/rows/norm_program.h"
 #include "kernels/cuda/rows/rows_api.h"
 
 namespace longview::kernels::cuda {
 
-template <typename T>
-using EmbedProgram = NormProgram<EmbedRows, T>;
-template <typename T>
-using ResidualProgram = NormProgram<ResidualRows, T>;
 template <typename T>
 using BiasProgram = ElementProgram<BiasElements<T>>;
 template <typename T>
@@ -21,10 +16,8 @@ using WidenProgram = ElementProgram<WidenElements<T>>;
 template <class Runner>
 constexpr RowsApi RowsTable() {
   return {
-      .embed = RunTyped<Runner, EmbedProgram>,
       .bias = RunTyped<Runner, BiasProgram>,
       .widen = RunTyped<Runner, WidenProgram>,
-      .residual = RunTyped<Runner, ResidualProgram>,
       .copy = Runner::template Run<ElementProgram<CopyElements>>,
       .fold_keys = Runner::template Run<FoldKeysProgram>,
       .fold_scores = Runner::template Run<FoldScoresProgram>,

@@ -15,8 +15,8 @@
 
 namespace longview::kernels::cuda {
 
-// One picture of a batch and the patches it is cut into, row by row; what is left over at its right
-// and lower border belongs to none.
+// One picture of a batch and the patches of it, row by row; what is left over at its right and
+// lower border belongs to none.
 struct PixelImage {
   int64_t pixel0;  // Its planes [channels, height, width] among all pixels.
   int64_t patch0;  // Its first patch among all.
@@ -33,7 +33,9 @@ struct PixelPatches {
   int64_t most;  // Patches of the largest image.
   int32_t channels;
   int32_t side;
-  void* out;  // T [patches, channels * side * side]: channel, row, column.
+  int32_t stride;   // From patch to patch.
+  int32_t padding;  // Zeros around the picture, at its left and upper border.
+  void* out;        // T [patches, channels * side * side]: channel, row, column.
   DType dtype;
 };
 
@@ -43,6 +45,23 @@ struct MapTaps {
   const float* x;
   const int32_t* from;  // [rows]
   void* out;            // T [rows, width]
+  int64_t rows;
+  int32_t width;
+  DType dtype;
+};
+
+// A depthwise convolution of 3 x 3 taps: row i of `out` = bias + the sum over t of taps[t] * row
+// from[i, t] of x, channel by channel; negative rows are left out. Where from[i, 0] is kAsItIs, it
+// is row from[i, 4] of x.
+struct DepthwiseRows {
+  static constexpr int kTaps = 9;
+  static constexpr int32_t kAsItIs = -2;
+
+  const void* x;        // T [.., width]
+  const int32_t* from;  // [rows, kTaps]
+  const float* taps;    // [kTaps, width]
+  const float* bias;    // [width]
+  void* out;            // T [rows, width], another tensor.
   int64_t rows;
   int32_t width;
   DType dtype;
@@ -125,6 +144,7 @@ struct MapPlanes {
 struct MapsApi {
   Status (*patches)(Stream* stream, const PixelPatches& args);
   Status (*taps)(Stream* stream, const MapTaps& args);
+  Status (*depthwise)(Stream* stream, const DepthwiseRows& args);
   Status (*tokens)(Stream* stream, const MapTokens& args);
   Status (*bias_table)(Stream* stream, const BiasTable& args);
   Status (*position_sums)(Stream* stream, const PositionSums& args);

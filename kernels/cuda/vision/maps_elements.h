@@ -1,5 +1,5 @@
-// Elements of maps that do not look at each other: patches, taps, expanded biases. A block takes a
-// run of them, counted through all rows: rows of maps are short.
+// Elements of maps that do not look at each other: patches, taps, depthwise convolutions, expanded
+// biases. A block takes a run of them, counted through all rows: rows of maps are short.
 #pragma once
 
 #include "kernels/cuda/program.h"
@@ -47,12 +47,19 @@ struct PatchElements {
     const int64_t columns = Columns(args), patch = i / columns;
     if (patch >= int64_t{image.rows} * image.columns) return;
     const auto column = static_cast<int>(i % columns);
-    const int x = column % args.side, y = column / args.side % args.side;
     const int channel = column / (args.side * args.side);
-    const int64_t row = patch / image.columns * args.side + y;
-    const int64_t line = image.pixel0 + (int64_t{channel} * image.height + row) * image.width;
-    Narrow(args.pixels[line + patch % image.columns * args.side + x],
+    const int64_t y = patch / image.columns * args.stride + column / args.side % args.side;
+    const int64_t x = patch % image.columns * args.stride + column % args.side;
+    Narrow(At(args, image, channel, y - args.padding, x - args.padding),
            static_cast<T*>(args.out) + image.patch0 * columns + i);
+  }
+
+ private:
+  LONGVIEW_HD static float At(const Args& args, const PixelImage& image, int channel, int64_t y,
+                              int64_t x) {
+    if (y < 0 || y >= image.height || x < 0 || x >= image.width) return 0;
+    const int64_t line = image.pixel0 + (int64_t{channel} * image.height + y) * image.width;
+    return args.pixels[line + x];
   }
 };
 
@@ -65,6 +72,30 @@ struct TapElements {
     const int64_t from = args.from[i / args.width];
     Narrow(from < 0 ? 0.0f : args.x[from * args.width + i % args.width],
            static_cast<T*>(args.out) + i);
+  }
+};
+
+template <typename T>
+struct DepthwiseElements {
+  using Args = DepthwiseRows;
+  LONGVIEW_HD static int64_t Count(const Args& args) { return args.rows * args.width; }
+  LONGVIEW_HD static int Lists(const Args&) { return 1; }
+  LONGVIEW_HD static void Element(const Args& args, int, int64_t i) {
+    const int32_t* const from = args.from + i / args.width * Args::kTaps;
+    const auto channel = static_cast<int>(i % args.width);
+    const T* const x = static_cast<const T*>(args.x);
+    T* const out = static_cast<T*>(args.out) + i;
+    if (from[0] == Args::kAsItIs) {
+      *out = x[int64_t{from[4]} * args.width + channel];
+      return;
+    }
+    float sum = args.bias[channel];
+    for (int t = 0; t < Args::kTaps; ++t) {
+      if (from[t] < 0) continue;
+      const float value = Widen(x[int64_t{from[t]} * args.width + channel]);
+      sum += args.taps[int64_t{t} * args.width + channel] * value;
+    }
+    Narrow(sum, out);
   }
 };
 

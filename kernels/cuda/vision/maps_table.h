@@ -13,12 +13,15 @@ template <typename T>
 using PatchProgram = RunProgram<PatchElements<T>>;
 template <typename T>
 using TapProgram = RunProgram<TapElements<T>>;
+template <typename T>
+using DepthwiseProgram = RunProgram<DepthwiseElements<T>>;
 
 template <class Runner>
 constexpr MapsApi MapsTable() {
   return {
       .patches = RunTyped<Runner, PatchProgram>,
       .taps = RunTyped<Runner, TapProgram>,
+      .depthwise = RunTyped<Runner, DepthwiseProgram>,
       .tokens = RunTyped<Runner, MapTokensProgram>,
       .bias_table = Runner::template Run<RunProgram<BiasTableElements>>,
       .position_sums = RunTyped<Runner, PositionSumsProgram>,

@@ -39,14 +39,20 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
   struct Picture {
     int height, width;
   };
-  // Whole patches, a rest at either border, one patch, none.
+  struct Kernel {
+    int side, stride, padding;
+  };
+  // Whole patches, a rest at either border, one patch, none; patches that overlap, with a border.
   const std::vector<Picture> pictures = {{8, 12}, {11, 9}, {4, 7}, {3, 40}, {64, 60}};
-  for (const int side : {1, 4}) {
+  for (const auto& [side, stride, padding] : {Kernel{1, 1, 0}, {4, 4, 0}, {7, 4, 2}, {3, 2, 1}}) {
     const int channels = side == 1 ? 2 : 3;
+    const auto places = [&](int length) {
+      return std::max(0, (length + 2 * padding - side) / stride + 1);
+    };
     std::vector<PixelImage> images;
     int64_t pixels = 0, patches = 0, most = 0;
     for (const Picture& picture : pictures) {
-      const int rows = picture.height / side, columns = picture.width / side;
+      const int rows = places(picture.height), columns = places(picture.width);
       images.push_back({pixels, patches, picture.height, picture.width, rows, columns});
       pixels += int64_t{channels} * picture.height * picture.width;
       patches += int64_t{rows} * columns;
@@ -61,6 +67,8 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
                                  most,
                                  channels,
                                  side,
+                                 stride,
+                                 padding,
                                  device.Allocate<float>(patches * columns),
                                  dtype};
       ASSERT_EQ(device.api().maps.patches(device.stream(), args), 0);
@@ -71,9 +79,12 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
             for (int c = 0; c < channels; ++c) {
               for (int y = 0; y < side; ++y) {
                 for (int x = 0; x < side; ++x) {
-                  expected.push_back(
-                      values[image.pixel0 + (c * image.height + row * side + y) * image.width +
-                             column * side + x]);
+                  const int down = row * stride + y - padding;
+                  const int across = column * stride + x - padding;
+                  const bool inside = down >= 0 && down < image.height && across >= 0 &&
+                                      across < image.width;
+                  const int64_t line = image.pixel0 + (c * image.height + down) * image.width;
+                  expected.push_back(inside ? values[line + across] : 0);
                 }
               }
             }
@@ -102,6 +113,44 @@ TEST(DeviceMapsTest, TapsAreRowsAndZeros) {
         for (int i = 0; i < width; ++i) expected.push_back(row < 0 ? 0 : x[row * width + i]);
       }
       EXPECT_EQ(Download(device, args.out, expected.size(), dtype), Rounded(expected, dtype));
+    });
+  }
+}
+
+// Nine taps, some, none but the bias, and a row as it is.
+TEST(DeviceMapsTest, DepthwiseRowsAreWeightedSumsOfTheirNeighbours) {
+  constexpr int kTaps = DepthwiseRows::kTaps;
+  std::vector<int32_t> from(4 * kTaps, -1);
+  for (int t = 0; t < kTaps; ++t) from[t] = (5 * t + 2) % 7;
+  from[kTaps + 3] = 6;
+  from[kTaps + 4] = 1;
+  std::fill_n(from.begin() + 3 * kTaps, kTaps, 5);
+  from[3 * kTaps] = DepthwiseRows::kAsItIs;
+  for (const int width : {1, 96, 1100}) {
+    OnAll([&](TestDevice& device, DType dtype) {
+      const std::vector<float> x = Rounded(Random(7 * width, 1), dtype);
+      const std::vector<float> taps = Random(kTaps * width, 2), bias = Random(width, 3);
+      const DepthwiseRows args = {Upload(device, x, dtype),
+                                  device.Upload(from),
+                                  device.Upload(taps),
+                                  device.Upload(bias),
+                                  device.Allocate<float>(4 * width),
+                                  4,
+                                  width,
+                                  dtype};
+      ASSERT_EQ(device.api().maps.depthwise(device.stream(), args), 0);
+      std::vector<double> expected;
+      for (int row = 0; row < 4; ++row) {
+        for (int i = 0; i < width; ++i) {
+          double sum = bias[i];
+          for (int t = 0; t < kTaps; ++t) {
+            const int32_t at = from[row * kTaps + t];
+            if (at >= 0) sum += double{taps[t * width + i]} * x[at * width + i];
+          }
+          expected.push_back(row == 3 ? x[5 * width + i] : sum);
+        }
+      }
+      ExpectNear(Download(device, args.out, expected.size(), dtype), expected, dtype);
     });
   }
 }

@@ -12,83 +12,11 @@ namespace {
 
 using testing::Download;
 using testing::Elements;
-using testing::Normed;
 using testing::OnAll;
 using testing::Random;
 using testing::Rounding;
 using testing::TestDevice;
 using testing::TestDevices;
-
-class NormTest : public ::testing::TestWithParam<int> {};
-
-TEST_P(NormTest, ResidualIsItsDefinition) {
-  const int width = GetParam(), rows = 5;
-  OnAll([&](TestDevice& device, DType dtype) {
-    const size_t size = static_cast<size_t>(rows) * width;
-    const std::vector<float> x = Random(size, 1, 3), bias = Random(width, 2);
-    const std::vector<float> gamma = Random(width, 3), beta = Random(width, 4);
-    const Elements y(Random(size, 5), dtype), copy(x, dtype);
-    const ResidualRows args = {device.Upload(x),
-                               y.Upload(device),
-                               device.Upload(bias),
-                               {device.Upload(gamma), device.Upload(beta), 1e-5f},
-                               copy.Upload(device),
-                               rows,
-                               width,
-                               dtype};
-    ASSERT_EQ(device.api().rows.residual(device.stream(), args), 0);
-    const std::vector<float> got = device.Download(args.x, size);
-    const std::vector<float> copied = Download(device, args.copy, size, dtype);
-    for (int row = 0; row < rows; ++row) {
-      std::vector<double> sum;
-      for (int i = 0; i < width; ++i) {
-        sum.push_back(double{x[row * width + i]} + bias[i] + y.values[row * width + i]);
-      }
-      const std::vector<double> expected = Normed(sum, gamma, beta, 1e-5);
-      for (int i = 0; i < width; ++i) {
-        ASSERT_NEAR(got[row * width + i], expected[i], 2e-5) << row << " " << i;
-        ASSERT_NEAR(copied[row * width + i], expected[i],
-                    2e-5 + Rounding(dtype) * std::abs(expected[i]));
-      }
-    }
-  });
-}
-
-TEST_P(NormTest, EmbeddingsAreSumsOfThreeTables) {
-  const int width = GetParam(), rows = 4;
-  OnAll([&](TestDevice& device, DType dtype) {
-    const std::vector<float> words = Random(7 * width, 1), places = Random(9 * width, 2),
-                             types = Random(2 * width, 3);
-    const std::vector<float> gamma = Random(width, 4), beta = Random(width, 5);
-    const std::vector<int32_t> ids = {6, 0, 3, 6}, positions = {8, 1, 1, 2}, kinds = {0, 1, 0, 0};
-    const size_t size = static_cast<size_t>(rows) * width;
-    const EmbedRows args = {device.Upload(words),
-                            device.Upload(places),
-                            device.Upload(types),
-                            device.Upload(ids),
-                            device.Upload(positions),
-                            device.Upload(kinds),
-                            {device.Upload(gamma), device.Upload(beta), 1e-5f},
-                            device.Allocate<float>(size),
-                            nullptr,
-                            rows,
-                            width,
-                            dtype};
-    ASSERT_EQ(device.api().rows.embed(device.stream(), args), 0);
-    const std::vector<float> got = device.Download(args.x, size);
-    for (int row = 0; row < rows; ++row) {
-      std::vector<double> sum;
-      for (int i = 0; i < width; ++i) {
-        sum.push_back(double{words[ids[row] * width + i]} + places[positions[row] * width + i] +
-                      types[kinds[row] * width + i]);
-      }
-      const std::vector<double> expected = Normed(sum, gamma, beta, 1e-5);
-      for (int i = 0; i < width; ++i) ASSERT_NEAR(got[row * width + i], expected[i], 2e-5);
-    }
-  });
-}
-
-INSTANTIATE_TEST_SUITE_P(Widths, NormTest, ::testing::Values(2, 64, 127, 768, 1030));
 
 double Activated(RowActivation activation, double x) {
   switch (activation) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/config/json_reader.h"
-#include "models/cvt_ls/batch.h"
+#include "models/cvt_ls/family.h"
 #include "models/model_directory.h"
 #include "models/parallel.h"
 #include "tests/models/image/picture_files.h"
@@ -24,7 +24,8 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
     directory_ = *OpenModelDirectory(path);
     config_ = *ParseCvtConfig(directory_.config, directory_.common, path, false);
     config_.any_size = true;
-    weights_ = *LoadCvtWeights(config_, nullptr, directory_.checkpoint, path, compute());
+    weights_ = *LoadCvtWeights(config_, nullptr, directory_.checkpoint, path, compute(),
+                               nullptr);
     context_ = CvtContext(config_, weights_, compute(), pool_, shapes_);
   }
 
@@ -33,7 +34,7 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
   SlicedRun Run() {
     return [this](std::span<const PixelValues> pictures, int64_t tokens) {
       context_.cuts = {tokens, tokens};
-      return RunBatch<CvtBatch>(context_, pictures);
+      return RunBatch<CvtForward>(context_, pictures);
     };
   }
 
@@ -69,11 +70,14 @@ TEST(CvtBandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
   directory.config["windows"] = {8, 4, 2};
   directory.config["image_size"] = 224;
   const CvtConfig config = *ParseCvtConfig(directory.config, directory.common, path, false);
-  const CvtWeights weights;
+  CvtWeights weights;  // Sizes of buffers do not depend on them.
+  for (size_t s = 0; s < kCvtStages; ++s) {
+    weights.stages[s].blocks.resize(static_cast<size_t>(config.stages[s].blocks));
+  }
   const kernels::SerialFor pool;  // Threads have scratch of their own, a little each.
   for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
     ShapeCache shapes;
-    ExpectFewLiveMaps<CvtBatch>({config, weights, compute, pool, shapes}, ComputeName(compute));
+    ExpectFewLiveMaps<CvtForward>({config, weights, compute, pool, shapes}, ComputeName(compute));
   }
 }
 

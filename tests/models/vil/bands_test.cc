@@ -11,7 +11,7 @@
 #include "models/config/json_reader.h"
 #include "models/model_directory.h"
 #include "models/parallel.h"
-#include "models/vil/pass.h"
+#include "models/vil/family.h"
 #include "tests/models/image/picture_files.h"
 #include "tests/models/vision/slices.h"
 
@@ -31,7 +31,8 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
     directory_ = *OpenModelDirectory(path);
     config_ = ConfigOf(std::get<0>(GetParam()), directory_);
     config_.any_size = true;
-    weights_ = *LoadVilWeights(config_, nullptr, directory_.checkpoint, path, compute());
+    weights_ = *LoadVilWeights(config_, nullptr, directory_.checkpoint, path, compute(),
+                               nullptr);
     context_ = VilContext(config_, weights_, compute(), pool_, shapes_);
   }
 
@@ -41,7 +42,7 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
     return [this](std::span<const PixelValues> pictures, int64_t tokens) {
       context_.band_tokens = tokens;
       context_.cuts = {tokens, tokens};
-      return RunBatch<VilBatch>(context_, pictures);
+      return RunBatch<VilForward>(context_, pictures);
     };
   }
 
@@ -128,7 +129,7 @@ TEST(BandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
     }
     ShapeCache shapes;
     for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
-      ExpectFewLiveMaps<VilBatch>({config, weights, compute, pool, shapes},
+      ExpectFewLiveMaps<VilForward>({config, weights, compute, pool, shapes},
                                   arch + ", " + ComputeName(compute));
     }
   }

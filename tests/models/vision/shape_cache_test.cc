@@ -13,6 +13,11 @@ namespace {
 
 using Numbers = std::vector<float>;
 
+struct Number {
+  size_t value;
+};
+size_t BytesOf(const Number&) { return sizeof(Number); }
+
 ShapeCache::Key KeyOf(ImageSize map) { return ShapeKey(ShapeKind::kMapWeights, 0, {&map, 1}); }
 
 TEST(ShapeCacheTest, EveryNumberOfAShapeCounts) {
@@ -26,9 +31,9 @@ TEST(ShapeCacheTest, EveryNumberOfAShapeCounts) {
                                   ShapeKey(ShapeKind::kBandPlan, 1, both, {1, 0}),
                                   ShapeKey(ShapeKind::kBandPlan, 1, both, {0, 1})};
   ShapeCache cache;
-  for (size_t i = 0; i < std::size(keys); ++i) cache.Of<size_t>(keys[i], [&] { return i; });
+  for (size_t i = 0; i < std::size(keys); ++i) cache.Of<Number>(keys[i], [&] { return Number{i}; });
   for (size_t i = 0; i < std::size(keys); ++i) {
-    EXPECT_EQ(*cache.Of<size_t>(keys[i], [] { return size_t{99}; }), i);
+    EXPECT_EQ(cache.Of<Number>(keys[i], [] { return Number{99}; })->value, i);
   }
 }
 
@@ -75,9 +80,9 @@ TEST(ShapeCacheTest, AValueLargerThanTheCacheLeavesTheOthersAlone) {
 
 TEST(ShapeCacheTest, AFailureIsTheCallersAndIsNotKept) {
   ShapeCache cache;
-  const auto fail = []() -> size_t { throw std::bad_alloc(); };
-  EXPECT_THROW(cache.Of<size_t>(KeyOf({1, 1}), fail), std::bad_alloc);
-  EXPECT_EQ(*cache.Of<size_t>(KeyOf({1, 1}), [] { return size_t{7}; }), 7u);
+  const auto fail = []() -> Number { throw std::bad_alloc(); };
+  EXPECT_THROW(cache.Of<Number>(KeyOf({1, 1}), fail), std::bad_alloc);
+  EXPECT_EQ(cache.Of<Number>(KeyOf({1, 1}), [] { return Number{7}; })->value, 7u);
 }
 
 TEST(ShapeCacheTest, OneThreadMakesWhatManyAskFor) {
@@ -90,11 +95,11 @@ TEST(ShapeCacheTest, OneThreadMakesWhatManyAskFor) {
         const auto got = cache.Of<Numbers>(KeyOf({side, side}), [&] {
           ++made;
           // Making one may ask for another.
-          const auto inner = cache.Of<size_t>(KeyOf({side, 0}), [&] {
+          const auto inner = cache.Of<Number>(KeyOf({side, 0}), [&] {
             ++made;
-            return static_cast<size_t>(side);
+            return Number{static_cast<size_t>(side)};
           });
-          return Numbers(100, static_cast<float>(*inner));
+          return Numbers(100, static_cast<float>(inner->value));
         });
         ASSERT_EQ(got->back(), static_cast<float>(side));
       }

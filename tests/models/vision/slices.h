@@ -15,6 +15,7 @@
 #include "models/dense/scratch_keeper.h"
 #include "models/image/pipeline.h"
 #include "models/vision/family.h"
+#include "models/vision/pass_batch.h"
 
 namespace longview::models {
 
@@ -24,9 +25,9 @@ using SliceResults = std::vector<std::vector<float>>;
 // Runs pictures as one batch that cuts maps of more than so many tokens into slices of that many.
 using SlicedRun = std::function<SliceResults(std::span<const PixelValues>, int64_t tokens)>;
 
-// The results of a batch of a model driven below LoadModel. Batch is made of a context and inputs.
-template <class Batch>
-SliceResults RunBatch(const typename Batch::Context& context,
+// The results of a batch of a model driven below LoadModel; see staged_family.h.
+template <class Forward>
+SliceResults RunBatch(const typename Forward::Context& context,
                       std::span<const PixelValues> pictures) {
   const size_t stages = context.config->stages.size();
   std::vector<VisionInput> inputs;
@@ -36,7 +37,7 @@ SliceResults RunBatch(const typename Batch::Context& context,
     for (size_t s = 0; s < stages; ++s) input.stages.push_back(static_cast<int>(s));
   }
   ScratchKeeper keeper;
-  Batch batch(context, inputs, keeper, nullptr);
+  HostPassBatch<Forward> batch(context, inputs, keeper, nullptr);
   while (batch.Advance()) {
   }
   SliceResults results;
@@ -62,11 +63,13 @@ void ExpectBatchKeepsBits(const SlicedRun& run, ImageSize size);
 // Large images need at most three of their first stage's map: the residual stream, what lies
 // beside it, and little more; those that are hardly large have few slices, and need more.
 // `name`: for the print. REQUIRES: that stage's stride is 4.
-template <class Batch>
-void ExpectFewLiveMaps(const typename Batch::Context& context, const std::string& name) {
+template <class Forward>
+void ExpectFewLiveMaps(const typename Forward::Context& context, const std::string& name) {
   for (const ImageSize size : {ImageSize{512, 512}, {800, 1344}, {1024, 1024}}) {
     const double map = 4.0 * (size.height / 4) * (size.width / 4) * context.config->stages[0].width;
-    const double live = static_cast<double>(Batch::ScratchBytes(context, {&size, 1})) / map;
+    const VisionPicture picture = WholePicture(size, context.config->stages.size());
+    const auto pass = Forward::MakePass(context, {&picture, 1}, true);
+    const double live = static_cast<double>(CountOnHost(*pass, context).memory()) / map;
     std::printf("%s, %d x %d: %.2f live maps\n", name.c_str(), size.height, size.width, live);
     EXPECT_LE(live, size.height < 800 ? 4.5 : 3)
         << name << ", " << size.height << " x " << size.width;

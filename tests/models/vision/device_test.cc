@@ -1,5 +1,5 @@
-// The stages of Vision Longformer and ViL-LS on a device: every fixture on a device that is the
-// host, against what the original code makes of it; on CUDA's first device where there is one.
+// The stages of the image families on a device: every fixture on a device that is the host, against
+// what the original code makes of it; on CUDA's first device where there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "models/config/json_reader.h"
+#include "models/cvt_ls/family.h"
 #include "models/device/device_admission.h"
 #include "models/model_directory.h"
-#include "models/vil/model.h"
-#include "models/vil/weights.h"
-#include "models/vision/device_model.h"
+#include "models/vil/family.h"
+#include "models/vision/load.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/vision/image_case.h"
@@ -34,12 +34,14 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   LoadOptions options;
   options.dtype = dtype;
   options.max_image_pixels = most_pixels;
-  return LoadDeviceVision(
-      *std::move(directory), options, std::move(device),
+  return LoadVisionOn(
+      std::move(device), *std::move(directory), options,
       [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-        const bool long_short = from.common.model_type == "vil_ls";
-        return BuildDeviceVil(from, nullptr, compute, std::move(on), most_pixels,
-                              long_short ? ParseVilLsConfig : ParseVilConfig);
+        const std::string& type = from.common.model_type;
+        const auto build = type == "vil"      ? VilFamily::Build
+                           : type == "vil_ls" ? VilLsFamily::Build
+                                              : CvtFamily::Build;
+        return build(from, nullptr, compute, std::move(on), most_pixels);
       });
 }
 
@@ -89,12 +91,12 @@ std::vector<std::string> Strides(const Model& model) {
 
 using Name = std::pair<std::string, std::string>;  // Family, fixture.
 
-class DeviceVilTest : public ::testing::TestWithParam<Name> {
+class DeviceVisionTest : public ::testing::TestWithParam<Name> {
  protected:
   const ImageCase golden_{GetParam().first, GetParam().second};
 };
 
-TEST_P(DeviceVilTest, Fp32IsTheOriginalsAloneAndTogether) {
+TEST_P(DeviceVisionTest, Fp32IsTheOriginalsAloneAndTogether) {
   for (const DevicePlace& place : PlacesOfDevices()) {
     SCOPED_TRACE(place.name);
     const auto model = LoadOn(place.open(), golden_.folder + "/model", "fp32");
@@ -112,7 +114,7 @@ TEST_P(DeviceVilTest, Fp32IsTheOriginalsAloneAndTogether) {
   }
 }
 
-TEST_P(DeviceVilTest, Bf16IsAsNearAsTheCpus) {
+TEST_P(DeviceVisionTest, Bf16IsAsNearAsTheCpus) {
   const std::vector<Request> requests = golden_.Requests();
   const std::vector<Answer> exact = RunTogether(*golden_.Load("fp32"), requests);
   const double cpus = Difference(RunTogether(*golden_.Load("bf16"), requests), exact);
@@ -131,13 +133,13 @@ TEST_P(DeviceVilTest, Bf16IsAsNearAsTheCpus) {
 
 std::vector<Name> Names() {
   std::vector<Name> names;
-  for (const std::string family : {"vil", "vil_ls"}) {
+  for (const std::string family : {"vil", "vil_ls", "cvt_ls"}) {
     for (const std::string& name : ImageCases(family)) names.emplace_back(family, name);
   }
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, DeviceVilTest, ::testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Fixtures, DeviceVisionTest, ::testing::ValuesIn(Names()),
                          [](const auto& info) {
                            return info.param.first + "_" + info.param.second;
                          });
@@ -165,11 +167,12 @@ std::vector<Request> Noise(const Model& model, const std::vector<ImageSize>& siz
 
 // Ragged batches of sizes the weights were not made for: interpolated positions and tables, more
 // sizes than a call has tables, windows cut by borders, lines of one row.
-TEST(DeviceVilSizesTest, PicturesOfAnySizeShareABatch) {
+TEST(DeviceVisionSizesTest, PicturesOfAnySizeShareABatch) {
   const std::vector<ImageSize> sizes = {{64, 64}, {32, 64}, {64, 32}, {32, 32},
                                         {70, 33}, {33, 96}, {64, 64}, {48, 80}};
   for (const auto& [family, name] :
-       {Name{"vil", "rpb_nonsquare"}, {"vil", "ape_cyclic_no_globals"}, {"vil_ls", "any_size"}}) {
+       {Name{"vil", "rpb_nonsquare"}, {"vil", "ape_cyclic_no_globals"}, {"vil_ls", "any_size"},
+        {"cvt_ls", "any_size"}, {"cvt_ls", "no_cls_mean"}}) {
     SCOPED_TRACE(name);
     const ImageCase golden(family, name);
     const EditedModel any(golden, {{"any_size", true}});
@@ -195,14 +198,14 @@ uint64_t LeastBytes(const std::string& path) {
   const absl::StatusOr<VilConfig> config =
       ParseVilConfig(directory->config, directory->common, directory->config_path, false);
   DeviceStore store(Compute::kFp32);
-  const auto sizes = PlaceVilWeights(*config, nullptr, directory->checkpoint, path, std::nullopt,
-                                     store);
+  const auto sizes =
+      LoadVilWeights(*config, nullptr, directory->checkpoint, path, std::nullopt, &store);
   EXPECT_TRUE(sizes.ok()) << sizes.status();
   return static_cast<uint64_t>(kDeviceLibraryBytes) + store.bytes() +
-         DeviceVilBytes(*config, *sizes, Compute::kFp32, config->image).device();
+         VilFamily::DeviceBytes(*config, *sizes, Compute::kFp32, config->image).device();
 }
 
-TEST(DeviceVilMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
+TEST(DeviceVisionMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
   const ImageCase golden("vil", "rpb_nonsquare");
   const PluginApi little = HostTwinWith(LeastBytes(golden.folder + "/model") - 1);
   const auto refused = LoadOn(Device::OnHost(little), golden.folder + "/model", "fp32");
@@ -215,7 +218,7 @@ TEST(DeviceVilMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
 
 // With memory for one typical picture larger ones are refused before they run, and a batch of
 // several runs in parts, and nothing shows.
-TEST(DeviceVilMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
+TEST(DeviceVisionMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
   const ImageCase golden("vil", "rpb_nonsquare");
   const EditedModel any(golden, {{"any_size", true}});
   const int64_t most_pixels = 256 * 256;
@@ -236,7 +239,7 @@ TEST(DeviceVilMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
   ExpectSizeRefused(**roomy, requests[0], {2048, 2048}, "the model's workspace has");
 }
 
-TEST(DeviceVilMemoryTest, DroppedPicturesChangeNothingForOthers) {
+TEST(DeviceVisionMemoryTest, DroppedPicturesChangeNothingForOthers) {
   const ImageCase golden("vil", "pictures_48");
   const auto model = LoadOn(Device::OnHost(HostTwin()), golden.folder + "/model", "fp32");
   ASSERT_TRUE(model.ok()) << model.status();

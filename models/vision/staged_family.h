@@ -1,0 +1,235 @@
+// The frame of a family of image models in stages: what registry.h and detectors ask of it, on the
+// host and on devices. A family brings static members of a Forward:
+//
+//   Config, Weights    Context derives from VisionContext of them
+//   Parse(json, common, origin, backbone)
+//   Load(config, place, checkpoint, origin, compute, store)
+//                      `place`: of a backbone's tensors, else null; `compute` unset: names and
+//                      shapes alone; `store`: of the device that has the stages, null on the host
+//   CheckSize(config, size)
+//   CheckDevice(config, origin, device)    what a device of this name cannot run
+//   MakePass(context, pictures, measure)   `measure`: only sizes are wanted
+//   MapsOf(config, picture)                a picture's maps by stage, without values
+//
+// Config has `family`, `architecture`, `image`, `stages` with a `width`, `stride(stage)`, `labels`,
+// `problem_type` and `backbone`; Weights has `head`, `parameters` and `memory_bytes`.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/device/device_seat.h"
+#include "models/ops/weight_placer.h"
+#include "models/parallel.h"
+#include "models/vision/backbone.h"
+#include "models/vision/device_room.h"
+#include "models/vision/load.h"
+#include "models/vision/pass_batch.h"
+
+namespace longview::models {
+
+template <class Config>
+VisionFacts StagedFacts(const Config& config) {
+  VisionFacts facts;
+  facts.family = config.family;
+  facts.architecture = config.architecture;
+  facts.width = config.stages.back().width;
+  for (size_t s = 0; s < config.stages.size(); ++s) {
+    facts.strides.push_back(config.stride(s));
+    facts.channels.push_back(config.stages[s].width);
+  }
+  facts.labels = config.labels;
+  facts.problem_type = config.problem_type;
+  return facts;
+}
+
+template <class Forward>
+class StagedFamily final : public VisionFamily {
+ public:
+  using Config = typename Forward::Config;
+  using Weights = typename Forward::Weights;
+
+  // The functions of registry.h. Errors are those of parsing and loading.
+  static absl::StatusOr<ModelInfo> Describe(const ModelDirectory& directory) {
+    const absl::StatusOr<BackboneFacts> found = Check(directory, nullptr);
+    if (!found.ok()) return found.status();
+    return DescribeVision(directory, found->facts, found->parameters);
+  }
+  static absl::StatusOr<std::unique_ptr<Model>> LoadModel(ModelDirectory directory,
+                                                          const LoadOptions& options) {
+    return LoadVision(
+        std::move(directory), options,
+        [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> device) {
+          return Build(from, nullptr, compute, std::move(device), options.max_image_pixels);
+        });
+  }
+  static BackboneBuilder Backbone(std::string_view name) {
+    return {name,
+            [](const ModelDirectory& directory, const BackbonePlace& place) {
+              return Check(directory, &place);
+            },
+            [](const ModelDirectory& directory, const BackbonePlace& place, Compute compute,
+               std::unique_ptr<Device> device, int64_t most_pixels) {
+              return Build(directory, &place, compute, std::move(device), most_pixels);
+            }};
+  }
+  // As BackboneBuilder::build; `place`: of a backbone's tensors, else null.
+  static absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
+                                                             const BackbonePlace* place,
+                                                             Compute compute,
+                                                             std::unique_ptr<Device> device,
+                                                             int64_t most_pixels);
+  // The most that one picture of this size needs on a device, with weights that may have sizes
+  // alone.
+  static DeviceRunBytes DeviceBytes(const Config& config, const Weights& weights, Compute compute,
+                                    ImageSize size);
+
+  // `seat` null: on the host. Else it has the stages, and the weights' head is for the host, in
+  // fp32. Throws DeviceError.
+  struct Seat {
+    Seat(DeviceSeat given, std::unique_ptr<DeviceBlock> weights)
+        : at(std::move(given)), weights(std::move(weights)), workspace(*at.device, at.room) {}
+
+    const DeviceSeat at;
+    const std::unique_ptr<DeviceBlock> weights;
+    DeviceWorkspace workspace;  // Used by the executor's thread, as batches are.
+  };
+  StagedFamily(Config config, Weights weights, Compute compute, std::unique_ptr<Seat> seat)
+      : config_(std::move(config)),
+        weights_(std::move(weights)),
+        facts_(StagedFacts(config_)),
+        context_(config_, weights_, compute, pool_, shapes_),
+        seat_(std::move(seat)) {
+    if (seat_ != nullptr) context_.PlanForDevice();
+  }
+
+  const VisionFacts& facts() const override { return facts_; }
+  Compute compute() const override { return seat_ ? seat_->at.compute : context_.compute; }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override {
+    if (seat_ == nullptr) return weights_.memory_bytes;
+    return static_cast<double>(seat_->at.weight_bytes + seat_->workspace.room().device());
+  }
+  ImageSize typical_size() const override { return config_.image; }
+
+  absl::Status CheckSize(ImageSize size) const override {
+    absl::Status status = Forward::CheckSize(config_, size);
+    if (!status.ok() || seat_ == nullptr) return status;
+    return CheckRoom(size, NeedOf(size)->part, *seat_->at.device, seat_->workspace.room());
+  }
+  size_t WorkspaceBytes(ImageSize size) const override { return NeedOf(size)->workspace; }
+  EncoderWork WorkOf(ImageSize size) const override {
+    EncoderWork work = NeedOf(size)->work;
+    work.linear += static_cast<double>(config_.labels.size()) * facts_.width;
+    return work;
+  }
+
+  std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchKeeper& scratch,
+                                     EncoderTimes* times) const override {
+    if (seat_ == nullptr) {
+      return std::make_unique<HostPassBatch<Forward>>(context_, inputs, scratch, times);
+    }
+    return std::make_unique<DevicePassBatch<Forward>>(context_, *seat_->at.device,
+                                                      seat_->at.compute, seat_->workspace, inputs,
+                                                      times);
+  }
+
+ private:
+  static auto Read(const ModelDirectory& directory, const BackbonePlace* place) {
+    return Forward::Parse(directory.config, directory.common, directory.config_path,
+                          place != nullptr);
+  }
+  static absl::StatusOr<BackboneFacts> Check(const ModelDirectory& directory,
+                                             const BackbonePlace* place);
+
+  // Kept by size.
+  std::shared_ptr<const PictureNeed> NeedOf(ImageSize size) const {
+    return shapes_.template Of<PictureNeed>(
+        ShapeKey(ShapeKind::kPictureNeed, 0, {&size, 1}), [&]() -> PictureNeed {
+          const VisionPicture picture = WholePicture(size, facts_.strides.size());
+          const auto pass = Forward::MakePass(context_, {&picture, 1}, /*measure=*/true);
+          const PassNeed need = seat_ ? CountOnDevice(*pass, seat_->at.compute)
+                                      : CountOnHost(*pass, context_);
+          const DeviceRunBytes part = PartBytes(need, *pass);
+          // A device's memory was taken when the model loaded.
+          return {need.work, seat_ ? part.results : need.memory(), part};
+        });
+  }
+
+  mutable ShapeCache shapes_;  // For batches and costs.
+  const Config config_;
+  const Weights weights_;
+  const VisionFacts facts_;
+  const TorchParallelFor pool_;
+  typename Forward::Context context_;
+  const std::unique_ptr<Seat> seat_;
+};
+
+template <class Forward>
+absl::StatusOr<BackboneFacts> StagedFamily<Forward>::Check(const ModelDirectory& directory,
+                                                           const BackbonePlace* place) {
+  const absl::StatusOr<Config> config = Read(directory, place);
+  if (!config.ok()) return config.status();
+  const absl::StatusOr<Weights> weights = Forward::Load(
+      *config, place, directory.checkpoint, directory.path, std::nullopt, nullptr);
+  if (!weights.ok()) return weights.status();
+  return BackboneFacts{StagedFacts(*config), weights->parameters};
+}
+
+template <class Forward>
+DeviceRunBytes StagedFamily<Forward>::DeviceBytes(const Config& config, const Weights& weights,
+                                                  Compute compute, ImageSize size) {
+  const TorchParallelFor pool;
+  ShapeCache shapes;
+  typename Forward::Context context(config, weights, Compute::kFp32, pool, shapes);
+  context.PlanForDevice();
+  const VisionPicture picture = WholePicture(size, config.stages.size());
+  const auto pass = Forward::MakePass(context, {&picture, 1}, true);
+  return PartBytes(CountOnDevice(*pass, compute), *pass);
+}
+
+template <class Forward>
+absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
+    const ModelDirectory& directory, const BackbonePlace* place, Compute compute,
+    std::unique_ptr<Device> device, int64_t most_pixels) {
+  absl::StatusOr<Config> config = Read(directory, place);
+  if (!config.ok()) return config.status();
+  if (device == nullptr) {
+    absl::StatusOr<Weights> weights =
+        Forward::Load(*config, place, directory.checkpoint, directory.path, compute, nullptr);
+    if (!weights.ok()) return weights.status();
+    return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), compute,
+                                          nullptr);
+  }
+  absl::Status runs = Forward::CheckDevice(*config, directory.config_path, device->name());
+  if (!runs.ok()) return runs;
+  DeviceStore store(compute);
+  const auto load = [&](std::optional<Compute> type) {
+    return Forward::Load(*config, place, directory.checkpoint, directory.path, type, &store);
+  };
+  const absl::StatusOr<Weights> sizes = load(std::nullopt);
+  if (!sizes.ok()) return sizes.status();
+  const size_t weight_bytes = store.bytes();
+  const auto of = [&](ImageSize size) -> std::optional<DeviceRunBytes> {
+    if (!Forward::CheckSize(*config, size).ok()) return std::nullopt;
+    return DeviceBytes(*config, *sizes, compute, size);
+  };
+  const absl::StatusOr<DeviceRunBytes> room =
+      RoomForPictures(directory.path, *device, {weight_bytes, config->image, most_pixels, of});
+  if (!room.ok()) return room.status();
+  store.Allocate(*device);
+  absl::StatusOr<Weights> weights = load(Compute::kFp32);
+  if (!weights.ok()) return weights.status();
+  auto seat = std::make_unique<Seat>(
+      DeviceSeat{std::move(device), compute, weight_bytes, *room}, store.TakeBlock());
+  return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), Compute::kFp32,
+                                        std::move(seat));
+}
+
+}  // namespace longview::models

@@ -1,18 +1,10 @@
 #include "kernels/cuda/graph_cache.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "kernels/base/check.h"
 
 namespace longview::kernels::cuda {
-
-int BatchBucket(int sequences) {
-  KERNEL_CHECK(sequences >= 1);
-  if (sequences <= 8) return static_cast<int>(std::bit_ceil(static_cast<unsigned>(sequences)));
-  const int step = sequences <= 64 ? 8 : 32;
-  return (sequences + step - 1) / step * step;
-}
 
 GraphCache::GraphCache(const PluginApi& api, size_t limit) : api_(api), limit_(limit) {
   KERNEL_CHECK(limit >= 1);

@@ -1,13 +1,12 @@
-// Recorded steps: what one decode step hands to a stream is the same for all steps of like size, so
-// it is recorded once and launched as a whole from then on.
+// Recorded steps: what a step hands to a stream is the same for all steps of like sizes, so it is
+// recorded once and launched as a whole from then on.
 //
-// The first step of a size is handed over as it is and the second recorded: a device loads a kernel
-// when it is first launched, which a recording may not wait for, and a size that never comes again
-// is not worth a graph.
+// The first step of its sizes is handed over as it is and the second recorded: a device loads a
+// kernel when it is first launched, which a recording may not wait for, and sizes that never come
+// again are not worth a graph.
 //
-// A step's size is its number of sequences, rounded up (BatchBucket), and the capacity of its plans
-// (PlanCapacity rounded up): everything that decides launches and addresses must be in the key.
-// Data that differs between steps is uploaded before (step_upload.h), to the same addresses.
+// Everything that decides launches and addresses must be in the key. Data that differs between steps
+// is uploaded before (step_upload.h), to the same addresses.
 //
 // One thread at a time, the stream's.
 #pragma once
@@ -18,21 +17,10 @@
 #include <vector>
 
 #include "kernels/cuda/plugin_api.h"
-#include "kernels/cuda/span/plan_image.h"
 
 namespace longview::kernels::cuda {
 
-// Sequences that a recorded step has room for: powers of two up to 8, then multiples of 8 up to 64,
-// then multiples of 32.
-int BatchBucket(int sequences);
-
-struct GraphKey {
-  int32_t bucket = 0;
-  int32_t entries = 0;    // Table entries that a row reads.
-  int32_t extra = 0;      // Rows that do what others do not.
-  PlanCapacity capacity;  // Rounded up.
-  bool operator==(const GraphKey&) const = default;
-};
+using GraphKey = std::vector<int64_t>;
 
 class GraphCache {
  public:

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/span/launch_shape.h"
 #include "kernels/span/softmax_state.h"
 #include "models/layers/span_rows.h"
 
@@ -11,7 +10,12 @@ namespace longview::models {
 
 kernels::cuda::Element DeviceElement(Compute compute) { return SpanType(compute); }
 
-DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists) {
+kernels::cuda::PlanCapacity StagedCapacity(const kernels::Plan& plan, bool rounded) {
+  const kernels::cuda::PlanCapacity capacity = kernels::cuda::CapacityOf(plan);
+  return rounded ? RoundedUp(capacity) : capacity;
+}
+
+DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists, bool rounded) {
   if (plan.sources.size() > kernels::cuda::kMaxDeviceSources) {
     throw DeviceError(absl::StrCat("attention over ", plan.sources.size(),
                                    " sources, as many as heads have different dilations and one "
@@ -19,7 +23,7 @@ DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists) {
                                    kernels::cuda::kMaxDeviceSources));
   }
   DevicePlan staged;
-  staged.capacity = kernels::cuda::CapacityOf(plan);
+  staged.capacity = StagedCapacity(plan, rounded);
   const std::byte* image =
       lists.AddBytes(kernels::cuda::ImageBytes(staged.capacity),
                      [&](std::byte* to) { kernels::cuda::WriteImage(plan, staged.capacity, to); });
@@ -80,12 +84,12 @@ size_t DevicePartialBytes(const DevicePlan& plan, int Dv) {
 }
 
 void Attend(const Device& device, const DevicePlan& plan, kernels::cuda::SpanCall call,
-            void* partials) {
+            void* partials, kernels::cuda::SpanPhase phase) {
   if (plan.empty()) return;
   kernels::cuda::PrepareCall(&call, partials, plan.capacity.partial_slots);
   const kernels::cuda::SpanApi& api = device.api().span;
   const kernels::cuda::SpanKernel kernel =
-      kernels::cuda::KernelOf(call, kernels::cuda::SpanPhase::kPrefill, device.warpgroups());
+      kernels::cuda::KernelOf(call, phase, device.warpgroups());
   const kernels::cuda::SpanLaunch launch = kernels::cuda::ShapeLaunch(plan.capacity, call, kernel);
   device.Check(api.forward(device.stream(), &plan.view, &call, &launch), "attention");
   if (launch.merges == 0) return;

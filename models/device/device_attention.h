@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/span/launch_shape.h"
 #include "kernels/cuda/span/plan_image.h"
 #include "kernels/cuda/span/span_api.h"
 #include "kernels/cuda/span/span_call.h"
@@ -24,8 +25,10 @@ struct DevicePlan {
 };
 
 // Throws DeviceError if the plan has more sources than a device's kernels take: a property of the
-// pattern, so it shows when a model loads.
-DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists);
+// pattern, so it shows when a model loads. `rounded`: with the capacity of plans a little larger, so
+// that plans of neighbouring steps lie alike.
+DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists, bool rounded = false);
+kernels::cuda::PlanCapacity StagedCapacity(const kernels::Plan& plan, bool rounded);
 
 // Heads side by side in rows of heads * head_dim elements, queries and outputs; scores are divided
 // by the root of head_dim. Tensors are to be filled in.
@@ -45,8 +48,9 @@ size_t MaskedPlanBytes(const kernels::Plan& plan);
 size_t DevicePartialBytes(const DevicePlan& plan, int Dv);
 
 // Hands one attention to the stream. `partials`: DevicePartialBytes of device memory. Nothing for
-// an empty plan. Throws DeviceError.
+// an empty plan. `phase` decides which kernel runs it. Throws DeviceError.
 void Attend(const Device& device, const DevicePlan& plan, kernels::cuda::SpanCall call,
-            void* partials);
+            void* partials,
+            kernels::cuda::SpanPhase phase = kernels::cuda::SpanPhase::kPrefill);
 
 }  // namespace longview::models

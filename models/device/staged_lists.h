@@ -36,6 +36,7 @@ class StagedLists {
   // The same of bytes that `write(host memory)` writes.
   template <typename Write>
   const std::byte* AddBytes(size_t bytes, Write&& write) {
+    Note(static_cast<int64_t>(bytes));
     const size_t at = used_;
     used_ += kernels::AlignUp(bytes);
     if (host_ == nullptr) return nullptr;
@@ -45,10 +46,18 @@ class StagedLists {
 
   size_t used() const { return used_; }
 
+  // From here on the sizes of all lists go to `sizes`: equal ones lie at equal addresses.
+  void NoteSizes(std::vector<int64_t>* sizes) { sizes_ = sizes; }
+  // A number that work over the lists depends on, beside their sizes.
+  void Note(int64_t number) {
+    if (sizes_ != nullptr) sizes_->push_back(number);
+  }
+
  private:
   std::byte* host_;
   std::byte* device_;
   size_t used_ = 0;
+  std::vector<int64_t>* sizes_ = nullptr;
 };
 
 }  // namespace longview::models

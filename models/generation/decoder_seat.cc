@@ -16,7 +16,7 @@ absl::Status DecoderSeat::Load(const std::string& origin, const Claims& claims, 
                                MakeForward make) {
   DeviceStore store(compute_);
   if (absl::Status status = load(std::nullopt, store); !status.ok()) return status;
-  const DeviceTokenNeed need = MostTokenNeed(compute_, claims.max_tokens, make);
+  const DeviceTokenNeed need = MostTokenNeed(compute_, claims.texts, make);
   const DeviceRunBytes document = claims.document ? claims.document() : DeviceRunBytes();
   const double workspace = DeviceTokenWorkspace::DeviceBytes(need, claims.vocab) +
                            static_cast<double>(document.device());

@@ -31,7 +31,7 @@ class DecoderSeat {
   // Memory that a decoder asks its device for, beside weights.
   struct Claims {
     int vocab = 0;
-    int max_tokens = 0;                       // The longest text.
+    DeviceTokenTexts texts;
     std::vector<kernels::CacheShape> caches;  // Each for all of `room`.
     CacheRoom room = 0;
     // With an encoder: the most that a document needs, from weights that have sizes.

@@ -1,6 +1,7 @@
 #include "models/generation/device_token_pass.h"
 
 #include <algorithm>
+#include <exception>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,9 +27,9 @@ kernels::ProjectionCache::Options DeviceCacheOptions(kernels::BlockMemory* memor
 
 namespace {
 
-// Long chunks at the end of texts of `end` tokens, and beside them as many short pieces and
-// decoding runs as there may be: more than any pass has in rows and in tiles.
-std::vector<TokenRun> LargestRuns(int64_t end, std::span<const int32_t> ids) {
+// Long chunks at the end of texts of `end` tokens, of up to `longest` tokens, and beside them as many
+// short pieces and decoding runs as there may be: more than any pass has in rows and in tiles.
+std::vector<TokenRun> LargestRuns(int64_t end, int64_t longest, std::span<const int32_t> ids) {
   std::vector<TokenRun> runs;
   const auto add = [&](CacheStep::Group group, int64_t tokens, int64_t start) {
     TokenRun& run = runs.emplace_back();
@@ -38,7 +39,7 @@ std::vector<TokenRun> LargestRuns(int64_t end, std::span<const int32_t> ids) {
     run.wanted = tokens;
   };
   for (int64_t left = std::ssize(ids); left > 0 && std::ssize(runs) < kDevicePassRuns;) {
-    const int64_t tokens = std::min(left, end);
+    const int64_t tokens = std::min({left, end, longest});
     add(CacheStep::kPrefill, tokens,
         (end - tokens) / kernels::kBlockSlots * kernels::kBlockSlots);
     left -= tokens;
@@ -49,8 +50,15 @@ std::vector<TokenRun> LargestRuns(int64_t end, std::span<const int32_t> ids) {
   return runs;
 }
 
-OpsNeed CountOnDevice(TokenForward& forward, Compute compute) {
-  DeviceCount count(compute);
+// Those of them that decode.
+std::vector<TokenRun> DecodingRuns(int64_t end, std::span<const int32_t> ids) {
+  std::vector<TokenRun> runs = LargestRuns(end, kDevicePassTokens, ids);
+  std::erase_if(runs, [](const TokenRun& run) { return run.group != CacheStep::kDecode; });
+  return runs;
+}
+
+OpsNeed CountOnDevice(TokenForward& forward, Compute compute, bool rounds = false) {
+  DeviceCount count(compute, rounds);
   CountForward(forward, kDeviceLogitRows, count);
   return count.need();
 }
@@ -58,11 +66,23 @@ OpsNeed CountOnDevice(TokenForward& forward, Compute compute) {
 }  // namespace
 
 // Where spans begin moves with the text: a quarter more.
-DeviceTokenNeed MostTokenNeed(Compute compute, int max_tokens, MakeForward make) {
+DeviceTokenNeed MostTokenNeed(Compute compute, const DeviceTokenTexts& texts, MakeForward make) {
   const std::vector<int32_t> ids(static_cast<size_t>(kDevicePassTokens));
-  const OpsNeed need = CountOnDevice(*make(LargestRuns(max_tokens, ids)), compute);
+  const int64_t longest = texts.boundary > 0 ? texts.boundary : kDevicePassTokens;
+  std::vector<int> ends = texts.ends;
+  ends.push_back(texts.max_tokens);
+  DeviceTokenNeed most;
+  for (const int end : ends) {
+    const std::unique_ptr<TokenForward> forward =
+        make(LargestRuns(std::min(end, texts.max_tokens), longest, ids));
+    const OpsNeed need = CountOnDevice(*forward, compute);
+    const OpsNeed decoding =
+        CountOnDevice(*make(DecodingRuns(std::min(end, texts.max_tokens), ids)), compute, true);
+    most.lists = std::max({most.lists, need.lists, decoding.lists});
+    most.buffers = std::max({most.buffers, need.memory(), decoding.memory()});
+  }
   const auto roomy = [](size_t bytes) { return AlignForDevice(bytes + bytes / 4); };
-  return {roomy(need.lists), roomy(need.memory())};
+  return {roomy(most.lists), roomy(most.buffers)};
 }
 
 double DeviceTokenWorkspace::DeviceBytes(const DeviceTokenNeed& room, int vocab) {
@@ -77,7 +97,8 @@ DeviceTokenWorkspace::DeviceTokenWorkspace(const Device& device, const DeviceTok
       buffers_(device, room.buffers),
       pinned_(device, static_cast<size_t>(kDeviceLogitRows * vocab) * sizeof(float)),
       upload_(device.api(), device.index()),
-      sampler_(device, vocab, kDevicePassRuns) {
+      sampler_(device, vocab, kDevicePassRuns),
+      recordings_(device.api(), kRecordings) {
   device.Check(upload_.Reserve(room.lists), "lists of passes");
 }
 
@@ -88,6 +109,7 @@ DeviceTokenPass::DeviceTokenPass(std::unique_ptr<TokenForward> forward, const De
       device_(device),
       blocks_(blocks),
       workspace_(workspace),
+      timed_(times != nullptr),
       timer_(device, times),
       ops_(device, compute),
       results_(device, workspace.sampler(), workspace.pinned_logits(), workspace.vocab()) {
@@ -104,37 +126,84 @@ DeviceTokenPass::~DeviceTokenPass() {
 absl::Status DeviceTokenPass::Begin() {
   if (absl::Status status = forward_->Append(); !status.ok()) return status;
   device_.Check(blocks_.status(), "copying blocks of the cache");
-  need_ = CountOnDevice(*forward_, ops_.compute());
   const DeviceTokenNeed& room = workspace_.room();
-  if (need_.lists > room.lists || need_.memory() > room.buffers) {
-    throw DeviceError(device_.name() + ": a pass is too large");
+  const auto fits = [&] { return need_.lists <= room.lists && need_.memory() <= room.buffers; };
+  need_ = CountOnDevice(*forward_, ops_.compute());
+  if (!fits()) throw DeviceError(device_.name() + ": a pass is too large");
+  if (need_.panels || timed_ || std::ssize(wanted_) > kDeviceLogitRows) return absl::OkStatus();
+  const OpsNeed exact = std::exchange(need_, CountOnDevice(*forward_, ops_.compute(), true));
+  recorded_ = fits();
+  if (recorded_) {
+    ops_.RoundPlans();
+  } else {
+    need_ = exact;
   }
   return absl::OkStatus();
 }
 
-void DeviceTokenPass::StageAndEmbed() {
+void DeviceTokenPass::Stage() {
   kernels::cuda::StepUpload& upload = workspace_.upload();
   std::byte* pinned = nullptr;
   device_.Check(upload.Begin(&pinned), "a pass's lists");
   StagedLists lists(pinned, upload.device());
+  if (recorded_) lists.NoteSizes(&sizes_);
   ops_.StageInto(lists);
-  forward_->Stage(ops_);
-  device_.Check(upload.Send(device_.stream(), lists.used()), "a pass's lists");
   Carver carver(workspace_.buffers());
   ops_.UseMemory(carver, need_);
+  forward_->Stage(ops_);
+  device_.Check(upload.Send(device_.stream(), lists.used()), "a pass's lists");
   forward_->Take(ops_);
-  forward_->Embed(ops_);
+}
+
+Rows DeviceTokenPass::RunRecorded() {
+  const int64_t wanted = std::ssize(wanted_);
+  sizes_.insert(sizes_.end(),
+                {static_cast<int64_t>(need_.buffers), static_cast<int64_t>(need_.scratch),
+                 std::ssize(forward_->runs()), wanted});
+  const auto run = [&](Ops& ops) {
+    forward_->Embed(ops);
+    for (int layer = 0; layer < forward_->layers(); ++layer) forward_->Layer(ops, layer);
+    return wanted > 0 ? forward_->Logits(ops, 0, wanted) : Rows();
+  };
+  std::exception_ptr thrown;  // A recording is ended before it goes on.
+  const auto hand_over = [&]() -> kernels::cuda::Status {
+    try {
+      run(ops_);
+      return 0;
+    } catch (...) {
+      thrown = std::current_exception();
+      return 1;
+    }
+  };
+  const kernels::cuda::Status status =
+      workspace_.recordings().Run(device_.stream(), sizes_, hand_over);
+  if (thrown) std::rethrow_exception(thrown);
+  device_.Check(status, "a recorded pass");
+  // Where the logits are: what is counted is not run.
+  DeviceCount count(ops_.compute());
+  return wanted > 0 ? forward_->Logits(count, 0, wanted) : Rows();
 }
 
 bool DeviceTokenPass::Advance() {
   const Device::Turn turn(device_);
   open_ = true;
-  if (layer_ == 0) timer_.Run(&EncoderTimes::rest, [&] { StageAndEmbed(); });
+  if (layer_ == 0) timer_.Run(&EncoderTimes::rest, [&] { Stage(); });
+  if (recorded_) {
+    const Rows logits = RunRecorded();
+    if (!wanted_.empty()) BringRows(logits, 0, std::ssize(wanted_));
+    results_.Take();
+    return End();
+  }
+  if (layer_ == 0) timer_.Run(&EncoderTimes::rest, [&] { forward_->Embed(ops_); });
   ops_.set_timer(&timer_);
   forward_->Layer(ops_, layer_);
   ops_.set_timer(nullptr);
   if (++layer_ < forward_->layers()) return true;
   timer_.Run(&EncoderTimes::rest, [&] { BringResults(); });
+  return End();
+}
+
+bool DeviceTokenPass::End() {
   open_ = false;
   forward_->End();
   return false;

@@ -2,6 +2,9 @@
 // waits once per pass, for what somebody reads of it: tokens, rows of logits (more often where
 // they are more than kDeviceLogitRows). A pass of which nobody reads anything ends when it is
 // handed over.
+//
+// A pass of which all linears take few rows, as steps of decoding do, is handed over as a whole,
+// and recorded: later ones of like sizes launch the recording (kernels/cuda/graph_cache.h).
 #pragma once
 
 #include <cstddef>
@@ -12,6 +15,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "kernels/cuda/device_blocks.h"
+#include "kernels/cuda/graph_cache.h"
 #include "kernels/cuda/step_upload.h"
 #include "models/device/device_memory.h"
 #include "models/device/device_run.h"
@@ -41,8 +45,17 @@ struct DeviceTokenNeed {
 
 using MakeForward = absl::FunctionRef<std::unique_ptr<TokenForward>(std::vector<TokenRun> runs)>;
 
-// Enough for any pass within the limits, of texts of up to `max_tokens` tokens.
-DeviceTokenNeed MostTokenNeed(Compute compute, int max_tokens, MakeForward make);
+// Texts that passes read.
+struct DeviceTokenTexts {
+  DeviceTokenTexts(int max_tokens = 0) : max_tokens(max_tokens) {}  // NOLINT: of this length.
+
+  int max_tokens;         // The longest.
+  int64_t boundary = 0;   // As PassStep::Rules'.
+  std::vector<int> ends;  // Lengths at which a pass may need more than at the longest.
+};
+
+// Enough for any pass of these texts within the limits.
+DeviceTokenNeed MostTokenNeed(Compute compute, const DeviceTokenTexts& texts, MakeForward make);
 
 // Memory that the passes of one model use, one at a time, sized when the model loads.
 class DeviceTokenWorkspace {
@@ -60,14 +73,20 @@ class DeviceTokenWorkspace {
   // Rows of logits on their way to the host: kDeviceLogitRows.
   float* pinned_logits() const { return reinterpret_cast<float*>(pinned_.data()); }
   DeviceSampler& sampler() { return sampler_; }
+  kernels::cuda::GraphCache& recordings() { return recordings_; }
 
  private:
+  // They grow with the powers of two of texts' lengths, with the rows, and with what some of them
+  // do that others do not.
+  static constexpr size_t kRecordings = 128;
+
   const DeviceTokenNeed room_;
   const int vocab_;
   const DeviceBlock buffers_;
   const PinnedBlock pinned_;
   kernels::cuda::StepUpload upload_;
   DeviceSampler sampler_;
+  kernels::cuda::GraphCache recordings_;
 };
 
 // Used by the executor's thread. Begin and Advance throw DeviceError and what LibTorch throws.
@@ -85,10 +104,13 @@ class DeviceTokenPass final : public TokenPass {
   bool Advance() override;
 
  private:
-  void StageAndEmbed();
+  void Stage();
+  // All layers as one recording; the logits of all wanted rows.
+  Rows RunRecorded();
   // Logits of all wanted rows, to where their runs want them; tokens that are chosen on the device
   // instead of logits.
   void BringResults();
+  bool End();
   // Hands over what brings rows [first, first + count) of the wanted ones to the host.
   void BringRows(const Rows& logits, int64_t first, int64_t count);
   // A wanted row: its run, and its number among the run's wanted ones.
@@ -101,9 +123,12 @@ class DeviceTokenPass final : public TokenPass {
   const Device& device_;
   const kernels::cuda::DeviceBlocks& blocks_;
   DeviceTokenWorkspace& workspace_;
+  const bool timed_;
   const DeviceTimer timer_;
   DeviceOps ops_;
   OpsNeed need_;
+  bool recorded_ = false;          // The pass is a recording. Set by Begin.
+  kernels::cuda::GraphKey sizes_;  // What it depends on.
   std::vector<WantedRow> wanted_;
   bool open_ = false;  // Work was handed over, and the pass has not come to its end.
   DeviceTokenResults results_;

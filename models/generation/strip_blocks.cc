@@ -19,6 +19,7 @@ void StripBlocks::List(const kernels::CacheStep* step, const kernels::CacheShape
   offsets_.clear();
   if (step != nullptr) {
     AddTable(step->table(group.group, strip), blocks_, offsets_);
+    RoundUpBlocks(group, blocks_);
     const std::span<const kernels::CachePlace> places = step->places(group.group, strip);
     listed_.assign(places.begin(), places.end());
     return;
@@ -32,6 +33,7 @@ void StripBlocks::List(const kernels::CacheStep* step, const kernels::CacheShape
     offsets_.push_back(0);
     rows += slots - shape.Slots(strip, run.start);
   }
+  RoundUpBlocks(group, blocks_);
   listed_.assign(static_cast<size_t>(rows), kernels::CachePlace());
 }
 

@@ -33,6 +33,8 @@ class TokenForward {
   virtual absl::Status Append() = 0;
   virtual void Stage(Ops& ops) = 0;
   virtual void Take(Ops& ops) = 0;
+  // These three only call operations: where a recording is launched (device_token_pass.h), they are
+  // not asked.
   virtual void Embed(Ops& ops) = 0;
   virtual void Layer(Ops& ops, int layer) = 0;
   // Makes wanted rows first .. first + count - 1: in the runs' `logits`, or, where a device

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -46,6 +47,12 @@ std::array<RunGroup, 3> SortRuns(std::vector<TokenRun>& runs);
 
 // Rows of logits of all runs.
 int64_t WantedRows(std::span<const TokenRun> runs);
+
+// Lists of blocks of rows that decode have room for a few more, so that steps of like sizes may be
+// one recording (device_token_pass.h).
+inline void RoundUpBlocks(const RunGroup& group, std::vector<int32_t>& blocks) {
+  if (group.group == kernels::CacheStep::kDecode) blocks.resize(std::bit_ceil(blocks.size()));
+}
 
 // Gives sequences the memory for their tokens. RESOURCE_EXHAUSTED where it was not reserved.
 absl::Status AppendRuns(std::span<const TokenRun> runs, kernels::CacheStep& step);

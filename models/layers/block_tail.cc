@@ -41,10 +41,12 @@ void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
       each(used, [&](long i) {
         float* x = rows.x + (row + i) * width;
         const std::byte* added = static_cast<const std::byte*>(y) + i * row_bytes;
+        std::byte* input = rows.input + (row + i) * row_bytes;
         if (norm == nullptr) {
-          kernels.residual_add(x, added, bias, width, nullptr);
+          const bool copies = tail.norms == NormPlace::kPost;
+          kernels.residual_add(x, added, bias, width, copies ? input : nullptr);
         } else {
-          add(x, added, bias, norm->view(), width, rows.input + (row + i) * row_bytes);
+          add(x, added, bias, norm->view(), width, input);
         }
       });
     };

@@ -26,7 +26,8 @@ struct BlockTail {
   const Norm* after_attention = nullptr;  // LN_a
   const DenseLayer* expand = nullptr;
   const DenseLayer* contract = nullptr;
-  const Norm* after_layer = nullptr;  // LN_b; pre-norm: null leaves `input` as it is.
+  // LN_b; null: pre-norm leaves `input` as it is, post-norm copies x.
+  const Norm* after_layer = nullptr;
   Activation activation = Activation::kGelu;
   NormPlace norms = NormPlace::kPost;
   const DenseLayer* gate = nullptr;  // As wide as expand; null: none.

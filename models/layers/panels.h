@@ -51,7 +51,7 @@ void ForEachFewRow(const DenseLayer& layer, const std::byte* input, int64_t rows
     std::byte* y = layer.rows->linear.Multiply(input + row * in_bytes, count, products, pool);
     linear.Stop();
     const Stopwatch rest(times ? &times->rest : nullptr);
-    ParallelRanges(pool, count, 8, [&](long begin, long end) {
+    ParallelRanges(pool, count, 2, [&](long begin, long end) {
       for (long i = begin; i < end; ++i) use(row + i, y + i * out_bytes);
     });
   }

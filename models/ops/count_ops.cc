@@ -14,6 +14,11 @@ double Elements(const Rows& rows, int64_t columns) {
 
 }  // namespace
 
+int64_t ClosingPieces(std::span<const SegmentPiece> pieces) {
+  return std::count_if(pieces.begin(), pieces.end(),
+                       [](const SegmentPiece& piece) { return piece.closes; });
+}
+
 PlanRef CountOps::Stage(const kernels::Plan& plan) {
   need_.lists += PlanBytes(plan);
   need_.most_lists += MostPlanBytes(plan);
@@ -88,6 +93,14 @@ PlacesRef CountOps::StagePlaces(const kernels::ProjectionCache*,
   return {};
 }
 
+PiecesRef CountOps::StagePieces(const kernels::ProjectionCache*,
+                                std::span<const SegmentPiece> pieces) {
+  const size_t bytes = ListBytes(pieces.size() * sizeof(kernels::cuda::PoolRun));
+  need_.lists += bytes;
+  need_.most_lists += bytes;
+  return {pieces, ClosingPieces(pieces), nullptr};
+}
+
 void CountOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
   UseScratch(ProjectScratch(weight, in, out));
   CountProduct(weight, in);
@@ -150,6 +163,24 @@ void CountOps::Landmarks(const LandmarkArgs& args) {
   UseScratch(LandmarkScratch(args));
   const double rows = args.segments.offsets.back();
   work_.attention += 2 * rows * static_cast<double>(args.rank) * static_cast<double>(args.width());
+}
+
+void CountOps::AppendSegments(const OpenSegmentArgs& args) {
+  UseScratch(OpenSegmentScratch(args));
+  work_.attention += 2 * args.rank * Elements(args.from.q, args.width());
+}
+
+void CountOps::StoreProjected(const Weight& weight, const NormWeight&, const Rows& in,
+                              const StripRef&, const PlacesRef&) {
+  UseScratch(StoreProjectedScratch(weight, in));
+  CountProduct(weight, in);
+}
+
+void CountOps::ScorePositions(const Rows& q, int, std::span<const PositionScores> tables) {
+  UseScratch(PositionScratch(q, tables));
+  for (const PositionScores& table : tables) {
+    work_.attention += Elements(q, q.width) * static_cast<double>(table.stride);
+  }
 }
 
 void CountOps::PoolSlices(const Rows& from, SlicesRef, kernels::SlicePooling, const Rows& out) {

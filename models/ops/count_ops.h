@@ -20,9 +20,13 @@ struct OpsNeed {
   size_t buffers = 0;     // Taken.
   size_t scratch = 0;     // The most any operation uses; operations share it.
   size_t transient = 0;   // Results of the library, of the operation that has most alive.
+  bool panels = false;    // Whether any linear takes many rows.
 
   size_t memory() const { return buffers + scratch; }
 };
+
+// Pieces that end their segments.
+int64_t ClosingPieces(std::span<const SegmentPiece> pieces);
 
 class CountOps : public Ops {
  public:
@@ -45,6 +49,8 @@ class CountOps : public Ops {
   OuterRef Stage(std::span<const kernels::OuterSequence> sequences) override;
   PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
                         std::span<const kernels::CachePlace> places) override;
+  PiecesRef StagePieces(const kernels::ProjectionCache* cache,
+                        std::span<const SegmentPiece> pieces) override;
 
   void Embed(const EmbedArgs& args) override;
   void Gather(const Rows&, IndexRef, const Rows&) override {}
@@ -64,6 +70,7 @@ class CountOps : public Ops {
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;
+  void AppendSegments(const OpenSegmentArgs& args) override;
   void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                   const Rows& out) override;
   void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
@@ -81,6 +88,9 @@ class CountOps : public Ops {
   void PackOuter(const Rows&, float*) override {}
   void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, NormPlace place,
                     const Rows& x, const Rows& input) override;
+  void StoreProjected(const Weight& weight, const NormWeight& norm, const Rows& in,
+                      const StripRef& strip, const PlacesRef& places) override;
+  void ScorePositions(const Rows& q, int heads, std::span<const PositionScores> tables) override;
   void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
                         const Rows& in, const Rows& out) override;
   void Deliver(const Weight& weight, const Rows& in, const Rows& out,
@@ -96,6 +106,9 @@ class CountOps : public Ops {
   virtual size_t AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const = 0;
   virtual size_t FeedForwardScratch(const BlockWeights&, const BlockRows&) const = 0;
   virtual size_t LandmarkScratch(const LandmarkArgs& args) const = 0;
+  virtual size_t OpenSegmentScratch(const OpenSegmentArgs& args) const = 0;
+  virtual size_t StoreProjectedScratch(const Weight& weight, const Rows& in) const = 0;
+  virtual size_t PositionScratch(const Rows&, std::span<const PositionScores>) const { return 0; }
   virtual size_t ProjectScratch(const Weight&, const Rows&, const Rows&) const { return 0; }
   // A linear whose results something is made of: ProjectAdded, ProjectActivated; Deliver.
   virtual size_t MadeScratch(const Weight&, const Rows& in) const = 0;
@@ -121,6 +134,7 @@ class CountOps : public Ops {
   void CountList(size_t bytes);
   void CountProduct(const Weight& weight, const Rows& in);
   void UsePanels(int64_t columns) {
+    need_.panels = true;
     need_.transient = std::max(need_.transient, PanelBytes(columns));
   }
 

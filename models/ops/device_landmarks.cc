@@ -60,7 +60,7 @@ SegmentsRef DeviceOps::Stage(std::span<const int32_t> offsets, std::span<const u
 void DeviceOps::ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                                  int64_t, const LongShortRows& out) {
   Timed(&EncoderTimes::linears, [&] {
-    MultiplyRows(device_, weight.device, in.data, in.count, out.q.data);
+    Multiply(weight, in, out.q.data);
     const kernels::cuda::ProjectedRows rows = {out.q.data,
                                                weight.device.bias,
                                                norm.device.view(),

@@ -81,7 +81,12 @@ void DeviceOps::UseMemory(Carver& memory, const OpsNeed& need) {
 }
 
 PlanRef DeviceOps::Stage(const kernels::Plan& plan) {
-  plans_.push_back(StagePlan(plan, *lists_));
+  const kernels::cuda::PlanCapacity& c =
+      plans_.emplace_back(StagePlan(plan, *lists_, rounds_)).capacity;
+  for (const int32_t number : {c.tiles, c.spans, c.intervals, c.biases, c.items, c.merges,
+                               c.sources, c.slot_rows, c.valid_words, c.partial_slots}) {
+    lists_->Note(number);
+  }
   return {&plan, static_cast<int>(plans_.size()) - 1};
 }
 
@@ -169,7 +174,9 @@ void DeviceOps::ProjectRotated(const Weight& weight, const Rotary& rotary, const
 
 void DeviceOps::Attend(PlanRef plan, const kernels::Call& call) {
   Timed(&EncoderTimes::attention, [&] {
-    models::Attend(device_, plans_[static_cast<size_t>(plan.staged)], SpanCallOf(call), scratch_);
+    using kernels::cuda::SpanPhase;
+    models::Attend(device_, plans_[static_cast<size_t>(plan.staged)], SpanCallOf(call), scratch_,
+                   plan.decodes ? SpanPhase::kDecode : SpanPhase::kPrefill);
   });
 }
 
@@ -200,12 +207,17 @@ void DeviceOps::FeedForward(const BlockWeights& weights, const BlockRows& rows) 
   });
 }
 
-DeviceCount::DeviceCount(Compute compute)
-    : CountOps({compute, kernels::cuda::kDeviceTileRows, kTail, /*zeroes_tails=*/false}) {}
+DeviceCount::DeviceCount(Compute compute, bool rounds)
+    : CountOps({compute, kernels::cuda::kDeviceTileRows, kTail, /*zeroes_tails=*/false}),
+      rounds_(rounds) {}
+
+size_t DeviceCount::PlanBytes(const kernels::Plan& plan) const {
+  return kernels::AlignUp(kernels::cuda::ImageBytes(StagedCapacity(plan, rounds_)));
+}
 
 size_t DeviceCount::AttendScratch(const kernels::Plan& plan, const kernels::Call& call) const {
   DevicePlan staged;
-  staged.capacity = kernels::cuda::CapacityOf(plan);
+  staged.capacity = StagedCapacity(plan, rounds_);
   return kernels::AlignUp(DevicePartialBytes(staged, call.Dv));
 }
 

@@ -28,8 +28,12 @@ class DeviceOps final : public Ops {
 
   // Where lists are staged; before the first Stage.
   void StageInto(StagedLists& lists) { lists_ = &lists; }
-  // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take.
+  // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take, and before
+  // pieces are staged.
   void UseMemory(Carver& carver, const OpsNeed& need);
+  // Has plans staged in room for a little more than they are, so that those of neighbouring steps
+  // lie alike; before the first Stage.
+  void RoundPlans() { rounds_ = true; }
   // Sets the timer that measures the work from now on.
   void set_timer(const DeviceTimer* timer) { timer_ = timer; }
 
@@ -45,10 +49,12 @@ class DeviceOps final : public Ops {
   OuterRef Stage(std::span<const kernels::OuterSequence> sequences) override;
   PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
                         std::span<const kernels::CachePlace> places) override;
+  PiecesRef StagePieces(const kernels::ProjectionCache* cache,
+                        std::span<const SegmentPiece> pieces) override;
   Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
     return TakeKeptOnDevice(*this, x, count, spare);
   }
-  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns, bool) override {
     return TakeLongShortOnDevice(*this, count, width, columns);
   }
 
@@ -70,6 +76,7 @@ class DeviceOps final : public Ops {
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;
+  void AppendSegments(const OpenSegmentArgs& args) override;
   void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                   const Rows& out) override;
   void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
@@ -88,6 +95,9 @@ class DeviceOps final : public Ops {
   void PackOuter(const Rows& rows, float* packed) override;
   void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, NormPlace place,
                     const Rows& x, const Rows& input) override;
+  void StoreProjected(const Weight& weight, const NormWeight& norm, const Rows& in,
+                      const StripRef& strip, const PlacesRef& places) override;
+  void ScorePositions(const Rows& q, int heads, std::span<const PositionScores> tables) override;
   void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
                         const Rows& in, const Rows& out) override;
   void Deliver(const Weight& weight, const Rows& in, const Rows& out,
@@ -108,6 +118,8 @@ class DeviceOps final : public Ops {
     if (timer_ == nullptr) return body();
     timer_->Run(sum, body);
   }
+  // Sums of pieces [first, first + count) of those staged.
+  void SumPieces(const OpenSegmentArgs& args, int64_t first, int64_t count) const;
   void Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const;
   void FillZero(const Rows& rows) const;
   void CopyStates(const Rows& rows, StatesRef states, int64_t shift, bool stores) const;
@@ -136,6 +148,7 @@ class DeviceOps final : public Ops {
 
   const Device& device_;
   StagedLists* lists_ = nullptr;
+  bool rounds_ = false;
   std::vector<DevicePlan> plans_;
   std::vector<StagedSegments> segments_;
   std::vector<std::vector<StagedFold>> folds_;
@@ -145,12 +158,13 @@ class DeviceOps final : public Ops {
 
 class DeviceCount final : public CountOps {
  public:
-  explicit DeviceCount(Compute compute);
+  // `rounds`: as DeviceOps does after RoundPlans.
+  explicit DeviceCount(Compute compute, bool rounds = false);
 
   Rows TakeKept(const Rows& x, int64_t count, const Rows& spare) override {
     return TakeKeptOnDevice(*this, x, count, spare);
   }
-  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns, bool) override {
     return TakeLongShortOnDevice(*this, count, width, columns);
   }
   Rows TakeDelivered(int64_t count, int64_t width) override {
@@ -164,6 +178,8 @@ class DeviceCount final : public CountOps {
   size_t DeliverScratch(const Weight& weight, const Rows& in) const override;
   size_t AdaptiveScratch(const Weight& weight, const Rows& in) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
+  size_t OpenSegmentScratch(const OpenSegmentArgs& args) const override;
+  size_t StoreProjectedScratch(const Weight& weight, const Rows& in) const override;
   size_t ProjectScratch(const Weight& weight, const Rows& in, const Rows& out) const override;
   size_t FoldedScratch(const FoldedArgs& args) const override;
   size_t FoldBytes(std::span<const FoldGroup> groups,
@@ -174,8 +190,10 @@ class DeviceCount final : public CountOps {
                       std::span<const uint8_t> visible) const override;
   size_t PanelBytes(int64_t) const override { return 0; }
   size_t ListBytes(size_t bytes) const override { return kernels::AlignUp(bytes); }
-  size_t PlanBytes(const kernels::Plan& plan) const override { return models::PlanBytes(plan); }
+  size_t PlanBytes(const kernels::Plan& plan) const override;
   size_t MostPlanBytes(const kernels::Plan& plan) const override { return MaskedPlanBytes(plan); }
+
+  const bool rounds_;
 };
 
 }  // namespace longview::models

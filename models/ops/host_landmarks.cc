@@ -62,35 +62,35 @@ LandmarkBuffers Carve(const LandmarkArgs& args, const ComputeContext& context, C
 
 }  // namespace
 
-LongShortRows TakeLongShortOnHost(Ops& ops, int64_t count, int64_t width, int64_t columns) {
+LongShortRows TakeLongShortOnHost(Ops& ops, int64_t count, int64_t width, int64_t columns,
+                                  bool beside) {
   const Rows qkv = ops.Take(count, 3 * width, RowType::kCompute);
   LongShortRows rows;
   rows.q = qkv.Columns(0, width);
   rows.keys = rows.own_keys = qkv.Columns(width, width);
   rows.values = rows.own_values = qkv.Columns(2 * width, width);
+  if (beside) {
+    rows.keys = ops.Take(count, width, RowType::kCompute);
+    rows.values = ops.Take(count, width, RowType::kCompute);
+  }
   rows.scores = ops.Take(count, columns, RowType::kFloat);
   return rows;
 }
 
 void HostOps::ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                                int64_t normed, const LongShortRows& out) {
-  const DenseLayer& layer = *weight.host;
-  const float* bias = layer.bias.data();
+  const float* bias = weight.host->bias.data();
   const int64_t width = out.q.width, bytes = out.q.row_bytes(), columns = out.scores.width;
-  ForEachRow(layer, in.data, in.count, layer.linear.sizes(), *context_.pool, times_,
-             [&](int64_t row, std::byte* y) {
-               if (row >= normed) {
-                 kernels_.bias_copy(y, bias, 3 * width, out.q.Row(row));
-                 return;
-               }
-               kernels_.bias_copy(y, bias, width, out.q.Row(row));
-               kernels_.bias_norm(y + bytes, bias + width, norm.host.view(), width,
-                                  out.keys.Row(row));
-               kernels_.bias_norm(y + 2 * bytes, bias + 2 * width, norm.host.view(), width,
-                                  out.values.Row(row));
-               kernels_.bias_widen(y + 3 * bytes, bias + 3 * width, columns,
-                                   out.scores.floats() + row * columns);
-             });
+  const bool beside = out.keys.data != out.own_keys.data;
+  Multiply(weight, in, [&](int64_t row, std::byte* y) {
+    kernels_.bias_copy(y, bias, row >= normed || beside ? 3 * width : width, out.q.Row(row));
+    if (row >= normed) return;
+    kernels_.bias_norm(y + bytes, bias + width, norm.host.view(), width, out.keys.Row(row));
+    kernels_.bias_norm(y + 2 * bytes, bias + 2 * width, norm.host.view(), width,
+                       out.values.Row(row));
+    kernels_.bias_widen(y + 3 * bytes, bias + 3 * width, columns,
+                        out.scores.floats() + row * columns);
+  });
 }
 
 void HostOps::Landmarks(const LandmarkArgs& args) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/pool/segment_pool.h"
 #include "models/layers/compute_context.h"
 #include "models/layers/panels.h"
 #include "models/layers/stopwatch.h"
@@ -13,8 +14,10 @@
 
 namespace longview::models {
 
-// Keys and values lie beside their queries, normalised or not.
-LongShortRows TakeLongShortOnHost(Ops& ops, int64_t count, int64_t width, int64_t columns);
+// Keys and values lie beside their queries as projected, and in their place or in rows of their own
+// normalised.
+LongShortRows TakeLongShortOnHost(Ops& ops, int64_t count, int64_t width, int64_t columns,
+                                  bool beside);
 
 class HostOps final : public Ops {
  public:
@@ -51,9 +54,14 @@ class HostOps final : public Ops {
                         std::span<const kernels::CachePlace> places) override {
     return {places, nullptr};
   }
+  PiecesRef StagePieces(const kernels::ProjectionCache*,
+                        std::span<const SegmentPiece> pieces) override {
+    return {pieces, ClosingPieces(pieces), nullptr};
+  }
   Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
-  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
-    return TakeLongShortOnHost(*this, count, width, columns);
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns,
+                              bool beside) override {
+    return TakeLongShortOnHost(*this, count, width, columns, beside);
   }
 
   void Embed(const EmbedArgs& args) override;
@@ -74,6 +82,7 @@ class HostOps final : public Ops {
   void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                         int64_t normed, const LongShortRows& out) override;
   void Landmarks(const LandmarkArgs& args) override;
+  void AppendSegments(const OpenSegmentArgs& args) override;
   void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                   const Rows& out) override;
   void PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling pooling,
@@ -92,6 +101,9 @@ class HostOps final : public Ops {
   void PackOuter(const Rows& rows, float* packed) override;
   void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm, NormPlace place,
                     const Rows& x, const Rows& input) override;
+  void StoreProjected(const Weight& weight, const NormWeight& norm, const Rows& in,
+                      const StripRef& strip, const PlacesRef& places) override;
+  void ScorePositions(const Rows& q, int heads, std::span<const PositionScores> tables) override;
   void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
                         const Rows& in, const Rows& out) override;
   void Deliver(const Weight& weight, const Rows& in, const Rows& out,
@@ -123,6 +135,12 @@ class HostOps final : public Ops {
     }
   }
   void FeedFewRows(const BlockWeights& weights, const BlockRows& rows) const;
+  // The threads for small work on `rows` rows: waking them costs more than a few rows do.
+  const kernels::ParallelFor& PoolFor(int64_t rows) const {
+    constexpr int64_t kFewRows = 4;
+    if (rows <= kFewRows) return serial_;
+    return *context_.pool;
+  }
   // Zeros for a norm or sum without a bias.
   const float* Zeros(int64_t width);
   void RunPool(const Rows& from, kernels::SlicePooling pooling, const uint8_t* visible);
@@ -134,8 +152,14 @@ class HostOps final : public Ops {
   const RowKernels& floats_;
   std::byte* const scratch_;
   EncoderTimes* const times_;
+  const kernels::SerialFor serial_;
   std::vector<float> zeros_;
   std::vector<kernels::SlicePiece> pieces_;
+  // Of AppendSegments: the states of all pieces, their first rows and the end, and which of them end
+  // their segments.
+  std::vector<kernels::PoolState> states_;
+  std::vector<int32_t> segment_rows_;
+  std::vector<int64_t> closing_;
 };
 
 class HostCount final : public CountOps {
@@ -144,8 +168,9 @@ class HostCount final : public CountOps {
   explicit HostCount(const ComputeContext& context);
 
   Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
-  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) override {
-    return TakeLongShortOnHost(*this, count, width, columns);
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns,
+                              bool beside) override {
+    return TakeLongShortOnHost(*this, count, width, columns, beside);
   }
   Rows TakeDelivered(int64_t, int64_t) override { return {}; }
 
@@ -163,6 +188,9 @@ class HostCount final : public CountOps {
   size_t AdaptiveScratch(const Weight& weight, const Rows&) const override;
   size_t OuterScratch(const OuterArgs& args) const override;
   size_t LandmarkScratch(const LandmarkArgs& args) const override;
+  size_t OpenSegmentScratch(const OpenSegmentArgs& args) const override;
+  size_t StoreProjectedScratch(const Weight& weight, const Rows& in) const override;
+  size_t PositionScratch(const Rows& q, std::span<const PositionScores> tables) const override;
   size_t AddRowsScratch(const Rows& added) const override;
   size_t PoolSlicesScratch(const Rows& out) const override;
   size_t FoldedScratch(const FoldedArgs& args) const override;

@@ -42,10 +42,11 @@ void HostOps::FeedFewRows(const BlockWeights& weights, const BlockRows& rows) co
                                                          : kernels_.residual_prenorm;
   const auto add = [&](const Weight& weight, const NormWeight* norm) {
     const float* bias = weight.host->bias.data();
-    return [&rows, this, norm, bias, width, add_row](int64_t row, std::byte* y) {
+    const bool copies = weights.norms == NormPlace::kPost;
+    return [&rows, this, norm, bias, width, add_row, copies](int64_t row, std::byte* y) {
       float* x = rows.x.floats() + row * width;
       if (norm == nullptr) {
-        kernels_.residual_add(x, y, bias, width, nullptr);
+        kernels_.residual_add(x, y, bias, width, copies ? rows.input.Row(row) : nullptr);
       } else {
         add_row(x, y, bias, norm->host.view(), width, rows.input.Row(row));
       }
@@ -71,7 +72,7 @@ void HostOps::Store(const StripRef& strip, const Rows& keys, const Rows& values,
   rows.v_row_stride = values.stride;
   rows.k_head_stride = keys.width / strip.heads;
   rows.v_head_stride = values.width / strip.heads;
-  strip.cache->Write(strip.strip, strip.layer, places.host, rows, *context_.pool);
+  strip.cache->Write(strip.strip, strip.layer, places.host, rows, PoolFor(keys.count));
 }
 
 void HostOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/base/workspace.h"
 #include "models/layers/span_rows.h"
 
 namespace longview::models {
@@ -41,6 +42,11 @@ kernels::Source Ops::CachedSource(const StripRef& strip, const BlocksRef& blocks
 
 float OuterScale(const OuterArgs& args) {
   return 1.0f / std::sqrt(static_cast<float>(args.q.width / args.heads));
+}
+
+size_t OpenSegmentArgs::StateBytes() const {
+  const int widths[] = {dim(), dim()};
+  return kernels::AlignUp(kernels::PoolStateBytes(state_columns(), widths));
 }
 
 kernels::Call HeadsCall(Compute compute, const Rows& q, const Rows& out, int heads) {

@@ -28,6 +28,7 @@
 #include "models/dense/rowwise.h"
 #include "models/dense/scratch.h"
 #include "models/layers/block_tail.h"
+#include "models/ops/open_segments.h"
 #include "models/ops/rows.h"
 #include "models/ops/weight.h"
 
@@ -37,6 +38,9 @@ namespace longview::models {
 struct PlanRef {
   const kernels::Plan* plan = nullptr;
   int staged = -1;  // Its number among the plans that a device was given.
+  // Of rows that decode, one of a sequence: a device has a kernel for them that is bound by reading
+  // keys. Such a plan is cut for it (kernels/cuda/span/decode_plan.h).
+  bool decodes = false;
 };
 
 // A staged list of row numbers or ids, in the memory that the backend reads.
@@ -105,6 +109,16 @@ struct LongShortRows {
   Rows keys, values;          // T [rows, d] normalised.
   Rows own_keys, own_values;  // T [rows, d] as projected, of the rows behind the normalised ones.
   Rows scores;                // [normalised rows, heads * rank] fp32, of the dynamic projection.
+
+  // Rows from `row` on, `count` of them, which decode or not.
+  LongShortRows Part(int64_t row, int64_t count, bool few) const {
+    LongShortRows part = *this;
+    for (Rows* rows : {&part.q, &part.keys, &part.values, &part.own_keys, &part.own_values,
+                       &part.scores}) {
+      *rows = rows->Part(row, count, few);
+    }
+    return part;
+  }
 };
 
 // Projected keys and values of every segment: `rank` landmarks per head, each the mean of its
@@ -217,6 +231,35 @@ struct OuterArgs {
   kernels::OuterActivation activation = kernels::OuterActivation::kSoftplusLn2;
 };
 
+// Rows of segments that join their sums, and segments that end: rank k of all heads side by side is
+// the mean of the segment's keys, and values, weighted by softmax(scores), then a LayerNorm.
+struct OpenSegmentArgs {
+  PiecesRef pieces;
+  int rank = 1;
+  LongShortRows from;       // Scores; own_keys and own_values are averaged.
+  Rows hidden;              // [rows, width] fp32, averaged too; not given: not.
+  Rows hidden_means;        // T [closing * rank, width], of hidden.
+  const NormWeight* norm = nullptr;
+  StripRef strip;           // Keeps the sums; landmarks go there,
+  PlacesRef places;         // to [closing * rank] places.
+
+  int64_t width() const { return from.q.width; }
+  int dim() const { return static_cast<int>(width() / strip.heads); }
+  int columns() const { return strip.heads * rank; }
+  // Columns of a state of sums: those of hidden states come behind those of keys and values.
+  int state_columns() const { return hidden ? 2 * columns() : columns(); }
+  size_t StateBytes() const;
+};
+
+// Scores of positions, to be read as Added biases: out[head, row * stride + i] = (scaled query +
+// added) . table[head, i] for the first limits[row] entries.
+struct PositionScores {
+  PositionTable table;
+  IndexRef limits;     // [rows]
+  int64_t stride = 0;  // Entries of a row in `out`; no limit is larger.
+  Rows out;            // [heads, rows * stride] fp32
+};
+
 class Ops {
  public:
   // A linear reads rows past the end of its input, up to a whole panel of them; a device writes
@@ -249,6 +292,9 @@ class Ops {
   // `cache` null: places are counted.
   virtual PlacesRef StagePlaces(const kernels::ProjectionCache* cache,
                                 std::span<const kernels::CachePlace> places) = 0;
+  // `pieces` outlive the forward; `cache` as above.
+  virtual PiecesRef StagePieces(const kernels::ProjectionCache* cache,
+                                std::span<const SegmentPiece> pieces) = 0;
 
   // ---- Memory of the forward, uninitialised ----
   Rows Take(int64_t count, int64_t width, RowType type, Tail tail = Tail::kNone);
@@ -257,8 +303,10 @@ class Ops {
   // The place of the rows that Keep leaves of x. A device may use `spare` for it, which is not
   // read any more then.
   virtual Rows TakeKept(const Rows& x, int64_t count, const Rows& spare = {}) = 0;
-  // `columns`: of the dynamic projection's scores.
-  virtual LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns) = 0;
+  // `columns`: of the dynamic projection's scores. `beside`: keys and values as projected stay
+  // beside the normalised ones, of every row.
+  virtual LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns,
+                                      bool beside) = 0;
 
   // ---- Work ----
   virtual void Embed(const EmbedArgs& args) = 0;
@@ -296,6 +344,7 @@ class Ops {
   virtual void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                                 int64_t normed, const LongShortRows& out) = 0;
   virtual void Landmarks(const LandmarkArgs& args) = 0;
+  virtual void AppendSegments(const OpenSegmentArgs& args) = 0;
   // out[s] = the visible rows of slice s pooled channel by channel; zeros without any. T.
   virtual void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,
                           const Rows& out) = 0;
@@ -328,6 +377,13 @@ class Ops {
   virtual void AppendOuter(const OuterArgs& args) = 0;
   // packed = kernels::PackOuterRows of `rows` [n, heads * D] fp32.
   virtual void PackOuter(const Rows& rows, float* packed) = 0;
+  // Columns [width, 3 width) of in W^T + b, a key and a value, are normalised; row i goes to
+  // places[i].
+  virtual void StoreProjected(const Weight& weight, const NormWeight& norm, const Rows& in,
+                              const StripRef& strip, const PlacesRef& places) = 0;
+  // `q`: heads side by side; dots are divided by the root of their width.
+  virtual void ScorePositions(const Rows& q, int heads,
+                              std::span<const PositionScores> tables) = 0;
   // Post-norm: x = norm(x + in W^T + b), input = x in T; `input` may be x. Pre-norm:
   // x = x + in W^T + b, input = norm(x) in T.
   virtual void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,

@@ -45,6 +45,12 @@ struct Rows {
     view.count = count - row;
     return view;
   }
+  // Rows from `row` on, `rows` of them, which decode or not.
+  Rows Part(int64_t row, int64_t rows, bool decode) const {
+    Rows view = From(row).First(rows);
+    view.few = decode;
+    return view;
+  }
   Rows Columns(int64_t first, int64_t columns) const {
     Rows view = *this;
     if (data != nullptr) view.data = data + first * element;

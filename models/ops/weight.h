@@ -52,6 +52,9 @@ class Table {
   // Host: the rows from `row` on of a table of values.
   const float* values(int64_t row = 0) const { return values_.data() + row * width_; }
 
+  // A table of values, wherever it is.
+  const float* floats() const { return device_ != nullptr ? device_ : values_.data(); }
+
   // Device: [rows, width] fp32.
   float* device() const { return device_; }
   void set_device(float* device) { device_ = device; }

@@ -123,6 +123,7 @@ TypedRows WeightPlacer::Typed(const std::string& name, std::vector<float> values
       load_.Fail(store_->fill().PutTyped(name, values, store_->compute(), device));
     }
   }
+  if (store_ != nullptr) values.clear();
   TypedRows typed(std::move(values), rows, width);
   if (store_ != nullptr) typed.set_device(device, SpanType(store_->compute()));
   return typed;

@@ -1,8 +1,8 @@
-// What every step of one Transformer-LS model shares.
+// What all passes of one Transformer-LS model share.
 #pragma once
 
 #include "kernels/cache/projection_cache.h"
-#include "models/layers/compute_context.h"
+#include "models/dense/compute.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/positions.h"
 #include "models/transformer_ls/weights.h"
@@ -11,20 +11,16 @@
 namespace longview::models {
 
 // Borrowed. Tables and cache change between steps, on the executor's thread; all else is constant.
-struct LsContext : ModelContext<LsLmConfig, LsLmWeights> {
-  using ModelContext::ModelContext;
-
+struct LsContext {
+  const LsLmConfig* config = nullptr;
+  const LsLmWeights* weights = nullptr;
+  Compute compute = Compute::kFp32;
+  int tile_rows = 0;       // Queries of a tile of attention.
+  bool few_rows = false;   // Linears have a way of their own for the few rows that decode.
+  bool on_device = false;
   RelativeTables* tables = nullptr;
-  kernels::ProjectionCache* cache = nullptr;
-  const ZeroBlocks* zero = nullptr;  // Set with zero memory.
+  const ZeroBlocks* zero = nullptr;           // With zero memory.
+  kernels::ProjectionCache* cache = nullptr;  // Null while forwards are only counted.
 };
-
-// The threads for small work on `rows` rows: waking them costs more than a few rows do.
-inline const kernels::ParallelFor& PoolOf(const LsContext& context, int64_t rows) {
-  static const kernels::SerialFor kSerial;
-  constexpr int64_t kFewRows = 4;
-  if (rows <= kFewRows) return kSerial;
-  return *context.pool;
-}
 
 }  // namespace longview::models

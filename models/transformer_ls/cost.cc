@@ -1,36 +1,37 @@
 #include "models/transformer_ls/cost.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "models/generation/host_token_pass.h"
+#include "models/transformer_ls/pass.h"
 
 namespace longview::models {
 
-double LsLinearWork(const LsLmConfig& config) {
+double LsCosts::LinearWork() const {
+  const LsLmConfig& config = *context_.config;
   const double width = config.width;
   return config.layers * (width * (4 * width + config.columns()) + 2 * width * config.intermediate);
 }
 
-double LsAttentionWork(const LsLmConfig& config, int64_t t) {
+// Scores, positions and sums.
+double LsCosts::AttentionWork(int64_t t) const {
+  const LsLmConfig& config = *context_.config;
   return 3.0 * config.layers * config.width * static_cast<double>(config.pattern().VisibleKeys(t));
 }
 
-double LsWork::RowWork() const {
-  return config_.layers * (8.0 * config_.width + config_.intermediate + config_.columns());
+double LsCosts::RowWork() const {
+  const LsLmConfig& config = *context_.config;
+  return config.layers * (8.0 * config.width + config.intermediate + config.columns());
 }
 
 // At the end of the longest text, where a step reads most.
 double LsCosts::WorkspaceBytes(int64_t prefill_tokens, int sequences) const {
+  const double row_bytes = 4.0 * context_.config->vocab;
+  if (host_ == nullptr) return row_bytes * (sequences + (prefill_tokens > 0 ? 1 : 0));
   LongestRuns longest(max_tokens_, prefill_tokens, sequences, max_tokens_ - 1);
-  const LsPassLayout layout = LsPass::LayOut(context_, std::move(longest.runs));
-  // Two results of one panel are alive at a time: the expanded one and what follows it.
-  const LsLmConfig& config = *context_.config;
-  const int64_t widest =
-      std::max(3 * config.width + config.columns(), config.intermediate + config.width);
-  const int64_t panels =
-      kPanelRows * std::max<int64_t>(widest, config.vocab) * ElementBytes(context_.compute);
-  const double logits = 4.0 * config.vocab * static_cast<double>(layout.wanted);
-  return static_cast<double>(LsPass::ScratchBytes(context_, layout)) + static_cast<double>(panels) +
-         logits;
+  const int64_t wanted = WantedRows(longest.runs);
+  LsPass pass(context_, std::move(longest.runs), wanted);
+  return HostTokenPass::WorkspaceBytes(pass, *host_) + row_bytes * static_cast<double>(wanted);
 }
 
 }  // namespace longview::models

@@ -3,46 +3,31 @@
 
 #include "kernels/cache/cache_shape.h"
 #include "models/generation/decoder_rates.h"
+#include "models/layers/compute_context.h"
 #include "models/transformer_ls/context.h"
-#include "models/transformer_ls/pass.h"
 
 namespace longview::models {
 
-// Multiply-adds of one token in all layers: of linears; of scores, positions and sums at position
-// t.
-double LsLinearWork(const LsLmConfig& config);
-double LsAttentionWork(const LsLmConfig& config, int64_t t);
-
-// Wherever the model computes.
-class LsWork : public RatedCosts {
+class LsCosts final : public RatedCosts {
  public:
-  // Borrows the configuration.
-  LsWork(const LsLmConfig& config, const kernels::CacheShape& shape)
-      : config_(config), shape_(shape) {}
+  // Borrowed arguments outlive the costs. `host` null: on a device, whose memory is taken when the
+  // model loads; what is left then are rows of logits, on the host.
+  LsCosts(const LsContext& context, const kernels::CacheShape& shape, const ComputeContext* host,
+          int max_tokens)
+      : context_(context), shape_(shape), host_(host), max_tokens_(max_tokens) {}
 
   double StateBytes(int64_t shared, int64_t longest, int sequences) const override {
     return static_cast<double>(shape_.SequenceBytes(shared, longest, sequences));
   }
-  double LinearWork() const override { return LsLinearWork(config_); }
-  double AttentionWork(int64_t t) const override { return LsAttentionWork(config_, t); }
+  double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override;
+  double LinearWork() const override;
+  double AttentionWork(int64_t t) const override;
   double RowWork() const override;
 
  private:
-  const LsLmConfig& config_;
-  const kernels::CacheShape shape_;
-};
-
-// On the host.
-class LsCosts final : public LsWork {
- public:
-  // Borrowed arguments outlive the costs; WorkspaceBytes reads the cache's shape only.
-  LsCosts(const LsContext& context, const kernels::CacheShape& shape, int max_tokens)
-      : LsWork(*context.config, shape), context_(context), max_tokens_(max_tokens) {}
-
-  double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override;
-
- private:
   const LsContext& context_;
+  const kernels::CacheShape shape_;
+  const ComputeContext* const host_;
   const int max_tokens_;
 };
 

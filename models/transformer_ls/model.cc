@@ -4,12 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "models/device/device_compute.h"
-#include "models/generation/generator_loading.h"
+#include "models/generation/generator_placement.h"
 #include "models/text/byte_codec.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/decoder.h"
-#include "models/transformer_ls/device_decoder.h"
 #include "models/transformer_ls/weights.h"
 
 namespace longview::models {
@@ -66,41 +64,22 @@ absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLs(ModelDirectory director
   std::vector<std::string> notes;
   absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
   if (!device.ok()) return device.status();
-  if (*device != nullptr) {
-    return LoadDeviceTransformerLs(std::move(directory), options, *std::move(device));
-  }
-  absl::StatusOr<Settings> settings = ReadSettings(directory);
-  if (!settings.ok()) return settings.status();
-  absl::StatusOr<GeneratorStart> start =
-      StartGenerator(directory, options, InfoOf(directory, *settings));
-  if (!start.ok()) return start.status();
-  std::vector<std::string>& said = start->parts.info.notes;
-  said.insert(said.end(), notes.begin(), notes.end());
-  start->parts.codec = std::move(settings->codec);
-  auto decoder =
-      LsDecoder::Create(settings->config, std::move(directory.checkpoint), directory.path,
-                        start->compute, settings->max_tokens, start->room);
-  if (!decoder.ok()) return decoder.status();
-  const LsLmWeights& weights = (*decoder)->weights();
-  const double parameters = weights.parameters, bytes = weights.memory_bytes;
-  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
+  return LoadTransformerLsAt(*std::move(device), std::move(directory), options, std::move(notes));
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadDeviceTransformerLs(ModelDirectory directory,
-                                                               const LoadOptions& options,
-                                                               std::unique_ptr<Device> device) {
+absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLsAt(std::unique_ptr<Device> device,
+                                                           ModelDirectory directory,
+                                                           const LoadOptions& options,
+                                                           std::vector<std::string> notes) {
   absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
-  absl::StatusOr<ComputeChoice> choice = ChooseDeviceCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  absl::StatusOr<GeneratorStart> start = StartGeneratorOn(
-      device->name(), *std::move(choice), directory, options, InfoOf(directory, *settings));
+  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
+      device.get(), directory, options, InfoOf(directory, *settings), std::move(notes));
   if (!start.ok()) return start.status();
   start->parts.codec = std::move(settings->codec);
-  auto decoder =
-      DeviceLsDecoder::Create(settings->config, directory.checkpoint, directory.path,
-                              start->compute, settings->max_tokens, start->room, std::move(device));
+  auto decoder = LsDecoder::Create(settings->config, std::move(directory.checkpoint),
+                                   directory.path, start->compute, settings->max_tokens,
+                                   start->room, std::move(device));
   if (!decoder.ok()) return decoder.status();
   const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);

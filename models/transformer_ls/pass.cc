@@ -2,299 +2,281 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
-#include "models/checkpoint/convert.h"
-#include "models/layers/stopwatch.h"
-#include "models/parallel.h"
 #include "models/transformer_ls/cache_layout.h"
-#include "models/transformer_ls/pages.h"
-#include "models/transformer_ls/position_scores.h"
 
 namespace longview::models {
-namespace {
 
 using kernels::CacheStep;
+using kernels::kEarlyStrip;
+using kernels::kLateStrip;
+using kernels::kWindowStrip;
+using kernels::ScheduleSource;
 
-constexpr int64_t kRowGrain = 2;
-
-size_t CarvedBytes(const LsContext& context, const LsPassLayout& layout, size_t workspace) {
-  Carver measure(nullptr);
-  CarveLsBuffers(context, layout, workspace, measure);
-  return measure.used();
-}
-
-}  // namespace
-
-LsPass::LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
-               EncoderTimes* times)
+LsPass::LsPass(const LsContext& context, std::vector<TokenRun> runs, int64_t logit_rows)
     : context_(context),
       config_(*context.config),
-      kernels_(ChooseRowKernels(context.compute)),
-      width_(config_.width),
-      row_bytes_(width_ * ElementBytes(context.compute)),
-      times_(times),
-      layout_(LayOut(context, std::move(runs))),
-      step_(context.cache),
-      zero_offsets_(layout_.runs.size(), 0),
-      scratch_(scratch, ScratchBytes(context, layout_)) {
-  Carver carver(scratch_.data());
-  buffers_ = CarveLsBuffers(context_, layout_, AttentionWorkspace(context_, layout_), carver);
-  std::fill_n(buffers_.zeros, width_, 0.0f);
-  ClearTail(buffers_.input, context_.weights->sizes, layout_.rows);
-  ClearTail(buffers_.z, context_.weights->sizes, layout_.rows);
-  ClearTail(buffers_.logit_input, context_.weights->logits->linear.sizes(), layout_.wanted);
-}
-
-// Rows past the end are read by last panels: their values never matter, but they must not be
-// numbers that slow arithmetic down.
-void LsPass::ClearTail(std::byte* buffer, PanelSizes sizes, int64_t rows) const {
-  int64_t end = 0;
-  while (end < rows) end += NextPanel(sizes, rows - end);
-  if (end > rows) {
-    std::memset(buffer + rows * row_bytes_, 0, static_cast<size_t>((end - rows) * row_bytes_));
-  }
-}
-
-LsPassLayout LsPass::LayOut(const LsContext& context, std::vector<TokenRun> runs) {
-  return LayOutPass(*context.config, std::move(runs), context.tile_rows());
-}
-
-size_t LsPass::ScratchBytes(const LsContext& context, const LsPassLayout& layout) {
-  return CarvedBytes(context, layout, AttentionWorkspace(context, layout));
-}
-
-absl::Status LsPass::Begin() {
-  context_.tables->Cover(layout_.most_segment_ids);
-  if (absl::Status status = AppendRuns(layout_.runs, step_); !status.ok()) return status;
-  FollowTables();
-  return absl::OkStatus();
-}
-
-void LsPass::FollowTables() {
-  const size_t strips = context_.cache->shape().strips.size();
-  for (size_t g = 0; g < layout_.groups.size(); ++g) {
-    absolute_[g].resize(strips);
-    for (size_t strip = 0; strip < strips; ++strip) {
-      const kernels::CacheTable& table =
-          step_.table(layout_.groups[g].group, static_cast<int>(strip));
-      std::vector<int32_t>& offsets = absolute_[g][strip];
-      offsets.clear();
-      for (size_t s = 0; s < table.first_block.size(); ++s) {
-        offsets.push_back(table.offsets[s] - table.first_block[s]);
-      }
+      logit_rows_(logit_rows),
+      layout_(LayOutLsPass(context, std::move(runs))) {
+  for (const TokenRun& run : layout_.runs) {
+    ids_.insert(ids_.end(), run.ids.begin(), run.ids.end());
+    for (int64_t i = 0; i < run.wanted; ++i) {
+      wanted_.push_back(static_cast<int32_t>(run.end() - run.wanted + i));
+      logits_to_.push_back(run.logits == nullptr ? nullptr : run.logits + i * config_.vocab);
     }
   }
+  // A list of blocks, and an offset for every sequence of a call.
+  if (config_.zero_memory) {
+    zeros_.resize(std::max(static_cast<size_t>(ZeroEntries(config_)), layout_.runs.size()));
+  }
+}
+
+absl::Status LsPass::Append() {
+  context_.tables->Cover(layout_.most_segment_ids);
+  step_.emplace(context_.cache);
+  return AppendRuns(layout_.runs, *step_);
+}
+
+// Before Append, lists are as long as any of sequences of this length.
+void LsPass::ListTable(const LsGroup& layout, int strip, Group& group) const {
+  std::vector<int32_t>& blocks = group.blocks[static_cast<size_t>(strip)];
+  std::vector<int32_t>& offsets = group.offsets[static_cast<size_t>(strip)];
+  offsets.clear();
+  if (step_) {
+    const kernels::CacheTable& table = step_->table(layout.group, strip);
+    blocks = table.blocks;
+    for (size_t s = 0; s < table.first_block.size(); ++s) {
+      offsets.push_back(table.offsets[s] - table.first_block[s]);
+    }
+    return RoundUpBlocks(layout, blocks);
+  }
+  const kernels::CacheShape shape = LsCacheShape(config_, kernels::DType::kFloat32);
+  int64_t most = 0;
+  for (int i = layout.run0; i < layout.run0 + layout.runs; ++i) {
+    const TokenRun& run = layout_.runs[static_cast<size_t>(i)];
+    most += strip == kWindowStrip ? shape.MaxBlocks(strip)
+                                  : shape.Blocks(strip, run.start + run.rows());
+  }
+  blocks.resize(static_cast<size_t>(most));
+  offsets.resize(static_cast<size_t>(layout.runs));
+  RoundUpBlocks(layout, blocks);
+}
+
+void LsPass::StageGroup(Ops& ops, size_t index) {
+  const LsGroup& layout = layout_.groups[index];
+  if (layout.runs == 0) return;
+  Group& group = groups_[index];
+  for (int strip = kWindowStrip; strip <= (config_.early() ? kEarlyStrip : kLateStrip); ++strip) {
+    const auto s = static_cast<size_t>(strip);
+    ListTable(layout, strip, group);
+    group.tables[s] = ops.StageBlocks(group.blocks[s], group.offsets[s]);
+  }
+  const std::vector<kernels::CachePlace> counted(step_ ? 0 : static_cast<size_t>(layout.rows));
+  group.window = ops.StagePlaces(
+      context_.cache, step_ ? step_->places(layout.group, kWindowStrip) : std::span(counted));
+  group.plan = ops.Stage(layout.plan);
+  group.plan.decodes = layout.decodes();
+}
+
+// Of all groups, one behind the other, as their pieces are.
+PlacesRef LsPass::StageLandmarks(Ops& ops, int strip) {
+  std::vector<kernels::CachePlace>& places = places_[static_cast<size_t>(strip)];
+  places.clear();
+  for (const LsGroup& group : layout_.groups) {
+    if (!step_ || group.closed == 0) continue;
+    const std::span<const kernels::CachePlace> own = step_->places(group.group, strip);
+    places.insert(places.end(), own.begin(), own.end());
+  }
+  places.resize(static_cast<size_t>(layout_.closed * config_.rank));
+  return ops.StagePlaces(context_.cache, places);
+}
+
+void LsPass::Stage(Ops& ops) {
+  ids_ref_ = ops.Stage(ids_);
+  wanted_ref_ = ops.Stage(wanted_);
+  zeros_ref_ = ops.Stage(zeros_);
+  window_limits_ = ops.Stage(layout_.window_limits);
+  segment_limits_ = ops.Stage(layout_.segment_limits);
+  for (size_t g = 0; g < groups_.size(); ++g) StageGroup(ops, g);
+  pieces_ = ops.StagePieces(context_.cache, layout_.pieces);
+  late_ = StageLandmarks(ops, kLateStrip);
+  if (config_.early()) early_ = StageLandmarks(ops, kEarlyStrip);
+}
+
+void LsPass::Take(Ops& ops) {
+  using enum RowType;
+  const auto width = static_cast<int64_t>(config_.width);
+  const int64_t rows = layout_.rows, wanted = std::min(layout_.wanted, logit_rows_);
+  const int64_t decoding = layout_.groups[2].rows;
+  const Ops::Tail read = layout_.many_rows > 0 ? Ops::Tail::kPanel : Ops::Tail::kNone;
+  x_ = ops.Take(rows, width, kFloat, read);
+  input_ = ops.compute() == Compute::kFp32 ? x_ : ops.Take(rows, width, kCompute, read);
+  parts_ = ops.TakeLongShort(rows, width, config_.columns(), /*beside=*/true);
+  z_ = ops.Take(rows, width, kCompute, read);
+  window_scores_ = ops.Take(config_.heads, decoding * config_.window, kFloat);
+  segment_scores_ = ops.Take(config_.heads, decoding * layout_.segment_stride, kFloat);
+  const int64_t means = config_.early() ? layout_.closed * config_.rank : 0;
+  hidden_means_ =
+      ops.Take(means, width, kCompute, means > 0 ? Ops::Tail::kPanel : Ops::Tail::kNone);
+  logit_input_ = ops.Take(wanted, width, kCompute, wanted > 0 ? read : Ops::Tail::kNone);
+  logits_ = ops.TakeDelivered(wanted, config_.vocab);
+}
+
+template <typename Use>
+void LsPass::ForParts(int64_t first, Use&& use) const {
+  // Panels may write past their rows: the few rows behind them come second.
+  const int64_t many = layout_.many_rows;
+  if (first < many) use(first, many - first, false);
+  if (layout_.rows > many) use(many, layout_.rows - many, true);
 }
 
 // H = sqrt(d) * embedding; nothing is added for positions.
-void LsPass::Embed() {
-  const float scale = std::sqrt(static_cast<float>(width_));
-  for (const TokenRun& run : layout_.runs) {
-    ParallelRanges(*context_.pool, static_cast<long>(run.ids.size()), 32,
-                   [&](long begin, long end) {
-                     for (long i = begin; i < end; ++i) {
-                       float* x = buffers_.x + (run.row0 + i) * width_;
-                       CopyFloat32(*context_.weights->words, run.ids[i] * width_,
-                                   {x, static_cast<size_t>(width_)});
-                       for (int64_t d = 0; d < width_; ++d) x[d] *= scale;
-                     }
-                   });
-  }
+void LsPass::Embed(Ops& ops) {
+  EmbedArgs args;
+  args.words = &context_.weights->words;
+  args.ids = ids_ref_;
+  args.factor = std::sqrt(static_cast<float>(config_.width));
+  if (config_.pre_norm) args.norm = &WeightsOf(0).norm1;
+  args.x = x_;
+  args.input = input_;
+  ops.Embed(args);
 }
 
-void LsPass::Enter() {
-  const Stopwatch watch(times_ ? &times_->rest : nullptr);
-  Embed();
-  ParallelRanges(*context_.pool, layout_.rows, kRowGrain, [&](long begin, long end) {
-    for (long row = begin; row < end; ++row) {
-      float* x = buffers_.x + row * width_;
-      std::byte* input = buffers_.input + row * row_bytes_;
-      if (config_.pre_norm) {
-        kernels_.residual_norm(x, nullptr, buffers_.zeros, context_.weights->layers[0].norm1.view(),
-                               width_, input);
-      } else if (context_.compute != Compute::kFp32) {
-        kernels_.narrow(x, width_, input);
-      }
-    }
+void LsPass::Project(Ops& ops, const LsLmLayer& weights) const {
+  ForParts(0, [&](int64_t row, int64_t count, bool few) {
+    ops.ProjectLongShort(weights.project, weights.window_norm, input_.Part(row, count, few), count,
+                         parts_.Part(row, count, few));
   });
 }
 
-void LsPass::ProjectRow(const LsLmLayer& layer, const std::byte* y, int64_t row) {
-  const float* bias = layer.project.bias.data();
-  const NormWeights norm = layer.window_norm.view();
-  kernels_.bias_copy(y, bias, 3 * width_, buffers_.qkv + row * 3 * row_bytes_);
-  kernels_.bias_norm(y + row_bytes_, bias + width_, norm, width_, buffers_.keys + row * row_bytes_);
-  kernels_.bias_norm(y + 2 * row_bytes_, bias + 2 * width_, norm, width_,
-                     buffers_.values + row * row_bytes_);
-  kernels_.bias_widen(y + 3 * row_bytes_, bias + 3 * width_, config_.columns(),
-                      buffers_.scores + row * config_.columns());
+// Two forms in kBlocks: averaged after projection, and before, by the projection of a token.
+void LsPass::CloseSegments(Ops& ops, int layer) const {
+  const LsLmLayer& weights = WeightsOf(layer);
+  OpenSegmentArgs args;
+  args.pieces = pieces_;
+  args.rank = config_.rank;
+  args.from = parts_;
+  if (config_.early()) args.hidden = x_;
+  args.hidden_means = hidden_means_;
+  args.norm = &weights.segment_norm;
+  args.strip = StripOf(kLateStrip, layer);
+  args.places = late_;
+  ops.AppendSegments(args);
+  if (hidden_means_.count == 0) return;
+  ops.StoreProjected(weights.project, weights.segment_norm, hidden_means_,
+                     StripOf(kEarlyStrip, layer), early_);
 }
 
-LsPass::Rows LsPass::NextRows(int64_t row) const {
-  const LsGroup& decode = layout_.groups[2];
-  const bool few = decode.runs > 0 && context_.weights->few_rows();
-  if (few && row >= decode.row0) {
-    return {std::min(RowLinear::kRows, layout_.rows - row), 0};
-  }
-  const int64_t left = (few ? decode.row0 : layout_.rows) - row;
-  const int panel = NextPanel(context_.weights->sizes, left);
-  return {std::min<int64_t>(panel, left), panel};
-}
-
-PanelOutput LsPass::Multiply(const DenseLayer& dense, const void* x, const Rows& rows,
-                             std::byte* products) const {
-  const Stopwatch watch(times_ ? &times_->linears : nullptr);
-  if (rows.panel > 0) return dense.linear.Panel(x, rows.panel);
-  const auto* input = static_cast<const std::byte*>(x);
-  return {nullptr, dense.rows->linear.Multiply(input, rows.count, products, *context_.pool)};
-}
-
-void LsPass::Project(const LsLmLayer& layer) {
-  const int64_t out_bytes = layer.project.out() * ElementBytes(context_.compute);
-  for (int64_t row = 0; row < layout_.rows;) {
-    const Rows rows = NextRows(row);
-    const PanelOutput y =
-        Multiply(layer.project, buffers_.input + row * row_bytes_, rows, buffers_.products[0]);
-    const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    ParallelRanges(*context_.pool, rows.count, kRowGrain, [&](long begin, long end) {
-      for (long i = begin; i < end; ++i) {
-        ProjectRow(layer, static_cast<const std::byte*>(y.data()) + i * out_bytes, row + i);
-      }
-    });
-    row += rows.count;
-  }
-}
-
-void LsPass::Attend(int index) {
+void LsPass::StoreWindow(Ops& ops, int layer, size_t index) const {
   const LsGroup& group = layout_.groups[index];
   if (group.runs == 0) return;
-  const Stopwatch watch(times_ ? &times_->attention : nullptr);
-  if (group.group == CacheStep::kDecode) ScorePositions(context_, layer_, layout_, buffers_);
-  MakeCall(context_, layer_, layout_, group, buffers_, &step_, absolute_[index], zero_offsets_,
-           call_);
-  RunSpans(context_, group.plan, call_.call, buffers_.workspace);
+  ops.Store(StripOf(kWindowStrip, layer), parts_.keys.From(group.row0).First(group.rows),
+            parts_.values.From(group.row0).First(group.rows), groups_[index].window);
 }
 
-void LsPass::WriteWindow(int index) {
-  const LsGroup& group = layout_.groups[index];
-  if (group.runs == 0) return;
-  kernels::ProjectionCache::Rows rows;
-  rows.k = buffers_.keys + group.row0 * row_bytes_;
-  rows.v = buffers_.values + group.row0 * row_bytes_;
-  rows.dtype = SpanType(context_.compute);
-  rows.k_row_stride = rows.v_row_stride = width_;
-  rows.k_head_stride = rows.v_head_stride = config_.head_dim();
-  context_.cache->Write(kWindowStrip, layer_, step_.places(group.group, kWindowStrip), rows,
-                        PoolOf(context_, group.rows));
+kernels::Source LsPass::SourceOf(Ops& ops, ScheduleSource kind, int layer,
+                                 const Group& group) const {
+  kernels::Source source;
+  if (kind == ScheduleSource::kFresh) {
+    source = HeadsSource(ops.compute(), parts_.keys, parts_.values, config_.heads);
+  } else if (context_.zero != nullptr && (kind == ScheduleSource::kConstantSegments ||
+                                          kind == ScheduleSource::kConstantWindow)) {
+    source = context_.zero->Of(kind, layer, zeros_ref_.data);
+  } else {
+    const int strip = kernels::StripOf(kind);
+    source = ops.CachedSource(StripOf(strip, layer), group.tables[static_cast<size_t>(strip)]);
+  }
+  if (OfWindow(kind)) source.q_add = WeightsOf(layer).window_add.floats();
+  return source;
 }
 
-// y = x + Wo z, normed; x = y + W2 act(W1 y), normed: panel by panel while it is in cache.
-void LsPass::Finish(const LsLmLayer& layer, int64_t first) {
-  const bool last = layer_ + 1 == config_.layers;
-  const int64_t expanded_bytes = layer.expand.out() * ElementBytes(context_.compute);
-  // pre_ln keeps the stream normalised: what follows the FFN is the next layer's norm1.
-  const Norm* after_attention = config_.pre_norm ? &layer.norm2 : &layer.norm1;
-  const Norm* after_ffn = !config_.pre_norm ? &layer.norm2
-                          : last            ? nullptr
-                                            : &context_.weights->layers[layer_ + 1].norm1;
-  const auto add = [&](int64_t row, int64_t used, const PanelOutput& y, const DenseLayer& dense,
-                       const Norm* norm) {
-    const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    ParallelRanges(*context_.pool, used, kRowGrain, [&](long begin, long end) {
-      for (long i = begin; i < end; ++i) {
-        float* x = buffers_.x + (row + i) * width_;
-        const auto* from = static_cast<const std::byte*>(y.data()) + i * row_bytes_;
-        std::byte* copy = buffers_.input + (row + i) * row_bytes_;
-        if (norm != nullptr) {
-          kernels_.residual_norm(x, from, dense.bias.data(), norm->view(), width_, copy);
-        } else {
-          kernels_.residual_add(x, from, dense.bias.data(), width_, copy);
-        }
-      }
-    });
+std::array<kernels::Table, 2> LsPass::TablesOf(Ops& ops, int layer, const LsGroup& layout) const {
+  // While a forward is counted the tables may grow in another thread; they make no difference.
+  PositionTable window, segments;
+  if (step_) {
+    window = context_.tables->Window(layer);
+    segments = context_.tables->Segments(layer);
+  }
+  if (!layout.decodes()) return {window.rows, segments.rows};
+  const PositionScores scores[] = {
+      {window, window_limits_, config_.window, window_scores_},
+      {segments, segment_limits_, layout_.segment_stride, segment_scores_}};
+  ops.ScorePositions(parts_.q.From(layout.row0).First(layout.rows), config_.heads, scores);
+  const auto table = [](const Rows& made) {
+    kernels::Table added;
+    added.data = made.data;
+    added.entries = static_cast<int32_t>(made.width);
+    added.head_stride = made.width;
+    return added;
   };
-  for (int64_t row = first; row < layout_.rows;) {
-    const Rows rows = NextRows(row);
-    const auto& products = buffers_.products;
-    add(row, rows.count, Multiply(layer.out, buffers_.z + row * row_bytes_, rows, products[0]),
-        layer.out, after_attention);
-    const PanelOutput expanded =
-        Multiply(layer.expand, buffers_.input + row * row_bytes_, rows, products[1]);
-    {
-      const Stopwatch watch(times_ ? &times_->rest : nullptr);
-      ParallelRanges(*context_.pool, rows.count, kRowGrain, [&](long begin, long end) {
-        for (long i = begin; i < end; ++i) {
-          kernels_.bias_act(static_cast<std::byte*>(expanded.data()) + i * expanded_bytes,
-                            layer.expand.bias.data(), layer.expand.out(), config_.activation);
-        }
-      });
-    }
-    add(row, rows.count, Multiply(layer.contract, expanded.data(), rows, products[0]),
-        layer.contract, after_ffn);
-    row += rows.count;
-  }
+  return {table(window_scores_), table(segment_scores_)};
 }
 
-void LsPass::Logits() {
-  if (layout_.wanted == 0) return;
-  const DenseLayer& logits = *context_.weights->logits;
-  std::vector<float*> to;
-  for (const TokenRun& run : layout_.runs) {
-    const int64_t first = run.end() - run.wanted;
-    for (int64_t i = 0; i < run.wanted; ++i) {
-      std::memcpy(buffers_.logit_input + static_cast<int64_t>(to.size()) * row_bytes_,
-                  buffers_.input + (first + i) * row_bytes_, static_cast<size_t>(row_bytes_));
-      to.push_back(run.logits + i * config_.vocab);
-    }
+void LsPass::Attend(Ops& ops, int layer, size_t index) const {
+  const LsGroup& layout = layout_.groups[index];
+  if (layout.runs == 0) return;
+  std::array<kernels::Source, 6> sources;
+  size_t count = 0;
+  for (const ScheduleSource kind : layout.sources) {
+    sources[count++] = SourceOf(ops, kind, layer, groups_[index]);
   }
-  const int64_t out_bytes = logits.out() * ElementBytes(context_.compute);
-  const auto store = [&](int64_t row, int64_t used, const void* y) {
-    ParallelRanges(*context_.pool, used, 4, [&](long begin, long end) {
-      for (long i = begin; i < end; ++i) {
-        kernels_.bias_widen(static_cast<const std::byte*>(y) + i * out_bytes, logits.bias.data(),
-                            logits.out(), to[row + i]);
-      }
-    });
-  };
-  const int64_t panels = context_.weights->few_rows()
-                             ? WantedRows(std::span(layout_.runs).first(layout_.groups[2].run0))
-                             : layout_.wanted;
-  ForEachPanel(logits.linear, buffers_.logit_input, panels, store);
-  for (int64_t row = panels; row < layout_.wanted; row += RowLinear::kRows) {
-    const int64_t count = std::min(RowLinear::kRows, layout_.wanted - row);
-    store(row, count,
-          logits.rows->linear.Multiply(buffers_.logit_input + row * row_bytes_, count,
-                                       buffers_.products[0], *context_.pool));
-  }
+  const std::array<kernels::Table, 2> tables = TablesOf(ops, layer, layout);
+  kernels::Call call = HeadsCall(ops.compute(), parts_.q, z_, config_.heads);
+  call.sources = std::span(sources).first(count);
+  call.tables = tables;
+  ops.Attend(groups_[index].plan, call);
 }
 
-bool LsPass::Advance() {
-  if (layer_ == 0) Enter();
-  const LsLmLayer& layer = context_.weights->layers[layer_];
-  Project(layer);
-  {
-    const Stopwatch watch(times_ ? &times_->rest : nullptr);
-    WritePages(context_, layer_, layout_, buffers_, step_, page_lists_);
-  }
-  const bool last = layer_ + 1 == config_.layers;
-  const LsGroup& fresh = layout_.groups[0];
+// pre_ln keeps the stream normalised: what follows the FFN is the next layer's norm1.
+void LsPass::Finish(Ops& ops, int layer, int64_t first) const {
+  const LsLmLayer& weights = WeightsOf(layer);
+  const bool last = layer + 1 == config_.layers;
+  BlockWeights block;
+  block.out = &weights.out;
+  block.expand = &weights.expand;
+  block.contract = &weights.contract;
+  block.after_attention = config_.pre_norm ? &weights.norm2 : &weights.norm1;
+  block.after_layer = !config_.pre_norm ? &weights.norm2
+                      : last            ? nullptr
+                                        : &WeightsOf(layer + 1).norm1;
+  block.activation = config_.activation;
+  ForParts(first, [&](int64_t row, int64_t count, bool few) {
+    ops.FeedForward(block, {x_.Part(row, count, few), input_.Part(row, count, few),
+                            z_.Part(row, count, few)});
+  });
+}
+
+// Chunks of prefill attend before any row of theirs is stored, the rest behind it.
+void LsPass::Layer(Ops& ops, int layer) {
+  Project(ops, WeightsOf(layer));
+  CloseSegments(ops, layer);
+  const bool last = layer + 1 == config_.layers;
   // Rows whose last layer nobody reads are left out where they come first: chunks of a prompt.
-  const bool skip = last && std::all_of(layout_.runs.begin(), layout_.runs.begin() + fresh.runs,
-                                        [](const TokenRun& run) { return run.wanted == 0; });
-  if (!skip) Attend(0);
-  for (const int g : {0, 1, 2}) WriteWindow(g);
-  if (!last || layout_.wanted > 0) {
-    Attend(1);
-    Attend(2);
-    Finish(layer, skip ? fresh.rows : 0);
-  }
-  if (last) {
-    Logits();
-    step_.End();
-  }
-  return ++layer_ < config_.layers;
+  const LsGroup& fresh = layout_.groups[0];
+  const auto chunks = std::span(layout_.runs).first(static_cast<size_t>(fresh.runs));
+  const bool skip = last && WantedRows(chunks) == 0;
+  if (!skip) Attend(ops, layer, 0);
+  for (const size_t group : {0, 1, 2}) StoreWindow(ops, layer, group);
+  if (last && layout_.wanted == 0) return;
+  Attend(ops, layer, 1);
+  Attend(ops, layer, 2);
+  Finish(ops, layer, skip ? fresh.rows : 0);
+}
+
+Rows LsPass::Logits(Ops& ops, int64_t first, int64_t count) {
+  const IndexRef rows = {wanted_ref_.data == nullptr ? nullptr : wanted_ref_.data + first, count};
+  ops.Gather(input_, rows, logit_input_.First(count));
+  const int64_t many = std::clamp<int64_t>(layout_.many_wanted - first, 0, count);
+  const auto multiply = [&](int64_t from, int64_t part, bool few) {
+    if (part == 0) return;
+    ops.Deliver(context_.weights->logits, logit_input_.Part(from, part, few),
+                logits_.From(from).First(part),
+                std::span(logits_to_).subspan(static_cast<size_t>(first + from)));
+  };
+  multiply(0, many, false);
+  multiply(many, count - many, true);
+  return logits_.First(count);
 }
 
 }  // namespace longview::models

@@ -1,77 +1,100 @@
-// One pass of several sequences' next tokens over all layers: prefill and decoding together.
+// Transformer-LS's forward over the next tokens of several sequences: prefill and decoding
+// together, in either schedule.
 //
-// Definition: Zhu et al. 2021 as released (`autoregressive/`). The residual stream is fp32 in both
-// compute types and, with pre_ln, holds what norm1 or norm2 made of it: there is no path
-// around the norms and none after the last layer.
+// Definition: Zhu et al. 2021 as released (`autoregressive/`). The residual stream is fp32 in every
+// compute type and, with pre_ln, holds what norm1 or norm2 made of it: there is no path around the
+// norms and none after the last layer.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
-#include "models/dense/scratch_keeper.h"
-#include "models/generation/pass_step.h"
-#include "models/layers/stopwatch.h"
+#include "models/generation/token_forward.h"
 #include "models/transformer_ls/context.h"
-#include "models/transformer_ls/pages.h"
-#include "models/transformer_ls/pass_buffers.h"
 #include "models/transformer_ls/pass_layout.h"
 
 namespace longview::models {
 
-// Used by the executor's thread. The constructor and Advance throw what LibTorch and the
-// allocator throw.
-class LsPass final : public TokenPass {
+class LsPass final : public TokenForward {
  public:
-  // Borrowed arguments outlive the pass; `times` is added to, unless null. One pass at a time.
-  LsPass(const LsContext& context, ScratchKeeper& scratch, std::vector<TokenRun> runs,
-         EncoderTimes* times);
+  // The context outlives the pass. `logit_rows`: rows of logits at a time, at most.
+  LsPass(const LsContext& context, std::vector<TokenRun> runs, int64_t logit_rows);
 
-  static LsPassLayout LayOut(const LsContext& context, std::vector<TokenRun> runs);
-  // Exact bytes of scratch of a pass of this layout, panel results aside.
-  static size_t ScratchBytes(const LsContext& context, const LsPassLayout& layout);
+  std::span<const TokenRun> runs() const override { return layout_.runs; }
+  int layers() const override { return config_.layers; }
+  bool RepeatsEarlier(int layer) const override { return layer > 0; }
 
-  absl::Status Begin() override;
-  bool Advance() override;
+  absl::Status Append() override;
+  void Stage(Ops& ops) override;
+  void Take(Ops& ops) override;
+  void Embed(Ops& ops) override;
+  void Layer(Ops& ops, int layer) override;
+  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void End() override { step_->End(); }
 
  private:
-  void ClearTail(std::byte* buffer, PanelSizes sizes, int64_t rows) const;
-  void FollowTables();
-  void Embed();
-  void Enter();
-  // Rows that go through a linear together: a panel, or a row product of decoding (panel 0).
-  struct Rows {
-    int64_t count = 0;
-    int panel = 0;
-  };
-  Rows NextRows(int64_t row) const;
-  // The result is in `products` where the rows are decoding's.
-  PanelOutput Multiply(const DenseLayer& dense, const void* x, const Rows& rows,
-                       std::byte* products) const;
-  void Project(const LsLmLayer& layer);
-  void ProjectRow(const LsLmLayer& layer, const std::byte* y, int64_t row);
-  void Attend(int group);
-  void WriteWindow(int group);
-  void Finish(const LsLmLayer& layer, int64_t first);
-  void Logits();
+  static constexpr size_t kStrips = 3;
 
-  const LsContext context_;
+  // What the cache gives a group of runs, and where it is staged.
+  struct Group {
+    std::array<std::vector<int32_t>, kStrips> blocks, offsets;  // By strip; absolute slots.
+    std::array<BlocksRef, kStrips> tables;
+    PlacesRef window;  // [rows]
+    PlanRef plan;
+  };
+
+  const LsLmLayer& WeightsOf(int layer) const {
+    return context_.weights->layers[static_cast<size_t>(layer)];
+  }
+  StripRef StripOf(int strip, int layer) const {
+    return {context_.cache, strip, layer, config_.heads};
+  }
+  void ListTable(const LsGroup& layout, int strip, Group& group) const;
+  void StageGroup(Ops& ops, size_t index);
+  PlacesRef StageLandmarks(Ops& ops, int strip);
+  // Rows from `first` on, of both ways through a linear: use(row, count, few), many rows first.
+  template <typename Use>
+  void ForParts(int64_t first, Use&& use) const;
+
+  void Project(Ops& ops, const LsLmLayer& weights) const;
+  void CloseSegments(Ops& ops, int layer) const;
+  void StoreWindow(Ops& ops, int layer, size_t index) const;
+  kernels::Source SourceOf(Ops& ops, kernels::ScheduleSource kind, int layer,
+                           const Group& group) const;
+  // The tables of positions, or, of rows that decode, of their scores, which are made.
+  std::array<kernels::Table, 2> TablesOf(Ops& ops, int layer, const LsGroup& layout) const;
+  void Attend(Ops& ops, int layer, size_t index) const;
+  void Finish(Ops& ops, int layer, int64_t first) const;
+
+  const LsContext& context_;
   const LsLmConfig& config_;
-  const RowKernels& kernels_;
-  const int64_t width_;
-  const int64_t row_bytes_;  // Of [d] in the compute type.
-  EncoderTimes* const times_;
-  LsPassLayout layout_;
-  kernels::CacheStep step_;
-  // [group][strip]: sequence offsets for absolute slots.
-  std::array<std::vector<std::vector<int32_t>>, 3> absolute_;
-  std::vector<int32_t> zero_offsets_;
-  ScratchLoan scratch_;
-  LsBuffers buffers_;
-  LsCall call_;
-  PageLists page_lists_;
-  int layer_ = 0;
+  const int64_t logit_rows_;
+  const LsPassLayout layout_;
+  std::optional<kernels::CacheStep> step_;  // Set by Append.
+
+  // As they are staged.
+  std::array<Group, 3> groups_;
+  std::vector<int32_t> ids_, wanted_, zeros_;
+  std::array<std::vector<kernels::CachePlace>, kStrips> places_;  // Of landmarks, by strip.
+  std::vector<float*> logits_to_;                                 // [wanted]
+  IndexRef ids_ref_, wanted_ref_, zeros_ref_, window_limits_, segment_limits_;
+  PiecesRef pieces_;
+  PlacesRef late_, early_;
+
+  // "T" is the compute type.
+  Rows x_;              // [rows, d] residual stream.
+  Rows input_;          // T [rows, d], x rounded; x itself for fp32.
+  LongShortRows parts_;
+  Rows hidden_means_;   // T [closed segments * r, d]; kBlocks.
+  Rows window_scores_, segment_scores_;  // [h, decoding rows * entries]
+  Rows z_;              // T [rows, d] attention's output.
+  Rows logit_input_;    // T [logit rows, d]
+  Rows logits_;         // [logit rows, V], where a device computes.
 };
 
 }  // namespace longview::models

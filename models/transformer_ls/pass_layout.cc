@@ -1,69 +1,90 @@
 #include "models/transformer_ls/pass_layout.h"
 
 #include <algorithm>
+#include <bit>
+#include <span>
 #include <utility>
+
+#include "kernels/cuda/span/decode_plan.h"
 
 namespace longview::models {
 namespace {
 
-using kernels::CacheStep;
-
-void AddPieces(const LsLmConfig& config, int run, const TokenRun& tokens, int64_t* closed,
+void AddPieces(const LsLmConfig& config, const TokenRun& run, LsGroup& group,
                LsPassLayout& layout) {
-  const int64_t end = tokens.start + static_cast<int64_t>(tokens.ids.size());
-  for (int64_t t = tokens.start; t < end;) {
+  const int64_t end = run.start + run.rows();
+  for (int64_t t = run.start; t < end;) {
     const int64_t next = std::min(end, (t / config.segment + 1) * config.segment);
-    LsPiece& piece = layout.pieces.emplace_back();
-    piece.run = run;
+    SegmentPiece& piece = layout.pieces.emplace_back();
+    piece.begin = static_cast<int32_t>(run.row0 + t - run.start);
+    piece.end = static_cast<int32_t>(run.row0 + next - run.start);
     piece.resumes = t % config.segment != 0;
     piece.closes = next % config.segment == 0;
     piece.last = next == end;
-    layout.piece_rows.push_back(static_cast<int32_t>(tokens.row0 + t - tokens.start));
-    *closed += piece.closes ? 1 : 0;
+    if (run.sequence != nullptr) piece.sequence = &run.sequence->cache();
+    group.closed += piece.closes ? 1 : 0;
     t = next;
   }
 }
 
-void PlanGroup(const LsLmConfig& config, int tile_rows, LsGroup& group, LsPassLayout& layout) {
-  const kernels::SchedulePattern pattern = config.pattern();
+// Scores are made before a device cuts the plan.
+void ReadPositions(const LsContext& context, std::span<const TokenRun> runs, LsGroup& group,
+                   LsPassLayout& layout) {
+  const kernels::SchedulePattern pattern = context.config->pattern();
+  for (const TokenRun& run : runs) {
+    const auto seen = static_cast<int32_t>(std::min<int64_t>(run.start + 1, pattern.window));
+    layout.window_limits.push_back(pattern.zero_memory ? pattern.window : seen);
+    layout.segment_limits.push_back(static_cast<int32_t>(pattern.SegmentIds(run.start)));
+    layout.segment_stride =
+        std::max<int64_t>(layout.segment_stride, layout.segment_limits.back());
+  }
+  // Steps of like sizes are one recording.
+  if (context.on_device) {
+    const int64_t most = std::max<int64_t>(kernels::kBlockSlots, layout.segment_stride);
+    layout.segment_stride = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most)));
+  }
+  ReadScores(static_cast<int32_t>(group.row0), pattern.window, layout.segment_stride, group.plan);
+  if (context.on_device) group.plan = kernels::cuda::CutForDecode(group.plan);
+}
+
+void PlanGroup(const LsContext& context, LsGroup& group, LsPassLayout& layout) {
+  const kernels::SchedulePattern pattern = context.config->pattern();
+  const auto runs = std::span(layout.runs)
+                        .subspan(static_cast<size_t>(group.run0), static_cast<size_t>(group.runs));
   std::vector<kernels::ScheduleRun> queries;
-  for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-    const TokenRun& run = layout.runs[i];
-    queries.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.ids.size()),
+  for (const TokenRun& run : runs) {
+    queries.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.rows()),
                        static_cast<int32_t>(run.start)});
+    AddPieces(*context.config, run, group, layout);
+    layout.most_segment_ids =
+        std::max(layout.most_segment_ids, pattern.MostSegmentIds(run.start + run.rows()));
   }
-  const bool fresh = group.group == CacheStep::kPrefill;
+  const bool fresh = group.group == kernels::CacheStep::kPrefill;
   group.sources = pattern.Sources(fresh);
-  group.plan = PlanSchedule(pattern, fresh, queries, tile_rows);
-  if (group.group != CacheStep::kDecode) return;
-  for (const kernels::ScheduleRun& query : queries) {
-    layout.segment_stride = std::max(layout.segment_stride, pattern.SegmentIds(query.start));
-  }
-  layout.window_entries = group.runs * int64_t{config.window};
-  layout.segment_entries = group.runs * layout.segment_stride;
-  ReadScores(static_cast<int32_t>(group.row0), config.window, layout.segment_stride, group.plan);
+  group.plan = PlanSchedule(pattern, fresh, queries, context.tile_rows);
+  if (group.decodes()) ReadPositions(context, runs, group, layout);
+  layout.rows += group.rows;
+  layout.closed += group.closed;
 }
 
 }  // namespace
 
-LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<TokenRun> runs, int tile_rows) {
+LsPassLayout LayOutLsPass(const LsContext& context, std::vector<TokenRun> runs) {
   LsPassLayout layout;
   layout.runs = std::move(runs);
-  layout.wanted = WantedRows(layout.runs);
+  layout.wanted = layout.many_wanted = WantedRows(layout.runs);
   const std::array<RunGroup, 3> groups = SortRuns(layout.runs);
   for (size_t g = 0; g < groups.size(); ++g) {
-    LsGroup& group = layout.groups[g];
-    static_cast<RunGroup&>(group) = groups[g];
-    for (int i = group.run0; i < group.run0 + group.runs; ++i) {
-      const TokenRun& run = layout.runs[i];
-      AddPieces(config, i, run, &layout.closed[g], layout);
-      layout.most_segment_ids = std::max(layout.most_segment_ids,
-                                         config.pattern().MostSegmentIds(run.start + run.rows()));
-    }
-    layout.rows += group.rows;
-    PlanGroup(config, tile_rows, group, layout);
+    static_cast<RunGroup&>(layout.groups[g]) = groups[g];
+    if (groups[g].runs > 0) PlanGroup(context, layout.groups[g], layout);
   }
-  layout.piece_rows.push_back(static_cast<int32_t>(layout.rows));
+  layout.many_rows = layout.rows;
+  if (context.few_rows) {
+    const LsGroup& decode = layout.groups[2];
+    layout.many_rows = decode.row0;
+    layout.many_wanted =
+        WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
+  }
   return layout;
 }
 

@@ -9,21 +9,17 @@
 #include "kernels/span/plan.h"
 #include "kernels/span/schedule_planner.h"
 #include "models/generation/token_run.h"
-#include "models/transformer_ls/config.h"
+#include "models/ops/open_segments.h"
+#include "models/transformer_ls/context.h"
 
 namespace longview::models {
 
 struct LsGroup : RunGroup {
   kernels::ScheduleSources sources;
   kernels::Plan plan;
-};
+  int64_t closed = 0;  // Segments that end.
 
-// Rows of one segment in one run. Pieces cover all rows, in order.
-struct LsPiece {
-  int run = 0;
-  bool resumes = false;  // The segment was begun in an earlier pass.
-  bool closes = false;   // The piece ends the segment.
-  bool last = false;     // Of its run.
+  bool decodes() const { return group == kernels::CacheStep::kDecode; }
 };
 
 struct LsPassLayout {
@@ -31,21 +27,21 @@ struct LsPassLayout {
   std::array<LsGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
+  // Those of both whose linears take many rows: they come first. The rest decodes, where linears
+  // have a way of their own for few rows.
+  int64_t many_rows = 0, many_wanted = 0;
 
-  std::vector<LsPiece> pieces;
-  std::vector<int32_t> piece_rows;     // First row of each piece, and the end.
-  std::array<int64_t, 3> closed = {};  // Segments finished, by group.
+  std::vector<SegmentPiece> pieces;  // They cover all rows, in order.
+  int64_t closed = 0;                // Segments that end, of all groups.
 
-  // Position scores of the decode group, of all runs. Every run has as many of segments as the
-  // longest.
-  int64_t window_entries = 0, segment_entries = 0;
+  // Scores of positions, of the runs that decode: the entries that each reads of either table, and
+  // how far the rows of scores are apart.
+  std::vector<int32_t> window_limits, segment_limits;
   int64_t segment_stride = 0;
-
-  int64_t closed_segments() const { return closed[0] + closed[1] + closed[2]; }
   int64_t most_segment_ids = 0;  // Of any row.
 };
 
 // `runs` in any order; a sequence occurs once.
-LsPassLayout LayOutPass(const LsLmConfig& config, std::vector<TokenRun> runs, int tile_rows);
+LsPassLayout LayOutLsPass(const LsContext& context, std::vector<TokenRun> runs);
 
 }  // namespace longview::models

@@ -4,82 +4,76 @@
 //   segment table  [h, ids, dh]   row i of all heads = r_net_chunk pe(min(i, clamp)) + bias
 //   pe(i)          sin(i * inv_freq) and cos(i * inv_freq), halves side by side
 //
-// Every table is kept twice: as rows for the executor's Dotted biases, which tiles of many rows
-// read, and packed per head for the row products of decoding.
-//
-// A segment id grows with the text, so the segment tables reserve addresses for the longest
-// one and are filled as far as anybody has read. Rows do not depend on how far that is.
+// On the host every table is kept twice: as rows for the executor's Dotted biases, which tiles of
+// many rows read, and packed per head for the row products of decoding. A segment id grows with the
+// text, so the segment tables reserve addresses for the longest one and are filled as far as
+// anybody has read. Rows do not depend on how far that is. A device has rows for the longest text.
 // Cover belongs to the executor's thread; reading is safe beside nothing but itself.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/base/parallel.h"
 #include "kernels/dense/row_product.h"
-#include "kernels/span/executor.h"
 #include "models/dense/scratch.h"
+#include "models/ops/open_segments.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/weights.h"
 
 namespace longview::models {
 
+// Entries [first, first + count): linear(pe(min(entry, clamp))) + bias, [count, d]; clamp 0: none.
+// Throws what LibTorch throws.
+std::vector<float> PositionRows(const DenseLayer& linear, std::span<const float> frequencies,
+                                int clamp, int64_t first, int64_t count,
+                                const kernels::ParallelFor& pool);
+// Rows [count, heads * dim] head by head: [heads, count, dim].
+std::vector<float> HeadRows(const std::vector<float>& rows, int heads, int dim);
+
 class RelativeTables {
  public:
-  // Borrowed arguments outlive the tables. `max_segment_ids` rows can be covered. Fills the window
-  // tables. Throws what LibTorch and the allocator throw.
+  // The tables that a device has. Borrows.
+  RelativeTables(const LsLmConfig& config, const LsLmWeights& weights);
+  // On the host, where `max_segment_ids` rows can be covered. Borrowed arguments outlive the
+  // tables. Fills the window tables. Throws what LibTorch and the allocator throw.
   RelativeTables(const LsLmConfig& config, const LsLmWeights& weights, Compute compute,
                  int64_t max_segment_ids, const kernels::ParallelFor& pool);
 
   // Makes ids below `ids` (at most the maximum) readable; in steps of kPackedIds.
   void Cover(int64_t ids);
 
-  // Dotted tables; the window's adds r_r_bias to the query.
-  kernels::Table Window(int layer) const;
-  kernels::Table Segments(int layer) const;
-
-  // One head's table as a weight: the window's [w, dh], and kPackedIds ids of segments [ids, dh]
-  // that begin with `first`, a multiple of kPackedIds.
-  static constexpr int64_t kPackedIds = 256;
-  kernels::RowWeight WindowWeight(int layer, int head) const;
-  kernels::RowWeight SegmentWeight(int layer, int head, int64_t first) const;
-
-  int64_t covered() const { return covered_; }
-  double bytes() const;  // Filled so far.
+  // The window's adds r_r_bias to the query.
+  PositionTable Window(int layer) const;
+  PositionTable Segments(int layer) const;
 
  private:
-  // A layer's table [h, places, dh].
-  struct Rows {
-    Scratch memory;
+  static constexpr int64_t kPackedIds = 256;
+
+  // A kind of tables, of all layers.
+  struct Tables {
+    std::vector<Scratch> rows;   // Per layer: [h, places, dh] of the compute type.
     int64_t places = 0;
-  };
-  // The same entries of all layers and heads, packed side by side: decoding reads all of them.
-  struct Packs {
-    Scratch memory;  // [layers, h], a row weight each.
-    int64_t entries = 0;
+    int64_t packed = 0;          // Entries of a pack.
+    std::vector<Scratch> packs;  // [layers, h], a row weight each: decoding reads all of them.
+    std::vector<std::vector<const std::byte*>> of_layer;  // [layer][pack]
   };
 
-  Rows MakeRows(int64_t places) const;
-  Packs MakePacks(int64_t entries) const;
-  kernels::RowWeight WeightOf(const Packs& packs, int layer, int head) const;
-  // Entries [first, first + count) of one layer's table: linear(pe(entry)) + bias. `packs` begins
-  // with entry `first`.
-  void Fill(int layer, const DenseLayer& linear, int clamp, int64_t first, int64_t count,
-            const Rows& table, const Packs& packs);
-  // `values` [count, d] become entries first, first + 1, ...
-  void Store(int layer, const std::vector<float>& values, int64_t first, int64_t count,
-             const Rows& table, const Packs& packs);
-  kernels::Table TableOf(const Rows& rows, int64_t entries) const;
+  Tables MakeTables(int64_t places, int64_t packed) const;
+  void AddPack(Tables& tables) const;
+  // Entries [first, first + count), those of the last pack.
+  void Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t count, int layer,
+            Tables& tables) const;
+  PositionTable TableOf(const Tables& tables, int layer, int64_t entries) const;
 
   const LsLmConfig& config_;
   const LsLmWeights& weights_;
-  const Compute compute_;
-  const int64_t max_ids_;
-  const kernels::ParallelFor& pool_;
+  const Compute compute_ = Compute::kFp32;
+  const int64_t max_ids_ = 0;
+  const kernels::ParallelFor* const pool_ = nullptr;  // Null on a device.
   int64_t covered_ = 0;
-  std::vector<Rows> windows_, segments_;  // Per layer, of the compute type.
-  Packs window_packs_;
-  std::vector<Packs> segment_packs_;  // kPackedIds ids each.
+  Tables windows_, segments_;
 };
 
 }  // namespace longview::models

@@ -1,19 +1,19 @@
 #include "models/transformer_ls/weights.h"
 
-#include <array>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/checkpoint/convert.h"
+#include "kernels/cuda/span/span_call.h"
 #include "models/layers/kept_table.h"
 #include "models/parallel.h"
-#include "models/torch_guard.h"
+#include "models/transformer_ls/positions.h"
+#include "models/transformer_ls/zero_blocks.h"
 
 namespace longview::models {
 namespace {
 
+constexpr float kNormEps = 1e-5f;
 const std::string kPrefix = "decoder.model.";
 
 // Where the file has none: fairseq's sinusoid, 10000^(-2i / d), in fp32.
@@ -29,30 +29,46 @@ std::vector<float> ExactFrequencies(int width) {
 class Loader {
  public:
   Loader(const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, LsLmLayerSink* sink)
-      : config_(config), load_(checkpoint, origin, compute), sink_(sink) {
+         std::optional<Compute> compute, DeviceStore* store, int max_tokens)
+      : config_(config),
+        checkpoint_(checkpoint),
+        origin_(origin),
+        load_(checkpoint, origin, compute),
+        store_(store),
+        place_(load_, store),
+        segment_ids_(std::max<int64_t>(1, config.pattern().MostSegmentIds(max_tokens))) {
     load_.set_packs_rows(true);
-    if (sink_ == nullptr) return;
-    load_.set_taker(
-        [this](const std::string& name, std::span<const float> weight,
-               std::span<const float> bias) { return sink_->Linear(name, weight, bias); });
   }
 
   absl::StatusOr<LsLmWeights> Load();
 
  private:
-  Norm LayerNorm(const std::string& name) {
-    return load_.LayerNorm(name, config_.width, kLsNormEps);
+  bool reads() const { return load_.ok() && load_.reads(); }
+  NormWeight LayerNorm(const std::string& name) {
+    return place_.Norm(load_.LayerNorm(name, config_.width, kNormEps), config_.width);
   }
-  // In fp32, whatever the compute type.
+  std::vector<WeightLoader::Part> Projections() const {
+    const int64_t width = config_.width;
+    return {{"proj_query", width, config_.biases},
+            {"proj_key", width, config_.biases},
+            {"proj_val", width, config_.biases},
+            {"dconv_1", config_.columns()}};
+  }
+  // In fp32, whatever the compute type; unset where nothing is read.
   std::optional<DenseLayer> FloatLinear(const WeightLoader::Part& part);
-  std::vector<float> QueryBias(const std::string& name, const std::vector<int64_t>& shape);
+  Table QueryBias(const std::string& name, const std::vector<int64_t>& shape);
   void Embeddings();
   void Layer(int index);
+  void Positions(const std::string& attention, LsLmLayer& layer);
+  void ZeroMemory(const std::string& attention, LsLmLayer& layer);
 
   const LsLmConfig& config_;
+  const Checkpoint& checkpoint_;
+  const std::string& origin_;
   WeightLoader load_;
-  LsLmLayerSink* const sink_;  // Gets linears and vectors; null: they stay.
+  DeviceStore* const store_;
+  WeightPlacer place_;
+  const int64_t segment_ids_;  // Entries of a device's tables of segments.
   PanelRules float_rules_;
   LsLmWeights weights_;
 };
@@ -62,7 +78,7 @@ std::optional<DenseLayer> Loader::FloatLinear(const WeightLoader::Part& part) {
   const std::vector<float> weight = load_.Copy(load_.Get(part.name + ".weight", {part.out, width}));
   std::vector<float> bias(static_cast<size_t>(part.out));
   if (part.bias) bias = load_.Vector(part.name + ".bias", part.out);
-  if (!load_.ok() || !load_.reads()) return std::nullopt;
+  if (!reads()) return std::nullopt;
   absl::StatusOr<Linear> linear =
       Linear::Pack(part.name, weight, part.out, width, Compute::kFp32, float_rules_);
   if (!linear.ok()) {
@@ -73,18 +89,19 @@ std::optional<DenseLayer> Loader::FloatLinear(const WeightLoader::Part& part) {
   return DenseLayer{*std::move(linear), std::move(bias)};
 }
 
-std::vector<float> Loader::QueryBias(const std::string& name, const std::vector<int64_t>& shape) {
+Table Loader::QueryBias(const std::string& name, const std::vector<int64_t>& shape) {
   std::vector<float> values = load_.Copy(load_.Get(name, shape));
   const float scale = std::sqrt(static_cast<float>(config_.head_dim()));
   for (float& value : values) value *= scale;
-  return values;
+  return place_.Values(std::move(values), 1, config_.width);
 }
 
 void Loader::Embeddings() {
   const int64_t width = config_.width, vocab = config_.vocab;
   const std::array<std::string, 2> names = {kPrefix + "in_emb.weight", kPrefix + "out_emb.weight"};
-  weights_.words = load_.GetTied(names, {vocab, width});
-  KeepTable(weights_.words, load_);
+  const TensorView* words = load_.GetTied(names, {vocab, width});
+  KeepTable(words, load_);
+  weights_.words = place_.Stored(words, vocab, width);
   const std::string frequencies = kPrefix + "pos_emb.inv_freq";
   if (config_.exact_frequencies || !load_.source().Has(frequencies)) {
     load_.source().Ignore(frequencies);
@@ -93,54 +110,31 @@ void Loader::Embeddings() {
     weights_.frequencies = load_.Vector(frequencies, width / 2);
   }
   std::vector<float> bias = load_.Vector(kPrefix + "out_emb.bias", vocab);
-  if (!load_.ok() || !load_.reads()) return;
-  weights_.logits =
-      load_.Pack(kPrefix + "out_emb", ToFloat32(*weights_.words), std::move(bias), vocab, width);
+  const std::vector<float> values = reads() ? load_.Copy(words) : std::vector<float>();
+  weights_.logits = place_.Pack(kPrefix + "out_emb", values, std::move(bias), vocab, width);
 }
 
-void Loader::Layer(int index) {
-  const std::string layer = absl::StrCat(kPrefix, "layers.", index, ".");
-  const std::string attention = layer + "attn.";
-  const int64_t width = config_.width, heads = config_.heads, dim = config_.head_dim();
-  const bool biases = config_.biases;
-  const int64_t inner = config_.intermediate;
-  auto project = load_.Stack(attention,
-                             {{"proj_query", width, biases},
-                              {"proj_key", width, biases},
-                              {"proj_val", width, biases},
-                              {"dconv_1", config_.columns()}},
-                             width);
-  auto out = load_.Dense(attention + "proj_out", width, width, biases);
-  auto expand = load_.Dense(layer + "ff.fc1", inner, width);
-  auto contract = load_.Dense(layer + "ff.fc2", width, inner);
-  LsLmVectors vectors;
-  vectors.norm1 = LayerNorm(layer + "norm1");
-  vectors.norm2 = LayerNorm(layer + "norm2");
-  vectors.window_norm = LayerNorm(attention + "dual_ln_win");
-  vectors.segment_norm = LayerNorm(attention + "dual_ln_dproj");
-  vectors.window_add = QueryBias(attention + "r_w_bias", {1, heads, 1, 1, dim});
-  std::vector<float> distance_add = QueryBias(attention + "r_r_bias", {1, heads, 1, dim});
-  auto distances = FloatLinear({attention + "r_net", width, false});
-  auto segments = FloatLinear({attention + "r_net_chunk", width, true});
-  if (!load_.ok() || !load_.reads()) return;
-  weights_.positions.push_back(
-      {*std::move(distances), *std::move(segments), std::move(distance_add)});
-  if (sink_ != nullptr) return sink_->EndLayer(vectors);
-  for (const auto* dense : {&project, &out, &expand, &contract}) {
-    NarrowSizes(**dense, weights_.sizes);
+// The host makes its tables as texts grow, a device has them whole.
+void Loader::Positions(const std::string& attention, LsLmLayer& layer) {
+  const int64_t width = config_.width;
+  std::optional<DenseLayer> distances = FloatLinear({attention + "r_net", width, false});
+  std::optional<DenseLayer> segments = FloatLinear({attention + "r_net_chunk", width, true});
+  if (store_ == nullptr) {
+    if (reads()) weights_.positions.push_back({*std::move(distances), *std::move(segments)});
+    return;
   }
-  weights_.layers.push_back({std::move(vectors), *std::move(project), *std::move(out),
-                             *std::move(expand), *std::move(contract)});
-}
-
-absl::StatusOr<LsLmWeights> Loader::Load() {
-  weights_.sizes = {true, true, true};
-  Embeddings();
-  for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
-  weights_.parameters = load_.parameters();
-  weights_.memory_bytes = load_.memory_bytes();
-  return std::move(weights_);
+  const auto place = [&](const std::optional<DenseLayer>& linear, int clamp, int64_t entries) {
+    std::vector<float> rows;
+    if (linear) {
+      const TorchParallelFor pool;
+      rows = HeadRows(PositionRows(*linear, weights_.frequencies, clamp, 0, entries, pool),
+                      config_.heads, config_.head_dim());
+    }
+    return place_.Typed("a table of positions", std::move(rows), config_.heads * entries,
+                        config_.head_dim());
+  };
+  layer.window_positions = place(distances, config_.clamp_distance, config_.window);
+  layer.segment_positions = place(segments, config_.clamp_segments, segment_ids_);
 }
 
 std::vector<float> Normalised(const float* part, const Norm& norm, int64_t width) {
@@ -151,36 +145,75 @@ std::vector<float> Normalised(const float* part, const Norm& norm, int64_t width
 }
 
 // The layer's input before the text is zero: norm1 makes its bias of it.
-LsLmZeroRow ZeroRow(const LsLmConfig& config, const LsLmLayer& layer) {
-  const int64_t width = config.width;
-  const std::vector<float> zeros(static_cast<size_t>(width));
-  const float* row = config.pre_norm ? layer.norm1.beta.data() : zeros.data();
-  std::vector<float> projected(static_cast<size_t>(layer.project.out()));
-  ApplyToRows(layer.project, {&row, 1}, Activation::kNone, TorchParallelFor(), projected.data());
-  const float* key = projected.data() + width;
-  const float* value = key + width;
-  return {Normalised(key, layer.window_norm, width), Normalised(value, layer.window_norm, width),
-          Normalised(key, layer.segment_norm, width), Normalised(value, layer.segment_norm, width)};
+void Loader::ZeroMemory(const std::string& attention, LsLmLayer& layer) {
+  const int64_t width = config_.width;
+  std::array<std::vector<float>, kLsZeroParts> rows;
+  if (reads()) {
+    std::optional<DenseLayer> packed;
+    if (store_ != nullptr) {
+      WeightLoader again(checkpoint_, origin_, Compute::kFp32);
+      packed = again.Stack(attention, Projections(), width);
+      if (!packed) return load_.Fail(again.Finish());
+    }
+    const DenseLayer& project = packed ? *packed : *layer.project.host;
+    const std::vector<float> zeros(static_cast<size_t>(width));
+    const float* row = config_.pre_norm ? layer.norm1.host.beta.data() : zeros.data();
+    std::vector<float> projected(static_cast<size_t>(project.out()));
+    ApplyToRows(project, {&row, 1}, Activation::kNone, TorchParallelFor(), projected.data());
+    for (int part = 0; part < kLsZeroParts; ++part) {
+      const bool window = part < kLsSegmentKey;
+      const float* from = projected.data() + width * (1 + part % 2);
+      rows[static_cast<size_t>(part)] =
+          Normalised(from, window ? layer.window_norm.host : layer.segment_norm.host, width);
+    }
+  }
+  if (store_ != nullptr) {
+    const int dim = config_.head_dim(), pitch = kernels::cuda::BlockPitch(dim);
+    for (size_t part = 0; part < rows.size(); ++part) {
+      std::vector<float> block = ZeroRowBlock(rows[part], dim, pitch);
+      layer.zero_blocks[part] =
+          place_.Typed("the norm of a hidden state of zeros", std::move(block),
+                       config_.heads * kernels::kBlockSlots, pitch);
+    }
+  }
+  weights_.zero.push_back(std::move(rows));
+}
+
+void Loader::Layer(int index) {
+  const std::string name = absl::StrCat(kPrefix, "layers.", index, ".");
+  const std::string attention = name + "attn.";
+  const int64_t width = config_.width, heads = config_.heads, dim = config_.head_dim();
+  LsLmLayer& layer = weights_.layers.emplace_back();
+  layer.project = place_.Stack(attention, Projections(), width);
+  layer.out = place_.Linear(attention + "proj_out", width, width, config_.biases);
+  layer.expand = place_.Linear(name + "ff.fc1", config_.intermediate, width);
+  layer.contract = place_.Linear(name + "ff.fc2", width, config_.intermediate);
+  layer.norm1 = LayerNorm(name + "norm1");
+  layer.norm2 = LayerNorm(name + "norm2");
+  layer.window_norm = LayerNorm(attention + "dual_ln_win");
+  layer.segment_norm = LayerNorm(attention + "dual_ln_dproj");
+  layer.window_add = QueryBias(attention + "r_w_bias", {1, heads, 1, 1, dim});
+  layer.distance_add = QueryBias(attention + "r_r_bias", {1, heads, 1, dim});
+  Positions(attention, layer);
+  if (config_.zero_memory && load_.ok()) ZeroMemory(attention, layer);
+}
+
+absl::StatusOr<LsLmWeights> Loader::Load() {
+  Embeddings();
+  for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
+  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  weights_.parameters = load_.parameters();
+  weights_.memory_bytes = load_.memory_bytes();
+  return std::move(weights_);
 }
 
 }  // namespace
 
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute) {
-  absl::StatusOr<LsLmWeights> weights;
-  absl::Status status = GuardTorch(origin, [&] {
-    weights = Loader(config, checkpoint, origin, compute, nullptr).Load();
-    if (!weights.ok() || !config.zero_memory) return;
-    for (const LsLmLayer& layer : weights->layers) weights->zero.push_back(ZeroRow(config, layer));
-  });
-  if (!status.ok()) return status;
-  return weights;
-}
-
-absl::StatusOr<LsLmWeights> LoadLsLmHost(const LsLmConfig& config, const Checkpoint& checkpoint,
-                                         const std::string& origin, LsLmLayerSink& sink) {
-  return Loader(config, checkpoint, origin, Compute::kFp32, &sink).Load();
+                                            std::optional<Compute> compute, DeviceStore* store,
+                                            int max_tokens) {
+  return Loader(config, checkpoint, origin, compute, store, max_tokens).Load();
 }
 
 }  // namespace longview::models

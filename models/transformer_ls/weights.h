@@ -1,90 +1,67 @@
-// The weights of a Transformer-LS language model, packed for this machine, by the names of the
-// published code's checkpoints (fairseq, prefix `decoder.model.`). The embedding table stays in
-// the mapped file.
+// The weights of a Transformer-LS language model, packed for this machine or on a device, by the
+// names of the published code's checkpoints (fairseq, prefix `decoder.model.`).
 #pragma once
 
+#include <array>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/dense/layer.h"
-#include "models/layers/weight_loader.h"
+#include "models/ops/weight_placer.h"
 #include "models/transformer_ls/config.h"
 
 namespace longview::models {
 
-inline constexpr float kLsNormEps = 1e-5f;
+// What a place before the text gives as key and value (spec of `zero_memory`).
+enum LsZeroPart { kLsWindowKey, kLsWindowValue, kLsSegmentKey, kLsSegmentValue };
+inline constexpr int kLsZeroParts = 4;
 
-// What a layer has beside its linears.
-struct LsLmVectors {
-  Norm norm1, norm2;
-  Norm window_norm;   // dual_ln_win: of window keys and values.
-  Norm segment_norm;  // dual_ln_dproj: of projected ones.
-  // r_w_bias [h, dh], times sqrt(dh): the code adds it to the query after scaling, the executor
-  // before.
-  std::vector<float> window_add;
-};
-
-struct LsLmLayer : LsLmVectors {
-  // These four and the logits have second packs for the few rows of a decode step, all or none.
+struct LsLmLayer {
   // Query, key, value and the scores of dconv_1 side by side: [3d + h * r, d].
-  DenseLayer project;
-  DenseLayer out;       // proj_out
-  DenseLayer expand;    // ff.fc1
-  DenseLayer contract;  // ff.fc2
+  Weight project;
+  Weight out;               // proj_out
+  Weight expand, contract;  // ff.fc1, ff.fc2
+  NormWeight norm1, norm2;
+  NormWeight window_norm;   // dual_ln_win: of window keys and values.
+  NormWeight segment_norm;  // dual_ln_dproj: of projected ones.
+  // r_w_bias and r_r_bias [1, d], times sqrt(dh): the code adds them to the query after scaling,
+  // the executor before.
+  Table window_add, distance_add;
+  // On a device: tables of positions of the longest text (positions.h), [h * entries, dh], and
+  // blocks of zero memory [h * 64, pitch].
+  TypedRows window_positions, segment_positions;
+  std::array<TypedRows, kLsZeroParts> zero_blocks;
 };
 
-// What a layer knows of positions: r_net and r_net_chunk, which only make tables (positions.h) and
-// are fp32 whatever the compute type; r_r_bias [h, dh], times sqrt(dh) as window_add.
+// What makes a layer's tables of positions on the host, in fp32 whatever the compute type.
 struct LsLmPositions {
-  DenseLayer distances, segments;
-  std::vector<float> distance_add;
-};
-
-// What a place before the text gives as key and value (spec of `zero_memory`): constants of a
-// layer, [d] each.
-struct LsLmZeroRow {
-  std::vector<float> window_key, window_value, segment_key, segment_value;
+  DenseLayer distances, segments;  // r_net, r_net_chunk
 };
 
 struct LsLmWeights {
-  const TensorView* words = nullptr;  // in_emb [V, d], in the checkpoint.
-  std::vector<float> frequencies;     // pos_emb.inv_freq [d / 2]
+  Table words;                           // in_emb [V, d]
+  std::vector<float> frequencies;        // pos_emb.inv_freq [d / 2]
   std::vector<LsLmLayer> layers;
-  std::vector<LsLmPositions> positions;  // Per layer.
-  std::vector<LsLmZeroRow> zero;         // Per layer; empty without zero memory.
-  std::optional<DenseLayer> logits;      // out_emb [V, d]; set once loaded.
+  std::vector<LsLmPositions> positions;  // Per layer; the host's.
+  // With zero memory, per layer: constant rows [d].
+  std::vector<std::array<std::vector<float>, kLsZeroParts>> zero;
+  Weight logits;                         // out_emb [V, d]
 
-  PanelSizes sizes;  // Panels that every linear of a layer allows.
   double parameters = 0;
-  double memory_bytes = 0;  // Packs, copies and the mapped table.
+  double memory_bytes = 0;  // On the host: packs, copies, and the mapped table.
 
-  bool few_rows() const { return logits && logits->rows != nullptr; }
+  // Whether all linears have second packs, for decoding on the host.
+  bool packs_rows() const { return logits.host && logits.host->rows != nullptr; }
 };
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
-// shapes are checked, nothing is read.
+// shapes are checked, nothing is read. With `store` the weights go to a device, with the tables of
+// texts of up to `max_tokens` tokens.
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute);
-
-// Takes the layers of a model that computes elsewhere: the logits' linear first, then per layer its
-// linears in the order of LsLmLayer and its vectors. Spans are gone after the call.
-class LsLmLayerSink {
- public:
-  virtual ~LsLmLayerSink() = default;
-  // weight [out, in], bias [out]; `name` is for messages.
-  virtual absl::Status Linear(const std::string& name, std::span<const float> weight,
-                              std::span<const float> bias) = 0;
-  virtual void EndLayer(const LsLmVectors& vectors) = 0;
-};
-
-// The host's share of such a model: embeddings, frequencies and what makes tables of positions; the
-// rest goes to `sink`, zero memory is left out.
-absl::StatusOr<LsLmWeights> LoadLsLmHost(const LsLmConfig& config, const Checkpoint& checkpoint,
-                                         const std::string& origin, LsLmLayerSink& sink);
+                                            std::optional<Compute> compute,
+                                            DeviceStore* store = nullptr, int max_tokens = 0);
 
 }  // namespace longview::models

@@ -67,7 +67,7 @@ void LsTextPass::Take(Ops& ops) {
   }
   x_ = ops.Take(rows, width(), kFloat, kPanel);
   input_ = ops.TakeInput(x_, NormPlace::kPre);
-  parts_ = ops.TakeLongShort(rows, width(), config_.columns());
+  parts_ = ops.TakeLongShort(rows, width(), config_.columns(), /*beside=*/false);
   landmarks_ = ops.Take(projected, 2 * width(), kCompute);
   z_ = ops.Take(rows, width(), kCompute, kPanel);
   kept_ = ops.TakeKept(x_, wanted() + class_rows());

@@ -26,9 +26,9 @@
 #include "models/device/device_admission.h"
 #include "models/layers/span_rows.h"
 #include "models/model.h"
-#include "tests/bench/device_full_cache.h"
+#include "models/transformer_ls/cache_layout.h"
 #include "tests/bench/device_put.h"
-#include "tests/bench/full_cache_decoder.h"
+#include "tests/bench/full_decoder.h"
 #include "tests/bench/lm_contenders.h"
 #include "tests/bench/random_lm.h"
 #include "tests/bench/timed_steps.h"
@@ -54,7 +54,6 @@ namespace {
 
 using models::Compute;
 using models::Device;
-using models::DeviceLsDecoder;
 using models::LsDecoder;
 
 constexpr double kHostCacheBytes = 4e9;  // For two sequences.
@@ -115,8 +114,7 @@ double Now() {
   return std::chrono::duration<double>(since).count();
 }
 
-// Compares two steps of both, the second recorded already; first sequence against first and
-// last against last.
+// Compares two steps of both; first sequence against first and last against last.
 double ErrorOfSteps(Contender& host, int host_batch, Contender& device, int batch) {
   double most = 0;
   for (int step = 0; step < 2; ++step) {
@@ -164,19 +162,20 @@ class TimedOnDevice {
 class CaseOnDevice {
  public:
   CaseOnDevice(const Plan& plan, const DecodeCase& what, LsDecoder& host,
-               const DeviceLsDecoder& decoder)
+               const LsDecoder& decoder)
       : plan_(plan),
         what_(what),
         of_host_{what.context, std::min(what.batch, 2), what.dtype},
         host_(host),
-        host_model_{host.config(), host.context().compute, host.context().block_type()},
-        context_(decoder.context()),
-        device_(*context_.device),
-        model_{decoder.config(), context_.compute, models::SpanType(context_.compute)},
+        host_model_{host.config(), host.context().compute, host.host().block_type()},
+        decoder_(decoder),
+        device_(decoder.seat()->device()),
+        model_{decoder.config(), decoder.context().compute,
+               models::SpanType(decoder.context().compute)},
         put_(PutOnDevice(device_)) {}
 
   // False where a result is wrong.
-  bool Run(DeviceLsDecoder& decoder, bool check_full) {
+  bool Run(LsDecoder& decoder, bool check_full) {
     std::unique_ptr<Projections> own;
     double own_error = 0, full_error = 0;
     {
@@ -222,7 +221,7 @@ class CaseOnDevice {
     if (!absl::GetFlag(FLAGS_full)) return nullptr;
     const int64_t longest = plan_.Longest(what_.context) + kernels::kBlockSlots;
     const auto need =
-        static_cast<double>(DeviceFullCache::CacheBytes(context_, what_.batch, longest)) +
+        static_cast<double>(FullDecoder::CacheBytes(decoder_, what_.batch, longest)) +
         models::kDeviceLibraryBytes;
     const auto free = static_cast<double>(device_.FreeBytes());
     if (need > free) {
@@ -232,14 +231,14 @@ class CaseOnDevice {
     }
     const auto make = [&](const MakeSequence& sequences) {
       return std::make_unique<FullCache>(
-          std::make_unique<DeviceFullCache>(context_, what_.batch, longest), model_, what_,
+          std::make_unique<FullDecoder>(decoder_, what_.batch, longest), model_, what_,
           sequences);
     };
     if (!check) {
       return make(
           [this](kernels::ProjectionCache* cache, int index) { return Random(cache, index); });
     }
-    FullCache on_host(std::make_unique<FullCacheDecoder>(host_, of_host_.batch, longest),
+    FullCache on_host(std::make_unique<FullDecoder>(host_, of_host_.batch, longest),
                       host_model_, of_host_, RandomOnHost(of_host_));
     std::unique_ptr<FullCache> full = make(Copies(on_host));
     error = ErrorOfSteps(on_host, of_host_.batch, *full, what_.batch);
@@ -250,7 +249,7 @@ class CaseOnDevice {
   const DecodeCase what_, of_host_;
   LsDecoder& host_;
   const DecodedModel host_model_;
-  const models::DeviceLsContext& context_;
+  const LsDecoder& decoder_;
   const Device& device_;
   const DecodedModel model_;
   const PutBytes put_;
@@ -266,7 +265,7 @@ bool RunCase(const Plan& plan, const DecodeCase& what, const std::string& direct
   bool right = false;
   const absl::Status status = models::GuardDevice(what.Text(), [&] {
     std::string reason;
-    const std::unique_ptr<DeviceLsDecoder> decoder =
+    const std::unique_ptr<LsDecoder> decoder =
         LoadLmOn(OpenDevice(), directory, compute, static_cast<int>(longest), bytes, &reason);
     if (decoder == nullptr) {
       std::printf("%s  left out: %s\n", what.Text().c_str(), reason.c_str());

@@ -1,14 +1,16 @@
-// The peer of the projection cache: a model with the same weights that keeps the
-// window's key and value of every position and attends to all of them. No projected pages and no
-// relative positions, so it does less beside reading its cache.
+// The peer of the projection cache: a model with the same weights, on the host or a device, that
+// keeps the window's key and value of every position and attends to all of them. No projected pages
+// and no relative positions, so it does less beside reading its cache. Its forward runs the
+// operations of the model's own.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "kernels/cache/projection_cache.h"
-#include "models/transformer_ls/cache_layout.h"
+#include "models/transformer_ls/decoder.h"
 
 namespace longview::bench {
 
@@ -17,19 +19,25 @@ inline constexpr int32_t kNextId = 1;  // Token that every sequence reads in eve
 // Used by one thread.
 class FullDecoder {
  public:
-  virtual ~FullDecoder() = default;
+  // Memory for `sequences` of up to `tokens` tokens where the decoder, which is borrowed, computes.
+  // Throws DeviceError where there is less.
+  FullDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens);
+  ~FullDecoder();
 
-  virtual kernels::ProjectionCache& cache() = 0;
+  // Memory of a cache for so many, on a device.
+  static int64_t CacheBytes(const models::LsDecoder& decoder, int sequences, int64_t tokens);
+
+  kernels::ProjectionCache& cache() { return *cache_; }
   // Every sequence reads kNextId. The logits of all, [sequences, V]. Aborts on errors.
-  virtual std::vector<float> Step(std::span<kernels::CacheSequence* const> sequences) = 0;
-};
+  std::vector<float> Step(std::span<models::CachedSequence* const> sequences);
 
-// One strip with every position's row.
-inline kernels::CacheShape FullShape(const models::LsLmConfig& config, kernels::DType blocks) {
-  kernels::CacheShape shape = models::LsCacheShape(config, blocks);
-  shape.strips = {kernels::WindowStrip(0)};
-  shape.pool_columns = 0;
-  return shape;
-}
+ private:
+  const models::LsDecoder& decoder_;
+  std::unique_ptr<kernels::cuda::DeviceBlocks> blocks_;       // Null on the host, as below.
+  std::unique_ptr<models::DeviceTokenWorkspace> workspace_;
+  kernels::CacheBudget budget_;
+  std::unique_ptr<kernels::ProjectionCache> cache_;
+  models::ScratchKeeper scratch_;
+};
 
 }  // namespace longview::bench

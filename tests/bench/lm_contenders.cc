@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "models/transformer_ls/cost.h"
 #include "tests/bench/random_cache.h"
 
 namespace longview::bench {
@@ -91,8 +90,10 @@ void Projections::PrintState() const {
 FullCache::FullCache(std::unique_ptr<FullDecoder> full, const DecodedModel& model,
                      const DecodeCase& what, const MakeSequence& make)
     : full_(std::move(full)), model_(model), case_(what) {
-  for (int i = 0; i < what.batch; ++i) sequences_.push_back(make(&full_->cache(), i));
-  for (kernels::CacheSequence& sequence : sequences_) pointers_.push_back(&sequence);
+  for (int i = 0; i < what.batch; ++i) {
+    sequences_.push_back(std::make_unique<models::CachedSequence>(make(&full_->cache(), i)));
+    pointers_.push_back(sequences_.back().get());
+  }
 }
 
 double FullCache::read_bytes() const {

@@ -103,7 +103,9 @@ class FullCache final : public Contender {
   const char* name() const override { return "full"; }
   Remembered remembered() const override { return Remembered::kEverything; }
   const kernels::ProjectionCache& cache() const override { return full_->cache(); }
-  const kernels::CacheSequence& sequence(int index) const override { return sequences_[index]; }
+  const kernels::CacheSequence& sequence(int index) const override {
+    return sequences_[index]->cache();
+  }
   std::vector<float> Step() override { return full_->Step(pointers_); }
   double read_bytes() const override;
 
@@ -111,8 +113,8 @@ class FullCache final : public Contender {
   const std::unique_ptr<FullDecoder> full_;
   const DecodedModel model_;
   const DecodeCase case_;
-  std::vector<kernels::CacheSequence> sequences_;
-  std::vector<kernels::CacheSequence*> pointers_;
+  std::vector<std::unique_ptr<models::CachedSequence>> sequences_;
+  std::vector<models::CachedSequence*> pointers_;
 };
 
 }  // namespace longview::bench

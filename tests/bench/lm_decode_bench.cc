@@ -23,7 +23,7 @@
 
 #include "models/model.h"
 #include "models/transformer_ls/decoder.h"
-#include "tests/bench/full_cache_decoder.h"
+#include "tests/bench/full_decoder.h"
 #include "tests/bench/lm_contenders.h"
 #include "tests/bench/naive_lm.h"
 #include "tests/bench/plain_reader.h"
@@ -105,7 +105,7 @@ bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full, LsDe
   const int64_t longest = what.context + rounds * (steps + 1) + 2;
   const double limit = absl::GetFlag(FLAGS_max_gb) * 1e9;
   const DecodedModel model{decoder.config(), decoder.context().compute,
-                           decoder.context().block_type()};
+                           decoder.host().block_type()};
   const auto own_bytes = static_cast<double>(
       what.batch * decoder.context().cache->shape().SequenceBytes(0, longest, 1));
   const double full_bytes = static_cast<double>(longest + 64) * what.batch * model.RowBytes();
@@ -113,7 +113,7 @@ bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full, LsDe
     std::printf("%s  left out: %.1f GB\n", what.Text().c_str(), own_bytes * 1e-9);
     return true;
   }
-  const kernels::ParallelFor& pool = *decoder.context().pool;
+  const kernels::ParallelFor& pool = *decoder.host().pool;
   Projections own(decoder, model, what, RandomOnHost(what));
   own.TimeParts();
   const double own_error = CheckedStep(&naive, what.batch, own);
@@ -123,7 +123,7 @@ bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full, LsDe
   double full_error = 0;
   if (absl::GetFlag(FLAGS_full) && full_bytes <= limit) {
     full = std::make_unique<FullCache>(
-        std::make_unique<FullCacheDecoder>(decoder, what.batch, longest + kernels::kBlockSlots),
+        std::make_unique<FullDecoder>(decoder, what.batch, longest + kernels::kBlockSlots),
         model, what, RandomOnHost(what));
     full_error = CheckedStep(check_full ? &naive : nullptr, what.batch, *full);
     timed_full = std::make_unique<TimedOnHost>(*full, full_error, pool);

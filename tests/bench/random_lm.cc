@@ -87,11 +87,11 @@ std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::
                                          compute, max_tokens, cache_bytes));
 }
 
-std::unique_ptr<models::DeviceLsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
-                                                  const std::string& directory,
-                                                  models::Compute compute, int max_tokens,
-                                                  double cache_bytes, std::string* reason) {
-  auto decoder = models::DeviceLsDecoder::Create(
+std::unique_ptr<models::LsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
+                                            const std::string& directory, models::Compute compute,
+                                            int max_tokens, double cache_bytes,
+                                            std::string* reason) {
+  auto decoder = models::LsDecoder::Create(
       ReadConfig(directory), OrDie(models::Checkpoint::Open(directory)), directory, compute,
       max_tokens, models::CacheRoom(cache_bytes), std::move(device));
   if (!absl::IsResourceExhausted(decoder.status())) return OrDie(std::move(decoder));

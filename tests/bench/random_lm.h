@@ -6,7 +6,6 @@
 #include <string>
 
 #include "models/transformer_ls/decoder.h"
-#include "models/transformer_ls/device_decoder.h"
 
 namespace longview::bench {
 
@@ -20,9 +19,9 @@ std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::
                                           int max_tokens, double cache_bytes);
 
 // The same on a device. Where it has no room, null and why in `reason`.
-std::unique_ptr<models::DeviceLsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
-                                                  const std::string& directory,
-                                                  models::Compute compute, int max_tokens,
-                                                  double cache_bytes, std::string* reason);
+std::unique_ptr<models::LsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
+                                            const std::string& directory, models::Compute compute,
+                                            int max_tokens, double cache_bytes,
+                                            std::string* reason);
 
 }  // namespace longview::bench

@@ -1,34 +1,60 @@
-"""A forward is written once: a family whose forward is a pass has no twin of it for devices."""
+"""A forward is written once: no family has a twin of it for devices, and kernels know no model."""
 
 import pathlib
 import re
 
-MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Rooms that families share, where devices have files of their own.
+SHARED = {"device", "encoder", "generation", "ops", "vision"}
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
 
 
-def families_with_a_pass(models):
-    return {header.parent for header in models.glob("*/*pass.h")
-            if re.search(r":\s*public (EncoderPass|StagedPass|TokenForward)\b",
-                         header.read_text(encoding="utf-8"))
-            and header.parent.name not in ("encoder", "generation", "vision")}
+def twins(models):
+    """Files for devices in folders of families."""
+    return sorted(str(path.relative_to(models)) for path in models.rglob("device_*")
+                  if path.suffix in SOURCES and path.relative_to(models).parts[0] not in SHARED)
 
 
-def twins(family):
-    return sorted(path.name for path in family.iterdir() if path.name.startswith("device_"))
+def families(models):
+    """Names of families: folders that make a model of a checkpoint."""
+    return {path.parent.name for path in models.glob("*/weights.h")}
 
 
-def test_no_family_with_a_pass_has_a_second_forward():
-    families = families_with_a_pass(MODELS)
-    assert {family.name for family in families} >= {"cst", "cvt_ls", "led", "longformer", "luna",
-                                                    "stack", "transformer_ls_text", "vil"}
-    found = {family.name: twins(family) for family in families if twins(family)}
-    assert not found, found
+def code(text):
+    """A source without its comments, which may say where an operation comes from."""
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def named_models(kernels, names):
+    """Sources of kernels whose path or code has a family's name, as a word or in CamelCase."""
+    words = "|".join(sorted(names))
+    camel = "|".join(sorted(re.sub(r"(^|_)(\w)", lambda m: m[2].upper(), name) for name in names))
+    name = re.compile(rf"(?:^|[^a-z])(?:{words})(?:$|[^a-z])|(?:{camel})(?:$|[^a-z])")
+    return sorted(str(path.relative_to(kernels)) for path in kernels.rglob("*")
+                  if path.suffix in SOURCES and
+                  (name.search(str(path.relative_to(kernels))) or
+                   name.search(code(path.read_text(encoding="utf-8")))))
+
+
+def test_no_family_has_a_second_forward():
+    assert not twins(ROOT / "models")
+
+
+def test_kernels_name_no_model():
+    names = families(ROOT / "models")
+    assert names >= {"cst", "cvt_ls", "led", "longformer", "luna", "transformer_ls", "vil"}
+    assert not named_models(ROOT / "kernels", names)
 
 
 def test_a_second_forward_is_noticed(tmp_path):
-    family = tmp_path / "models/new"
-    family.mkdir(parents=True)
-    (family / "pass.h").write_text("class NewPass final : public EncoderPass {};\n")
-    (family / "device_layer.cc").write_text("\n")
-    assert families_with_a_pass(tmp_path / "models") == {family}
-    assert twins(family) == ["device_layer.cc"]
+    for name in ("new/device_layer.cc", "ops/device_rows.cc", "new/README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("\n")
+    assert twins(tmp_path) == ["new/device_layer.cc"]
+
+
+def test_a_model_in_kernels_is_noticed(tmp_path):
+    (tmp_path / "led_rows.cc").write_text("\n")
+    (tmp_path / "step.h").write_text("struct LunaStep {};\n")
+    (tmp_path / "rows.h").write_text("// As Luna does it.\nint filled_rows;\n")
+    assert named_models(tmp_path, {"led", "luna"}) == ["led_rows.cc", "step.h"]

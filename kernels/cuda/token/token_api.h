@@ -1,6 +1,6 @@
 // The work of a generating model's pass on a device between products and attention, and the
-// products of its few decoding rows: Transformer-LS's norms, its writes into the cache, its
-// segments, its position scores.
+// products of its few decoding rows: norms of keys and values, writes into the cache, means of
+// segments, scores of positions.
 //
 // A row's bits depend on that row alone. Sums and norms are float; dtype is that of tensors marked
 // T. The cache's blocks are [block][head][64][pitch], pitch = BlockPitch(D) (span/span_call.h).

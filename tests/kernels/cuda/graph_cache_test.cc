@@ -56,12 +56,7 @@ PluginApi FakeApi() {
   return api;
 }
 
-GraphKey Key(int bucket, int tiles = 0) {
-  GraphKey key;
-  key.bucket = bucket;
-  key.capacity.tiles = tiles;
-  return key;
-}
+GraphKey Key(int rows, int tiles = 0) { return {rows, tiles}; }
 
 // Hands over one letter, as a stream that records or runs takes it.
 std::function<Status()> HandOver(Stream& stream, const std::string& work, std::string& log) {
@@ -102,9 +97,9 @@ TEST(GraphCacheTest, ForgetsTheOneUnusedForLongest) {
   Stream stream;
   std::string handed_over;
   GraphCache cache(api, 2);
-  for (const int bucket : {1, 1, 2, 2, 1, 3, 3, 1, 2}) {
+  for (const int rows : {1, 1, 2, 2, 1, 3, 3, 1, 2}) {
     ASSERT_EQ(
-        cache.Run(&stream, Key(bucket), HandOver(stream, std::to_string(bucket), handed_over)), 0);
+        cache.Run(&stream, Key(rows), HandOver(stream, std::to_string(rows), handed_over)), 0);
   }
   EXPECT_EQ(stream.work, "112213312");
   EXPECT_EQ(handed_over, "1122332");
@@ -132,26 +127,6 @@ TEST(GraphCacheTest, AFailedRecordingLeavesTheStreamUsable) {
   EXPECT_EQ(graphs_alive, 0);
   EXPECT_EQ(cache.Run(&stream, Key(1), HandOver(stream, "b", handed_over)), 0);
   EXPECT_EQ(stream.work, "ab");
-}
-
-TEST(BatchBucketTest, HoldsItsSequencesAndLittleMore) {
-  int before = 0;
-  for (int n = 1; n <= 300; ++n) {
-    const int bucket = BatchBucket(n);
-    EXPECT_GE(bucket, n);
-    EXPECT_GE(bucket, before);
-    EXPECT_EQ(BatchBucket(bucket), bucket);
-    if (n > 64) {
-      EXPECT_LT(bucket - n, 32);
-    }
-    if (n > 8 && n <= 64) {
-      EXPECT_LT(bucket - n, 8);
-    }
-    if (n <= 8) {
-      EXPECT_LT(bucket, 2 * n);
-    }
-    before = bucket;
-  }
 }
 
 }  // namespace

@@ -14,6 +14,20 @@
 namespace longview::models {
 namespace {
 
+using kernels::kEarlyStrip;
+using kernels::kLateStrip;
+using kernels::kWindowStrip;
+
+// Columns of hidden states: behind those of keys and values.
+kernels::PoolState HiddenSums(const LsLmConfig& config, const kernels::PoolState& state) {
+  const int64_t columns = config.columns();
+  kernels::PoolState hidden;
+  hidden.m = state.m + columns;
+  hidden.s = state.s + columns;
+  hidden.sums[0] = state.sums[0] + columns * config.head_dim();
+  return hidden;
+}
+
 class LsCacheGolden : public testing::TestWithParam<std::string> {
  protected:
   LsCacheGolden() : golden_(GetParam(), "transformer_ls_lm"), model_(golden_.directory(), "fp32") {
@@ -148,11 +162,11 @@ TEST_P(LsCacheGolden, ZeroMemory) {
   if (!config().zero_memory) GTEST_SKIP() << "no zero memory";
   for (int layer = 0; layer < config().layers; ++layer) {
     const std::string prefix = "zero_memory.layer" + std::to_string(layer) + ".";
-    const LsLmZeroRow& row = model_.decoder().weights().zero[layer];
-    Near(row.window_key, prefix + "window_key");
-    Near(row.window_value, prefix + "window_value");
-    Near(row.segment_key, prefix + "segment_key");
-    Near(row.segment_value, prefix + "segment_value");
+    const auto& rows = model_.decoder().weights().zero[layer];
+    Near(rows[kLsWindowKey], prefix + "window_key");
+    Near(rows[kLsWindowValue], prefix + "window_value");
+    Near(rows[kLsSegmentKey], prefix + "segment_key");
+    Near(rows[kLsSegmentValue], prefix + "segment_value");
   }
 }
 

@@ -6,24 +6,23 @@
 #include <utility>
 
 #include "models/device/device_compute.h"
-#include "models/transformer_ls/device_decoder.h"
-#include "tests/models/generation/decoder_case.h"
+#include "tests/models/transformer_ls/ls_case.h"
 
 namespace longview::models {
 
-inline absl::StatusOr<std::unique_ptr<DeviceLsDecoder>> LoadOnDevice(const std::string& directory,
-                                                                     const std::string& dtype,
-                                                                     std::unique_ptr<Device> device,
-                                                                     double cache_bytes = 16 << 20,
-                                                                     int max_tokens = 1 << 12) {
-  const ModelDirectory files = OrDie(OpenModelDirectory(directory));
+inline absl::StatusOr<std::unique_ptr<LsDecoder>> LoadOnDevice(const std::string& directory,
+                                                               const std::string& dtype,
+                                                               std::unique_ptr<Device> device,
+                                                               double cache_bytes = 16 << 20,
+                                                               int max_tokens = 1 << 12) {
+  ModelDirectory files = OrDie(OpenModelDirectory(directory));
   const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
-  return DeviceLsDecoder::Create(config, files.checkpoint, directory,
-                                 OrDie(ChooseDeviceCompute(dtype, "", "")).compute, max_tokens,
-                                 CacheRoom(cache_bytes), std::move(device));
+  return LsDecoder::Create(config, std::move(files.checkpoint), directory,
+                           OrDie(ChooseDeviceCompute(dtype, "", "")).compute, max_tokens,
+                           CacheRoom(cache_bytes), std::move(device));
 }
 
-class DeviceLsCase : public OwnedReader<DeviceLsDecoder> {
+class DeviceLsCase : public OwnedReader<LsDecoder> {
  public:
   DeviceLsCase(const std::string& directory, const std::string& dtype,
                std::unique_ptr<Device> device)

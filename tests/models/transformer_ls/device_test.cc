@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "kernels/cuda/span/launch_shape.h"
-#include "models/device/device_admission.h"
 #include "models/generation/sampler.h"
+#include "models/transformer_ls/decoder.h"
 #include "models/transformer_ls/model.h"
+#include "models/transformer_ls/pass.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/longformer/golden_case.h"
@@ -128,7 +130,7 @@ TEST(DeviceLsDecoder, TokensAreChosenAsTheHostChoosesFromTheSameLogits) {
   DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(HostTwin()));
   const int vocab = model.decoder().vocab_size();
   const Choices choices = SomeChoices(vocab);
-  const std::vector<int32_t> text = model.Text(40, 1);
+  const std::vector<int32_t> text = model.Text(48, 1);
   std::vector<std::unique_ptr<DecoderSequence>> chosen, read;
   std::vector<DecoderFeed> with, without;
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -214,6 +216,40 @@ TEST(DeviceLsDecoder, TheHostWaitsOncePerPassForWhatIsReadAndElseNotAtAll) {
   EXPECT_EQ(waits, 1);
 }
 
+int launches = 0;
+
+// Counts recordings that are launched.
+const PluginApi& LaunchingTwin() {
+  static const PluginApi api = [] {
+    PluginApi counting = HostTwin();
+    counting.launch_graph = [](kernels::cuda::Stream* stream, kernels::cuda::Graph* graph) {
+      ++launches;
+      return HostTwin().launch_graph(stream, graph);
+    };
+    return counting;
+  }();
+  return api;
+}
+
+// Steps of like sizes: up to the end of a segment, where one is different.
+TEST(DeviceLsDecoder, StepsAreRecordedAndLaunchedWithTheSameBits) {
+  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(LaunchingTwin()));
+  const std::vector<int32_t> text = model.Text(64, 1);
+  const auto prompt = std::span(text).first(20);
+  launches = 0;
+  const auto first = model.New(), again = model.New();
+  model.Read(*first, prompt, WantedLogits::kNone);
+  EXPECT_EQ(launches, 0);
+  // The first steps of their sizes are handed over as they are.
+  const std::vector<float> logits = model.Step(*first, std::span(text).subspan(20, 40));
+  EXPECT_GE(launches, 30);
+  EXPECT_LT(launches, 40);
+  launches = 0;
+  model.Read(*again, prompt, WantedLogits::kNone);
+  EXPECT_EQ(model.Step(*again, std::span(text).subspan(20, 40)), logits);
+  EXPECT_EQ(launches, 40);
+}
+
 LoadOptions OptionsOf(double cache_bytes) {
   LoadOptions options;
   options.dtype = "fp32";
@@ -223,8 +259,8 @@ LoadOptions OptionsOf(double cache_bytes) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelOn(std::unique_ptr<Device> device,
                                                    const std::string& directory) {
-  return LoadDeviceTransformerLs(OrDie(OpenModelDirectory(directory)), OptionsOf(16 << 20),
-                                 std::move(device));
+  return LoadTransformerLsAt(std::move(device), OrDie(OpenModelDirectory(directory)),
+                             OptionsOf(16 << 20));
 }
 
 std::vector<Piece> Generate(Model& model, const Request& request) {
@@ -276,14 +312,15 @@ TEST(DeviceLsModel, AnswersAreTheCpus) {
 
 TEST(DeviceLsModel, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
   const std::string directory = SmallDirectory();
-  const ModelDirectory files = OrDie(OpenModelDirectory(directory));
-  const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
-  const double least =
-      DeviceLsDecoder::DeviceBytes(config, Compute::kFp32, 1 << 12, CacheRoom(16 << 20)) +
-      kDeviceLibraryBytes;
-  const PluginApi tight = HostTwinWith(static_cast<uint64_t>(least));
-  EXPECT_TRUE(LoadOnDevice(directory, "fp32", Device::OnHost(tight)).ok());
-  const PluginApi tighter = HostTwinWith(static_cast<uint64_t>(least) - 1);
+  // The bytes of an allowance that a model fits into: doubled until one does, then halved.
+  uint64_t most = uint64_t{1} << 20, least = 0;
+  const auto fits = [&](uint64_t bytes) {
+    const PluginApi api = HostTwinWith(bytes);
+    return LoadOnDevice(directory, "fp32", Device::OnHost(api)).ok();
+  };
+  while (!fits(most)) least = std::exchange(most, 2 * most);
+  while (most - least > 1) (fits((least + most) / 2) ? most : least) = (least + most) / 2;
+  const PluginApi tighter = HostTwinWith(least);
   const auto refused = LoadOnDevice(directory, "fp32", Device::OnHost(tighter));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   for (const std::string part :
@@ -295,28 +332,53 @@ TEST(DeviceLsModel, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
 // Passes of up to so many tokens and runs anywhere in a text; none crosses a multiple of `block`.
 std::vector<TokenRun> RandomRuns(std::mt19937& random, const std::vector<int32_t>& ids,
                                  int max_tokens, int block) {
+  using kernels::CacheStep;
   std::vector<TokenRun> runs;
-  int64_t left = kDevicePassTokens;
-  const int count = 1 + static_cast<int>(random() % kDevicePassRuns);
-  for (int i = 0; i < count && left > 0; ++i) {
+  const auto start_of = [&] {
+    if (random() % 3 == 0) return std::max(0, max_tokens - 1 - static_cast<int>(random() % 200));
+    return static_cast<int>(random() % static_cast<uint32_t>(max_tokens));
+  };
+  const auto add = [&](CacheStep::Group group, int64_t start, int64_t tokens) {
     TokenRun& run = runs.emplace_back();
-    const bool chunk = random() % 2 == 0;
-    run.group = chunk ? kernels::CacheStep::kPrefill : kernels::CacheStep::kResume;
-    run.start = static_cast<int64_t>(random()) % max_tokens;
-    if (random() % 3 == 0) run.start = max_tokens - 1 - static_cast<int64_t>(random() % 200);
-    int64_t most = std::min(left, max_tokens - run.start);
-    if (chunk) {
-      run.start = run.start / kernels::kBlockSlots * kernels::kBlockSlots;
-    } else {
-      most = std::min(most, kernels::kBlockSlots - run.start % kernels::kBlockSlots);
-    }
-    if (block > 0) most = std::min(most, block - run.start % block);
-    const int64_t tokens = random() % 2 == 0 ? most : 1 + static_cast<int64_t>(random()) % most;
+    run.group = group;
+    run.start = start;
     run.ids = std::span(ids).first(static_cast<size_t>(tokens));
     run.wanted = random() % 2 == 0 ? tokens : 1;
+  };
+  int64_t left = kDevicePassTokens;
+  for (int i = static_cast<int>(random() % kDevicePassRuns); i >= 0 && left > 0; --i) {
+    const bool chunk = random() % 2 == 0;
+    int64_t start = start_of();
+    if (chunk) start = start / kernels::kBlockSlots * kernels::kBlockSlots;
+    int64_t most = std::min(left, max_tokens - start);
+    if (!chunk) most = std::min(most, kernels::kBlockSlots - start % kernels::kBlockSlots);
+    if (block > 0) most = std::min(most, block - start % block);
+    const int64_t tokens = random() % 2 == 0 ? most : 1 + static_cast<int64_t>(random()) % most;
+    add(chunk ? CacheStep::kPrefill : CacheStep::kResume, start, tokens);
     left -= tokens;
   }
+  for (int i = static_cast<int>(random() % kDevicePassRuns); i > 0; --i) {
+    add(CacheStep::kDecode, start_of(), 1);
+  }
   return runs;
+}
+
+// Weights that have sizes.
+LsLmWeights SizesOf(const LsLmConfig& config) {
+  const auto linear = [](int64_t out, int64_t in) {
+    Weight weight;
+    weight.in = in;
+    weight.out = out;
+    return weight;
+  };
+  LsLmWeights weights;
+  LsLmLayer& layer = weights.layers.emplace_back();
+  layer.project = linear(3 * config.width + config.columns(), config.width);
+  layer.out = linear(config.width, config.width);
+  layer.expand = linear(config.intermediate, config.width);
+  layer.contract = linear(config.width, config.intermediate);
+  weights.logits = linear(config.vocab, config.width);
+  return weights;
 }
 
 TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
@@ -341,16 +403,26 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
     config.block = pattern.block;
     config.memory = pattern.memory;
     config.zero_memory = pattern.zero_memory;
+    const LsLmWeights weights = SizesOf(config);
+    LsContext context;
+    context.config = &config;
+    context.weights = &weights;
+    context.few_rows = context.on_device = true;
+    context.tile_rows = kernels::cuda::kDeviceTileRows;
+    const auto make = [&](std::vector<TokenRun> runs) {
+      return std::make_unique<LsPass>(context, std::move(runs), kDeviceLogitRows);
+    };
     for (const int max_tokens : {100, 3000, 1 << 16}) {
-      const DevicePassBytes most = MostPassBytes(config, Compute::kFp32, max_tokens);
-      for (int i = 0; i < 60; ++i) {
-        const LsPassLayout layout =
-            LayOutPass(config, RandomRuns(random, ids, max_tokens, config.block),
-                       kernels::cuda::kDeviceTileRows);
-        const DevicePassBytes need = CarvePass(config, Compute::kFp32, layout, nullptr).bytes;
-        ASSERT_TRUE(need.Fits(most))
+      const DeviceTokenNeed most =
+          MostTokenNeed(Compute::kFp32, LsDeviceTexts(config, max_tokens), make);
+      for (int i = 0; i < 40; ++i) {
+        LsPass pass(context, RandomRuns(random, ids, max_tokens, config.block), kDeviceLogitRows);
+        DeviceCount count(Compute::kFp32);
+        CountForward(pass, kDeviceLogitRows, count);
+        const OpsNeed need = count.need();
+        ASSERT_TRUE(need.lists <= most.lists && need.memory() <= most.buffers)
             << pattern.window << " " << pattern.segment << " " << pattern.block << " " << max_tokens
-            << ": " << need.lists << " of " << most.lists << ", " << need.buffers << " of "
+            << ": " << need.lists << " of " << most.lists << ", " << need.memory() << " of "
             << most.buffers;
       }
     }

@@ -1,0 +1,234 @@
+#include "tests/bench/full_decoder.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "kernels/cuda/span/decode_plan.h"
+#include "kernels/span/paged_planner.h"
+#include "models/generation/host_token_pass.h"
+
+namespace longview::bench {
+namespace {
+
+using kernels::CacheStep;
+using models::LsContext;
+using models::Rows;
+using models::TokenRun;
+
+// One strip with every position's row.
+kernels::CacheShape ShapeOf(const models::LsDecoder& decoder) {
+  kernels::CacheShape shape = decoder.context().cache->shape();
+  shape.strips = {kernels::WindowStrip(0)};
+  shape.pool_columns = 0;
+  return shape;
+}
+
+kernels::ProjectionCache::Options OptionsOf(int sequences, kernels::BlockMemory* memory) {
+  kernels::ProjectionCache::Options options;
+  options.step_sequences = sequences;
+  options.memory = memory;
+  return options;
+}
+
+// The next token of every run.
+class FullPass final : public models::TokenForward {
+ public:
+  // `cache` null: to be counted.
+  FullPass(const LsContext& context, kernels::ProjectionCache* cache, std::vector<TokenRun> runs)
+      : context_(context), cache_(cache), runs_(std::move(runs)) {
+    kernels::PagedPattern pattern;
+    pattern.heads = context.config->heads;
+    pattern.tile_rows = context.tile_rows;
+    std::vector<kernels::PagedSequence> batch(runs_.size());
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      batch[i].query_row0 = static_cast<int32_t>(i);
+      batch[i].tokens = 1;
+      batch[i].start = static_cast<int32_t>(runs_[i].start);
+      runs_[i].row0 = static_cast<int64_t>(i);
+      logits_to_.push_back(runs_[i].logits);
+    }
+    plan_ = PlanPaged(pattern, batch);
+    if (context.on_device) plan_ = kernels::cuda::CutForDecode(plan_);
+  }
+
+  std::span<const TokenRun> runs() const override { return runs_; }
+  int layers() const override { return context_.config->layers; }
+  bool RepeatsEarlier(int layer) const override { return layer > 0; }
+
+  absl::Status Append() override {
+    step_.emplace(cache_);
+    return AppendRuns(runs_, *step_);
+  }
+
+  void Stage(models::Ops& ops) override {
+    const std::vector<int32_t> ids(runs_.size(), kNextId);
+    ids_ = ids;
+    blocks_.clear();
+    offsets_.assign(runs_.size(), 0);
+    places_.assign(runs_.size(), {});
+    if (step_) {
+      const kernels::CacheTable& table = step_->table(CacheStep::kDecode, 0);
+      blocks_ = table.blocks;
+      offsets_.assign(table.offsets.begin(), table.offsets.end() - 1);
+      const auto places = step_->places(CacheStep::kDecode, 0);
+      places_.assign(places.begin(), places.end());
+    } else {
+      for (const TokenRun& run : runs_) {
+        blocks_.resize(blocks_.size() +
+                       static_cast<size_t>(run.start / kernels::kBlockSlots + 1));
+      }
+    }
+    ids_ref_ = ops.Stage(ids_);
+    table_ = ops.StageBlocks(blocks_, offsets_);
+    places_ref_ = ops.StagePlaces(cache_, places_);
+    plan_ref_ = ops.Stage(plan_);
+    plan_ref_.decodes = true;
+  }
+
+  void Take(models::Ops& ops) override {
+    using enum models::RowType;
+    const models::LsLmConfig& config = *context_.config;
+    const auto rows = static_cast<int64_t>(runs_.size());
+    const auto tail = context_.few_rows ? models::Ops::Tail::kNone : models::Ops::Tail::kPanel;
+    x_ = ops.Take(rows, config.width, kFloat, tail);
+    input_ = ops.compute() == models::Compute::kFp32
+                 ? x_
+                 : ops.Take(rows, config.width, kCompute, tail);
+    parts_ = ops.TakeLongShort(rows, config.width, config.columns(), /*beside=*/true);
+    z_ = ops.Take(rows, config.width, kCompute, tail);
+    logits_ = ops.TakeDelivered(rows, config.vocab);
+    for (Rows* taken : {&x_, &input_, &z_}) taken->few = context_.few_rows;
+    parts_ = parts_.Part(0, rows, context_.few_rows);
+  }
+
+  void Embed(models::Ops& ops) override {
+    models::EmbedArgs args;
+    args.words = &context_.weights->words;
+    args.ids = ids_ref_;
+    args.factor = std::sqrt(static_cast<float>(context_.config->width));
+    args.norm = &context_.weights->layers[0].norm1;
+    args.x = x_;
+    args.input = input_;
+    ops.Embed(args);
+  }
+
+  void Layer(models::Ops& ops, int index) override {
+    const models::LsLmLayer& layer = context_.weights->layers[static_cast<size_t>(index)];
+    const int heads = context_.config->heads;
+    const models::StripRef strip = {cache_, 0, index, heads};
+    ops.ProjectLongShort(layer.project, layer.window_norm, input_, input_.count, parts_);
+    ops.Store(strip, parts_.keys, parts_.values, places_ref_);
+    const kernels::Source source = ops.CachedSource(strip, table_);
+    kernels::Call call = HeadsCall(ops.compute(), parts_.q, z_, heads);
+    call.sources = {&source, 1};
+    ops.Attend(plan_ref_, call);
+    models::BlockWeights block;
+    block.out = &layer.out;
+    block.after_attention = &layer.norm2;
+    block.expand = &layer.expand;
+    block.contract = &layer.contract;
+    const bool last = index + 1 == layers();
+    block.after_layer =
+        last ? nullptr : &context_.weights->layers[static_cast<size_t>(index) + 1].norm1;
+    block.activation = context_.config->activation;
+    ops.FeedForward(block, {x_, input_, z_});
+  }
+
+  Rows Logits(models::Ops& ops, int64_t first, int64_t count) override {
+    ops.Deliver(context_.weights->logits, input_.Part(first, count, context_.few_rows),
+                logits_.First(count),
+                std::span(logits_to_).subspan(static_cast<size_t>(first)));
+    return logits_.First(count);
+  }
+  void End() override { step_->End(); }
+
+ private:
+  const LsContext& context_;
+  kernels::ProjectionCache* const cache_;
+  std::vector<TokenRun> runs_;
+  kernels::Plan plan_;
+  std::optional<kernels::CacheStep> step_;
+  std::vector<float*> logits_to_;
+  std::vector<int32_t> ids_, blocks_, offsets_;
+  std::vector<kernels::CachePlace> places_;
+  models::IndexRef ids_ref_;
+  models::BlocksRef table_;
+  models::PlacesRef places_ref_;
+  models::PlanRef plan_ref_;
+  Rows x_, input_, z_, logits_;
+  models::LongShortRows parts_;
+};
+
+std::vector<TokenRun> RunsAt(int64_t start, int sequences) {
+  std::vector<TokenRun> runs(static_cast<size_t>(sequences));
+  for (TokenRun& run : runs) {
+    run.group = CacheStep::kDecode;
+    run.ids = {&kNextId, 1};
+    run.start = start;
+    run.wanted = 1;
+  }
+  return runs;
+}
+
+}  // namespace
+
+int64_t FullDecoder::CacheBytes(const models::LsDecoder& decoder, int sequences, int64_t tokens) {
+  const kernels::CacheShape shape = ShapeOf(decoder);
+  return kernels::ProjectionCache::MemoryBytes(shape, OptionsOf(sequences, nullptr),
+                                               sequences * shape.SequenceBytes(0, tokens, 1));
+}
+
+FullDecoder::FullDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens)
+    : decoder_(decoder), budget_(sequences * ShapeOf(decoder).SequenceBytes(0, tokens, 1)) {
+  if (decoder.seat() != nullptr) {
+    const models::Device& device = decoder.seat()->device();
+    blocks_ = std::make_unique<kernels::cuda::DeviceBlocks>(device.api(), device.index(),
+                                                            device.stream());
+    FullPass largest(decoder.context(), nullptr, RunsAt(tokens - 1, sequences));
+    models::DeviceCount count(decoder.context().compute);
+    CountForward(largest, models::kDeviceLogitRows, count);
+    const models::OpsNeed need = count.need();
+    // Where spans begin moves with the text: a quarter more.
+    workspace_ = std::make_unique<models::DeviceTokenWorkspace>(
+        device, models::DeviceTokenNeed{need.lists * 5 / 4 + 4096, need.memory() * 5 / 4 + 4096},
+        decoder.config().vocab);
+  }
+  cache_ = kernels::ProjectionCache::Create(ShapeOf(decoder), OptionsOf(sequences, blocks_.get()),
+                                            &budget_);
+  if (cache_ == nullptr) throw models::DeviceError("no room for a full cache");
+}
+
+FullDecoder::~FullDecoder() = default;
+
+std::vector<float> FullDecoder::Step(std::span<models::CachedSequence* const> sequences) {
+  const int64_t vocab = decoder_.config().vocab;
+  std::vector<float> logits(sequences.size() * static_cast<size_t>(vocab));
+  std::vector<TokenRun> runs = RunsAt(0, static_cast<int>(sequences.size()));
+  for (size_t i = 0; i < runs.size(); ++i) {
+    runs[i].sequence = sequences[i];
+    runs[i].start = sequences[i]->tokens();
+    runs[i].logits = logits.data() + static_cast<int64_t>(i) * vocab;
+  }
+  auto forward = std::make_unique<FullPass>(decoder_.context(), cache_.get(), std::move(runs));
+  std::unique_ptr<models::TokenPass> pass;
+  if (blocks_) {
+    pass = std::make_unique<models::DeviceTokenPass>(
+        std::move(forward), decoder_.seat()->device(), decoder_.context().compute, *blocks_,
+        *workspace_, nullptr);
+  } else {
+    pass = std::make_unique<models::HostTokenPass>(std::move(forward), decoder_.host(), scratch_,
+                                                   nullptr);
+  }
+  if (!pass->Begin().ok()) {
+    std::fprintf(stderr, "no room for another token\n");
+    std::exit(1);
+  }
+  while (pass->Advance()) {
+  }
+  return logits;
+}
+
+}  // namespace longview::bench

@@ -27,8 +27,8 @@ kernels::ProjectionCache::Options DeviceCacheOptions(kernels::BlockMemory* memor
 
 namespace {
 
-// Long chunks at the end of texts of `end` tokens, of up to `longest` tokens, and beside them as many
-// short pieces and decoding runs as there may be: more than any pass has in rows and in tiles.
+// Long chunks at the end of texts of `end` tokens, of up to `longest` tokens, and beside them as
+// many short pieces and decoding runs as there may be: more than any pass has in rows and in tiles.
 std::vector<TokenRun> LargestRuns(int64_t end, int64_t longest, std::span<const int32_t> ids) {
   std::vector<TokenRun> runs;
   const auto add = [&](CacheStep::Group group, int64_t tokens, int64_t start) {

@@ -128,7 +128,7 @@ class DeviceTokenPass final : public TokenPass {
   DeviceOps ops_;
   OpsNeed need_;
   bool recorded_ = false;          // The pass is a recording. Set by Begin.
-  kernels::cuda::GraphKey sizes_;  // What it depends on.
+  kernels::cuda::GraphKey sizes_;  // Its key.
   std::vector<WantedRow> wanted_;
   bool open_ = false;  // Work was handed over, and the pass has not come to its end.
   DeviceTokenResults results_;

@@ -28,8 +28,8 @@ class DeviceOps final : public Ops {
 
   // Where lists are staged; before the first Stage.
   void StageInto(StagedLists& lists) { lists_ = &lists; }
-  // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take, and before
-  // pieces are staged.
+  // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take, and
+  // before pieces are staged.
   void UseMemory(Carver& carver, const OpsNeed& need);
   // Has plans staged in room for a little more than they are, so that those of neighbouring steps
   // lie alike; before the first Stage.

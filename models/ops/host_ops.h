@@ -155,8 +155,8 @@ class HostOps final : public Ops {
   const kernels::SerialFor serial_;
   std::vector<float> zeros_;
   std::vector<kernels::SlicePiece> pieces_;
-  // Of AppendSegments: the states of all pieces, their first rows and the end, and which of them end
-  // their segments.
+  // Lists for AppendSegments: the states of all pieces, their first rows and the end, and which of
+  // them end their segments.
   std::vector<kernels::PoolState> states_;
   std::vector<int32_t> segment_rows_;
   std::vector<int64_t> closing_;

@@ -1,6 +1,6 @@
-// What operations on the segments of generating sequences take, whose projected keys and values are
-// made as tokens come (Zhu et al. 2021, section 3.2), and on tables of their relative positions.
-// Plain values for ops.h.
+// Arguments of operations on segments of generating sequences, whose projected keys and values are
+// made as tokens come (Zhu et al. 2021, section 3.2), and on tables of relative positions. Plain
+// values for ops.h.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct SegmentPiece {
   int32_t begin = 0, end = 0;  // Rows.
   bool resumes = false;        // The segment was begun in an earlier forward.
   bool closes = false;         // The piece ends it.
-  bool last = false;           // Of its sequence.
+  bool last = false;           // No piece of the sequence follows.
   const kernels::CacheSequence* sequence = nullptr;  // Keeps the sums of a segment that goes on.
 };
 

@@ -38,8 +38,8 @@ namespace longview::models {
 struct PlanRef {
   const kernels::Plan* plan = nullptr;
   int staged = -1;  // Its number among the plans that a device was given.
-  // Of rows that decode, one of a sequence: a device has a kernel for them that is bound by reading
-  // keys. Such a plan is cut for it (kernels/cuda/span/decode_plan.h).
+  // Whether its rows decode, one of a sequence: a device has a kernel for them that is bound by
+  // reading keys. Such a plan is cut for it (kernels/cuda/span/decode_plan.h).
   bool decodes = false;
 };
 
@@ -236,12 +236,12 @@ struct OuterArgs {
 struct OpenSegmentArgs {
   PiecesRef pieces;
   int rank = 1;
-  LongShortRows from;       // Scores; own_keys and own_values are averaged.
-  Rows hidden;              // [rows, width] fp32, averaged too; not given: not.
-  Rows hidden_means;        // T [closing * rank, width], of hidden.
+  LongShortRows from;  // Scores; own_keys and own_values are averaged.
+  Rows hidden;         // [rows, width] fp32, averaged too; not given: not.
+  Rows hidden_means;   // T [closing * rank, width] for the averages of `hidden`.
   const NormWeight* norm = nullptr;
-  StripRef strip;           // Keeps the sums; landmarks go there,
-  PlacesRef places;         // to [closing * rank] places.
+  StripRef strip;    // Its cache keeps the sums; landmarks go to the strip,
+  PlacesRef places;  // [closing * rank].
 
   int64_t width() const { return from.q.width; }
   int dim() const { return static_cast<int>(width() / strip.heads); }
@@ -344,6 +344,8 @@ class Ops {
   virtual void ProjectLongShort(const Weight& weight, const NormWeight& norm, const Rows& in,
                                 int64_t normed, const LongShortRows& out) = 0;
   virtual void Landmarks(const LandmarkArgs& args) = 0;
+  // Rows join the sums of their segments; landmarks of those that end are stored, and their sums
+  // are gone.
   virtual void AppendSegments(const OpenSegmentArgs& args) = 0;
   // out[s] = the visible rows of slice s pooled channel by channel; zeros without any. T.
   virtual void PoolSlices(const Rows& from, SlicesRef slices, kernels::SlicePooling pooling,

@@ -1,4 +1,4 @@
-// What all passes of one Transformer-LS model share.
+// The parts that all passes of one Transformer-LS model share.
 #pragma once
 
 #include "kernels/cache/projection_cache.h"
@@ -15,8 +15,8 @@ struct LsContext {
   const LsLmConfig* config = nullptr;
   const LsLmWeights* weights = nullptr;
   Compute compute = Compute::kFp32;
-  int tile_rows = 0;       // Queries of a tile of attention.
-  bool few_rows = false;   // Linears have a way of their own for the few rows that decode.
+  int tile_rows = 0;      // Queries of a tile of attention.
+  bool few_rows = false;  // Linears have a way of their own for the few rows that decode.
   bool on_device = false;
   RelativeTables* tables = nullptr;
   const ZeroBlocks* zero = nullptr;           // With zero memory.

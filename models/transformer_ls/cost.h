@@ -1,4 +1,5 @@
-// What tokens cost: operations in closed form, seconds by rates measured at warm-up, bytes exactly.
+// The cost of tokens: operations in closed form, seconds by rates measured at warm-up, bytes
+// exactly, by counting the forward.
 #pragma once
 
 #include "kernels/cache/cache_shape.h"

@@ -17,7 +17,7 @@
 
 namespace longview::models {
 
-// What passes read of a model on a device.
+// Texts that passes of a model on a device read.
 DeviceTokenTexts LsDeviceTexts(const LsLmConfig& config, int max_tokens);
 
 class LsDecoder final : public CachedDecoder {
@@ -35,7 +35,7 @@ class LsDecoder final : public CachedDecoder {
 
   const LsLmConfig& config() const { return config_; }
   const LsLmWeights& weights() const { return weights_; }
-  // What passes share; it stays as long as the decoder.
+  // Shared by all passes; it stays as long as the decoder.
   const LsContext& context() const { return context_; }
   const ComputeContext& host() const { return host_; }
   DecoderSeat* seat() const { return seat_.get(); }  // Null on the host.

@@ -45,13 +45,15 @@ void LsPass::ListTable(const LsGroup& layout, int strip, Group& group) const {
   offsets.clear();
   if (step_) {
     const kernels::CacheTable& table = step_->table(layout.group, strip);
-    blocks = table.blocks;
+    blocks.assign(table.blocks.begin(), table.blocks.end());
     for (size_t s = 0; s < table.first_block.size(); ++s) {
       offsets.push_back(table.offsets[s] - table.first_block[s]);
     }
     return RoundUpBlocks(layout, blocks);
   }
-  const kernels::CacheShape shape = LsCacheShape(config_, kernels::DType::kFloat32);
+  std::optional<kernels::CacheShape> counted;
+  if (context_.cache == nullptr) counted = LsCacheShape(config_, kernels::DType::kFloat32);
+  const kernels::CacheShape& shape = counted ? *counted : context_.cache->shape();
   int64_t most = 0;
   for (int i = layout.run0; i < layout.run0 + layout.runs; ++i) {
     const TokenRun& run = layout_.runs[static_cast<size_t>(i)];
@@ -72,14 +74,15 @@ void LsPass::StageGroup(Ops& ops, size_t index) {
     ListTable(layout, strip, group);
     group.tables[s] = ops.StageBlocks(group.blocks[s], group.offsets[s]);
   }
-  const std::vector<kernels::CachePlace> counted(step_ ? 0 : static_cast<size_t>(layout.rows));
+  std::vector<kernels::CachePlace>& counted = places_[kWindowStrip];
+  if (!step_) counted.resize(static_cast<size_t>(layout.rows));
   group.window = ops.StagePlaces(
       context_.cache, step_ ? step_->places(layout.group, kWindowStrip) : std::span(counted));
   group.plan = ops.Stage(layout.plan);
   group.plan.decodes = layout.decodes();
 }
 
-// Of all groups, one behind the other, as their pieces are.
+// Places of all groups, one behind the other, as their pieces are.
 PlacesRef LsPass::StageLandmarks(Ops& ops, int strip) {
   std::vector<kernels::CachePlace>& places = places_[static_cast<size_t>(strip)];
   places.clear();

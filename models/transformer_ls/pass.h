@@ -40,7 +40,7 @@ class LsPass final : public TokenForward {
  private:
   static constexpr size_t kStrips = 3;
 
-  // What the cache gives a group of runs, and where it is staged.
+  // Blocks and places that the cache gives a group of runs, and where they are staged.
   struct Group {
     std::array<std::vector<int32_t>, kStrips> blocks, offsets;  // By strip; absolute slots.
     std::array<BlocksRef, kStrips> tables;
@@ -80,21 +80,21 @@ class LsPass final : public TokenForward {
   // As they are staged.
   std::array<Group, 3> groups_;
   std::vector<int32_t> ids_, wanted_, zeros_;
-  std::array<std::vector<kernels::CachePlace>, kStrips> places_;  // Of landmarks, by strip.
+  std::array<std::vector<kernels::CachePlace>, kStrips> places_;  // Landmarks, by strip.
   std::vector<float*> logits_to_;                                 // [wanted]
   IndexRef ids_ref_, wanted_ref_, zeros_ref_, window_limits_, segment_limits_;
   PiecesRef pieces_;
   PlacesRef late_, early_;
 
   // "T" is the compute type.
-  Rows x_;              // [rows, d] residual stream.
-  Rows input_;          // T [rows, d], x rounded; x itself for fp32.
+  Rows x_;      // [rows, d] residual stream.
+  Rows input_;  // T [rows, d], x rounded; x itself for fp32.
   LongShortRows parts_;
-  Rows hidden_means_;   // T [closed segments * r, d]; kBlocks.
+  Rows hidden_means_;                    // T [closed segments * r, d]; kBlocks.
   Rows window_scores_, segment_scores_;  // [h, decoding rows * entries]
-  Rows z_;              // T [rows, d] attention's output.
-  Rows logit_input_;    // T [logit rows, d]
-  Rows logits_;         // [logit rows, V], where a device computes.
+  Rows z_;                               // T [rows, d] attention's output.
+  Rows logit_input_;                     // T [logit rows, d]
+  Rows logits_;                          // [logit rows, V], where a device computes.
 };
 
 }  // namespace longview::models

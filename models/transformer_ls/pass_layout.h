@@ -38,7 +38,7 @@ struct LsPassLayout {
   // how far the rows of scores are apart.
   std::vector<int32_t> window_limits, segment_limits;
   int64_t segment_stride = 0;
-  int64_t most_segment_ids = 0;  // Of any row.
+  int64_t most_segment_ids = 0;  // Entries that any row reads, at most.
 };
 
 // `runs` in any order; a sequence occurs once.

@@ -115,7 +115,6 @@ void RelativeTables::Fill(const DenseLayer& linear, int clamp, int64_t first, in
   const kernels::DType type = PackType(compute_, dim);
   const size_t pack_bytes = kernels::RowWeightBytes(tables.packed, dim, type);
   const auto index = static_cast<size_t>(layer);
-  // The pack is this object's own, behind a view for readers.
   std::byte* const pack =
       tables.packs.back().data() + index * static_cast<size_t>(config_.heads) * pack_bytes;
   ParallelRanges(*pool_, config_.heads, 1, [&](long begin, long end) {

@@ -14,7 +14,7 @@
 
 namespace longview::models {
 
-// What a place before the text gives as key and value (spec of `zero_memory`).
+// Keys and values of a place before the text (spec of `zero_memory`).
 enum LsZeroPart { kLsWindowKey, kLsWindowValue, kLsSegmentKey, kLsSegmentValue };
 inline constexpr int kLsZeroParts = 4;
 
@@ -35,19 +35,19 @@ struct LsLmLayer {
   std::array<TypedRows, kLsZeroParts> zero_blocks;
 };
 
-// What makes a layer's tables of positions on the host, in fp32 whatever the compute type.
+// Linears that make a layer's tables of positions on the host, in fp32 whatever the compute type.
 struct LsLmPositions {
   DenseLayer distances, segments;  // r_net, r_net_chunk
 };
 
 struct LsLmWeights {
-  Table words;                           // in_emb [V, d]
-  std::vector<float> frequencies;        // pos_emb.inv_freq [d / 2]
+  Table words;                     // in_emb [V, d]
+  std::vector<float> frequencies;  // pos_emb.inv_freq [d / 2]
   std::vector<LsLmLayer> layers;
   std::vector<LsLmPositions> positions;  // Per layer; the host's.
   // With zero memory, per layer: constant rows [d].
   std::vector<std::array<std::vector<float>, kLsZeroParts>> zero;
-  Weight logits;                         // out_emb [V, d]
+  Weight logits;  // out_emb [V, d]
 
   double parameters = 0;
   double memory_bytes = 0;  // On the host: packs, copies, and the mapped table.

@@ -15,7 +15,7 @@
 
 namespace longview::models {
 
-// The block of a row [heads, head_dim] as a device reads it: [heads, 64, pitch].
+// The block of 64 rows like `row` [heads, head_dim], as a device reads it: [heads, 64, pitch].
 std::vector<float> ZeroRowBlock(const std::vector<float>& row, int head_dim, int pitch);
 
 // Entries of a list of blocks that names the one block for every place that a token may see.

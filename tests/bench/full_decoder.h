@@ -33,8 +33,8 @@ class FullDecoder {
 
  private:
   const models::LsDecoder& decoder_;
-  std::unique_ptr<kernels::cuda::DeviceBlocks> blocks_;       // Null on the host, as below.
-  std::unique_ptr<models::DeviceTokenWorkspace> workspace_;
+  std::unique_ptr<kernels::cuda::DeviceBlocks> blocks_;      // Null on the host,
+  std::unique_ptr<models::DeviceTokenWorkspace> workspace_;  // and so is this.
   kernels::CacheBudget budget_;
   std::unique_ptr<kernels::ProjectionCache> cache_;
   models::ScratchKeeper scratch_;

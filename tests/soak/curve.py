@@ -37,11 +37,12 @@ def panel(top, times, values, label, settled):
             f'<text x="{LEFT - 6}" y="{top + HEIGHT}" text-anchor="end">{low:.1f}</text>{hours}')
 
 
-def picture(title, times, series, settled):
-    """`series`: label -> values, one panel each. `settled`: where the slopes begin, in seconds."""
+def picture(title, series, settled):
+    """`series`: label -> (times, values), a panel each. `settled`: where the slopes begin, in
+    seconds."""
     height = TOP + len(series) * (HEIGHT + GAP) + 10
     panels = "".join(panel(TOP + 20 + i * (HEIGHT + GAP), times, values, label, settled)
-                     for i, (label, values) in enumerate(series.items()))
+                     for i, (label, (times, values)) in enumerate(series.items()))
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
             f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" '
             f'fill="white"/><text x="{LEFT}" y="20" font-size="13">{title}</text>{panels}</svg>\n')

@@ -5,7 +5,8 @@
 
 Random lengths, picture sizes, samplings, cancelled calls, loads, unloads and keys over HTTP and gRPC;
 every answer is compared with the one recorded at the start, bit by bit. --cores keeps the server's
-use of processor time near C. Writes samples.csv, soak.svg and report.txt into FOLDER (a new one under
+use of processor time near C. From time to time nobody asks for a moment, and the server gives unused
+memory back: what it holds then must not grow. Writes samples.csv, soak.svg and report.txt into FOLDER (a new one under
 the current folder) and exits with 1 if anything grew, was lost or was wrong. Run by the environment's
 Python of tests/run.sh ($DEPS_DIR/clients/bin/python), for gRPC."""
 
@@ -25,6 +26,8 @@ import work
 from server_process import Server
 
 WORKERS = 4
+# Seconds between two rests, and of one: the server looks once a second, and twice.
+REST_EVERY, REST = 120, 6
 # Growth allowed in the settled part of a run, by its fitted line.
 MEMORY_GROWTH, DESCRIPTOR_GROWTH = 24 << 20, 6
 REFUSALS = (429, 503)
@@ -43,6 +46,8 @@ class Soak:
         self.counts = dict.fromkeys(("answered", "refused", "left", "absent", "loads"), 0)
         self.wrong, self.samples = [], []
         self.lock, self.stopped = threading.Lock(), threading.Event()
+        self.awake = threading.Event()  # Cleared while nobody asks.
+        self.awake.set()
         self.begin = time.monotonic()
         self.pause = 0.0  # Between two calls of a worker.
 
@@ -68,6 +73,7 @@ class Soak:
     def worker(self, seed):
         rng = random.Random(seed)
         while not self.stopped.wait(self.pause * rng.uniform(0.5, 1.5)):
+            self.awake.wait()
             try:
                 self.one(rng)
             except Exception as error:  # pylint: disable=broad-except  # A lost answer, whatever why.
@@ -77,6 +83,7 @@ class Soak:
         """Loads and unloads the extra model."""
         rng = random.Random(seed)
         while not self.stopped.wait(rng.uniform(1, 20)):
+            self.awake.wait()
             action = rng.choice(["load", "load", "unload"])
             status, _, body = self.server.post(
                 f"/v2/repository/models/{work.EXTRA}/{action}", {},
@@ -89,11 +96,19 @@ class Soak:
         fields = pathlib.Path(f"/proc/{self.server.process.pid}/stat").read_text().split(") ")[1]
         return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
-    def sample(self):
+    def rest(self):
+        """A sample of the server at rest."""
+        self.awake.clear()
+        self.stopped.wait(REST)
+        self.sample(at_rest=1)
+        self.awake.set()
+
+    def sample(self, at_rest=0):
         process = pathlib.Path(f"/proc/{self.server.process.pid}")
         self.samples.append((time.monotonic() - self.begin, self.server.resident_bytes() / (1 << 20),
                              len(list((process / "fd").iterdir())),
-                             len(list((process / "task").iterdir())), self.counts["answered"]))
+                             len(list((process / "task").iterdir())), self.counts["answered"],
+                             at_rest))
 
     def run(self, seconds):
         threads = [threading.Thread(target=self.worker, args=(i,)) for i in range(WORKERS)]
@@ -101,6 +116,7 @@ class Soak:
         for thread in threads:
             thread.start()
         interval, used = min(10.0, seconds / 60), self.processor_seconds()
+        next_rest = rest_every = min(REST_EVERY, seconds / 12)
         while time.monotonic() - self.begin < seconds and self.server.process.poll() is None:
             self.stopped.wait(interval)
             self.sample()
@@ -109,37 +125,47 @@ class Soak:
             if self.cores:  # Towards the wanted share, slowly.
                 self.pause = min(5, max(0.001, self.pause * 0.8 + 0.2 * (self.pause or 0.05)
                                         * share / self.cores))
+            if time.monotonic() - self.begin >= next_rest:
+                next_rest += rest_every
+                self.rest()
+                used = self.processor_seconds()
         self.stopped.set()
         for thread in threads:
             thread.join(180)
 
     def report(self, out, command):
         """Writes the files; returns the faults found."""
-        times, memory, files, tasks, answers = map(list, zip(*self.samples))
+        times, memory, files, tasks, answers, at_rest = map(list, zip(*self.samples))
         settled = times[-1] * 0.25
         late = [i for i, t in enumerate(times) if t >= settled]
         length = times[-1] - settled
 
-        def growth(values):
-            return curve.slope([times[i] for i in late], [values[i] for i in late])
+        def growth(values, among):
+            return curve.slope([times[i] for i in among], [values[i] for i in among])
 
-        bytes_grown, files_grown = growth(memory) * length * (1 << 20), growth(files) * length
+        rests = [i for i in late if at_rest[i]]
+        memory_growth, files_growth = growth(memory, rests), growth(files, late)
+        bytes_grown, files_grown = memory_growth * length * (1 << 20), files_growth * length
         lines = [f"{datetime.date.today()}  {command}",
                  f"{times[-1] / 60:.1f} minutes, {self.counts}",
-                 f"resident memory {growth(memory) * 3600:+.2f} MiB/h, "
-                 f"descriptors {growth(files) * 3600:+.2f}/h, over the last {length / 60:.1f} minutes",
+                 f"resident memory at rest {memory_growth * 3600:+.2f} MiB/h "
+                 f"(at work {growth(memory, late) * 3600:+.2f}), "
+                 f"descriptors {files_growth * 3600:+.2f}/h, over the last {length / 60:.1f} minutes",
                  f"wrong or lost: {len(self.wrong)}", *self.wrong[:20]]
         (out / "report.txt").write_text("\n".join(lines) + "\n")
         print("\n".join(lines), flush=True)
         with open(out / "samples.csv", "w", newline="") as file:
-            csv.writer(file).writerows([("seconds", "MiB", "descriptors", "threads", "answers"),
+            csv.writer(file).writerows([("seconds", "MiB", "descriptors", "threads", "answers",
+                                         "at rest"),
                                         *self.samples])
-        (out / "soak.svg").write_text(curve.picture("; ".join(lines[:3]).replace("&", "&amp;"), times, {
-            "resident MiB": memory, "descriptors": files, "threads": tasks,
-            "answers, all compared": answers}, settled))
+        rested = [i for i, rest in enumerate(at_rest) if rest]
+        (out / "soak.svg").write_text(curve.picture("; ".join(lines[:3]).replace("&", "&amp;"), {
+            "resident MiB at rest": ([times[i] for i in rested], [memory[i] for i in rested]),
+            "resident MiB": (times, memory), "descriptors": (times, files),
+            "threads": (times, tasks), "answers, all compared": (times, answers)}, settled))
         faults = list(self.wrong[:5])
         if bytes_grown > MEMORY_GROWTH:
-            faults.append(f"resident memory grew by {bytes_grown / (1 << 20):.1f} MiB")
+            faults.append(f"resident memory at rest grew by {bytes_grown / (1 << 20):.1f} MiB")
         if files_grown > DESCRIPTOR_GROWTH:
             faults.append(f"descriptors grew by {files_grown:.1f}")
         if self.server.process.poll() is not None:

@@ -16,7 +16,7 @@ struct SlicePart {
   int32_t row0;
   int32_t rows;
   int32_t begins;   // 0: the slice has earlier rows, whose sums are gone on with.
-  int32_t divisor;  // Of the sums behind this part; 0: the slice stays open, they remain sums.
+  int32_t divisor;  // Divides the sums behind this part; 0: the slice stays open, they remain sums.
 };
 
 // A row of a pass, and where it lies in the state of its sequence in the first layer.

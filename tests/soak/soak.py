@@ -84,21 +84,25 @@ class Soak:
         rng = random.Random(seed)
         while not self.stopped.wait(rng.uniform(1, 20)):
             self.awake.wait()
-            action = rng.choice(["load", "load", "unload"])
-            status, _, body = self.server.post(
-                f"/v2/repository/models/{work.EXTRA}/{action}", {},
-                headers={"Authorization": f"Bearer {work.KEYS['ada']}"})
-            self.count("loads")
-            if status != 200:
-                self.wrong.append(f"{action}: {status} {body[:200]}")
+            self.control(rng.choice(["load", "load", "unload"]))
+
+    def control(self, action):
+        """Loads or unloads the extra model."""
+        status, _, body = self.server.post(
+            f"/v2/repository/models/{work.EXTRA}/{action}", {},
+            headers={"Authorization": f"Bearer {work.KEYS['ada']}"})
+        self.count("loads")
+        if status != 200:
+            self.wrong.append(f"{action}: {status} {body[:200]}")
 
     def processor_seconds(self):
         fields = pathlib.Path(f"/proc/{self.server.process.pid}/stat").read_text().split(") ")[1]
         return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
     def rest(self):
-        """A sample of the server at rest."""
+        """A sample of the server at rest, with the same models each time."""
         self.awake.clear()
+        self.control("unload")
         self.stopped.wait(REST)
         self.sample(at_rest=1)
         self.awake.set()

@@ -83,8 +83,7 @@ class AsyncClient:
         failures: List[Exception] = []
 
         async def requests() -> AsyncIterator[text_pb2.OpenDocumentRequest]:
-            for request in calls.open_requests(name, lease_seconds):
-                yield request
+            yield calls.open_request(name, lease_seconds)
             try:
                 async for part in _each(parts):
                     yield calls.part_request(part)

@@ -181,9 +181,9 @@ def list_models() -> Call[models_pb2.ListModelsResponse]:
     return Call("Model", "ListModels", models_pb2.ListModelsRequest())
 
 
-def open_requests(model: str, lease_seconds: float) -> List[text_pb2.OpenDocumentRequest]:
-    """The messages of OpenDocument before its parts."""
-    return [text_pb2.OpenDocumentRequest(model=model, lease_seconds=lease_seconds)]
+def open_request(model: str, lease_seconds: float) -> text_pb2.OpenDocumentRequest:
+    """The message of OpenDocument before its parts."""
+    return text_pb2.OpenDocumentRequest(model=model, lease_seconds=lease_seconds)
 
 
 def part_request(part: Document) -> text_pb2.OpenDocumentRequest:

@@ -82,7 +82,7 @@ class Client:
         failures: List[Exception] = []
 
         def requests() -> Iterator[text_pb2.OpenDocumentRequest]:
-            yield from calls.open_requests(name, lease_seconds)
+            yield calls.open_request(name, lease_seconds)
             try:
                 for part in calls.parts_of(parts) if isinstance(parts, str) else parts:
                     yield calls.part_request(part)

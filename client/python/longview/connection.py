@@ -1,4 +1,4 @@
-"""Whom a client connects to, and how: the same for both clients."""
+"""The server that a client connects to, and how: the same for both clients."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _method(build: Callable[..., Any], send: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
         return getattr(self, send)(build(*args, **options))
 
-    # What help() and editors show.
+    # Shown by help() and by editors.
     signature = inspect.signature(build)
     self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     method.__name__ = build.__name__

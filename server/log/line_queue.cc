@@ -13,6 +13,9 @@ constexpr absl::Duration kSlice = absl::Milliseconds(100);
 
 constexpr absl::Duration kLastPatience = absl::Seconds(1);
 
+// Lines of a moment leave in one write: waking the thread costs more than a line does.
+constexpr absl::Duration kGather = absl::Milliseconds(5);
+
 }  // namespace
 
 LineQueue::LineQueue(int descriptor, size_t max_bytes, Report report)
@@ -39,9 +42,10 @@ void LineQueue::Add(std::string_view line) {
       ++dropped_;
       return;
     }
+    const bool was_roomy = waiting_.size() <= max_bytes_ / 2;
     waiting_.append(line).push_back('\n');
     added_bytes_ += line.size() + 1;
-    wake = std::exchange(idle_, false);
+    wake = std::exchange(idle_, false) || (was_roomy && waiting_.size() > max_bytes_ / 2);
   }
   if (wake) changed_.notify_one();
 }
@@ -69,14 +73,18 @@ bool LineQueue::WriteOut(std::string_view text) {
 
 void LineQueue::Loop() {
   std::unique_lock lock(mutex_);
+  std::string text;
   while (true) {
     while (waiting_.empty() && !ending_) {
       idle_ = true;
       changed_.wait(lock);
     }
     idle_ = false;
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(kGather),
+                      [&] { return ending_ || waiting_.size() > max_bytes_ / 2; });
     if (waiting_.empty()) return;
-    std::string text = std::exchange(waiting_, std::string());
+    text.clear();
+    text.swap(waiting_);
     const uint64_t bytes = text.size();
     lock.unlock();
     if (!WriteOut(text)) return;

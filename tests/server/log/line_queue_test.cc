@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <thread>
 
@@ -80,6 +82,34 @@ TEST(LineQueueTest, WritesLinesInOrder) {
   const std::string text = pipe.ReadUntil("line 99\n");
   EXPECT_TRUE(text.starts_with("line 0\nline 1\n")) << text.substr(0, 100);
   EXPECT_EQ(lines.dropped(), 0u);
+}
+
+// How many writes carry `lines` lines that come one after the other.
+int WritesOf(int lines) {
+  int ends[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);  // A message per write.
+  {
+    LineQueue queue(ends[1], 1 << 20, Lost);
+    for (int i = 0; i < lines; ++i) {
+      queue.Add("line");
+      absl::SleepFor(absl::Microseconds(100));
+    }
+    EXPECT_TRUE(queue.Flush(absl::Seconds(10)));
+  }
+  close(ends[1]);
+  int writes = 0;
+  char buffer[8192];
+  while (read(ends[0], buffer, sizeof(buffer)) > 0) ++writes;
+  close(ends[0]);
+  return writes;
+}
+
+// A busy machine may let each line come alone, but not every time.
+TEST(LineQueueTest, LinesOfAMomentLeaveTogether) {
+  constexpr int kLines = 40;
+  int fewest = kLines;
+  for (int i = 0; i < 20 && fewest > kLines / 4; ++i) fewest = std::min(fewest, WritesOf(kLines));
+  EXPECT_LE(fewest, kLines / 4);
 }
 
 TEST(LineQueueTest, NobodyWaitsForAReaderThatStopped) {

@@ -95,7 +95,7 @@ void Loader::Embedding(size_t index, CvtStageWeights& out) {
     const std::vector<float> weight =
         load_.Copy(load_.Get(name + "0.weight", {d, kChannels, k, k}));
     std::vector<float> bias = load_.Vector(name + "0.bias", d);
-    out.embed = place_.Pack(name + "0", weight, std::move(bias), d, kChannels * k * k);
+    out.embed = place_.Pixels(name + "0", weight, std::move(bias), d, kChannels * k * k);
   }
   if (config_.embed_norm) out.embed_norm = LayerNorm(name + "2", d, config_.eps);
 }

@@ -5,6 +5,7 @@
 #include "models/device/device_linear.h"
 #include "models/device/device_rows.h"
 #include "models/layers/span_rows.h"
+#include "models/ops/weight_placer.h"
 
 namespace longview::models {
 namespace {
@@ -68,7 +69,9 @@ void DeviceMapOps::CopyTyped(const void* in, void* out, const int32_t* from, con
 void DeviceMapOps::MakeTokens(const TokenArgs& args) {
   const StagedTokens& staged = tokens_[static_cast<size_t>(args.tokens.staged)];
   const TokenMaps& from = *args.tokens.maps;
-  const int64_t taps = int64_t{from.side} * from.side, in = taps * from.channels;
+  const int64_t taps = int64_t{from.side} * from.side;
+  const int64_t in = from.before.empty() ? WeightPlacer::PixelColumns(taps * from.channels)
+                                         : taps * from.channels;
   Carver scratch = BeginScratch();
   std::byte* const patches = Panels(staged.tokens, in, scratch);
   std::byte* const made = Panels(staged.tokens, args.x.width, scratch);
@@ -81,8 +84,9 @@ void DeviceMapOps::MakeTokens(const TokenArgs& args) {
     if (from.before.empty()) {
       const auto count = static_cast<int32_t>(from.images.size());
       const kernels::cuda::PixelPatches pixels = {
-          staged.pixels, staged.pictures, count,        staged.most, from.channels,
-          from.side,     from.stride,     from.padding, patches,     SpanType(compute_)};
+          staged.pixels, staged.pictures, count,        staged.most,
+          from.channels, from.side,       from.stride,  from.padding,
+          static_cast<int32_t>(in),       patches,      SpanType(compute_)};
       device_->Check(maps().patches(device_->stream(), pixels), "patches of pixels");
     } else {
       const kernels::cuda::MapTaps rows = {args.before.floats(), staged.taps,   patches,

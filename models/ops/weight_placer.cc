@@ -1,6 +1,8 @@
 #include "models/ops/weight_placer.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "models/layers/span_rows.h"
 
@@ -65,6 +67,19 @@ Weight WeightPlacer::Stack(const std::string& prefix,
 Weight WeightPlacer::Pack(const std::string& name, std::span<const float> values,
                           std::vector<float> bias, int64_t out, int64_t in) {
   return Place(out, in, [&] { return load_.Pack(name, values, std::move(bias), out, in); });
+}
+
+Weight WeightPlacer::Pixels(const std::string& name, std::span<const float> values,
+                            std::vector<float> bias, int64_t out, int64_t in) {
+  const int64_t columns = PixelColumns(in);
+  if (store_ == nullptr || columns == in || values.empty()) {
+    return Pack(name, values, std::move(bias), out, store_ == nullptr ? in : columns);
+  }
+  std::vector<float> padded(static_cast<size_t>(out * columns));
+  for (int64_t row = 0; row < out; ++row) {
+    std::copy_n(values.data() + row * in, in, padded.data() + row * columns);
+  }
+  return Pack(name, padded, std::move(bias), out, columns);
 }
 
 Weight WeightPlacer::Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel) {

@@ -73,6 +73,13 @@ class WeightPlacer {
   Weight Pack(const std::string& name, std::span<const float> values, std::vector<float> bias,
               int64_t out, int64_t in);
 
+  // The same for rows of pixels, which MapOps::MakeTokens gathers.
+  Weight Pixels(const std::string& name, std::span<const float> values, std::vector<float> bias,
+                int64_t out, int64_t in);
+  // Elements of such a row on a device, `in` and zeros behind them: libraries' products of odd
+  // widths are slow, and in some of them a row's bits depend on its place.
+  static constexpr int64_t PixelColumns(int64_t in) { return (in + 15) / 16 * 16; }
+
   // As WeightLoader::Taps.
   Weight Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel);
 

@@ -87,7 +87,7 @@ void Loader::Patch(size_t index, VilStageWeights& out) {
   } else {
     const std::vector<float> weight = Tensor(name + "proj.weight", {d, c, p, p});
     std::vector<float> bias = Tensor(name + "proj.bias", {d});
-    out.patch = place_.Pack(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
+    out.patch = place_.Pixels(prefix_ + name + "proj", weight, std::move(bias), d, c * p * p);
   }
   if (config_.norm_embed) {
     out.patch_norm = LayerNorm(prefix_ + name + "norm_embed", d, config_.eps);

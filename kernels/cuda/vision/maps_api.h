@@ -35,7 +35,8 @@ struct PixelPatches {
   int32_t side;
   int32_t stride;   // From patch to patch.
   int32_t padding;  // Zeros around the picture, at its left and upper border.
-  void* out;        // T [patches, channels * side * side]: channel, row, column.
+  int32_t columns;  // Elements of a row of `out`, channels * side * side or more.
+  void* out;        // T [patches, columns]: channel, row, column, then zeros.
   DType dtype;
 };
 

@@ -37,26 +37,24 @@ struct RunProgram {
 template <typename T>
 struct PatchElements {
   using Args = PixelPatches;
-  LONGVIEW_HD static int64_t Columns(const Args& args) {
-    return int64_t{args.channels} * args.side * args.side;
-  }
-  LONGVIEW_HD static int64_t Count(const Args& args) { return args.most * Columns(args); }
+  LONGVIEW_HD static int64_t Count(const Args& args) { return args.most * args.columns; }
   LONGVIEW_HD static int Lists(const Args& args) { return args.count; }
   LONGVIEW_HD static void Element(const Args& args, int list, int64_t i) {
     const PixelImage& image = args.images[list];
-    const int64_t columns = Columns(args), patch = i / columns;
+    const int64_t patch = i / args.columns;
     if (patch >= int64_t{image.rows} * image.columns) return;
-    const auto column = static_cast<int>(i % columns);
+    const auto column = static_cast<int>(i % args.columns);
     const int channel = column / (args.side * args.side);
     const int64_t y = patch / image.columns * args.stride + column / args.side % args.side;
     const int64_t x = patch % image.columns * args.stride + column % args.side;
     Narrow(At(args, image, channel, y - args.padding, x - args.padding),
-           static_cast<T*>(args.out) + image.patch0 * columns + i);
+           static_cast<T*>(args.out) + image.patch0 * args.columns + i);
   }
 
  private:
   LONGVIEW_HD static float At(const Args& args, const PixelImage& image, int channel, int64_t y,
                               int64_t x) {
+    if (channel >= args.channels) return 0;
     if (y < 0 || y >= image.height || x < 0 || x >= image.width) return 0;
     const int64_t line = image.pixel0 + (int64_t{channel} * image.height + y) * image.width;
     return args.pixels[line + x];

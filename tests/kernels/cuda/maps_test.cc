@@ -41,10 +41,12 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
   };
   struct Kernel {
     int side, stride, padding;
+    int more;  // Zeros behind a row.
   };
   // Whole patches, a rest at either border, one patch, none; patches that overlap, with a border.
   const std::vector<Picture> pictures = {{8, 12}, {11, 9}, {4, 7}, {3, 40}, {64, 60}};
-  for (const auto& [side, stride, padding] : {Kernel{1, 1, 0}, {4, 4, 0}, {7, 4, 2}, {3, 2, 1}}) {
+  for (const auto& [side, stride, padding, more] :
+       {Kernel{1, 1, 0, 0}, {4, 4, 0, 0}, {7, 4, 2, 13}, {3, 2, 1, 1}}) {
     const int channels = side == 1 ? 2 : 3;
     const auto places = [&](int length) {
       return std::max(0, (length + 2 * padding - side) / stride + 1);
@@ -58,7 +60,7 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
       patches += int64_t{rows} * columns;
       most = std::max(most, int64_t{rows} * columns);
     }
-    const int64_t columns = int64_t{channels} * side * side;
+    const int64_t columns = int64_t{channels} * side * side + more;
     OnAll([&](TestDevice& device, DType dtype) {
       const std::vector<float> values = Random(pixels, 1);
       const PixelPatches args = {device.Upload(values),
@@ -69,6 +71,7 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
                                  side,
                                  stride,
                                  padding,
+                                 static_cast<int32_t>(columns),
                                  device.Allocate<float>(patches * columns),
                                  dtype};
       ASSERT_EQ(device.api().maps.patches(device.stream(), args), 0);
@@ -88,6 +91,7 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
                 }
               }
             }
+            expected.insert(expected.end(), static_cast<size_t>(more), 0.0f);
           }
         }
       }

@@ -14,7 +14,7 @@ render() {
   local template=$1 file=$2 rendered
   shift 2
   rendered=$(helm template longview "$chart" --namespace longview --kube-version 1.33 \
-    --show-only "templates/$template.yaml" "$@" 2> >(grep -v "symbolic link" >&2))
+    --show-only "templates/$template.yaml" "$@")
   {
     echo "# Written by deploy/kubernetes/render.sh from the Helm chart; edit that."
     grep -v '^# Source:' <<<"$rendered" | sed 's/[ \t]*$//'

@@ -239,6 +239,49 @@ def test_kserve_overlay_builds(kustomize):
     assert kinds == ["ClusterServingRuntime", *["InferenceService"] * 3]
 
 
+def test_the_chart_stands_alone():
+    assert not [path for path in CHART.rglob("*") if path.is_symlink()]
+    assert list((CHART / "files/rules").glob("*.yml"))
+    assert list((CHART / "files/dashboards").glob("*.json"))
+
+
+@pytest.mark.parametrize("overlay", ["base", *(f"overlays/{name}" for name in OVERLAYS)])
+def test_deleting_leaves_the_namespace(overlay):
+    """`kubectl delete -k` removes what the folder names, however deep."""
+    folders, resources = [KUBERNETES / overlay], []
+    while folders:
+        folder = folders.pop()
+        for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]:
+            if (folder / name).is_dir():
+                folders.append(folder / name)
+            else:
+                resources += read(folder / name)
+    kinds = {document["kind"] for document in resources}
+    assert "Deployment" in kinds and "Namespace" not in kinds
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_secrets_carry_the_authority(tmp_path, mutual):
+    """What tls.mutual mounts is in the Secret that the sample makes."""
+    (tmp_path / "kubectl").write_text('#!/bin/sh\necho "kubectl $*" >>calls\n')
+    (tmp_path / "kubectl").chmod(0o755)
+    if mutual:
+        (tmp_path / "ca.crt").touch()
+    subprocess.run([KUBERNETES / "samples/secrets.sh", "here"], cwd=tmp_path, check=True,
+                   env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    keys, tls = (tmp_path / "calls").read_text().splitlines()
+    assert keys.startswith("kubectl -n here create secret generic longview-keys --from-literal=keys=team-a:")
+    assert "--type=kubernetes.io/tls --from-file=tls.crt --from-file=tls.key" in tls
+    assert ("--from-file=ca.crt" in tls) == mutual
+
+
+def test_the_pod_of_helm_test_stays_for_its_log(tool):
+    documents = helm_template(tool("helm"), "--show-only", "templates/test.yaml")
+    policies, = [document["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+                 for document in documents]
+    assert policies == "before-hook-creation"
+
+
 def test_the_base_is_the_chart(tool, tmp_path):
     tool("helm")
     subprocess.run([KUBERNETES / "render.sh", tmp_path], check=True)

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -29,6 +30,7 @@ std::vector<Command> Commands() {
       {"models", "", "lists the server's models; --check DIR explains a model directory"},
       {"estimate", "FILE|DIRECTORY|- ...", "predicts time and memory of a request, runs nothing"},
       {"rerank", "FILE|DIRECTORY|- ...", "sorts the inputs by how well they answer --query"},
+      {"search", "FILE|DIRECTORY|- ... QUESTION", "finds the places that answer a question"},
       {"status", "", "says whether the server is live and ready"},
       {"bench", "FILE|DIRECTORY ...", "sends requests at random (Poisson) times, reports latency"},
   };
@@ -44,7 +46,8 @@ struct Flag {
   Setter set;
 };
 
-Setter String(std::string CommandLine::*field) {
+template <typename Field>
+Setter String(Field CommandLine::*field) {
   return [field](CommandLine& line, std::string_view value) {
     line.*field = std::string(value);
     return absl::OkStatus();
@@ -190,17 +193,32 @@ std::vector<Flag> DetectionFlags() {
   };
 }
 
+std::vector<Flag> SearchFlags() {
+  constexpr int kMostPlaces = 10000;
+  constexpr int kMostBytes = 64 << 20;
+  const std::vector<std::string> search = {"search"};
+  return {
+      {"top", "N", search, "places shown, default 10", Int(&CommandLine::top, 1, kMostPlaces)},
+      {"max_file_bytes", "N", search, "larger files are left out, default 1048576",
+       Int(&CommandLine::max_file_bytes, 1, kMostBytes)},
+      {"prompt_name", "NAME", search, "the question's prompt, default query where the model has one",
+       String(&CommandLine::prompt_name)},
+  };
+}
+
 std::vector<Flag> CommonFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
   const std::vector<std::string> reading = {"classify", "detect",   "embed",
                                             "generate", "estimate", "rerank", "bench"};
+  std::vector<std::string> asking = reading;
+  asking.push_back("search");  // It replaces what is not UTF-8 by itself.
   return {
       {"server",
        "HOST:PORT",
        {},
        "default localhost:9000, or LONGVIEW_SERVER",
        String(&CommandLine::server)},
-      {"model", "NAME", reading, "needed if several loaded models have the task",
+      {"model", "NAME", asking, "needed if several loaded models have the task",
        String(&CommandLine::model)},
       {"api_key",
        "KEY",
@@ -230,7 +248,7 @@ std::vector<Flag> CommonFlags() {
        Switch(&CommandLine::truncate)},
       {"jobs",
        "N",
-       {"classify", "detect", "embed", "estimate"},
+       {"classify", "detect", "embed", "estimate", "search"},
        "requests under way at a time, default 4",
        Int(&CommandLine::jobs, 1, 1024)},
       {"top_k",
@@ -245,7 +263,7 @@ std::vector<Flag> CommonFlags() {
       {"raw_scores", "", {"rerank"}, "logits instead of scores", Switch(&CommandLine::raw_scores)},
       {"pooling",
        "NAME",
-       {"embed"},
+       {"embed", "search"},
        "cls, mean or pooler; default the model's",
        String(&CommandLine::pooling)},
       {"normalize", "true|false", {"embed"}, "unit length; default the model's", SetNormalize},
@@ -299,6 +317,7 @@ std::vector<Flag> Flags() {
   std::vector<Flag> flags = CommonFlags();
   for (Flag& flag : DetectionFlags()) flags.push_back(std::move(flag));
   for (Flag& flag : GenerationFlags()) flags.push_back(std::move(flag));
+  for (Flag& flag : SearchFlags()) flags.push_back(std::move(flag));
   return flags;
 }
 
@@ -360,6 +379,20 @@ absl::Status TakeFlag(const std::vector<Flag>& flags, const std::vector<std::str
   if (status.ok()) return status;
   return absl::InvalidArgumentError(
       absl::StrCat(spelled, " ", status.message(), ", not \"", value.substr(0, 64), "\""));
+}
+
+// The last argument of a search is its question.
+absl::Status TakeQuestion(CommandLine* line) {
+  if (line->inputs.size() < 2) {
+    return absl::InvalidArgumentError(
+        "search needs files or directories and, last, a question: search FOLDER \"where is ...\"");
+  }
+  line->query = std::move(line->inputs.back());
+  line->inputs.pop_back();
+  if (absl::StripAsciiWhitespace(line->query).empty()) {
+    return absl::InvalidArgumentError("search: the question, its last argument, is empty");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckInputs(const CommandLine& line) {
@@ -427,6 +460,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   }
   if (line.help || line.version) return line;
   if (line.command.empty()) return absl::InvalidArgumentError("a command is needed");
+  if (line.command == "search") {
+    if (absl::Status status = TakeQuestion(&line); !status.ok()) return status;
+  }
   if (absl::Status status = CheckInputs(line); !status.ok()) return status;
   return line;
 }

@@ -20,7 +20,7 @@ namespace longview::client {
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {
-  // classify, detect, embed, generate, models, estimate, rerank, status, bench; version.
+  // classify, detect, embed, generate, models, estimate, rerank, search, status, bench; version.
   std::string command;
   std::vector<std::string> inputs;  // Paths; "-" = standard input.
   bool help = false;
@@ -44,15 +44,20 @@ struct CommandLine {
   std::optional<int> top_k;       // classify: 0 = all labels; generate: 0 = off.
   bool logits = false;            // classify
   bool image = false;             // classify: the inputs are pictures.
-  std::string query;              // rerank
+  std::string query;              // rerank; search: the last argument.
   std::optional<int> top_n;       // rerank; unset = all.
   bool raw_scores = false;        // rerank
-  std::string pooling;            // embed
+  std::string pooling;            // embed, search
   std::optional<bool> normalize;  // embed
   std::string check;              // models: a directory to explain.
   std::optional<int> tokens;      // estimate: a length instead of a text.
   std::optional<int> width;       // estimate: of a picture, instead of inputs; both or none.
   std::optional<int> height;
+
+  // search
+  int top = 10;                            // Places shown.
+  int max_file_bytes = 1 << 20;            // Larger files are left out.
+  std::optional<std::string> prompt_name;  // Of the question; unset = "query" where there is one.
 
   // detect; unset = the model's.
   std::string draw;  // Where the picture with its detections goes; one input only.

@@ -18,6 +18,7 @@ ExitCode RunGenerate(const CommandLine& line, Console& console);
 ExitCode RunModels(const CommandLine& line, Console& console);
 ExitCode RunEstimate(const CommandLine& line, Console& console);
 ExitCode RunRerank(const CommandLine& line, Console& console);
+ExitCode RunSearch(const CommandLine& line, Console& console);
 ExitCode RunStatus(const CommandLine& line, Console& console);
 ExitCode RunBench(const CommandLine& line, Console& console);
 

@@ -19,16 +19,21 @@ bool HasTask(const v1::Model& model, const std::string& task) {
          std::find(model.tasks().begin(), model.tasks().end(), task) != model.tasks().end();
 }
 
-// The names of the models in a state that have the task; *chosen is the last of them.
+// The names of the models in a state that have the task; *chosen is the last of them. If several
+// can do it and it is what one of them is for, that one alone.
 std::vector<std::string> Choose(const v1::ListModelsResponse& listed, const std::string& task,
                                 const std::string& state, v1::Model* chosen) {
   std::vector<std::string> names;
+  std::vector<const v1::Model*> made_for_it;
   for (const v1::Model& model : listed.models()) {
     if (model.state() != state || !HasTask(model, task)) continue;
     names.push_back(model.name());
     *chosen = model;
+    if (model.task() == task) made_for_it.push_back(&model);
   }
-  return names;
+  if (names.size() < 2 || made_for_it.size() != 1) return names;
+  *chosen = *made_for_it[0];
+  return {chosen->name()};
 }
 
 // False as soon as a try has failed: the diagnosis says more than another try.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -9,6 +10,32 @@
 #include "google/rpc/status.pb.h"
 
 namespace longview::client {
+namespace {
+
+// The byte at which a code point begins.
+size_t ByteOf(const std::string& text, int code_point) {
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && code_point-- == 0) break;
+  }
+  return at;
+}
+
+void AddLetterCounts(const std::string& text, longview::v1::EmbedResponse* response) {
+  float counts[26] = {};
+  for (const char c : text) {
+    if (c >= 'a' && c <= 'z') ++counts[c - 'a'];
+  }
+  float squares = 1e-9f;
+  for (const float count : counts) squares += count * count;
+  for (const float count : counts) response->add_embedding(count / std::sqrt(squares));
+}
+
+grpc::Status InvalidArgument(const std::string& message) {
+  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, message);
+}
+
+}  // namespace
 
 grpc::Status Refusal(grpc::StatusCode code, const std::string& message,
                      std::optional<double> retry_seconds) {
@@ -49,14 +76,25 @@ void FakeServer::SetReady(bool ready) {
   ready_ = ready;
 }
 
+void FakeServer::SetEmbedding(FakeEmbedding embedding) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  embedding_ = std::move(embedding);
+}
+
+std::vector<longview::v1::EmbedRequest> FakeServer::EmbedRequests() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return embed_requests_;
+}
+
 void FakeServer::AddModel(const std::string& name, const std::string& task,
-                          const std::string& state) {
+                          const std::string& state, const std::vector<std::string>& also) {
   std::lock_guard<std::mutex> lock(mutex_);
   longview::v1::Model* model = models_.add_models();
   model->set_name(name);
   model->set_version("1");
   model->set_task(task);
   model->add_tasks(task);
+  for (const std::string& each : also) model->add_tasks(each);
   model->set_state(state);
 }
 
@@ -116,8 +154,33 @@ grpc::Status FakeServer::Embed(grpc::ServerContext* context,
                                const longview::v1::EmbedRequest* request,
                                longview::v1::EmbedResponse* response) {
   if (grpc::Status status = Begin(context); !status.ok()) return status;
-  response->add_embedding(static_cast<float>(request->text().size()));
-  response->add_embedding(-0.5f);
+  std::lock_guard<std::mutex> lock(mutex_);
+  embed_requests_.push_back(*request);
+  const std::vector<std::string>& prompts = embedding_.prompts;
+  if (request->has_prompt_name() &&
+      std::find(prompts.begin(), prompts.end(), request->prompt_name()) == prompts.end()) {
+    return InvalidArgument("prompt_name: not a prompt of this model; it has none");
+  }
+  if (request->chunks_size() > 0 && !embedding_.late) {
+    return InvalidArgument("pooling: chunks are pooled by mean or max; this model's own is another");
+  }
+  std::string text = request->text();
+  if (text.size() > embedding_.max_bytes) {
+    if (!request->truncate()) return InvalidArgument("text: too long; \"truncate\" cuts what does not fit");
+    response->mutable_usage()->set_truncated_tokens(1);
+    text.resize(embedding_.max_bytes);
+  }
+  response->mutable_usage()->set_input_tokens(static_cast<int>(text.size()));
+  if (!request->has_normalize()) {
+    response->add_embedding(static_cast<float>(text.size()));
+    response->add_embedding(-0.5f);
+  } else if (request->chunks_size() == 0) {
+    AddLetterCounts(text, response);
+  }
+  for (const longview::v1::TextRange& chunk : request->chunks()) {
+    const size_t begin = ByteOf(text, chunk.start()), end = ByteOf(text, chunk.end());
+    AddLetterCounts(text.substr(begin, end - begin), response);
+  }
   return grpc::Status::OK;
 }
 

@@ -20,7 +20,15 @@ namespace longview::client {
 grpc::Status Refusal(grpc::StatusCode code, const std::string& message,
                      std::optional<double> retry_seconds);
 
-// Classify answers a label named after the first word of the text; Embed the text's length;
+// What the embedding model of a FakeServer is like.
+struct FakeEmbedding {
+  std::vector<std::string> prompts;  // Names that it knows.
+  bool late = true;                  // Whether it pools so that chunks have vectors.
+  size_t max_bytes = 1 << 30;        // Of a text.
+};
+
+// Classify answers a label named after the first word of the text; Embed the text's length, or
+// asked for unit length how often each letter (a to z) occurs in the text or in its chunks;
 // Generate the words of the text, one message each, as often as samples are wanted.
 //
 // Thread-safe. Listens on a free port of the loopback interface until destroyed.
@@ -36,9 +44,13 @@ class FakeServer : private longview::v1::TextService::Service,
   // The next Classify and Embed calls fail with these, in order; later ones succeed.
   void FailNext(std::deque<grpc::Status> failures);
   void SetReady(bool ready);
-  void AddModel(const std::string& name, const std::string& task, const std::string& state);
+  void SetEmbedding(FakeEmbedding embedding);
+  // `also`: tasks besides the one that it is for.
+  void AddModel(const std::string& name, const std::string& task, const std::string& state,
+                const std::vector<std::string>& also = {});
 
   std::vector<longview::v1::ClassifyRequest> ClassifyRequests() const;
+  std::vector<longview::v1::EmbedRequest> EmbedRequests() const;
   longview::v1::GenerateRequest LastGenerateRequest() const;
   int TextCalls() const;
   // The authorization metadata of the last call that reached TextService; empty = none.
@@ -73,6 +85,8 @@ class FakeServer : private longview::v1::TextService::Service,
   mutable std::mutex mutex_;  // Guards what follows, up to server_.
   std::deque<grpc::Status> failures_;
   std::vector<longview::v1::ClassifyRequest> classify_requests_;
+  FakeEmbedding embedding_;
+  std::vector<longview::v1::EmbedRequest> embed_requests_;
   longview::v1::GenerateRequest generate_request_;
   longview::v1::ListModelsResponse models_;
   int text_calls_ = 0;

@@ -1,0 +1,169 @@
+// The parts of `longview search`: which files are read, where they are cut, what is kept.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "client/cli/search/best_places.h"
+#include "client/cli/search/chunks.h"
+#include "client/cli/search/ignore_rules.h"
+#include "client/cli/search/walk.h"
+
+namespace longview::client {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(IgnoreRules, NamesAnchorsFoldersAndStars) {
+  const IgnoreRules rules = IgnoreRules::Parse(
+      "# build outputs\n*.o\n/dist\nout/\ndocs/*.html\n**/cache/*.bin\nlogs/**\n!keep.o\r\n\n");
+  EXPECT_EQ(rules.Ignores("a/b/x.o", false), true);
+  EXPECT_EQ(rules.Ignores("a/keep.o", false), false) << "the last rule decides";
+  EXPECT_EQ(rules.Ignores("dist", true), true);
+  EXPECT_EQ(rules.Ignores("src/dist", true), std::nullopt) << "anchored at the top";
+  EXPECT_EQ(rules.Ignores("src/out", true), true);
+  EXPECT_EQ(rules.Ignores("src/out", false), std::nullopt) << "folders only";
+  EXPECT_EQ(rules.Ignores("docs/index.html", false), true);
+  EXPECT_EQ(rules.Ignores("docs/api/index.html", false), std::nullopt);
+  EXPECT_EQ(rules.Ignores("a/b/cache/x.bin", false), true);
+  EXPECT_EQ(rules.Ignores("cache/x.bin", false), true);
+  EXPECT_EQ(rules.Ignores("logs", true), std::nullopt);
+  EXPECT_EQ(rules.Ignores("logs/today/a", false), true);
+  EXPECT_EQ(rules.Ignores("# build outputs", false), std::nullopt);
+}
+
+TEST(IgnoreRules, ARuleOfManyStarsCostsNothing) {
+  std::string rule, path = "a";
+  for (int i = 0; i < 40; ++i) {
+    rule += "**/a/";
+    path += "/a";
+  }
+  EXPECT_EQ(IgnoreRules::Parse(rule + "b").Ignores(path, false), std::nullopt);
+}
+
+class WalkTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) /
+            (std::string("walk_") + test->name() + std::to_string(getpid()));
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void Write(const std::string& name, const std::string& content = "text\n") {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name, std::ios::binary) << content;
+  }
+
+  std::vector<std::string> Relative(const std::vector<std::string>& paths) {
+    std::vector<std::string> names;
+    for (const std::string& path : paths) names.push_back(fs::relative(path, root_).string());
+    return names;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(WalkTest, WhatPeopleWroteIsFound) {
+  Write(".gitignore", "*.log\n/gen/\n");
+  Write("src/.gitignore", "!kept.log\nlocal.txt\n");
+  for (const char* name :
+       {"a.c", "b.log", "gen/x.c", "src/gen/y.c", "src/kept.log", "src/local.txt", "local.txt",
+        "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", "out/CMakeCache.txt", "out/z.c",
+        "target/CACHEDIR.TAG", "target/t.rs", ".git/config"}) {
+    Write(name);
+  }
+  Write("large.txt", std::string(5000, 'x'));
+  fs::create_directory_symlink(root_, root_ / "src" / "loop");
+  const FoundFiles found = FindFiles({root_.string()}, 4096);
+  EXPECT_EQ(Relative(found.paths),
+            (std::vector<std::string>{"a.c", "local.txt", "src/gen/y.c", "src/kept.log"}));
+  EXPECT_EQ(Relative(found.too_large), std::vector<std::string>{"large.txt"});
+}
+
+TEST_F(WalkTest, WhatIsNamedIsRead) {
+  Write(".gitignore", "b.log\n");
+  Write("b.log");
+  Write("build/CMakeCache.txt");
+  Write("build/notes.txt");
+  const FoundFiles found = FindFiles(
+      {(root_ / "b.log").string(), (root_ / "build").string(), (root_ / "missing").string()}, 4096);
+  EXPECT_EQ(Relative(found.paths), (std::vector<std::string>{"b.log", "build/CMakeCache.txt",
+                                                             "build/notes.txt", "missing"}));
+}
+
+std::string Lines(int count, const std::string& line) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += line + "\n";
+  return text;
+}
+
+TEST(Chunks, DefinitionsStayWhole) {
+  const std::string body = Lines(10, "  statement of the first function();");
+  const std::string text =
+      "int First() {\n" + body + "\n" + body + "}\n\nint Second() {\n" + body + "}\n";
+  const std::vector<Chunk> chunks = CutIntoChunks(text);
+  ASSERT_EQ(chunks.size(), 2u);
+  EXPECT_EQ(chunks[0].first_line, 1);
+  EXPECT_EQ(chunks[0].last_line, 22) << "the closing brace alone has no words";
+  EXPECT_EQ(chunks[1].first_line, 25);
+  EXPECT_EQ(chunks[1].last_line, 35);
+  EXPECT_EQ(text.substr(chunks[1].begin, 12), "int Second()");
+}
+
+TEST(Chunks, EveryWordIsInOneChunkOfBoundedSize) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) {
+    text += (i % 7 == 0 ? "\n" : "") + std::string(i % 5, ' ') + "word" + std::to_string(i) +
+            std::string(i % 90, '-') + "\n";
+  }
+  size_t at = 0;
+  int line = 0;
+  for (const Chunk& chunk : CutIntoChunks(text)) {
+    EXPECT_EQ(text.substr(at, chunk.begin - at).find("word"), std::string::npos);
+    EXPECT_GT(chunk.first_line, line);
+    EXPECT_LE(chunk.end - chunk.begin, 1600u);
+    EXPECT_EQ(std::ranges::count(text.substr(0, chunk.begin), '\n') + 1, chunk.first_line);
+    EXPECT_EQ(std::ranges::count(text.substr(0, chunk.end), '\n') + 1, chunk.last_line);
+    at = chunk.end;
+    line = chunk.last_line;
+  }
+  EXPECT_EQ(text.substr(at).find("word"), std::string::npos);
+}
+
+TEST(Chunks, OddTexts) {
+  EXPECT_TRUE(CutIntoChunks("").empty());
+  EXPECT_TRUE(CutIntoChunks("\n \n----\n}\n").empty());
+  const std::string long_line(10000, 'x');
+  const std::vector<Chunk> chunks = CutIntoChunks("a\n" + long_line + "\nb");
+  ASSERT_EQ(chunks.size(), 3u);
+  EXPECT_EQ(chunks[1].end - chunks[1].begin, 10000u);
+  EXPECT_EQ(chunks[2].last_line, 3);
+}
+
+TEST(BestPlaces, TheSameWhateverTheOrder) {
+  const std::vector<Place> places = {{0.5f, "b", 1, 2, ""}, {0.5f, "a", 9, 9, ""},
+                                     {0.5f, "a", 3, 4, ""}, {0.9f, "z", 1, 1, ""},
+                                     {0.1f, "a", 1, 1, ""}};
+  for (const bool backwards : {false, true}) {
+    BestPlaces best(3);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const Place& place = places[backwards ? places.size() - 1 - i : i];
+      if (best.MayKeep(place.score)) best.Add(place);
+    }
+    EXPECT_FALSE(best.MayKeep(0.4f));
+    const std::vector<Place> taken = best.Take();
+    ASSERT_EQ(taken.size(), 3u);
+    EXPECT_EQ(taken[0].path, "z");
+    EXPECT_EQ(taken[1].first_line, 3);
+    EXPECT_EQ(taken[2].first_line, 9);
+  }
+}
+
+}  // namespace
+}  // namespace longview::client

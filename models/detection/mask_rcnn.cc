@@ -59,7 +59,8 @@ Buffers MaskRcnnRun::Carve(const HeadParts& parts, const PyramidLayout& layout, 
   const MapRows& last = layout.levels[layout.fused - 1];
   b.pyramid.levels = take(layout.rows * width);
   b.pyramid.fused = take((last.row0 + last.rows()) * width);
-  b.panel = take(kPanelRows * std::max<int64_t>({9 * width, 9 * widest_mask,
+  b.panel = take(kPanelRows * std::max<int64_t>({PyramidPanelWidth(parts.weights.pyramid),
+                                                 9 * width, 9 * widest_mask,
                                                  width * settings.box_bins * settings.box_bins}));
   b.anchors = carver.Take<float>(layout.rows * 5 * config.anchors(0));
   b.regions = carver.Take<float>(int64_t{settings.proposals} * (5 * config.classes() + 1));

@@ -1,5 +1,6 @@
 #include "models/detection/pyramid.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "models/detection/head.h"
@@ -43,6 +44,15 @@ EncoderWork PyramidWork(const DetectorConfig& config, const PyramidWeights& weig
     }
   }
   return work;
+}
+
+int64_t PyramidPanelWidth(const PyramidWeights& weights) {
+  int64_t widest = 0;
+  for (const DenseLayer& layer : weights.lateral) widest = std::max(widest, layer.in());
+  for (const auto* convolutions : {&weights.output, &weights.further}) {
+    for (const Convolution& conv : *convolutions) widest = std::max(widest, conv.layer.in());
+  }
+  return widest;
 }
 
 bool PyramidRun::Advance() {

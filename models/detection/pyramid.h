@@ -31,6 +31,10 @@ PyramidLayout LayOutPyramid(const DetectorConfig& config, ImageSize padded);
 EncoderWork PyramidWork(const DetectorConfig& config, const PyramidWeights& weights,
                         const PyramidLayout& layout);
 
+// Elements of the widest row that the pyramid gathers into a panel: channels of a backbone's map,
+// taps of a convolution.
+int64_t PyramidPanelWidth(const PyramidWeights& weights);
+
 struct PyramidBuffers {
   std::byte* levels = nullptr;  // T [rows, width]: the result.
   std::byte* fused = nullptr;   // T [fused rows, width]: m. Free again afterwards.

@@ -76,7 +76,7 @@ Buffers RetinaNetRun::Carve(const HeadParts& parts, const PyramidLayout& layout,
   b.tower[0] = b.pyramid.fused = take(layout.rows * width);
   b.tower[1] = take(layout.rows * width);
   b.pyramid.top = take(layout.levels[layout.fused - 1].rows() * top_channels);
-  b.panel = take(kPanelRows * 9 * std::max(width, top_channels));
+  b.panel = take(kPanelRows * std::max(PyramidPanelWidth(parts.weights.pyramid), 9 * width));
   b.deltas = carver.Take<float>(layout.rows * 4 * anchors);
   b.scores = carver.Take<float>(kPanelRows * anchors * config.classes());
   return b;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 namespace longview::models {
 namespace {
@@ -19,15 +20,48 @@ bool Better(const TokenSpan& a, const TokenSpan& b) {
   return a.first != b.first ? a.first < b.first : a.last < b.last;
 }
 
+// The highest score of a span that begins at `first`.
+struct Beginning {
+  float score = 0;
+  int first = 0;
+};
+
+bool Worse(const Beginning& a, const Beginning& b) {
+  return a.score != b.score ? a.score < b.score : a.first > b.first;
+}
+
+// Of every first token in [begin, end), in one pass over windows of `max_tokens` end logits.
+std::vector<Beginning> Beginnings(std::span<const float> start_logits,
+                                  std::span<const float> end_logits, int begin, int end,
+                                  int max_tokens) {
+  std::vector<Beginning> beginnings;
+  std::deque<int> window;  // Ascending tokens of falling end logits; the last one is the highest.
+  for (int first = end - 1; first >= begin; --first) {
+    while (!window.empty() && end_logits[window.front()] <= end_logits[first]) window.pop_front();
+    window.push_front(first);
+    if (window.back() - first >= max_tokens) window.pop_back();
+    beginnings.push_back({start_logits[first] + end_logits[window.back()], first});
+  }
+  return beginnings;
+}
+
 }  // namespace
 
+// Spans of the most promising first tokens, until no other can hold one that enters.
 std::vector<TokenSpan> BestSpans(std::span<const float> start_logits,
                                  std::span<const float> end_logits, int begin, int end,
                                  int max_tokens, int top_k) {
   std::vector<TokenSpan> best;  // A heap whose front is the worst kept.
   if (begin >= end) return best;
   const auto count = static_cast<size_t>(top_k);
-  for (int first = begin; first < end; ++first) {
+  std::vector<Beginning> beginnings =
+      Beginnings(start_logits, end_logits, begin, end, max_tokens);
+  std::make_heap(beginnings.begin(), beginnings.end(), Worse);
+  while (!beginnings.empty()) {
+    const auto [score, first] = beginnings.front();
+    if (best.size() == count && !Better({first, first, score, 0}, best.front())) break;
+    std::pop_heap(beginnings.begin(), beginnings.end(), Worse);
+    beginnings.pop_back();
     const int64_t limit = std::min<int64_t>(end, int64_t{first} + max_tokens);
     for (int last = first; last < limit; ++last) {
       const TokenSpan span{first, last, start_logits[first] + end_logits[last], 0};

@@ -1,6 +1,7 @@
 // Entities as HuggingFace's pipeline forms them, answer spans, rankings.
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cmath>
 #include <random>
 
@@ -119,6 +120,50 @@ TEST(AnswerSpanTest, IsTheBestOfAllAllowedSpans) {
     }
   }
   EXPECT_TRUE(BestSpans({}, {}, 0, 0, 30, 1).empty());
+}
+
+// Few values, so that many spans are equal; as many answers as there are spans, and more.
+TEST(AnswerSpanTest, EqualSpansComeInTheOrderOfTheirTokens) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 300; ++round) {
+    const int tokens = 1 + static_cast<int>(random() % 30);
+    const int longest = 1 + static_cast<int>(random() % 40);
+    std::vector<float> starts(tokens), ends(tokens);
+    // Ends that differ by 1e-8 give equal sums with every start but 0.
+    for (float& v : starts) v = static_cast<float>(random() % 3);
+    for (float& v : ends) v = 1e-8f * static_cast<float>(random() % 3);
+    std::vector<std::pair<float, std::pair<int, int>>> all;
+    for (int i = 0; i < tokens; ++i) {
+      for (int j = i; j < std::min(tokens, i + longest); ++j) {
+        all.push_back({-(starts[i] + ends[j]), {i, j}});
+      }
+    }
+    std::sort(all.begin(), all.end());
+    for (const size_t count : {size_t{1}, size_t{7}, all.size(), all.size() + 5}) {
+      const auto best = BestSpans(starts, ends, 0, tokens, longest, static_cast<int>(count));
+      ASSERT_EQ(best.size(), std::min(count, all.size()));
+      for (size_t k = 0; k < best.size(); ++k) {
+        EXPECT_EQ(std::pair(best[k].first, best[k].last), all[k].second);
+        EXPECT_EQ(best[k].score, -all[k].first);
+      }
+    }
+  }
+}
+
+// 5e11 spans: nobody looks at all of them.
+TEST(AnswerSpanTest, AnyLengthOfALongDocument) {
+  constexpr int kTokens = 1 << 20;
+  std::vector<float> rising(kTokens), level(kTokens);
+  for (int i = 0; i < kTokens; ++i) rising[i] = static_cast<float>(i);
+  const auto last = BestSpans(rising, rising, 0, kTokens, kTokens, 2);
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_EQ(last[0].first, kTokens - 1);
+  EXPECT_EQ(last[1].first, kTokens - 2);
+  const auto equal = BestSpans(level, level, 0, kTokens, kTokens, 3);
+  ASSERT_EQ(equal.size(), 3u);
+  EXPECT_EQ(equal[2].first, 0);
+  EXPECT_EQ(equal[2].last, 2);
+  EXPECT_EQ(BestSpans(level, rising, 0, kTokens, INT_MAX, 1)[0].last, kTokens - 1);
 }
 
 TEST(ScoresTest, ByProblemType) {

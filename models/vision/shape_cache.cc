@@ -9,6 +9,11 @@ size_t ShapeCache::bytes() const {
   return bytes_;
 }
 
+size_t ShapeCache::size() const {
+  const std::lock_guard lock(mutex_);
+  return kept_.size();
+}
+
 std::shared_ptr<ShapeCache::Entry> ShapeCache::Use(const Key& key) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Entry>& entry = kept_[key];
@@ -27,6 +32,15 @@ void ShapeCache::Count(const Key& key, Entry& entry, size_t value_bytes) {
   }
   bytes_ += entry.bytes;
   Shrink();
+}
+
+// Whoever fails gives its entry back under the lock, so the last one finds it with no owner left.
+void ShapeCache::Leave(const Key& key, std::shared_ptr<Entry> entry) {
+  const std::lock_guard lock(mutex_);
+  entry.reset();
+  const auto kept = kept_.find(key);
+  if (kept == kept_.end() || kept->second.use_count() > 1 || kept->second->bytes > 0) return;
+  kept_.erase(kept);
 }
 
 void ShapeCache::Shrink() {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "models/image/pipeline.h"
@@ -48,17 +49,24 @@ class ShapeCache {
   // throws goes to this caller; the next one makes it again.
   template <class Value, class Make>
   std::shared_ptr<const Value> Of(const Key& key, Make&& make) {
-    const std::shared_ptr<Entry> entry = Use(key);
-    const std::lock_guard lock(entry->making);
-    if (entry->value == nullptr) {
-      auto made = std::make_shared<const Value>(make());
-      entry->value = made;
-      Count(key, *entry, BytesOf(*made));
+    std::shared_ptr<Entry> entry = Use(key);
+    try {
+      const std::lock_guard lock(entry->making);
+      if (entry->value == nullptr) {
+        auto made = std::make_shared<const Value>(make());
+        entry->value = made;
+        Count(key, *entry, BytesOf(*made));
+      }
+      return std::static_pointer_cast<const Value>(entry->value);
+    } catch (...) {
+      Leave(key, std::move(entry));
+      throw;
     }
-    return std::static_pointer_cast<const Value>(entry->value);
   }
 
   size_t bytes() const;
+  // Values that are kept or being made.
+  size_t size() const;
 
  private:
   struct Entry {
@@ -70,6 +78,8 @@ class ShapeCache {
 
   std::shared_ptr<Entry> Use(const Key& key);
   void Count(const Key& key, Entry& entry, size_t value_bytes);
+  // Throws an entry out that nobody could make and nobody waits for any more.
+  void Leave(const Key& key, std::shared_ptr<Entry> entry);
   void Shrink();
 
   const size_t most_bytes_;

@@ -85,6 +85,24 @@ TEST(ShapeCacheTest, AFailureIsTheCallersAndIsNotKept) {
   EXPECT_EQ(cache.Of<Number>(KeyOf({1, 1}), [] { return Number{7}; })->value, 7u);
 }
 
+TEST(ShapeCacheTest, FailuresLeaveNothingBehind) {
+  ShapeCache cache;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int side = 1; side < 500; ++side) {
+        const auto fail = []() -> Number { throw std::bad_alloc(); };
+        EXPECT_THROW(cache.Of<Number>(KeyOf({side, 1}), fail), std::bad_alloc);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(cache.bytes(), 0u);
+  cache.Of<Number>(KeyOf({1, 1}), [] { return Number{7}; });
+  EXPECT_EQ(cache.size(), 1u);
+}
+
 TEST(ShapeCacheTest, OneThreadMakesWhatManyAskFor) {
   ShapeCache cache;
   std::atomic<int> made = 0;

@@ -22,6 +22,7 @@
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
 #include "models/vision/model.h"
+#include "models/vision/prepare.h"
 
 namespace longview::models {
 namespace {
@@ -85,10 +86,7 @@ void AddTensors(const DetectorConfig& config, const VisionFacts& backbone, bool 
   info.outputs.push_back({"labels", TensorType::kInt64, {-1}});
   info.outputs.push_back({"label_names", TensorType::kBytes, {-1}});
   if (config.has_masks()) info.outputs.push_back({"masks", TensorType::kBytes, {-1}, false});
-  for (const int stride : backbone.strides) {
-    info.outputs.push_back(
-        {absl::StrCat("features.", stride), TensorType::kFp32, {1, -1, -1, -1}, false});
-  }
+  AddFeatureMaps(backbone, false, info);
 }
 
 ModelInfo MakeInfo(const DetectorConfig& config, const VisionFacts& backbone, bool takes_images,

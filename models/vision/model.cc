@@ -40,11 +40,7 @@ void AddTensors(const VisionFacts& facts, bool takes_images, ModelInfo& info) {
     }
   }
   add("embedding", TensorType::kFp32, {-1, facts.width}, false);
-  for (size_t s = 0; s < facts.strides.size(); ++s) {
-    const int stride = facts.strides[s];
-    if (s + 1 < facts.strides.size() && facts.strides[s + 1] == stride) continue;
-    add(absl::StrCat("features.", stride), TensorType::kFp32, {1, -1, -1, -1}, labels == 0);
-  }
+  AddFeatureMaps(facts, labels == 0, info);
 }
 
 class VisionModel final : public Model {

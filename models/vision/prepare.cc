@@ -119,6 +119,14 @@ std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tens
   return static_cast<int>(facts.strides.rend() - found) - 1;
 }
 
+void AddFeatureMaps(const VisionFacts& facts, bool by_default, ModelInfo& info) {
+  for (size_t s = 0; s < facts.strides.size(); ++s) {
+    const std::string name = absl::StrCat("features.", facts.strides[s]);
+    if (StageOfTensor(facts, name) != static_cast<int>(s)) continue;
+    info.outputs.push_back({name, TensorType::kFp32, {1, -1, -1, -1}, by_default});
+  }
+}
+
 absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,
                                                             const Request& request) {
   const VisionFacts& facts = front.family->facts();

@@ -22,6 +22,8 @@ struct VisionFrontEnd {
 
 // "features.<stride>" to the stage's index; of stages with equal strides the last.
 std::optional<int> StageOfTensor(const VisionFacts& facts, std::string_view tensor);
+// Adds these outputs to info, one per stride.
+void AddFeatureMaps(const VisionFacts& facts, bool by_default, ModelInfo& info);
 
 // The checks that image models of every task share. INVALID_ARGUMENT names the field.
 absl::Status CheckImageRequest(const Request& request);   // An image or pixels, no text.

@@ -158,7 +158,8 @@ class StagedFamily final : public VisionFamily {
                                       : CountOnHost(*pass, context_);
           const DeviceRunBytes part = PartBytes(need, *pass);
           // A device's memory was taken when the model loaded.
-          return {need.work, seat_ ? part.results : need.memory(), part};
+          const size_t host = need.memory() + need.ops.transient;
+          return {need.work, seat_ ? part.results : host, part};
         });
   }
 

@@ -100,6 +100,19 @@ TEST_P(BandsTest, ImagesOfOneSizeShareWhatFollowsFromIt) {
   }
 }
 
+// What linears return lies beside the buffers: the cost of a picture counts it, too.
+TEST_P(BandsTest, CostsCountTheResultsOfLinears) {
+  const bool ls = std::get<0>(GetParam()).starts_with("vil_ls/");
+  const auto build = ls ? VilLsFamily::Build : VilFamily::Build;
+  const auto family = build(directory_, nullptr, compute(), nullptr, 0);
+  ASSERT_TRUE(family.ok()) << family.status();
+  const ImageSize size = (*family)->typical_size();
+  const VisionPicture picture = WholePicture(size, config_.stages.size());
+  const PassNeed need = CountOnHost(*VilForward::MakePass(context_, {&picture, 1}, true), context_);
+  EXPECT_GT(need.ops.transient, 0u);
+  EXPECT_EQ((*family)->WorkspaceBytes(size), need.memory() + need.ops.transient);
+}
+
 // The published shapes.
 TEST(BandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
   const std::pair<std::string, std::string> archs[] = {

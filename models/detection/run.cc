@@ -33,6 +33,11 @@ kernels::Box InPicture(const kernels::Box& box, const DetectionPiece& piece) {
   return {inside.x0 + x, inside.y0 + y, inside.x1 + x, inside.y1 + y};
 }
 
+// Detections that are kept until all pieces have theirs.
+size_t MostFound(const DetectionItem& item) {
+  return std::max(kMostTileDetections, static_cast<size_t>(item.detections));
+}
+
 HostTensor TensorOf(const std::string& name, const FeatureMap& map) {
   HostTensor tensor;
   tensor.name = name;
@@ -158,6 +163,7 @@ void DetectionRun::EndPiece() {
       const bool cut = IsCut(found.box, tile, item().given);
       found_.push_back({std::move(found), cut});
     }
+    LeaveBest(MostFound(item()), found_);
   }
   head_.reset();
   loan_.reset();
@@ -202,6 +208,20 @@ absl::StatusOr<Answer> DetectionRun::Take(int i) {
   return std::move(answers_[i]);
 }
 
+namespace {
+
+// Bytes of detections until the picture is done: those of all pieces, and those of the last one.
+double FoundBytes(const DetectorParts& parts, const DetectionItem& item) {
+  if (!item.detects) return 0;
+  const size_t side = item.masks ? 2 * static_cast<size_t>(parts.config->mask_rcnn.mask_bins) : 0;
+  const auto of_piece = static_cast<size_t>(item.detections);
+  size_t count = of_piece;
+  if (item.pieces.size() > 1) count += std::min(MostFound(item), item.pieces.size() * of_piece);
+  return static_cast<double>(count * (sizeof(TileDetection) + side * side * sizeof(float)));
+}
+
+}  // namespace
+
 double DetectionBytes(const DetectorParts& parts, const DetectionItem& item) {
   const std::vector<int> stages = WantedStages(*parts.config, item);
   double most = 0;
@@ -219,7 +239,7 @@ double DetectionBytes(const DetectorParts& parts, const DetectionItem& item) {
         item.detects ? parts.head->ScratchBytes(size, item.detections, item.masks) : 0);
     most = std::max(most, maps + std::max(pixels + backbone, head));
   }
-  return most;
+  return most + FoundBytes(parts, item);
 }
 
 EncoderWork DetectionWork(const DetectorParts& parts, const DetectionItem& item) {

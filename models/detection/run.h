@@ -77,7 +77,7 @@ class DetectionRun final : public Run {
   std::vector<TileDetection> found_;  // Of all pieces so far.
 };
 
-// Exact bytes that one item uses at its largest piece: pixels, maps, scratch.
+// Bytes that one item uses at its largest piece: pixels, maps, scratch, detections so far.
 double DetectionBytes(const DetectorParts& parts, const DetectionItem& item);
 
 // What the item costs.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +38,8 @@ float Covered(const kernels::Box& box, const kernels::Box& cover) {
   const float area = (box.x1 - box.x0) * (box.y1 - box.y0);
   return width > 0 && height > 0 ? width * height / area : 0;
 }
+
+float ScoreOf(const TileDetection& detection) { return detection.found.score; }
 
 }  // namespace
 
@@ -85,20 +89,35 @@ bool IsCut(const kernels::Box& box, const Tile& tile, ImageSize picture) {
          (bottom < picture.height && near(box.y1, bottom, tile.size.height));
 }
 
+void LeaveBest(size_t limit, std::vector<TileDetection>& detections) {
+  if (detections.size() <= limit) return;
+  std::ranges::stable_sort(detections, std::ranges::greater(), ScoreOf);
+  detections.erase(detections.begin() + static_cast<ptrdiff_t>(limit), detections.end());
+}
+
+// Whole ones come first, so that they stay whatever their scores. When `limit` of them stay, what
+// does not score above the last of those is left out of the answer; it is looked at only while it
+// may keep a cut one out.
 std::vector<FoundBox> JoinTiles(std::vector<TileDetection> detections, float overlap, int limit) {
   std::stable_sort(detections.begin(), detections.end(),
                    [](const TileDetection& a, const TileDetection& b) {
                      return a.cut != b.cut ? !a.cut : a.found.score > b.found.score;
                    });
+  const auto first_cut = std::ranges::find(detections, true, &TileDetection::cut);
+  const float best_cut = first_cut == detections.end() ? 0 : first_cut->found.score;
+  std::optional<float> bar;
   std::vector<FoundBox> kept;
   for (TileDetection& detection : detections) {
     const FoundBox& found = detection.found;
+    if (bar && (detection.cut ? found.score : best_cut) <= *bar) break;
     const bool again = std::any_of(kept.begin(), kept.end(), [&](const FoundBox& other) {
       if (other.label != found.label) return false;
       return kernels::Overlap(other.box, found.box) > overlap ||
              (detection.cut && Covered(found.box, other.box) > overlap);
     });
-    if (!again) kept.push_back(std::move(detection.found));
+    if (again) continue;
+    kept.push_back(std::move(detection.found));
+    if (!detection.cut && static_cast<int>(kept.size()) == limit) bar = kept.back().score;
   }
   std::stable_sort(kept.begin(), kept.end(),
                    [](const FoundBox& a, const FoundBox& b) { return a.score > b.score; });

@@ -102,6 +102,24 @@ TEST_F(DetectionRequestsTest, CostsAreKnownBefore) {
   EXPECT_GT((*tiles)->cost().seconds, (*boxes)->cost().seconds);
 }
 
+// Every detection of every tile has its mask until the last tile is done.
+TEST_F(DetectionRequestsTest, WhatTilesFindIsCounted) {
+  Request request = golden_.RequestOf(0);
+  request.tiles = TileGrid{12, 4};  // 19 x 11.
+  const auto bytes = [&](int detections, bool masks) {
+    request.max_detections = detections;
+    request.masks = masks;
+    const auto item = model_->Prepare(request);
+    EXPECT_TRUE(item.ok()) << item.status();
+    return (*item)->cost().workspace_bytes;
+  };
+  constexpr double kMaskBytes = 28 * 28 * sizeof(float), kFound = 8192;
+  EXPECT_GE(bytes(1000, true) - bytes(1, true), (kFound - 209) * kMaskBytes);
+  EXPECT_LT(bytes(1000, false) - bytes(1, false), kFound * kMaskBytes / 10);
+  request.tiles.reset();
+  EXPECT_GE(bytes(1000, true) - bytes(1, true), 999 * kMaskBytes);
+}
+
 TEST_F(DetectionRequestsTest, ASizeCostsWhatTheItemDoes) {
   for (size_t i = 0; i < golden_.pictures.size(); ++i) {
     Request request = golden_.RequestOf(i);

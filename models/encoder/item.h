@@ -1,6 +1,7 @@
 // A prepared request to an encoder: token sequences and what is wanted of them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,13 +15,20 @@
 
 namespace longview::models {
 
+// Tokens [begin, end) of a list.
+struct TokenRange {
+  int32_t begin = 0, end = 0;
+};
+
 // An embedding made of all rows of tokens by the directory's pooling and modules; see
 // sentence_pipeline.h.
 struct SentencePooling {
   std::vector<PoolMode> modes;
   int skipped = 0;  // Tokens at the beginning that are not pooled: the prompt's.
-  // Late chunking: the tokens of each vector. Empty: one vector of all.
-  std::vector<std::vector<int32_t>> chunks;
+  // Late chunking: the text's tokens in its order, and the ranges of them that are a vector each.
+  // No range: one vector of all tokens.
+  std::vector<int32_t> tokens;
+  std::vector<TokenRange> chunks;
 };
 
 // Immutable once Prepare returned it.

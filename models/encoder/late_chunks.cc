@@ -17,35 +17,47 @@ int CodePoints(const std::string& text) {
   }));
 }
 
-// A token with text of the document; positions without the prompt.
+// A token of the sequence with text of the document; positions without the prompt.
 struct TextToken {
   int32_t index = 0;
   int start = 0, end = 0;
 };
 
-std::vector<TextToken> TokensOfText(const std::string& prompt, const Encoding& encoding) {
+// By their ends, which ascend anyway.
+std::vector<TextToken> TokensOfText(const std::string& prompt, const Encoding& encoding,
+                                    const EncoderSequence& sequence, int stripped) {
   const int before = CodePoints(prompt);
   std::vector<TextToken> tokens;
-  for (size_t t = 0; t < encoding.ids.size(); ++t) {
+  for (int32_t index = 0; index < sequence.tokens(); ++index) {
+    const auto t = static_cast<size_t>(index) + static_cast<size_t>(stripped);
     const auto [begin, end] = encoding.offsets[t];
     if (encoding.special_mask[t] != 0 || end <= begin || end - 1 < before) continue;
-    tokens.push_back({static_cast<int32_t>(t), std::max(begin - before, 0), end - before});
+    if (sequence.roles[static_cast<size_t>(index)] == kernels::kMaskedToken) continue;
+    tokens.push_back({index, std::max(begin - before, 0), end - before});
   }
+  std::ranges::stable_sort(tokens, {}, &TextToken::end);
   return tokens;
+}
+
+LateChunks ChunksOf(const std::vector<TextToken>& tokens) {
+  LateChunks chunks;
+  for (const TextToken& token : tokens) chunks.tokens.push_back(token.index);
+  return chunks;
 }
 
 absl::StatusOr<LateChunks> ByRanges(const std::vector<TextRange>& ranges,
                                     const std::vector<TextToken>& tokens) {
-  LateChunks chunks;
+  LateChunks chunks = ChunksOf(tokens);
   chunks.ranges = ranges;
+  // The first token that ends behind a position.
+  const auto behind = [&](int position) {
+    const auto at = std::ranges::upper_bound(tokens, position, {}, &TextToken::end);
+    return static_cast<int32_t>(at - tokens.begin());
+  };
   for (size_t i = 0; i < ranges.size(); ++i) {
-    std::vector<int32_t>& own = chunks.tokens.emplace_back();
-    for (const TextToken& token : tokens) {
-      if (token.end - 1 >= ranges[i].start && token.end - 1 < ranges[i].end) {
-        own.push_back(token.index);
-      }
-    }
-    if (own.empty()) {
+    const TokenRange own = {behind(ranges[i].start), behind(ranges[i].end)};
+    chunks.chunks.push_back(own);
+    if (own.begin == own.end) {
       return BadRequest(absl::StrCat("chunks[", i, "]"),
                         absl::StrCat("no token ends in [", ranges[i].start, ", ", ranges[i].end,
                                      ")"));
@@ -57,14 +69,13 @@ absl::StatusOr<LateChunks> ByRanges(const std::vector<TextRange>& ranges,
 absl::StatusOr<LateChunks> ByTokens(size_t length, size_t overlap,
                                     const std::vector<TextToken>& tokens) {
   if (tokens.empty()) return BadRequest("chunk_tokens", "the text has no tokens");
-  LateChunks chunks;
+  LateChunks chunks = ChunksOf(tokens);
   for (size_t begin = 0;; begin += length - overlap) {
     const size_t end = std::min(begin + length, tokens.size());
-    std::vector<int32_t>& own = chunks.tokens.emplace_back();
-    for (size_t t = begin; t < end; ++t) own.push_back(tokens[t].index);
+    chunks.chunks.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end)});
     chunks.ranges.push_back({tokens[begin].start, tokens[end - 1].end});
     if (end == tokens.size()) return chunks;
-    if (chunks.tokens.size() == kMostChunks) {
+    if (chunks.chunks.size() == kMostChunks) {
       return BadRequest("chunk_tokens", absl::StrCat("gives more than ", kMostChunks, " chunks"));
     }
   }
@@ -112,8 +123,9 @@ absl::Status CheckChunkSettings(const Request& request) {
 }
 
 absl::StatusOr<LateChunks> FindLateChunks(const Request& request, const std::string& prompt,
-                                          const Encoding& encoding) {
-  const std::vector<TextToken> tokens = TokensOfText(prompt, encoding);
+                                          const Encoding& encoding,
+                                          const EncoderSequence& sequence, int stripped) {
+  const std::vector<TextToken> tokens = TokensOfText(prompt, encoding, sequence, stripped);
   if (!request.chunks.empty()) return ByRanges(request.chunks, tokens);
   return ByTokens(static_cast<size_t>(*request.chunk_tokens),
                   static_cast<size_t>(request.chunk_overlap), tokens);

@@ -8,17 +8,13 @@ namespace {
 
 class Pooler {
  public:
-  Pooler(const float* rows, std::span<const uint8_t> counts, int64_t width)
-      : rows_(rows), width_(width) {
-    for (size_t t = 0; t < counts.size(); ++t) {
-      if (counts[t] != 0) tokens_.push_back(static_cast<int64_t>(t));
-    }
-  }
+  Pooler(const float* rows, std::span<const int32_t> tokens, int64_t width)
+      : rows_(rows), tokens_(tokens), width_(width) {}
 
-  void Append(PoolMode mode, std::vector<float>& to) const {
+  void Write(PoolMode mode, float* to) const {
     std::vector<double> vector(static_cast<size_t>(width_));
     if (!tokens_.empty()) Pool(mode, vector);
-    for (const double value : vector) to.push_back(static_cast<float>(value));
+    for (const double value : vector) *to++ = static_cast<float>(value);
   }
 
  private:
@@ -68,18 +64,19 @@ class Pooler {
   }
 
   const float* const rows_;
+  const std::span<const int32_t> tokens_;
   const int64_t width_;
-  std::vector<int64_t> tokens_;
 };
 
 }  // namespace
 
-std::vector<float> PoolTokens(std::span<const PoolMode> modes, const float* rows,
-                              std::span<const uint8_t> counts, int64_t width) {
-  const Pooler pooler(rows, counts, width);
-  std::vector<float> vectors;
-  for (const PoolMode mode : modes) pooler.Append(mode, vectors);
-  return vectors;
+void PoolTokens(std::span<const PoolMode> modes, const float* rows,
+                std::span<const int32_t> tokens, int64_t width, float* out) {
+  const Pooler pooler(rows, tokens, width);
+  for (const PoolMode mode : modes) {
+    pooler.Write(mode, out);
+    out += width;
+  }
 }
 
 }  // namespace longview::models

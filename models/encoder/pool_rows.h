@@ -10,9 +10,9 @@
 
 namespace longview::models {
 
-// The vectors of `modes` side by side, [modes * width], from rows [tokens, width] of a document.
-// `counts` per token: 0 = left out. Without a token that counts: zeros.
-std::vector<float> PoolTokens(std::span<const PoolMode> modes, const float* rows,
-                              std::span<const uint8_t> counts, int64_t width);
+// The vectors of `modes` side by side, [modes * width], from the rows of `tokens` among those of a
+// document, [document, width], to `out`. No token: zeros.
+void PoolTokens(std::span<const PoolMode> modes, const float* rows,
+                std::span<const int32_t> tokens, int64_t width, float* out);
 
 }  // namespace longview::models

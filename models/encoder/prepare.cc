@@ -57,7 +57,7 @@ class Preparer {
   absl::Status ReadPooling();
   absl::StatusOr<std::vector<PoolMode>> PoolModes() const;
   absl::Status ChoosePooling(std::vector<PoolMode> modes);
-  absl::Status FindChunks(const SequenceDraft& draft);
+  absl::Status FindChunks(const SequenceDraft& draft, const EncoderSequence& sequence);
   absl::Status ReadDimensions();
   absl::Status CheckTask() const;
   absl::StatusOr<EncoderSequence> Finish(const SequenceDraft& draft);
@@ -75,6 +75,7 @@ class Preparer {
   const EncoderFacts& facts_;
   const Request& request_;
   std::string prompt_;
+  int stripped_ = 0;  // Leading tokens of the last draft that are not in its sequence.
   std::unique_ptr<EncoderItem> item_ = std::make_unique<EncoderItem>();
 };
 
@@ -404,6 +405,7 @@ absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
     sequence.types.assign(tokens.token_type_ids.begin(), tokens.token_type_ids.begin() + end);
   }
   if (auto status = front_.rules->Place(draft.field, sequence); !status.ok()) return status;
+  stripped_ = static_cast<int>(end) - sequence.tokens();
   if (auto status = AddGlobals(draft, sequence); !status.ok()) return status;
   if (auto status = FindMasks(draft, sequence); !status.ok()) return status;
   FindContext(draft, sequence);
@@ -411,15 +413,17 @@ absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
   return sequence;
 }
 
-absl::Status Preparer::FindChunks(const SequenceDraft& draft) {
+absl::Status Preparer::FindChunks(const SequenceDraft& draft, const EncoderSequence& sequence) {
   if (!WantsChunks(request_)) return absl::OkStatus();
   if (!draft.encoding) {
     return BadRequest("chunks", "the model's tokenizer does not say where its tokens stand");
   }
   if (!item_->sentence) return BadRequest("pooling", "chunks are pooled by mean or max");
-  absl::StatusOr<LateChunks> chunks = FindLateChunks(request_, prompt_, *draft.encoding);
+  absl::StatusOr<LateChunks> chunks =
+      FindLateChunks(request_, prompt_, *draft.encoding, sequence, stripped_);
   if (!chunks.ok()) return chunks.status();
-  item_->sentence->chunks = std::move(chunks->tokens);
+  item_->sentence->tokens = std::move(chunks->tokens);
+  item_->sentence->chunks = std::move(chunks->chunks);
   item_->chunks = std::move(chunks->ranges);
   return absl::OkStatus();
 }
@@ -444,7 +448,6 @@ absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
   if (auto status = ReadOptions(); !status.ok()) return status;
   absl::StatusOr<std::vector<SequenceDraft>> drafts = DraftSequences(front_, request_, prompt_);
   if (!drafts.ok()) return drafts.status();
-  if (auto status = FindChunks(drafts->front()); !status.ok()) return status;
   ItemUsage usage;
   for (SequenceDraft& draft : *drafts) {
     absl::StatusOr<EncoderSequence> sequence = Finish(draft);
@@ -452,6 +455,12 @@ absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
     usage.input_tokens += sequence->tokens();
     usage.truncated_tokens += draft.truncated;
     item_->sequences.push_back(*std::move(sequence));
+  }
+  if (auto status = FindChunks(drafts->front(), item_->sequences.front()); !status.ok()) {
+    return status;
+  }
+  if (item_->sentence) {
+    item_->sentence->skipped = std::max(item_->sentence->skipped - stripped_, 0);
   }
   item_->SetUsage(usage);
   item_->choices = request_.choices;

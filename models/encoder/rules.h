@@ -19,7 +19,7 @@ class SequenceRules {
 
   virtual const EncoderFacts& facts() const = 0;
 
-  // Fills sequence.positions. `field` names the sequence in messages.
+  // Fills sequence.positions, may drop leading tokens. `field` names the sequence in messages.
   virtual absl::Status Place(const std::string& field, EncoderSequence& sequence) const = 0;
 
   // With facts().global_attention: marks what the task makes global if the request does not say.

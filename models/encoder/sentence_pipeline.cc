@@ -10,6 +10,7 @@
 #include "models/encoder/head_rows.h"
 #include "models/encoder/pool_rows.h"
 #include "models/layers/weight_loader.h"
+#include "models/parallel.h"
 #include "models/text/scores.h"
 
 namespace longview::models {
@@ -39,21 +40,15 @@ void NormalizeRows(int64_t rows, std::vector<float>& values) {
   }
 }
 
-// Which tokens each vector of the item is made of.
-std::vector<std::vector<uint8_t>> Pooled(const EncoderItem& item) {
+// The tokens that the item's vectors are made of.
+std::vector<int32_t> PooledTokens(const EncoderItem& item) {
+  if (!item.sentence->chunks.empty()) return item.sentence->tokens;
   const EncoderSequence& sequence = item.sequences[0];
-  const std::vector<std::vector<int32_t>>& chunks = item.sentence->chunks;
-  if (chunks.empty()) {
-    std::vector<uint8_t> all = sequence.roles;
-    std::fill_n(all.begin(), std::min(item.sentence->skipped, sequence.tokens()), uint8_t{0});
-    return {std::move(all)};
+  std::vector<int32_t> tokens;
+  for (int32_t t = item.sentence->skipped; t < sequence.tokens(); ++t) {
+    if (sequence.roles[static_cast<size_t>(t)] != kernels::kMaskedToken) tokens.push_back(t);
   }
-  std::vector<std::vector<uint8_t>> counts;
-  for (const std::vector<int32_t>& tokens : chunks) {
-    std::vector<uint8_t>& own = counts.emplace_back(sequence.roles.size());
-    for (const int32_t token : tokens) own[static_cast<size_t>(token)] = 1;
-  }
-  return counts;
+  return tokens;
 }
 
 absl::StatusOr<std::optional<DenseLayer>> LoadDense(const SentenceStep& step,
@@ -124,19 +119,26 @@ std::vector<float> SentencePipeline::TokenRows(const EncoderItem& item, const fl
 std::vector<float> SentencePipeline::Embed(const EncoderItem& item, const float* rows,
                                            const kernels::ParallelFor& pool) const {
   const std::vector<float> tokens = TokenRows(item, rows, pool);
-  const std::vector<std::vector<uint8_t>> counts = Pooled(item);
-  std::vector<float> vectors;
-  for (const std::vector<uint8_t>& own : counts) {
-    const std::vector<float> vector =
-        PoolTokens(item.sentence->modes, tokens.data(), own, token_width_);
-    vectors.insert(vectors.end(), vector.begin(), vector.end());
-  }
+  const std::vector<int32_t> pooled = PooledTokens(item);
+  std::vector<TokenRange> ranges = item.sentence->chunks;
+  if (ranges.empty()) ranges.push_back({0, static_cast<int32_t>(pooled.size())});
+  const int64_t width = std::ssize(item.sentence->modes) * token_width_;
+  std::vector<float> vectors(ranges.size() * static_cast<size_t>(width));
+  ParallelRanges(pool, std::ssize(ranges), 1, [&](long begin, long end) {
+    for (long i = begin; i < end; ++i) {
+      const auto [first, last] = ranges[static_cast<size_t>(i)];
+      const auto own = std::span(pooled).subspan(static_cast<size_t>(first),
+                                                 static_cast<size_t>(last - first));
+      PoolTokens(item.sentence->modes, tokens.data(), own, token_width_,
+                 vectors.data() + i * width);
+    }
+  });
   for (const Step& step : steps_) {
     const bool normalizes = step.config.kind == SentenceStep::Kind::kNormalize;
     if (step.config.tokens || (normalizes && !item.normalize)) continue;
-    vectors = Apply(step, std::move(vectors), std::ssize(counts), pool);
+    vectors = Apply(step, std::move(vectors), std::ssize(ranges), pool);
   }
-  if (item.normalize) NormalizeRows(std::ssize(counts), vectors);
+  if (item.normalize) NormalizeRows(std::ssize(ranges), vectors);
   return vectors;
 }
 

@@ -2,6 +2,10 @@
 // cannot be read, checkpoints that do not fit their configuration.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
 #include "tests/models/encoder/edge_frame.h"
 
 namespace longview::models {
@@ -106,6 +110,94 @@ TEST(LunaEdgesTest, TextIsReadByTheDictionary) {
   const std::vector<float> rows = FirstTensor(*mlm, all);
   const auto row = answer.tensors.at(0).floats();
   EXPECT_TRUE(std::equal(row.begin(), row.end(), rows.begin() + 3 * 65));
+}
+
+// The mean of these rows of `states` [tokens, width].
+std::vector<double> MeanOf(const HostTensor& states, const std::vector<int>& rows) {
+  const auto values = states.floats();
+  std::vector<double> mean(static_cast<size_t>(states.shape[1]));
+  for (const int row : rows) {
+    for (size_t i = 0; i < mean.size(); ++i) {
+      mean[i] += values[static_cast<size_t>(row) * mean.size() + i] /
+                 static_cast<double>(rows.size());
+    }
+  }
+  return mean;
+}
+
+Request MeanRequest(const std::string& text) {
+  Request request = TextRequestOf(Task::kEmbedding, text);
+  request.tensors = {"embedding", "last_hidden_state"};
+  request.pooling = "mean";
+  request.normalize = false;
+  return request;
+}
+
+// Vectors of the answer are means of these rows of its states.
+void ExpectMeans(const Answer& answer, const std::vector<std::vector<int>>& rows) {
+  const HostTensor& states = answer.tensors.at(1);
+  std::vector<double> want;
+  for (const std::vector<int>& own : rows) {
+    const std::vector<double> mean = MeanOf(states, own);
+    want.insert(want.end(), mean.begin(), mean.end());
+  }
+  EXPECT_LE(LargestDifference(answer.tensors.at(0).floats(), want), 1e-6);
+}
+
+// lra_use_p drops its class token, so that its rows begin with the text's.
+TEST(LunaEdgesTest, ChunksAreTheRowsOfTheirTokens) {
+  for (const auto& [name, first] : {std::pair("lra_use_p", 0), std::pair("lra_text_cls", 1)}) {
+    SCOPED_TRACE(name);
+    const auto model = Case(name).Load("fp32");
+    Request request = MeanRequest("t0 t1 t2 t3 t4");
+    request.chunk_tokens = 2;
+    const int f = first;
+    ExpectMeans(RunAlone(*model, request), {{f, f + 1}, {f + 2, f + 3}, {f + 4}});
+    // Padding in the text is masked.
+    request.text = "t0 <pad> t1 t2";
+    ExpectMeans(RunAlone(*model, request), {{f, f + 2}, {f + 3}});
+    request.chunk_tokens.reset();
+    request.chunks = {{0, 11}, {12, 14}, {0, 14}};
+    ExpectMeans(RunAlone(*model, request), {{f, f + 2}, {f + 3}, {f, f + 2, f + 3}});
+    request.chunks = {{3, 8}};
+    ExpectRefused(*model, request, "chunks[0]: no token");
+  }
+}
+
+TEST(LunaEdgesTest, ChunksEndBeforePaddingThatIsLeftOut) {
+  EditedModel edited(Case("lra_text_cls"));
+  edited.Write();
+  std::ofstream(edited.directory() + "/tokenizer.json") << R"({"version": "1.0",
+    "pre_tokenizer": {"type": "WhitespaceSplit"},
+    "model": {"type": "WordLevel", "unk_token": "<unk>", "vocab": {
+      "<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "t0": 4, "t1": 5}}})";
+  const auto model = edited.Load();
+  ASSERT_TRUE(model.ok()) << model.status();
+  Request request = MeanRequest("t0 t1 <pad> <pad>");
+  request.tensors = {"embedding"};
+  request.chunk_tokens = 1;
+  EXPECT_EQ(RunAlone(**model, request).chunks.size(), 2u);
+  request.chunk_tokens.reset();
+  request.chunks = {{0, 17}, {3, 5}};
+  EXPECT_EQ(RunAlone(**model, request).chunks.size(), 2u);
+  request.chunks = {{0, 2}, {6, 11}};
+  ExpectRefused(**model, request, "chunks[1]: no token");
+}
+
+TEST(LunaEdgesTest, APromptIsLeftOutWithoutTheClassToken) {
+  const GoldenCase golden = Case("lra_use_p");
+  EditedModel edited(golden);
+  edited.Write();
+  std::filesystem::copy_file(golden.directory() + "/dict.txt", edited.directory() + "/dict.txt");
+  std::filesystem::create_directory(edited.directory() + "/1_Pooling");
+  std::ofstream(edited.directory() + "/1_Pooling/config.json")
+      << R"({"word_embedding_dimension": 32, "pooling_mode_mean_tokens": true,
+             "include_prompt": false})";
+  const auto model = edited.Load();
+  ASSERT_TRUE(model.ok()) << model.status();
+  Request request = MeanRequest("t0 t1");
+  request.prompt = "t5 t6 ";
+  ExpectMeans(RunAlone(**model, request), {{2, 3, 4}});  // t0 t1 </s>
 }
 
 TEST(LunaEdgesTest, RequestsThatCannotBeRead) {

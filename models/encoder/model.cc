@@ -156,6 +156,7 @@ EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {
   EncoderWork total;
   for (const EncoderSequence& sequence : item.sequences) total += family_->WorkOf(sequence);
   total.linear += static_cast<double>(LogitFloats(family_->facts(), item)) * family_->facts().width;
+  total += sentence_.WorkOf(item);
   return total;
 }
 
@@ -165,7 +166,8 @@ Cost EncoderModel::CostOf(const EncoderItem& item) const {
   Cost cost;
   cost.seconds = rates_.Seconds(WorkOfItem(item));
   cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes(sequences)) +
-                         4.0 * static_cast<double>(LogitFloats(family_->facts(), item));
+                         4.0 * static_cast<double>(LogitFloats(family_->facts(), item)) +
+                         static_cast<double>(sentence_.WorkspaceBytes(item));
   return cost;
 }
 

@@ -142,6 +142,41 @@ std::vector<float> SentencePipeline::Embed(const EncoderItem& item, const float*
   return vectors;
 }
 
+EncoderWork SentencePipeline::WorkOf(const EncoderItem& item) const {
+  EncoderWork work;
+  if (!ReadsRows(item)) return work;
+  const auto tokens = static_cast<double>(item.sequences[0].wanted.size());
+  double vectors = 0;
+  if (item.task != Task::kMultiVector) {
+    const SentencePooling& pooling = *item.sentence;
+    double pooled = pooling.chunks.empty() ? tokens : 0;
+    for (const auto& [begin, end] : pooling.chunks) pooled += end - begin;
+    work.rows += pooled * static_cast<double>(std::ssize(pooling.modes) * token_width_);
+    vectors = std::max(static_cast<double>(pooling.chunks.size()), 1.0);
+  }
+  work.rows += tokens * static_cast<double>(width_);
+  for (const Step& step : steps_) {
+    const double rows = step.config.tokens ? tokens : vectors;
+    work.linear += rows * static_cast<double>(step.config.in * step.config.out);
+  }
+  return work;
+}
+
+size_t SentencePipeline::WorkspaceBytes(const EncoderItem& item) const {
+  if (!ReadsRows(item)) return 0;
+  const size_t tokens = item.sequences[0].wanted.size();
+  int64_t wide = width_;  // Floats of a token that are alive at a time.
+  for (const Step& step : steps_) {
+    if (step.config.tokens) wide = std::max(wide, step.config.in + step.config.out);
+  }
+  size_t bytes = tokens * static_cast<size_t>(wide) * sizeof(float);
+  if (item.task == Task::kMultiVector) return bytes;
+  const size_t vectors = std::max<size_t>(item.sentence->chunks.size(), 1);
+  bytes += tokens * sizeof(int32_t) + vectors * sizeof(TokenRange);
+  return bytes + vectors * item.sentence->modes.size() * static_cast<size_t>(token_width_) *
+                     sizeof(float);
+}
+
 void SentencePipeline::Finish(const EncoderItem& item, const float* rows,
                               const kernels::ParallelFor& pool, HeadOutput& output) const {
   if (item.task == Task::kMultiVector) {

@@ -5,6 +5,7 @@
 // thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "models/dense/layer.h"
 #include "models/encoder/family.h"
 #include "models/encoder/item.h"
+#include "models/encoder/work.h"
 
 namespace longview::models {
 
@@ -32,12 +34,20 @@ class SentencePipeline {
   void Finish(const EncoderItem& item, const float* rows, const kernels::ParallelFor& pool,
               HeadOutput& output) const;
 
+  // Work and most bytes of Finish, which grow with tokens and with those of every vector.
+  EncoderWork WorkOf(const EncoderItem& item) const;
+  size_t WorkspaceBytes(const EncoderItem& item) const;
+
  private:
   struct Step {
     SentenceStep config;
     std::optional<DenseLayer> dense;
   };
 
+  // Whether Finish computes anything of the rows.
+  static bool ReadsRows(const EncoderItem& item) {
+    return item.task == Task::kMultiVector || (item.sentence && item.Wants("embedding"));
+  }
   // values [rows, in] -> [rows, out].
   std::vector<float> Apply(const Step& step, std::vector<float> values, int64_t rows,
                            const kernels::ParallelFor& pool) const;

@@ -103,6 +103,31 @@ TEST_P(EmbeddingGoldenTest, LateChunks) {
   }
 }
 
+// Chunks may overlap: what pooling them costs grows with all of their tokens.
+TEST_P(EmbeddingGoldenTest, LateChunksArePriced) {
+  const GoldenCase golden(GetParam(), "sentence_transformers");
+  const json texts = golden.Texts();
+  if (!texts.contains("late_chunking")) GTEST_SKIP() << "no chunks";
+  const auto model = golden.Load("fp32");
+  const json& call = texts["late_chunking"][0];
+  Request request = TextRequest(Task::kEmbedding, texts["texts"][call["text"].get<int>()],
+                                call["request"], "embedding");
+  request.truncate = false;
+  const auto ask = [&](size_t count) {
+    request.chunks.assign(count, {0, 20});
+    return *model->Prepare(request);
+  };
+  const Cost one = ask(1)->cost(), many = ask(4096)->cost();
+  EXPECT_GT(many.seconds, 1.5 * one.seconds);
+  EXPECT_GE(many.workspace_bytes - one.workspace_bytes, 4095 * 16 * sizeof(float));
+  const Answer answer = RunAlone(*model, request);
+  ASSERT_EQ(answer.tensors[0].shape[0], 4096);
+  const auto values = answer.tensors[0].floats();
+  const size_t width = values.size() / 4096;
+  EXPECT_TRUE(std::equal(values.begin(), values.begin() + static_cast<ptrdiff_t>(width),
+                         values.end() - static_cast<ptrdiff_t>(width)));
+}
+
 TEST_P(EmbeddingGoldenTest, BadSettingsAreRefused) {
   const GoldenCase golden(GetParam(), "sentence_transformers");
   const auto model = golden.Load("fp32");

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/surplus.h"
@@ -39,6 +40,7 @@ class Loader {
          const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
       : names_(names),
         config_(config),
+        on_device_(store != nullptr),
         load_(checkpoint, origin, compute),
         place_(load_, store) {}
 
@@ -60,6 +62,7 @@ class Loader {
     Head();
     absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
     if (!status.ok()) return status;
+    if (on_device_) DropTables(tables_, load_);
     weights_.parameters = load_.parameters();
     weights_.memory_bytes = load_.memory_bytes();
     return std::move(weights_);
@@ -83,9 +86,11 @@ class Loader {
     }
     KeepTable(words_, load_);
     weights_.words = place_.Stored(words_, config_.vocab, width);
+    tables_.push_back(words_);
     const auto table = [&](const char* name, int64_t rows) {
       const std::string stored = absl::StrCat(prefix_, "embeddings.", name, ".weight");
-      return place_.Stored(load_.Table(stored, {rows, width}), rows, width);
+      tables_.push_back(load_.Table(stored, {rows, width}));
+      return place_.Stored(tables_.back(), rows, width);
     };
     weights_.positions = table("position_embeddings", config_.positions);
     weights_.types = table("token_type_embeddings", config_.types);
@@ -166,10 +171,12 @@ class Loader {
 
   const Names& names_;
   const TransformerConfig& config_;
+  const bool on_device_;
   WeightLoader load_;
   WeightPlacer place_;
   std::string prefix_;
   const TensorView* words_ = nullptr;
+  std::vector<const TensorView*> tables_;  // All that are read row by row.
   TransformerWeights weights_;
 };
 

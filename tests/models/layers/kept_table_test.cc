@@ -32,6 +32,20 @@ std::string ThreeTables() {
   return SafetensorsBytes(header + "}", data);
 }
 
+// Bytes of memory files that this process has mapped.
+size_t SharedMemory() {
+  std::ifstream maps("/proc/self/smaps");
+  size_t bytes = 0;
+  bool ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("longview-table") != std::string::npos) ours = true;
+    if (!line.starts_with("Size:")) continue;
+    if (ours) bytes += std::stoul(line.substr(5)) * 1024;
+    ours = false;
+  }
+  return bytes;
+}
+
 class KeptTable : public ::testing::Test {
  protected:
   KeptTable()
@@ -74,6 +88,30 @@ TEST_F(KeptTable, IsThereAfterItsPagesWereGivenBack) {
   EXPECT_EQ(load.Copy(table), std::vector<float>(kElements, 3.0f));
   fs::resize_file(path_, 100);
   EXPECT_EQ(Values("t2"), std::vector<float>(kElements, 3.0f));
+}
+
+// Tables share the pages at their ends with neighbours, who stay.
+TEST_F(KeptTable, GoesWithoutItsNeighbours) {
+  ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
+  WeightLoader load(*checkpoint_, "here", Compute::kFp32);
+  const std::array<const TensorView*, 1> tables = {load.Table("t1", {kElements})};
+  ASSERT_TRUE(OwnPages(*checkpoint_->Find("t0")).ok());
+  fs::resize_file(path_, 100);
+  const size_t before = SharedMemory();
+  EXPECT_GT(before, kElements * sizeof(float));
+  DropTables(tables, load);
+  EXPECT_EQ(Values("t1"), std::vector<float>(kElements, 0.0f));
+  EXPECT_EQ(Values("t0"), std::vector<float>(kElements, 1.0f));
+  EXPECT_LT(SharedMemory(), before - kElements * sizeof(float) / 2);
+}
+
+TEST_F(KeptTable, StaysWhereALoadFailed) {
+  ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
+  WeightLoader load(*checkpoint_, "here", Compute::kFp32);
+  const std::array<const TensorView*, 1> tables = {load.Table("t1", {kElements})};
+  load.Get("nothing", {1});
+  DropTables(tables, load);
+  EXPECT_EQ(Values("t1"), std::vector<float>(kElements, 2.0f));
 }
 
 TEST_F(KeptTable, CopyFromAShortenedFileIsAnError) {

@@ -21,10 +21,10 @@
 
 namespace longview::models {
 
-inline constexpr int kPanelRows = 256;  // The panel size that is always used.
+inline constexpr int kPanelRows = 256;  // The largest panel size.
 
-// Which smaller panels give the same bits as kPanelRows. Decided once per weight shape by
-// running random rows at the first, middle and last place of every size.
+// Which panels are used: smaller ones where they give the same bits as kPanelRows. Decided once
+// per weight shape by running random rows at every place of every size.
 struct PanelSizes {
   bool small = false;   // 16 rows
   bool medium = false;  // 64 rows

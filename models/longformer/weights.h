@@ -1,5 +1,5 @@
-// The weights of a Longformer, packed for this machine. Embedding tables stay in the mapped file
-// and are read row by row; everything else is copied and its file pages given back.
+// The weights of a Longformer, packed for this machine. Embedding tables are read row by row from
+// pages of the process's own (kept_table.h); everything else is copied, its file pages given back.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct LongformerLayer {
   NormWeight output_norm;
   Weight query_global;      // [H, H]
   Weight key_value_global;  // [2H, H]
-  // Unpacked [H, H], for folded global rows: in the checkpoint's pages where they are fp32.
+  // Copies in fp32, [H, H] and unpacked, for folded global rows.
   Matrix key_global, value_global;
 };
 
@@ -46,7 +46,7 @@ struct LongformerWeights {
 
   std::vector<std::string> notes;  // Tensors that were left aside.
   double parameters = 0;
-  double memory_bytes = 0;  // Packs, copies, and the mapped tables.
+  double memory_bytes = 0;  // Packs, copies and tables.
 };
 
 using LongformerContext = ModelContext<LongformerConfig, LongformerWeights>;

@@ -1,5 +1,5 @@
 // The weights of a Luna encoder, by the names of the published code (fairseq-apollo, 2021).
-// Embedding tables stay in the mapped file; everything else is copied or packed.
+// Embedding tables are read from pages of the process's own; everything else is copied or packed.
 #pragma once
 
 #include <optional>

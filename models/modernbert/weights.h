@@ -1,5 +1,5 @@
-// A ModernBERT checkpoint by the names of transformers. Tables stay in the mapped file; everything
-// else is copied or packed.
+// A ModernBERT checkpoint by the names of transformers. Tables are read from pages of the process's
+// own (kept_table.h); everything else is copied or packed.
 #pragma once
 
 #include <optional>

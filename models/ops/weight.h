@@ -67,8 +67,8 @@ class Table {
   float* device_ = nullptr;
 };
 
-// A matrix [rows, width] of fp32 beside its linear, for operations on its rows; on the host in the
-// checkpoint's pages where they are fp32.
+// A matrix [rows, width] of fp32 beside its linear, for operations on its rows: a copy of the
+// checkpoint's.
 struct Matrix {
   FloatMatrix host;
   float* device = nullptr;

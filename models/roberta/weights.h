@@ -1,5 +1,5 @@
-// A BERT, RoBERTa or XLM-RoBERTa checkpoint by the names of transformers. Tables stay in the mapped
-// file; everything else is copied or packed.
+// A BERT, RoBERTa or XLM-RoBERTa checkpoint by the names of transformers. Tables are read from the
+// process's own pages (kept_table.h); everything else is copied or packed.
 #pragma once
 
 #include <optional>

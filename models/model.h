@@ -372,8 +372,8 @@ class Model {
   // REQUIRES: items are this model's and outlive the run.
   virtual std::unique_ptr<Run> Begin(std::span<const Item* const> items) const = 0;
 
-  // Runs a few shapes, fixes the constants of Cost::seconds. Call once, before serving, on
-  // the executor thread (or any thread while nothing else runs).
+  // Runs a few shapes, sets the constants of Cost::seconds; of several calls the best ones count.
+  // Before serving, on the executor thread (or any thread while nothing else runs).
   virtual absl::Status WarmUp() = 0;
 
   // ---- Generators (prefill_granule > 0); others refuse with UNIMPLEMENTED. ----

@@ -28,6 +28,9 @@ class ReadDocument {
   // The next piece of that; sets whether work is left. Throws what LibTorch and the allocator
   // throw, and DeviceError.
   virtual absl::Status Advance(bool* more) = 0;
+  // Nobody waits for it: gives back at once what its reading holds. It is neither read on nor
+  // attended to.
+  virtual void Drop() = 0;
 };
 
 class DocumentSequence final : public CachedSequence {

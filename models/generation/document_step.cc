@@ -1,12 +1,18 @@
 #include "models/generation/document_step.h"
 
-#include "models/generation/document_sequence.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
 
+ReadDocument& DocumentStep::DocumentBeingRead() const {
+  return *static_cast<DocumentSequence*>(feeds_[reading_].sequence)->document();
+}
+
+// What the dropped document's reading holds, the next one may need in this very step.
 void DocumentStep::Drop(int feed) {
-  dropped_[static_cast<size_t>(feed)] = true;
+  const auto dropped = static_cast<size_t>(feed);
+  if (!dropped_[dropped] && begun_ && dropped == reading_) DocumentBeingRead().Drop();
+  dropped_[dropped] = true;
   tokens_.Drop(feed);
 }
 
@@ -21,10 +27,10 @@ absl::Status DocumentStep::Run(bool* more) {
     *more = tokens_.Advance();
     return tokens_.status();
   }
-  const DecoderFeed& feed = feeds_[reading_];
-  ReadDocument& document = *static_cast<DocumentSequence*>(feed.sequence)->document();
+  ReadDocument& document = DocumentBeingRead();
   if (!begun_) {
-    if (absl::Status status = document.Begin(feed.encode); !status.ok()) return status;
+    absl::Status status = document.Begin(feeds_[reading_].encode);
+    if (!status.ok()) return status;
     begun_ = true;
   }
   bool left = false;

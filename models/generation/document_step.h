@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/generation/decoder.h"
+#include "models/generation/document_sequence.h"
 #include "models/generation/pass_step.h"
 
 namespace longview::models {
@@ -31,6 +32,7 @@ class DocumentStep final : public DecoderStep {
 
  private:
   absl::Status Run(bool* more);
+  ReadDocument& DocumentBeingRead() const;
 
   const std::string family_;
   std::vector<DecoderFeed> feeds_;

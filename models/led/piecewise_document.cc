@@ -8,9 +8,13 @@
 
 namespace longview::models {
 
-PiecewiseDocument::~PiecewiseDocument() {
+PiecewiseDocument::~PiecewiseDocument() { GiveBack(); }
+
+// The encoder's memory.
+void PiecewiseDocument::GiveBack() {
+  encoder_.reset();
   const auto lock = context_.budget->Lock();
-  context_.budget->AddUsed(-held_bytes_);
+  context_.budget->AddUsed(-std::exchange(held_bytes_, 0));
 }
 
 double PiecewiseDocument::HeldBytes(const LedContext& context, const EncoderSequence& document) {
@@ -63,9 +67,7 @@ absl::Status PiecewiseDocument::Advance(bool* more) {
   *more = encoder_->Advance(until_);
   if (no_memory_) return absl::ResourceExhaustedError("cache: no memory for a document's keys");
   if (*more || unencoded() > 0) return absl::OkStatus();
-  encoder_.reset();
-  const auto lock = context_.budget->Lock();
-  context_.budget->AddUsed(-std::exchange(held_bytes_, 0));
+  GiveBack();
   return absl::OkStatus();
 }
 

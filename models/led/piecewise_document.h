@@ -20,11 +20,13 @@ class PiecewiseDocument final : public LedDocument, private EncodedRows {
 
   absl::Status Begin(int tokens) override;
   absl::Status Advance(bool* more) override;
+  void Drop() override { GiveBack(); }
 
  private:
   void Take(int64_t first, int64_t count, const float* x, const std::byte* input) override;
   double LinearWork() const override;
   bool Hold(int64_t bytes);
+  void GiveBack();
 
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;

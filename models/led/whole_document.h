@@ -24,6 +24,7 @@ class WholeDocument final : public LedDocument, private DeviceItems {
   // (Decoder::prefill_granule).
   absl::Status Begin(int tokens) override;
   absl::Status Advance(bool* more) override;
+  void Drop() override { run_.reset(); }
 
  private:
   int size() const override { return 1; }

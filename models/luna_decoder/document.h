@@ -41,6 +41,7 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   std::span<const float> states() const override { return states_; }
   absl::Status Begin(int tokens) override;
   absl::Status Advance(bool* more) override;
+  void Drop() override { run_.reset(); }
 
   // Active rows of P; what decoder layers read, once it is read.
   int rows() const { return rows_; }

@@ -55,4 +55,26 @@ void ExpectCompanyChangesNoBit(Model& model, int requests, int samples, int pref
   }
 }
 
+void ExpectADroppedDocumentHarmsNobody(Model& model, int advances, const RequestOf& request) {
+  const Answer alone = Generate(model, request(1, 1));
+  const double used = model.cache().used;
+  {
+    Live leaving = StartOn(model, request(0, 1)), staying = StartOn(model, request(1, 1));
+    std::vector<StepGrant> grants;
+    for (Live* live : {&leaving, &staying}) {
+      grants.push_back({live->generation.get(), live->generation->need().prefill});
+    }
+    const std::unique_ptr<Run> run = model.BeginStep(grants);
+    for (int i = 0; i < advances; ++i) ASSERT_TRUE(run->Advance()) << i;
+    run->Drop(0);
+    while (run->Advance()) {
+    }
+    leaving.generation.reset();
+    const absl::StatusOr<Answer> answer = Finish(model, staying);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    ExpectPieces(answer->sequences, alone.sequences, 0);
+  }
+  EXPECT_EQ(model.cache().used, used);
+}
+
 }  // namespace longview::models

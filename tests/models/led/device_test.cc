@@ -118,6 +118,19 @@ TEST(DeviceLedModel, CompanyChangesNoBit) {
       [&](uint32_t item, int) { return Written(golden, static_cast<int>(item), 1); });
 }
 
+TEST(DeviceLedModel, ADroppedDocumentHarmsNobody) {
+  const GoldenCase golden("generate", "led");
+  for (const bool on_device : {true, false}) {
+    SCOPED_TRACE(on_device);
+    const std::unique_ptr<Model> model =
+        LoadOrFail(on_device ? Device::OnHost(HostTwin()) : nullptr, golden);
+    ASSERT_NE(model, nullptr);
+    ExpectADroppedDocumentHarmsNobody(*model, 1, [&](uint32_t item, int) {
+      return Written(golden, static_cast<int>(item), 1);
+    });
+  }
+}
+
 TEST(DeviceLedModel, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
   const GoldenCase golden("generate", "led");
   const kernels::cuda::PluginApi tight = HostTwinWith(uint64_t{1} << 20);

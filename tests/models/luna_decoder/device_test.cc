@@ -176,6 +176,17 @@ TEST_P(DeviceLunaTranslation, CompanyChangesNoBit) {
       [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
 }
 
+TEST_P(DeviceLunaTranslation, ADroppedDocumentHarmsNobody) {
+  for (const bool on_device : {true, false}) {
+    SCOPED_TRACE(on_device);
+    const std::unique_ptr<Model> model =
+        LoadOrFail(on_device ? Device::OnHost(HostTwin()) : nullptr, golden_);
+    ASSERT_NE(model, nullptr);
+    ExpectADroppedDocumentHarmsNobody(
+        *model, 1, [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, DeviceLunaTranslation,
                          ::testing::Values("mt_learned_embln", "mt_tied"),
                          [](const auto& info) { return info.param; });

@@ -90,7 +90,7 @@ SampleRow StageRow(const SamplingRow& from, StagedLists& lists) {
   row.seed = settings.seed;
   row.sequence = static_cast<uint32_t>(from.choice.sample);
   row.step = static_cast<uint32_t>(history.generated().size());
-  row.reported = settings.logprobs.value_or(-1);
+  row.reported = settings.logprobs.value_or(from.choice.scores ? 0 : -1);
   return row;
 }
 

@@ -45,7 +45,7 @@ class SampledContinuation final : public Continuation {
     for (int i = 0; i < settings_.sequences; ++i) {
       Sample& sample = samples_.emplace_back(history, settings_.stop);
       sample.whole.index = i;
-      sample.choice = {&settings_, context.processors, &sample.history, i};
+      sample.choice = {&settings_, context.processors, &sample.history, i, context.scores};
     }
   }
 
@@ -104,7 +104,7 @@ absl::Status SampledContinuation::Take(Sample& sample, const ChosenToken& token)
     std::vector<TokenLogprob>& top = sample.whole.top.emplace_back();
     for (const TokenProbability& probable : token.top) top.push_back(entry(probable));
   }
-  sample.log_probability += token.logprob;
+  if (context_.scores) sample.log_probability += token.logprob;
   Append(sample, *token.id);
   return absl::OkStatus();
 }

@@ -20,6 +20,7 @@ struct TokenChoice {
   const LogitsProcessors* processors = nullptr;
   const TokenHistory* history = nullptr;
   int sample = 0;
+  bool scores = false;  // Whether the token's log-probability is wanted without settings.logprobs.
 };
 
 struct TokenProbability {
@@ -29,7 +30,8 @@ struct TokenProbability {
 
 struct ChosenToken {
   absl::StatusOr<int32_t> id;  // Errors are Sampler's.
-  // With settings.logprobs: the token's own, and the most probable ones, best first.
+  // With settings.logprobs: the token's own, and the most probable ones, best first; with scores
+  // alone: the token's own.
   float logprob = 0;
   std::vector<TokenProbability> top;
 };

@@ -109,6 +109,17 @@ TEST(DeviceLedModel, AnswersAreTheHosts) {
   EXPECT_EQ(device->cache().used, 0);
 }
 
+TEST(DeviceLedModel, GreedyOutputsHaveTheHostsScores) {
+  const GoldenCase golden("generate", "led");
+  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden);
+  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden);
+  ASSERT_TRUE(host != nullptr && device != nullptr);
+  const Request request = DocumentRequest(golden, 0, NewTokens(16));
+  const Piece want = Generate(*host, request).sequences[0];
+  EXPECT_LT(want.score, 0);
+  EXPECT_NEAR(Generate(*device, request).sequences[0].score, want.score, 1e-4);
+}
+
 TEST(DeviceLedModel, CompanyChangesNoBit) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden, "bf16");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/base/counter_random.h"
+#include "models/generation/sampler.h"
 
 namespace longview::models {
 namespace {
@@ -47,13 +48,17 @@ BeamSearch::BeamSearch(const GenerationSettings& settings, const LogitsProcessor
   for (Place& place : places_) place.score = kNever;
 }
 
-void BeamSearch::Score(std::span<const std::span<const float>> logits) {
+absl::Status BeamSearch::Score(std::span<const std::span<const float>> logits) {
   const size_t vocab = logits[0].size();
   scores_.resize(running_.size() * vocab);
   for (size_t b = 0; b < running_.size(); ++b) {
     const std::span<double> row(scores_.data() + b * vocab, vocab);
     LogSoftmax(logits[b], row);
     processors_.Apply(running_[b].history, row);
+    // Before the filter, which drops what it cannot compare: that would look like options' doing.
+    if (std::ranges::any_of(row, [](double score) { return std::isnan(score); })) {
+      return LogitsNotNumbers();
+    }
     if (settings_.sample) {
       const std::span<const Candidate> kept = filter_.Keep(row);
       std::fill(row.begin(), row.end(), -std::numeric_limits<double>::infinity());
@@ -62,6 +67,7 @@ void BeamSearch::Score(std::span<const std::span<const float>> logits) {
     if (settings_.renormalize) Renormalize(row);
     for (double& score : row) score += running_[b].score;
   }
+  return absl::OkStatus();
 }
 
 // The best continuations of all beams; of equal ones that of the earlier beam, then the lower id.
@@ -166,15 +172,9 @@ void BeamSearch::JudgeEnd() {
 }
 
 absl::Status BeamSearch::Advance(std::span<const std::span<const float>> logits) {
-  Score(logits);
-  const auto not_a_number = [](double score) { return std::isnan(score); };
-  if (std::any_of(scores_.begin(), scores_.end(), not_a_number)) {
-    return absl::InternalError("a score is not a number");
-  }
+  if (absl::Status status = Score(logits); !status.ok()) return status;
   Rank();
-  if (ranked_.empty()) {
-    return absl::InvalidArgumentError("the options leave no token to generate");
-  }
+  if (ranked_.empty()) return NoTokenLeft();
   KeepFinished(logits);
   KeepRunning(logits);
   ++step_;

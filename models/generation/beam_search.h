@@ -72,7 +72,7 @@ class BeamSearch {
     Finished result;
   };
 
-  void Score(std::span<const std::span<const float>> logits);
+  absl::Status Score(std::span<const std::span<const float>> logits);
   void Rank();
   void KeepFinished(std::span<const std::span<const float>> logits);
   void KeepRunning(std::span<const std::span<const float>> logits);

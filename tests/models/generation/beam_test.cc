@@ -74,6 +74,22 @@ TEST(Beams, ForksFollowTheSearch) {
   EXPECT_EQ(toy.counts->sequences, 0);
 }
 
+// The model's fault, whatever the options.
+TEST(Beams, LogitsThatAreNoNumbersAreAnInternalError) {
+  for (const bool sample : {false, true}) {
+    GenerationSettings settings;
+    settings.beams = 2;
+    settings.max_new_tokens = 4;
+    settings.sample = sample;
+    const LogitsProcessors processors(settings, {});
+    BeamSearch search(settings, processors, TokenHistory({}, kToyVocab, false), nullptr);
+    std::vector<float> row = ToyLogits({});
+    row[5] = std::nanf("");
+    const std::vector<std::span<const float>> rows(2, row);
+    EXPECT_EQ(search.Advance(rows).code(), absl::StatusCode::kInternal) << sample;
+  }
+}
+
 TEST(Beams, FindAtLeastWhatGreedySearchFinds) {
   const ToyModel toy = MakeToyModel();
   GenerationOptions options = NewTokens(8);

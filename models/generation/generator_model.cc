@@ -143,6 +143,8 @@ absl::StatusOr<Cost> GeneratorModel::EstimateTokens(int tokens) const {
   Request request;
   request.task = task();
   request.tokens.emplace().ids.resize(static_cast<size_t>(tokens));
+  // A prompt that fills the model is scored: there is no room for a token of its own.
+  if (!encodes() && tokens == most) request.generation.emplace().max_new_tokens = 0;
   const absl::StatusOr<std::unique_ptr<Item>> item = Prepare(request);
   if (!item.ok()) return item.status();
   return (*item)->cost();

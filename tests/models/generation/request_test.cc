@@ -150,6 +150,9 @@ TEST(GeneratorModel, EstimatesWithoutTokens) {
   const auto item = toy.model->Prepare(IdsRequest(std::vector<int32_t>(100, 5)));
   EXPECT_EQ(estimate->state_bytes, (*item)->cost().state_bytes);
   EXPECT_EQ(estimate->seconds, (*item)->cost().seconds);
+  const auto full = toy.model->EstimateTokens(1000);
+  ASSERT_TRUE(full.ok()) << full.status();
+  EXPECT_GT(full->seconds, toy.model->EstimateTokens(999)->seconds);
   EXPECT_NE(toy.model->EstimateTokens(2000).status().message().find("2000 is not in [1, 1000]"),
             std::string::npos);
 }

@@ -14,6 +14,7 @@ PassStep::Rules DeviceRules(std::string family, int vocab) {
   PassStep::Rules rules = {std::move(family), vocab};
   rules.pass_tokens = kDevicePassTokens;
   rules.pass_runs = kDevicePassRuns;
+  rules.chooses = DeviceSampler::Takes;
   return rules;
 }
 

@@ -13,7 +13,7 @@ void DeviceTokenResults::Bring(const float* logits, float* to) {
 }
 
 void DeviceTokenResults::BringOrChoose(const float* logits, const TokenRun& run) {
-  if (run.choice != nullptr && DeviceSampler::Takes(*run.choice->settings)) {
+  if (run.choice != nullptr) {
     sampled_.push_back({logits, *run.choice});
     chosen_.push_back(run.chosen);
   } else {

@@ -18,8 +18,8 @@ class DeviceTokenResults {
 
   // A row of logits on the device goes to `to` when it is taken.
   void Bring(const float* logits, float* to);
-  // The logits of a run that decodes: its token is chosen on the device if the settings allow it,
-  // once Choose is called; otherwise they are brought.
+  // The logits of a run that decodes: its token is chosen from them once Choose is called, or they
+  // are brought.
   void BringOrChoose(const float* logits, const TokenRun& run);
   // Hands over the choice of tokens. Once between two calls of Take, behind all rows.
   void Choose();

@@ -31,24 +31,34 @@ PassStep::Cut PassStep::NextCut(const Feed& feed) const {
   return {CacheStep::kResume, std::min(count, kBlockSlots - open)};
 }
 
+bool PassStep::Chooses(const DecoderFeed& feed) const {
+  return rules_.chooses != nullptr && feed.choice != nullptr &&
+         feed.phase == DecoderPhase::kDecode && rules_.chooses(*feed.choice->settings);
+}
+
 TokenRun PassStep::NextRun(const Cut& cut, Feed& feed) const {
   TokenRun run;
   run.group = cut.group;
   run.sequence = static_cast<CachedSequence*>(feed.feed.sequence);
   run.start = run.sequence->tokens();
-  run.choice = feed.feed.choice;
-  run.chosen = &feed.chosen;
   const auto total = static_cast<int64_t>(feed.feed.tokens.size());
   const int64_t count = cut.tokens;
   run.ids = feed.feed.tokens.subspan(static_cast<size_t>(feed.read), static_cast<size_t>(count));
   feed.read += count;
   // Logits of the last `wanted` tokens of the feed: those of them that this run has.
   const int64_t wanted = feed.wanted(), first = std::max(total - wanted, feed.read - count);
-  if (first < feed.read && wanted > 0) {
-    feed.logits.resize(static_cast<size_t>(wanted * rules_.vocab));
-    run.wanted = feed.read - first;
-    run.logits = feed.logits.data() + (first - (total - wanted)) * rules_.vocab;
+  if (first >= feed.read || wanted == 0) return run;
+  run.wanted = feed.read - first;
+  if (Chooses(feed.feed)) {
+    run.choice = feed.feed.choice;
+    run.chosen = &feed.chosen;
+    return run;
   }
+  if (feed.logits == nullptr) {
+    feed.logits =
+        std::make_unique_for_overwrite<float[]>(static_cast<size_t>(wanted * rules_.vocab));
+  }
+  run.logits = feed.logits.get() + (first - (total - wanted)) * rules_.vocab;
   return run;
 }
 
@@ -109,7 +119,9 @@ bool PassStep::Advance() {
 }
 
 std::span<const float> PassStep::Logits(int feed) const {
-  return feeds_[static_cast<size_t>(feed)].logits;
+  const Feed& read = feeds_[static_cast<size_t>(feed)];
+  if (read.logits == nullptr) return {};
+  return {read.logits.get(), static_cast<size_t>(read.wanted() * rules_.vocab)};
 }
 
 const ChosenToken* PassStep::Chosen(int feed) const {

@@ -41,6 +41,9 @@ class PassStep final : public DecoderStep {
     // decoding; 0: any number.
     int64_t pass_tokens = 0;
     int pass_runs = 0;
+    // Whether passes choose a token by these settings themselves: then it has no row of logits.
+    // Null: by none.
+    bool (*chooses)(const GenerationSettings& settings) = nullptr;
   };
   using MakePass = std::function<std::unique_ptr<TokenPass>(std::vector<TokenRun> runs)>;
 
@@ -60,7 +63,7 @@ class PassStep final : public DecoderStep {
     DecoderFeed feed;
     int64_t read = 0;  // Tokens already given to a pass.
     bool dropped = false;
-    std::vector<float> logits;
+    std::unique_ptr<float[]> logits;  // [wanted, V], written by passes.
     std::optional<ChosenToken> chosen;
 
     int64_t left() const { return dropped ? 0 : static_cast<int64_t>(feed.tokens.size()) - read; }
@@ -78,6 +81,7 @@ class PassStep final : public DecoderStep {
   // The next part of a feed with tokens left.
   Cut NextCut(const Feed& feed) const;
   TokenRun NextRun(const Cut& cut, Feed& feed) const;
+  bool Chooses(const DecoderFeed& feed) const;
   std::vector<TokenRun> NextRuns();
   bool AdvancePass();
 

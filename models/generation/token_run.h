@@ -24,7 +24,8 @@ struct TokenRun {
   int64_t start = 0;        // Position of the first.
   int64_t wanted = 0;       // Logits of the last so many rows are wanted,
   float* logits = nullptr;  // here: [wanted, V].
-  // How the token after the last one may be chosen, in place of logits, and where it then goes.
+  // How the token after the last one is chosen in place of logits, and where it goes; null: logits
+  // are brought.
   const TokenChoice* choice = nullptr;
   std::optional<ChosenToken>* chosen = nullptr;
   int64_t row0 = 0;  // Set by SortRuns.

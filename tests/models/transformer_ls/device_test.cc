@@ -165,6 +165,7 @@ TEST(DeviceLsDecoder, TokensAreChosenAsTheHostChoosesFromTheSameLogits) {
       continue;
     }
     ASSERT_NE(got, nullptr);
+    EXPECT_TRUE(step->Logits(static_cast<int>(i)).empty());
     ASSERT_TRUE(got->id.ok()) << got->id.status();
     EXPECT_EQ(*got->id, *want);
     EXPECT_EQ(got->top.size(), choice.settings->logprobs ? 3u : 0u);

@@ -19,6 +19,15 @@
 
 namespace longview::models {
 
+// What a document takes.
+struct DocumentCost {
+  // Until its last sequence is gone: keys, values, and what its reading needs between two steps.
+  // Exact.
+  double bytes = 0;
+  double workspace_bytes = 0;  // Scratch of one step that reads all of it.
+  double seconds = 0;          // Predicted, of reading all of it.
+};
+
 class EncoderStage {
  public:
   virtual ~EncoderStage() = default;
@@ -32,13 +41,8 @@ class EncoderStage {
   // kept too.
   virtual std::unique_ptr<DecoderSequence> Open(const EncoderSequence& document) = 0;
 
-  // Bytes that a document takes until its last sequence is gone: keys, values, and what its reading
-  // needs between two steps. Exact.
-  virtual double DocumentBytes(const EncoderSequence& document) const = 0;
-  // Scratch of one step that reads all of it.
-  virtual double WorkspaceBytes(const EncoderSequence& document) const = 0;
-  // Predicted, of reading all of it.
-  virtual double EncodeSeconds(const EncoderSequence& document) const = 0;
+  // Plans the whole document's forward: once per request, when it is prepared.
+  virtual DocumentCost Cost(const EncoderSequence& document) const = 0;
   // Predicted, of attending to it from one new token, beside DecoderCosts::DecodeSeconds.
   virtual double AttendSeconds(int64_t tokens) const = 0;
 };

@@ -72,10 +72,10 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   const int part = std::min(kPrefillPart, size.prompt - size.read);
   if (encoder != nullptr) {
     const int tokens = item.source->tokens();
-    cost.seconds += encoder->EncodeSeconds(*item.source) +
+    cost.seconds += item.source_cost.seconds +
                     encoder->AttendSeconds(tokens) * size.new_tokens * size.sequences;
-    cost.state_bytes += encoder->DocumentBytes(*item.source);
-    cost.workspace_bytes = encoder->WorkspaceBytes(*item.source);
+    cost.state_bytes += item.source_cost.bytes;
+    cost.workspace_bytes = item.source_cost.workspace_bytes;
   }
   if (part > 0) {
     cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(part, 0));

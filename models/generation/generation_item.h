@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/encoder/sequence.h"
+#include "models/generation/encoder_stage.h"
 #include "models/generation/generator_document.h"
 #include "models/generation/settings.h"
 #include "models/model.h"
@@ -26,6 +27,7 @@ struct GenerationItem final : Item {
   bool extend = false;                          // The prompt becomes part of the document.
 
   std::optional<EncoderSequence> source;  // The encoder's input; unset: there is none.
+  DocumentCost source_cost;
 
   std::vector<std::string> tensors;  // Names wanted, in order.
   bool wants_logits = false;         // The tensor of the prompt's logits.

@@ -129,8 +129,10 @@ absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& req
       encodes() ? PrepareSourced(front_, request) : PrepareGeneration(front_, request);
   if (!item.ok()) return item.status();
   (*item)->cache_space = request.cache_space;
-  (*item)->SetCost(GenerationCost(parts_.decoder->costs(), parts_.decoder->encoder(), **item,
-                                  granule(), front_.vocab));
+  const EncoderStage* const encoder = parts_.decoder->encoder();
+  if (encoder != nullptr) (*item)->source_cost = encoder->Cost(*(*item)->source);
+  (*item)->SetCost(
+      GenerationCost(parts_.decoder->costs(), encoder, **item, granule(), front_.vocab));
   return std::unique_ptr<Item>(*std::move(item));
 }
 

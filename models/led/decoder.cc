@@ -139,16 +139,11 @@ std::unique_ptr<DecoderSequence> LedDecoder::Stage::Open(const EncoderSequence& 
       LedDocument::Open(decoder_.context_, document, decoder_.scratch_, decoder_.times_));
 }
 
-double LedDecoder::Stage::DocumentBytes(const EncoderSequence& document) const {
-  return LedDocument::Bytes(decoder_.context_, document);
-}
-
-double LedDecoder::Stage::WorkspaceBytes(const EncoderSequence& document) const {
-  return static_cast<double>(LedDocument::WorkspaceBytes(decoder_.context_, document));
-}
-
-double LedDecoder::Stage::EncodeSeconds(const EncoderSequence& document) const {
-  return decoder_.encoder_rates_.Seconds(decoder_.WorkOf(document));
+DocumentCost LedDecoder::Stage::Cost(const EncoderSequence& document) const {
+  const LedContext& context = decoder_.context_;
+  return {LedDocument::Bytes(context, document),
+          static_cast<double>(LedDocument::WorkspaceBytes(context, document)),
+          decoder_.encoder_rates_.Seconds(decoder_.WorkOf(document))};
 }
 
 double LedDecoder::Stage::AttendSeconds(int64_t tokens) const {
@@ -199,7 +194,7 @@ absl::Status LedDecoder::WarmUp() {
     EncoderSequence document;
     document.ids.resize(static_cast<size_t>(tokens));
     document.roles.assign(document.ids.size(), kernels::kLocalToken);
-    return stage_.DocumentBytes(document) + costs_->StateBytes(0, kWarmUpTokens + 1, 1);
+    return LedDocument::Bytes(context_, document) + costs_->StateBytes(0, kWarmUpTokens + 1, 1);
   };
   while (tokens > 0 && needed() > static_cast<double>(budget_->Room())) tokens /= 2;
   if (tokens == 0 || config_.max_output <= kWarmUpTokens) return absl::OkStatus();

@@ -69,9 +69,7 @@ class LedDecoder final : public Decoder {
     int max_tokens() const override { return decoder_.limits_.document; }
     int width() const override { return decoder_.config_.decoder.width; }
     std::unique_ptr<DecoderSequence> Open(const EncoderSequence& document) override;
-    double DocumentBytes(const EncoderSequence& document) const override;
-    double WorkspaceBytes(const EncoderSequence& document) const override;
-    double EncodeSeconds(const EncoderSequence& document) const override;
+    DocumentCost Cost(const EncoderSequence& document) const override;
     double AttendSeconds(int64_t tokens) const override;
 
    private:

@@ -153,19 +153,13 @@ std::unique_ptr<DecoderSequence> LunaDecoder::Stage::Open(const EncoderSequence&
       std::make_shared<LunaDocument>(decoder_.context_, document, decoder_.times_));
 }
 
-double LunaDecoder::Stage::DocumentBytes(const EncoderSequence& document) const {
-  return static_cast<double>(LunaDocument::Bytes(decoder_.context_, document));
-}
-
-double LunaDecoder::Stage::WorkspaceBytes(const EncoderSequence& document) const {
-  return LunaDocument::WorkspaceBytes(decoder_.context_, document);
-}
-
-double LunaDecoder::Stage::EncodeSeconds(const EncoderSequence& document) const {
-  const EncoderWork work = LunaDocument::WorkOf(decoder_.context_, document);
+DocumentCost LunaDecoder::Stage::Cost(const EncoderSequence& document) const {
+  const LunaDocument::Need need = LunaDocument::NeedOf(decoder_.context_, document);
   const DecoderRates& rates = decoder_.costs_->rates();
-  return work.linear * rates.linear_seconds + work.attention * rates.prefill_attention +
-         work.rows * rates.row_seconds;
+  const double seconds = need.work.linear * rates.linear_seconds +
+                         need.work.attention * rates.prefill_attention +
+                         need.work.rows * rates.row_seconds;
+  return {need.bytes, need.workspace_bytes, seconds};
 }
 
 CacheUse LunaDecoder::cache() const { return UseOf(*budget_); }
@@ -183,7 +177,7 @@ absl::StatusOr<std::unique_ptr<DecoderSequence>> LunaDecoder::OpenSample() {
 
 absl::Status LunaDecoder::WarmUp() {
   auto capacity = static_cast<double>(budget_->Room());
-  if (config_.encoder) capacity -= stage_.DocumentBytes(SampleDocument());
+  if (config_.encoder) capacity -= stage_.Cost(SampleDocument()).bytes;
   return CalibrateDecoder({*this, *costs_, capacity,
                            [this](EncoderTimes* times) { times_ = times; },
                            [this] { return OpenSample(); }});

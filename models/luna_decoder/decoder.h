@@ -82,9 +82,7 @@ class LunaDecoder final : public Decoder {
     int max_tokens() const override { return decoder_.limits_.document; }
     int width() const override { return decoder_.config_.width; }
     std::unique_ptr<DecoderSequence> Open(const EncoderSequence& document) override;
-    double DocumentBytes(const EncoderSequence& document) const override;
-    double WorkspaceBytes(const EncoderSequence& document) const override;
-    double EncodeSeconds(const EncoderSequence& document) const override;
+    DocumentCost Cost(const EncoderSequence& document) const override;
     // Part of every token's own cost: keys are as many as rows of P.
     double AttendSeconds(int64_t) const override { return 0; }
 

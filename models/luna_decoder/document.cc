@@ -40,12 +40,6 @@ Counted Count(const LunaDecoderContext& context, const EncoderSequence& document
                                  : on(HostCount(*context.host));
 }
 
-int64_t HeldBytes(const LunaDecoderContext& context, const EncoderSequence& document) {
-  if (context.seat != nullptr) return 0;
-  const size_t scratch = Count(context, document).need.memory();
-  return static_cast<int64_t>(scratch) + StateBytes(context, document);
-}
-
 }  // namespace
 
 LunaDocument::LunaDocument(const LunaDecoderContext& context, const EncoderSequence& document,
@@ -62,20 +56,15 @@ LunaDocument::~LunaDocument() {
   context_.budget->AddUsed(-held_bytes_);
 }
 
-int64_t LunaDocument::Bytes(const LunaDecoderContext& context, const EncoderSequence& document) {
-  return context.documents->shape().SequenceBytes(0, 1, 1) + HeldBytes(context, document);
-}
-
-double LunaDocument::WorkspaceBytes(const LunaDecoderContext& context,
-                                    const EncoderSequence& document) {
+LunaDocument::Need LunaDocument::NeedOf(const LunaDecoderContext& context,
+                                        const EncoderSequence& document) {
+  const Counted counted = Count(context, document);
+  const auto kept = static_cast<double>(context.documents->shape().SequenceBytes(0, 1, 1));
+  const auto states = static_cast<double>(StateBytes(context, document));
   // A device's memory was taken when the model loaded; what is left comes back.
-  if (context.seat != nullptr) return static_cast<double>(StateBytes(context, document));
-  return static_cast<double>(Count(context, document).need.transient);
-}
-
-EncoderWork LunaDocument::WorkOf(const LunaDecoderContext& context,
-                                 const EncoderSequence& document) {
-  return Count(context, document).work;
+  if (context.seat != nullptr) return {kept, states, counted.work};
+  return {kept + static_cast<double>(counted.need.memory()) + states,
+          static_cast<double>(counted.need.transient), counted.work};
 }
 
 DeviceRunBytes LunaDocument::MostBytes(const LunaDecoderContext& context, int tokens) {
@@ -91,17 +80,6 @@ DeviceRunBytes LunaDocument::MostBytes(const LunaDecoderContext& context, int to
 }
 
 absl::Status LunaDocument::TakeMemory() {
-  EncoderSequence asked = document_;
-  if (!wants_states_) asked.wanted.clear();
-  const int64_t held = HeldBytes(context_, asked);
-  {
-    const auto lock = context_.budget->Lock();
-    if (!context_.budget->MakeRoom(held)) {
-      return absl::ResourceExhaustedError("cache: no memory to read a document");
-    }
-    context_.budget->AddUsed(held);
-    held_bytes_ = held;
-  }
   kernels::CacheStep step(context_.documents);
   const int32_t any = 0;
   if (!step.Append(kernels::CacheStep::kPrefill, &cache_, {&any, 1})) {
@@ -111,21 +89,37 @@ absl::Status LunaDocument::TakeMemory() {
   return absl::OkStatus();
 }
 
+std::unique_ptr<LunaDocumentPass> LunaDocument::MakePass() const {
+  const std::array<const EncoderSequence*, 1> one = {&document_};
+  return std::make_unique<LunaDocumentPass>(context_, one, memory_, wants_states_);
+}
+
+absl::Status LunaDocument::BeginOnHost() {
+  auto pass = MakePass();
+  const auto scratch = static_cast<int64_t>(HostPass::ScratchBytes(*pass, *context_.host));
+  const int64_t held = scratch + (wants_states_ ? StateBytes(context_, document_) : 0);
+  {
+    const auto lock = context_.budget->Lock();
+    if (!context_.budget->MakeRoom(held)) {
+      return absl::ResourceExhaustedError("cache: no memory to read a document");
+    }
+    context_.budget->AddUsed(held);
+    held_bytes_ = held;
+  }
+  pass_ = std::make_unique<HostPass>(std::move(pass), *context_.host, keeper_, times_);
+  return absl::OkStatus();
+}
+
 absl::Status LunaDocument::Begin(int tokens) {
-  if (read_ == 0) {
+  const bool first = read_ == 0;
+  if (first) {
     if (absl::Status status = TakeMemory(); !status.ok()) return status;
   }
   read_ += tokens;
-  if (context_.seat != nullptr) {
-    if (unencoded() > 0) return absl::OkStatus();
-    DecoderSeat& seat = *context_.seat;
-    run_.emplace(seat.device(), *seat.documents(), static_cast<DeviceItems&>(*this), times_);
-  } else if (pass_ == nullptr) {
-    const std::array<const EncoderSequence*, 1> one = {&document_};
-    pass_ = std::make_unique<HostPass>(
-        std::make_unique<LunaDocumentPass>(context_, one, memory_, wants_states_), *context_.host,
-        keeper_, times_);
-  }
+  if (context_.seat == nullptr) return first ? BeginOnHost() : absl::OkStatus();
+  if (unencoded() > 0) return absl::OkStatus();
+  DecoderSeat& seat = *context_.seat;
+  run_.emplace(seat.device(), *seat.documents(), static_cast<DeviceItems&>(*this), times_);
   return absl::OkStatus();
 }
 
@@ -156,10 +150,8 @@ std::string LunaDocument::NameOf(int) const {
 }
 
 std::unique_ptr<DevicePart> LunaDocument::Plan(std::span<const int>) const {
-  const std::array<const EncoderSequence*, 1> one = {&document_};
-  return std::make_unique<DevicePassPart>(
-      std::make_unique<LunaDocumentPass>(context_, one, memory_, wants_states_),
-      context_.seat->device(), context_.frame.compute);
+  return std::make_unique<DevicePassPart>(MakePass(), context_.seat->device(),
+                                          context_.frame.compute);
 }
 
 void LunaDocument::Keep(std::span<const int>, const std::byte* results) {

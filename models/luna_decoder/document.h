@@ -20,6 +20,8 @@
 
 namespace longview::models {
 
+class LunaDocumentPass;
+
 class LunaDocument final : public ReadDocument, private DeviceItems {
  public:
   // Borrows what the context points to.
@@ -29,11 +31,13 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   LunaDocument(const LunaDocument&) = delete;
   LunaDocument& operator=(const LunaDocument&) = delete;
 
-  // Bytes of the budget: what is kept of it and what its reading holds, exact.
-  static int64_t Bytes(const LunaDecoderContext& context, const EncoderSequence& document);
-  // Bytes of one step that reads it, beside these; and its work.
-  static double WorkspaceBytes(const LunaDecoderContext& context, const EncoderSequence& document);
-  static EncoderWork WorkOf(const LunaDecoderContext& context, const EncoderSequence& document);
+  struct Need {
+    double bytes = 0;            // Of the budget: what is kept of it and what its reading holds.
+    double workspace_bytes = 0;  // Of one step that reads it, beside these.
+    EncoderWork work;
+  };
+  // Exact; by counting the whole document's forward.
+  static Need NeedOf(const LunaDecoderContext& context, const EncoderSequence& document);
   // The most that one of up to `tokens` tokens needs of a device, which has no memory yet.
   static DeviceRunBytes MostBytes(const LunaDecoderContext& context, int tokens);
 
@@ -49,6 +53,8 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
 
  private:
   absl::Status TakeMemory();
+  absl::Status BeginOnHost();
+  std::unique_ptr<LunaDocumentPass> MakePass() const;
 
   int size() const override { return 1; }
   std::string NameOf(int item) const override;

@@ -163,14 +163,9 @@ class ToyEncoder final : public models::EncoderStage, public models::SequenceRul
     return std::make_unique<ToySequence>(decoder_, std::vector<int32_t>(),
                                          std::make_shared<ToySource>(document, *decoder_.counts()));
   }
-  double DocumentBytes(const models::EncoderSequence& document) const override {
-    return 1000.0 * document.tokens();
-  }
-  double WorkspaceBytes(const models::EncoderSequence& document) const override {
-    return 50.0 * document.tokens();
-  }
-  double EncodeSeconds(const models::EncoderSequence& document) const override {
-    return 1e-5 * document.tokens();
+  models::DocumentCost Cost(const models::EncoderSequence& document) const override {
+    ++decoder_.counts()->costed;
+    return {1000.0 * document.tokens(), 50.0 * document.tokens(), 1e-5 * document.tokens()};
   }
   double AttendSeconds(int64_t tokens) const override { return 1e-7 * tokens; }
 

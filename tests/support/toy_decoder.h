@@ -49,6 +49,7 @@ struct ToyCounts {
   std::atomic<int64_t> decoded{0};
   std::atomic<int64_t> encoded{0};  // Tokens of documents.
   std::atomic<int> documents{0};    // Alive.
+  std::atomic<int> costed{0};       // Documents whose cost was asked for.
   std::atomic<int> steps{0};
   std::atomic<bool> fail{false};  // The next step fails.
 };

@@ -164,6 +164,15 @@ TEST(Sourced, StateIsTheDocumentsAndTheSequences) {
   EXPECT_GT((*item)->cost().seconds, 1e-4);
 }
 
+// Planning it takes as long as reading a piece of it: not on the executor's thread.
+TEST(Sourced, ADocumentIsCostedOnceWhenItsRequestIsPrepared) {
+  const ToyModel toy = MakeSourced();
+  Live live = StartOn(*toy.model, Document("0123456789", NewTokens(5)));
+  EXPECT_NEAR(live.generation->need().prefill_seconds, 1e-5, 1e-12);
+  EXPECT_TRUE(Finish(*toy.model, live).ok());
+  EXPECT_EQ(toy.counts->costed, 1);
+}
+
 TEST(Sourced, RefusesWhatMeansNothing) {
   const ToyModel toy = MakeSourced();
   const auto refused = [&](auto change) {

@@ -51,9 +51,13 @@ LunaDocument::LunaDocument(const LunaDecoderContext& context, const EncoderSeque
       times_(times),
       cache_(context.documents) {}
 
-LunaDocument::~LunaDocument() {
+LunaDocument::~LunaDocument() { EndReading(0); }
+
+void LunaDocument::EndReading(int64_t kept_bytes) {
+  run_.reset();
+  pass_.reset();
   const auto lock = context_.budget->Lock();
-  context_.budget->AddUsed(-held_bytes_);
+  context_.budget->AddUsed(kept_bytes - std::exchange(held_bytes_, kept_bytes));
 }
 
 LunaDocument::Need LunaDocument::NeedOf(const LunaDecoderContext& context,
@@ -141,7 +145,7 @@ absl::Status LunaDocument::Advance(bool* more) {
     const float* const x = pass_->Rows(0);
     states_.assign(x, x + int64_t{document_.tokens()} * context_.config->width);
   }
-  pass_.reset();
+  EndReading(wants_states_ ? StateBytes(context_, document_) : 0);
   return absl::OkStatus();
 }
 

@@ -45,7 +45,7 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   std::span<const float> states() const override { return states_; }
   absl::Status Begin(int tokens) override;
   absl::Status Advance(bool* more) override;
-  void Drop() override { run_.reset(); }
+  void Drop() override { EndReading(0); }
 
   // Active rows of P; what decoder layers read, once it is read.
   int rows() const { return rows_; }
@@ -55,6 +55,8 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   absl::Status TakeMemory();
   absl::Status BeginOnHost();
   std::unique_ptr<LunaDocumentPass> MakePass() const;
+  // Gives back what it took of the budget, but for so many bytes.
+  void EndReading(int64_t kept_bytes);
 
   int size() const override { return 1; }
   std::string NameOf(int item) const override;

@@ -102,6 +102,28 @@ TEST_P(LunaTranslation, StepByStepEqualsTeacherForced) {
   }
 }
 
+// The scratch of the encoder's layers goes back when they are done, not with the last fork.
+TEST_P(LunaTranslation, ADocumentThatIsReadHoldsWhatDecodingReadsAlone) {
+  LunaCase model(golden_.directory(), "fp32");
+  Decoder& decoder = model.decoder();
+  EncoderSequence source;
+  source.ids = golden_.Tokens(0).ids;
+  source.roles.assign(source.ids.size(), kernels::kLocalToken);
+  ASSERT_TRUE(decoder.encoder()->rules().Place("text", source).ok());
+  const double most = decoder.encoder()->Cost(source).bytes;
+  {
+    const auto sequence = decoder.encoder()->Open(source);
+    const DecoderFeed feed{.sequence = sequence.get(),
+                           .tokens = {},
+                           .wanted = WantedLogits::kNone,
+                           .encode = sequence->unencoded()};
+    RunStep(decoder, {&feed, 1});
+    EXPECT_GT(decoder.cache().used, 0);
+    EXPECT_LT(decoder.cache().used, most);
+  }
+  EXPECT_EQ(decoder.cache().used, 0);
+}
+
 // The searches of case.json: every finished output of fairseq's, best first, with its score.
 TEST_P(LunaTranslation, GreedyAndBeamSearch) {
   const auto model = Load(golden_.directory());

@@ -1,6 +1,7 @@
 #include "models/generation/cache_room.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -12,6 +13,19 @@ std::unique_ptr<kernels::CacheBudget> CacheRoom::Open() const {
 }
 
 int64_t CacheRoom::capacity() const { return shared_ != nullptr ? shared_->capacity() : bytes_; }
+
+bool HeldBytes::Take(int64_t bytes) {
+  const auto lock = budget_.Lock();
+  if (!budget_.MakeRoom(bytes)) return false;
+  budget_.AddUsed(bytes);
+  bytes_ += bytes;
+  return true;
+}
+
+void HeldBytes::Keep(int64_t bytes) {
+  const auto lock = budget_.Lock();
+  budget_.AddUsed(bytes - std::exchange(bytes_, bytes));
+}
 
 CacheRoom RoomOf(const LoadOptions& options, std::string_view device) {
   if (options.cache != nullptr) return CacheRoom(options.cache->On(device));

@@ -30,6 +30,25 @@ class CacheRoom {
   int64_t bytes_ = 0;
 };
 
+// Bytes of a budget that something beside its caches holds. On the executor's thread.
+class HeldBytes {
+ public:
+  // The budget outlives it.
+  explicit HeldBytes(kernels::CacheBudget& budget) : budget_(budget) {}
+  ~HeldBytes() { Keep(0); }
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+
+  // So many more. False: there is no room, and nothing is taken.
+  bool Take(int64_t bytes);
+  // Gives back all but so many.
+  void Keep(int64_t bytes);
+
+ private:
+  kernels::CacheBudget& budget_;
+  int64_t bytes_ = 0;
+};
+
 // The room of a model that runs on `device`.
 CacheRoom RoomOf(const LoadOptions& options, std::string_view device);
 

@@ -5,9 +5,11 @@
 // Used by the executor's thread, except where a method says thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "models/generation.h"
@@ -34,8 +36,9 @@ class DecoderSequence {
 
   // With an encoder: tokens of its document that are still to be read, before any of its own; and
   // the document's last hidden states [tokens, width], fp32, once it is read, if they were wanted.
+  // Whoever takes them first has them.
   virtual int unencoded() const { return 0; }
-  virtual std::span<const float> encoder_states() const { return {}; }
+  virtual std::vector<std::byte> TakeEncoderStates() { return {}; }
 };
 
 // Prefill and decode agree within rounding, not in bits (panel sizes differ).

@@ -3,10 +3,10 @@
 // Belongs to the executor's thread.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "models/generation/cached_sequence.h"
@@ -20,8 +20,8 @@ class ReadDocument {
 
   // Tokens that no step was granted yet.
   virtual int unencoded() const = 0;
-  // The last hidden states [tokens, width] once it is read, if rows of it are wanted.
-  virtual std::span<const float> states() const = 0;
+  // The last hidden states [tokens, width], fp32, once it is read, if rows of it are wanted. Once.
+  virtual std::vector<std::byte> TakeStates() = 0;
 
   // A step reads so many tokens more. RESOURCE_EXHAUSTED where memory was not reserved.
   virtual absl::Status Begin(int tokens) = 0;
@@ -45,8 +45,8 @@ class DocumentSequence final : public CachedSequence {
   // Does nothing: cached tokens mean nothing without their document, which later requests lack.
   void Publish(uint64_t) override {}
   int unencoded() const override { return read_ == nullptr ? 0 : read_->unencoded(); }
-  std::span<const float> encoder_states() const override {
-    return read_ == nullptr ? std::span<const float>() : read_->states();
+  std::vector<std::byte> TakeEncoderStates() override {
+    return read_ == nullptr ? std::vector<std::byte>() : read_->TakeStates();
   }
 
   ReadDocument* document() const { return read_.get(); }

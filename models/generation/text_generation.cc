@@ -1,6 +1,5 @@
 #include "models/generation/text_generation.h"
 
-#include <cstring>
 #include <utility>
 
 #include "models/generation/encoder_stage.h"
@@ -103,8 +102,7 @@ void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
   if (fed_ > 0 && WantedOf(fed_) == WantedLogits::kAll) scores_.Add(read_, step.Logits(feed));
   read_ += fed_;
   if (unread() > 0) return;
-  const std::span<const float> states = sequence_->encoder_states();
-  states_.assign(states.begin(), states.end());
+  states_ = sequence_->TakeEncoderStates();
   sequence_->Publish(item_.cache_space);
   if (item_.scores_prompt()) prompt_ = scores_.TakePiece();
   if (continuation_ == nullptr) {
@@ -137,8 +135,7 @@ HostTensor TextGeneration::TakeStates() {
   HostTensor tensor;
   tensor.name = "encoder_last_hidden_state";
   tensor.shape = {item_.source->tokens(), decoder_.encoder()->width()};
-  tensor.data.resize(states_.size() * sizeof(float));
-  std::memcpy(tensor.data.data(), states_.data(), tensor.data.size());
+  tensor.data = std::move(states_);
   return tensor;
 }
 

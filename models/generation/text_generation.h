@@ -54,7 +54,7 @@ class TextGeneration final : public StepMember {
   int granted_ = 0;
   int fed_ = 0;  // Tokens of the prompt.
   const int cached_;
-  std::vector<float> states_;  // The encoder's states, if wanted.
+  std::vector<std::byte> states_;  // The encoder's, if wanted.
   std::optional<Piece> prompt_;
   bool prompt_taken_ = false, empty_taken_ = false;
   bool taken_ = false;

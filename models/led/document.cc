@@ -38,14 +38,18 @@ LedDocument::LedDocument(const LedContext& context, EncoderSequence document)
 double LedDocument::Bytes(const LedContext& context, const EncoderSequence& document) {
   const kernels::CacheShape& shape = context.decoder.documents->shape();
   const auto keys = static_cast<double>(shape.SequenceBytes(0, VisibleTokens(document), 1));
-  return context.seat != nullptr ? keys : keys + PiecewiseDocument::HeldBytes(context, document);
+  return context.seat != nullptr ? keys : keys + PiecewiseDocument::ReadingBytes(context, document);
+}
+
+int64_t LedDocument::StateBytes(const LedContext& context, const EncoderSequence& document) {
+  const int64_t rows = document.wanted.empty() ? 0 : document.tokens();
+  return rows * context.decoder.config->width * static_cast<int64_t>(sizeof(float));
 }
 
 size_t LedDocument::WorkspaceBytes(const LedContext& context, const EncoderSequence& document) {
   if (context.seat == nullptr) return PiecewiseDocument::PieceBytes(context, document);
   // The device's memory was taken when the model loaded; what is left comes back.
-  const int64_t states = document.wanted.empty() ? 0 : document.tokens();
-  return static_cast<size_t>(states * context.decoder.config->width) * sizeof(float);
+  return static_cast<size_t>(StateBytes(context, document));
 }
 
 bool LedDocument::Append(int64_t first, int64_t count, KeyRows& keys) {

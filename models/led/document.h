@@ -8,8 +8,9 @@
 // Belongs to the executor's thread.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,17 +38,20 @@ class LedDocument : public ReadDocument {
   LedDocument(const LedDocument&) = delete;
   LedDocument& operator=(const LedDocument&) = delete;
 
-  // Bytes of the closed form: keys, values, and what reading holds.
+  // Bytes of the closed form: keys, values, and, on the host, what reading and states hold.
   static double Bytes(const LedContext& context, const EncoderSequence& document);
   // Scratch of reading all of it in one step.
   static size_t WorkspaceBytes(const LedContext& context, const EncoderSequence& document);
 
   int unencoded() const override { return document_.tokens() - read_; }
   const StackDocument& keys() const { return keys_; }
-  std::span<const float> states() const override { return states_; }
+  std::vector<std::byte> TakeStates() override { return std::move(states_); }
 
  protected:
   LedDocument(const LedContext& context, EncoderSequence document);
+
+  // Of the states, if they are wanted.
+  static int64_t StateBytes(const LedContext& context, const EncoderSequence& document);
 
   // Room for the keys of tokens [first, first + count), rows counted from the first. False: no
   // memory.
@@ -55,7 +59,7 @@ class LedDocument : public ReadDocument {
 
   const LedContext& context_;
   const EncoderSequence document_;
-  std::vector<float> states_;
+  std::vector<std::byte> states_;  // [tokens, H] fp32, if wanted.
   int read_ = 0;
 
  private:

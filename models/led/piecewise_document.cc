@@ -8,17 +8,10 @@
 
 namespace longview::models {
 
-PiecewiseDocument::~PiecewiseDocument() { GiveBack(); }
-
-// The encoder's memory.
-void PiecewiseDocument::GiveBack() {
-  encoder_.reset();
-  const auto lock = context_.budget->Lock();
-  context_.budget->AddUsed(-std::exchange(held_bytes_, 0));
-}
-
-double PiecewiseDocument::HeldBytes(const LedContext& context, const EncoderSequence& document) {
-  return static_cast<double>(PiecewiseEncoder::HeldBytes(context.encoder, document));
+double PiecewiseDocument::ReadingBytes(const LedContext& context,
+                                       const EncoderSequence& document) {
+  return static_cast<double>(PiecewiseEncoder::HeldBytes(context.encoder, document)) +
+         static_cast<double>(StateBytes(context, document));
 }
 
 size_t PiecewiseDocument::PieceBytes(const LedContext& context, const EncoderSequence& document) {
@@ -37,26 +30,20 @@ size_t PiecewiseDocument::PieceBytes(const LedContext& context, const EncoderSeq
          static_cast<size_t>(kPanelRows * widest * element);
 }
 
-bool PiecewiseDocument::Hold(int64_t bytes) {
-  const auto lock = context_.budget->Lock();
-  if (!context_.budget->MakeRoom(bytes)) return false;
-  context_.budget->AddUsed(bytes);
-  held_bytes_ = bytes;
-  return true;
+void PiecewiseDocument::Drop() {
+  encoder_.reset();
+  held_.Keep(0);
 }
 
 absl::Status PiecewiseDocument::Begin(int tokens) {
   if (encoder_ == nullptr) {
-    const auto bytes =
-        static_cast<int64_t>(PiecewiseEncoder::HeldBytes(context_.encoder, document_));
-    if (!Hold(bytes)) return absl::ResourceExhaustedError("cache: no memory to read a document");
+    if (!held_.Take(static_cast<int64_t>(ReadingBytes(context_, document_)))) {
+      return absl::ResourceExhaustedError("cache: no memory to read a document");
+    }
     EncodedRows& sink = *this;
     encoder_ =
         std::make_unique<PiecewiseEncoder>(context_.encoder, document_, sink, scratch_, times_);
-    if (!document_.wanted.empty()) {
-      states_.resize(
-          static_cast<size_t>(int64_t{document_.tokens()} * context_.decoder.config->width));
-    }
+    states_.resize(static_cast<size_t>(StateBytes(context_, document_)));
   }
   read_ += tokens;
   until_ = encoder_->RowsUntil(read_);
@@ -67,7 +54,8 @@ absl::Status PiecewiseDocument::Advance(bool* more) {
   *more = encoder_->Advance(until_);
   if (no_memory_) return absl::ResourceExhaustedError("cache: no memory for a document's keys");
   if (*more || unencoded() > 0) return absl::OkStatus();
-  GiveBack();
+  encoder_.reset();
+  held_.Keep(StateBytes(context_, document_));
   return absl::OkStatus();
 }
 
@@ -79,7 +67,9 @@ double PiecewiseDocument::LinearWork() const {
 void PiecewiseDocument::Take(int64_t first, int64_t count, const float* x,
                              const std::byte* input) {
   const int64_t width = context_.decoder.config->width;
-  if (!states_.empty()) std::copy_n(x, count * width, states_.begin() + first * width);
+  if (!states_.empty()) {
+    std::copy_n(x, count * width, reinterpret_cast<float*>(states_.data()) + first * width);
+  }
   KeyRows keys;
   no_memory_ = no_memory_ || !Append(first, count, keys);
   if (no_memory_ || keys.rows.empty()) return;

@@ -1,7 +1,6 @@
 #include "models/led/whole_document.h"
 
 #include <array>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -74,8 +73,7 @@ std::unique_ptr<DevicePart> WholeDocument::Plan(std::span<const int>) const {
 
 void WholeDocument::Keep(std::span<const int>, const std::byte* results) {
   if (document_.wanted.empty()) return;
-  states_.resize(static_cast<size_t>(int64_t{document_.tokens()} * context_.decoder.config->width));
-  std::memcpy(states_.data(), results, states_.size() * sizeof(float));
+  states_.assign(results, results + StateBytes(context_, document_));
 }
 
 }  // namespace longview::models

@@ -49,15 +49,18 @@ LunaDocument::LunaDocument(const LunaDecoderContext& context, const EncoderSeque
       wants_states_(!document.wanted.empty()),
       rows_(ActiveRows(*context.config->encoder, document)),
       times_(times),
-      cache_(context.documents) {}
+      cache_(context.documents),
+      held_(*context.budget) {}
 
-LunaDocument::~LunaDocument() { EndReading(0); }
+void LunaDocument::EndReading() {
+  pass_.reset();
+  held_.Keep(wants_states_ ? StateBytes(context_, document_) : 0);
+}
 
-void LunaDocument::EndReading(int64_t kept_bytes) {
+void LunaDocument::Drop() {
   run_.reset();
   pass_.reset();
-  const auto lock = context_.budget->Lock();
-  context_.budget->AddUsed(kept_bytes - std::exchange(held_bytes_, kept_bytes));
+  held_.Keep(0);
 }
 
 LunaDocument::Need LunaDocument::NeedOf(const LunaDecoderContext& context,
@@ -101,14 +104,8 @@ std::unique_ptr<LunaDocumentPass> LunaDocument::MakePass() const {
 absl::Status LunaDocument::BeginOnHost() {
   auto pass = MakePass();
   const auto scratch = static_cast<int64_t>(HostPass::ScratchBytes(*pass, *context_.host));
-  const int64_t held = scratch + (wants_states_ ? StateBytes(context_, document_) : 0);
-  {
-    const auto lock = context_.budget->Lock();
-    if (!context_.budget->MakeRoom(held)) {
-      return absl::ResourceExhaustedError("cache: no memory to read a document");
-    }
-    context_.budget->AddUsed(held);
-    held_bytes_ = held;
+  if (!held_.Take(scratch + (wants_states_ ? StateBytes(context_, document_) : 0))) {
+    return absl::ResourceExhaustedError("cache: no memory to read a document");
   }
   pass_ = std::make_unique<HostPass>(std::move(pass), *context_.host, keeper_, times_);
   return absl::OkStatus();
@@ -141,11 +138,8 @@ absl::Status LunaDocument::Advance(bool* more) {
   }
   *more = layers_done_ < until;
   if (layers_done_ < layers) return absl::OkStatus();
-  if (wants_states_) {
-    const float* const x = pass_->Rows(0);
-    states_.assign(x, x + int64_t{document_.tokens()} * context_.config->width);
-  }
-  EndReading(wants_states_ ? StateBytes(context_, document_) : 0);
+  if (wants_states_) KeepStates(reinterpret_cast<const std::byte*>(pass_->Rows(0)));
+  EndReading();
   return absl::OkStatus();
 }
 
@@ -158,10 +152,8 @@ std::unique_ptr<DevicePart> LunaDocument::Plan(std::span<const int>) const {
                                           context_.frame.compute);
 }
 
-void LunaDocument::Keep(std::span<const int>, const std::byte* results) {
-  if (!wants_states_) return;
-  const auto* const x = reinterpret_cast<const float*>(results);
-  states_.assign(x, x + int64_t{document_.tokens()} * context_.config->width);
+void LunaDocument::KeepStates(const std::byte* rows) {
+  if (wants_states_) states_.assign(rows, rows + StateBytes(context_, document_));
 }
 
 }  // namespace longview::models

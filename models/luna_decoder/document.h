@@ -3,17 +3,20 @@
 // Belongs to the executor's thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/device/device_run.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/pass_batch.h"
 #include "models/encoder/sequence.h"
+#include "models/generation/cache_room.h"
 #include "models/generation/document_sequence.h"
 #include "models/luna_decoder/context.h"
 #include "models/luna_decoder/memory.h"
@@ -27,7 +30,6 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   // Borrows what the context points to.
   LunaDocument(const LunaDecoderContext& context, const EncoderSequence& document,
                EncoderTimes* times);
-  ~LunaDocument() override;
   LunaDocument(const LunaDocument&) = delete;
   LunaDocument& operator=(const LunaDocument&) = delete;
 
@@ -42,10 +44,10 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   static DeviceRunBytes MostBytes(const LunaDecoderContext& context, int tokens);
 
   int unencoded() const override { return document_.tokens() - read_; }
-  std::span<const float> states() const override { return states_; }
+  std::vector<std::byte> TakeStates() override { return std::move(states_); }
   absl::Status Begin(int tokens) override;
   absl::Status Advance(bool* more) override;
-  void Drop() override { EndReading(0); }
+  void Drop() override;
 
   // Active rows of P; what decoder layers read, once it is read.
   int rows() const { return rows_; }
@@ -55,13 +57,13 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   absl::Status TakeMemory();
   absl::Status BeginOnHost();
   std::unique_ptr<LunaDocumentPass> MakePass() const;
-  // Gives back what it took of the budget, but for so many bytes.
-  void EndReading(int64_t kept_bytes);
+  void EndReading();
+  void KeepStates(const std::byte* rows);
 
   int size() const override { return 1; }
   std::string NameOf(int item) const override;
   std::unique_ptr<DevicePart> Plan(std::span<const int> items) const override;
-  void Keep(std::span<const int> items, const std::byte* results) override;
+  void Keep(std::span<const int>, const std::byte* results) override { KeepStates(results); }
 
   const LunaDecoderContext& context_;
   const EncoderSequence document_;  // Every row is wanted.
@@ -70,13 +72,13 @@ class LunaDocument final : public ReadDocument, private DeviceItems {
   EncoderTimes* const times_;
   kernels::CacheSequence cache_;
   LunaDocumentMemory memory_;
-  int64_t held_bytes_ = 0;  // Taken of the budget, beside the cache's.
+  HeldBytes held_;  // By the reading and the states, beside the cache's.
   int read_ = 0;
   int layers_done_ = 0;
   ScratchKeeper keeper_{0};
   std::unique_ptr<HostPass> pass_;  // While it is read on the host,
   std::optional<DeviceRun> run_;    // or on a device.
-  std::vector<float> states_;
+  std::vector<std::byte> states_;   // [tokens, d] fp32, if wanted.
 };
 
 }  // namespace longview::models

@@ -87,9 +87,10 @@ class ToySequence final : public models::DecoderSequence {
   }
 
   int unencoded() const override { return source_ == nullptr ? 0 : source_->unencoded; }
-  std::span<const float> encoder_states() const override {
+  std::vector<std::byte> TakeEncoderStates() override {
     if (source_ == nullptr) return {};
-    return source_->states;
+    const auto states = std::as_bytes(std::span(source_->states));
+    return {states.begin(), states.end()};
   }
 
   // From a step's begin to its end.

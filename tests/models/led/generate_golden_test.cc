@@ -151,6 +151,22 @@ TEST(LedGenerate, InCompanyAsAlone) {
   }
 }
 
+// They lie on the host until the answer is taken.
+TEST(LedGenerate, StatesThatAreWantedAreReserved) {
+  const GoldenCase golden("generate", "led");
+  const std::unique_ptr<Model> model = LoadLedCase(golden, "fp32");
+  ASSERT_NE(model, nullptr);
+  Request request = DocumentRequest(golden, 0, NewTokens(4));
+  const auto plain = model->Prepare(request);
+  request.tensors = {"encoder_last_hidden_state"};
+  const auto wanting = model->Prepare(request);
+  ASSERT_TRUE(plain.ok() && wanting.ok());
+  const Answer answer = Generate(*model, request);
+  EXPECT_EQ((*wanting)->cost().state_bytes - (*plain)->cost().state_bytes,
+            static_cast<double>(answer.tensors.at(0).data.size()));
+  EXPECT_EQ(model->cache().used, 0);
+}
+
 // What a draw is made from: the distribution after every processor.
 TEST(LedGenerate, DistributionsOfSampling) {
   const GoldenCase golden("generate", "led");

@@ -83,8 +83,13 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   if (size.new_tokens > 0) {
     cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(0, size.sequences));
   }
+  // Rows of a step that reads all of it; those that are wanted are kept until the answer is taken.
+  const double row_bytes = sizeof(float) * static_cast<double>(vocab);
   if (item.scores_prompt() || item.wants_logits) {
-    cost.workspace_bytes += sizeof(float) * static_cast<double>(item.prompt.size()) * vocab;
+    cost.workspace_bytes += (size.prompt - size.read) * row_bytes;
+  }
+  if (item.wants_logits) {
+    cost.state_bytes += static_cast<double>(item.prompt.size()) * row_bytes;
   }
   return cost;
 }

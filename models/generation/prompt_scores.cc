@@ -19,6 +19,8 @@ PromptScores::PromptScores(const GenerationItem& item, const TextCodec* codec, i
 
 void PromptScores::Add(int position, std::span<const float> rows) {
   const auto vocab = static_cast<size_t>(vocab_);
+  // Once, and as many bytes as were reserved.
+  if (item_.wants_logits) logits_.reserve(item_.prompt.size() * vocab * sizeof(float));
   for (size_t offset = 0; offset < rows.size(); offset += vocab, ++position) {
     const std::span<const float> row = rows.subspan(offset, vocab);
     const int in_prompt = position - item_.document_tokens;

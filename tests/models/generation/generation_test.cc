@@ -382,5 +382,20 @@ TEST(Generation, BytesAreReservedForAllThatMayBeRead) {
   EXPECT_GT((*item)->cost().seconds, 20 * 100e-6);
 }
 
+// The tensor until the answer is taken, and the rows of the step that makes it.
+TEST(Generation, LogitsOfThePromptAreReserved) {
+  const ToyModel toy = MakeToyModel();
+  Request request = TextRequest(std::string(20, 'n'), NewTokens(0));
+  const auto plain = toy.model->Prepare(request);
+  request.tensors = {"logits"};
+  const auto item = toy.model->Prepare(request);
+  const double bytes = 20 * kToyVocab * sizeof(float);
+  EXPECT_DOUBLE_EQ((*item)->cost().state_bytes, (*plain)->cost().state_bytes + bytes);
+  EXPECT_DOUBLE_EQ((*item)->cost().workspace_bytes, (*plain)->cost().workspace_bytes + bytes);
+  const Answer answer = Generate(*toy.model, request, 8);
+  EXPECT_EQ(answer.tensors.at(0).data.size(), static_cast<size_t>(bytes));
+  EXPECT_EQ(answer.tensors.at(0).data.capacity(), static_cast<size_t>(bytes));
+}
+
 }  // namespace
 }  // namespace longview::models

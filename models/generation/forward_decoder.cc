@@ -11,17 +11,26 @@ namespace longview::models {
 namespace {
 
 PassStep::Rules RulesOf(const TokenModel& model, bool on_device) {
-  if (on_device) return DeviceRules(model.family(), model.vocab());
-  return {model.family(), model.vocab()};
+  PassStep::Rules rules = {model.family(), model.vocab()};
+  if (on_device) rules = DeviceRules(model.family(), model.vocab());
+  rules.boundary = model.boundary();
+  return rules;
 }
 
 }  // namespace
+
+DeviceTokenTexts TextsOf(const TokenModel& model, int max_tokens) {
+  DeviceTokenTexts texts = max_tokens;
+  texts.boundary = model.boundary();
+  texts.ends = model.ends();
+  return texts;
+}
 
 ForwardDecoder::ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute,
                                const Limits& limits, std::unique_ptr<Device> device)
     : CachedDecoder(RulesOf(*model, device != nullptr), limits.max_tokens),
       model_(std::move(model)),
-      host_(device != nullptr ? Compute::kFp32 : compute, pool_),
+      host_(model_->Host(device != nullptr ? Compute::kFp32 : compute, pool_)),
       seat_(device != nullptr ? std::make_unique<DecoderSeat>(std::move(device), compute)
                               : nullptr) {
   frame_.compute = compute;
@@ -43,8 +52,8 @@ absl::StatusOr<std::unique_ptr<ForwardDecoder>> ForwardDecoder::Create(
 }
 
 absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& room) {
-  kernels::CacheShape shape =
-      model_->Shape(seat_ ? SpanType(frame_.compute) : host_.block_type());
+  const kernels::DType blocks = seat_ ? SpanType(frame_.compute) : host_.block_type();
+  kernels::CacheShape shape = model_->Shape(blocks);
   kernels::ProjectionCache::Options options = StepCacheOptions();
   absl::Status loaded;
   if (seat_) {
@@ -55,6 +64,7 @@ absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& ro
     loaded = model_->Load(frame_.compute, nullptr);
   }
   if (!loaded.ok()) return loaded;
+  model_->Loaded(host_, blocks);
   if (loaded = Reserve(shape, room, origin, options); !loaded.ok()) return loaded;
   CountedCosts::Terms terms = {shape,        frame_.compute, seat_ ? nullptr : &host_,
                                vocab_size(), max_tokens(),   model_->granule(),
@@ -77,7 +87,8 @@ absl::Status ForwardDecoder::LoadOnDevice(const std::string& origin,
   const auto make = [&](std::vector<TokenRun> runs) {
     return model_->Forward(frame_, std::move(runs), kDeviceLogitRows);
   };
-  const DecoderSeat::Claims claims = {vocab_size(), max_tokens(), {shape}, room, nullptr};
+  const DecoderSeat::Claims claims = {vocab_size(), TextsOf(*model_, max_tokens()), {shape}, room,
+                                      nullptr};
   return seat_->Load(origin, claims, load, make);
 }
 

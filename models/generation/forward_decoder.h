@@ -14,6 +14,9 @@
 
 namespace longview::models {
 
+// Texts that passes of a model on a device read.
+DeviceTokenTexts TextsOf(const TokenModel& model, int max_tokens);
+
 class ForwardDecoder final : public CachedDecoder {
  public:
   struct Limits {
@@ -33,6 +36,10 @@ class ForwardDecoder final : public CachedDecoder {
 
   int prefill_granule() const override { return model_->granule(); }
   const TokenModel& model() const { return *model_; }
+  // How and where its passes run, for benchmarks. Null: on the host.
+  const TokenFrame& frame() const { return frame_; }
+  const ComputeContext& host() const { return host_; }
+  DecoderSeat* seat() const { return seat_.get(); }
   // Where the model runs, beside the cache.
   double memory_bytes() const { return seat_ ? seat_->memory_bytes() : model_->memory_bytes(); }
 

@@ -11,6 +11,7 @@
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/compute.h"
 #include "models/generation/token_forward.h"
+#include "models/layers/compute_context.h"
 #include "models/ops/weight_placer.h"
 
 namespace longview::models {
@@ -31,12 +32,23 @@ class TokenModel {
   virtual int vocab() const = 0;
   // Tokens of prefill are granted in multiples of it.
   virtual int granule() const { return static_cast<int>(kernels::kBlockSlots); }
+  // Multiples of it are crossed by no run of a pass; 0: none.
+  virtual int64_t boundary() const { return 0; }
+  // Lengths of texts at which a pass may need more memory than at the longest.
+  virtual std::vector<int> ends() const { return {}; }
   // The position of a text of up to `max_tokens` where a decode step needs most memory.
   virtual int64_t CostliestPosition(int max_tokens) const { return max_tokens - 1; }
   virtual kernels::CacheShape Shape(kernels::DType blocks) const = 0;
 
+  // How it computes on the host.
+  virtual ComputeContext Host(Compute compute, const kernels::ParallelFor& pool) const {
+    return {compute, pool};
+  }
   // Once on the host (`store` null); for a device as DecoderSeat::Load. Errors name the tensor.
   virtual absl::Status Load(std::optional<Compute> compute, DeviceStore* store) = 0;
+  // Once, behind Load: makes what follows from the weights. Blocks of the cache are of this type;
+  // `host` outlives the model's use. Throws what LibTorch and the allocator throw.
+  virtual void Loaded(const ComputeContext& /*host*/, kernels::DType /*blocks*/) {}
   virtual double parameters() const = 0;
   virtual double memory_bytes() const = 0;  // On the host.
 

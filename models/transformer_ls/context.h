@@ -1,4 +1,4 @@
-// The parts that all passes of one Transformer-LS model share.
+// The parts that passes of one Transformer-LS model share.
 #pragma once
 
 #include "kernels/cache/projection_cache.h"

@@ -4,11 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/cpu_features.h"
+#include "models/generation/forward_decoder.h"
 #include "models/generation/generator_placement.h"
 #include "models/text/byte_codec.h"
-#include "models/transformer_ls/config.h"
-#include "models/transformer_ls/decoder.h"
-#include "models/transformer_ls/weights.h"
+#include "models/transformer_ls/cache_layout.h"
+#include "models/transformer_ls/pass.h"
 
 namespace longview::models {
 namespace {
@@ -48,6 +49,73 @@ ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
 
 }  // namespace
 
+LsLm::LsLm(const LsLmConfig& config, Checkpoint checkpoint, std::string origin, int max_tokens)
+    : config_(config),
+      checkpoint_(std::move(checkpoint)),
+      origin_(std::move(origin)),
+      max_tokens_(max_tokens) {}
+
+// Zero memory is seen where a window, or the memory, is not full.
+std::vector<int> LsLm::ends() const {
+  if (!config_.zero_memory) return {};
+  return {config_.window, config_.memory};
+}
+
+kernels::CacheShape LsLm::Shape(kernels::DType blocks) const {
+  return LsCacheShape(config_, blocks);
+}
+
+// Decoding reads its cache at the speed of memory: blocks are bf16 wherever a variant reads them
+// so, even where its arithmetic is not the fastest.
+ComputeContext LsLm::Host(Compute compute, const kernels::ParallelFor& pool) const {
+  ComputeContext context(compute, pool);
+  if (compute != Compute::kBf16) return context;
+  context.isa = kernels::BestBf16Isa();
+  for (const kernels::Isa isa : {kernels::Isa::kAvx512Bf16, kernels::Isa::kAmxBf16}) {
+    if (IsaSupported(isa)) context.isa = isa;
+  }
+  return context;
+}
+
+absl::Status LsLm::Load(std::optional<Compute> compute, DeviceStore* store) {
+  absl::StatusOr<LsLmWeights> weights =
+      LoadLsLmWeights(config_, checkpoint_, origin_, compute, store, max_tokens_);
+  if (!weights.ok()) return weights.status();
+  weights_ = *std::move(weights);
+  on_device_ = store != nullptr;
+  return absl::OkStatus();
+}
+
+void LsLm::Loaded(const ComputeContext& host, kernels::DType blocks) {
+  if (on_device_) {
+    tables_ = std::make_unique<RelativeTables>(config_, weights_);
+  } else {
+    tables_ = std::make_unique<RelativeTables>(config_, weights_, host.compute,
+                                               config_.pattern().MostSegmentIds(max_tokens_),
+                                               *host.pool);
+  }
+  if (config_.zero_memory) zero_ = std::make_unique<ZeroBlocks>(config_, weights_, blocks);
+}
+
+LsContext LsLm::ContextOf(const TokenFrame& frame) const {
+  LsContext context;
+  context.config = &config_;
+  context.weights = &weights_;
+  context.compute = frame.compute;
+  context.tile_rows = frame.tile_rows;
+  context.few_rows = on_device_ || weights_.packs_rows();
+  context.on_device = on_device_;
+  context.tables = tables_.get();
+  context.zero = zero_.get();
+  context.cache = frame.cache;
+  return context;
+}
+
+std::unique_ptr<TokenForward> LsLm::Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                            int64_t logit_rows) const {
+  return std::make_unique<LsPass>(ContextOf(frame), std::move(runs), logit_rows);
+}
+
 absl::StatusOr<ModelInfo> DescribeTransformerLs(const ModelDirectory& directory) {
   const absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
@@ -77,11 +145,13 @@ absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLsAt(std::unique_ptr<Devic
       device.get(), directory, options, InfoOf(directory, *settings), std::move(notes));
   if (!start.ok()) return start.status();
   start->parts.codec = std::move(settings->codec);
-  auto decoder = LsDecoder::Create(settings->config, std::move(directory.checkpoint),
-                                   directory.path, start->compute, settings->max_tokens,
-                                   start->room, std::move(device));
+  auto decoder = ForwardDecoder::Create(
+      std::make_unique<LsLm>(settings->config, std::move(directory.checkpoint), directory.path,
+                             settings->max_tokens),
+      directory.path, start->compute, {settings->max_tokens, start->room}, std::move(device));
   if (!decoder.ok()) return decoder.status();
-  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
+  const double parameters = (*decoder)->model().parameters();
+  const double bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
 #include "models/device/device.h"
+#include "models/generation/token_model.h"
 #include "models/model.h"
 #include "models/model_directory.h"
+#include "models/transformer_ls/context.h"
 
 namespace longview::models {
 
@@ -17,10 +20,47 @@ absl::StatusOr<ModelInfo> DescribeTransformerLs(const ModelDirectory& directory)
 absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLs(ModelDirectory directory,
                                                          const LoadOptions& options);
 
-// On `device`; null: on the CPU. `notes` are put in front of the model's own.
+// On `device`; null: on the CPU. RESOURCE_EXHAUSTED as ForwardDecoder::Create. `notes` are put in
+// front of the model's own.
 absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLsAt(std::unique_ptr<Device> device,
                                                            ModelDirectory directory,
                                                            const LoadOptions& options,
                                                            std::vector<std::string> notes = {});
+
+// For ForwardDecoder.
+class LsLm final : public TokenModel {
+ public:
+  // Of texts of up to `max_tokens` tokens. `origin` begins messages.
+  LsLm(const LsLmConfig& config, Checkpoint checkpoint, std::string origin, int max_tokens);
+
+  const LsLmConfig& config() const { return config_; }
+  const LsLmWeights& weights() const { return weights_; }
+  // What a pass in this frame shares with all others; valid as long as the model.
+  LsContext ContextOf(const TokenFrame& frame) const;
+
+  const char* family() const override { return "transformer_ls"; }
+  int vocab() const override { return config_.vocab; }
+  int granule() const override { return config_.granule(); }
+  int64_t boundary() const override { return config_.early() ? config_.block : 0; }
+  std::vector<int> ends() const override;
+  kernels::CacheShape Shape(kernels::DType blocks) const override;
+  ComputeContext Host(Compute compute, const kernels::ParallelFor& pool) const override;
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override;
+  void Loaded(const ComputeContext& host, kernels::DType blocks) override;
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+  std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                        int64_t logit_rows) const override;
+
+ private:
+  const LsLmConfig config_;
+  const Checkpoint checkpoint_;
+  const std::string origin_;
+  const int max_tokens_;
+  bool on_device_ = false;
+  LsLmWeights weights_;
+  std::unique_ptr<RelativeTables> tables_;
+  std::unique_ptr<ZeroBlocks> zero_;
+};
 
 }  // namespace longview::models

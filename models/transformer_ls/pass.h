@@ -22,7 +22,7 @@ namespace longview::models {
 
 class LsPass final : public TokenForward {
  public:
-  // The context outlives the pass. `logit_rows`: rows of logits at a time, at most.
+  // Borrows what the context points to. `logit_rows`: rows of logits at a time, at most.
   LsPass(const LsContext& context, std::vector<TokenRun> runs, int64_t logit_rows);
 
   std::span<const TokenRun> runs() const override { return layout_.runs; }
@@ -71,7 +71,7 @@ class LsPass final : public TokenForward {
   void Attend(Ops& ops, int layer, size_t index) const;
   void Finish(Ops& ops, int layer, int64_t first) const;
 
-  const LsContext& context_;
+  const LsContext context_;
   const LsLmConfig& config_;
   const int64_t logit_rows_;
   const LsPassLayout layout_;

@@ -26,7 +26,6 @@
 #include "models/device/device_admission.h"
 #include "models/layers/span_rows.h"
 #include "models/model.h"
-#include "models/transformer_ls/cache_layout.h"
 #include "tests/bench/device_put.h"
 #include "tests/bench/full_decoder.h"
 #include "tests/bench/lm_contenders.h"
@@ -54,7 +53,7 @@ namespace {
 
 using models::Compute;
 using models::Device;
-using models::LsDecoder;
+using models::ForwardDecoder;
 
 constexpr double kHostCacheBytes = 4e9;  // For two sequences.
 
@@ -161,21 +160,21 @@ class TimedOnDevice {
 // One context, batch and type on a device.
 class CaseOnDevice {
  public:
-  CaseOnDevice(const Plan& plan, const DecodeCase& what, LsDecoder& host,
-               const LsDecoder& decoder)
+  CaseOnDevice(const Plan& plan, const DecodeCase& what, ForwardDecoder& host,
+               const ForwardDecoder& decoder)
       : plan_(plan),
         what_(what),
         of_host_{what.context, std::min(what.batch, 2), what.dtype},
         host_(host),
-        host_model_{host.config(), host.context().compute, host.host().block_type()},
+        host_model_{LmOf(host).config(), host.frame().compute, host.host().block_type()},
         decoder_(decoder),
         device_(decoder.seat()->device()),
-        model_{decoder.config(), decoder.context().compute,
-               models::SpanType(decoder.context().compute)},
+        model_{LmOf(decoder).config(), decoder.frame().compute,
+               models::SpanType(decoder.frame().compute)},
         put_(PutOnDevice(device_)) {}
 
   // False where a result is wrong.
-  bool Run(LsDecoder& decoder, bool check_full) {
+  bool Run(ForwardDecoder& decoder, bool check_full) {
     std::unique_ptr<Projections> own;
     double own_error = 0, full_error = 0;
     {
@@ -247,9 +246,9 @@ class CaseOnDevice {
 
   const Plan& plan_;
   const DecodeCase what_, of_host_;
-  LsDecoder& host_;
+  ForwardDecoder& host_;
   const DecodedModel host_model_;
-  const LsDecoder& decoder_;
+  const ForwardDecoder& decoder_;
   const Device& device_;
   const DecodedModel model_;
   const PutBytes put_;
@@ -257,15 +256,15 @@ class CaseOnDevice {
 
 // False where a result is wrong.
 bool RunCase(const Plan& plan, const DecodeCase& what, const std::string& directory,
-             bool check_full, LsDecoder& host) {
+             bool check_full, ForwardDecoder& host) {
   const int64_t longest = plan.Longest(what.context);
   const Compute compute = ComputeOf(what.dtype);
-  const kernels::CacheShape shape = models::LsCacheShape(host.config(), models::SpanType(compute));
+  const kernels::CacheShape shape = LmOf(host).Shape(models::SpanType(compute));
   const auto bytes = static_cast<double>(what.batch * shape.SequenceBytes(0, longest, 1));
   bool right = false;
   const absl::Status status = models::GuardDevice(what.Text(), [&] {
     std::string reason;
-    const std::unique_ptr<LsDecoder> decoder =
+    const std::unique_ptr<ForwardDecoder> decoder =
         LoadLmOn(OpenDevice(), directory, compute, static_cast<int>(longest), bytes, &reason);
     if (decoder == nullptr) {
       std::printf("%s  left out: %s\n", what.Text().c_str(), reason.c_str());
@@ -291,7 +290,7 @@ int Main() {
   for (const std::string& dtype : plan.dtypes) {
     // No CPU computes in fp16.
     const Compute on_host = dtype == "bf16" ? Compute::kBf16 : Compute::kFp32;
-    const std::unique_ptr<LsDecoder> host =
+    const std::unique_ptr<ForwardDecoder> host =
         LoadLm(directory, on_host, static_cast<int>(plan.Longest(*longest)), kHostCacheBytes);
     for (const int64_t context : plan.contexts) {
       for (const int64_t batch : plan.batches) {

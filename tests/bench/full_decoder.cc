@@ -9,6 +9,7 @@
 #include "kernels/cuda/span/decode_plan.h"
 #include "kernels/span/paged_planner.h"
 #include "models/generation/host_token_pass.h"
+#include "tests/bench/random_lm.h"
 
 namespace longview::bench {
 namespace {
@@ -18,9 +19,13 @@ using models::LsContext;
 using models::Rows;
 using models::TokenRun;
 
+LsContext ContextOf(const models::ForwardDecoder& decoder) {
+  return LmOf(decoder).ContextOf(decoder.frame());
+}
+
 // One strip with every position's row.
-kernels::CacheShape ShapeOf(const models::LsDecoder& decoder) {
-  kernels::CacheShape shape = decoder.context().cache->shape();
+kernels::CacheShape ShapeOf(const models::ForwardDecoder& decoder) {
+  kernels::CacheShape shape = decoder.frame().cache->shape();
   shape.strips = {kernels::WindowStrip(0)};
   shape.pool_columns = 0;
   return shape;
@@ -146,7 +151,7 @@ class FullPass final : public models::TokenForward {
   void End() override { step_->End(); }
 
  private:
-  const LsContext& context_;
+  const LsContext context_;
   kernels::ProjectionCache* const cache_;
   std::vector<TokenRun> runs_;
   kernels::Plan plan_;
@@ -175,26 +180,26 @@ std::vector<TokenRun> RunsAt(int64_t start, int sequences) {
 
 }  // namespace
 
-int64_t FullDecoder::CacheBytes(const models::LsDecoder& decoder, int sequences, int64_t tokens) {
+int64_t FullDecoder::CacheBytes(const models::ForwardDecoder& decoder, int sequences, int64_t tokens) {
   const kernels::CacheShape shape = ShapeOf(decoder);
   return kernels::ProjectionCache::MemoryBytes(shape, OptionsOf(sequences, nullptr),
                                                sequences * shape.SequenceBytes(0, tokens, 1));
 }
 
-FullDecoder::FullDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens)
+FullDecoder::FullDecoder(const models::ForwardDecoder& decoder, int sequences, int64_t tokens)
     : decoder_(decoder), budget_(sequences * ShapeOf(decoder).SequenceBytes(0, tokens, 1)) {
   if (decoder.seat() != nullptr) {
     const models::Device& device = decoder.seat()->device();
     blocks_ = std::make_unique<kernels::cuda::DeviceBlocks>(device.api(), device.index(),
                                                             device.stream());
-    FullPass largest(decoder.context(), nullptr, RunsAt(tokens - 1, sequences));
-    models::DeviceCount count(decoder.context().compute);
+    FullPass largest(ContextOf(decoder), nullptr, RunsAt(tokens - 1, sequences));
+    models::DeviceCount count(decoder.frame().compute);
     CountForward(largest, models::kDeviceLogitRows, count);
     const models::OpsNeed need = count.need();
     // Where spans begin moves with the text: a quarter more.
     workspace_ = std::make_unique<models::DeviceTokenWorkspace>(
         device, models::DeviceTokenNeed{need.lists * 5 / 4 + 4096, need.memory() * 5 / 4 + 4096},
-        decoder.config().vocab);
+        decoder.vocab_size());
   }
   cache_ = kernels::ProjectionCache::Create(ShapeOf(decoder), OptionsOf(sequences, blocks_.get()),
                                             &budget_);
@@ -204,7 +209,7 @@ FullDecoder::FullDecoder(const models::LsDecoder& decoder, int sequences, int64_
 FullDecoder::~FullDecoder() = default;
 
 std::vector<float> FullDecoder::Step(std::span<models::CachedSequence* const> sequences) {
-  const int64_t vocab = decoder_.config().vocab;
+  const int64_t vocab = decoder_.vocab_size();
   std::vector<float> logits(sequences.size() * static_cast<size_t>(vocab));
   std::vector<TokenRun> runs = RunsAt(0, static_cast<int>(sequences.size()));
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -212,11 +217,11 @@ std::vector<float> FullDecoder::Step(std::span<models::CachedSequence* const> se
     runs[i].start = sequences[i]->tokens();
     runs[i].logits = logits.data() + static_cast<int64_t>(i) * vocab;
   }
-  auto forward = std::make_unique<FullPass>(decoder_.context(), cache_.get(), std::move(runs));
+  auto forward = std::make_unique<FullPass>(ContextOf(decoder_), cache_.get(), std::move(runs));
   std::unique_ptr<models::TokenPass> pass;
   if (blocks_) {
     pass = std::make_unique<models::DeviceTokenPass>(
-        std::move(forward), decoder_.seat()->device(), decoder_.context().compute, *blocks_,
+        std::move(forward), decoder_.seat()->device(), decoder_.frame().compute, *blocks_,
         *workspace_, nullptr);
   } else {
     pass = std::make_unique<models::HostTokenPass>(std::move(forward), decoder_.host(), scratch_,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cache/projection_cache.h"
-#include "models/transformer_ls/decoder.h"
+#include "models/generation/forward_decoder.h"
 
 namespace longview::bench {
 
@@ -21,18 +21,18 @@ class FullDecoder {
  public:
   // Memory for `sequences` of up to `tokens` tokens where the decoder, which is borrowed, computes.
   // Throws DeviceError where there is less.
-  FullDecoder(const models::LsDecoder& decoder, int sequences, int64_t tokens);
+  FullDecoder(const models::ForwardDecoder& decoder, int sequences, int64_t tokens);
   ~FullDecoder();
 
   // Memory of a cache for so many, on a device.
-  static int64_t CacheBytes(const models::LsDecoder& decoder, int sequences, int64_t tokens);
+  static int64_t CacheBytes(const models::ForwardDecoder& decoder, int sequences, int64_t tokens);
 
   kernels::ProjectionCache& cache() { return *cache_; }
   // Every sequence reads kNextId. The logits of all, [sequences, V]. Aborts on errors.
   std::vector<float> Step(std::span<models::CachedSequence* const> sequences);
 
  private:
-  const models::LsDecoder& decoder_;
+  const models::ForwardDecoder& decoder_;
   std::unique_ptr<kernels::cuda::DeviceBlocks> blocks_;      // Null on the host,
   std::unique_ptr<models::DeviceTokenWorkspace> workspace_;  // and so is this.
   kernels::CacheBudget budget_;

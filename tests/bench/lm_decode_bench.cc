@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "models/model.h"
-#include "models/transformer_ls/decoder.h"
 #include "tests/bench/full_decoder.h"
 #include "tests/bench/lm_contenders.h"
 #include "tests/bench/naive_lm.h"
@@ -48,7 +47,7 @@ namespace longview::bench {
 namespace {
 
 using models::Compute;
-using models::LsDecoder;
+using models::ForwardDecoder;
 
 // The next step; where `naive` is given, its largest error beside the largest logit.
 double CheckedStep(const NaiveLm* naive, int batch, Contender& contender) {
@@ -100,14 +99,15 @@ void PrintParts(const DecodeCase& what, const Projections& own) {
 }
 
 // False where a result is wrong.
-bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full, LsDecoder& decoder) {
+bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full,
+             ForwardDecoder& decoder) {
   const int rounds = absl::GetFlag(FLAGS_rounds), steps = absl::GetFlag(FLAGS_steps);
   const int64_t longest = what.context + rounds * (steps + 1) + 2;
   const double limit = absl::GetFlag(FLAGS_max_gb) * 1e9;
-  const DecodedModel model{decoder.config(), decoder.context().compute,
+  const DecodedModel model{LmOf(decoder).config(), decoder.frame().compute,
                            decoder.host().block_type()};
   const auto own_bytes = static_cast<double>(
-      what.batch * decoder.context().cache->shape().SequenceBytes(0, longest, 1));
+      what.batch * decoder.frame().cache->shape().SequenceBytes(0, longest, 1));
   const double full_bytes = static_cast<double>(longest + 64) * what.batch * model.RowBytes();
   if (own_bytes > limit) {
     std::printf("%s  left out: %.1f GB\n", what.Text().c_str(), own_bytes * 1e-9);
@@ -156,9 +156,9 @@ int Main() {
   bool right = true;
   for (const std::string& dtype : absl::GetFlag(FLAGS_dtypes)) {
     const Compute compute = dtype == "bf16" ? Compute::kBf16 : Compute::kFp32;
-    const std::unique_ptr<LsDecoder> decoder =
+    const std::unique_ptr<ForwardDecoder> decoder =
         LoadLm(directory, compute, max_tokens, absl::GetFlag(FLAGS_max_gb) * 1e9);
-    const NaiveLm naive(directory, decoder->config(), compute == Compute::kBf16);
+    const NaiveLm naive(directory, LmOf(*decoder).config(), compute == Compute::kBf16);
     for (const int64_t context : contexts) {
       for (const int64_t batch : batches) {
         const DecodeCase what{context, static_cast<int>(batch), dtype};

@@ -80,20 +80,31 @@ void WriteRandomLm(const std::string& directory, int layers) {
   WriteRandomModel(directory, config, tensors);
 }
 
-std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::Compute compute,
-                                          int max_tokens, double cache_bytes) {
-  return OrDie(models::LsDecoder::Create(ReadConfig(directory),
-                                         OrDie(models::Checkpoint::Open(directory)), directory,
-                                         compute, max_tokens, cache_bytes));
+namespace {
+
+absl::StatusOr<std::unique_ptr<models::ForwardDecoder>> Load(
+    const std::string& directory, models::Compute compute,
+    const models::ForwardDecoder::Limits& limits, std::unique_ptr<models::Device> device) {
+  return models::ForwardDecoder::Create(
+      std::make_unique<models::LsLm>(ReadConfig(directory),
+                                     OrDie(models::Checkpoint::Open(directory)), directory,
+                                     limits.max_tokens),
+      directory, compute, limits, std::move(device));
 }
 
-std::unique_ptr<models::LsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
-                                            const std::string& directory, models::Compute compute,
-                                            int max_tokens, double cache_bytes,
-                                            std::string* reason) {
-  auto decoder = models::LsDecoder::Create(
-      ReadConfig(directory), OrDie(models::Checkpoint::Open(directory)), directory, compute,
-      max_tokens, models::CacheRoom(cache_bytes), std::move(device));
+}  // namespace
+
+std::unique_ptr<models::ForwardDecoder> LoadLm(const std::string& directory,
+                                               models::Compute compute, int max_tokens,
+                                               double cache_bytes) {
+  return OrDie(Load(directory, compute, {max_tokens, cache_bytes}, nullptr));
+}
+
+std::unique_ptr<models::ForwardDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
+                                                 const std::string& directory,
+                                                 models::Compute compute, int max_tokens,
+                                                 double cache_bytes, std::string* reason) {
+  auto decoder = Load(directory, compute, {max_tokens, cache_bytes}, std::move(device));
   if (!absl::IsResourceExhausted(decoder.status())) return OrDie(std::move(decoder));
   *reason = std::string(decoder.status().message());
   return nullptr;

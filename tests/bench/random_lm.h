@@ -5,9 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "models/transformer_ls/decoder.h"
+#include "models/generation/forward_decoder.h"
+#include "models/transformer_ls/model.h"
 
 namespace longview::bench {
+
+// The model of such a decoder.
+inline const models::LsLm& LmOf(const models::ForwardDecoder& decoder) {
+  return static_cast<const models::LsLm&>(decoder.model());
+}
 
 inline constexpr int kLmWidth = 512, kLmWindow = 512, kLmSegment = 16;
 
@@ -15,13 +21,14 @@ inline constexpr int kLmWidth = 512, kLmWindow = 512, kLmSegment = 16;
 void WriteRandomLm(const std::string& directory, int layers);
 
 // The decoder of such a directory. `cache_bytes` of state can be held. Aborts with a message.
-std::unique_ptr<models::LsDecoder> LoadLm(const std::string& directory, models::Compute compute,
-                                          int max_tokens, double cache_bytes);
+std::unique_ptr<models::ForwardDecoder> LoadLm(const std::string& directory,
+                                               models::Compute compute, int max_tokens,
+                                               double cache_bytes);
 
 // The same on a device. Where it has no room, null and why in `reason`.
-std::unique_ptr<models::LsDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
-                                            const std::string& directory, models::Compute compute,
-                                            int max_tokens, double cache_bytes,
-                                            std::string* reason);
+std::unique_ptr<models::ForwardDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
+                                                 const std::string& directory,
+                                                 models::Compute compute, int max_tokens,
+                                                 double cache_bytes, std::string* reason);
 
 }  // namespace longview::bench

@@ -41,16 +41,4 @@ class OwnedReader : public DecoderReader {
   std::unique_ptr<D> decoder_;
 };
 
-// Of a family whose decoders are limited by tokens and bytes of cache. `max_tokens` may exceed the
-// model's own limit: tests of bits and of memory need long texts.
-template <typename D, auto kParseConfig>
-class DecoderCase : public OwnedReader<D> {
- public:
-  DecoderCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20,
-              int max_tokens = 1 << 14)
-      : OwnedReader<D>(LoadDecoder<D>(kParseConfig, directory, dtype, [&](const auto&) {
-          return std::make_tuple(max_tokens, cache_bytes);
-        })) {}
-};
-
 }  // namespace longview::models

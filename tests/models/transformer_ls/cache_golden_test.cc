@@ -162,7 +162,7 @@ TEST_P(LsCacheGolden, ZeroMemory) {
   if (!config().zero_memory) GTEST_SKIP() << "no zero memory";
   for (int layer = 0; layer < config().layers; ++layer) {
     const std::string prefix = "zero_memory.layer" + std::to_string(layer) + ".";
-    const auto& rows = model_.decoder().weights().zero[layer];
+    const auto& rows = LmOf(model_.decoder()).weights().zero[layer];
     Near(rows[kLsWindowKey], prefix + "window_key");
     Near(rows[kLsWindowValue], prefix + "window_value");
     Near(rows[kLsSegmentKey], prefix + "segment_key");

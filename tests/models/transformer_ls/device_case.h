@@ -10,23 +10,18 @@
 
 namespace longview::models {
 
-inline absl::StatusOr<std::unique_ptr<LsDecoder>> LoadOnDevice(const std::string& directory,
-                                                               const std::string& dtype,
-                                                               std::unique_ptr<Device> device,
-                                                               double cache_bytes = 16 << 20,
-                                                               int max_tokens = 1 << 12) {
-  ModelDirectory files = OrDie(OpenModelDirectory(directory));
-  const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
-  return LsDecoder::Create(config, std::move(files.checkpoint), directory,
-                           OrDie(ChooseDeviceCompute(dtype, "", "")).compute, max_tokens,
-                           CacheRoom(cache_bytes), std::move(device));
+inline absl::StatusOr<std::unique_ptr<ForwardDecoder>> LoadOnDevice(
+    const std::string& directory, const std::string& dtype, std::unique_ptr<Device> device,
+    double cache_bytes = 16 << 20, int max_tokens = 1 << 12) {
+  return LoadLs(directory, OrDie(ChooseDeviceCompute(dtype, "", "")).compute,
+                {max_tokens, cache_bytes}, std::move(device));
 }
 
-class DeviceLsCase : public OwnedReader<LsDecoder> {
+class DeviceLsCase : public LsCase {
  public:
   DeviceLsCase(const std::string& directory, const std::string& dtype,
                std::unique_ptr<Device> device)
-      : OwnedReader(OrDie(LoadOnDevice(directory, dtype, std::move(device)))) {}
+      : LsCase(OrDie(LoadOnDevice(directory, dtype, std::move(device)))) {}
 };
 
 }  // namespace longview::models

@@ -10,7 +10,6 @@
 
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/generation/sampler.h"
-#include "models/transformer_ls/decoder.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls/pass.h"
 #include "tests/kernels/cuda/support/twin.h"
@@ -405,6 +404,7 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
     config.memory = pattern.memory;
     config.zero_memory = pattern.zero_memory;
     const LsLmWeights weights = SizesOf(config);
+    const LsLm model(config, OrDie(Checkpoint::Open(SmallDirectory())), "test", 0);
     LsContext context;
     context.config = &config;
     context.weights = &weights;
@@ -415,7 +415,7 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
     };
     for (const int max_tokens : {100, 3000, 1 << 16}) {
       const DeviceTokenNeed most =
-          MostTokenNeed(Compute::kFp32, LsDeviceTexts(config, max_tokens), make);
+          MostTokenNeed(Compute::kFp32, TextsOf(model, max_tokens), make);
       for (int i = 0; i < 40; ++i) {
         LsPass pass(context, RandomRuns(random, ids, max_tokens, config.block), kDeviceLogitRows);
         DeviceCount count(Compute::kFp32);

@@ -1,6 +1,6 @@
 // The weights of a Composite Slice Transformer, by the names of our checkpoint format (those of
 // HuggingFace's BERT encoders under `cst.`, the global scale's with Longformer's suffix `_global`).
-// Embedding tables stay in the mapped file; everything else is copied or packed.
+// Embedding tables are kept (layers/kept_table.h); everything else is copied or packed.
 //
 // Positions never meet a token: (x + P) W = x W + P W, so what they add to queries and keys is
 // multiplied out at load and lies in tables of biases.

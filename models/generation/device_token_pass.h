@@ -3,8 +3,9 @@
 // they are more than kDeviceLogitRows). A pass of which nobody reads anything ends when it is
 // handed over.
 //
-// A pass of which all linears take few rows, as steps of decoding do, is handed over as a whole,
-// and recorded: later ones of like sizes launch the recording (kernels/cuda/graph_cache.h).
+// A pass of which all linears take few rows, as steps of decoding do in families with weights for
+// that, is handed over as a whole, and recorded: later ones of like sizes launch the recording
+// (kernels/cuda/graph_cache.h).
 #pragma once
 
 #include <cstddef>

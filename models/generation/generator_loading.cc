@@ -8,14 +8,6 @@
 
 namespace longview::models {
 
-absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
-                                              const LoadOptions& options, ModelInfo info) {
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  return StartGeneratorOn("cpu", *std::move(choice), directory, options, std::move(info));
-}
-
 absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, ComputeChoice choice,
                                                 const ModelDirectory& directory,
                                                 const LoadOptions& options, ModelInfo info) {

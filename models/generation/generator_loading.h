@@ -1,7 +1,7 @@
-// How every family's LoadX goes, around its own decoder:
+// How every family's LoadXAt goes, around its decoder:
 //
-//   auto start = StartGenerator(directory, options, info);
-//   auto decoder = XDecoder::Create(..., start->compute, ...);
+//   auto start = StartGeneratorAt(device.get(), directory, options, info, notes);
+//   auto decoder = ForwardDecoder::Create(..., start->compute, ..., std::move(device));
 //   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, memory_bytes);
 //
 // Thread-safe: functions of their arguments.
@@ -27,12 +27,9 @@ struct GeneratorStart {
   GeneratorParts parts;
 };
 
-// On the CPU. `info` is what the family says of itself without loading. INVALID_ARGUMENT for a
-// dtype that is not served, and for generation options of the directory that are not.
-absl::StatusOr<GeneratorStart> StartGenerator(const ModelDirectory& directory,
-                                              const LoadOptions& options, ModelInfo info);
-
-// On a device, in the type that was chosen for it.
+// On "cpu" or a device, in the type that was chosen for it. `info` is what the family says of
+// itself without loading. INVALID_ARGUMENT for generation options of the directory that are not
+// served.
 absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, ComputeChoice choice,
                                                 const ModelDirectory& directory,
                                                 const LoadOptions& options, ModelInfo info);

@@ -10,8 +10,9 @@
 
 namespace longview::models {
 
-// As StartGenerator on the CPU (`device` null) or on the device, whose compute types are others.
-// `notes` are put in front of those of the choice.
+// As StartGeneratorOn the CPU (`device` null) or the device, whose compute types are others.
+// INVALID_ARGUMENT for a dtype that is not served, too. `notes` are put in front of those of the
+// choice.
 absl::StatusOr<GeneratorStart> StartGeneratorAt(const Device* device,
                                                 const ModelDirectory& directory,
                                                 const LoadOptions& options, ModelInfo info,

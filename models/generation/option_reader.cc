@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Lists of ids in all, over every option: more are a mistake.
+// Ids of one list, and lists of one option: more are a mistake.
 constexpr size_t kMostIds = 65536;
 
 }  // namespace

@@ -20,7 +20,6 @@ class StripBlocks {
   // `cache` may be null where the forward is counted.
   void Stage(Ops& ops, const kernels::ProjectionCache* cache);
 
-  std::span<const kernels::CachePlace> listed_places() const { return listed_; }
   // Once staged.
   const BlocksRef& blocks() const { return blocks_ref_; }
   const PlacesRef& places() const { return places_ref_; }

@@ -1,4 +1,4 @@
-// The weights of an LED, where it runs. On the host embedding tables stay in the mapped file.
+// The weights of an LED, where it runs. Tables of the host are kept (layers/kept_table.h).
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct LedWeights {
   std::vector<Weight> document;
 
   double parameters = 0;
-  double memory_bytes = 0;  // Packs, copies, and the mapped tables.
+  double memory_bytes = 0;  // Packs, copies, and kept tables.
 };
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and

@@ -1,5 +1,5 @@
 // The weights of a Luna language model, by the names of the published translation decoder, where it
-// runs. On the host embedding tables stay in the mapped file; everything else is copied or packed.
+// runs. Tables of the host are kept (layers/kept_table.h); everything else is copied or packed.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The cost of a stack's tokens: operations in closed form, seconds by rates measured at warm-up,
-// bytes exactly.
+// Shapes of a stack's caches, and the cost of its tokens behind an encoder: operations in closed
+// form, seconds by rates measured at warm-up, bytes exactly, by counting the forward.
 #pragma once
 
 #include "kernels/cache/cache_shape.h"

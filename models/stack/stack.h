@@ -72,7 +72,7 @@ struct StackWeights {
   DistanceTables distances;
 
   double parameters = 0;
-  double memory_bytes = 0;  // On the host: packs, copies, and the mapped tables.
+  double memory_bytes = 0;  // On the host: packs, copies, and kept tables.
 
   // Whether all linears have second packs, for decoding on the host.
   bool packs_rows() const { return logits.host && logits.host->rows != nullptr; }

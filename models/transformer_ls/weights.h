@@ -50,7 +50,7 @@ struct LsLmWeights {
   Weight logits;  // out_emb [V, d]
 
   double parameters = 0;
-  double memory_bytes = 0;  // On the host: packs, copies, and the mapped table.
+  double memory_bytes = 0;  // On the host: packs, copies, and the kept table.
 
   // Whether all linears have second packs, for decoding on the host.
   bool packs_rows() const { return logits.host && logits.host->rows != nullptr; }

@@ -88,9 +88,12 @@ class Soak:
 
     def control(self, action):
         """Loads or unloads the extra model."""
-        status, _, body = self.server.post(
-            f"/v2/repository/models/{work.EXTRA}/{action}", {},
-            headers={"Authorization": f"Bearer {work.KEYS['ada']}"})
+        try:
+            status, _, body = self.server.post(
+                f"/v2/repository/models/{work.EXTRA}/{action}", {}, timeout=300,
+                headers={"Authorization": f"Bearer {work.KEYS['ada']}"})
+        except Exception as error:  # pylint: disable=broad-except  # As for workers.
+            return self.wrong.append(f"{action}: {error!r}")
         self.count("loads")
         if status != 200:
             self.wrong.append(f"{action}: {status} {body[:200]}")

@@ -12,6 +12,7 @@
 #include "client/cli/load_plan.h"
 #include "client/cli/load_report.h"
 #include "client/cli/load_run.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 namespace {
@@ -30,7 +31,7 @@ ExitCode ReadDocuments(const CommandLine& line, Console& console, Documents* doc
     absl::StatusOr<std::string> text =
         ReadInput(input, ReadOptions{.lossy = line.lossy}, console.in);
     if (!text.ok()) {
-      console.err << "longview: " << input.path << ": " << text.status().message() << "\n";
+      Error(console) << input.path << ": " << text.status().message() << "\n";
       return kSomeInputFailed;
     }
     documents->texts.push_back(*std::move(text));

@@ -3,6 +3,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/json_lines.h"
 #include "client/cli/over_inputs.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 namespace {
@@ -51,7 +52,7 @@ ExitCode RunEstimate(const CommandLine& line, Console& console) {
   request.set_height(line.height.value_or(0));
   const Outcome outcome = EstimateOne(*connection.client, request);
   if (!outcome.status.ok()) {
-    console.err << "longview: " << CodeName(outcome.status.error_code()) << ": "
+    Error(console) << CodeName(outcome.status.error_code()) << ": "
                 << outcome.status.error_message() << "\n";
     return kSomeInputFailed;
   }

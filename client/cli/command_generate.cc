@@ -8,6 +8,7 @@
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
 #include "client/cli/over_inputs.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 namespace {
@@ -90,7 +91,7 @@ bool PrintOne(const Client& client, const Input& input, const CommandLine& line,
   const absl::StatusOr<std::string> text =
       ReadInput(input, ReadOptions{.lossy = line.lossy}, console.in);
   if (!text.ok()) {
-    console.err << "longview: " << input.path << ": "
+    Error(console) << input.path << ": "
                 << CodeName(static_cast<grpc::StatusCode>(text.status().code())) << ": "
                 << text.status().message() << "\n";
     return false;
@@ -104,7 +105,7 @@ bool PrintOne(const Client& client, const Input& input, const CommandLine& line,
     return true;
   }
   console.out.flush();
-  console.err << "longview: " << input.path << ": " << CodeName(status.error_code()) << ": "
+  Error(console) << input.path << ": " << CodeName(status.error_code()) << ": "
               << status.error_message() << "\n";
   return false;
 }

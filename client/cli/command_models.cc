@@ -1,8 +1,13 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/check_directory.h"
 #include "client/cli/commands.h"
 #include "client/cli/connection.h"
 #include "client/cli/json_lines.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 namespace {
@@ -11,20 +16,33 @@ ExitCode Check(const std::string& directory, Console& console) {
   console.out.flush();
   const absl::StatusOr<int> status = CheckDirectory(ServerBesideThisProgram(), directory);
   if (!status.ok()) {
-    console.err << "longview: " << status.status().message() << "\n";
+    Error(console) << status.status().message() << "\n";
     return kSomeInputFailed;
   }
   return *status == 0 ? kAllWell : kSomeInputFailed;
 }
 
-std::string Describe(const v1::Model& model) {
-  std::string text = absl::StrFormat(
-      "%s\tversion %s\t%s\t%s\t%s\t%.1f M parameters\t%s on %s\t%.0f MB", model.name(),
-      model.version(), model.state(), model.task(), model.family(), model.parameters() / 1e6,
-      model.dtype(), model.device(), model.memory_bytes() / 1e6);
-  if (model.max_tokens() > 0) text += absl::StrFormat("\tup to %d tokens", model.max_tokens());
-  if (!model.reason().empty()) text += "\t" + model.reason();
-  return text;
+Color ColorOf(const std::string& state) {
+  if (state == "READY") return Color::kGood;
+  return state == "UNAVAILABLE" ? Color::kBad : Color::kWarning;
+}
+
+std::vector<Cell> Describe(const v1::Model& model) {
+  std::vector<Cell> cells = {
+      {model.name()},
+      {absl::StrCat("version ", model.version())},
+      {model.state(), ColorOf(model.state())},
+      {model.task()},
+      {model.family()},
+      {absl::StrFormat("%.1f M parameters", model.parameters() / 1e6)},
+      {absl::StrCat(model.dtype(), " on ", model.device())},
+      {absl::StrFormat("%.0f MB", model.memory_bytes() / 1e6)},
+  };
+  if (model.max_tokens() > 0) {
+    cells.push_back({absl::StrCat("up to ", model.max_tokens(), " tokens")});
+  }
+  if (!model.reason().empty()) cells.push_back({model.reason()});
+  return cells;
 }
 
 }  // namespace
@@ -36,14 +54,20 @@ ExitCode RunModels(const CommandLine& line, Console& console) {
   v1::ListModelsResponse response;
   const grpc::Status status = connection.client->ListModels(&response);
   if (!status.ok()) {
-    console.err << "longview: " << CodeName(status.error_code()) << ": " << status.error_message()
+    Error(console) << CodeName(status.error_code()) << ": " << status.error_message()
                 << "\n";
     return status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
                                                                 : kSomeInputFailed;
   }
+  Table table;
   for (const v1::Model& model : response.models()) {
-    console.out << (line.json ? ToJson(model) : Describe(model)) << "\n";
+    if (line.json) {
+      console.out << ToJson(model) << "\n";
+    } else {
+      table.push_back(Describe(model));
+    }
   }
+  PrintTable(table, console);
   return kAllWell;
 }
 

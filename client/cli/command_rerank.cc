@@ -7,6 +7,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 namespace {
@@ -16,7 +17,7 @@ void PrintError(const CommandLine& line, const std::string& path, const grpc::St
   if (line.json) {
     console.out << ErrorLine(path, status) << "\n";
   } else {
-    console.err << "longview: " << path << ": " << CodeName(status.error_code()) << ": "
+    Error(console) << path << ": " << CodeName(status.error_code()) << ": "
                 << status.error_message() << "\n";
   }
 }
@@ -54,7 +55,7 @@ ExitCode RunRerank(const CommandLine& line, Console& console) {
   if (paths.empty()) return kSomeInputFailed;
   v1::RerankResponse response;
   if (const grpc::Status status = connection.client->Rerank(request, &response); !status.ok()) {
-    console.err << "longview: " << CodeName(status.error_code()) << ": " << status.error_message()
+    Error(console) << CodeName(status.error_code()) << ": " << status.error_message()
                 << "\n";
     return kSomeInputFailed;
   }

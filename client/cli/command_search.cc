@@ -21,6 +21,7 @@
 #include "client/cli/search/embedder.h"
 #include "client/cli/search/walk.h"
 #include "client/cli/summary.h"
+#include "client/cli/terminal.h"
 #include "client/cli/utf8.h"
 
 namespace longview::client {
@@ -77,8 +78,11 @@ class Search {
         console_.out << object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
                      << "\n";
       } else {
-        console_.out << place.path << ":" << place.first_line << "-" << place.last_line
-                     << absl::StrFormat("\t%.4f\t", place.score) << FirstLine(place.text) << "\n";
+        const bool on = console_.out_colors;
+        console_.out << Paint(on, Color::kPlace, place.path) << ":" << place.first_line << "-"
+                     << place.last_line << "\t"
+                     << Paint(on, Color::kFaint, absl::StrFormat("%.4f", place.score)) << "\t"
+                     << FirstLine(place.text) << "\n";
       }
     }
   }
@@ -142,7 +146,7 @@ class Search {
       if (line_.json) {
         console_.out << ErrorLine(path, outcome.status) << "\n";
       } else {
-        console_.err << "longview: " << path << ": " << CodeName(outcome.status.error_code())
+        Error(console_) << path << ": " << CodeName(outcome.status.error_code())
                      << ": " << outcome.status.error_message() << "\n";
       }
     }

@@ -2,6 +2,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/connection.h"
+#include "client/cli/terminal.h"
 #include "inference/grpc_service.grpc.pb.h"
 
 namespace longview::client {
@@ -54,7 +55,7 @@ ExitCode RunStatus(const CommandLine& line, Console& console) {
   if (ExitCode code = Connect(line, console, &connection); code != kAllWell) return code;
   const ServerState state = Ask(line, connection.channel);
   if (!state.status.ok()) {
-    console.err << "longview: " << CodeName(state.status.error_code()) << ": "
+    Error(console) << CodeName(state.status.error_code()) << ": "
                 << state.status.error_message() << "\n";
     return state.status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
                                                                       : kSomeInputFailed;
@@ -66,9 +67,12 @@ ExitCode RunStatus(const CommandLine& line, Console& console) {
                                    {"ready", state.ready}};
     console.out << json.dump() << "\n";
   } else {
+    const auto word = [&](bool good, const char* yes, const char* no) {
+      return Paint(console.out_colors, good ? Color::kGood : Color::kBad, good ? yes : no);
+    };
     console.out << state.version << " at " << line.server << ": "
-                << (state.live ? "live" : "not live") << ", "
-                << (state.ready ? "ready" : "not ready") << "\n";
+                << word(state.live, "live", "not live") << ", "
+                << word(state.ready, "ready", "not ready") << "\n";
   }
   return state.live && state.ready ? kAllWell : kSomeInputFailed;
 }

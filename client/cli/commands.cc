@@ -1,6 +1,7 @@
 #include "client/cli/commands.h"
 
 #include "absl/status/statusor.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 
@@ -8,7 +9,7 @@ int RunLongview(const std::vector<std::string>& arguments, const Environment& en
                 Console& console) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments, environment);
   if (!line.ok()) {
-    console.err << "longview: " << line.status().message()
+    Error(console) << line.status().message()
                 << "\nlongview --help lists commands and flags\n";
     return kUsage;
   }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/diagnosis.h"
+#include "client/cli/terminal.h"
 #include "client/cpp/channel.h"
 
 namespace longview::client {
@@ -59,13 +60,13 @@ ExitCode Connect(const CommandLine& line, Console& console, Connection* connecti
                                                                         .cert_file = line.cert,
                                                                         .key_file = line.key});
   if (!channel.ok()) {
-    console.err << "longview: " << channel.status().message() << "\n";
+    Error(console) << channel.status().message() << "\n";
     return kUsage;
   }
   const double patience =
       line.timeout_seconds > 0 ? std::min(line.timeout_seconds, kConnectSeconds) : kConnectSeconds;
   if (!AcceptsConnections(line.server) || !ConnectsWithin(**channel, patience)) {
-    console.err << "longview: " << DiagnoseConnection(line) << "\n";
+    Error(console) << DiagnoseConnection(line) << "\n";
     return kServerNotReached;
   }
   connection->channel = *channel;

@@ -12,7 +12,9 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;  // Progress is shown on terminals only.
-  bool out_is_terminal = false;  // Text shows up as it is generated.
+  bool out_is_terminal = false;  // Text shows up as it is generated, tables are in columns.
+  bool err_colors = false;
+  bool out_colors = false;
 };
 
 }  // namespace longview::client

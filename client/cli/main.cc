@@ -19,8 +19,12 @@ int main(int argc, char** argv) {
     if (value == nullptr) return std::nullopt;
     return value;
   };
-  longview::client::Console console{std::cin, std::cout, std::cerr, isatty(STDERR_FILENO) != 0,
-                                    isatty(STDOUT_FILENO) != 0};
+  // https://no-color.org
+  const bool colors = environment("NO_COLOR").value_or("").empty() &&
+                      environment("TERM").value_or("dumb") != "dumb";
+  const bool err = isatty(STDERR_FILENO) != 0, out = isatty(STDOUT_FILENO) != 0;
+  longview::client::Console console{std::cin, std::cout,      std::cerr,    err,
+                                    out,      err && colors, out && colors};
   return longview::client::RunLongview(std::vector<std::string>(argv + 1, argv + argc), environment,
                                        console);
 }

@@ -14,6 +14,7 @@
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
 #include "client/cli/summary.h"
+#include "client/cli/terminal.h"
 
 namespace longview::client {
 namespace {
@@ -64,7 +65,7 @@ void Print(const std::string& path, const Outcome& outcome, bool json, Console& 
   } else if (outcome.status.ok()) {
     console.out << path << "\t" << outcome.text << "\n";
   } else {
-    console.err << "longview: " << path << ": " << CodeName(outcome.status.error_code()) << ": "
+    Error(console) << path << ": " << CodeName(outcome.status.error_code()) << ": "
                 << outcome.status.error_message() << "\n";
   }
   console.out.flush();

@@ -238,6 +238,39 @@ TEST_F(CommandsTest, ModelsListsAll) {
   EXPECT_EQ(Lines()[2]["state"], "UNAVAILABLE");
 }
 
+TEST_F(CommandsTest, ModelsStandInColumnsOnATerminal) {
+  const auto run = [&](bool terminal) {
+    out_.str("");
+    Console console{in_, out_, err_, terminal, terminal, terminal, terminal};
+    EXPECT_EQ(RunLongview({"models", "--server=" + server_.Address()},
+                          [](const std::string&) { return std::nullopt; }, console),
+              kAllWell);
+    std::istringstream stream(out_.str());
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  };
+  std::vector<std::string> lines = run(false);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].starts_with("code\tversion ")) << lines[0];
+  EXPECT_EQ(out_.str().find('\033'), std::string::npos);
+  lines = run(true);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].starts_with("code     version ")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("vectors  version ")) << lines[1];
+  EXPECT_NE(lines[0].find("\033[32mREADY\033[0m"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[2].find("\033[31mUNAVAILABLE\033[0m"), std::string::npos) << lines[2];
+  // The codes of colours take no room.
+  EXPECT_EQ(lines[0].find("text-classification"), lines[2].find("text-classification"));
+}
+
+TEST_F(CommandsTest, ErrorsAreRedOnATerminal) {
+  Console console{in_, out_, err_, true, true, true, true};
+  EXPECT_EQ(RunLongview({"modles"}, [](const std::string&) { return std::nullopt; }, console),
+            kUsage);
+  EXPECT_TRUE(err_.str().starts_with("\033[31mlongview:\033[0m unknown command")) << err_.str();
+}
+
 TEST_F(CommandsTest, EstimateTakesALength) {
   EXPECT_EQ(Run({"estimate", "--model=code", "--tokens=2000", "--json"}), kAllWell);
   EXPECT_DOUBLE_EQ(Lines()[0]["seconds"], 2.0);

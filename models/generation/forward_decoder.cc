@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "kernels/cuda/span/launch_shape.h"
-#include "models/generation/counted_costs.h"
+#include "models/generation/cached_sequence.h"
 #include "models/generation/host_token_pass.h"
 #include "models/layers/span_rows.h"
 
@@ -28,8 +28,9 @@ DeviceTokenTexts TextsOf(const TokenModel& model, int max_tokens) {
 
 ForwardDecoder::ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute,
                                const Limits& limits, std::unique_ptr<Device> device)
-    : CachedDecoder(RulesOf(*model, device != nullptr), limits.max_tokens),
-      model_(std::move(model)),
+    : model_(std::move(model)),
+      rules_(RulesOf(*model_, device != nullptr)),
+      max_tokens_(limits.max_tokens),
       host_(model_->Host(device != nullptr ? Compute::kFp32 : compute, pool_)),
       seat_(device != nullptr ? std::make_unique<DecoderSeat>(std::move(device), compute)
                               : nullptr) {
@@ -65,15 +66,17 @@ absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& ro
   }
   if (!loaded.ok()) return loaded;
   model_->Loaded(host_, blocks);
-  if (loaded = Reserve(shape, room, origin, options); !loaded.ok()) return loaded;
+  budget_ = room.Open();
+  cache_ = kernels::ProjectionCache::Create(shape, options, budget_.get());
+  if (cache_ == nullptr) return NoAddresses(origin, *budget_);
   CountedCosts::Terms terms = {shape,        frame_.compute, seat_ ? nullptr : &host_,
                                vocab_size(), max_tokens(),   model_->granule(),
                                model_->CostliestPosition(max_tokens())};
   const auto count = [this](std::vector<TokenRun> runs, int64_t logit_rows) {
     return model_->Forward({frame_.compute, frame_.tile_rows}, std::move(runs), logit_rows);
   };
-  set_costs(std::make_unique<CountedCosts>(count, std::move(terms)));
-  frame_.cache = &projection_cache();
+  costs_ = std::make_unique<CountedCosts>(count, std::move(terms));
+  frame_.cache = cache_.get();
   return absl::OkStatus();
 }
 
@@ -92,12 +95,33 @@ absl::Status ForwardDecoder::LoadOnDevice(const std::string& origin,
   return seat_->Load(origin, claims, load, make);
 }
 
-std::unique_ptr<TokenPass> ForwardDecoder::MakePass(std::vector<TokenRun> runs,
-                                                    ScratchKeeper& scratch, EncoderTimes* times) {
+std::unique_ptr<DecoderSequence> ForwardDecoder::Open(std::span<const int32_t> prompt,
+                                                      uint64_t space) {
+  return std::make_unique<CachedSequence>(
+      cache_->Open(prompt, kernels::Reuse::kPrefillMade, space));
+}
+
+std::unique_ptr<DecoderStep> ForwardDecoder::Begin(std::span<const DecoderFeed> feeds) {
+  return std::make_unique<PassStep>(
+      rules_, feeds, [this](std::vector<TokenRun> runs) { return MakePass(std::move(runs)); });
+}
+
+std::unique_ptr<TokenPass> ForwardDecoder::MakePass(std::vector<TokenRun> runs) {
   const int64_t logit_rows = seat_ ? kDeviceLogitRows : WantedRows(runs);
   auto forward = model_->Forward(frame_, std::move(runs), logit_rows);
-  if (seat_) return seat_->Run(std::move(forward), times);
-  return std::make_unique<HostTokenPass>(std::move(forward), host_, scratch, times);
+  if (seat_) return seat_->Run(std::move(forward), times_);
+  return std::make_unique<HostTokenPass>(std::move(forward), host_, scratch_, times_);
 }
+
+absl::Status ForwardDecoder::WarmUp() {
+  EncoderTimes* const kept = times_;
+  const absl::Status status =
+      CalibrateDecoder({*this, *costs_, static_cast<double>(budget_->Room()),
+                        [this](EncoderTimes* times) { times_ = times; }});
+  times_ = kept;
+  return status;
+}
+
+CacheUse ForwardDecoder::cache() const { return UseOf(*budget_); }
 
 }  // namespace longview::models

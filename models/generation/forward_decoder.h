@@ -1,15 +1,24 @@
-// A language model without an encoder as a Decoder, on the host or a device.
+// A language model without an encoder as a Decoder, on the host or a device: its sequences live in
+// one projection cache, its steps are passes over all layers.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/generation/cached_decoder.h"
+#include "kernels/cache/cache_budget.h"
+#include "kernels/cache/projection_cache.h"
+#include "models/dense/scratch_keeper.h"
+#include "models/generation/cache_room.h"
+#include "models/generation/counted_costs.h"
+#include "models/generation/decoder.h"
 #include "models/generation/decoder_seat.h"
+#include "models/generation/pass_step.h"
 #include "models/generation/token_model.h"
 #include "models/layers/compute_context.h"
+#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 
 namespace longview::models {
@@ -17,7 +26,7 @@ namespace longview::models {
 // Texts that passes of a model on a device read.
 DeviceTokenTexts TextsOf(const TokenModel& model, int max_tokens);
 
-class ForwardDecoder final : public CachedDecoder {
+class ForwardDecoder final : public Decoder {
  public:
   struct Limits {
     int max_tokens = 0;
@@ -31,17 +40,28 @@ class ForwardDecoder final : public CachedDecoder {
                                                                 Compute compute,
                                                                 const Limits& limits,
                                                                 std::unique_ptr<Device> device);
-  // The cache's blocks go back through the device.
-  ~ForwardDecoder() override { CloseCache(); }
-
+  int vocab_size() const override { return rules_.vocab; }
+  int max_tokens() const override { return max_tokens_; }
   int prefill_granule() const override { return model_->granule(); }
+  const DecoderCosts& costs() const override { return *costs_; }
+  std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) override;
+  std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
+  // Steps that a benchmark times go on adding their seconds.
+  absl::Status WarmUp() override;
+  CacheUse cache() const override;
+
   const TokenModel& model() const { return *model_; }
-  // How and where its passes run, for benchmarks. Null: on the host.
+  // Where the model runs, beside the cache.
+  double memory_bytes() const { return seat_ ? seat_->memory_bytes() : model_->memory_bytes(); }
+
+  // ---- For tests and benchmarks ----
+  // How and where its passes run; null: on the host.
   const TokenFrame& frame() const { return frame_; }
   const ComputeContext& host() const { return host_; }
   DecoderSeat* seat() const { return seat_.get(); }
-  // Where the model runs, beside the cache.
-  double memory_bytes() const { return seat_ ? seat_->memory_bytes() : model_->memory_bytes(); }
+  kernels::ProjectionCache& projection_cache() { return *cache_; }
+  // Steps add their seconds to it from here on; null: no more.
+  void set_times(EncoderTimes* times) { times_ = times; }
 
  private:
   ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute, const Limits& limits,
@@ -49,14 +69,20 @@ class ForwardDecoder final : public CachedDecoder {
   absl::Status Load(const std::string& origin, const CacheRoom& room);
   absl::Status LoadOnDevice(const std::string& origin, const kernels::CacheShape& shape,
                             const CacheRoom& room);
-  std::unique_ptr<TokenPass> MakePass(std::vector<TokenRun> runs, ScratchKeeper& scratch,
-                                      EncoderTimes* times) override;
+  std::unique_ptr<TokenPass> MakePass(std::vector<TokenRun> runs);
 
   const std::unique_ptr<TokenModel> model_;
+  const PassStep::Rules rules_;
+  const int max_tokens_;
   const TorchParallelFor pool_;
   const ComputeContext host_;
-  std::unique_ptr<DecoderSeat> seat_;  // Null on the host.
+  const std::unique_ptr<DecoderSeat> seat_;  // Null on the host; outlives the cache.
   TokenFrame frame_;
+  std::unique_ptr<kernels::CacheBudget> budget_;
+  std::unique_ptr<kernels::ProjectionCache> cache_;
+  std::unique_ptr<CountedCosts> costs_;
+  ScratchKeeper scratch_;
+  EncoderTimes* times_ = nullptr;
 };
 
 }  // namespace longview::models

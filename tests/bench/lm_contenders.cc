@@ -35,7 +35,7 @@ MakeSequence RandomOnHost(const DecodeCase& what) {
   };
 }
 
-Projections::Projections(models::CachedDecoder& decoder, const DecodedModel& model,
+Projections::Projections(models::ForwardDecoder& decoder, const DecodedModel& model,
                          const DecodeCase& what, const MakeSequence& make)
     : decoder_(decoder), model_(model), case_(what) {
   for (int i = 0; i < what.batch; ++i) {

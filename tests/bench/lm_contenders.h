@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "models/dense/compute.h"
-#include "models/generation/cached_decoder.h"
 #include "models/generation/cached_sequence.h"
+#include "models/generation/forward_decoder.h"
 #include "models/transformer_ls/config.h"
 #include "tests/bench/full_decoder.h"
 #include "tests/bench/naive_lm.h"
@@ -62,7 +62,7 @@ class Contender {
 class Projections final : public Contender {
  public:
   // Borrows the decoder, of which one is made at a time.
-  Projections(models::CachedDecoder& decoder, const DecodedModel& model, const DecodeCase& what,
+  Projections(models::ForwardDecoder& decoder, const DecodedModel& model, const DecodeCase& what,
               const MakeSequence& make);
   ~Projections() override { decoder_.set_times(nullptr); }
 
@@ -85,7 +85,7 @@ class Projections final : public Contender {
   int steps() const { return steps_; }
 
  private:
-  models::CachedDecoder& decoder_;
+  models::ForwardDecoder& decoder_;
   const DecodedModel model_;
   const DecodeCase case_;
   std::vector<std::unique_ptr<models::CachedSequence>> sequences_;

@@ -9,32 +9,13 @@
 #include <vector>
 
 #include "models/cst/lm_model.h"
-#include "tests/kernels/cuda/support/twin.h"
-#include "tests/models/device/device_places.h"
-#include "tests/models/generation/company.h"
+#include "tests/models/generation/placed_generator.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
 namespace {
 
-using kernels::cuda::testing::HostTwin;
-
-absl::StatusOr<std::unique_ptr<Model>> LoadAt(std::unique_ptr<Device> device,
-                                              const GoldenCase& golden, const std::string& dtype) {
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
-  if (!directory.ok()) return directory.status();
-  LoadOptions options;
-  options.dtype = dtype;
-  options.cache_bytes = 16 << 20;
-  return LoadCstLmAt(std::move(device), *std::move(directory), options);
-}
-
-std::unique_ptr<Model> LoadOrFail(std::unique_ptr<Device> device, const GoldenCase& golden,
-                                  const std::string& dtype = "fp32") {
-  absl::StatusOr<std::unique_ptr<Model>> model = LoadAt(std::move(device), golden, dtype);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : nullptr;
-}
+using Placed = PlacedGenerator<LoadCstLmAt>;
 
 class DeviceCstLm : public ::testing::TestWithParam<std::string> {
  protected:
@@ -58,7 +39,8 @@ TEST_P(DeviceCstLm, LogitsAreThoseOfTheFixture) {
   for (const DevicePlace& place : PlacesOfDevices()) {
     for (const auto& [dtype, bound] : kBounds) {
       SCOPED_TRACE(place.name + ", " + dtype);
-      const std::unique_ptr<Model> model = LoadOrFail(place.open(), golden_, dtype);
+      const std::unique_ptr<Model> model =
+          Placed::LoadOrFail(place.open(), golden_.directory(), dtype);
       ASSERT_NE(model, nullptr);
       for (int item = 0; item < golden_.items(); ++item) {
         const Answer answer = Generate(*model, Scored(item));
@@ -72,23 +54,17 @@ TEST_P(DeviceCstLm, LogitsAreThoseOfTheFixture) {
 }
 
 TEST_P(DeviceCstLm, AnswersAreTheHosts) {
-  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden_);
-  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden_);
-  ASSERT_TRUE(host != nullptr && device != nullptr);
-  ASSERT_TRUE(device->WarmUp().ok());
-  EXPECT_EQ(device->info().device, "host");
-  EXPECT_GT(device->info().memory_bytes, 0);
+  std::vector<Request> requests;
   for (const uint32_t seed : {1, 2}) {
     std::vector<int32_t> ids = Ids(0);
     ids.resize(std::min<size_t>(ids.size(), 12 + seed));
-    const Request request = SampledRequest(ids, seed, 2, 16);
-    ExpectPieces(Generate(*device, request).sequences, Generate(*host, request).sequences, 1e-4);
+    requests.push_back(SampledRequest(ids, seed, 2, 16));
   }
-  EXPECT_EQ(device->cache().used, 0);
+  Placed::ExpectAnswersOfTheHost(golden_.directory(), requests);
 }
 
 TEST_P(DeviceCstLm, ForksAndCompanyChangeNoBit) {
-  const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden_, "bf16");
+  const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectCompanyChangesNoBit(*model, 3, 2, 0, [&](uint32_t i, int samples) {
     std::vector<int32_t> ids = Ids(0);
@@ -103,14 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DeviceCstLm,
                          [](const auto& info) { return info.param; });
 
 TEST(DeviceCstLmLoad, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
-  const GoldenCase golden("ar_L4_alpha3", "cst");
-  const kernels::cuda::PluginApi tight = HostTwinWith(uint64_t{1} << 20);
-  const absl::Status refused = LoadAt(Device::OnHost(tight), golden, "fp32").status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  for (const std::string part :
-       {"on host: needs ", "weights", "workspace", "a cache of 16777216 bytes", "are free"}) {
-    EXPECT_NE(std::string(refused.message()).find(part), std::string::npos) << refused;
-  }
+  Placed::ExpectRefusalWithNeedAndLimit(GoldenCase("ar_L4_alpha3", "cst").directory());
 }
 
 }  // namespace

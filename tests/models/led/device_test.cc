@@ -9,32 +9,13 @@
 #include <vector>
 
 #include "models/led/model.h"
-#include "tests/kernels/cuda/support/twin.h"
-#include "tests/models/device/device_places.h"
-#include "tests/models/generation/company.h"
+#include "tests/models/generation/placed_generator.h"
 #include "tests/models/led/led_case.h"
 
 namespace longview::models {
 namespace {
 
-using kernels::cuda::testing::HostTwin;
-
-absl::StatusOr<std::unique_ptr<Model>> LoadAt(std::unique_ptr<Device> device,
-                                              const GoldenCase& golden, const std::string& dtype) {
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
-  if (!directory.ok()) return directory.status();
-  LoadOptions options;
-  options.dtype = dtype;
-  options.cache_bytes = 16 << 20;
-  return LoadLedAt(std::move(device), *std::move(directory), options);
-}
-
-std::unique_ptr<Model> LoadOrFail(std::unique_ptr<Device> device, const GoldenCase& golden,
-                                  const std::string& dtype = "fp32") {
-  absl::StatusOr<std::unique_ptr<Model>> model = LoadAt(std::move(device), golden, dtype);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : nullptr;
-}
+using Placed = PlacedGenerator<LoadLedAt>;
 
 const std::vector<std::string> kTensors = {"logits", "encoder_last_hidden_state"};
 
@@ -46,7 +27,7 @@ class DeviceLed : public ::testing::TestWithParam<std::string> {
 TEST_P(DeviceLed, StatesAndLogits) {
   for (const DevicePlace& place : PlacesOfDevices()) {
     SCOPED_TRACE(place.name);
-    const std::unique_ptr<Model> model = LoadOrFail(place.open(), golden_);
+    const std::unique_ptr<Model> model = Placed::LoadOrFail(place.open(), golden_.directory());
     ASSERT_NE(model, nullptr);
     for (int item = 0; item < golden_.items(); ++item) {
       SCOPED_TRACE(item);
@@ -66,7 +47,7 @@ TEST_P(DeviceLed, StatesAndLogits) {
 TEST_P(DeviceLed, RoundedLogitsAreNear) {
   const std::pair<const char*, double> kBounds[] = {{"bf16", 0.3}, {"fp16", 0.05}};
   for (const auto& [dtype, bound] : kBounds) {
-    const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden_, dtype);
+    const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), dtype);
     ASSERT_NE(model, nullptr);
     for (int item = 0; item < golden_.items(); ++item) {
       const Answer answer = Generate(*model, Forced(golden_, item, kTensors));
@@ -93,26 +74,17 @@ Request Written(const GoldenCase& golden, int item, int beams) {
 // Greedy tokens are chosen on the device, beams on the host.
 TEST(DeviceLedModel, AnswersAreTheHosts) {
   const GoldenCase golden("generate", "led");
-  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden);
-  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden);
-  ASSERT_TRUE(host != nullptr && device != nullptr);
-  ASSERT_TRUE(device->WarmUp().ok());
-  EXPECT_EQ(device->info().device, "host");
+  std::vector<Request> requests;
   for (int item = 0; item < golden.items(); ++item) {
-    for (const int beams : {1, 3}) {
-      SCOPED_TRACE(std::to_string(item) + ", beams " + std::to_string(beams));
-      const Piece want = Generate(*host, Written(golden, item, beams)).sequences[0];
-      const Piece got = Generate(*device, Written(golden, item, beams)).sequences[0];
-      ExpectPiece(got, want, 1e-4);
-    }
+    for (const int beams : {1, 3}) requests.push_back(Written(golden, item, beams));
   }
-  EXPECT_EQ(device->cache().used, 0);
+  Placed::ExpectAnswersOfTheHost(golden.directory(), requests);
 }
 
 TEST(DeviceLedModel, GreedyOutputsHaveTheHostsScores) {
   const GoldenCase golden("generate", "led");
-  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden);
-  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden);
+  const std::unique_ptr<Model> host = Placed::LoadOrFail(nullptr, golden.directory());
+  const std::unique_ptr<Model> device = Placed::OnTwin(golden.directory());
   ASSERT_TRUE(host != nullptr && device != nullptr);
   const Request request = DocumentRequest(golden, 0, NewTokens(16));
   const Piece want = Generate(*host, request).sequences[0];
@@ -122,7 +94,7 @@ TEST(DeviceLedModel, GreedyOutputsHaveTheHostsScores) {
 
 TEST(DeviceLedModel, CompanyChangesNoBit) {
   const GoldenCase golden("generate", "led");
-  const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden, "bf16");
+  const std::unique_ptr<Model> model = Placed::OnTwin(golden.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectCompanyChangesNoBit(
       *model, std::min(golden.items(), 3), 1, 0,
@@ -134,7 +106,8 @@ TEST(DeviceLedModel, ADroppedDocumentHarmsNobody) {
   for (const bool on_device : {true, false}) {
     SCOPED_TRACE(on_device);
     const std::unique_ptr<Model> model =
-        LoadOrFail(on_device ? Device::OnHost(HostTwin()) : nullptr, golden);
+        on_device ? Placed::OnTwin(golden.directory())
+                  : Placed::LoadOrFail(nullptr, golden.directory());
     ASSERT_NE(model, nullptr);
     ExpectADroppedDocumentHarmsNobody(*model, 1, [&](uint32_t item, int) {
       return Written(golden, static_cast<int>(item), 1);
@@ -143,13 +116,7 @@ TEST(DeviceLedModel, ADroppedDocumentHarmsNobody) {
 }
 
 TEST(DeviceLedModel, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
-  const GoldenCase golden("generate", "led");
-  const kernels::cuda::PluginApi tight = HostTwinWith(uint64_t{1} << 20);
-  const absl::Status refused = LoadAt(Device::OnHost(tight), golden, "fp32").status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  for (const std::string part : {"on host: needs ", "weights", "workspace", "are free"}) {
-    EXPECT_NE(std::string(refused.message()).find(part), std::string::npos) << refused;
-  }
+  Placed::ExpectRefusalWithNeedAndLimit(GoldenCase("generate", "led").directory());
 }
 
 }  // namespace

@@ -9,33 +9,13 @@
 #include <vector>
 
 #include "models/luna_decoder/model.h"
-#include "tests/kernels/cuda/support/twin.h"
-#include "tests/models/device/device_places.h"
-#include "tests/models/generation/company.h"
+#include "tests/models/generation/placed_generator.h"
 #include "tests/models/longformer/edited_model.h"
 
 namespace longview::models {
 namespace {
 
-using kernels::cuda::testing::HostTwin;
-
-absl::StatusOr<std::unique_ptr<Model>> LoadAt(std::unique_ptr<Device> device,
-                                              const std::string& path, const std::string& dtype) {
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
-  if (!directory.ok()) return directory.status();
-  LoadOptions options;
-  options.dtype = dtype;
-  options.cache_bytes = 16 << 20;
-  return LoadLunaDecoderAt(std::move(device), *std::move(directory), options);
-}
-
-std::unique_ptr<Model> LoadOrFail(std::unique_ptr<Device> device, const GoldenCase& golden,
-                                  const std::string& dtype = "fp32") {
-  absl::StatusOr<std::unique_ptr<Model>> model =
-      LoadAt(std::move(device), golden.directory(), dtype);
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : nullptr;
-}
+using Placed = PlacedGenerator<LoadLunaDecoderAt>;
 
 std::vector<int32_t> Ids(const GoldenCase& golden, const std::string& name) {
   const std::vector<int64_t> wide = golden.Integers(name);
@@ -57,7 +37,8 @@ TEST_P(DeviceLunaLm, LogitsAreThoseOfTheFixture) {
   for (const DevicePlace& place : PlacesOfDevices()) {
     for (const auto& [dtype, bound] : bounds) {
       SCOPED_TRACE(place.name + ", " + dtype);
-      const std::unique_ptr<Model> model = LoadOrFail(place.open(), golden_, dtype);
+      const std::unique_ptr<Model> model =
+          Placed::LoadOrFail(place.open(), golden_.directory(), dtype);
       ASSERT_NE(model, nullptr);
       for (int item = 0; item < golden_.items(); ++item) {
         const std::string suffix = "." + std::to_string(item);
@@ -75,21 +56,13 @@ TEST_P(DeviceLunaLm, LogitsAreThoseOfTheFixture) {
 }
 
 TEST_P(DeviceLunaLm, AnswersAreTheHosts) {
-  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden_);
-  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden_);
-  ASSERT_TRUE(host != nullptr && device != nullptr);
-  ASSERT_TRUE(device->WarmUp().ok());
-  EXPECT_EQ(device->info().device, "host");
-  EXPECT_GT(device->info().memory_bytes, 0);
-  for (const uint32_t seed : {1, 2}) {
-    const Request request = SampledRequest({2, 9, 11, static_cast<int32_t>(4 + seed)}, seed, 2, 30);
-    ExpectPieces(Generate(*device, request).sequences, Generate(*host, request).sequences, 1e-4);
-  }
-  EXPECT_EQ(device->cache().used, 0);
+  const std::vector<Request> requests = {SampledRequest({2, 9, 11, 5}, 1, 2, 30),
+                                         SampledRequest({2, 9, 11, 6}, 2, 2, 30)};
+  Placed::ExpectAnswersOfTheHost(golden_.directory(), requests);
 }
 
 TEST_P(DeviceLunaLm, ForksAndCompanyChangeNoBit) {
-  const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden_, "bf16");
+  const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectCompanyChangesNoBit(*model, 3, 2, 4, [](uint32_t i, int samples) {
     std::vector<int32_t> ids = {2, 9, 11, 30, 7, 5, 21, 33, 16};
@@ -133,7 +106,8 @@ TEST_P(DeviceLunaTranslation, StatesAndLogits) {
   for (const DevicePlace& place : PlacesOfDevices()) {
     for (const auto& [dtype, rounded] : bounds) {
       SCOPED_TRACE(place.name + ", " + dtype);
-      const std::unique_ptr<Model> model = LoadOrFail(place.open(), golden_, dtype);
+      const std::unique_ptr<Model> model =
+          Placed::LoadOrFail(place.open(), golden_.directory(), dtype);
       ASSERT_NE(model, nullptr);
       for (int item = 0; item < golden_.items(); ++item) {
         const std::string suffix = "." + std::to_string(item);
@@ -154,22 +128,15 @@ TEST_P(DeviceLunaTranslation, StatesAndLogits) {
 
 // Greedy tokens are chosen on the device, beams on the host.
 TEST_P(DeviceLunaTranslation, AnswersAreTheHosts) {
-  const std::unique_ptr<Model> host = LoadOrFail(nullptr, golden_);
-  const std::unique_ptr<Model> device = LoadOrFail(Device::OnHost(HostTwin()), golden_);
-  ASSERT_TRUE(host != nullptr && device != nullptr);
-  ASSERT_TRUE(device->WarmUp().ok());
+  std::vector<Request> requests;
   for (int item = 0; item < golden_.items(); ++item) {
-    for (const int beams : {1, 3}) {
-      SCOPED_TRACE(std::to_string(item) + ", beams " + std::to_string(beams));
-      ExpectPieces(Generate(*device, Written(item, beams)).sequences,
-                   Generate(*host, Written(item, beams)).sequences, 1e-4);
-    }
+    for (const int beams : {1, 3}) requests.push_back(Written(item, beams));
   }
-  EXPECT_EQ(device->cache().used, 0);
+  Placed::ExpectAnswersOfTheHost(golden_.directory(), requests);
 }
 
 TEST_P(DeviceLunaTranslation, CompanyChangesNoBit) {
-  const std::unique_ptr<Model> model = LoadOrFail(Device::OnHost(HostTwin()), golden_, "bf16");
+  const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectCompanyChangesNoBit(
       *model, std::min(golden_.items(), 3), 1, 0,
@@ -180,7 +147,8 @@ TEST_P(DeviceLunaTranslation, ADroppedDocumentHarmsNobody) {
   for (const bool on_device : {true, false}) {
     SCOPED_TRACE(on_device);
     const std::unique_ptr<Model> model =
-        LoadOrFail(on_device ? Device::OnHost(HostTwin()) : nullptr, golden_);
+        on_device ? Placed::OnTwin(golden_.directory())
+                  : Placed::LoadOrFail(nullptr, golden_.directory());
     ASSERT_NE(model, nullptr);
     ExpectADroppedDocumentHarmsNobody(
         *model, 1, [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
@@ -192,14 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, DeviceLunaTranslation,
                          [](const auto& info) { return info.param; });
 
 TEST(DeviceLunaLoad, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
-  const GoldenCase golden("mt_tied", "luna");
-  const kernels::cuda::PluginApi tight = HostTwinWith(uint64_t{1} << 20);
-  const absl::Status refused =
-      LoadAt(Device::OnHost(tight), golden.directory(), "fp32").status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  for (const std::string part : {"on host: needs ", "weights", "workspace", "are free"}) {
-    EXPECT_NE(std::string(refused.message()).find(part), std::string::npos) << refused;
-  }
+  Placed::ExpectRefusalWithNeedAndLimit(GoldenCase("mt_tied", "luna").directory());
 }
 
 TEST(DeviceLunaLoad, MoreRowsThanADeviceSumsAreServedOnTheCpu) {
@@ -212,7 +173,7 @@ TEST(DeviceLunaLoad, MoreRowsThanADeviceSumsAreServedOnTheCpu) {
     tensor.values.resize(kRows * kWidth, 0.25f);
   }
   const absl::StatusOr<std::unique_ptr<Model>> model =
-      LoadAt(Device::OnHost(HostTwin()), edited.Write(), "fp32");
+      Placed::Load(Device::OnHost(kernels::cuda::testing::HostTwin()), edited.Write());
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->info().device, "cpu");
   ASSERT_FALSE((*model)->info().notes.empty());

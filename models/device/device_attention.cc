@@ -1,14 +1,9 @@
 #include "models/device/device_attention.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "kernels/span/softmax_state.h"
-#include "models/layers/span_rows.h"
 
 namespace longview::models {
-
-kernels::cuda::Element DeviceElement(Compute compute) { return SpanType(compute); }
 
 kernels::cuda::PlanCapacity StagedCapacity(const kernels::Plan& plan, bool rounded) {
   const kernels::cuda::PlanCapacity capacity = kernels::cuda::CapacityOf(plan);
@@ -29,29 +24,6 @@ DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists, bool rounded
                      [&](std::byte* to) { kernels::cuda::WriteImage(plan, staged.capacity, to); });
   if (image != nullptr) staged.view = kernels::cuda::ViewImage(staged.capacity, image);
   return staged;
-}
-
-kernels::cuda::SpanCall DeviceHeadsCall(Compute compute, int heads, int head_dim) {
-  kernels::cuda::SpanCall call = {};
-  call.element = DeviceElement(compute);
-  call.q_head_stride = call.out_head_stride = head_dim;
-  call.q_row_stride = call.out_row_stride = int64_t{heads} * head_dim;
-  call.Dk = call.Dv = head_dim;
-  call.H = heads;
-  call.kv_group = 1;
-  call.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
-  return call;
-}
-
-kernels::cuda::SpanSource DeviceHeadsSource(const void* k, const void* v, int64_t row_stride,
-                                            int head_dim) {
-  kernels::cuda::SpanSource source = {};
-  source.k = k;
-  source.v = v;
-  source.k_row_stride = source.v_row_stride = row_stride;
-  source.k_head_stride = source.v_head_stride = head_dim;
-  source.layout = kernels::Layout::kRows;
-  return source;
 }
 
 size_t PlanBytes(const kernels::Plan& plan) {

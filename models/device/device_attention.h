@@ -14,8 +14,6 @@
 
 namespace longview::models {
 
-kernels::cuda::Element DeviceElement(Compute compute);
-
 // A plan on the device. Plain data: valid as long as the lists it was staged in.
 struct DevicePlan {
   kernels::cuda::PlanCapacity capacity;
@@ -29,14 +27,6 @@ struct DevicePlan {
 // that plans of neighbouring steps lie alike.
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists, bool rounded = false);
 kernels::cuda::PlanCapacity StagedCapacity(const kernels::Plan& plan, bool rounded);
-
-// Heads side by side in rows of heads * head_dim elements, queries and outputs; scores are divided
-// by the root of head_dim. Tensors are to be filled in.
-kernels::cuda::SpanCall DeviceHeadsCall(Compute compute, int heads, int head_dim);
-
-// Keys and values of the compute type in rows `row_stride` elements apart, heads side by side.
-kernels::cuda::SpanSource DeviceHeadsSource(const void* k, const void* v, int64_t row_stride,
-                                            int head_dim);
 
 // What StagePlan takes of lists, and the most it takes of them for the same rows and keys whatever
 // keys and rows among them are masked: then every block that a tile reads may be a span of its own

@@ -51,13 +51,12 @@ void DeviceFill::PutNorm(const Norm& norm, const DeviceNorm& to) {
   Put(norm.beta, to.beta);
 }
 
-void DeviceFill::PutTable(const TensorView& table, float factor, float* to) {
+void DeviceFill::PutTable(const TensorView& table, float* to) {
   constexpr int64_t kElements = int64_t{1} << 22;
   std::vector<float> values;
   for (int64_t first = 0; first < table.elements(); first += kElements) {
     values.resize(static_cast<size_t>(std::min(kElements, table.elements() - first)));
     CopyFloat32(table, first, values);
-    for (float& value : values) value *= factor;
     Put(values, to + first);
   }
 }

@@ -29,7 +29,6 @@ class DevicePlaces {
   DevicePlaces(Compute compute, Carver& carver) : compute_(compute), carver_(carver) {}
 
   float* Floats(int64_t count) { return carver_.Take<float>(count); }
-  int32_t* Integers(int64_t count) { return carver_.Take<int32_t>(count); }
   // Of the compute type.
   void* Typed(int64_t count) {
     return carver_.TakeBytes(static_cast<size_t>(count * ElementBytes(compute_)));
@@ -53,8 +52,8 @@ class DeviceFill {
   absl::Status PutLinear(const std::string& name, std::span<const float> weight,
                          std::span<const float> bias, DeviceLinear& to);
   void PutNorm(const Norm& norm, const DeviceNorm& to);
-  // All of it times `factor`, in pieces.
-  void PutTable(const TensorView& table, float factor, float* to);
+  // In pieces.
+  void PutTable(const TensorView& table, float* to);
   void Put(std::span<const float> values, float* to) { upload_.Put(values, Compute::kFp32, to); }
   // Of the compute type. INVALID_ARGUMENT, naming the tensor, if one of its values is beyond it.
   absl::Status PutTyped(const std::string& name, std::span<const float> values, Compute compute,

@@ -5,17 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/encoder/draft.h"
+#include "models/text/utf8.h"
 
 namespace longview::models {
 namespace {
 
 constexpr size_t kMostChunks = 4096;
-
-int CodePoints(const std::string& text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-  }));
-}
 
 // A token of the sequence with text of the document; positions without the prompt.
 struct TextToken {
@@ -26,7 +21,7 @@ struct TextToken {
 // By their ends, which ascend anyway.
 std::vector<TextToken> TokensOfText(const std::string& prompt, const Encoding& encoding,
                                     const EncoderSequence& sequence, int stripped) {
-  const int before = CodePoints(prompt);
+  const auto before = static_cast<int>(CodePoints(prompt));
   std::vector<TextToken> tokens;
   for (int32_t index = 0; index < sequence.tokens(); ++index) {
     const auto t = static_cast<size_t>(index) + static_cast<size_t>(stripped);
@@ -101,7 +96,7 @@ absl::Status CheckChunkSettings(const Request& request) {
       return BadRequest("chunks", absl::StrCat(request.chunks.size(), " chunks, the limit is ",
                                                kMostChunks));
     }
-    const int length = CodePoints(*request.text);
+    const int64_t length = CodePoints(*request.text);
     for (size_t i = 0; i < request.chunks.size(); ++i) {
       const auto [start, end] = request.chunks[i];
       if (start >= 0 && start < end && end <= length) continue;

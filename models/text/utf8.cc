@@ -50,21 +50,6 @@ int64_t CodePoints(std::string_view text) {
          std::count_if(text.begin(), text.end(), IsContinuation);
 }
 
-std::string_view CodePointSlice(std::string_view text, int64_t begin, int64_t end) {
-  int64_t point = -1;
-  size_t first = text.size(), last = text.size();
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (IsContinuation(text[i])) continue;
-    ++point;
-    if (point == begin) first = i;
-    if (point == end) {
-      last = i;
-      break;
-    }
-  }
-  return first >= last ? std::string_view() : text.substr(first, last - first);
-}
-
 std::string ReplaceInvalidUtf8(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());

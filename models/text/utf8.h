@@ -12,9 +12,6 @@ namespace longview::models {
 // Number of code points. REQUIRES: valid UTF-8.
 int64_t CodePoints(std::string_view text);
 
-// The code points [begin, end), cut to the text. REQUIRES: valid UTF-8, 0 <= begin <= end.
-std::string_view CodePointSlice(std::string_view text, int64_t begin, int64_t end);
-
 // The text with every maximal invalid part replaced by U+FFFD, as Python's errors="replace".
 std::string ReplaceInvalidUtf8(std::string_view bytes);
 

@@ -5,16 +5,9 @@
 namespace longview::models {
 namespace {
 
-TEST(Utf8, CountsAndSlicesCodePoints) {
+TEST(Utf8, CountsCodePoints) {
   const std::string text = "a\u00e9\u65e5\U0001f600z";
   EXPECT_EQ(CodePoints(text), 5);
-  EXPECT_EQ(CodePointSlice(text, 0, 5), text);
-  EXPECT_EQ(CodePointSlice(text, 1, 3), "\u00e9\u65e5");
-  EXPECT_EQ(CodePointSlice(text, 3, 4), "\U0001f600");
-  EXPECT_EQ(CodePointSlice(text, 4, 9), "z");
-  EXPECT_EQ(CodePointSlice(text, 2, 2), "");
-  EXPECT_EQ(CodePointSlice(text, 7, 9), "");
-  EXPECT_EQ(CodePointSlice("", 0, 0), "");
 }
 
 TEST(Utf8, ReplacesInvalidPartsAsPythonDoes) {

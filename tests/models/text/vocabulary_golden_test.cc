@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/text/byte_vocabulary.h"
 #include "models/text/dictionary.h"
 #include "models/text/dictionary_codec.h"
-#include "models/text/token_vocabulary.h"
+#include "models/text/lra_tokenizer.h"
 #include "tests/models/text/golden_file.h"
+#include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
@@ -24,49 +24,25 @@ std::string FromHex(const std::string& hex) {
   return bytes;
 }
 
-TEST(ByteVocabulary, Golden) {
+TEST(LraBytesTest, Golden) {
+  const testing::TempDirectory directory;
+  directory.Write("tokenizer_config.json", R"({"tokenizer_class": "LRAByteTokenizer"})");
+  const auto bytes = ReadLraBytes(directory.path());
+  ASSERT_TRUE(bytes.ok() && *bytes) << bytes.status();
+  EXPECT_EQ((*bytes)->max_id, 256);
   const json expected = ReadGolden("lra");
   ASSERT_FALSE(expected["byte"].empty());
   for (const json& record : expected["byte"]) {
-    const int max_length = record.value("max_length", 0);
-    std::vector<int32_t> ids = EncodeBytes(record["text"].get<std::string>(), max_length);
-    if (record.contains("decoded")) {
-      EXPECT_EQ(DecodeBytes(ids).value(), record["decoded"]);
-    }
-    const bool padded = record.contains("ids_padded");
-    if (padded) ids.resize(static_cast<size_t>(max_length));
-    EXPECT_TRUE(json(ids) == record[padded ? "ids_padded" : "ids"]) << record.dump().substr(0, 200);
+    if (record.contains("max_length")) continue;  // Cut or padded by the caller.
+    const auto ids = (*bytes)->codec->Encode(record["text"].get<std::string>()).value();
+    EXPECT_TRUE(json(ids) == record["ids"]) << record.dump().substr(0, 200);
+    std::string text;
+    for (const int32_t id : ids) text += (*bytes)->codec->Bytes(id);
+    EXPECT_EQ(text, record["decoded"]);
   }
   for (const json& record : expected["byte_raw"]) {
-    EXPECT_EQ(json(EncodeBytes(FromHex(record["bytes_hex"]))), record["ids"]);
+    EXPECT_EQ(json((*bytes)->codec->Encode(FromHex(record["bytes_hex"])).value()), record["ids"]);
   }
-}
-
-TEST(ByteVocabulary, DecodesCutCharactersAndRefusesOtherIds) {
-  const std::vector<int32_t> cut = {'a' + 1, 0xe6 + 1, 0x97 + 1, 0};
-  EXPECT_EQ(DecodeBytes(cut).value(), "a\xef\xbf\xbd");
-  for (int32_t bad : {-1, 257}) {
-    const std::vector<int32_t> ids = {bad};
-    EXPECT_EQ(DecodeBytes(ids).status().code(), absl::StatusCode::kInvalidArgument);
-  }
-}
-
-TEST(TokenVocabulary, ListOpsGolden) {
-  const json expected = ReadGolden("lra");
-  const auto vocabulary = TokenVocabulary::Create(expected["listops_vocab"]);
-  ASSERT_TRUE(vocabulary.ok()) << vocabulary.status();
-  EXPECT_EQ(vocabulary->size(), expected["listops_vocab_size"].get<int>());
-  ASSERT_FALSE(expected["listops"].empty());
-  for (const json& record : expected["listops"]) {
-    const std::string renamed = RenameListOps(record["source"].get<std::string>());
-    EXPECT_EQ(renamed, record["after_rename"]);
-    EXPECT_EQ(json(vocabulary->Encode(renamed)), record["ids"]) << renamed;
-  }
-}
-
-TEST(TokenVocabulary, RefusesRepeatedTokens) {
-  EXPECT_FALSE(TokenVocabulary::Create({"a", "b", "a"}).ok());
-  EXPECT_FALSE(TokenVocabulary::Create({""}).ok());
 }
 
 TEST(Dictionary, Golden) {

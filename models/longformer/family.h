@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "models/encoder/pass_family.h"
-#include "models/longformer/heads.h"
 #include "models/longformer/longest_document.h"
 #include "models/longformer/pass.h"
 #include "models/longformer/rules.h"
+#include "models/transformer/heads.h"
 
 namespace longview::models {
 
@@ -50,7 +50,13 @@ class Longformer final : public PassFamily<Longformer, LongformerConfig, Longfor
   }
   static std::vector<HeadOutput> ComputeHeads(const LongformerContext& context,
                                               std::span<const HeadInput> inputs, ExtraOf) {
-    return models::ComputeHeads(context, inputs);
+    TaskHeads heads = HeadsOf(*context.config, *context.weights);
+    // HuggingFace: LongformerLMHead has the exact gelu whatever hidden_act says, and a norm;
+    // LongformerClassificationHead has neither.
+    const bool predicts = heads.head == EncoderHead::kMaskedLm;
+    heads.activation = predicts ? Activation::kGelu : Activation::kTanh;
+    heads.norm = predicts ? &context.weights->head_norm : nullptr;
+    return ComputeTaskHeads(heads, *context.pool, inputs);
   }
   static int64_t ExtraRowsOf(const LongformerConfig&, const EncoderSequence&) { return 0; }
 

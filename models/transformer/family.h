@@ -49,7 +49,11 @@ class TransformerFamily final
   }
   static std::vector<HeadOutput> ComputeHeads(const TransformerContext& context,
                                               std::span<const HeadInput> inputs, ExtraOf) {
-    return ComputeTransformerHeads(context, inputs);
+    TaskHeads heads = HeadsOf(*context.config, *context.weights);
+    heads.activation = context.config->head_activation;
+    heads.pools_mean = context.config->pools_mean;
+    heads.norm = context.weights->head_norm ? &*context.weights->head_norm : nullptr;
+    return ComputeTaskHeads(heads, *context.pool, inputs);
   }
   static int64_t ExtraRowsOf(const TransformerConfig&, const EncoderSequence&) { return 0; }
 

@@ -9,11 +9,12 @@ namespace {
 
 class Heads {
  public:
-  Heads(const TransformerContext& context, std::span<const HeadInput> inputs)
-      : config_(*context.config), weights_(*context.weights), pass_(inputs, *context.pool) {}
+  Heads(const TaskHeads& heads, const kernels::ParallelFor& pool,
+        std::span<const HeadInput> inputs)
+      : heads_(heads), pass_(inputs, pool) {}
 
   std::vector<HeadOutput> Compute() {
-    switch (config_.head) {
+    switch (heads_.head) {
       case EncoderHead::kNone:
       case EncoderHead::kPairClassification:
         break;
@@ -24,21 +25,21 @@ class Heads {
         break;
       case EncoderHead::kTokenClassification:
       case EncoderHead::kQuestionAnswering:
-        if (!weights_.head_dense) {
-          pass_.LabelTokens(*weights_.head_out, config_.width);
+        if (heads_.dense == nullptr) {
+          pass_.LabelTokens(*heads_.out, heads_.width);
         } else {
-          pass_.LabelTokens(Predictor(), config_.width);
+          pass_.LabelTokens(Predictor(), heads_.width);
         }
         break;
       case EncoderHead::kMaskedLm:
-        pass_.PredictMasks(Predictor(), config_.width);
+        pass_.PredictMasks(Predictor(), heads_.width);
         break;
     }
     pass_.Embed([&](const HeadInput& input) {
       const float* first = input.rows[0];
       return input.item->pooling == Pooling::kPooler
-                 ? pass_.Apply(*weights_.pooler, HeadRows{first}, Activation::kTanh)
-                 : PoolRows(*input.item, first, config_.width);
+                 ? pass_.Apply(*heads_.pooler, HeadRows{first}, Activation::kTanh)
+                 : PoolRows(*input.item, first, heads_.width);
     });
     return pass_.Take();
   }
@@ -47,8 +48,7 @@ class Heads {
   using Vector = std::vector<float>;
 
   PredictionHead Predictor() const {
-    return {&*weights_.head_dense, config_.head_activation, weights_.head_norm->view(),
-            &*weights_.head_out};
+    return {heads_.dense, heads_.activation, heads_.norm->view(), heads_.out};
   }
 
   // The row that stands for each of the item's sequences.
@@ -56,9 +56,9 @@ class Heads {
     Vector rows;
     for (size_t s = 0; s < input.rows.size(); ++s) {
       const float* first = input.rows[s];
-      const Vector row = config_.pools_mean
-                             ? MeanRows(first, input.item->sequences[s].roles, config_.width)
-                             : Vector(first, first + config_.width);
+      const Vector row = heads_.pools_mean
+                             ? MeanRows(first, input.item->sequences[s].roles, heads_.width)
+                             : Vector(first, first + heads_.width);
       rows.insert(rows.end(), row.begin(), row.end());
     }
     return rows;
@@ -66,23 +66,22 @@ class Heads {
 
   // A choice is judged by the pooler where the family has one.
   Vector Logits(const Vector& rows) const {
-    const bool pools = !weights_.head_dense;
-    Vector hidden = pools ? pass_.Apply(*weights_.pooler, rows, Activation::kTanh)
-                          : pass_.Apply(*weights_.head_dense, rows, config_.head_activation);
-    if (weights_.head_norm) NormRows(weights_.head_norm->view(), config_.width, hidden);
-    return pass_.Apply(*weights_.head_out, hidden, Activation::kNone);
+    const bool pools = heads_.dense == nullptr;
+    Vector hidden = pools ? pass_.Apply(*heads_.pooler, rows, Activation::kTanh)
+                          : pass_.Apply(*heads_.dense, rows, heads_.activation);
+    if (heads_.norm != nullptr) NormRows(heads_.norm->view(), heads_.width, hidden);
+    return pass_.Apply(*heads_.out, hidden, Activation::kNone);
   }
 
-  const TransformerConfig& config_;
-  const TransformerWeights& weights_;
+  const TaskHeads heads_;
   HeadsPass pass_;
 };
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeTransformerHeads(const TransformerContext& context,
-                                                std::span<const HeadInput> inputs) {
-  return Heads(context, inputs).Compute();
+std::vector<HeadOutput> ComputeTaskHeads(const TaskHeads& heads, const kernels::ParallelFor& pool,
+                                         std::span<const HeadInput> inputs) {
+  return Heads(heads, pool, inputs).Compute();
 }
 
 }  // namespace longview::models

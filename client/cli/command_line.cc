@@ -201,7 +201,7 @@ std::vector<Flag> SearchFlags() {
       {"top", "N", search, "places shown, default 10", Int(&CommandLine::top, 1, kMostPlaces)},
       {"max_file_bytes", "N", search, "larger files are left out, default 1048576",
        Int(&CommandLine::max_file_bytes, 1, kMostBytes)},
-      {"prompt_name", "NAME", search, "the question's prompt, default query where the model has one",
+      {"prompt_name", "NAME", search, "of the question, default query where the model has one",
        String(&CommandLine::prompt_name)},
   };
 }

@@ -57,7 +57,7 @@ struct CommandLine {
   // search
   int top = 10;                            // Places shown.
   int max_file_bytes = 1 << 20;            // Larger files are left out.
-  std::optional<std::string> prompt_name;  // Of the question; unset = "query" where there is one.
+  std::optional<std::string> prompt_name;  // The question's; unset = "query" where there is one.
 
   // detect; unset = the model's.
   std::string draw;  // Where the picture with its detections goes; one input only.

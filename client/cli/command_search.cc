@@ -27,7 +27,7 @@
 namespace longview::client {
 namespace {
 
-constexpr size_t kShownBytes = 100;       // Of a place's first line.
+constexpr size_t kShownBytes = 100;       // Shown of a place's first line.
 constexpr size_t kLooksForBinary = 8192;  // Bytes at a file's beginning.
 constexpr size_t kNamedFiles = 3;         // In a note.
 
@@ -111,7 +111,8 @@ class Search {
       ++binary_;
       return outcome;
     }
-    const std::string valid = FirstInvalidUtf8(*text) ? ReplaceInvalidUtf8(*text) : *std::move(text);
+    const std::string valid =
+        FirstInvalidUtf8(*text) ? ReplaceInvalidUtf8(*text) : *std::move(text);
     Embedder::Cost cost;
     outcome.status = embedder_.Read(
         valid, CutIntoChunks(valid),

@@ -21,8 +21,8 @@ struct Connection {
 ExitCode Connect(const CommandLine& line, Console& console, Connection* connection);
 
 // The model a request goes to: --model, or the only loaded model with the task (any task if it is
-// empty), or of several the only one made for it, or if there is none, the only one that is loading. Otherwise a message on console.err and
-// kUsage.
+// empty), or of several the only one made for it, or if there is none, the only one that is
+// loading. Otherwise a message on console.err and kUsage.
 ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::string& task,
                      Console& console, v1::Model* model);
 

@@ -162,11 +162,13 @@ grpc::Status FakeServer::Embed(grpc::ServerContext* context,
     return InvalidArgument("prompt_name: not a prompt of this model; it has none");
   }
   if (request->chunks_size() > 0 && !embedding_.late) {
-    return InvalidArgument("pooling: chunks are pooled by mean or max; this model's own is another");
+    return InvalidArgument("pooling: chunks are pooled by mean or max; the model's own is another");
   }
   std::string text = request->text();
   if (text.size() > embedding_.max_bytes) {
-    if (!request->truncate()) return InvalidArgument("text: too long; \"truncate\" cuts what does not fit");
+    if (!request->truncate()) {
+      return InvalidArgument("text: too long; \"truncate\" cuts what does not fit");
+    }
     response->mutable_usage()->set_truncated_tokens(1);
     text.resize(embedding_.max_bytes);
   }

@@ -20,11 +20,11 @@ namespace longview::client {
 grpc::Status Refusal(grpc::StatusCode code, const std::string& message,
                      std::optional<double> retry_seconds);
 
-// What the embedding model of a FakeServer is like.
+// The embedding model of a FakeServer.
 struct FakeEmbedding {
-  std::vector<std::string> prompts;  // Names that it knows.
-  bool late = true;                  // Whether it pools so that chunks have vectors.
-  size_t max_bytes = 1 << 30;        // Of a text.
+  std::vector<std::string> prompts;  // Known names.
+  bool late = true;                  // Chunks have vectors.
+  size_t max_bytes = 1 << 30;        // The longest text.
 };
 
 // Classify answers a label named after the first word of the text; Embed the text's length, or

@@ -18,9 +18,9 @@ namespace longview::client {
 
 struct EmbedderOptions {
   std::string model;
-  int max_tokens = 0;  // That the model reads at once; 0 = not known.
+  int max_tokens = 0;                      // Read at once at most; 0 = not known.
   std::string pooling;                     // Empty = the model's.
-  std::optional<std::string> prompt_name;  // Of the question; unset = "query", if the model has it.
+  std::optional<std::string> prompt_name;  // The question's; unset = "query", if there is one.
 };
 
 // Vectors have unit length: their products are cosines.
@@ -40,7 +40,7 @@ class Embedder {
 
   struct Cost {
     int64_t tokens = 0;
-    int64_t truncated_tokens = 0;  // Of chunks longer than the model.
+    int64_t truncated_tokens = 0;  // Cut from chunks longer than the model.
   };
   using OnVector = std::function<void(const Chunk& chunk, std::span<const float> vector)>;
 

@@ -79,7 +79,8 @@ class Walk {
 
   int64_t max_file_bytes_;
   FoundFiles* found_;
-  std::vector<std::pair<fs::path, IgnoreRules>> rules_;  // Of the folders on the way, outermost first.
+  // Those of the folders on the way, outermost first.
+  std::vector<std::pair<fs::path, IgnoreRules>> rules_;
 };
 
 }  // namespace

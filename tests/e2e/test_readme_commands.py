@@ -19,7 +19,7 @@ READMES = sorted([ROOT / "README.md",
 NOT_RUN = {
     r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh|^deploy/demo\.sh": "installs packages and builds; run by CI itself",
     r"^cmake --install ": "tests/client has it",
-    r"^cpack |^docker |^helm |^deploy/load/run\.sh": "tests/deploy has these",
+    r"^cpack |^docker |^helm |^kubectl |^deploy/load/run\.sh": "tests/deploy has these",
     r"/path/to/directory": "a model of one's own",
     r"^python3 models/convert/": "checkpoints that are not here; tests/models has these",
     r"tests/bench/": "minutes of measuring, beside peers that are not installed",

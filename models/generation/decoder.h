@@ -36,7 +36,7 @@ class DecoderSequence {
 
   // With an encoder: tokens of its document that are still to be read, before any of its own; and
   // the document's last hidden states [tokens, width], fp32, once it is read, if they were wanted.
-  // Whoever takes them first has them.
+  // They go to the first who takes them.
   virtual int unencoded() const { return 0; }
   virtual std::vector<std::byte> TakeEncoderStates() { return {}; }
 };

@@ -8,7 +8,7 @@ ReadDocument& DocumentStep::DocumentBeingRead() const {
   return *static_cast<DocumentSequence*>(feeds_[reading_].sequence)->document();
 }
 
-// What the dropped document's reading holds, the next one may need in this very step.
+// The next document may need in this very step what the reading of the dropped one holds.
 void DocumentStep::Drop(int feed) {
   const auto dropped = static_cast<size_t>(feed);
   if (!dropped_[dropped] && begun_ && dropped == reading_) DocumentBeingRead().Drop();

@@ -19,7 +19,7 @@
 
 namespace longview::models {
 
-// What a document takes.
+// The price of a document.
 struct DocumentCost {
   // Until its last sequence is gone: keys, values, and what its reading needs between two steps.
   // Exact.

@@ -50,7 +50,7 @@ class LedDocument : public ReadDocument {
  protected:
   LedDocument(const LedContext& context, EncoderSequence document);
 
-  // Of the states, if they are wanted.
+  // Bytes of the states, if they are wanted.
   static int64_t StateBytes(const LedContext& context, const EncoderSequence& document);
 
   // Room for the keys of tokens [first, first + count), rows counted from the first. False: no

@@ -18,7 +18,7 @@ namespace {
 // otherwise.
 constexpr int kMaxTokens = 1 << 17;
 
-// What both functions need, checked.
+// The parts of the configuration that both functions need, checked.
 struct Settings {
   LsLmConfig config;
   std::unique_ptr<TextCodec> codec;

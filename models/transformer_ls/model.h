@@ -30,12 +30,12 @@ absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLsAt(std::unique_ptr<Devic
 // For ForwardDecoder.
 class LsLm final : public TokenModel {
  public:
-  // Of texts of up to `max_tokens` tokens. `origin` begins messages.
+  // For texts of up to `max_tokens` tokens. `origin` begins messages.
   LsLm(const LsLmConfig& config, Checkpoint checkpoint, std::string origin, int max_tokens);
 
   const LsLmConfig& config() const { return config_; }
   const LsLmWeights& weights() const { return weights_; }
-  // What a pass in this frame shares with all others; valid as long as the model.
+  // The parts that a pass in this frame shares with all others; valid as long as the model.
   LsContext ContextOf(const TokenFrame& frame) const;
 
   const char* family() const override { return "transformer_ls"; }

@@ -21,8 +21,8 @@ using RequestOf = std::function<Request(uint32_t number, int samples)>;
 void ExpectCompanyChangesNoBit(Model& model, int requests, int samples, int prefill,
                                const RequestOf& request);
 
-// Two requests' first steps, of which the first leaves after `advances` advances: the other goes on
-// and answers as alone. REQUIRES: a model with an encoder.
+// Two requests begin in one step and the first leaves after `advances` advances: the other answers
+// as alone. REQUIRES: a model with an encoder.
 void ExpectADroppedDocumentHarmsNobody(Model& model, int advances, const RequestOf& request);
 
 }  // namespace longview::models

@@ -42,10 +42,10 @@ inline constexpr size_t kMostTileDetections = 8192;
 // Leaves the `limit` best scored ones; equal scores keep their order.
 void LeaveBest(size_t limit, std::vector<TileDetection>& detections);
 
-// Best first, at most `limit`, which is above 0. Of two detections of one class the lower-scored one
-// goes if they overlap by more than `overlap` (intersection / union); one that a seam has cut goes
-// also if another that stays covers more than `overlap` of it, whatever their scores, so that an
-// object seen whole by one tile is not found again in pieces.
+// Best first, at most `limit`, which is above 0. Of two detections of one class the lower-scored
+// one goes if they overlap by more than `overlap` (intersection / union); one that a seam has cut
+// goes also if another that stays covers more than `overlap` of it, whatever their scores, so that
+// an object seen whole by one tile is not found again in pieces.
 std::vector<FoundBox> JoinTiles(std::vector<TileDetection> detections, float overlap, int limit);
 
 }  // namespace longview::models

@@ -137,7 +137,7 @@ TEST(TilesTest, TheBestStayAndEqualScoresKeepTheirOrder) {
   }
 }
 
-// As many as 256 tiles of a thousand find, side by side: comparing each with all would take minutes.
+// As many as 256 tiles of a thousand find, side by side: to compare each with all takes minutes.
 TEST(TilesTest, AFullPictureIsJoinedAtOnce) {
   std::vector<TileDetection> all;
   for (int tile = 0; tile < kMostTiles; ++tile) {

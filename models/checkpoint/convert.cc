@@ -54,15 +54,17 @@ std::vector<float> ToFloat32(const TensorView& tensor) {
   return values;
 }
 
-absl::Status ReadFloat32(const TensorView& tensor, std::span<float> out) {
-  if (tensor.dtype == DType::kF32) return tensor.Read(0, std::as_writable_bytes(out));
-  // In pieces that stay in the cache.
-  std::vector<std::byte> piece(std::min(kPieceBytes, tensor.bytes));
+absl::Status ReadFloat32(const TensorView& tensor, int64_t first, std::span<float> out) {
   const size_t element = static_cast<size_t>(DTypeBits(tensor.dtype)) / 8;
+  const uint64_t begin = static_cast<uint64_t>(first) * element;
+  if (tensor.dtype == DType::kF32) return tensor.Read(begin, std::as_writable_bytes(out));
+  // In pieces that stay in the cache.
+  std::vector<std::byte> piece(std::min(kPieceBytes, out.size() * element));
   for (size_t done = 0; done < out.size();) {
     const size_t count = std::min(piece.size() / element, out.size() - done);
     const std::span<std::byte> bytes(piece.data(), count * element);
-    if (absl::Status status = tensor.Read(done * element, bytes); !status.ok()) return status;
+    if (absl::Status status = tensor.Read(begin + done * element, bytes); !status.ok())
+      return status;
     Widen(tensor.dtype, bytes.data(), out.subspan(done, count));
     done += count;
   }

@@ -20,8 +20,7 @@ void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
 // The whole tensor. REQUIRES: IsFloatWeight(tensor.dtype).
 std::vector<float> ToFloat32(const TensorView& tensor);
 
-// The whole tensor as it is stored, by TensorView::Read; its errors. REQUIRES: as above, and room
-// for tensor.elements().
-absl::Status ReadFloat32(const TensorView& tensor, std::span<float> out);
+// The same elements by TensorView::Read; its errors. REQUIRES: as CopyFloat32.
+absl::Status ReadFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
 
 }  // namespace longview::models

@@ -85,11 +85,11 @@ Loader::PositionTables Loader::ReadPositions(const std::string& prefix) {
 void Loader::Embeddings() {
   const std::string prefix = "cst.embeddings.";
   const int64_t width = config_.embedding_width;
-  words_ = load_.Table(prefix + "word_embeddings.weight", {config_.vocab, width});
+  words_ = load_.Get(prefix + "word_embeddings.weight", {config_.vocab, width});
   weights_.words = place_.Stored(words_, config_.vocab, width);
   if (config_.positions == CstPositions::kConventional) {
     weights_.positions = place_.Stored(
-        load_.Table(prefix + "position_embeddings.weight", {config_.most_tokens, width}),
+        load_.Get(prefix + "position_embeddings.weight", {config_.most_tokens, width}),
         config_.most_tokens, width);
   }
   if (config_.types > 0) {

@@ -51,14 +51,15 @@ void DeviceFill::PutNorm(const Norm& norm, const DeviceNorm& to) {
   Put(norm.beta, to.beta);
 }
 
-void DeviceFill::PutTable(const TensorView& table, float* to) {
+absl::Status DeviceFill::PutTable(const TensorView& table, float* to) {
   constexpr int64_t kElements = int64_t{1} << 22;
   std::vector<float> values;
   for (int64_t first = 0; first < table.elements(); first += kElements) {
     values.resize(static_cast<size_t>(std::min(kElements, table.elements() - first)));
-    CopyFloat32(table, first, values);
+    if (absl::Status read = ReadFloat32(table, first, values); !read.ok()) return read;
     Put(values, to + first);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace longview::models

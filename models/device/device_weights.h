@@ -52,8 +52,8 @@ class DeviceFill {
   absl::Status PutLinear(const std::string& name, std::span<const float> weight,
                          std::span<const float> bias, DeviceLinear& to);
   void PutNorm(const Norm& norm, const DeviceNorm& to);
-  // In pieces.
-  void PutTable(const TensorView& table, float* to);
+  // In pieces, none of which stays on the host. Errors as TensorView::Read.
+  absl::Status PutTable(const TensorView& table, float* to);
   void Put(std::span<const float> values, float* to) { upload_.Put(values, Compute::kFp32, to); }
   // Of the compute type. INVALID_ARGUMENT, naming the tensor, if one of its values is beyond it.
   absl::Status PutTyped(const std::string& name, std::span<const float> values, Compute compute,

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,21 +37,15 @@ int ReplacePages(char* begin, size_t size) {
   return error;
 }
 
-// The pages that a tensor lies on, whose ends it may share with others.
-std::span<char> PagesOf(const TensorView& tensor) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<uintptr_t>(tensor.data);
-  const uintptr_t begin = first / page * page;
-  const uintptr_t end = (first + tensor.bytes + page - 1) / page * page;
-  return {reinterpret_cast<char*>(begin), end - begin};
-}
-
 }  // namespace
 
 absl::Status OwnPages(const TensorView& tensor) {
   if (tensor.bytes == 0) return absl::OkStatus();
-  const std::span<char> pages = PagesOf(tensor);
-  const int error = ReplacePages(pages.data(), pages.size());
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(tensor.data);
+  const uintptr_t begin = first / page * page;
+  const uintptr_t end = (first + tensor.bytes + page - 1) / page * page;
+  const int error = ReplacePages(reinterpret_cast<char*>(begin), end - begin);
   // The kernel mapped pages of the file around those it read.
   if (tensor.file != nullptr) tensor.file->Release(tensor.file->bytes());
   if (error == 0) return absl::OkStatus();
@@ -63,31 +56,6 @@ absl::Status OwnPages(const TensorView& tensor) {
   }
   return absl::ResourceExhaustedError(absl::StrCat("tensor \"", tensor.name, "\": no memory for ",
                                                    tensor.bytes, " bytes: ", std::strerror(error)));
-}
-
-// Fresh pages with the neighbours' bytes take the place of the old ones at once; the memory file
-// goes with its last mapping.
-void DropPages(const TensorView& tensor) {
-  if (tensor.bytes == 0) return;
-  const std::span<char> pages = PagesOf(tensor);
-  void* const fresh = mmap(nullptr, pages.size(), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (fresh == MAP_FAILED) return;
-  const auto before = static_cast<size_t>(reinterpret_cast<const char*>(tensor.data) -
-                                          pages.data());
-  const std::span<char> behind = pages.subspan(before + tensor.bytes);
-  std::memcpy(fresh, pages.data(), before);
-  std::memcpy(static_cast<char*>(fresh) + before + tensor.bytes, behind.data(), behind.size());
-  (void)mprotect(fresh, pages.size(), PROT_READ);
-  const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-  if (mremap(fresh, pages.size(), pages.size(), flags, pages.data()) == MAP_FAILED) {
-    munmap(fresh, pages.size());
-  }
-}
-
-void DropTables(std::span<const TensorView* const> tables, const WeightLoader& load) {
-  if (!load.reads() || !load.ok()) return;
-  for (const TensorView* table : tables) DropPages(*table);
 }
 
 void KeepTable(const TensorView* table, WeightLoader& load) {

@@ -5,8 +5,6 @@
 // file's any more: everything else of a checkpoint is copied or packed, tables are kept.
 #pragma once
 
-#include <span>
-
 #include "absl/status/status.h"
 #include "models/layers/weight_loader.h"
 
@@ -16,15 +14,6 @@ namespace longview::models {
 // same bytes. FAILED_PRECONDITION if the file ends before them. While a model loads, by its
 // thread. REQUIRES: `tensor` is a checkpoint's.
 absl::Status OwnPages(const TensorView& tensor);
-
-// Gives the memory of a tensor back, whose pages OwnPages made: it reads as zeros from then on, its
-// neighbours as before. Where there is no memory for that, nothing happens. While a model loads,
-// by its thread.
-void DropPages(const TensorView& tensor);
-
-// DropPages of tables that were kept and that a device has a copy of by now; nothing where the
-// loader read no weights or failed.
-void DropTables(std::span<const TensorView* const> tables, const WeightLoader& load);
 
 // OwnPages where the loader reads weights, and the bytes counted as the model's. Nothing for null,
 // which a getter returns after an error.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "models/checkpoint/convert.h"
-#include "models/layers/kept_table.h"
 
 namespace longview::models {
 
@@ -16,16 +15,10 @@ const TensorView* WeightLoader::Keep(absl::StatusOr<const TensorView*> found) {
   return *found;
 }
 
-const TensorView* WeightLoader::Table(const std::string& name, const std::vector<int64_t>& shape) {
-  const TensorView* table = Get(name, shape);
-  KeepTable(table, *this);
-  return table;
-}
-
 std::vector<float> WeightLoader::Copy(const TensorView* tensor) {
   if (tensor == nullptr || !compute_) return {};
   std::vector<float> values(static_cast<size_t>(tensor->elements()));
-  if (absl::Status status = ReadFloat32(*tensor, values); !status.ok()) Fail(std::move(status));
+  if (absl::Status status = ReadFloat32(*tensor, 0, values); !status.ok()) Fail(std::move(status));
   checkpoint_.Release(*tensor);
   return values;
 }
@@ -80,7 +73,7 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
     if (stored == nullptr || !compute_) continue;
     const auto size = static_cast<size_t>(part.out * in);
-    absl::Status status = ReadFloat32(*stored, free.first(size));
+    absl::Status status = ReadFloat32(*stored, 0, free.first(size));
     if (!status.ok()) Fail(std::move(status));
     checkpoint_.Release(*stored);
     free = free.subspan(size);

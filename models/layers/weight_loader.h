@@ -68,8 +68,6 @@ class WeightLoader {
   const TensorView* GetTied(std::span<const std::string> names, const std::vector<int64_t>& shape) {
     return Keep(source_.GetTied(names, shape));
   }
-  // An embedding table, read row by row while the model serves (kept_table.h).
-  const TensorView* Table(const std::string& name, const std::vector<int64_t>& shape);
 
   // Copies; the file's pages are given back. Zeros after an error. REQUIRES: a tensor of floats.
   std::vector<float> Copy(const TensorView* tensor);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/kept_table.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {
@@ -66,17 +65,15 @@ void Loader::Embeddings() {
   }
   const TensorView* words = Words("encoder");
   const TensorView* decoder_words = Words("decoder");
-  KeepTable(words, load_);
-  if (decoder_words != words) KeepTable(decoder_words, load_);
   weights_.encoder.words = place_.Stored(words, config_.decoder.vocab, width_);
   weights_.decoder.words = decoder_words == words
                                ? weights_.encoder.words
                                : place_.Stored(decoder_words, config_.decoder.vocab, width_);
   weights_.encoder.positions = place_.Stored(
-      load_.Table(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_}),
+      load_.Get(prefix_ + "encoder.embed_positions.weight", {config_.encoder.positions, width_}),
       config_.encoder.positions, width_);
   weights_.decoder.positions = place_.Stored(
-      load_.Table(prefix_ + "decoder.embed_positions.weight", {config_.max_output, width_}),
+      load_.Get(prefix_ + "decoder.embed_positions.weight", {config_.max_output, width_}),
       config_.max_output, width_);
   weights_.encoder.embedding_norm = LayerNorm(prefix_ + "encoder.layernorm_embedding");
   weights_.decoder.embedding_norm = LayerNorm(prefix_ + "decoder.layernorm_embedding");

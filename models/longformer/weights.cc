@@ -3,11 +3,9 @@
 #include <array>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/surplus.h"
-#include "models/layers/kept_table.h"
 
 namespace longview::models {
 namespace {
@@ -19,7 +17,6 @@ class Loader {
          std::optional<Compute> compute, DeviceStore* store)
       : config_(config),
         checkpoint_(checkpoint),
-        on_device_(store != nullptr),
         load_(checkpoint, origin, compute),
         place_(load_, store) {}
 
@@ -41,11 +38,9 @@ class Loader {
 
   const LongformerConfig& config_;
   const Checkpoint& checkpoint_;
-  const bool on_device_;
   WeightLoader load_;
   WeightPlacer place_;
   const TensorView* words_ = nullptr;
-  std::vector<const TensorView*> tables_;  // All that are read row by row.
   std::string prefix_;
   LongformerWeights weights_;
 };
@@ -59,12 +54,10 @@ void Loader::Embeddings() {
   } else {
     words_ = load_.Get(words, {config_.vocab, width});
   }
-  KeepTable(words_, load_);
   weights_.words = place_.Stored(words_, config_.vocab, width);
-  const TensorView* positions =
-      load_.Table(prefix_ + "embeddings.position_embeddings.weight", {config_.positions, width});
-  weights_.positions = place_.Stored(positions, config_.positions, width);
-  tables_ = {words_, positions};
+  weights_.positions = place_.Stored(
+      load_.Get(prefix_ + "embeddings.position_embeddings.weight", {config_.positions, width}),
+      config_.positions, width);
   weights_.types = place_.Values(
       load_.Copy(
           load_.Get(prefix_ + "embeddings.token_type_embeddings.weight", {config_.types, width})),
@@ -162,7 +155,6 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
   if (load_.ok()) Head();
   absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
   if (!status.ok()) return status;
-  if (on_device_) DropTables(tables_, load_);
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);

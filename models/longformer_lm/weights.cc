@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/kept_table.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {
@@ -51,10 +50,9 @@ void Loader::Embeddings() {
   } else {
     words_ = load_.Get(words, {config_.vocab, width_});
   }
-  KeepTable(words_, load_);
   stack_.words = place_.Stored(words_, config_.vocab, width_);
   stack_.positions = place_.Stored(
-      load_.Table(embeddings + "position_embeddings.weight", {config_.positions, width_}),
+      load_.Get(embeddings + "position_embeddings.weight", {config_.positions, width_}),
       config_.positions, width_);
   // Token type 0 alone is used.
   std::vector<float> types =

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/kept_table.h"
 #include "models/layers/sinusoids.h"
 #include "models/luna/norm_gain.h"
 
@@ -73,11 +72,10 @@ class Loader {
     } else {
       words_ = load_.Get(words, {config_.vocab, width});
     }
-    KeepTable(words_, load_);
     weights_.words = place_.Stored(words_, config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
-      weights_.positions = place_.Stored(
-          load_.Table(prefix_ + "embed_positions.weight", {rows, width}), rows, width);
+      weights_.positions =
+          place_.Stored(load_.Get(prefix_ + "embed_positions.weight", {rows, width}), rows, width);
     } else if (config_.positions == LunaPositions::kSinusoidal) {
       std::vector<float> sinusoids;
       if (load_.reads()) {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/kept_table.h"
 #include "models/layers/sinusoids.h"
 #include "models/luna/norm_gain.h"
 #include "models/parallel.h"
@@ -54,14 +53,13 @@ class Loader {
                                       "decoder.output_projection.weight"};
     if (config_.shared_words) names.push_back("encoder.embed_tokens.weight");
     words_ = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
-    KeepTable(words_, load_);
     weights_.words = place_.Stored(words_, config_.vocab, width);
     weights_.logits = place_.Pack(names[1], OutputMatrix(names[1]),
                                   std::vector<float>(static_cast<size_t>(config_.vocab)),
                                   config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
-      weights_.positions = place_.Stored(
-          load_.Table("decoder.embed_positions.weight", {rows, width}), rows, width);
+      weights_.positions =
+          place_.Stored(load_.Get("decoder.embed_positions.weight", {rows, width}), rows, width);
     } else if (config_.positions == LunaPositions::kSinusoidal) {
       std::vector<float> sinusoids;
       if (load_.reads()) sinusoids = Sinusoids(rows, width);

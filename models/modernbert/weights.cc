@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/surplus.h"
-#include "models/layers/kept_table.h"
 
 namespace longview::models {
 namespace {
@@ -14,10 +13,7 @@ class Loader {
  public:
   Loader(const TransformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
          std::optional<Compute> compute, DeviceStore* store)
-      : config_(config),
-        on_device_(store != nullptr),
-        load_(checkpoint, origin, compute),
-        place_(load_, store) {}
+      : config_(config), load_(checkpoint, origin, compute), place_(load_, store) {}
 
   absl::StatusOr<TransformerWeights> Load() {
     // The base model is stored without a prefix; in files of a masked LM it has one.
@@ -34,7 +30,6 @@ class Loader {
     Head();
     absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
     if (!status.ok()) return status;
-    if (on_device_) DropTables({&words_, 1}, load_);
     weights_.parameters = load_.parameters();
     weights_.memory_bytes = load_.memory_bytes();
     return std::move(weights_);
@@ -57,7 +52,6 @@ class Loader {
     } else {
       words_ = load_.Get(words, shape);
     }
-    KeepTable(words_, load_);
     weights_.words = place_.Stored(words_, config_.vocab, config_.width);
     weights_.embedding_norm = LayerNorm(prefix_ + "embeddings.norm");
     for (const RotaryConfig& rotary : config_.rotary) {
@@ -108,7 +102,6 @@ class Loader {
   }
 
   const TransformerConfig& config_;
-  const bool on_device_;
   WeightLoader load_;
   WeightPlacer place_;
   std::string prefix_;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/layers/kept_table.h"
 #include "models/layers/span_rows.h"
 
 namespace longview::models {
@@ -99,9 +100,12 @@ NormWeight WeightPlacer::Norm(models::Norm norm, int64_t width) {
 
 Table WeightPlacer::Stored(const TensorView* tensor, int64_t rows, int64_t width) {
   Table table(tensor, rows, width);
-  if (store_ == nullptr) return table;
+  if (store_ == nullptr) {
+    KeepTable(tensor, load_);
+    return table;
+  }
   table.set_device(store_->places().Floats(rows * width));
-  if (fills() && tensor != nullptr) store_->fill().PutTable(*tensor, table.device());
+  if (fills() && tensor != nullptr) load_.Fail(store_->fill().PutTable(*tensor, table.device()));
   return table;
 }
 
@@ -121,7 +125,7 @@ Matrix WeightPlacer::StoredMatrix(const TensorView* tensor, int64_t rows, int64_
   if (store_ != nullptr) matrix.device = store_->places().Floats(rows * width);
   if (tensor == nullptr || !load_.ok() || !load_.reads()) return matrix;
   if (fills()) {
-    store_->fill().PutTable(*tensor, matrix.device);
+    load_.Fail(store_->fill().PutTable(*tensor, matrix.device));
   } else if (store_ == nullptr) {
     matrix.host = FloatMatrix(load_.Copy(tensor));
     load_.CountBytes(4.0 * static_cast<double>(rows * width));

@@ -85,7 +85,8 @@ class WeightPlacer {
 
   NormWeight Norm(models::Norm norm, int64_t width);
 
-  // A table of the checkpoint, or of these values; both may be empty where nothing is read.
+  // A table of the checkpoint, which the host keeps (layers/kept_table.h), once per tensor; or of
+  // these values. Both may be empty where nothing is read.
   Table Stored(const TensorView* tensor, int64_t rows, int64_t width);
   Table Values(std::vector<float> values, int64_t rows, int64_t width);
   // A tensor of the checkpoint; null where nothing is read.

@@ -2,11 +2,9 @@
 
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/surplus.h"
-#include "models/layers/kept_table.h"
 
 namespace longview::models {
 namespace {
@@ -38,11 +36,7 @@ class Loader {
  public:
   Loader(const Names& names, const TransformerConfig& config, const Checkpoint& checkpoint,
          const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
-      : names_(names),
-        config_(config),
-        on_device_(store != nullptr),
-        load_(checkpoint, origin, compute),
-        place_(load_, store) {}
+      : names_(names), config_(config), load_(checkpoint, origin, compute), place_(load_, store) {}
 
   absl::StatusOr<TransformerWeights> Load() {
     for (const std::string norm : {"LayerNorm", "layer_norm"}) {
@@ -62,7 +56,6 @@ class Loader {
     Head();
     absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
     if (!status.ok()) return status;
-    if (on_device_) DropTables(tables_, load_);
     weights_.parameters = load_.parameters();
     weights_.memory_bytes = load_.memory_bytes();
     return std::move(weights_);
@@ -84,13 +77,10 @@ class Loader {
     } else {
       words_ = load_.Get(words, shape);
     }
-    KeepTable(words_, load_);
     weights_.words = place_.Stored(words_, config_.vocab, width);
-    tables_.push_back(words_);
     const auto table = [&](const char* name, int64_t rows) {
       const std::string stored = absl::StrCat(prefix_, "embeddings.", name, ".weight");
-      tables_.push_back(load_.Table(stored, {rows, width}));
-      return place_.Stored(tables_.back(), rows, width);
+      return place_.Stored(load_.Get(stored, {rows, width}), rows, width);
     };
     weights_.positions = table("position_embeddings", config_.positions);
     weights_.types = table("token_type_embeddings", config_.types);
@@ -171,12 +161,10 @@ class Loader {
 
   const Names& names_;
   const TransformerConfig& config_;
-  const bool on_device_;
   WeightLoader load_;
   WeightPlacer place_;
   std::string prefix_;
   const TensorView* words_ = nullptr;
-  std::vector<const TensorView*> tables_;  // All that are read row by row.
   TransformerWeights weights_;
 };
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/span_call.h"
-#include "models/layers/kept_table.h"
 #include "models/parallel.h"
 #include "models/transformer_ls/positions.h"
 #include "models/transformer_ls/zero_blocks.h"
@@ -100,7 +99,6 @@ void Loader::Embeddings() {
   const int64_t width = config_.width, vocab = config_.vocab;
   const std::array<std::string, 2> names = {kPrefix + "in_emb.weight", kPrefix + "out_emb.weight"};
   const TensorView* words = load_.GetTied(names, {vocab, width});
-  KeepTable(words, load_);
   weights_.words = place_.Stored(words, vocab, width);
   const std::string frequencies = kPrefix + "pos_emb.inv_freq";
   if (config_.exact_frequencies || !load_.source().Has(frequencies)) {

@@ -35,7 +35,7 @@ class Loader {
   void Embeddings() {
     const int64_t width = config_.width;
     const auto table = [&](const std::string& name, int64_t rows) {
-      return place_.Stored(load_.Table("model.embeddings." + name + ".weight", {rows, width}), rows,
+      return place_.Stored(load_.Get("model.embeddings." + name + ".weight", {rows, width}), rows,
                            width);
     };
     weights_.words = table("word_embeddings", config_.vocab);

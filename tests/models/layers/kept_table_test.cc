@@ -32,26 +32,17 @@ std::string ThreeTables() {
   return SafetensorsBytes(header + "}", data);
 }
 
-// Bytes of memory files that this process has mapped.
-size_t SharedMemory() {
-  std::ifstream maps("/proc/self/smaps");
-  size_t bytes = 0;
-  bool ours = false;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("longview-table") != std::string::npos) ours = true;
-    if (!line.starts_with("Size:")) continue;
-    if (ours) bytes += std::stoul(line.substr(5)) * 1024;
-    ours = false;
-  }
-  return bytes;
-}
-
 class KeptTable : public ::testing::Test {
  protected:
   KeptTable()
       : path_(directory_.Write("model.safetensors", ThreeTables())),
         checkpoint_(Checkpoint::Open(path_)) {}
 
+  const TensorView* Keep(WeightLoader& load, const std::string& name) {
+    const TensorView* table = load.Get(name, {kElements});
+    KeepTable(table, load);
+    return table;
+  }
   std::vector<float> Values(const char* name) { return ToFloat32(*checkpoint_->Find(name)); }
 
   const testing::TempDirectory directory_;
@@ -62,7 +53,7 @@ class KeptTable : public ::testing::Test {
 TEST_F(KeptTable, OutlivesTheFilesBytes) {
   ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
   WeightLoader load(*checkpoint_, "here", Compute::kFp32);
-  const TensorView* table = load.Table("t1", {kElements});
+  const TensorView* table = Keep(load, "t1");
   ASSERT_NE(table, nullptr);
   EXPECT_EQ(load.memory_bytes(), 4.0 * kElements);
   fs::resize_file(path_, 100);
@@ -84,34 +75,10 @@ TEST_F(KeptTable, IsWhatWasReadWhateverIsWritten) {
 TEST_F(KeptTable, IsThereAfterItsPagesWereGivenBack) {
   ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
   WeightLoader load(*checkpoint_, "here", Compute::kFp32);
-  const TensorView* table = load.Table("t2", {kElements});
+  const TensorView* table = Keep(load, "t2");
   EXPECT_EQ(load.Copy(table), std::vector<float>(kElements, 3.0f));
   fs::resize_file(path_, 100);
   EXPECT_EQ(Values("t2"), std::vector<float>(kElements, 3.0f));
-}
-
-// Tables share the pages at their ends with neighbours, who stay.
-TEST_F(KeptTable, GoesWithoutItsNeighbours) {
-  ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
-  WeightLoader load(*checkpoint_, "here", Compute::kFp32);
-  const std::array<const TensorView*, 1> tables = {load.Table("t1", {kElements})};
-  ASSERT_TRUE(OwnPages(*checkpoint_->Find("t0")).ok());
-  fs::resize_file(path_, 100);
-  const size_t before = SharedMemory();
-  EXPECT_GT(before, kElements * sizeof(float));
-  DropTables(tables, load);
-  EXPECT_EQ(Values("t1"), std::vector<float>(kElements, 0.0f));
-  EXPECT_EQ(Values("t0"), std::vector<float>(kElements, 1.0f));
-  EXPECT_LT(SharedMemory(), before - kElements * sizeof(float) / 2);
-}
-
-TEST_F(KeptTable, StaysWhereALoadFailed) {
-  ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
-  WeightLoader load(*checkpoint_, "here", Compute::kFp32);
-  const std::array<const TensorView*, 1> tables = {load.Table("t1", {kElements})};
-  load.Get("nothing", {1});
-  DropTables(tables, load);
-  EXPECT_EQ(Values("t1"), std::vector<float>(kElements, 2.0f));
 }
 
 TEST_F(KeptTable, CopyFromAShortenedFileIsAnError) {

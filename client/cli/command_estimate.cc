@@ -53,7 +53,7 @@ ExitCode RunEstimate(const CommandLine& line, Console& console) {
   const Outcome outcome = EstimateOne(*connection.client, request);
   if (!outcome.status.ok()) {
     Error(console) << CodeName(outcome.status.error_code()) << ": "
-                << outcome.status.error_message() << "\n";
+                   << outcome.status.error_message() << "\n";
     return kSomeInputFailed;
   }
   console.out << (line.json ? outcome.json : outcome.text) << "\n";

@@ -92,8 +92,8 @@ bool PrintOne(const Client& client, const Input& input, const CommandLine& line,
       ReadInput(input, ReadOptions{.lossy = line.lossy}, console.in);
   if (!text.ok()) {
     Error(console) << input.path << ": "
-                << CodeName(static_cast<grpc::StatusCode>(text.status().code())) << ": "
-                << text.status().message() << "\n";
+                   << CodeName(static_cast<grpc::StatusCode>(text.status().code())) << ": "
+                   << text.status().message() << "\n";
     return false;
   }
   request.set_text(*text);
@@ -106,7 +106,7 @@ bool PrintOne(const Client& client, const Input& input, const CommandLine& line,
   }
   console.out.flush();
   Error(console) << input.path << ": " << CodeName(status.error_code()) << ": "
-              << status.error_message() << "\n";
+                 << status.error_message() << "\n";
   return false;
 }
 

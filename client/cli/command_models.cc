@@ -54,8 +54,7 @@ ExitCode RunModels(const CommandLine& line, Console& console) {
   v1::ListModelsResponse response;
   const grpc::Status status = connection.client->ListModels(&response);
   if (!status.ok()) {
-    Error(console) << CodeName(status.error_code()) << ": " << status.error_message()
-                << "\n";
+    Error(console) << CodeName(status.error_code()) << ": " << status.error_message() << "\n";
     return status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
                                                                 : kSomeInputFailed;
   }

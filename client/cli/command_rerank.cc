@@ -18,7 +18,7 @@ void PrintError(const CommandLine& line, const std::string& path, const grpc::St
     console.out << ErrorLine(path, status) << "\n";
   } else {
     Error(console) << path << ": " << CodeName(status.error_code()) << ": "
-                << status.error_message() << "\n";
+                   << status.error_message() << "\n";
   }
 }
 
@@ -55,8 +55,7 @@ ExitCode RunRerank(const CommandLine& line, Console& console) {
   if (paths.empty()) return kSomeInputFailed;
   v1::RerankResponse response;
   if (const grpc::Status status = connection.client->Rerank(request, &response); !status.ok()) {
-    Error(console) << CodeName(status.error_code()) << ": " << status.error_message()
-                << "\n";
+    Error(console) << CodeName(status.error_code()) << ": " << status.error_message() << "\n";
     return kSomeInputFailed;
   }
   for (const v1::RerankResult& result : response.results()) {

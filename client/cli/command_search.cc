@@ -193,8 +193,8 @@ ExitCode RunSearch(const CommandLine& line, Console& console) {
                                          .prompt_name = line.prompt_name});
   std::vector<float> question;
   if (const grpc::Status status = embedder.Ask(line.query, &question); !status.ok()) {
-    console.err << "longview: the question: " << CodeName(status.error_code()) << ": "
-                << status.error_message() << "\n";
+    Error(console) << "the question: " << CodeName(status.error_code()) << ": "
+                   << status.error_message() << "\n";
     return kSomeInputFailed;
   }
   const FoundFiles files = FindFiles(line.inputs, line.max_file_bytes);
@@ -210,7 +210,7 @@ ExitCode RunSearch(const CommandLine& line, Console& console) {
                 << (embedder.late() ? "" : "; this model embeds each place by itself") << "\n";
   }
   if (!files.paths.empty()) return search.failed() ? kSomeInputFailed : kAllWell;
-  console.err << "longview: no text files there\n";
+  Error(console) << "no text files there\n";
   return kSomeInputFailed;
 }
 

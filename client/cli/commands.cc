@@ -9,8 +9,7 @@ int RunLongview(const std::vector<std::string>& arguments, const Environment& en
                 Console& console) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(arguments, environment);
   if (!line.ok()) {
-    Error(console) << line.status().message()
-                << "\nlongview --help lists commands and flags\n";
+    Error(console) << line.status().message() << "\nlongview --help lists commands and flags\n";
     return kUsage;
   }
   if (line->version) {

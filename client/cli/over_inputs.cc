@@ -66,7 +66,7 @@ void Print(const std::string& path, const Outcome& outcome, bool json, Console& 
     console.out << path << "\t" << outcome.text << "\n";
   } else {
     Error(console) << path << ": " << CodeName(outcome.status.error_code()) << ": "
-                << outcome.status.error_message() << "\n";
+                   << outcome.status.error_message() << "\n";
   }
   console.out.flush();
 }

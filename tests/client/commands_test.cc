@@ -3,61 +3,29 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/check_directory.h"
+#include "tests/client/command_run.h"
 #include "tests/client/fake_server.h"
 
 namespace longview::client {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-class CommandsTest : public testing::Test {
+class CommandsTest : public CommandRun {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) /
-            (std::string("commands_") + test->name() + std::to_string(getpid()));
-    fs::create_directories(root_);
+  CommandsTest() {
     server_.AddModel("code", "text-classification", "READY");
     server_.AddModel("vectors", "embedding", "READY");
     server_.AddModel("broken", "text-classification", "UNAVAILABLE");
   }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string Write(const std::string& name, const std::string& content) {
-    std::ofstream(root_ / name, std::ios::binary) << content;
-    return (root_ / name).string();
-  }
-
-  int Run(std::vector<std::string> arguments, bool terminal = false) {
-    out_.str("");
-    err_.str("");
-    arguments.push_back("--server=" + server_.Address());
-    Console console{in_, out_, err_, terminal};
-    return RunLongview(
-        arguments, [](const std::string&) { return std::nullopt; }, console);
-  }
-
-  std::vector<Json> Lines() {
-    std::vector<Json> lines;
-    std::istringstream stream(out_.str());
-    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
-    return lines;
-  }
-
-  FakeServer server_;
-  fs::path root_;
-  std::istringstream in_;
-  std::ostringstream out_, err_;
 };
 
 TEST_F(CommandsTest, ClassifyAnswersInInputOrder) {
@@ -83,13 +51,13 @@ TEST_F(CommandsTest, ATerminalGetsASummaryOfManyInputs) {
   server_.FailNext({grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
                                  "text: 9 tokens are more than the model's limit of 8; "
                                  "\"truncate\" cuts what does not fit")});
-  EXPECT_EQ(Run({"classify", "--jobs=1", good, good, latin}, true), kSomeInputFailed);
+  EXPECT_EQ(Run({"classify", "--jobs=1", good, good, latin}, Output::kProgress), kSomeInputFailed);
   EXPECT_NE(err_.str().find("3 inputs"), std::string::npos) << err_.str();
   EXPECT_NE(err_.str().find("; 2 failed: 1 is too long (--truncate cuts them), 1 is not UTF-8 "
                             "(--lossy replaces what is invalid)\n"),
             std::string::npos)
       << err_.str();
-  EXPECT_EQ(Run({"classify", good}, true), kAllWell);
+  EXPECT_EQ(Run({"classify", good}, Output::kProgress), kAllWell);
   EXPECT_EQ(err_.str(), "") << "one input needs no summary";
 }
 
@@ -210,7 +178,7 @@ TEST_F(CommandsTest, AFailedInputOfGenerateIsReported) {
 }
 
 TEST_F(CommandsTest, ProgressOnTerminalsOnly) {
-  EXPECT_EQ(Run({"classify", Write("a", "x"), Write("b", "y")}, true), kAllWell);
+  EXPECT_EQ(Run({"classify", Write("a", "x"), Write("b", "y")}, Output::kProgress), kAllWell);
   EXPECT_NE(err_.str().find("2 of 2"), std::string::npos);
 }
 
@@ -239,22 +207,13 @@ TEST_F(CommandsTest, ModelsListsAll) {
 }
 
 TEST_F(CommandsTest, ModelsStandInColumnsOnATerminal) {
-  const auto run = [&](bool terminal) {
-    out_.str("");
-    Console console{in_, out_, err_, terminal, terminal, terminal, terminal};
-    EXPECT_EQ(RunLongview({"models", "--server=" + server_.Address()},
-                          [](const std::string&) { return std::nullopt; }, console),
-              kAllWell);
-    std::istringstream stream(out_.str());
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-    return lines;
-  };
-  std::vector<std::string> lines = run(false);
+  ASSERT_EQ(Run({"models"}), kAllWell);
+  std::vector<std::string> lines = TextLines();
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_TRUE(lines[0].starts_with("code\tversion ")) << lines[0];
   EXPECT_EQ(out_.str().find('\033'), std::string::npos);
-  lines = run(true);
+  ASSERT_EQ(Run({"models"}, Output::kTerminal), kAllWell);
+  lines = TextLines();
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_TRUE(lines[0].starts_with("code     version ")) << lines[0];
   EXPECT_TRUE(lines[1].starts_with("vectors  version ")) << lines[1];
@@ -265,9 +224,7 @@ TEST_F(CommandsTest, ModelsStandInColumnsOnATerminal) {
 }
 
 TEST_F(CommandsTest, ErrorsAreRedOnATerminal) {
-  Console console{in_, out_, err_, true, true, true, true};
-  EXPECT_EQ(RunLongview({"modles"}, [](const std::string&) { return std::nullopt; }, console),
-            kUsage);
+  EXPECT_EQ(Run({"modles"}, Output::kTerminal), kUsage);
   EXPECT_TRUE(err_.str().starts_with("\033[31mlongview:\033[0m unknown command")) << err_.str();
 }
 

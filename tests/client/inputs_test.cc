@@ -1,40 +1,23 @@
 #include "client/cli/inputs.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
+
+#include "tests/client/test_folder.h"
 
 namespace longview::client {
 namespace {
 
 namespace fs = std::filesystem;
 
-class InputsTest : public testing::Test {
+class InputsTest : public TestFolder {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) /
-            (std::string("inputs_") + test->name() + std::to_string(getpid()));
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string Write(const std::string& name, const std::string& content) {
-    const fs::path path = root_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << content;
-    return path.string();
-  }
-
   absl::StatusOr<std::string> Read(const std::string& path, const ReadOptions& options = {}) {
     std::istringstream nothing;
     return ReadInput({path, absl::OkStatus()}, options, nothing);
   }
-
-  fs::path root_;
 };
 
 TEST_F(InputsTest, DirectoriesAreWalkedInOrderWithoutHiddenNames) {

@@ -1,16 +1,13 @@
 // `longview search` against a fake server whose vectors count letters.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "client/cli/commands.h"
-#include "tests/client/fake_server.h"
+#include "tests/client/command_run.h"
 
 namespace longview::client {
 namespace {
@@ -25,38 +22,21 @@ std::string Block(const std::string& word) {
   return text + "\n";
 }
 
-class SearchCommandTest : public testing::Test {
+class SearchCommandTest : public CommandRun {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) /
-            (std::string("search_") + test->name() + std::to_string(getpid()));
-    fs::create_directories(root_);
+  SearchCommandTest() {
     server_.AddModel("classes", "text-classification", "READY", {"embedding"});
     server_.AddModel("vectors", "embedding", "READY");
+  }
+  void SetUp() override {
+    CommandRun::SetUp();
     Write("a.txt", Block("aaa") + Block("bbb") + Block("ccc"));
     Write("b.txt", "\xC3\xA9t\xC3\xA9\n" + Block("xxx") + Block("zzz"));
   }
-  void TearDown() override { fs::remove_all(root_); }
 
-  void Write(const std::string& name, const std::string& content) {
-    std::ofstream(root_ / name, std::ios::binary) << content;
-  }
-
-  int Search(std::vector<std::string> arguments, bool terminal = false) {
-    out_.str("");
-    err_.str("");
-    arguments.insert(arguments.begin(), {"search", "--server=" + server_.Address()});
-    Console console{in_, out_, err_, terminal};
-    return RunLongview(
-        arguments, [](const std::string&) { return std::nullopt; }, console);
-  }
-
-  std::vector<Json> Lines() {
-    std::vector<Json> lines;
-    std::istringstream stream(out_.str());
-    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
-    return lines;
+  int Search(std::vector<std::string> arguments, Output output = Output::kPiped) {
+    arguments.insert(arguments.begin(), "search");
+    return Run(std::move(arguments), output);
   }
 
   // The documents' requests; the first ones are about the question.
@@ -67,11 +47,6 @@ class SearchCommandTest : public testing::Test {
     }
     return requests;
   }
-
-  FakeServer server_;
-  fs::path root_;
-  std::istringstream in_;
-  std::ostringstream out_, err_;
 };
 
 TEST_F(SearchCommandTest, TheBestPlaceComesFirst) {
@@ -119,7 +94,8 @@ TEST_F(SearchCommandTest, AFileLongerThanTheModelIsReadInParts) {
   EXPECT_EQ(Reading("cc").size(), 3u) << "the whole, and its two parts";
   // Not even one chunk fits: it is cut.
   server_.SetEmbedding({.prompts = {}, .max_bytes = 100});
-  ASSERT_EQ(Search({"--json", "--top=1", (root_ / "a.txt").string(), "cc"}, true), kAllWell);
+  ASSERT_EQ(Search({"--json", "--top=1", (root_ / "a.txt").string(), "cc"}, Output::kProgress),
+            kAllWell);
   EXPECT_EQ(Lines()[0]["text"].get<std::string>().substr(0, 3), "ccc");
   EXPECT_NE(err_.str().find("cut to the model's limit"), std::string::npos) << err_.str();
 }
@@ -143,7 +119,8 @@ TEST_F(SearchCommandTest, BinaryLargeAndBrokenFiles) {
   Write("picture.bin", std::string("GIF\0\1\2", 6));
   Write("latin.txt", "caf\xE9 qqqq\n");
   Write("large.txt", std::string(3000, 'q'));
-  ASSERT_EQ(Search({"--max_file_bytes=2900", root_.string(), "qq"}, true), kAllWell) << err_.str();
+  ASSERT_EQ(Search({"--max_file_bytes=2900", root_.string(), "qq"}, Output::kProgress), kAllWell)
+      << err_.str();
   EXPECT_EQ(out_.str().rfind((root_ / "latin.txt").string() + ":1-1\t", 0), 0u) << out_.str();
   EXPECT_NE(err_.str().find("larger than --max_file_bytes=2900: " + (root_ / "large.txt").string()),
             std::string::npos)

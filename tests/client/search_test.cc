@@ -1,10 +1,8 @@
 // The parts of `longview search`: which files are read, where they are cut, what is kept.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "client/cli/search/chunks.h"
 #include "client/cli/search/ignore_rules.h"
 #include "client/cli/search/walk.h"
+#include "tests/client/test_folder.h"
 
 namespace longview::client {
 namespace {
@@ -45,28 +44,13 @@ TEST(IgnoreRules, ARuleOfManyStarsCostsNothing) {
   EXPECT_EQ(IgnoreRules::Parse(rule + "b").Ignores(path, false), std::nullopt);
 }
 
-class WalkTest : public testing::Test {
+class WalkTest : public TestFolder {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) /
-            (std::string("walk_") + test->name() + std::to_string(getpid()));
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  void Write(const std::string& name, const std::string& content = "text\n") {
-    fs::create_directories((root_ / name).parent_path());
-    std::ofstream(root_ / name, std::ios::binary) << content;
-  }
-
   std::vector<std::string> Relative(const std::vector<std::string>& paths) {
     std::vector<std::string> names;
     for (const std::string& path : paths) names.push_back(fs::relative(path, root_).string());
     return names;
   }
-
-  fs::path root_;
 };
 
 TEST_F(WalkTest, WhatPeopleWroteIsFound) {
@@ -76,7 +60,7 @@ TEST_F(WalkTest, WhatPeopleWroteIsFound) {
        {"a.c", "b.log", "gen/x.c", "src/gen/y.c", "src/kept.log", "src/local.txt", "local.txt",
         "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", "out/CMakeCache.txt", "out/z.c",
         "target/CACHEDIR.TAG", "target/t.rs", ".git/config"}) {
-    Write(name);
+    Write(name, "text\n");
   }
   Write("large.txt", std::string(5000, 'x'));
   fs::create_directory_symlink(root_, root_ / "src" / "loop");
@@ -88,9 +72,9 @@ TEST_F(WalkTest, WhatPeopleWroteIsFound) {
 
 TEST_F(WalkTest, WhatIsNamedIsRead) {
   Write(".gitignore", "b.log\n");
-  Write("b.log");
-  Write("build/CMakeCache.txt");
-  Write("build/notes.txt");
+  Write("b.log", "text\n");
+  Write("build/CMakeCache.txt", "text\n");
+  Write("build/notes.txt", "text\n");
   const FoundFiles found = FindFiles(
       {(root_ / "b.log").string(), (root_ / "build").string(), (root_ / "missing").string()}, 4096);
   EXPECT_EQ(Relative(found.paths), (std::vector<std::string>{"b.log", "build/CMakeCache.txt",

@@ -22,7 +22,7 @@ absl::Status CheckChunkSettings(const Request& request);
 
 struct LateChunks {
   std::vector<int32_t> tokens;     // The text's tokens in the sequence, in the order of the text.
-  std::vector<TokenRange> chunks;  // Of `tokens`.
+  std::vector<TokenRange> chunks;  // Ranges of `tokens`.
   std::vector<TextRange> ranges;   // In the text without its prompt.
 };
 

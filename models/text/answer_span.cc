@@ -30,7 +30,7 @@ bool Worse(const Beginning& a, const Beginning& b) {
   return a.score != b.score ? a.score < b.score : a.first > b.first;
 }
 
-// Of every first token in [begin, end), in one pass over windows of `max_tokens` end logits.
+// The beginnings at [begin, end), made in one pass over windows of `max_tokens` end logits.
 std::vector<Beginning> Beginnings(std::span<const float> start_logits,
                                   std::span<const float> end_logits, int begin, int end,
                                   int max_tokens) {

@@ -14,7 +14,7 @@
 
 namespace longview::models {
 
-// What a model's heads are made of. Borrowed; null where the model has none.
+// The parts of a model's heads. Borrowed; null where the model has none.
 struct TaskHeads {
   EncoderHead head = EncoderHead::kNone;
   int64_t width = 0;

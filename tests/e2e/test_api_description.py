@@ -62,7 +62,7 @@ def test_generated_requests_are_answered_as_described(tmp_path):
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     subprocess.run([environment / "bin/pip", "-q", "install", SCHEMATHESIS], check=True)
-    # What is not served says 501; a model that loads says 503.
+    # Tasks that no model has are answered with 501, models that still load with 503.
     (tmp_path / "schemathesis.toml").write_text(
         '[checks.not_a_server_error]\nexpected-statuses = ["2xx", "4xx", 501, 503]\n')
     with Server([ZOO]) as server:

@@ -100,7 +100,7 @@ TEST_P(BandsTest, ImagesOfOneSizeShareWhatFollowsFromIt) {
   }
 }
 
-// What linears return lies beside the buffers: the cost of a picture counts it, too.
+// Results of linears lie beside the buffers, and the cost of a picture counts them, too.
 TEST_P(BandsTest, CostsCountTheResultsOfLinears) {
   const bool ls = std::get<0>(GetParam()).starts_with("vil_ls/");
   const auto build = ls ? VilLsFamily::Build : VilFamily::Build;

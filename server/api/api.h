@@ -22,12 +22,12 @@
 #include "server/api/answer_stream.h"
 #include "server/api/list_answer.h"
 #include "server/call.h"
-#include "server/documents.h"
-#include "server/engine.h"
+#include "server/engine/documents.h"
+#include "server/engine/engine.h"
 #include "server/lifecycle.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
-#include "server/model_store.h"
+#include "server/store/model_store.h"
 
 namespace longview::server {
 

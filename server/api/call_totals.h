@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "longview/v1/types.pb.h"
-#include "server/engine.h"
+#include "server/engine/engine.h"
 
 namespace longview::server {
 

@@ -12,7 +12,7 @@
 #include "server/api/call_recorder.h"
 #include "server/api/pending_call.h"
 #include "server/api/statistics.h"
-#include "server/documents.h"
+#include "server/engine/documents.h"
 
 namespace longview::server {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "server/engine.h"
+#include "server/engine/engine.h"
 
 namespace longview::server {
 

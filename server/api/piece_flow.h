@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
-#include "server/engine.h"
+#include "server/engine/engine.h"
 
 namespace longview::server {
 

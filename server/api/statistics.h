@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "inference/grpc_service.pb.h"
-#include "server/engine.h"
+#include "server/engine/engine.h"
 
 namespace longview::server {
 

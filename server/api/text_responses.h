@@ -4,7 +4,7 @@
 #include "longview/v1/models.pb.h"
 #include "longview/v1/text.pb.h"
 #include "server/api/call_totals.h"
-#include "server/engine.h"
+#include "server/engine/engine.h"
 
 namespace longview::server {
 

@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "server/config/config.h"
 #include "server/log/log.h"
-#include "server/model_store_impl.h"
 #include "server/security/security.h"
+#include "server/store/model_store_impl.h"
 
 namespace longview::server {
 

@@ -111,7 +111,7 @@ std::optional<Batch> DeviceQueue::NextBatch(int lane) {
   while (true) {
     ExpireAndReport(lock);
     if (std::exchange(sleeper.wake, false) || stopped_) {
-      scheduler_.StepAside(lane);
+      scheduler_.Yield(lane);
       // The work left for this lane goes to the others.
       NotifyChanged(lock);
       return std::nullopt;

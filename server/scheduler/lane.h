@@ -12,7 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
-#include "server/scheduler/roster.h"
+#include "server/scheduler/running_set.h"
 #include "server/scheduler/ticket.h"
 
 namespace longview::server {
@@ -49,7 +49,7 @@ struct LaneTurns {
   double steps_lead = 0;
   bool stepped = false;  // Since the last slice.
 
-  std::optional<Batch> step;  // Running: a step or roster, alone or within the batch.
+  std::optional<Batch> step;  // Running: a step or membership turn, alone or within the batch.
   absl::Time step_start;
   std::vector<TicketId> step_drops;
 
@@ -63,14 +63,14 @@ struct LaneTurns {
 
 struct Lane : LaneTurns {
   Lane(int lane_number, double inter_token_seconds)
-      : number(lane_number), roster(inter_token_seconds) {}
+      : number(lane_number), running_set(inter_token_seconds) {}
 
   int number;
   bool lost = false;   // Its device answers no more: nothing starts here.
-  bool aside = false;  // Its thread does something else for a while.
+  bool yielded = false;  // Its thread does other work for a while.
 
-  Roster roster;
-  absl::flat_hash_map<TicketId, Ticket> joining;  // Being started by the roster that runs.
+  RunningSet running_set;
+  absl::flat_hash_map<TicketId, Ticket> joining;  // Being started by the membership turn that runs.
   std::vector<TicketId> leaving;                  // Started, dropped, in no turn.
   bool joins_changed = false;                     // Something could have made room for who waits.
   double reserved = 0;                            // Bytes of those who have started,
@@ -88,7 +88,7 @@ struct Lane : LaneTurns {
   double BusySeconds(absl::Time now) const { return absl::ToDoubleSeconds(FreeAt(now) - now); }
 
   size_t remembered() const {
-    return batches.size() + step_drops.size() + leaving.size() + holds.size() + roster.size();
+    return batches.size() + step_drops.size() + leaving.size() + holds.size() + running_set.size();
   }
 };
 

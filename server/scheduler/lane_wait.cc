@@ -10,7 +10,7 @@ LaneWait::LaneWait(std::span<const Lane* const> lanes, int alive, absl::Time now
   double left = 0, until_end = 0;
   for (const Lane* lane : lanes) {
     busy_.push_back(lane->BusySeconds(now));
-    left += lane->roster.LeftSeconds();
+    left += lane->running_set.LeftSeconds();
     until_end += busy_.back();
   }
   std::sort(busy_.begin(), busy_.end());

@@ -23,7 +23,7 @@ absl::Duration RetryAfter(double seconds) { return std::max(kMinRetry, absl::Sec
 Scheduler::Scheduler(const SchedulerOptions& options, const Clock& clock)
     : options_(options),
       clock_(clock),
-      line_(options.slack_seconds, options.patience),
+      queue_(options.slack_seconds, options.patience),
       last_progress_(clock.Now()) {
   lanes_.reserve(static_cast<size_t>(options.lanes));
   for (int i = 0; i < options.lanes; ++i) lanes_.emplace_back(i, options.inter_token_seconds);
@@ -69,7 +69,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   }
 
   const LaneWait wait(lanes, AliveLanes(), now, ticket.generates());
-  const double queued = line_.seconds() - freed;
+  const double queued = queue_.seconds() - freed;
   const auto wait_for = [&](double work) {
     // It shares the device with what it does not wait for: at most half of the time is theirs.
     const double ahead = wait.Behind(work);
@@ -83,7 +83,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
     const double available = absl::ToDoubleSeconds(ticket.deadline - now);
     // The order of turns matters only where not all waiting work fits before the deadline.
     const bool roomy = result.wait_seconds + ticket.seconds <= available;
-    if (!roomy) result.wait_seconds = std::min(nested, wait_for(line_.WorkAhead(ticket, now)));
+    if (!roomy) result.wait_seconds = std::min(nested, wait_for(queue_.WorkAhead(ticket, now)));
     const double need = result.wait_seconds + ticket.seconds;
     if (!roomy && need > available) {
       std::optional<absl::Duration> retry;
@@ -93,7 +93,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   }
 
   const double need = queued + ticket.seconds;
-  if (line_.size() > 0 && need > QueueLimit() && !StartsAtOnce(ticket)) {
+  if (queue_.size() > 0 && need > QueueLimit() && !StartsAtOnce(ticket)) {
     const absl::Duration retry = RetryAfter(wait.Behind(need - QueueLimit()));
     return {Verdict::kQueueFull, result.wait_seconds, retry, need, QueueLimit(), {}, AliveLanes()};
   }
@@ -103,12 +103,12 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
 Admission Scheduler::JudgeKnown(const Ticket& ticket) const {
   Admission result = JudgeWithRoom(ticket, 0);
   if (result.verdict != Verdict::kQueueFull) return result;
-  const double own = line_.ClientSeconds(ticket.client) + ticket.seconds;
+  const double own = queue_.ClientSeconds(ticket.client) + ticket.seconds;
   std::vector<TicketId> displaced =
-      line_.Displaceable(ticket.client, result.need - result.limit, own);
+      queue_.Displaceable(ticket.client, result.need - result.limit, own);
   if (displaced.empty()) return result;
   double freed = 0;
-  for (const TicketId id : displaced) freed += line_.Find(id)->seconds;
+  for (const TicketId id : displaced) freed += queue_.Find(id)->seconds;
   result = JudgeWithRoom(ticket, freed);
   if (result.verdict == Verdict::kAdmitted) result.displaced = std::move(displaced);
   return result;
@@ -138,7 +138,7 @@ Admission Scheduler::Admit(std::span<const Ticket> tickets) {
 void Scheduler::Enter(const Ticket& ticket) {
   const absl::Time now = clock_.Now();
   if (!HasWork() && !running()) last_progress_ = now;
-  line_.Add(ticket, now);
+  queue_.Add(ticket, now);
   entries_.emplace(ticket.id, Entry{Stage::kWaiting, ticket.model, ticket.deadline, ticket.seconds,
                                     ticket.bytes, ticket.generates()});
   if (ticket.deadline != absl::InfiniteFuture()) {
@@ -155,7 +155,7 @@ void Scheduler::EraseStart(const Ticket& ticket) {
 }
 
 void Scheduler::RemoveWaiting(TicketId id) {
-  const Ticket ticket = line_.Remove(id);
+  const Ticket ticket = queue_.Remove(id);
   EraseStart(ticket);
   Count(ticket.model, Stage::kWaiting, ticket.seconds, -1);
   entries_.erase(id);
@@ -204,7 +204,7 @@ std::vector<Departure> Scheduler::Expire() {
   while (!latest_starts_.empty() && latest_starts_.begin()->first < start) {
     const auto latest = *latest_starts_.begin();
     const TicketId id = latest.second;
-    const double wait = NestedWait(*line_.Find(id));
+    const double wait = NestedWait(*queue_.Find(id));
     if (latest.first >= now && now + absl::Seconds(wait) <= latest.first) {
       latest_starts_.erase(latest);
       latest_joins_.insert(latest);
@@ -218,8 +218,8 @@ std::vector<Departure> Scheduler::Expire() {
     RemoveWaiting(id);
     departures.push_back({id, false});
   }
-  departures.insert(departures.end(), turned_out_.begin(), turned_out_.end());
-  turned_out_.clear();
+  departures.insert(departures.end(), evicted_.begin(), evicted_.end());
+  evicted_.clear();
   return departures;
 }
 
@@ -232,7 +232,7 @@ absl::Time Scheduler::NextExpiry() const {
     next = std::min(next, latest < EarliestStart(now) ? now : latest + kTick);
   }
   if (!latest_joins_.empty()) next = std::min(next, latest_joins_.begin()->first + kTick);
-  if (!turned_out_.empty()) next = clock_.Now();
+  if (!evicted_.empty()) next = clock_.Now();
   return next;
 }
 
@@ -254,8 +254,8 @@ absl::Duration Scheduler::Stalled() const {
 double Scheduler::WorkSeconds() const {
   const absl::Time now = clock_.Now();
   double begun = 0;
-  for (const Lane& lane : lanes_) begun += lane.roster.LeftSeconds() + lane.BusySeconds(now);
-  return expected_.seconds() + line_.seconds() + begun;
+  for (const Lane& lane : lanes_) begun += lane.running_set.LeftSeconds() + lane.BusySeconds(now);
+  return expected_.seconds() + queue_.seconds() + begun;
 }
 
 QueueGauges Scheduler::GaugesOf(ModelId model) const {
@@ -277,8 +277,8 @@ size_t Scheduler::remembered() const {
   size_t lanes = 0;
   for (const Lane& lane : lanes_) lanes += lane.remembered();
   return entries_.size() + gauges_.size() + latest_starts_.size() + latest_joins_.size() +
-         deadlines_.size() + turned_out_.size() + expected_.size() + line_.size() +
-         line_.remembered() + lanes;
+         deadlines_.size() + evicted_.size() + expected_.size() + queue_.size() +
+         queue_.remembered() + lanes;
 }
 
 }  // namespace longview::server

@@ -15,7 +15,7 @@
 //   refused at admission; a waiting ticket leaves as soon as its latest start is before the
 //   earliest moment the device can be free. Nothing is spent on it.
 // * NextBatch never leaves an idle device without work that waits. A batch starts with the
-//   ticket whose turn it is (waiting_line.h) and takes more of the same model while their
+//   ticket whose turn it is (waiting_queue.h) and takes more of the same model while their
 //   seconds fit the budget, their bytes fit the memory, and no member's deadline is missed by
 //   waiting for the others. A ticket larger than the budget runs alone.
 // * Nobody is overtaken for ever: of what batches take, an eighth goes to the ticket that came
@@ -33,7 +33,7 @@
 //
 // A generating ticket goes on over many turns:
 //
-//   Admit -> a roster starts it -> steps -> done
+//   Admit -> a membership turn starts it -> steps -> done
 //
 // * It is started when its bytes fit beside those reserved; the bytes stay reserved until it is
 //   over. One that has waited for `patience` is not overtaken by smaller ones. Bytes held for
@@ -41,7 +41,7 @@
 //   or leaves the queue, instead of waiting for what may never come. The bound of the queue is
 //   for those that do not fit yet: a burst of others is shared out over the steps.
 // * A step takes every sequence's next token and as much of prompts as leaves no token late
-//   (roster.h). Whoever had part in it is charged for what it took, so that clients and models
+//   (running_set.h). Whoever had part in it is charged for what it took, so that clients and models
 //   share the device whether they generate or not: the model that had least goes first.
 // * Where steps and batches both want a lane, each gets half of it: whichever had less goes next,
 //   except that a step of next tokens that would be late after one more slice goes before it as
@@ -53,7 +53,7 @@
 //     patience + 2.4 (8 (W + N B) + 3 L) + 4 C
 //   whatever else is admitted, as far as predictions hold.
 // * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
-//   next roster.
+//   next membership turn.
 //
 // Several lanes (scheduler_lanes.cc): whichever is free first takes the next batch; a generating
 // ticket is started where least is left to do and stays there. Shares, deadlines and the queue's
@@ -74,7 +74,7 @@
 #include "server/scheduler/expected_work.h"
 #include "server/scheduler/lane.h"
 #include "server/scheduler/ticket.h"
-#include "server/scheduler/waiting_line.h"
+#include "server/scheduler/waiting_queue.h"
 
 namespace longview::server {
 
@@ -89,7 +89,7 @@ struct SchedulerOptions {
   bool keeps_state = true;  // Else nothing is admitted that generates and takes any bytes.
   // How far a client or a model may get ahead of others for the sake of deadlines.
   double slack_seconds = 0.1;
-  absl::Duration patience = absl::Seconds(10);  // See waiting_line.h.
+  absl::Duration patience = absl::Seconds(10);  // See waiting_queue.h.
   // The longest time between two tokens of a sequence that steps are planned for; longer only
   // where the machine or a slice of a batch is too slow for it (Scheduler::InterTokenCeiling).
   double inter_token_seconds = 0.1;
@@ -140,8 +140,8 @@ class Scheduler {
   std::optional<Batch> NextBatch(int lane = 0);
 
   // A turn that goes before the next slice of the running batch, whose last one took
-  // `slice_seconds`: a step, a roster, or a shorter batch, which then is the running one until its
-  // Finish. REQUIRES: a batch runs and no other turn.
+  // `slice_seconds`: a step, a membership turn, or a shorter batch, which then is the running one
+  // until its Finish. REQUIRES: a batch runs and no other turn.
   std::optional<Batch> Interrupt(double slice_seconds, int lane = 0);
 
   // Tickets of the turn that runs (the inner one) nobody waits for any more, each reported once.
@@ -155,8 +155,8 @@ class Scheduler {
   // The running batch (the inner one) is over. REQUIRES: one runs, and nothing interrupts it.
   void Finish(int lane = 0);
 
-  // The running step or roster is over: what became of each of its tickets, and of a roster's
-  // leaving ones (done).
+  // The running step or membership turn is over: what became of each of its tickets, and of a
+  // membership turn's leaving ones (done).
   void Finish(std::span<const StepOutcome> outcomes, int lane = 0);
 
   // Sets the bytes that something holds beyond any ticket; 0 = nothing any more.
@@ -170,13 +170,13 @@ class Scheduler {
   // leaves, nothing starts there. REQUIRES: no turn runs there.
   void Lose(int lane);
   // The lane does something else until its next NextBatch.
-  void StepAside(int lane) { LaneAt(lane).aside = true; }
+  void Yield(int lane) { LaneAt(lane).yielded = true; }
   bool lost(int lane) const { return LaneAt(lane).lost; }
 
   bool running(int lane) const { return LaneAt(lane).running(); }
   bool running() const;
-  bool waiting() const { return !line_.empty(); }
-  bool WaitsToGenerate() const { return line_.generating() > 0; }
+  bool waiting() const { return !queue_.empty(); }
+  bool WaitsToGenerate() const { return queue_.generating() > 0; }
   // Whether NextBatch would find something if no turn ran, or another lane's would.
   bool HasWork(int lane) const;
   bool HasOwnWork(int lane) const;  // No other lane would.
@@ -210,7 +210,7 @@ class Scheduler {
     double seconds = 0;
     double bytes = 0;
     bool generates = false;
-    bool in_turn = false;  // Generating: in the step or roster that runs.
+    bool in_turn = false;  // Generating: in the step or membership turn that runs.
     int lane = 0;          // Where it runs,
     size_t depth = 0;      // and in which of the lane's batches.
   };
@@ -228,7 +228,7 @@ class Scheduler {
   // `freed`: seconds of the waiting work that would leave.
   Admission JudgeWithRoom(const Ticket& ticket, double freed) const;
   Admission JudgeKnown(const Ticket& ticket) const;
-  // Before its cost is known; scheduler_door.cc.
+  // Before its cost is known; expected_admission.cc.
   Admission JudgeExpected(const Ticket& ticket) const;
   TimeIndex& StartsOf(const Ticket& ticket) {
     return ticket.generates() || !ticket.firm ? latest_joins_ : latest_starts_;
@@ -239,7 +239,7 @@ class Scheduler {
   void Start(const Ticket& ticket, Lane& lane);
 
   // Batches; scheduler_batches.cc.
-  bool BatchesWait() const { return line_.size() > line_.generating(); }
+  bool BatchesWait() const { return queue_.size() > queue_.generating(); }
   // The ticket whose batch is next on the lane, if it is to have one now: not if somebody generates
   // there and another lane stands still.
   const Ticket* NextFor(const Lane& lane) const;
@@ -288,13 +288,13 @@ class Scheduler {
   double LoadOf(const Lane& lane) const;
   void JoinsChanged();
   // Those that wait and are `stuck` leave the queue; Expire says so.
-  void TurnOut(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory);
+  void Evict(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory);
 
   // The turns of generating tickets; scheduler_steps.cc.
   bool Fits(const Lane& lane, const Ticket& ticket) const;
   // Whether it and all that wait to generate fit: it shares the device soon instead of waiting.
   bool StartsAtOnce(const Ticket& ticket) const;
-  std::optional<Batch> NextRoster(Lane& lane);
+  std::optional<Batch> NextMembership(Lane& lane);
   std::optional<Batch> PlanStep(Lane& lane);
   std::optional<Batch> BeginStep(Lane& lane);
   // The step that goes before the next slice of a batch, or before the next batch.
@@ -309,7 +309,7 @@ class Scheduler {
   const SchedulerOptions options_;
   const Clock& clock_;
   ExpectedWork expected_;
-  WaitingLine line_;
+  WaitingQueue queue_;
   absl::flat_hash_map<TicketId, Entry> entries_;
   std::map<ModelId, QueueGauges> gauges_;
   TimeIndex latest_starts_;  // Waiting tickets that start when a device is free.
@@ -317,7 +317,7 @@ class Scheduler {
   // their own.
   TimeIndex latest_joins_;
   TimeIndex deadlines_;      // Expected and running tickets.
-  std::vector<Departure> turned_out_;  // Not reported yet.
+  std::vector<Departure> evicted_;  // Not reported yet.
   std::vector<Lane> lanes_;
   absl::Time last_progress_;
   double owed_ = 0;  // Seconds that batches in turn are to have before an aged one has another.

@@ -20,21 +20,21 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 const Ticket* Scheduler::AgedNext() const {
   if (owed_ > 0) return nullptr;
-  const Ticket* oldest = line_.Oldest();
-  return oldest != nullptr && line_.Aged(oldest->id) <= clock_.Now() ? oldest : nullptr;
+  const Ticket* oldest = queue_.Oldest();
+  return oldest != nullptr && queue_.Aged(oldest->id) <= clock_.Now() ? oldest : nullptr;
 }
 
 const Ticket* Scheduler::NextFor(const Lane& lane) const {
-  if (!lane.roster.empty() && OthersFree(lane) > 0) return nullptr;
+  if (!lane.running_set.empty() && OthersFree(lane) > 0) return nullptr;
   const Ticket* aged = AgedNext();
-  return aged != nullptr ? aged : line_.Next();
+  return aged != nullptr ? aged : queue_.Next();
 }
 
 Batch Scheduler::StartNext(const Ticket& first, Lane& lane) {
   const Ticket* aged = AgedNext();
   const bool for_age = aged != nullptr && aged->id == first.id;
-  const Ticket* oldest = line_.Oldest();
-  const bool some_aged = line_.Aged(oldest->id) <= clock_.Now();
+  const Ticket* oldest = queue_.Oldest();
+  const bool some_aged = queue_.Aged(oldest->id) <= clock_.Now();
   const Batch batch = StartBatch(first, lane, BatchBudget(lane), /*nested=*/false);
   if (for_age) {
     owed_ += kOwed * batch.seconds;
@@ -52,7 +52,7 @@ Batch Scheduler::StartBatch(const Ticket& first, Lane& lane, double most, bool n
   Batch& batch = running.batch;
   batch.model = first.model;
   // Steps that go between its slices take as long as it does, at most.
-  const double stretch = lane.roster.empty() ? 1 : 2;
+  const double stretch = lane.running_set.empty() ? 1 : 2;
   const double reserved = nested ? lane.batches.back().bytes : 0;
   const auto add = [&](const Ticket& ticket) {
     running.bytes += ticket.bytes;
@@ -63,23 +63,23 @@ Batch Scheduler::StartBatch(const Ticket& first, Lane& lane, double most, bool n
     batch.seconds += ticket.seconds;
     ++running.wanted;
   };
-  line_.Serve(first.id, [&](const Ticket& ticket) {
+  queue_.Serve(first.id, [&](const Ticket& ticket) {
     const int items = static_cast<int>(batch.tickets.size());
     if (items == 0) {
       add(ticket);
-      return WaitingLine::Reply::kTake;
+      return WaitingQueue::Reply::kTake;
     }
     if (items == options_.max_batch_items || batch.seconds >= most) {
-      return WaitingLine::Reply::kStop;
+      return WaitingQueue::Reply::kStop;
     }
     const double seconds = batch.seconds + ticket.seconds;
     const absl::Time end = now + absl::Seconds(stretch * seconds);
     const bool in_time = end <= std::min(running.soonest, ticket.deadline);
     const double bytes = reserved + running.bytes + ticket.bytes;
     const bool fits = options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
-    if (seconds > most || !in_time || !fits) return WaitingLine::Reply::kPass;
+    if (seconds > most || !in_time || !fits) return WaitingQueue::Reply::kPass;
     add(ticket);
-    return WaitingLine::Reply::kTake;
+    return WaitingQueue::Reply::kTake;
   });
   running.end = now + absl::Seconds(batch.seconds);
   for (RunningBatch& outer : lane.batches) outer.end += absl::Seconds(batch.seconds);
@@ -139,7 +139,7 @@ bool Scheduler::MayNest(const Lane& lane, const Ticket& ticket) const {
 std::optional<Batch> Scheduler::StartNested(Lane& lane) {
   const NestedRoom room = NestedRoomOf(lane);
   if (room.now <= 0) return std::nullopt;
-  const Ticket* first = line_.NextShort(
+  const Ticket* first = queue_.NextShort(
       room.now, room.soon, [&](const Ticket& ticket) { return MayNest(lane, ticket); });
   if (first == nullptr) return std::nullopt;
   return StartBatch(*first, lane, std::min(room.now, BatchBudget(lane)), /*nested=*/true);
@@ -162,9 +162,9 @@ double Scheduler::NestedWait(const Ticket& ticket) const {
     };
     if (until(before + ticket.seconds) + ticket.seconds > left) continue;
     // Work as short as this goes first, and what steps take doubles the time.
-    const double own = until(before + line_.ShortSeconds(ticket.seconds) + ticket.seconds) +
+    const double own = until(before + queue_.ShortSeconds(ticket.seconds) + ticket.seconds) +
                        (inner == nullptr ? 0 : std::max(0.0, inner->Left(now)));
-    const double wait = (lane.roster.empty() ? 1 : 2) * own + lane.Slice();
+    const double wait = (lane.running_set.empty() ? 1 : 2) * own + lane.Slice();
     const absl::Time end = std::max(now, outer.end) + absl::Seconds(ticket.seconds);
     if (own + ticket.seconds <= left && end <= outer.soonest) least = std::min(least, wait);
   }
@@ -175,10 +175,10 @@ void Scheduler::CountSlice(Lane& lane) {
   // The outer batch stands still while an inner one runs.
   RunningBatch& running = lane.batches.back();
   const double own = running.Own(clock_.Now());
-  const double least = -std::max(lane.roster.Ceiling(), lane.Slice());
+  const double least = -std::max(lane.running_set.Ceiling(), lane.Slice());
   const double lead = std::max(least, lane.steps_lead - (own - running.counted));
   running.counted = own;
-  lane.steps_lead = lane.roster.empty() ? 0 : lead;
+  lane.steps_lead = lane.running_set.empty() ? 0 : lead;
 }
 
 void Scheduler::CountStep(Lane& lane, double seconds) {

@@ -51,25 +51,25 @@ bool Scheduler::StartsAtOnce(const Ticket& ticket) const {
   const double share = 1.0 / AliveLanes();
   const std::vector<const Lane*> lanes = LanesFor(ticket);
   return std::any_of(lanes.begin(), lanes.end(), [&](const Lane* lane) {
-    const double generating =
-        static_cast<double>(lane->roster.size()) + share * static_cast<double>(line_.generating());
+    const double generating = static_cast<double>(lane->running_set.size()) +
+                              share * static_cast<double>(queue_.generating());
     if (generating >= options_.max_generating) return false;
     const double bytes =
-        lane->reserved + lane->held + share * line_.generating_bytes() + ticket.bytes;
+        lane->reserved + lane->held + share * queue_.generating_bytes() + ticket.bytes;
     return options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
   });
 }
 
 double Scheduler::LoadOf(const Lane& lane) const {
-  double seconds = lane.roster.LeftSeconds() + lane.BusySeconds(clock_.Now());
+  double seconds = lane.running_set.LeftSeconds() + lane.BusySeconds(clock_.Now());
   for (const auto& [id, ticket] : lane.joining) seconds += ticket.seconds;
   return seconds;
 }
 
 bool Scheduler::TakesGenerating(const Lane& lane, const Ticket& ticket) const {
-  const size_t idle = lane.roster.waiting() + lane.joining.size();
-  const size_t members = lane.roster.size() + lane.joining.size();
-  return MayServe(lane, ticket) && !lane.aside && Fits(lane, ticket) && idle < kMaxIdle &&
+  const size_t idle = lane.running_set.waiting() + lane.joining.size();
+  const size_t members = lane.running_set.size() + lane.joining.size();
+  return MayServe(lane, ticket) && !lane.yielded && Fits(lane, ticket) && idle < kMaxIdle &&
          members < static_cast<size_t>(options_.max_generating);
 }
 
@@ -83,15 +83,15 @@ bool Scheduler::BetterElsewhere(const Lane& lane, const Ticket& ticket) const {
 
 int Scheduler::OthersFree(const Lane& lane) const {
   return static_cast<int>(std::count_if(lanes_.begin(), lanes_.end(), [&](const Lane& other) {
-    return &other != &lane && !other.lost && !other.aside && !other.running() &&
-           other.roster.empty();
+    return &other != &lane && !other.lost && !other.yielded && !other.running() &&
+           other.running_set.empty();
   }));
 }
 
 double Scheduler::BatchBudget(const Lane& lane) const {
   const int others = OthersFree(lane);
   if (others == 0) return options_.batch_seconds;
-  return std::min(options_.batch_seconds, line_.seconds() / (1 + others));
+  return std::min(options_.batch_seconds, queue_.seconds() / (1 + others));
 }
 
 void Scheduler::JoinsChanged() {
@@ -107,7 +107,7 @@ bool Scheduler::HasWork(int lane) const {
 }
 
 bool Scheduler::HasOwnWork(int lane) const {
-  return !LaneAt(lane).roster.empty() || !LaneAt(lane).leaving.empty();
+  return !LaneAt(lane).running_set.empty() || !LaneAt(lane).leaving.empty();
 }
 
 bool Scheduler::HasWork() const {
@@ -141,22 +141,22 @@ void Scheduler::Lose(int number) {
   Lane& lane = LaneAt(number);
   lane.lost = true;
   lane.leaving.clear();
-  for (const TicketId id : lane.roster.Members()) EndGenerating(id, lane);
+  for (const TicketId id : lane.running_set.Members()) EndGenerating(id, lane);
   lane.holds.clear();
   lane.held = 0;
   JoinsChanged();
-  TurnOut([this](const Ticket& ticket) { return LanesFor(ticket).empty(); }, /*memory=*/false);
+  Evict([this](const Ticket& ticket) { return LanesFor(ticket).empty(); }, /*memory=*/false);
 }
 
-void Scheduler::TurnOut(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory) {
+void Scheduler::Evict(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory) {
   std::vector<TicketId> out;
   for (const auto& [id, entry] : entries_) {
     if (entry.stage != Stage::kWaiting || (memory && !entry.generates)) continue;
-    if (stuck(*line_.Find(id))) out.push_back(id);
+    if (stuck(*queue_.Find(id))) out.push_back(id);
   }
   for (const TicketId id : out) {
     RemoveWaiting(id);
-    turned_out_.push_back({id, false, memory, !memory});
+    evicted_.push_back({id, false, memory, !memory});
   }
 }
 

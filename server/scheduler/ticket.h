@@ -84,23 +84,24 @@ struct Departure {
 
 // A turn of the device: a batch that is computed once; a step of the generating tickets of one
 // model; or a change of who generates, which computes nothing.
-enum class TurnKind { kBatch, kStep, kRoster };
+enum class TurnKind { kBatch, kStep, kMembership };
 
 struct Batch {
   ModelId model = 0;              // Set for a batch or step.
-  std::vector<TicketId> tickets;  // In the order they were chosen; in a roster: to be started.
+  std::vector<TicketId>
+      tickets;  // In the order they were chosen; in a membership turn: to be started.
   double seconds = 0;             // Predicted.
   TurnKind kind = TurnKind::kBatch;
   // For a step, beside `tickets`: prompt tokens to read, or 0 for the next token of its sequences.
   std::vector<int> prefill;
-  // For a roster: generating tickets nobody waits for, to be ended.
+  // For a membership turn: generating tickets nobody waits for, to be ended.
   std::vector<TicketId> leaving;
 };
 
 enum class CancelOutcome {
   kUnknown,  // Never seen, or already gone.
   kRemoved,  // It was waiting; it has left.
-  kRunning,  // It has started; TakeDrops or a roster's `leaving` tells the executor.
+  kRunning,  // It has started; TakeDrops or a membership turn's `leaving` tells the executor.
 };
 
 struct QueueGauges {

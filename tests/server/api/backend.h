@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "server/api/api.h"
-#include "server/documents.h"
+#include "server/engine/documents.h"
 #include "server/limits/byte_budget.h"
 #include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_generator.h"
@@ -80,7 +80,7 @@ class TestEngine : public server::Engine {
   int cancelled() const;
   // Every item from here on is refused as if the queue were full.
   void RefuseAll();
-  // What the last item asked of the model.
+  // The last item's request to the model.
   models::Request last_request() const;
   absl::Time last_deadline() const;
 
@@ -91,7 +91,7 @@ class TestEngine : public server::Engine {
     models::Request request;
     absl::Time deadline;
     server::Reply<server::Completed> done;
-    std::optional<server::GenerationEvents> events;  // Of a generation.
+    std::optional<server::GenerationEvents> events;  // Set for a generation.
     absl::AnyInvocable<void()> task;                 // Anything else.
   };
 
@@ -131,7 +131,7 @@ struct Backend {
   server::Metrics metrics;
   server::Log log;
   server::Api api;
-  std::shared_ptr<FakeControl> control = std::make_shared<FakeControl>();  // Of "one".
+  std::shared_ptr<FakeControl> control = std::make_shared<FakeControl>();  // Controls "one".
 };
 
 // A call that arrives now.

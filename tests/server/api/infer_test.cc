@@ -1,4 +1,4 @@
-// What an inference request gets back: values, shapes, order, forms.
+// Answers of inference requests: values, shapes, order, forms.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What clients learn about server and models; loading and unloading.
+// Descriptions of server and models as clients get them; loading and unloading.
 #include <gtest/gtest.h>
 
 #include <algorithm>

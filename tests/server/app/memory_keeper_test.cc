@@ -12,7 +12,7 @@
 namespace longview::server {
 namespace {
 
-// Of this process, in MiB.
+// Memory of this process in MiB.
 double Resident() {
   std::ifstream file("/proc/self/statm");
   double total = 0, resident = 0;

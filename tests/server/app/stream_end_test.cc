@@ -132,7 +132,7 @@ class StreamEnd : public ::testing::TestWithParam<const char*> {
     return std::make_unique<GrpcStream>(*text_, model, tokens);
   }
 
-  // Of the series that begins so; -1 if there is none.
+  // Value of the series that begins so; -1 if there is none.
   double Metric(const std::string& series) const {
     const std::string all = testing::Fetch(server_->ports().http, "GET", "/metrics").body;
     for (const absl::string_view line : absl::StrSplit(all, '\n')) {

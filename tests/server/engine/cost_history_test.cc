@@ -1,4 +1,4 @@
-#include "server/cost_history.h"
+#include "server/engine/cost_history.h"
 
 #include "gtest/gtest.h"
 

@@ -204,7 +204,7 @@ TEST_F(DevicesTest, ALostDeviceFailsWhatIsOnItAndTheOtherGoesOn) {
   for (auto& control : batched_) control->advance.Open();
   ExpectLost(running[0].Wait().status());
   EXPECT_TRUE(running[1].Wait().ok());
-  // What had not started there never does.
+  // Work that had not started there never does.
   for (Box& box : waiting) EXPECT_TRUE(box.Wait().ok()) << box.Wait().status();
   Await([&] { return Up(first) == 0; }, "the metric");
   EXPECT_EQ(Up(second), 1);

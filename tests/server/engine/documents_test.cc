@@ -1,5 +1,5 @@
 // Documents that are read once and asked many times, over a fake generator.
-#include "server/documents.h"
+#include "server/engine/documents.h"
 
 #include <map>
 #include <string>
@@ -84,7 +84,7 @@ class DocumentsTest : public GenerationFixture {
     documents_->Append(handle, Text(std::move(text)), Info(), box.reply());
     return box.Wait();
   }
-  // What the document goes on with after `prompt`.
+  // The document's continuation of `prompt`.
   std::string Ask(const std::string& handle, const std::string& prompt, int tokens) {
     const absl::StatusOr<DocumentUse> use = documents_->Use(handle, "a");
     if (!use.ok()) return std::string(use.status().message());

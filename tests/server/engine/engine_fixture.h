@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/engine_impl.h"
+#include "server/engine/engine_impl.h"
 #include "tests/support/fake_model.h"
 
 namespace longview::server {

@@ -1,4 +1,4 @@
-// What a generating call is promised, with a fake generator.
+// The promises to a generating call, with a fake generator.
 #include <random>
 #include <string>
 #include <thread>

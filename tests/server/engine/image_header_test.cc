@@ -1,4 +1,4 @@
-#include "server/image_header.h"
+#include "server/engine/image_header.h"
 
 #include <initializer_list>
 #include <string>

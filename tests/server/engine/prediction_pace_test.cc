@@ -1,4 +1,4 @@
-#include "server/prediction_pace.h"
+#include "server/engine/prediction_pace.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "server/preprocess_pool.h"
+#include "server/engine/preprocess_pool.h"
 
 #include <algorithm>
 #include <string>

@@ -164,11 +164,10 @@ TEST_F(Limits, AnAnswerNobodyTakesIsGivenUp) {
 TEST_F(Limits, IdleConnectionsMakeRoom) {
   std::vector<std::unique_ptr<RawHttp2>> idle;
   for (int i = 0; i < 40; ++i) idle.push_back(std::make_unique<RawHttp2>(port, kWindow));
-  const grpc::Status status = Classify("abc");
-  EXPECT_TRUE(status.ok()) << status.error_message();
-  // Those that come too soon after a victim are refused.
+  // A connection that comes too soon after a victim is refused, this one as well.
+  EXPECT_TRUE(Eventually([&] { return Classify("abc").ok(); }));
   EXPECT_TRUE(Eventually([&] {
-    return ends.Count(server::EndCause::kRoom) + ends.Count(server::EndCause::kLimit) == 37;
+    return ends.Count(server::EndCause::kRoom) + ends.Count(server::EndCause::kLimit) >= 37;
   }));
 }
 

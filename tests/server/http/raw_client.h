@@ -43,7 +43,7 @@ class RawClient {
   std::optional<std::string> ReadChunk();
   // All that is left of it.
   std::optional<std::string> ReadChunks();
-  // What comes until the server closes.
+  // The bytes that come until the server closes.
   std::string ReadToEnd();
 
   // Whether the server ends the connection within `seconds`, sending nothing more.

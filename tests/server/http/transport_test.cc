@@ -1,4 +1,4 @@
-// What goes over the socket: framing, limits, slow and leaving clients.
+// HTTP on the socket: framing, limits, slow and leaving clients.
 #include <zlib.h>
 
 #include <atomic>

@@ -115,7 +115,7 @@ TEST_F(DeviceQueueTest, CancelStorm) {
         if (!drops.wanted) break;
         std::this_thread::yield();
       }
-      // Who is dropped from here on was cancelled too late to be seen between layers: it ends
+      // A ticket dropped from here on was cancelled too late to be seen between layers: it ends
       // with the batch.
       queue_.Finish();
       for (const TicketId id : alive) {

@@ -22,10 +22,10 @@ class LaneWorld {
   // A request and what became of it.
   struct Call {
     Ticket ticket;
-    int prefill = 0, tokens = 0;  // Of a generating one, still to do.
+    int prefill = 0, tokens = 0;  // Still to do, if it generates.
     uint64_t document = 0;        // That it reads into.
     absl::Time arrival, started = absl::InfiniteFuture(), ended;
-    double promised = 0;  // Of its admission.
+    double promised = 0;  // Wait in seconds that its admission predicted.
     int lane = -1;        // Where it started.
     bool cancelled = false;
     End end = End::kNone;
@@ -140,7 +140,7 @@ class LaneWorld {
   struct Device {
     std::optional<Batch> batch, step;
     int layers_left = 0;
-    absl::Time next = absl::InfiniteFuture();  // Of what it is at.
+    absl::Time next = absl::InfiniteFuture();  // End of its current piece of work.
     bool broken = false;
   };
 
@@ -202,7 +202,7 @@ class LaneWorld {
     device.next = clock.Now() + absl::Seconds(turn.seconds);
   }
 
-  // What the device was at is done.
+  // Ends the device's current piece of work.
   void Event(int lane) {
     Device& device = devices_[static_cast<size_t>(lane)];
     device.next = absl::InfiniteFuture();

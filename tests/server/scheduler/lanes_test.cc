@@ -136,7 +136,7 @@ TEST(LanesTest, BatchesGoWhereNobodyGenerates) {
 
 TEST(LanesTest, ALaneThatStepsAsideLeavesTheOthersTheWork) {
   LaneWorld world(Options(2));
-  world.scheduler.StepAside(0);
+  world.scheduler.Yield(0);
   LaneWorld::Call call = world.Generating(1, 100, 5);
   ASSERT_EQ(world.scheduler.Admit(call.ticket).verdict, Verdict::kAdmitted);
   const std::optional<Batch> turn = world.scheduler.NextBatch(1);
@@ -192,7 +192,7 @@ TEST(LanesTest, APinnedTicketThatWaitsHoldsUpNobodyElse) {
   LaneWorld::Call pinned = world.Generating(2, 100, 100);
   pinned.ticket.lane = 0;
   world.Admit(pinned);
-  world.Admit(world.Generating(3, 100, 10));  // Of the same client and model, behind it.
+  world.Admit(world.Generating(3, 100, 10));  // Behind it, with the same client and model.
   world.RunUntil(0.2);
   EXPECT_EQ(world.calls.at(2).lane, -1);
   EXPECT_EQ(world.calls.at(3).end, End::kDone);
@@ -247,7 +247,7 @@ TEST(LanesTest, ALostDeviceFailsItsOwnAndTheOthersGoOn) {
   EXPECT_TRUE(world.scheduler.lost(0));
   EXPECT_FALSE(world.scheduler.HasWork());
   EXPECT_EQ(*world.scheduler.OpenDocument(), 1);
-  // What is left is half as much.
+  // Half as much is left.
   world.Admit(world.Batched(10, 2));
   EXPECT_EQ(world.Admit(world.Batched(11, 2)).wait_seconds, 2);
   world.RunUntil(30);

@@ -38,7 +38,7 @@ class LaneThread {
 
   std::atomic<bool> broken{false};                      // Its device; noticed at the next turn.
   std::atomic<int> finished{0}, dropped{0}, failed{0};  // Tickets.
-  std::atomic<int> interruptions{0};                    // Of batches, by steps.
+  std::atomic<int> interruptions{0};                    // Batches interrupted by steps.
 
  private:
   struct Work {

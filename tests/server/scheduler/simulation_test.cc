@@ -51,7 +51,7 @@ class Simulation {
   int started = 0, expired = 0, refused_late = 0, refused_full = 0, displaced = 0;
   double longest_wait = 0;
   double busy_seconds = 0;
-  double largest_gap = 0;  // Of service among clients that always had work waiting.
+  double largest_gap = 0;  // Between clients that always had work waiting, in service.
 
   double now() const { return absl::ToDoubleSeconds(clock_.Now() - start_); }
   bool Idle() const { return !scheduler_.running() && !scheduler_.waiting(); }

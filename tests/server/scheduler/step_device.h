@@ -14,7 +14,7 @@
 
 namespace longview::server {
 
-// What a simulated generation does, and what became of it.
+// A simulated generation and its outcome.
 struct SimulatedCall {
   Ticket ticket;
   StepNeed need;
@@ -160,7 +160,7 @@ class StepDevice {
   double largest_step = 0;
   double most_bytes = 0;
   double longest_batch = 0;  // With its interruptions.
-  double slowness = 1;       // What steps take over what is predicted.
+  double slowness = 1;       // Time of steps over their prediction.
 
  private:
   void Work(double seconds) { clock.Advance(seconds); }
@@ -201,7 +201,7 @@ class StepDevice {
 
   void RunSteps(const Batch& turn) {
     std::vector<StepOutcome> outcomes;
-    if (turn.kind == TurnKind::kRoster) {
+    if (turn.kind == TurnKind::kMembership) {
       for (const TicketId id : turn.leaving) {
         SimulatedCall& call = calls.at(id);
         EXPECT_TRUE(call.cancelled) << "only those nobody waits for leave";

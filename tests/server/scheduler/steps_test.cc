@@ -116,20 +116,20 @@ TEST(StepsTest, WithoutMemoryForStateNothingGenerates) {
 
 TEST(StepsTest, PaceOfNeedsScalesWhatStepsArePlannedWith) {
   SchedulerOptions options = Options();
-  Roster roster(options.inter_token_seconds);
+  RunningSet running_set(options.inter_token_seconds);
   Ticket ticket;
   ticket.id = 1;
   ticket.granule = 16;
   ticket.step_seconds = 0.5;
   StepNeed need{.prefill = 64, .prefill_seconds = 0.01, .decode_seconds = 0.05};
   const absl::Time now = absl::UnixEpoch();
-  roster.Add(ticket, need, now, now);
-  EXPECT_DOUBLE_EQ(roster.Ceiling(), 2 * (0.5 + 0.05 + 0.16));
+  running_set.Add(ticket, need, now, now);
+  EXPECT_DOUBLE_EQ(running_set.Ceiling(), 2 * (0.5 + 0.05 + 0.16));
   // Warmed up beside others: everything is 25 times faster, and the ceiling comes down with it.
   need.pace = 0.04;
-  roster.Update(1, need);
-  EXPECT_DOUBLE_EQ(roster.Ceiling(), options.inter_token_seconds);
-  const Batch step = roster.PlanFull(0, now, 1, [](const Ticket&) { return 0.0; });
+  running_set.Update(1, need);
+  EXPECT_DOUBLE_EQ(running_set.Ceiling(), options.inter_token_seconds);
+  const Batch step = running_set.PlanFull(0, now, 1, [](const Ticket&) { return 0.0; });
   ASSERT_EQ(step.prefill.size(), 1u);
   EXPECT_EQ(step.prefill[0], 64);
   EXPECT_NEAR(step.seconds, 0.04 * (0.5 + 0.64), 1e-9);
@@ -196,38 +196,38 @@ TEST(StepsTest, ManySequencesOfOneTicketBeginThoughSmallTicketsGoOnComing) {
 }
 
 TEST(StepsTest, PromptsThatBeganGoOnWhereDecodingAloneTakesLongerThanTheCeiling) {
-  Roster roster(kCeiling);
+  RunningSet running_set(kCeiling);
   Ticket ticket;
   ticket.model = 1;
   ticket.granule = 16;
   ticket.step_seconds = 2e-3;
   absl::Time now = absl::UnixEpoch();
   const auto plan = [&] {
-    return roster.PlanFull(1, now, 1, [](const Ticket&) { return 0.0; });
+    return running_set.PlanFull(1, now, 1, [](const Ticket&) { return 0.0; });
   };
   for (ticket.id = 1; ticket.id <= 60; ++ticket.id) {
-    roster.Add(ticket, {.prefill = 0, .decode_seconds = 1e-3}, now, now);
+    running_set.Add(ticket, {.prefill = 0, .decode_seconds = 1e-3}, now, now);
   }
   StepNeed reading{.prefill = 100000, .prefill_seconds = 1e-4, .decode_seconds = 1e-3};
-  roster.Add(ticket, reading, now, now);
+  running_set.Add(ticket, reading, now, now);
   const TicketId reader = ticket.id;
-  roster.Stepped(1, now);
+  running_set.Stepped(1, now);
   const int before = plan().prefill.back();
   ASSERT_GT(before, 0);
   reading.prefill -= before;
-  roster.Update(reader, reading);
+  running_set.Update(reader, reading);
   // Everything takes three times as long from now on.
   for (TicketId id = 1; id < reader; ++id) {
-    roster.Update(id, {.decode_seconds = 1e-3, .pace = 3});
+    running_set.Update(id, {.decode_seconds = 1e-3, .pace = 3});
   }
   reading.pace = 3;
-  roster.Update(reader, reading);
-  roster.Stepped(1, now);
+  running_set.Update(reader, reading);
+  running_set.Stepped(1, now);
   const Batch step = plan();
   EXPECT_EQ(step.tickets.back(), reader);
   EXPECT_GE(step.prefill.back(), 16);
   EXPECT_GT(step.seconds, kCeiling);
-  EXPECT_LE(step.seconds, roster.Ceiling() + kRounding);
+  EXPECT_LE(step.seconds, running_set.Ceiling() + kRounding);
 }
 
 TEST(StepsTest, DocumentsLeaveLessForAll) {
@@ -294,9 +294,9 @@ TEST(StepsTest, PromptIsReadWhileALongBatchRuns) {
   ASSERT_TRUE(device.scheduler.NextBatch());
   device.clock.Advance(0.5);
   device.Admit(device.MakeCall(1, "a", 512, 1000));
-  const std::optional<Batch> roster = device.scheduler.Interrupt(0.03);
-  ASSERT_TRUE(roster);
-  EXPECT_EQ(roster->kind, TurnKind::kRoster);
+  const std::optional<Batch> turn = device.scheduler.Interrupt(0.03);
+  ASSERT_TRUE(turn);
+  EXPECT_EQ(turn->kind, TurnKind::kMembership);
   const std::vector<StepOutcome> started = {{.id = 1, .need = device.calls.at(1).need}};
   device.scheduler.Finish(started);
   const std::optional<Batch> step = device.scheduler.Interrupt(0.03);

@@ -12,7 +12,7 @@
 namespace longview::server {
 namespace {
 
-// What a watch reports, to be taken one by one.
+// Reports of a watch, to be taken one by one.
 class Reports {
  public:
   FileWatch::Changed Recorder() {

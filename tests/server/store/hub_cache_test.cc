@@ -1,4 +1,4 @@
-#include "server/hub_cache.h"
+#include "server/store/hub_cache.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "server/model_paths.h"
+#include "server/store/model_paths.h"
 
 #include <filesystem>
 #include <fstream>

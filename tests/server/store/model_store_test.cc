@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/errors.h"
-#include "server/model_store_impl.h"
+#include "server/store/model_store_impl.h"
 #include "tests/server/engine/engine_fixture.h"
 #include "tests/support/temp_directory.h"
 

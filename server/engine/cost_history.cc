@@ -1,0 +1,26 @@
+#include "server/engine/cost_history.h"
+
+#include <algorithm>
+
+namespace longview::server {
+namespace {
+
+// The weight that remains of an older request after each new one.
+constexpr double kMemory = 0.98;
+// How much of the usual cost is expected.
+constexpr double kCaution = 0.5;
+
+}  // namespace
+
+void CostHistory::Prepared(size_t bytes, double predicted_seconds) {
+  bytes_ = kMemory * bytes_ + static_cast<double>(bytes);
+  seconds_ = kMemory * seconds_ + predicted_seconds;
+  dearest_ = std::max(kMemory * dearest_, predicted_seconds);
+}
+
+double CostHistory::Expected(size_t bytes) const {
+  if (bytes_ == 0) return 0;
+  return kCaution * std::min(dearest_, seconds_ / bytes_ * static_cast<double>(bytes));
+}
+
+}  // namespace longview::server

@@ -1,0 +1,190 @@
+// The engine: pool, schedulers, an executor for every device, and the calls that go through.
+//
+// Devices of a kind ("cuda:0", "cuda:1") take from one queue, as its lanes; the CPU has its own.
+//
+// A call is in one stage at a time and is freed by that stage's owner (engine_call.h). It is
+// answered by whoever takes its `done` first: the executor, or cancellation, a deadline, a
+// refusal. Both happen under one mutex, so each exactly once.
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "server/engine/cost_history.h"
+#include "server/engine/engine.h"
+#include "server/engine/engine_call.h"
+#include "server/engine/executor.h"
+#include "server/engine/preprocess_pool.h"
+#include "server/engine/task_thread.h"
+#include "server/lifecycle.h"
+#include "server/metrics/metrics.h"
+#include "server/scheduler/device_queue.h"
+#include "server/scheduler/steady_clock.h"
+
+namespace longview::server {
+
+struct EngineOptions {
+  std::vector<std::string> devices = {"cpu"};  // ModelInfo::device names; one executor each.
+  SchedulerOptions scheduler;  // Applies to each kind of device; its lanes are counted here.
+  // A device is lost, and why. Runs on its thread.
+  std::function<void(const std::string& device, const std::string& why)> on_lost;
+  int prepare_threads = 3;
+  PreprocessLimits prepare = {};
+  absl::Duration stall_patience = absl::Seconds(10);  // With work that waits for an idle device.
+  // A turn is stuck once none of its layers came back for its predicted time, times a factor, plus
+  // a floor.
+  double watch_factor = 10;
+  absl::Duration watch_floor = absl::Seconds(60);
+  // The time-out of calls without a deadline, and the longest of any call; both since its arrival.
+  absl::Duration default_timeout = absl::InfiniteDuration();
+  absl::Duration max_timeout = absl::InfiniteDuration();
+};
+
+class EngineImpl : public Engine {
+ public:
+  // Borrows its collaborators. Registers itself for the scheduler's gauges.
+  EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics);
+  ~EngineImpl() override;
+
+  CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
+                Reply<Completed> done) override;
+  std::vector<CallId> SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
+                                     const CallInfo& info,
+                                     std::vector<Reply<Completed>> done) override;
+  CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                  GenerationEvents events, Reply<Completed> done) override;
+  void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) override;
+  void Cancel(CallId id) override;
+  void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                Reply<Estimated> done) override;
+  double QueuedSeconds() const override;
+  std::string Stuck() const override;
+  bool Able() const override;
+
+  // As in the options.
+  const std::vector<std::string>& devices() const { return options_.devices; }
+  // Those that take from the queue of this one, itself included, without what is lost.
+  std::vector<std::string> DevicesLike(std::string_view device) const;
+
+  // Runs `task` of a model on the thread of the device while nothing else runs there, and waits.
+  // For Model::WarmUp. UNAVAILABLE if the engine stops first.
+  absl::Status RunOnDevice(std::string_view device, std::string_view model,
+                           absl::AnyInvocable<absl::Status()> task);
+
+  // Waits until no call is left; false if some are at `until`.
+  bool AwaitIdle(absl::Time until);
+
+  // Answers what is left with UNAVAILABLE, joins the threads. Once it returns, no event and no
+  // reply of a call submitted before runs any more. Calls submitted from here on are refused.
+  // Idempotent; the destructor does it. Not to be called in a reply.
+  void Shutdown();
+
+  // Calls that have not been freed; for tests of what is left behind.
+  size_t calls() const;
+
+ private:
+  struct Lane;
+  struct Devices;
+  struct DocumentEnd;
+  struct ModelUse {
+    std::weak_ptr<const ServedModel> model;
+    ModelLabels labels;
+    const Devices* devices;
+    CostHistory batched = CostHistory(PredictionPace::Classes::kBySize);  // Work in batches and
+    CostHistory generated = CostHistory(PredictionPace::Classes::kOne);   // generating work.
+    CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
+  };
+  using CallPtr = std::unique_ptr<EngineCall>;
+
+  Devices& DevicesOf(const ServedModel& model) const;
+  // Those with a device of that name; the first of all if there is none.
+  Devices& DevicesWith(std::string_view name) const;
+  Lane& LaneNamed(std::string_view name) const;
+  // The lane of a document that this engine made; -1 = none.
+  static int LaneOf(const std::shared_ptr<models::Document>& document);
+  // The instance that knows what the call continues.
+  models::Model& InstanceOf(const ServedModel& model, int lane) const;
+
+  // How a call ends: whoever takes it answers, once.
+  struct Ending {
+    Reply<Completed> done;
+    std::unique_ptr<GenerationEvents> events;  // Kept until `done` has run.
+    explicit operator bool() const { return done != nullptr; }
+  };
+  static Ending TakeEnding(EngineCall& call);  // Under mutex_.
+  // Answers on the reply thread.
+  void EndLater(Ending ending, absl::StatusOr<Completed> result);
+  // Answers here, unless the call generates: its answer comes after its pieces.
+  void End(Ending ending, absl::StatusOr<Completed> result);
+
+  CallId Accept(std::unique_ptr<EngineCall> call, models::Request request);
+  // Puts the options' bounds on a call's time.
+  void LimitTime(EngineCall& call) const;
+  ModelUse& UseOf(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Seconds that the model's steps take over those predicted, of late.
+  double StepPace(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The steps of a call.
+  // `where` says whether replies may run inside.
+  enum class Where { kCaller, kPool };
+  void PreparePooled(CallId id, PreprocessPool::Turn turn);
+  absl::Status Prepare(EngineCall& call);
+  void AdmitPrepared(EngineCall& call, absl::Status prepared, Where where);
+  Ticket PreparedTicket(const EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // It was admitted.
+  void EnterQueue(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where);
+  void EndAt(Where where, EngineCall& call, absl::Status why);
+  // AdmitPrepared for one of a group; engine_groups.cc.
+  void GatherPrepared(EngineCall& call, absl::Status prepared, Where where);
+  // Takes out those that wait for a call that has ended.
+  std::vector<CallPtr> Break(CallGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<EngineCall*> Start(const Batch& batch);
+  // `more`: the device has something else to do.
+  void Finish(BatchResult result, bool more);
+  void RecordBatch(const BatchResult& result);
+  void Step(StepResult result);
+  void RecordStep(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a call that is not over with `why`.
+  void EndEarly(CallId id, absl::Status why);
+  void Depart(Devices& devices, std::span<const Departure> departures);
+  void Lose(const LaneDevice& device);
+  void Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
+              bool inline_allowed);
+
+  CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Estimated Judged(const ModelHandle& model, bool generates, int lane, const models::Cost& cost,
+                   const models::ItemUsage& usage);
+  SchedulerGauges GaugesOf(const ModelLabels& labels) const;
+
+  const EngineOptions options_;
+  const Lifecycle& lifecycle_;
+  Metrics& metrics_;
+  const SteadyClock clock_;
+
+  // Taken before a queue's or the pool's own lock, never after. No callback runs under it.
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  absl::flat_hash_map<CallId, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, ModelUse> models_ ABSL_GUARDED_BY(mutex_);  // By id; none long unloaded.
+  CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::mutex shutdown_mutex_;  // One Shutdown at a time.
+  TaskThread replies_;
+  PreprocessPool pool_;
+  std::vector<std::unique_ptr<Devices>> devices_;  // By kind, in the order of the options.
+};
+
+}  // namespace longview::server

@@ -1,0 +1,231 @@
+#include "server/engine/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/pauses.h"
+#include "server/engine/refusals.h"
+#include "server/exception_guard.h"
+#include "server/scheduler/steady_clock.h"
+
+namespace longview::server {
+namespace {
+
+double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(SteadyNow() - start); }
+
+// Shortest stretch of a batch between pauses: nobody needs the device sooner, and work that goes
+// between finds the caches full of something else.
+constexpr absl::Duration kLeastSlice = absl::Milliseconds(5);
+
+absl::Status Stopped() { return absl::UnavailableError("the server is shutting down"); }
+
+}  // namespace
+
+Executor::Executor(DeviceQueue& queue, LaneDevice device, OnStart on_start, OnFinish on_finish,
+                   StepRunner::OnStepped on_stepped, OnLost on_lost)
+    : queue_(queue),
+      device_(std::move(device)),
+      on_start_(std::move(on_start)),
+      on_finish_(std::move(on_finish)),
+      on_lost_(std::move(on_lost)),
+      steps_(
+          queue, device_, [this](const Batch& turn) { return on_start_(turn); },
+          std::move(on_stepped)),
+      thread_([this] { Loop(); }) {}
+
+Executor::~Executor() { Stop(); }
+
+void Executor::Stop() {
+  queue_.Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Executor::Loop() {
+  while (!queue_.stopped()) {
+    if (const std::optional<Batch> turn = queue_.NextBatch(device_.lane())) {
+      if (turn->kind == TurnKind::kBatch) {
+        RunBatch(*turn);
+      } else {
+        steps_.Run(*turn);
+      }
+    }
+    RunPosted();
+    RunNextExclusive();
+    LoseDevice();
+  }
+  steps_.EndAll(DrainingError());
+  RunPosted();
+  std::unique_lock lock(mutex_);
+  while (!posted_.empty()) {
+    lock.unlock();
+    RunPosted();
+    lock.lock();
+  }
+  ended_ = true;
+  for (Exclusive* exclusive : exclusives_) exclusive->result = Stopped();
+  exclusives_.clear();
+  exclusive_changed_.notify_all();
+}
+
+void Executor::LoseDevice() {
+  if (!device_.lost() || std::exchange(given_up_, true)) return;
+  queue_.Lose(device_.lane());
+  steps_.EndAll(DeviceLostError(device_.name()));
+  on_lost_(device_);
+}
+
+absl::Status Executor::RunExclusive(std::string_view model,
+                                    absl::AnyInvocable<absl::Status()> task) {
+  Exclusive exclusive{std::string(model), std::move(task), std::nullopt};
+  std::unique_lock lock(mutex_);
+  if (ended_) return Stopped();
+  exclusives_.push_back(&exclusive);
+  lock.unlock();
+  queue_.Wake(device_.lane());
+  lock.lock();
+  exclusive_changed_.wait(lock, [&] { return exclusive.result.has_value(); });
+  return *exclusive.result;
+}
+
+void Executor::Post(Task task) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!ended_) {
+      posted_.push_back(std::move(task));
+      task = nullptr;
+    }
+  }
+  if (task != nullptr) return task();
+  queue_.Wake(device_.lane());
+}
+
+void Executor::RunPosted() {
+  std::vector<Task> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(posted_);
+  }
+  for (Task& task : tasks) task();
+}
+
+void Executor::RunNextExclusive() {
+  std::unique_lock lock(mutex_);
+  if (exclusives_.empty() || queue_.stopped()) return;
+  Exclusive* exclusive = exclusives_.front();
+  lock.unlock();
+  absl::Status status;
+  {
+    const TurnWatch::Scope scope(device_.watch(), exclusive->model, 0);
+    status = Guarded([&] { return exclusive->task(); });
+  }
+  device_.Note(status);
+  lock.lock();
+  exclusives_.pop_front();
+  exclusive->result = std::move(status);
+  exclusive_changed_.notify_all();
+  const bool more = !exclusives_.empty();
+  lock.unlock();
+  // The others' turn comes first, if there is one.
+  if (more) queue_.Wake(device_.lane());
+}
+
+// Cuts what one batch computes into slices and lets others through between them.
+class Executor::Slices final : public models::Pauses {
+ public:
+  // `result` takes the seconds of others.
+  Slices(Executor& executor, BatchResult& result)
+      : executor_(executor), result_(result), start_(SteadyNow()) {}
+
+  void Pause() override {
+    if (SteadyNow() - start_ >= kLeastSlice) End();
+  }
+  // The slice is over, however short.
+  void End() {
+    const absl::Time end = SteadyNow();
+    executor_.device_.watch().Beat();
+    executor_.LetOthersThrough(absl::ToDoubleSeconds(end - start_));
+    start_ = SteadyNow();
+    result_.interrupted_seconds += absl::ToDoubleSeconds(start_ - end);
+  }
+
+ private:
+  Executor& executor_;
+  BatchResult& result_;
+  absl::Time start_;
+};
+
+void Executor::LetOthersThrough(double slice_seconds) {
+  RunPosted();
+  while (!queue_.stopped() && !device_.lost()) {
+    const std::optional<Batch> turn = queue_.Interrupt(slice_seconds, device_.lane());
+    if (!turn) break;
+    if (turn->kind == TurnKind::kBatch) {
+      RunBatch(*turn);
+    } else {
+      steps_.Run(*turn);
+    }
+  }
+}
+
+bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted) {
+  Slices slices(*this, result);
+  for (bool more = true; more;) {
+    const DeviceQueue::Drops drops = queue_.TakeDrops(device_.lane());
+    for (const TicketId id : drops.tickets) {
+      const auto call = std::find_if(result.calls.begin(), result.calls.end(),
+                                     [id](const EngineCall* c) { return c->id == id; });
+      const auto i = call - result.calls.begin();
+      run.Drop(static_cast<int>(i));
+      wanted[i] = false;
+      ++result.dropped;
+    }
+    if (!drops.wanted || queue_.stopped() || device_.lost()) return false;
+    {
+      const models::PauseScope scope(&slices);
+      more = run.Advance();
+    }
+    device_.watch().Beat();
+    if (more) slices.End();
+  }
+  return true;
+}
+
+void Executor::RunBatch(const Batch& batch) {
+  BatchResult result;
+  result.predicted_seconds = batch.seconds;
+  result.calls = on_start_(batch);
+  result.answers.resize(result.calls.size());
+  result.started = SteadyNow();
+
+  std::vector<const models::Item*> items;
+  for (const EngineCall* call : result.calls) items.push_back(call->item.get());
+  const ServedModel& served = *result.calls.front()->model;
+  const models::Model& model = served.On(device_.name());
+  const TurnWatch::Scope scope(device_.watch(), served.name, batch.seconds);
+  std::vector<bool> wanted(items.size(), true);
+  const absl::Status status = Guarded([&] {
+    const std::unique_ptr<models::Run> run = model.Begin(items);
+    const bool completed = RunLayers(*run, result, wanted);
+    result.forward_seconds = SecondsSince(result.started) - result.interrupted_seconds;
+    const absl::Time taking = SteadyNow();
+    for (size_t i = 0; completed && i < items.size(); ++i) {
+      if (!wanted[i]) continue;
+      absl::StatusOr<models::Answer> answer = run->Take(static_cast<int>(i));
+      if (!answer.ok()) answer = device_.CheckLost(answer.status());
+      result.answers[i] = std::move(answer);
+    }
+    result.take_seconds = SecondsSince(taking);
+    return absl::OkStatus();
+  });
+  const absl::Status thrown = status.ok() ? status : device_.CheckLost(status);
+  result.lost = device_.lost();
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!wanted[i]) continue;
+    if (!thrown.ok()) result.answers[i] = thrown;
+    if (result.lost && !result.answers[i]) result.answers[i] = DeviceLostError(device_.name());
+  }
+  queue_.Finish(device_.lane());
+  on_finish_(std::move(result));
+}
+
+}  // namespace longview::server

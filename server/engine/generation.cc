@@ -1,0 +1,178 @@
+// Calls that generate: what their steps bring, and the documents they read.
+#include <chrono>
+#include <utility>
+
+#include "server/engine/engine_device.h"
+#include "server/engine/engine_impl.h"
+#include "server/engine/refusals.h"
+#include "server/exception_guard.h"
+#include "server/security/client_quota.h"
+#include "server/tracing/call_spans.h"
+
+namespace longview::server {
+
+using models::Document;
+
+CallId EngineImpl::Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                            GenerationEvents events, Reply<Completed> done) {
+  auto call = std::make_unique<EngineCall>();
+  call->info = info;
+  call->model = std::move(model);
+  call->done = std::move(done);
+  call->events = std::make_unique<GenerationEvents>(std::move(events));
+  call->generates = Generates(call->model->model->info(), request.task);
+  if (!call->generates) {
+    EndLater(TakeEnding(*call), absl::UnimplementedError("the model does not generate"));
+    return 0;
+  }
+  return Accept(std::move(call), std::move(request));
+}
+
+void EngineImpl::RecordStep(const StepResult& result) {
+  const ModelLabels labels = LabelsOf(*result.shares.front().call->model);
+  if (result.kind == TurnKind::kMembership) {
+    for (const StepShare& share : result.shares) {
+      const EngineCall& call = *share.call;
+      if (share.over && !share.answer) continue;
+      const double waited = absl::ToDoubleSeconds(call.started - call.submitted);
+      if (call.generation) {
+        metrics_.Queued(LabelsOf(*call.model), std::max(0.0, waited - call.prepare_seconds));
+      }
+    }
+    return;
+  }
+  StepNumbers numbers;
+  const absl::Time now = result.started + absl::Seconds(result.seconds);
+  for (const StepShare& share : result.shares) {
+    EngineCall& call = *share.call;
+    numbers.tokens += share.prefill > 0 ? share.prefill : share.sequences;
+    call.read_tokens += share.prefill;
+    call.compute_seconds += result.seconds;
+    call.most_items = std::max(call.most_items, result.shares.size());
+    if (share.sequences == 0 || call.document != nullptr) continue;
+    if (share.answer && share.answer->ok() && (*share.answer)->usage.output_tokens == 0) continue;
+    call.sampled_tokens += share.sequences;
+    numbers.generated += share.sequences;
+    if (call.info.quota != nullptr) {
+      call.info.quota->Spend(share.sequences, std::chrono::steady_clock::now());
+    }
+    if (call.last_tokens == absl::InfinitePast()) {
+      numbers.first_tokens.push_back(absl::ToDoubleSeconds(now - call.arrival()));
+    } else {
+      const double gap = absl::ToDoubleSeconds(now - call.last_tokens);
+      numbers.gaps.insert(numbers.gaps.end(), static_cast<size_t>(share.sequences), gap);
+    }
+    call.last_tokens = now;
+  }
+  numbers.items = static_cast<int>(result.shares.size());
+  const double predicted = result.prefill_seconds + result.decode_seconds;
+  if (predicted > 0) {
+    EngineCall& first = *result.shares.front().call;
+    const double whole = predicted + first.model->model->StepSeconds();
+    numbers.predicted_seconds = whole * first.pace;
+    UseOf(first.model).generated.Computed(whole, 1, result.seconds, now);
+    const double pace = StepPace(first.model);
+    for (const StepShare& share : result.shares) share.call->pace = pace;
+    numbers.prefill_seconds = result.seconds * result.prefill_seconds / predicted;
+    numbers.decode_seconds = result.seconds * result.decode_seconds / predicted;
+  }
+  numbers.seconds = result.seconds;
+  metrics_.Stepped(labels, numbers);
+}
+
+void EngineImpl::Step(StepResult result) {
+  struct Pieces {
+    CallId id;
+    GenerationEvents* events;
+    std::vector<models::Piece> pieces;
+  };
+  std::vector<Pieces> news;
+  std::vector<std::pair<Ending, absl::StatusOr<Completed>>> endings;
+  std::vector<CallPtr> freed;
+  std::lock_guard lock(mutex_);
+  RecordStep(result);
+  const absl::Time now = clock_.Now();
+  for (StepShare& share : result.shares) {
+    EngineCall& call = *share.call;
+    if (CallSpans* const spans = call.info.spans.get()) {
+      if (!share.pieces.empty() && !std::exchange(call.streams, true)) {
+        spans->Begin(CallPart::kStream, now);  // Until the call is over.
+      }
+      if (share.over) spans->End(CallPart::kCompute, now);
+    }
+    if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr &&
+        call.events->on_pieces != nullptr) {
+      news.push_back({call.id, call.events.get(), std::move(share.pieces)});
+    }
+    if (!share.over) continue;
+    if (call.done != nullptr) {
+      const ModelLabels labels = LabelsOf(*call.model);
+      // Dropped for its deadline by a thread that has not come to answer it.
+      const bool late = !share.answer;
+      if (late) share.answer = LateError(call, /*was_running=*/true);
+      absl::StatusOr<Completed> completed = Completed();
+      if (share.answer->ok()) {
+        const models::ItemUsage& usage = (*share.answer)->usage;
+        metrics_.Tokens(labels, "prompt", usage.input_tokens);
+        metrics_.Tokens(labels, "cached", usage.cached_tokens);
+        const double waited = absl::ToDoubleSeconds(call.started - call.submitted);
+        completed = Completed{.answer = **std::move(share.answer),
+                              .queue_seconds = std::max(0.0, waited - call.prepare_seconds),
+                              .compute_seconds = call.compute_seconds,
+                              .total_seconds = absl::ToDoubleSeconds(now - call.arrival()),
+                              .batch_items = static_cast<int>(call.most_items),
+                              .state_bytes = share.state_bytes};
+      } else {
+        completed = share.answer->status();
+        metrics_.WastedTokens(labels, late ? "deadline" : "error",
+                              call.read_tokens + call.sampled_tokens);
+      }
+      endings.emplace_back(TakeEnding(call), std::move(completed));
+    }
+    freed.push_back(Free(call.id));
+  }
+  if (news.empty() && endings.empty()) return;
+  // Under the lock, so that nothing of a call comes after its answer: a cancellation, say.
+  replies_.Add([this, news = std::move(news), endings = std::move(endings)]() mutable {
+    for (Pieces& some : news) {
+      const absl::Status told = Guarded([&] {
+        some.events->on_pieces(std::move(some.pieces));
+        return absl::OkStatus();
+      });
+      if (!told.ok()) EndEarly(some.id, told);
+    }
+    for (auto& [ending, completed] : endings) Deliver(ending.done, std::move(completed));
+  });
+}
+
+int EngineImpl::LaneOf(const std::shared_ptr<Document>& document) {
+  const DocumentEnd* end = std::get_deleter<DocumentEnd>(document);
+  return end == nullptr ? -1 : end->lane->number;
+}
+
+void EngineImpl::NewDocument(ModelHandle model, Reply<std::shared_ptr<Document>> done) {
+  Devices& devices = DevicesOf(*model);
+  const std::optional<int> number = devices.queue.OpenDocument();
+  if (!number) {
+    replies_.Add([done = std::move(done)]() mutable { done(DevicesLostError()); });
+    return;
+  }
+  Lane& lane = *devices.lanes[static_cast<size_t>(*number)];
+  lane.executor.Post(
+      [this, &devices, &lane, model = std::move(model), done = std::move(done)]() mutable {
+        absl::StatusOr<std::shared_ptr<Document>> made =
+            Guarded([&] { return model->On(lane.name).NewDocument(); });
+        if (made.ok()) {
+          Document* const raw = made->get();
+          made = std::shared_ptr<Document>(
+              raw, DocumentEnd{&devices, &lane, std::move(model), *std::move(made)});
+        } else {
+          made = lane.executor.device().CheckLost(made.status());
+          devices.queue.CloseDocument(/*key=*/0, lane.number);
+        }
+        replies_.Add(
+            [made = std::move(made), done = std::move(done)]() mutable { done(std::move(made)); });
+      });
+}
+
+}  // namespace longview::server

@@ -1,0 +1,180 @@
+#include "server/engine/preprocess_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/scheduler/steady_clock.h"
+
+namespace longview::server {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(1);
+
+// Weight of a job between clients, beside its bytes.
+constexpr double kJobBytes = 4096;
+
+// Slower than any machine that serves at all.
+absl::Duration Allowance(const PreprocessPool::Job& job) {
+  constexpr double kBytesPerSecond = 256 << 10, kScratchPerSecond = 16 << 20;
+  return absl::Seconds(static_cast<double>(job.bytes) / kBytesPerSecond +
+                       static_cast<double>(job.scratch) / kScratchPerSecond);
+}
+
+}  // namespace
+
+PreprocessPool::PreprocessPool(int threads, const PreprocessLimits& limits)
+    : limits_(limits), thread_count_(threads), last_change_(SteadyNow()) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this, short_only = i == 0 && threads > 1] { Loop(short_only); });
+  }
+}
+
+PreprocessPool::~PreprocessPool() { Stop(); }
+
+bool PreprocessPool::Add(Job job) {
+  const absl::Time now = SteadyNow();
+  bool everybody;  // Not every thread may take a long job.
+  {
+    std::lock_guard lock(mutex_);
+    if (stopped_ || (bytes_ > 0 && bytes_ + job.bytes > limits_.bytes)) return false;
+    const auto known = clients_.find(job.client);
+    if (known != clients_.end() && known->second.bytes + job.bytes > limits_.client_bytes) {
+      return false;
+    }
+    const absl::Time urgency = std::min(job.deadline, now + kPatience);
+    const auto [client, is_new] = clients_.try_emplace(job.client);
+    if (is_new) client->second.served = served_;
+    if (places_.empty()) last_change_ = now;
+    bytes_ += job.bytes;
+    client->second.bytes += job.bytes;
+    ++client->second.jobs;
+    everybody = IsLong(job);
+    places_.emplace(job.id, Place{client, urgency});
+    client->second.waiting.emplace(Urgency(urgency, job.id), std::move(job));
+  }
+  everybody ? changed_.notify_all() : changed_.notify_one();
+  return true;
+}
+
+bool PreprocessPool::Remove(uint64_t id) {
+  std::map<Urgency, Job>::node_type node;  // Destroyed after the lock is released.
+  std::lock_guard lock(mutex_);
+  const auto it = places_.find(id);
+  if (it == places_.end()) return false;
+  const Clients::iterator client = it->second.client;
+  node = client->second.waiting.extract(Urgency(it->second.urgency, id));
+  places_.erase(it);
+  bytes_ -= node.mapped().bytes;
+  client->second.bytes -= node.mapped().bytes;
+  Forget(client);
+  return true;
+}
+
+void PreprocessPool::Stop() {
+  std::lock_guard stop(stop_mutex_);
+  std::vector<Job> left;
+  {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    for (auto& [name, client] : clients_) {
+      for (auto& [urgency, job] : client.waiting) {
+        bytes_ -= job.bytes;
+        client.bytes -= job.bytes;
+        --client.jobs;
+        left.push_back(std::move(job));
+      }
+      client.waiting.clear();
+    }
+    places_.clear();
+    changed_.notify_all();
+  }
+  for (Job& job : left) job.run(Turn::kStopped);
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+size_t PreprocessPool::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+absl::Duration PreprocessPool::Stalled() const {
+  const absl::Time now = SteadyNow();
+  std::lock_guard lock(mutex_);
+  absl::Duration stalled = absl::ZeroDuration();
+  for (const auto& [id, job] : running_) {
+    stalled = std::max(stalled, now - job.start - job.allowance);
+  }
+  if (running_.empty() && !places_.empty()) stalled = std::max(stalled, now - last_change_);
+  return stalled;
+}
+
+PreprocessPool::Choice PreprocessPool::Next(bool short_only) {
+  Choice best_short{clients_.end(), nullptr}, best_long = best_short;
+  const auto comes_before = [this](const Choice& a, const Choice& b) {
+    if (b.job == nullptr) return true;
+    return std::pair(a.client->second.served, *a.job) < std::pair(b.client->second.served, *b.job);
+  };
+  for (auto client = clients_.begin(); client != clients_.end(); ++client) {
+    bool wants_short = true;
+    bool wants_long = !short_only && (thread_count_ < 3 || client->second.running_long == 0);
+    for (const auto& [urgency, job] : client->second.waiting) {
+      bool& wanted = IsLong(job) ? wants_long : wants_short;
+      Choice& best = IsLong(job) ? best_long : best_short;
+      const Choice choice{client, &urgency};
+      if (wanted && comes_before(choice, best)) best = choice;
+      wanted = false;
+      if (!wants_short && !wants_long) break;
+    }
+  }
+  // Long jobs keep their order: none passes one that waits for room.
+  if (best_long.job == nullptr) return best_short;
+  const Job& job = best_long.client->second.waiting.at(*best_long.job);
+  const bool fits = scratch_ == 0 || scratch_ + job.scratch <= limits_.scratch;
+  return fits && comes_before(best_long, best_short) ? best_long : best_short;
+}
+
+void PreprocessPool::Forget(Clients::iterator client) {
+  if (--client->second.jobs == 0) clients_.erase(client);
+}
+
+void PreprocessPool::Loop(bool short_only) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const Choice choice = Next(short_only);
+    if (choice.job == nullptr) {
+      if (stopped_) return;
+      changed_.wait(lock);
+      continue;
+    }
+    const Clients::iterator client = choice.client;
+    auto node = client->second.waiting.extract(*choice.job);
+    const Job& job = node.mapped();
+    const bool is_long = IsLong(job);
+    const uint64_t id = job.id;
+    places_.erase(id);
+    last_change_ = SteadyNow();
+    running_.emplace(id, Running{last_change_, Allowance(job)});
+    const size_t bytes = job.bytes, scratch = is_long ? job.scratch : 0;
+    scratch_ += scratch;
+    client->second.running_long += is_long ? 1 : 0;
+    served_ = std::max(served_, client->second.served);
+    client->second.served += kJobBytes + static_cast<double>(job.bytes);
+    lock.unlock();
+    node.mapped().run(Turn::kRun);
+    node = {};
+    lock.lock();
+    running_.erase(id);
+    last_change_ = SteadyNow();
+    bytes_ -= bytes;
+    scratch_ -= scratch;
+    client->second.bytes -= bytes;
+    client->second.running_long -= is_long ? 1 : 0;
+    Forget(client);
+    // Jobs that had no room may have it now.
+    if (!places_.empty()) changed_.notify_all();
+  }
+}
+
+}  // namespace longview::server

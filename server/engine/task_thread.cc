@@ -1,0 +1,60 @@
+#include "server/engine/task_thread.h"
+
+#include <exception>
+#include <future>
+#include <utility>
+
+namespace longview::server {
+
+TaskThread::TaskThread() : thread_([this] { Loop(); }) {}
+
+TaskThread::~TaskThread() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+void TaskThread::Add(Task task) {
+  bool wake;
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    wake = std::exchange(idle_, false);
+  }
+  // After the lock, which the thread needs first; and not at all if it is busy anyway.
+  if (wake) changed_.notify_one();
+}
+
+void TaskThread::Drain() {
+  std::promise<void> reached;
+  Add([&reached] { reached.set_value(); });
+  reached.get_future().wait();
+}
+
+void TaskThread::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    while (!ending_ && tasks_.empty()) {
+      idle_ = true;
+      changed_.wait(lock);
+    }
+    idle_ = false;
+    if (tasks_.empty()) return;
+    {
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      // A task that finds no memory ends alone.
+      try {
+        task();
+      } catch (const std::exception&) {
+      }
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace longview::server

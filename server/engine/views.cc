@@ -1,0 +1,185 @@
+// The engine's views of itself: estimates, gauges, liveness.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "server/engine/engine_device.h"
+#include "server/engine/engine_impl.h"
+#include "server/engine/image_header.h"
+#include "server/engine/refusals.h"
+#include "server/exception_guard.h"
+
+namespace longview::server {
+namespace {
+
+size_t TokenBytes(const models::TokenInput& tokens) {
+  return sizeof(int32_t) * (tokens.ids.size() + tokens.token_type_ids.size()) +
+         tokens.attention_mask.size() + (tokens.global_mask ? tokens.global_mask->size() : 0);
+}
+
+}  // namespace
+
+size_t RequestBytes(const models::Request& request) {
+  size_t bytes = sizeof(models::Request);
+  for (const auto& text : {&request.text, &request.text_pair, &request.question}) {
+    if (*text) bytes += (*text)->size();
+  }
+  for (const auto& tokens : {&request.tokens, &request.tokens_pair}) {
+    if (*tokens) bytes += TokenBytes(**tokens);
+  }
+  if (request.image) bytes += request.image->size();
+  if (request.pixel_values) bytes += request.pixel_values->values.size() * sizeof(float);
+  for (const std::string& choice : request.choices) bytes += choice.size();
+  for (const models::TokenInput& choice : request.choice_tokens) bytes += TokenBytes(choice);
+  return bytes;
+}
+
+size_t PrepareScratch(const models::Request& request) {
+  // A tokenizer's memory for each byte that it reads at once.
+  constexpr size_t kBytesOfByte = 192, kMostAtOnce = size_t{1} << 20;
+  // Memory of a picture's decoded forms for each pixel.
+  constexpr size_t kBytesOfPixel = 8;
+  if (request.image) return kBytesOfPixel * HeaderPixels(*request.image);
+  size_t longest = 0;
+  for (const auto& text : {&request.text, &request.text_pair, &request.question}) {
+    if (*text) longest = std::max(longest, (*text)->size());
+  }
+  for (const std::string& choice : request.choices) longest = std::max(longest, choice.size());
+  return kBytesOfByte * std::min(longest, kMostAtOnce);
+}
+
+bool Generates(const models::ModelInfo& info, models::Task task) {
+  return info.prefill_granule > 0 &&
+         (task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration);
+}
+
+void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                          Reply<Estimated> done) {
+  if (!request) {
+    replies_.Add([this, model = std::move(model), tokens, done = std::move(done)]() mutable {
+      const absl::StatusOr<models::Cost> cost = model->model->EstimateTokens(tokens);
+      if (!cost.ok()) return done(RefusalOrInternal(cost.status()));
+      models::ItemUsage usage;
+      usage.input_tokens = tokens;
+      done(Judged(model, /*generates=*/false, /*lane=*/-1, *cost, usage));
+    });
+    return;
+  }
+  const size_t bytes = RequestBytes(*request);
+  // Shared with the job so that it can still be answered if the pool has no room.
+  auto reply = std::make_shared<Reply<Estimated>>(std::move(done));
+  uint64_t id;
+  {
+    std::lock_guard lock(mutex_);
+    id = ++last_id_;
+  }
+  const bool added =
+      pool_.Add({.id = id,
+                 .bytes = bytes,
+                 .scratch = PrepareScratch(*request),
+                 .run = [this, model = std::move(model), request = *std::move(request),
+                         reply](PreprocessPool::Turn turn) mutable {
+                   if (turn == PreprocessPool::Turn::kStopped) return (*reply)(DrainingError());
+                   const int lane = LaneOf(request.document);
+                   const models::Model& instance = InstanceOf(*model, lane);
+                   const auto item = Guarded([&] { return instance.Prepare(request); });
+                   if (!item.ok()) return (*reply)(RefusalOrInternal(item.status()));
+                   const bool generates = Generates(model->model->info(), request.task);
+                   (*reply)(Judged(model, generates, lane, (*item)->cost(), (*item)->usage()));
+                 }});
+  if (added) return;
+  replies_.Add(
+      [reply, bytes, limit = pool_.limits().bytes] { (*reply)(PoolFullError(bytes, limit)); });
+}
+
+Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
+                             const models::Cost& cost, const models::ItemUsage& usage) {
+  double pace;
+  {
+    std::lock_guard lock(mutex_);
+    pace = UseOf(model).HistoryOf(generates).PaceOf(cost.seconds, clock_.Now());
+  }
+  const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace, lane);
+  const Admission admission = DevicesOf(*model).queue.Judge(ticket);
+  Estimated estimated;
+  estimated.cost = cost;
+  estimated.cost.seconds = ticket.seconds;  // At the pace of late, as it would be admitted.
+  estimated.usage = usage;
+  estimated.queue_seconds = admission.wait_seconds;
+  estimated.fits = admission.verdict == Verdict::kAdmitted;
+  if (!estimated.fits) estimated.reason = std::string(RefusalError(admission).message());
+  return estimated;
+}
+
+double EngineImpl::QueuedSeconds() const {
+  double seconds = 0;
+  for (const auto& devices : devices_) seconds += devices->queue.WorkSeconds();
+  return seconds;
+}
+
+std::string EngineImpl::Stuck() const {
+  if (!Able()) return "the devices of some models were lost";
+  if (pool_.Stalled() > options_.stall_patience) return "requests wait to be prepared";
+  for (const auto& devices : devices_) {
+    bool busy = false;
+    for (const auto& lane : devices->lanes) {
+      const TurnWatch& watch = lane->executor.watch();
+      busy = busy || watch.busy();
+      const auto late = watch.Overdue(options_.watch_factor, options_.watch_floor);
+      if (!late) continue;
+      return absl::StrFormat(
+          "model %s on %s: nothing came back for %.0f s of work predicted to take "
+          "%.3g s",
+          late->what, lane->name, absl::ToDoubleSeconds(late->since), late->predicted_seconds);
+    }
+    // A busy thread is watched elsewhere, and nobody else can have its device meanwhile.
+    if (!busy && devices->queue.Stalled() > options_.stall_patience) {
+      return absl::StrFormat("work waits for %s, which is idle", devices->lanes.front()->name);
+    }
+  }
+  return "";
+}
+
+bool EngineImpl::Able() const {
+  return std::none_of(devices_.begin(), devices_.end(),
+                      [](const auto& devices) { return devices->lost(); });
+}
+
+std::vector<std::string> EngineImpl::DevicesLike(std::string_view device) const {
+  std::vector<std::string> names;
+  const Devices& devices = DevicesWith(device);
+  for (const auto& lane : devices.lanes) {
+    if (!devices.queue.lost(lane->number)) names.push_back(lane->name);
+  }
+  return names;
+}
+
+void EngineImpl::Lose(const LaneDevice& device) {
+  metrics_.DeviceUp(device.name(), false);
+  if (options_.on_lost != nullptr) options_.on_lost(device.name(), device.why());
+}
+
+absl::Status EngineImpl::RunOnDevice(std::string_view device, std::string_view model,
+                                     absl::AnyInvocable<absl::Status()> task) {
+  return LaneNamed(device).executor.RunExclusive(model, std::move(task));
+}
+
+SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {
+  SchedulerGauges sum;
+  sum.inter_token_ceiling_seconds = options_.scheduler.inter_token_seconds;
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, use] : models_) {
+    if (use.labels.model != labels.model || use.labels.version != labels.version) continue;
+    sum.inter_token_ceiling_seconds =
+        std::max(sum.inter_token_ceiling_seconds, use.devices->queue.InterTokenCeiling());
+    for (const ModelId part : {id, id | kStepsOf}) {
+      const QueueGauges gauges = use.devices->queue.GaugesOf(part);
+      sum.queued_requests += static_cast<double>(gauges.queued_requests);
+      sum.running_requests += static_cast<double>(gauges.running_requests);
+      sum.queued_work_seconds += gauges.queued_seconds;
+    }
+  }
+  return sum;
+}
+
+}  // namespace longview::server

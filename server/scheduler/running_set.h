@@ -1,0 +1,113 @@
+// The generating tickets that have started on one device, and what their next steps hold.
+//
+// A step of a model carries the next token of every sequence that is past its prompt, and then
+// as much of prompts as leaves nobody's next token late: every token is due one ceiling after the
+// one before it, and a step is planned against the tokens of all models. The ceiling is the
+// configured one, or twice what a step with one sequence and one granule takes where that is
+// longer, or a round of next tokens and one granule: however slow the machine becomes, prompts that
+// have begun go on. A ticket whose sequences would bring the sum of all decoding so close to the
+// ceiling that no granule fits beside them does not begin its prompt before others have left, and
+// once it is overdue nobody behind it begins before it does. Where steps take longer than predicted
+// (other processes want the cores), prompts are cut accordingly.
+// Not thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "server/scheduler/ticket.h"
+
+namespace longview::server {
+
+class RunningSet {
+ public:
+  explicit RunningSet(double ceiling_seconds) : configured_(ceiling_seconds) {}
+
+  // REQUIRES: the id is not a member. `urgency` orders prompts of clients that had equally much.
+  void Add(const Ticket& ticket, const StepNeed& need, absl::Time urgency, absl::Time now);
+  // After a step. REQUIRES: a member.
+  void Update(TicketId id, const StepNeed& need);
+  Ticket Remove(TicketId id);
+  std::vector<TicketId> Members() const;
+  const Ticket* Find(TicketId id) const;
+
+  // Seconds between two tokens of a sequence that steps are planned for.
+  double Ceiling() const;
+
+  // Seconds until somebody's next token becomes late even if nothing but next tokens were computed
+  // from now on, with `first` before all others (0 = whoever is due first). Negative: is late.
+  double Spare(absl::Time now, ModelId first = 0) const;
+
+  // Seconds of a round of next tokens of all models, as steps take of late; and how many of them
+  // have sequences past their prompt.
+  double RoundSeconds() const;
+  int Decoding() const;
+
+  // The model whose tokens are due first, of those with sequences past their prompt.
+  std::optional<ModelId> DueFirst() const;
+
+  // Nothing but next tokens.
+  Batch PlanDecode(ModelId model) const;
+  // And prompts, in rising order of `lead` (of a ticket's client), then urgency. A step is cut to
+  // `share` of the ceiling where others want the device too. Empty if nothing can be granted.
+  Batch PlanFull(ModelId model, absl::Time now, double share,
+                 absl::FunctionRef<double(const Ticket&)> lead);
+
+  // The planned step took `seconds`: what each of its tickets had of that, in their order.
+  std::vector<double> Split(const Batch& step, double seconds);
+  // Tokens of this model came now.
+  void Stepped(ModelId model, absl::Time now);
+
+  // Models with members.
+  std::vector<ModelId> Models() const;
+  bool empty() const { return members_.empty(); }
+  size_t size() const { return members_.size(); }
+  size_t waiting() const { return waiting_; }  // Members that have not begun their prompt.
+
+  // Predicted seconds that members still take.
+  double LeftSeconds() const { return left_; }
+
+ private:
+  struct Member {
+    Ticket ticket;
+    StepNeed need;
+    absl::Time urgency;
+    double left = 0;     // Rest of ticket.seconds.
+    bool begun = false;  // Some of its prompt was granted, or it has none left.
+    bool decoding() const { return need.prefill == 0; }
+  };
+  struct Group {
+    std::vector<TicketId> ids;  // In the order they came.
+    double step_seconds = 0;
+    int granule = 0;
+    int decoding = 0;
+    double decode_seconds = 0;     // Sum over all that decode.
+    double committed_seconds = 0;  // Sum over all that have begun.
+    double longest_decode = 0;     // The most any ticket took.
+    double prefill_seconds = 0;    // Per token; the most there was.
+    double pace = 1;               // Factor of all of these, from the last need.
+    absl::Time last_tokens;
+    double Cost() const { return pace * (step_seconds + decode_seconds); }
+    double Granule() const { return pace * granule * prefill_seconds; }
+  };
+
+  void Count(Group& group, const Member& member, int sign);
+  static void Note(Group& group, const StepNeed& need);
+  // Seconds of decoding per round of all models, if all that have begun decode.
+  double Committed() const;
+  void Begin(Group& group, Member& member);
+  bool MayBegin(const Group& group, const Member& member) const;
+
+  const double configured_;
+  std::map<ModelId, Group> groups_;  // None empty.
+  absl::flat_hash_map<TicketId, Member> members_;
+  size_t waiting_ = 0;
+  double left_ = 0;
+  double pace_ = 1;  // Recent measured over predicted seconds of steps; at least 1.
+};
+
+}  // namespace longview::server

@@ -1,0 +1,210 @@
+#include "server/store/model_paths.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
+#include "server/store/hub_cache.h"
+
+namespace longview::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxNameBytes = 128;
+constexpr char kNoVersion[] = "1";
+
+bool IsDirectory(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
+bool HasConfig(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path / "config.json", error);
+}
+
+// Sub-directories that are not hidden, sorted.
+std::vector<fs::path> Subdirectories(const fs::path& path) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename().string().starts_with('.')) continue;
+    if (IsDirectory(it->path())) found.push_back(it->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::optional<uint64_t> VersionOf(const fs::path& path) {
+  const std::string name = path.filename().string();
+  uint64_t version = 0;
+  const bool digits = std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+  if (!digits || !absl::SimpleAtoi(name, &version)) return std::nullopt;
+  return version;
+}
+
+// The sub-directory with a config.json whose name is the highest integer.
+std::optional<fs::path> HighestVersion(const fs::path& path) {
+  std::optional<fs::path> highest;
+  for (const fs::path& sub : Subdirectories(path)) {
+    const std::optional<uint64_t> version = VersionOf(sub);
+    if (!version || !HasConfig(sub)) continue;
+    if (!highest || *version >= *VersionOf(*highest)) highest = sub;
+  }
+  return highest;
+}
+
+// `path` as a model called `name`, if it is one.
+std::optional<FoundModel> AsModel(const fs::path& path, const std::string& name) {
+  if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string(), ""};
+  const std::optional<fs::path> highest = HighestVersion(path);
+  if (!highest) return std::nullopt;
+  return FoundModel{name, highest->filename().string(), highest->string(), ""};
+}
+
+// The last part of the path as it was given, so that a link lends its name.
+std::string BaseName(const fs::path& path) {
+  fs::path clean = path.lexically_normal();
+  if (!clean.has_filename()) clean = clean.parent_path();
+  if (clean.filename() != "." && clean.filename() != "..") return clean.filename().string();
+  std::error_code error;
+  return fs::canonical(path, error).filename().string();
+}
+
+absl::Status PrefixedWith(std::string_view prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(std::string(prefix), status.message()));
+}
+
+absl::Status CheckDirectory(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return absl::NotFoundError(absl::StrCat("models: ", path, " does not exist"));
+  }
+  if (!IsDirectory(path)) {
+    return absl::InvalidArgumentError(absl::StrCat("models: ", path, " is not a directory"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoModelIn(const std::string& path) {
+  return absl::NotFoundError(
+      absl::StrCat("models: no model in ", path, ": it has no config.json, nor do its folders"));
+}
+
+// The hub's model that `path` names, if it is no path.
+std::optional<HubModel> HubModelOf(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return std::nullopt;
+  return ParseHubModel(path);
+}
+
+// `name` "": as the model is called at the hub.
+absl::Status FindAtHub(const std::string& name, const HubModel& wanted,
+                       std::vector<FoundModel>& found) {
+  const absl::StatusOr<std::string> snapshot = FindSnapshot(wanted, HubCacheFolder());
+  if (!snapshot.ok()) return PrefixedWith("models: ", snapshot.status());
+  found.push_back({name.empty() ? wanted.name : name, kNoVersion, *snapshot, wanted.id()});
+  return absl::OkStatus();
+}
+
+absl::Status FindNamed(const std::string& name, const std::string& path,
+                       std::vector<FoundModel>& found) {
+  if (const auto hub = HubModelOf(path)) return FindAtHub(name, *hub, found);
+  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
+  std::optional<FoundModel> model = AsModel(path, name);
+  if (!model) return NoModelIn(path);
+  found.push_back(*std::move(model));
+  return absl::OkStatus();
+}
+
+absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
+                    std::vector<std::string>& all_skipped) {
+  if (const auto hub = HubModelOf(path)) return FindAtHub("", *hub, found);
+  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
+  if (HasConfig(path)) return FindNamed(BaseName(path), path, found);
+
+  const std::vector<fs::path> subdirectories = Subdirectories(path);
+  std::vector<FoundModel> models;
+  std::vector<std::string> skipped;
+  for (const fs::path& sub : subdirectories) {
+    if (std::optional<FoundModel> model = AsModel(sub, sub.filename().string())) {
+      models.push_back(*std::move(model));
+    } else {
+      skipped.push_back(sub.string());
+    }
+  }
+  if (models.empty()) return NoModelIn(path);
+  // <int>/ below the path itself: it is one model with versions, not models called 1 and 2.
+  const bool versions = std::all_of(models.begin(), models.end(), [](const FoundModel& model) {
+    return VersionOf(model.name).has_value() && HasConfig(model.directory) &&
+           model.version == kNoVersion;
+  });
+  if (versions) return FindNamed(BaseName(path), path, found);
+  all_skipped.insert(all_skipped.end(), skipped.begin(), skipped.end());
+  found.insert(found.end(), models.begin(), models.end());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ResolveModelPath(const std::string& path) {
+  const std::optional<HubModel> hub = HubModelOf(path);
+  return hub ? FindSnapshot(*hub, HubCacheFolder()) : path;
+}
+
+bool IsModelName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' ||
+                  c == '-';
+         });
+}
+
+absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
+                                                   Log& log) {
+  std::vector<std::string> skipped;
+  absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths, skipped);
+  for (const std::string& directory : skipped) {
+    log.Info("no config.json, skipped", {{"directory", directory}});
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
+                                                   std::vector<std::string>& skipped) {
+  std::vector<FoundModel> found;
+  for (const std::string& path : paths) {
+    const size_t equals = path.find('=');
+    const bool named = equals != std::string::npos && IsModelName(path.substr(0, equals));
+    absl::Status status = named ? FindNamed(path.substr(0, equals), path.substr(equals + 1), found)
+                                : FindIn(path, found, skipped);
+    if (!status.ok()) return status;
+  }
+  for (const FoundModel& model : found) {
+    if (IsModelName(model.name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("models: ", model.directory, ": the name ", Quoted(model.name),
+                     " does not match [A-Za-z0-9._-]{1,", kMaxNameBytes, "}"));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const FoundModel& a, const FoundModel& b) { return a.name < b.name; });
+  const auto twice =
+      std::adjacent_find(found.begin(), found.end(),
+                         [](const FoundModel& a, const FoundModel& b) { return a.name == b.name; });
+  if (twice != found.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("models: the name ", Quoted(twice->name), " is given to ", twice->directory,
+                     " and to ", std::next(twice)->directory, "; use name=path for one of them"));
+  }
+  return found;
+}
+
+}  // namespace longview::server

@@ -1,0 +1,42 @@
+// Which model directories --models means.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/log/log.h"
+
+namespace longview::server {
+
+// A directory with a config.json.
+struct FoundModel {
+  std::string name;     // [A-Za-z0-9._-]{1,128}
+  std::string version;  // The name of its <int> directory, else "1".
+  std::string directory;
+  std::string hub_name;  // "org/name" where it was found in the hub's cache: requests may say it.
+};
+
+// Each of `paths` is a model directory (its name is the model's), a directory of such
+// (<name>/ or <name>/<int>/, where the highest integer counts), or name=path of a model
+// directory, with or without <int>/. Symbolic links are followed. Sorted by name. Where no such
+// path exists, org/name or org/name@revision is a model of the hub that this machine's cache holds
+// (hub_cache.h), called `name` unless another name stands before it.
+//
+// Directories without a config.json are skipped with a line in the log. NOT_FOUND or
+// INVALID_ARGUMENT, with the path: a path that is missing or holds no model, a name that does
+// not match, a name that two directories have.
+absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths, Log& log);
+
+// The same without the log; the directories it skipped.
+absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
+                                                   std::vector<std::string>& skipped);
+
+// `path` if it exists, else the directory of the hub's model that it names. NOT_FOUND with the
+// command that downloads it.
+absl::StatusOr<std::string> ResolveModelPath(const std::string& path);
+
+bool IsModelName(std::string_view name);
+
+}  // namespace longview::server

@@ -1,0 +1,457 @@
+#include "server/store/model_store_impl.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/errors.h"
+#include "server/exception_guard.h"
+#include "server/scheduler/steady_clock.h"
+
+namespace longview::server {
+namespace {
+
+constexpr absl::Duration kScanInterval = absl::Seconds(1);
+constexpr absl::Duration kLoadingRetry = absl::Seconds(1);
+
+// Measurements of a warm-up; predictions go by the best of them.
+constexpr int kMoments = 3;
+constexpr std::chrono::milliseconds kBetweenMoments(20);
+
+constexpr std::string_view kCpu = "cpu";
+
+absl::Status Leaving() { return absl::UnavailableError("the server is shutting down"); }
+
+ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
+
+absl::Status NotFound(std::string message) {
+  return MakeError(absl::StatusCode::kNotFound, std::move(message),
+                   {"MODEL_NOT_FOUND", std::nullopt, "model"});
+}
+
+bool HasTask(const models::ModelInfo& info, models::Task task) {
+  return std::find(info.tasks.begin(), info.tasks.end(), task) != info.tasks.end();
+}
+
+std::string TaskNames(const models::ModelInfo& info) {
+  return absl::StrJoin(info.tasks, ", ", [](std::string* out, models::Task task) {
+    out->append(models::TaskName(task));
+  });
+}
+
+std::string NamesOr(const std::vector<std::string>& names, std::string none) {
+  return names.empty() ? none : absl::StrJoin(names, ", ");
+}
+
+}  // namespace
+
+ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction load,
+                               EngineImpl& engine, Metrics& metrics, Log& log, bool cpu_instead)
+    : paths_(std::move(models)),
+      load_(std::move(load)),
+      cpu_instead_(cpu_instead),
+      engine_(engine),
+      metrics_(metrics),
+      log_(log),
+      reaper_(std::make_unique<TaskThread>()),
+      loader_(std::make_unique<TaskThread>()) {
+  metrics_.SetCacheGauges([this](const ModelLabels& labels) { return CacheOf(labels); });
+}
+
+ModelStoreImpl::~ModelStoreImpl() {
+  metrics_.SetCacheGauges({});
+  stopping_ = true;
+  loader_.reset();
+  Entries entries;
+  {
+    std::lock_guard lock(mutex_);
+    entries.swap(entries_);
+  }
+  entries.clear();
+  {
+    std::unique_lock lock(mutex_);
+    live_changed_.wait(lock, [this] { return live_ == 0; });
+  }
+  reaper_.reset();
+}
+
+std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) const {
+  ModelHandle handle;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = generators_.find({labels.model, labels.version});
+    if (it == generators_.end()) return std::nullopt;
+    handle = it->second.lock();
+  }
+  if (handle == nullptr) return CacheGauges();  // It is gone.
+  const models::CacheUse first = handle->model->cache();
+  CacheGauges sum{.used = first.used, .used_by_all = first.used_by_all, .capacity = first.capacity};
+  for (const auto& model : handle->further) {
+    const models::CacheUse use = model->cache();
+    sum.used += use.used;
+    sum.used_by_all += use.used_by_all;
+    sum.capacity += use.capacity;
+  }
+  return sum;
+}
+
+absl::Status ModelStoreImpl::Discover() {
+  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, log_);
+  if (!found.ok()) return found.status();
+  std::lock_guard lock(mutex_);
+  for (const FoundModel& model : *found) {
+    Entry& entry = entries_[model.name];
+    entry.found = model;
+    entry.state = ModelState::kLoading;
+    entry.reason = "loading";
+  }
+  return absl::OkStatus();
+}
+
+void ModelStoreImpl::LoadAll(absl::AnyInvocable<void(absl::Status)> started) {
+  std::vector<std::string> names;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [name, entry] : entries_) names.push_back(name);
+  }
+  loader_->Add([this, names = std::move(names), started = std::move(started)]() mutable {
+    for (const std::string& name : names) {
+      absl::Status status = LoadNow(name);
+      changes().Notify();
+      if (!status.ok()) return started(std::move(status));
+    }
+    startup_complete_ = true;
+    changes().Notify();
+    started(absl::OkStatus());
+  });
+}
+
+absl::Status ModelStoreImpl::Rescan() const {
+  std::vector<std::string> skipped;
+  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, skipped);
+  if (!found.ok()) return found.status();
+  std::lock_guard lock(mutex_);
+  for (auto& [name, entry] : entries_) entry.found.reset();
+  for (const FoundModel& model : *found) {
+    const auto [it, added] = entries_.try_emplace(model.name);
+    it->second.found = model;
+    if (added) it->second.reason = "not loaded";
+  }
+  std::erase_if(entries_, [](const auto& item) {
+    const Entry& entry = item.second;
+    return !entry.found && entry.state == ModelState::kUnavailable;
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<models::Model>> ModelStoreImpl::LoadOn(const FoundModel& found,
+                                                                      const std::string& device) {
+  // On a thread that ends with the load, and its compute threads with it: as long as they lived,
+  // GNU OpenMP would count more threads than cores and let those of the device sleep between any
+  // two parallel regions, which halves the throughput of small models.
+  absl::StatusOr<std::unique_ptr<models::Model>> model = absl::UnknownError("");
+  std::thread([&] { model = Guarded([&] { return load_(found.directory, device); }); }).join();
+  if (!model.ok()) return model.status();
+  if (absl::Status warm = WarmUp(found, **model); !warm.ok()) return warm;
+  return model;
+}
+
+absl::Status ModelStoreImpl::WarmUp(const FoundModel& found, models::Model& model) {
+  for (int moment = 0; moment < kMoments; ++moment) {
+    // Others have their turns meanwhile; what disturbs one moment may be over at the next.
+    if (moment > 0) std::this_thread::sleep_for(kBetweenMoments);
+    if (stopping_) return Leaving();
+    const absl::Status warm =
+        engine_.RunOnDevice(model.info().device, found.name, [&model] { return model.WarmUp(); });
+    if (!warm.ok()) return warm;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelStoreImpl::LoadFurther(const FoundModel& found,
+                                         const std::vector<std::string>& devices,
+                                         ServedModel& served) {
+  const std::string first = served.model->info().device;
+  if (std::find(devices.begin(), devices.end(), first) == devices.end()) return absl::OkStatus();
+  for (const std::string& device : devices) {
+    if (device == first) continue;
+    absl::StatusOr<std::unique_ptr<models::Model>> model = LoadOn(found, device);
+    if (!model.ok()) return model.status();
+    if ((*model)->info().device != device) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("runs on ", first, ", but not on ", device));
+    }
+    served.further.push_back(*std::move(model));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const FoundModel& found) {
+  std::vector<std::string> devices = engine_.DevicesLike(engine_.devices().front());
+  if (devices.empty()) devices = {engine_.devices().front()};
+  absl::StatusOr<std::unique_ptr<ServedModel>> served = LoadOnto(found, devices);
+  if (served.ok() || !cpu_instead_ || stopping_ || devices.front() == kCpu) return served;
+  // A fault of the directory would show there, too.
+  const absl::Status reason = served.status();
+  served = LoadOnto(found, {std::string(kCpu)});
+  if (served.ok()) {
+    log_.Warning(absl::StrCat("runs on the CPU: ", reason.message()), {{"model", found.name}});
+  }
+  return served;
+}
+
+absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadOnto(
+    const FoundModel& found, const std::vector<std::string>& devices) {
+  const absl::Time start = SteadyNow();
+  absl::StatusOr<std::unique_ptr<models::Model>> model = LoadOn(found, devices.front());
+  if (!model.ok()) return model.status();
+  auto served = std::make_unique<ServedModel>();
+  served->name = found.name;
+  served->version = found.version;
+  served->id = ++last_id_;
+  served->model = *std::move(model);
+  if (absl::Status status = LoadFurther(found, devices, *served); !status.ok()) return status;
+  served->load_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
+  return served;
+}
+
+absl::Status ModelStoreImpl::LoadNow(const std::string& name) {
+  if (stopping_) return Leaving();
+  FoundModel found;
+  const absl::Status scanned = Rescan();
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = entries_.find(name);
+    if (it == entries_.end()) return scanned.ok() ? Unknown(name) : scanned;
+    Entry& entry = it->second;
+    if (!entry.found) {
+      if (entry.handle == nullptr) entries_.erase(it);
+      return NotFound(absl::StrCat("model ", Quoted(name), ": its directory is gone"));
+    }
+    found = *entry.found;
+    if (entry.handle == nullptr) {
+      entry.state = ModelState::kLoading;
+      entry.reason = "loading";
+    }
+  }
+
+  absl::StatusOr<std::unique_ptr<ServedModel>> served = LoadAndWarm(found);
+  if (!served.ok()) {
+    const absl::Status status(served.status().code(),
+                              absl::StrCat("model ", name, ": ", served.status().message()));
+    log_.Error("model failed to load", {{"model", name}, {"error", status.ToString()}});
+    std::lock_guard lock(mutex_);
+    Entry& entry = entries_[name];
+    if (entry.handle == nullptr) {
+      entry.state = ModelState::kUnavailable;
+      entry.reason = std::string(served.status().message());
+    }
+    return status;
+  }
+
+  const models::ModelInfo& info = (*served)->model->info();
+  double memory_bytes = info.memory_bytes;
+  std::string devices = info.device;
+  for (const auto& model : (*served)->further) {
+    memory_bytes += model->info().memory_bytes;
+    absl::StrAppend(&devices, ",", model->info().device);
+  }
+  metrics_.ModelLoaded(LabelsOf(**served), memory_bytes, (*served)->load_seconds);
+  log_.Info("model loaded", {{"model", name},
+                             {"version", found.version},
+                             {"family", info.family},
+                             {"seconds", (*served)->load_seconds},
+                             {"bytes", memory_bytes},
+                             {"dtype", info.dtype},
+                             {"devices", devices}});
+  for (const std::string& note : info.notes) log_.Warning(note, {{"model", name}});
+  auto waiters = std::make_shared<Waiters>();
+  ModelHandle handle = Own(*std::move(served), waiters);
+  std::lock_guard lock(mutex_);
+  Entry& entry = entries_[name];
+  // The one it replaces ends with its last request.
+  if (entry.handle != nullptr && entry.handle->version != handle->version) {
+    metrics_.ModelUnloaded(LabelsOf(*entry.handle));
+  }
+  if (info.prefill_granule > 0) generators_[{name, found.version}] = handle;
+  entry.handle.swap(handle);
+  entry.waiters = std::move(waiters);
+  entry.state = ModelState::kReady;
+  entry.reason.clear();
+  return absl::OkStatus();
+}
+
+ModelHandle ModelStoreImpl::Own(std::unique_ptr<ServedModel> served,
+                                std::shared_ptr<Waiters> waiters) {
+  {
+    std::lock_guard lock(mutex_);
+    ++live_;
+  }
+  return ModelHandle(
+      served.release(), [this, waiters = std::move(waiters)](const ServedModel* model) {
+        reaper_->Add([this, waiters, model] { Reap(const_cast<ServedModel*>(model), waiters); });
+      });
+}
+
+void ModelStoreImpl::Reap(ServedModel* served, const std::shared_ptr<Waiters>& waiters) {
+  const std::string name = served->name;
+  delete served;
+  std::vector<Done> done;
+  {
+    std::lock_guard lock(mutex_);
+    done.swap(waiters->on_freed);
+  }
+  log_.Info("model freed", {{"model", name}});
+  for (Done& waiter : done) waiter(absl::OkStatus());
+  std::lock_guard lock(mutex_);
+  --live_;
+  live_changed_.notify_all();
+}
+
+void ModelStoreImpl::Load(std::string_view name, Done done) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = entries_.find(name);
+    if (it != entries_.end() && it->second.handle == nullptr) {
+      it->second.state = ModelState::kLoading;
+      it->second.reason = "loading";
+    }
+  }
+  changes().Notify();
+  loader_->Add([this, name = std::string(name), done = std::move(done)]() mutable {
+    absl::Status status = LoadNow(name);
+    changes().Notify();
+    done(std::move(status));
+  });
+}
+
+void ModelStoreImpl::Unload(std::string_view name, Done done) {
+  loader_->Add([this, name = std::string(name), done = std::move(done)]() mutable {
+    UnloadNow(name, std::move(done));
+  });
+}
+
+void ModelStoreImpl::UnloadNow(const std::string& name, Done done) {
+  ModelHandle handle;
+  absl::Status status;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = entries_.find(name);
+    if (it == entries_.end()) {
+      status = Unknown(name);
+    } else if (it->second.handle != nullptr) {
+      Entry& entry = it->second;
+      handle = std::move(entry.handle);
+      entry.waiters->on_freed.push_back(std::move(done));
+      entry.waiters.reset();
+      entry.state = ModelState::kUnavailable;
+      entry.reason = "unloaded";
+      metrics_.ModelUnloaded(LabelsOf(*handle));
+    }
+  }
+  if (handle == nullptr) return done(std::move(status));
+  changes().Notify();
+}
+
+absl::Status ModelStoreImpl::Unknown(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const auto& [other, entry] : entries_) names.push_back(other);
+  return NotFound(
+      absl::StrCat("model ", Quoted(name), " not found; there are: ", NamesOr(names, "none")));
+}
+
+absl::Status ModelStoreImpl::NotServed(const Entry& entry, std::string_view name) const {
+  if (entry.state == ModelState::kLoading) {
+    return MakeError(absl::StatusCode::kUnavailable,
+                     absl::StrCat("model ", Quoted(name), " is loading"),
+                     {"MODEL_LOADING", kLoadingRetry, "model"});
+  }
+  std::vector<std::string> ready;
+  for (const auto& [other, candidate] : entries_) {
+    if (candidate.handle != nullptr) ready.push_back(other);
+  }
+  return NotFound(absl::StrCat("model ", Quoted(name), " is not loaded (", entry.reason,
+                               "); loaded are: ", NamesOr(ready, "none")));
+}
+
+ModelStoreImpl::Entries::const_iterator ModelStoreImpl::Locate(std::string_view name) const {
+  const auto it = entries_.find(name);
+  if (it != entries_.end() || name.find('/') == std::string_view::npos) return it;
+  return std::find_if(entries_.cbegin(), entries_.cend(), [name](const auto& item) {
+    return item.second.found && item.second.found->hub_name == name;
+  });
+}
+
+absl::StatusOr<ModelHandle> ModelStoreImpl::Find(std::string_view name,
+                                                 std::string_view version) const {
+  std::lock_guard lock(mutex_);
+  const auto it = Locate(name);
+  if (it == entries_.end()) return Unknown(name);
+  const Entry& entry = it->second;
+  if (entry.handle == nullptr) return NotServed(entry, name);
+  if (version.empty() || version == entry.handle->version) return entry.handle;
+  return NotFound(absl::StrCat("model ", Quoted(name), " has version ",
+                               Quoted(entry.handle->version), ", not ", Quoted(version)));
+}
+
+absl::StatusOr<ModelHandle> ModelStoreImpl::FindForTask(std::string_view name,
+                                                        std::string_view version,
+                                                        models::Task task) const {
+  const std::string task_name(models::TaskName(task));
+  if (!name.empty()) {
+    absl::StatusOr<ModelHandle> model = Find(name, version);
+    if (!model.ok() || HasTask((*model)->model->info(), task)) return model;
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     absl::StrCat("model ", Quoted(name), " lacks the task ", task_name,
+                                  "; it does ", TaskNames((*model)->model->info())),
+                     {"TASK_NOT_SUPPORTED", std::nullopt, "model"});
+  }
+  ModelHandle only;
+  std::vector<std::string> candidates;
+  bool loading = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [other, entry] : entries_) {
+      loading = loading || entry.state == ModelState::kLoading;
+      if (entry.handle == nullptr || !HasTask(entry.handle->model->info(), task)) continue;
+      candidates.push_back(other);
+      only = entry.handle;
+    }
+  }
+  if (candidates.size() == 1) return Find(candidates.front(), version);
+  if (candidates.empty() && loading) {
+    return MakeError(absl::StatusCode::kUnavailable, "models are loading",
+                     {"MODEL_LOADING", kLoadingRetry, "model"});
+  }
+  if (candidates.empty()) return NotFound(absl::StrCat("no loaded model does ", task_name));
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("model: name one; these do ", task_name, ": ", absl::StrJoin(candidates, ", ")),
+      {"MODEL_AMBIGUOUS", std::nullopt, "model"});
+}
+
+std::vector<ModelStatus> ModelStoreImpl::List() const {
+  if (std::unique_lock scan(scan_mutex_, std::try_to_lock); scan) {
+    const absl::Time now = SteadyNow();
+    if (now - last_scan_ > kScanInterval) {
+      last_scan_ = now;
+      // An unreadable folder is no reason to hide the loaded models.
+      Rescan().IgnoreError();
+    }
+  }
+  std::vector<ModelStatus> list;
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, entry] : entries_) {
+    const std::string version = entry.handle  ? entry.handle->version
+                                : entry.found ? entry.found->version
+                                              : "";
+    list.push_back({name, version, entry.state, entry.reason, entry.handle});
+  }
+  return list;
+}
+
+}  // namespace longview::server

@@ -43,7 +43,7 @@ class ApartMemory final : public BlockMemory {
     std::memcpy(Inside(to), Inside(from), bytes);
   }
 
-  // What is read after it was released spoils every comparison.
+  // A read after the release spoils every comparison.
   void Release(std::byte* memory, size_t bytes) override {
     std::memset(Inside(memory), 0x7f, bytes);
   }

@@ -134,7 +134,7 @@ class Attention {
   }
 
   const Isa isa_;
-  const DType dtype_;  // Of queries and output; blocks are what the variant reads.
+  const DType dtype_;  // Type of queries and output; blocks have the variant's type.
   std::mt19937 random_{11};
   CacheBudget budget_;
   std::unique_ptr<ProjectionCache> cache_;

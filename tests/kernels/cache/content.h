@@ -142,7 +142,7 @@ class Writer {
     }
   }
 
-  // What a device's kernel does with k_ and v_.
+  // Writes k_ and v_ as a device's kernel does.
   void WriteApart(int strip, int layer, std::span<const CachePlace> places) const {
     const CacheShape& shape = cache_->shape();
     const Source source = cache_->PagedSource(strip, layer, CacheTable());

@@ -153,7 +153,7 @@ TEST(Prefix, AConversationGoesOnFromWhatDecodingMade) {
   sequence.Publish();
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny), 384);
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), 0);
-  // What goes on from there was not made by prefill alone either.
+  // A continuation of it was not made by prefill alone either.
   CacheSequence more = driver.cache()->Open(text, Reuse::kAny);
   driver.Prefill(&more, Text(256, 3));
   more.Publish();

@@ -196,7 +196,7 @@ TEST(ProjectionCache, AStepThatIsGivenUpLeavesNothing) {
     ASSERT_TRUE(step.Append(CacheStep::kPrefill, &sequence, Text(256, 1)));
     sequence = CacheSequence();
     fork = CacheSequence();
-    EXPECT_GT(budget.used(), 0);  // What the step may still read.
+    EXPECT_GT(budget.used(), 0);  // Bytes that the step may still read.
   }
   EXPECT_EQ(budget.used(), 0);
 }

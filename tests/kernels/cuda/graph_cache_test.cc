@@ -16,7 +16,7 @@ struct Graph {
 
 struct Stream {
   bool recording = false;
-  std::string work;  // What was run.
+  std::string work;  // Names of the work that ran.
   std::string pending;
   int synchronized = 0;
 };

@@ -18,7 +18,7 @@ using testing::Random;
 using testing::TestDevice;
 using testing::TestDevices;
 
-// What a device holds of values in T.
+// Values as a device holds them in T.
 std::vector<float> Rounded(const std::vector<float>& values, DType dtype) {
   return Elements(values, dtype).values;
 }

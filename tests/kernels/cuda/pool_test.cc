@@ -27,7 +27,7 @@ const std::vector<PoolShape> kShapes = {
     {"bf16", {50, 290}, 2, 3, 130, false, DType::kBFloat16, true},
 };
 
-// Of shapes with holes, whole pieces are masked too.
+// In shapes with holes, whole pieces are masked too.
 struct Data : kernels::testing::PoolData {
   explicit Data(const PoolShape& shape) : PoolData(shape) {
     for (int t = 0; shape.holes && t <= 260; ++t) visible[t] = 0;

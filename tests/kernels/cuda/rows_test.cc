@@ -117,7 +117,7 @@ TEST(DeviceRowsTest, FoldedProductsAreThoseOfProjections) {
           for (int i = 0; i < 60; ++i) key += double{wk[(head * 20 + d) * 60 + i]} * x[t * 60 + i];
           expected += 0.5 * q[(sequence * 2 + c / 3) * 60 + head * 20 + d] * key;
         }
-        if (t == 23) expected = -9;  // Of no sequence.
+        if (t == 23) expected = -9;  // This row belongs to no sequence.
         ASSERT_NEAR(got[t * columns + c], expected, 2e-4 * (1 + std::abs(expected)))
             << t << " " << c;
       }

@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SpanTest,
                          CaseName);
 
 TEST(LaunchShapeTest, HeadsArePaddedAndSharedMemoryFits) {
-  // What compute capability 8.6 gives a block, the least of those served.
+  // Shared memory of a block at compute capability 8.6, the least of those served.
   constexpr int kLeastShared = 99 * 1024;
   for (int Dk = 1; Dk <= kMaxHeadDim; ++Dk) {
     for (const int Dv : {1, 31, 64, 65, 128}) {

@@ -1,5 +1,5 @@
-// What results do not show of the Hopper forward: that pieces and boxes agree where an element
-// lies, and that keys come as boxes where they can.
+// Properties of the Hopper forward that results do not show: pieces and boxes agree where an element
+// lies, and keys come as boxes where they can.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -26,7 +26,7 @@ TEST(SwizzledTileTest, EveryPieceHasAPlaceInOtherBanksThanItsColumn) {
   std::vector<int> used(2 * kPanelBytes / 16);
   for (int column = 0; column < 2 * kPanelColumns; column += 8) {
     for (int row0 = 0; row0 < kBlockSlots; row0 += kSwizzleRows) {
-      uint32_t banks = 0;  // Of 16 bytes.
+      uint32_t banks = 0;  // Banks of 16 bytes.
       for (int row = row0; row < row0 + kSwizzleRows; ++row) {
         const int at = SwizzledPiece(row, column);
         ++used[at / 16];
@@ -70,7 +70,7 @@ int64_t BoxesFor(int tokens, int dim, Strides strides) {
 }
 
 TEST(SpanWarpgroupTest, WholeBlocksComeAsBoxes) {
-  // Of keys and of values, a box for each 64 columns.
+  // A box for each 64 columns of keys and of values.
   EXPECT_EQ(BoxesFor(256, 64, Strides::kNatural), 4 * 2);
   EXPECT_EQ(BoxesFor(256, 128, Strides::kNatural), 4 * 4);
   EXPECT_EQ(BoxesFor(255, 40, Strides::kNatural), 3 * 2);  // The last block is not whole.

@@ -1,4 +1,4 @@
-// What a pass of a generating model does on a device, against definitions in double precision; and
+// The steps of a generating model's pass on a device, against definitions in double precision; and
 // that no row's bits depend on its company.
 #include <gtest/gtest.h>
 

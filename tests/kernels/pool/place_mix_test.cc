@@ -50,7 +50,7 @@ TEST(PlaceMixTest, EqualsReference) {
     mix.places = shape.places;
     mix.channels = shape.channels;
     mix.out_stride = shape.channels + 3;
-    // What lies between rows and behind the last wanted output stays.
+    // Bytes between rows and behind the last wanted output stay.
     const auto size = static_cast<size_t>(shape.outputs * mix.out_stride);
     std::vector<float> want(size, 5.0f), got(size, 5.0f);
     mix.out = want.data();

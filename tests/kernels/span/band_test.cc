@@ -267,7 +267,7 @@ TEST(BandTest, FullBlocksCarryNoIntervals) {
   EXPECT_EQ(plan.useful, 12 * pairs);
   EXPECT_GE(plan.executed, plan.useful);
   EXPECT_LT(plan.executed, plan.useful * 5 / 4);
-  // Of each head's items the smallest tile, the sequence's last 16 rows, comes last.
+  // The smallest tile of each head, the sequence's last 16 rows, comes last.
   std::vector<int> rows_of_last(12, 48);
   for (const Item& item : plan.items) {
     EXPECT_GE(rows_of_last[item.head], plan.tiles[item.tile].rows);

@@ -26,7 +26,7 @@ struct Variant {
   TileKernel kernel;
 };
 
-// What this CPU runs for calls of `dtype`, and the AMX kernel with emulated tiles.
+// The kernels that this CPU runs for calls of `dtype`, and the AMX kernel with emulated tiles.
 std::vector<Variant> Variants(DType dtype) {
   std::vector<Variant> variants;
   for (const Isa isa : testing::IsasToTest(dtype)) {

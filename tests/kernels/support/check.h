@@ -14,7 +14,7 @@
 
 namespace longview::kernels::testing {
 
-// What a family's definition says about one output row: the list of its keys.
+// The list of keys that a family's definition gives one output row.
 using Definition = std::function<NaiveRow(int row, int head)>;
 
 struct Problem {

@@ -9,7 +9,7 @@
 namespace longview::kernels::testing {
 namespace {
 
-constexpr int kEntries = 4000;  // Of each bias table.
+constexpr int kEntries = 4000;  // Entries of each bias table.
 
 }  // namespace
 

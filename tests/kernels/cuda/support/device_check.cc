@@ -12,7 +12,7 @@
 namespace longview::kernels::cuda::testing {
 namespace {
 
-// What check.h plans with.
+// check.h plans with the same.
 static_assert(kDeviceTileRows == kMaxTileRows);
 
 struct Way {

@@ -25,7 +25,7 @@ void EmulatedBarriers::EndPhaseIfDue(Barrier& barrier) {
 void EmulatedBarriers::Arrive(int barrier, int count) {
   barriers_[barrier].missing -= count;
   EndPhaseIfDue(barriers_[barrier]);
-  // Who could go on now may be quicker than who arrived.
+  // A role that could go on now may be quicker than the one that arrived.
   const Role other = turn_ == kLoader ? kGroup : kLoader;
   if (order_ == ThreadOrder::kFalling && CanGoOn(other)) GiveWay();
 }

@@ -8,7 +8,7 @@
 
 namespace longview::kernels::cuda {
 
-// What a late stream was handed: work, or a point of another stream to wait for.
+// A task of a late stream: work, or a point of another stream to wait for.
 struct Task {
   std::function<void()> work;
   Stream* other = nullptr;
@@ -20,7 +20,7 @@ struct Stream {
   std::vector<std::function<void()>> recorded;
 
   bool late = false;
-  double haste = 0;  // Of a late one: how likely it goes on when somebody hands work to a stream.
+  double haste = 0;  // Chance that a late one goes on when work is handed to a stream.
   std::deque<Task> tasks;
   uint64_t done = 0;  // Tasks, as many were handed over as `done` and `tasks` say.
 
@@ -119,7 +119,7 @@ Status DestroyEvent(Event* event) {
   return 0;
 }
 
-// Of a prompt stream everything has happened.
+// Everything has already happened on a prompt stream.
 Status Record(Stream* stream, Event* event) {
   *event = stream->late ? Event{stream, stream->handed()} : Event{};
   return 0;

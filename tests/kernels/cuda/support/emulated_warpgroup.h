@@ -77,7 +77,7 @@ class EmulatedLoader {
                  ThreadOrder order)
       : shared_(shared), barriers_(barriers), boxes_(boxes), order_(order) {}
 
-  static inline std::atomic<int64_t> boxes_asked = 0;  // Of all loaders so far.
+  static inline std::atomic<int64_t> boxes_asked = 0;  // By all loaders so far.
 
   ~EmulatedLoader() { EXPECT_TRUE(awaited_ && pieces_.empty()) << "gone before its pieces came"; }
 

@@ -37,7 +37,7 @@ struct Elements {
   std::vector<uint16_t> bits;
 };
 
-// What lies in `memory`, widened.
+// The values in `memory`, widened.
 inline std::vector<float> Download(TestDevice& device, const void* memory, size_t count,
                                    DType dtype) {
   if (dtype == DType::kFloat32) return device.Download(static_cast<const float*>(memory), count);
@@ -54,7 +54,7 @@ inline void OnAll(const std::function<void(TestDevice& device, DType dtype)>& bo
   }
 }
 
-// Of one rounding to dtype, relative.
+// Relative error of one rounding to dtype.
 inline double Rounding(DType dtype) {
   return dtype == DType::kFloat32 ? 2e-6 : dtype == DType::kBFloat16 ? 8e-3 : 1e-3;
 }

@@ -56,7 +56,7 @@ class TestDevice {
   std::vector<void*> memory_;
 };
 
-// What tensors marked T are of, and as what these are told apart.
+// Element types of tensors marked T, and their names in test output.
 inline constexpr DType kDeviceTypes[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
 const char* TypeName(DType dtype);
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the scripts of this project: talk, find the folders, run as root where needed.
 # Source it; it sets ROOT (the checkout) and DEPS_DIR (what is not a system package).
 

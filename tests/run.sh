@@ -148,7 +148,7 @@ begin ""
 say "Time of each part"
 cat "$results/times" >&2
 # Second runs are read beside the first ones.
-mapfile -t reports < <(ls "$results"/ctest-*.xml | grep -v '\.again\.xml$')
+mapfile -t reports < <(find "$results" -name 'ctest-*.xml' ! -name '*.again.xml' | sort)
 reports+=("$results/pytest.xml")
 [ -z "$parity" ] || reports+=("$results/parity.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")

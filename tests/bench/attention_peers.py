@@ -157,7 +157,7 @@ def report(args, times):
     for dtype in ("fp32", "bf16"):
         names = [name for name in times if name.startswith(f"ours {dtype}")]
         ours[dtype] = min(names, key=lambda name: statistics.median(times[name]))
-    for dtype, name in ours.items():
+    for name in ours.values():
         for peer in times:
             if peer.startswith("ours"):
                 continue

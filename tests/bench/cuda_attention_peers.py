@@ -11,8 +11,9 @@ compiled; masked SDPA gets the same band as a boolean matrix. Decode: one query 
 last 512 keys and one projected key per 16 tokens, against SDPA and this project's kernel over all.
 
 Each figure stands beside its largest difference to fp32 attention over the same (rounded) inputs; a
-peer beyond the tolerance is an error. With --check the host stands in for the device. FLOP are useful ones: 4 x pairs x dim. The GEMM and copy rates
-that shares refer to are measured in the same run. L2 is overwritten between repeats.
+peer beyond the tolerance is an error. With --check the host stands in for the device. FLOP are
+useful ones: 4 x pairs x dim. The GEMM and copy rates that shares refer to are measured in the same
+run. L2 is overwritten between repeats.
 """
 
 import argparse

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # gpu.sh --pack: programs, scripts and fixtures as one folder that runs where nothing can be built.
 # Source it behind gpu.sh's own.
 #
@@ -15,6 +16,7 @@ pack() {
   local file=$1 folder name top
   top=longview-gpu
   folder=$(mktemp -d)
+  # shellcheck disable=SC2064  # The folder is a local variable: gone when the trap runs.
   trap "rm -rf '$folder'" EXIT
   mkdir -p "$folder/$top"/{build/bin,lib,tests,deploy,models}
   for name in $(packed_programs); do

@@ -1,6 +1,8 @@
+# shellcheck shell=bash disable=SC2046  # Lists of programs are split into words.
 # The steps of gpu.sh: for each what it shows and needs, how it is measured on a device, and how it is
 # checked without one. Source it; `measured` runs a command into the report.
 
+# shellcheck disable=SC2034  # gpu.sh reads them.
 declare -A SHOWS=() NEEDS=()
 STEPS=()
 

@@ -64,7 +64,6 @@ def bits_per_byte(server, text):
 
 def test_source_text_is_likelier_than_noise(zoo_server):
     assert bits_per_byte(zoo_server, SOURCE) < LIMIT
-    letters = SOURCE.split("\n")
     assert bits_per_byte(zoo_server, SOURCE[::-1]) > bits_per_byte(zoo_server, SOURCE) + 0.5
 
 

@@ -109,7 +109,7 @@ class TestOpenAi:
         assert len({choice.text for choice in first.choices[:3]}) > 1
         again = complete(client, prompts, **options)
         assert [choice.text for choice in again.choices] == [c.text for c in first.choices]
-        texts = {index: "" for index in range(6)}
+        texts = dict.fromkeys(range(6), "")
         for piece in complete(client, prompts, stream=True, **options):
             texts[piece.choices[0].index] += piece.choices[0].text
         assert list(texts.values()) == [choice.text for choice in first.choices]

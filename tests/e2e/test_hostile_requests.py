@@ -8,7 +8,6 @@ import time
 import grpc
 import numpy as np
 import pytest
-import tritonclient.grpc
 import tritonclient.grpc.service_pb2 as pb
 
 from goldens import expected, items, served_models, tensors

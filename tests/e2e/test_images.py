@@ -56,7 +56,7 @@ def test_fixtures_by_pixel_values(server, transport, family):
     client = {"grpc": lambda: triton_grpc.InferenceServerClient(server.grpc),
               "http": lambda: triton_http.InferenceServerClient(server.http)}[transport]()
     module = triton_grpc if transport == "grpc" else triton_http
-    for case, (pixels, want) in ((case, batch) for case in cases(family) for batch in batches(case)):
+    for case, (pixels, want) in ((each, batch) for each in cases(family) for batch in batches(each)):
         tensor = module.InferInput("pixel_values", list(pixels.shape), "FP32")
         tensor.set_data_from_numpy(pixels)
         result = client.infer(f"{family}.{case.name}", [tensor])

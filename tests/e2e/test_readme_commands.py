@@ -1,7 +1,6 @@
 """Every command of every README, copied and run against the bundled models."""
 
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -17,7 +16,8 @@ READMES = sorted([ROOT / "README.md",
 
 # Commands that a test cannot run, and why.
 NOT_RUN = {
-    r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh|^deploy/demo\.sh": "installs packages and builds; run by CI itself",
+    r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh|^deploy/demo\.sh":
+        "installs packages and builds; run by CI itself",
     r"^cmake --install ": "tests/client has it",
     r"^cpack |^docker |^helm |^kubectl |^deploy/load/run\.sh": "tests/deploy has these",
     r"/path/to/directory": "a model of one's own",

@@ -8,7 +8,7 @@ import subprocess
 import grpc
 import pytest
 
-from secure_server import SecureServer, bearer, call_grpc, grpc_methods
+from secure_server import SecureServer, call_grpc, grpc_methods
 from server_process import ROOT, ZOO, Server, wait_until
 
 MODELS = [f"classifier={ZOO / 'code-language'}", f"lm={ZOO / 'code-lm'}"]
@@ -157,8 +157,8 @@ def expected_role(path):
         return "key-c"
     if path.endswith("/stats") or path in STATISTICS:
         return "key-m"
-    infers = path.endswith("/infer") or path.startswith(("/v1/", "/longview.v1.", *INFERENCE)) or \
-        path.endswith(("/ModelInfer", "/ModelStreamInfer"))
+    infers = path.startswith(("/v1/", "/longview.v1.", *INFERENCE)) or \
+        path.endswith(("/infer", "/ModelInfer", "/ModelStreamInfer"))
     lists = path.startswith(("/v1/models", "/longview.v1.ModelService/")) and \
         not path.endswith("Estimate")
     return "key-i" if infers and not lists else None

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from certificates import Authority, install
-from secure_server import SecureServer, bearer, call_grpc, until
+from secure_server import SecureServer, call_grpc, until
 
 CLASSIFY = "/longview.v1.TextService/Classify"
 REQUEST = b"\x22\x04\x00\x0a\x0b\x02"  # token_ids: 0, 10, 11, 2.

@@ -33,7 +33,7 @@ def tensor(module, ids, **kwargs):
     return [given]
 
 
-@pytest.mark.client("tritonclient", "inference by gRPC and HTTP, also asyncio, streams, binary, compressed; metadata, statistics, repository")
+@pytest.mark.client("tritonclient", "inference by gRPC and HTTP, also asyncio, streams, binary, compressed; metadata, statistics, repository")  # noqa: E501
 class TestTriton:
     def test_grpc(self, golden_server):
         client = tritonclient.grpc.InferenceServerClient(golden_server.grpc)

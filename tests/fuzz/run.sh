@@ -12,7 +12,10 @@ cd "$ROOT"
 seconds=$1
 report=$2
 shift 2
-[ $# -gt 0 ] || set -- $(ls tests/fuzz/corpus)
+if [ $# -eq 0 ]; then
+  mapfile -t targets < <(ls tests/fuzz/corpus)
+  set -- "${targets[@]}"
+fi
 mkdir -p build-fuzz/findings
 
 printf '<testsuite name="fuzz">\n' >"$report"

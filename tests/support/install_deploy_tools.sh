@@ -17,7 +17,8 @@ mkdir -p "$DEPS_DIR/bin" "$DEPS_DIR/schemas"
 
 # $1: module, $2: version, $3: folder of its schemas, $4: how their names end (yaml)
 schemas() {
-  local target=$DEPS_DIR/schemas/$(basename "${1%/v[0-9]}")
+  local target
+  target=$DEPS_DIR/schemas/$(basename "${1%/v[0-9]}")
   [ ! -d "$target" ] || return 0
   note "schemas of $1 $2"
   "$go" mod download "$1@$2" >&2

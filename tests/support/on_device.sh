@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by what runs on a CUDA device: is there one, which, and which tests have a part for it.
 # Source it behind deploy/lib.sh.
 
@@ -33,8 +34,8 @@ kernel_device_tests() {
   ls "$1"/kernels_cuda_*_test "$1"/kernels_span_test "$1"/kernels_golden_test 2>/dev/null
 }
 model_device_tests() {
-  ls "$1"/*_device_test "$1"/*_device_*_test "$1"/generation_decoder_company_test 2>/dev/null |
-    grep -v /kernels_ || true
+  find "$1" -maxdepth 1 \( -name '*_device_test' -o -name '*_device_*_test' -o \
+    -name generation_decoder_company_test \) ! -name 'kernels_*' | sort
 }
 
 # Runs a test program with its arguments; also fails where it left the device out.

@@ -99,7 +99,7 @@ class AsyncClient:
                 return document
             except (grpc.RpcError, asyncio.CancelledError) as error:
                 if failures:
-                    raise failures[0]
+                    raise failures[0] from error
                 raise self._error_of(error) from error
 
     def _error_of(self, error: BaseException) -> BaseException:

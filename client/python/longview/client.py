@@ -97,7 +97,7 @@ class Client:
             return document
         except grpc.RpcError as error:
             if failures:
-                raise failures[0]
+                raise failures[0] from error
             raise error_of(error) from error
 
     def _check_open(self) -> None:

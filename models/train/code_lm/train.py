@@ -106,7 +106,8 @@ def train(run, corpus, path, until, cooldown):
         losses.append(run.advance(corpus, share))
         if run.step % 50 == 0:
             print(f"step {run.step}, {shape(run.step - 1, run.widen)}: "
-                  f"{sum(losses) / len(losses):.3f} bits per byte, {time.time() - started:.0f} s, {time.process_time():.0f} s of CPU", flush=True)
+                  f"{sum(losses) / len(losses):.3f} bits per byte, {time.time() - started:.0f} s, "
+                  f"{time.process_time():.0f} s of CPU", flush=True)
             losses = []
         if time.time() - saved > SAVE_SECONDS:
             run.save(path)

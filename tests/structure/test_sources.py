@@ -57,6 +57,7 @@ def test_every_source_is_built():
 
 def test_top_level_is_the_agreed_one():
     agreed = {"server", "proto", "kernels", "models", "client", "deploy", "tests",
-              "CMakeLists.txt", "docker-compose.yml", "README.md", "LICENSE", "CMakePresets.json"}
+              "CMakeLists.txt", "docker-compose.yml", "README.md", "LICENSE", "CONTRIBUTING.md",
+              "CMakePresets.json"}
     names = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert not {name for name in names if not name.startswith(".")} - agreed

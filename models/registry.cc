@@ -9,26 +9,34 @@
 #include "models/architecture.h"
 #include "models/cst/config.h"
 #include "models/cst/lm_model.h"
-#include "models/cst/model.h"
 #include "models/cvt_ls/model.h"
 #include "models/detection/model.h"
+#include "models/encoder/families.h"
+#include "models/encoder/model.h"
 #include "models/led/model.h"
-#include "models/longformer/model.h"
+#include "models/longformer/config.h"
 #include "models/longformer_lm/model.h"
-#include "models/luna/model.h"
+#include "models/luna/config.h"
 #include "models/luna_decoder/model.h"
 #include "models/modernbert/config.h"
-#include "models/modernbert/model.h"
-#include "models/roberta/bert.h"
 #include "models/roberta/config.h"
-#include "models/roberta/model.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls/model.h"
-#include "models/transformer_ls_text/model.h"
+#include "models/transformer_ls_text/config.h"
 #include "models/vil/model.h"
 
 namespace longview::models {
 namespace {
+
+// A family of text encoders.
+template <MakeEncoder kMake>
+Family Encoder(std::string_view name, std::span<const std::string_view> architectures) {
+  return {name, architectures,
+          [](const ModelDirectory& directory) { return DescribeEncoder(directory, kMake); },
+          [](ModelDirectory directory, const LoadOptions& options) {
+            return LoadEncoder(std::move(directory), options, kMake);
+          }};
+}
 
 std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kLed = {"LEDForConditionalGeneration"};
@@ -38,18 +46,18 @@ std::span<const Family> Families() {
   static constexpr std::array<std::string_view, 1> kCvtLs = {"CvTLSForImageClassification"};
   static constexpr std::array<std::string_view, 1> kDetectors = {"ViLForObjectDetection"};
   static const Family kFamilies[] = {
-      {"bert", BertArchitectures(), DescribeBert, LoadBert},
-      {"cst", CstEncoderArchitectures(), DescribeCst, LoadCst},
+      Encoder<MakeBert>("bert", BertArchitectures()),
+      Encoder<MakeCst>("cst", CstEncoderArchitectures()),
       {"cst", CstLmArchitectures(), DescribeCstLm, LoadCstLm},
       {"cvt_ls", kCvtLs, DescribeCvtLs, LoadCvtLs},
       {"detection", kDetectors, DescribeDetector, LoadDetector},
       {"led", kLed, DescribeLed, LoadLed},
-      {"longformer", LongformerArchitectures(), DescribeLongformer, LoadLongformer},
+      Encoder<MakeLongformer>("longformer", LongformerArchitectures()),
       {"longformer_lm", kLongformerLm, DescribeLongformerLm, LoadLongformerLm},
-      {"modernbert", ModernBertArchitectures(), DescribeModernBert, LoadModernBert},
-      {"xlm_roberta", RobertaArchitectures(), DescribeRoberta, LoadRoberta},
+      Encoder<MakeModernBert>("modernbert", ModernBertArchitectures()),
+      Encoder<MakeRoberta>("xlm_roberta", RobertaArchitectures()),
       {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
-      {"transformer_ls_text", LsTextArchitectures(), DescribeLsText, LoadLsText},
+      Encoder<MakeLsText>("transformer_ls_text", LsTextArchitectures()),
       {"vil", kVil, DescribeVil, LoadVil},
       {"vil_ls", kVilLs, DescribeVilLs, LoadVilLs},
       {"luna", LunaArchitectures(), DescribeLuna, LoadLuna},

@@ -9,8 +9,9 @@ namespace {
 
 class Heads {
  public:
-  Heads(const CstContext& context, std::span<const HeadInput> inputs)
-      : config_(*context.config), weights_(*context.weights), pass_(inputs, *context.pool) {}
+  Heads(const CstConfig& config, const CstWeights& weights, const kernels::ParallelFor& pool,
+        std::span<const HeadInput> inputs)
+      : config_(config), weights_(weights), pass_(inputs, pool) {}
 
   std::vector<HeadOutput> Compute() {
     if (config_.head == CstHead::kMaskedLm) {
@@ -68,9 +69,10 @@ class Heads {
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeCstHeads(const CstContext& context,
+std::vector<HeadOutput> ComputeCstHeads(const CstConfig& config, const CstWeights& weights,
+                                        const kernels::ParallelFor& pool,
                                         std::span<const HeadInput> inputs) {
-  return Heads(context, inputs).Compute();
+  return Heads(config, weights, pool, inputs).Compute();
 }
 
 }  // namespace longview::models

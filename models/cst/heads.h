@@ -12,7 +12,8 @@
 namespace longview::models {
 
 // Throws what LibTorch throws. A result's bits do not depend on the other items.
-std::vector<HeadOutput> ComputeCstHeads(const CstContext& context,
+std::vector<HeadOutput> ComputeCstHeads(const CstConfig& config, const CstWeights& weights,
+                                        const kernels::ParallelFor& pool,
                                         std::span<const HeadInput> inputs);
 
 }  // namespace longview::models

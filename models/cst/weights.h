@@ -15,7 +15,6 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/cst/config.h"
 #include "models/dense/layer.h"
-#include "models/layers/compute_context.h"
 #include "models/ops/ops.h"
 #include "models/ops/weight_placer.h"
 
@@ -65,8 +64,6 @@ struct CstWeights {
   double parameters = 0;
   double memory_bytes = 0;
 };
-
-using CstContext = ModelContext<CstConfig, CstWeights>;
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;

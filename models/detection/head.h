@@ -15,7 +15,7 @@
 namespace longview::models {
 
 // One image behind the backbone.
-struct HeadInput {
+struct DetectorInput {
   std::span<const FeatureMap> maps;  // Of the pyramid's stages.
   ImageSize size;                    // Without padding, to which boxes are clipped.
   ImageSize padded;
@@ -57,7 +57,7 @@ class DetectorHead {
   // Exact bytes that an image of this size needs as `scratch`.
   virtual size_t ScratchBytes(ImageSize padded, int detections, bool masks) const = 0;
   // REQUIRES: what `input` points to, scratch and this outlive the run; `times` may be null.
-  virtual std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
+  virtual std::unique_ptr<HeadRun> Begin(const DetectorInput& input, std::byte* scratch,
                                          HeadTimes* times) const = 0;
   virtual EncoderWork WorkOf(ImageSize padded, int detections, bool masks) const = 0;
 };

@@ -34,7 +34,7 @@ class PyramidHeadRun : public HeadRun {
   std::vector<FoundBox> Take() final { return std::move(found_); }
 
  protected:
-  PyramidHeadRun(const HeadParts& parts, const HeadInput& input, PyramidLayout layout,
+  PyramidHeadRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
                  const Buffers& buffers, HeadTimes* times)
       : config_(parts.config),
         input_(input),
@@ -47,7 +47,7 @@ class PyramidHeadRun : public HeadRun {
   void Keep(const ScoredBox& box) { found_.push_back({box.box, box.score, box.group, {}}); }
 
   const DetectorConfig& config_;
-  const HeadInput input_;
+  const DetectorInput input_;
   const PyramidLayout layout_;
   const Buffers buffers_;
   const PanelContext panels_;
@@ -67,7 +67,7 @@ class FramedHead final : public DetectorHead {
     return carver.used();
   }
 
-  std::unique_ptr<HeadRun> Begin(const HeadInput& input, std::byte* scratch,
+  std::unique_ptr<HeadRun> Begin(const DetectorInput& input, std::byte* scratch,
                                  HeadTimes* times) const override {
     PyramidLayout layout = LayOutPyramid(parts_.config, input.padded);
     Carver carver(scratch);

@@ -20,7 +20,7 @@ struct Buffers {
 
 class MaskRcnnRun final : public PyramidHeadRun<Buffers> {
  public:
-  MaskRcnnRun(const HeadParts& parts, const HeadInput& input, PyramidLayout layout,
+  MaskRcnnRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
               const Buffers& buffers, HeadTimes* times)
       : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
         weights_(parts.weights.mask_rcnn),

@@ -89,7 +89,7 @@ void ScoreRegions(const MaskRcnnWeights& weights, const RegionReader& reader, in
 
 std::vector<ScoredBox> ChooseDetections(const DetectorConfig& config,
                                         std::span<const ScoredBox> proposals, const float* outputs,
-                                        const HeadInput& input) {
+                                        const DetectorInput& input) {
   const int classes = config.classes();
   const auto width = static_cast<float>(input.size.width);
   const auto height = static_cast<float>(input.size.height);

@@ -43,7 +43,7 @@ void ScoreRegions(const MaskRcnnWeights& weights, const RegionReader& reader, in
 // Best first, clipped to the input's size. `source` is the proposal's index.
 std::vector<ScoredBox> ChooseDetections(const DetectorConfig& config,
                                         std::span<const ScoredBox> proposals, const float* outputs,
-                                        const HeadInput& input);
+                                        const DetectorInput& input);
 
 // Detections whose masks are computed at a time.
 inline constexpr int kMaskGroup = 16;

@@ -32,7 +32,7 @@ float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
 class RetinaNetRun final : public PyramidHeadRun<Buffers> {
  public:
-  RetinaNetRun(const HeadParts& parts, const HeadInput& input, PyramidLayout layout,
+  RetinaNetRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
                const Buffers& buffers, HeadTimes* times)
       : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
         weights_(parts.weights.retinanet),

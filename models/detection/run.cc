@@ -141,7 +141,7 @@ void DetectionRun::BeginHead() {
     head_maps_.push_back(std::move(maps_[at]));
   }
   maps_.clear();
-  HeadInput input;
+  DetectorInput input;
   input.maps = head_maps_;
   input.size = piece().size;
   input.padded = piece().padded;

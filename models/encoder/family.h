@@ -1,23 +1,27 @@
-// A family's contribution to the shared part of an encoder: places and cost of its sequences, a
-// batch that runs layer by layer, and heads.
+// A family's contribution to the shared part of an encoder: facts, weights, a forward, heads.
 //
 // The shared part is everything else between model.h and the layers: tokenising, limits, masks,
-// which rows are wanted, calibration, dropped items, answers.
+// which rows are wanted, where the model runs, costs and their calibration, dropped items, answers.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "models/dense/compute.h"
-#include "models/dense/scratch_keeper.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/base/parallel.h"
 #include "models/encoder/item.h"
+#include "models/encoder/longest_document.h"
+#include "models/encoder/pass.h"
 #include "models/encoder/rules.h"
-#include "models/encoder/sequence.h"
-#include "models/encoder/work.h"
+#include "models/model_directory.h"
+#include "models/ops/weight_placer.h"
 
 namespace longview::models {
 
@@ -36,45 +40,86 @@ struct HeadOutput {
   std::vector<float> token_rows;  // [T, d] of multi-vector answers.
 };
 
-// Sequences on their way through the layers. One thread uses it; it computes on all. Its
-// constructor, Advance and ComputeHeads throw what LibTorch and the allocator throw.
-class EncoderBatch {
- public:
-  virtual ~EncoderBatch() = default;
-
-  // Runs the next layer, the embeddings before the first; returns whether layers are left.
-  virtual bool Advance() = 0;
-
-  // Sequence i leaves the batch before the next layer.
-  virtual void Drop(int i) = 0;
-
-  // After the last layer: the wanted rows of sequence i, [wanted, H]. REQUIRES: not dropped.
-  virtual const float* Rows(int i) const = 0;
-
-  // After the last layer: the heads of all items that were not dropped, together. A result's bits
-  // do not depend on the other items.
-  virtual std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const = 0;
-};
-
-// A loaded encoder. Thread-safe but for Begin, which belongs to the executor's thread.
+// Constant and thread-safe once loaded.
 class EncoderFamily : public SequenceRules {
  public:
-  using Sequences = std::span<const EncoderSequence* const>;
+  using Sequences = EncoderPass::Sequences;
+  using BytesOfSequences = absl::FunctionRef<DeviceRunBytes(Sequences)>;
 
-  virtual Compute compute() const = 0;
+  const EncoderFacts& facts() const override { return facts_; }
+
+  // Reads the weights: for the host, or the layers' into a device's memory (`store`), where
+  // `compute` is the heads' type. Without `compute` names and shapes are checked, and the weights
+  // have sizes alone. Errors name the tensor. May throw DeviceError and what LibTorch throws.
+  virtual absl::Status Load(std::optional<Compute> compute, DeviceStore* store) = 0;
+
+  // ---- After Load ----
   virtual double parameters() const = 0;
   virtual double memory_bytes() const = 0;
   // On the checkpoint: for logs and --check, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  // The batch. REQUIRES: sequences, scratch and this outlive it. `times` is added to, unless null.
-  virtual std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
-                                              EncoderTimes* times) const = 0;
+  // The forward of these sequences, whose rows are facts().width wide. Borrows all.
+  virtual std::unique_ptr<EncoderPass> MakePass(Compute compute, Sequences sequences,
+                                                int tile_rows) const = 0;
+  // Rows of a sequence that heads read beside the wanted ones: a class vector, a summary.
+  virtual int64_t ExtraRows(const EncoderSequence&) const { return 0; }
+  // The heads of all items, together and on the host. A result's bits do not depend on the other
+  // items. Throws what LibTorch throws.
+  virtual std::vector<HeadOutput> ComputeHeads(const kernels::ParallelFor& pool,
+                                               std::span<const HeadInput> inputs,
+                                               ExtraOf extra) const = 0;
+  // The most that a document of up to `tokens` tokens needs on a device, by what `bytes` says of a
+  // batch.
+  virtual DeviceRunBytes LongestBytes(int tokens, BytesOfSequences bytes) const {
+    return LongestDocumentBytes(tokens, bytes);
+  }
 
-  // Exact bytes that a batch of these sequences uses beside weights and logits.
-  virtual size_t WorkspaceBytes(Sequences sequences) const = 0;
+ protected:
+  explicit EncoderFamily(EncoderFacts facts) : facts_(std::move(facts)) {}
 
-  virtual EncoderWork WorkOf(const EncoderSequence& sequence) const = 0;
+  EncoderFacts facts_;
 };
+
+// The configuration that a family reads of a directory, checked, and weights still to be loaded.
+// The directory outlives what is returned.
+using MakeEncoder = absl::StatusOr<std::unique_ptr<EncoderFamily>> (*)(const ModelDirectory&);
+
+// One with a configuration and weights of its own, which have `parameters` and `memory_bytes`.
+template <class Config, class Weights>
+class WeighedFamily : public EncoderFamily {
+ public:
+  using Loader = absl::StatusOr<Weights> (*)(const Config& config, const Checkpoint& checkpoint,
+                                             const std::string& origin,
+                                             std::optional<Compute> compute, DeviceStore* store);
+
+  WeighedFamily(EncoderFacts facts, const Config& config, Loader load,
+                const ModelDirectory& directory)
+      : EncoderFamily(std::move(facts)), config_(config), load_(load), directory_(directory) {}
+
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
+    auto weights = load_(config_, directory_.checkpoint, directory_.path, compute, store);
+    if (weights.ok()) weights_ = *std::move(weights);
+    return weights.status();
+  }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+
+ protected:
+  const Config config_;
+  Weights weights_;
+
+ private:
+  const Loader load_;
+  const ModelDirectory& directory_;
+};
+
+// A MakeEncoder of a class that is made of its configuration and the directory.
+template <class Family, class Config>
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeFamily(const absl::StatusOr<Config>& config,
+                                                          const ModelDirectory& directory) {
+  if (!config.ok()) return config.status();
+  return std::make_unique<Family>(*config, directory);
+}
 
 }  // namespace longview::models

@@ -8,11 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "models/architecture.h"
 #include "models/dense/compute_choice.h"
+#include "models/device/device_compute.h"
 #include "models/encoder/best_rates.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
+#include "models/encoder/seated_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
 #include "models/parallel.h"
 #include "models/text/text_listing.h"
@@ -91,22 +93,26 @@ ModelInfo InfoOf(const ModelDirectory& directory, const SentenceConfig& sentence
   return info;
 }
 
+void AddNotes(const std::vector<std::string>& notes, ModelInfo& info) {
+  info.notes.insert(info.notes.end(), notes.begin(), notes.end());
+}
+
 class EncoderModel final : public Model, public Tokenizing {
  public:
   EncoderModel(const std::string& device, std::unique_ptr<ModelDirectory> directory,
-               std::unique_ptr<EncoderFamily> family, SentencePipeline sentence,
-               std::vector<std::string> notes)
+               std::unique_ptr<SeatedEncoder> encoder, SentencePipeline sentence,
+               const std::vector<std::string>& notes)
       : directory_(std::move(directory)),
-        family_(std::move(family)),
+        encoder_(std::move(encoder)),
         sentence_(std::move(sentence)),
-        front_(FrontEndOf(*directory_, *family_)) {
-    info_ = InfoOf(*directory_, directory_->sentence, family_->facts(), false);
-    info_.parameters = family_->parameters();
+        front_(FrontEndOf(*directory_, encoder_->family())) {
+    info_ = InfoOf(*directory_, directory_->sentence, encoder_->facts(), false);
+    info_.parameters = encoder_->family().parameters();
     info_.device = device;
-    AddNotes(family_->notes());
-    AddNotes(notes);
-    info_.dtype = ComputeName(family_->compute());
-    info_.memory_bytes = family_->memory_bytes();
+    AddNotes(encoder_->family().notes(), info_);
+    AddNotes(notes, info_);
+    info_.dtype = ComputeName(encoder_->compute());
+    info_.memory_bytes = encoder_->memory_bytes();
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -127,13 +133,10 @@ class EncoderModel final : public Model, public Tokenizing {
 
   std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
     const EncoderBackEnd back = {front_.tokenizer, &sentence_, &pool_};
-    return std::make_unique<EncoderTaskRun>(*family_, back, items, scratch_, times);
+    return std::make_unique<EncoderTaskRun>(*encoder_, back, items, scratch_, times);
   }
 
  private:
-  void AddNotes(const std::vector<std::string>& notes) {
-    info_.notes.insert(info_.notes.end(), notes.begin(), notes.end());
-  }
   TextListing listing() const { return {front_.tokenizer, front_.codec, std::nullopt}; }
   EncoderWork WorkOfItem(const EncoderItem& item) const;
   Cost CostOf(const EncoderItem& item) const;
@@ -142,7 +145,7 @@ class EncoderModel final : public Model, public Tokenizing {
   absl::StatusOr<double> Time(const EncoderItem& item, EncoderTimes* times) const;
 
   const std::unique_ptr<const ModelDirectory> directory_;
-  const std::unique_ptr<const EncoderFamily> family_;
+  const std::unique_ptr<const SeatedEncoder> encoder_;
   const SentencePipeline sentence_;
   const TorchParallelFor pool_;
   const EncoderFrontEnd front_;
@@ -154,8 +157,9 @@ class EncoderModel final : public Model, public Tokenizing {
 
 EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {
   EncoderWork total;
-  for (const EncoderSequence& sequence : item.sequences) total += family_->WorkOf(sequence);
-  total.linear += static_cast<double>(LogitFloats(family_->facts(), item)) * family_->facts().width;
+  for (const EncoderSequence& sequence : item.sequences) total += encoder_->WorkOf(sequence);
+  const EncoderFacts& facts = encoder_->facts();
+  total.linear += static_cast<double>(LogitFloats(facts, item)) * facts.width;
   total += sentence_.WorkOf(item);
   return total;
 }
@@ -165,8 +169,8 @@ Cost EncoderModel::CostOf(const EncoderItem& item) const {
   for (const EncoderSequence& sequence : item.sequences) sequences.push_back(&sequence);
   Cost cost;
   cost.seconds = rates_.Seconds(WorkOfItem(item));
-  cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes(sequences)) +
-                         4.0 * static_cast<double>(LogitFloats(family_->facts(), item)) +
+  cost.workspace_bytes = static_cast<double>(encoder_->WorkspaceBytes(sequences)) +
+                         4.0 * static_cast<double>(LogitFloats(encoder_->facts(), item)) +
                          static_cast<double>(sentence_.WorkspaceBytes(item));
   return cost;
 }
@@ -179,7 +183,7 @@ absl::StatusOr<std::unique_ptr<Item>> EncoderModel::Prepare(const Request& reque
 }
 
 absl::StatusOr<std::unique_ptr<EncoderItem>> EncoderModel::MakeItem(int tokens) const {
-  const EncoderFacts& facts = family_->facts();
+  const EncoderFacts& facts = encoder_->facts();
   Request request;
   request.typed = false;
   request.tokens.emplace();
@@ -262,39 +266,62 @@ absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
                                                  max_id, ", vocab_size is ", vocab));
 }
 
-absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory,
-                                          const EncoderFacts& facts, double parameters,
+absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeEncoder make,
                                           bool own_tokenizer) {
+  const absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(directory);
+  if (!family.ok()) return family.status();
+  if (absl::Status status = (*family)->Load(std::nullopt, nullptr); !status.ok()) return status;
+  const EncoderFacts& facts = (*family)->facts();
   SentenceConfig sentence = directory.sentence;
   const auto modules = LoadSentence(facts, std::nullopt, sentence);
   if (!modules.ok()) return modules.status();
   ModelInfo info = InfoOf(directory, sentence, facts, own_tokenizer);
-  info.parameters = parameters;
+  info.parameters = (*family)->parameters();
+  AddNotes((*family)->notes(), info);
   return info;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
-                                                   const LoadOptions& options, BuildEncoder build) {
-  absl::StatusOr<ComputeChoice> choice = ChooseCompute(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  return LoadEncoderOn("cpu", std::move(directory), *std::move(choice), build);
+                                                   const LoadOptions& options, MakeEncoder make) {
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  return LoadEncoderAt(*std::move(device), std::move(directory), options, make, std::move(notes));
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
-                                                     ModelDirectory directory, ComputeChoice choice,
-                                                     BuildEncoder build) {
+absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> device,
+                                                     ModelDirectory directory,
+                                                     const LoadOptions& options, MakeEncoder make,
+                                                     std::vector<std::string> notes) {
+  const auto choose = device ? ChooseDeviceCompute : ChooseCompute;
+  absl::StatusOr<ComputeChoice> choice = choose(
+      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  notes.insert(notes.begin(), choice->notes.begin(), choice->notes.end());
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<std::unique_ptr<EncoderFamily>> family = build(*kept, choice.compute);
+  absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(*kept);
   if (!family.ok()) return family.status();
-  const EncoderFacts& facts = (*family)->facts();
+  const std::string place = device ? device->name() : "cpu";
+  absl::StatusOr<std::unique_ptr<SeatedEncoder>> seated = absl::InternalError("not seated");
+  if (!device) {
+    seated = SeatedEncoder::OnHost(*std::move(family), choice->compute);
+  } else {
+    const absl::Status status = GuardDevice(place, [&] {
+      const Device::Turn turn(*device);
+      seated = SeatedEncoder::OnDevice(*std::move(family), *kept, choice->compute,
+                                       std::move(device));
+    });
+    if (!status.ok()) return status;
+  }
+  if (!seated.ok()) return seated.status();
+  const EncoderFacts& facts = (*seated)->facts();
   if (absl::Status status = CheckPooling(*kept, facts); !status.ok()) return status;
   // As heads: in the model's type, or in fp32 beside a device.
-  const Compute compute = device == "cpu" ? choice.compute : Compute::kFp32;
+  const Compute compute = place == "cpu" ? choice->compute : Compute::kFp32;
   absl::StatusOr<SentencePipeline> sentence = LoadSentence(facts, compute, kept->sentence);
   if (!sentence.ok()) return sentence.status();
-  return std::make_unique<EncoderModel>(device, std::move(kept), *std::move(family),
-                                        *std::move(sentence), std::move(choice.notes));
+  return std::make_unique<EncoderModel>(place, std::move(kept), *std::move(seated),
+                                        *std::move(sentence), notes);
 }
 
 std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,

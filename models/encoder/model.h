@@ -4,35 +4,32 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "models/dense/compute_choice.h"
-#include "models/encoder/facts.h"
+#include "models/device/device.h"
 #include "models/encoder/family.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 
 namespace longview::models {
 
-// Loads a family's configuration and weights. The directory outlives what is returned.
-using BuildEncoder = absl::FunctionRef<absl::StatusOr<std::unique_ptr<EncoderFamily>>(
-    const ModelDirectory& directory, Compute compute)>;
-
-// Chooses the compute type, builds the family, makes it a model.
+// The model where `options` say, with a note where a device was asked for that cannot be had
+// (DeviceForModel).
 absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
-                                                   const LoadOptions& options, BuildEncoder build);
+                                                   const LoadOptions& options, MakeEncoder make);
 
-// The same of a family whose layers run on `device`, which chose `choice`.
-absl::StatusOr<std::unique_ptr<Model>> LoadEncoderOn(const std::string& device,
-                                                     ModelDirectory directory, ComputeChoice choice,
-                                                     BuildEncoder build);
+// The model on `device`; null: on the CPU. `notes` are put behind the model's own.
+absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> device,
+                                                     ModelDirectory directory,
+                                                     const LoadOptions& options, MakeEncoder make,
+                                                     std::vector<std::string> notes = {});
 
-// The model without weights, for registry.h's `describe`. `own_tokenizer`: the family reads text
-// without tokenizer files in the directory. Errors are those of modules behind the encoder.
-absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory,
-                                          const EncoderFacts& facts, double parameters,
+// For registry.h's `describe`: checks configuration, names and shapes, reads no weights.
+// `own_tokenizer`: the family reads text without tokenizer files in the directory. Errors are also
+// those of modules behind the encoder.
+absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeEncoder make,
                                           bool own_tokenizer = false);
 
 // The longest sequence: `positions` of a table, 0 without one, lowered by the tokenizer's limit and

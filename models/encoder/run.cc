@@ -5,10 +5,10 @@
 
 namespace longview::models {
 
-EncoderTaskRun::EncoderTaskRun(const EncoderFamily& family, const EncoderBackEnd& back,
+EncoderTaskRun::EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEnd& back,
                                std::span<const Item* const> items, ScratchKeeper& scratch,
                                EncoderTimes* times)
-    : family_(family),
+    : encoder_(encoder),
       back_(back),
       scratch_(scratch),
       times_(times),
@@ -24,7 +24,7 @@ EncoderTaskRun::EncoderTaskRun(const EncoderFamily& family, const EncoderBackEnd
 bool EncoderTaskRun::Advance() {
   if (!status_.ok()) return false;
   bool more = false;
-  status_ = GuardTorch(family_.facts().family, [&] { more = RunLayer(); });
+  status_ = GuardTorch(encoder_.facts().family, [&] { more = RunLayer(); });
   return status_.ok() && more;
 }
 
@@ -34,7 +34,7 @@ bool EncoderTaskRun::RunLayer() {
     for (const EncoderItem* item : items_) {
       for (const EncoderSequence& sequence : item->sequences) sequences.push_back(&sequence);
     }
-    batch_ = family_.Begin(sequences, scratch_, times_);
+    batch_ = encoder_.Begin(sequences, scratch_, times_);
     for (size_t i = 0; i < items_.size(); ++i) {
       if (dropped_[i]) Drop(static_cast<int>(i));
     }
@@ -75,7 +75,7 @@ void EncoderTaskRun::Drop(int i) {
 absl::StatusOr<Answer> EncoderTaskRun::Take(int i) {
   if (!status_.ok()) return status_;
   if (dropped_[i] || outputs_.empty()) return absl::CancelledError("the item was dropped");
-  return MakeAnswer(family_.facts(), back_.tokenizer, *items_[i], outputs_[i],
+  return MakeAnswer(encoder_.facts(), back_.tokenizer, *items_[i], outputs_[i],
                     batch_->Rows(first_sequence_[i]));
 }
 

@@ -7,8 +7,8 @@
 
 #include "kernels/base/parallel.h"
 #include "models/dense/scratch_keeper.h"
-#include "models/encoder/family.h"
 #include "models/encoder/item.h"
+#include "models/encoder/seated_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
 #include "models/model.h"
 
@@ -25,7 +25,7 @@ struct EncoderBackEnd {
 class EncoderTaskRun final : public Run {
  public:
   // Borrowed arguments outlive the run.
-  EncoderTaskRun(const EncoderFamily& family, const EncoderBackEnd& back,
+  EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEnd& back,
                  std::span<const Item* const> items, ScratchKeeper& scratch,
                  EncoderTimes* times = nullptr);
 
@@ -37,7 +37,7 @@ class EncoderTaskRun final : public Run {
   bool RunLayer();
   void RunHeads();
 
-  const EncoderFamily& family_;
+  const SeatedEncoder& encoder_;
   const EncoderBackEnd back_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;

@@ -12,11 +12,9 @@ namespace {
 
 class Heads {
  public:
-  Heads(const LunaContext& context, ExtraOf projected, std::span<const HeadInput> inputs)
-      : config_(*context.config),
-        weights_(*context.weights),
-        projected_(projected),
-        pass_(inputs, *context.pool) {}
+  Heads(const LunaConfig& config, const LunaWeights& weights, const kernels::ParallelFor& pool,
+        std::span<const HeadInput> inputs, ExtraOf projected)
+      : config_(config), weights_(weights), projected_(projected), pass_(inputs, pool) {}
 
   std::vector<HeadOutput> Compute() {
     if (config_.head == LunaHead::kMaskedLm) {
@@ -143,9 +141,10 @@ bool ReadsProjected(const LunaConfig& config) {
          (config.is_lra() && config.pooling == LunaPooling::kProjectedMean);
 }
 
-std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context,
+std::vector<HeadOutput> ComputeLunaHeads(const LunaConfig& config, const LunaWeights& weights,
+                                         const kernels::ParallelFor& pool,
                                          std::span<const HeadInput> inputs, ExtraOf projected) {
-  return Heads(context, projected, inputs).Compute();
+  return Heads(config, weights, pool, inputs, projected).Compute();
 }
 
 }  // namespace longview::models

@@ -17,7 +17,8 @@ bool ReadsProjected(const LunaConfig& config);
 
 // `projected` gives the active rows of P where the head reads them. Throws what LibTorch throws. A
 // result's bits do not depend on the other items.
-std::vector<HeadOutput> ComputeLunaHeads(const LunaContext& context,
+std::vector<HeadOutput> ComputeLunaHeads(const LunaConfig& config, const LunaWeights& weights,
+                                         const kernels::ParallelFor& pool,
                                          std::span<const HeadInput> inputs, ExtraOf projected);
 
 }  // namespace longview::models

@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
-#include "models/layers/compute_context.h"
 #include "models/luna/config.h"
 #include "models/ops/weight_placer.h"
 
@@ -48,8 +47,6 @@ struct LunaWeights {
 
   const LunaLayer& layer(int i) const { return layers[layers.size() == 1 ? 0 : i]; }
 };
-
-using LunaContext = ModelContext<LunaConfig, LunaWeights>;
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;

@@ -100,7 +100,7 @@ absl::StatusOr<TransformerConfig> ParseRobertaConfig(const json& value, const Co
   if (!reader.status().ok()) return reader.status();
   ReadIds(reader, 1, config);
   config.sep = static_cast<int>(reader.IntOr("eos_token_id", 2));
-  // The first real token has position pad + 1.
+  config.behind_pad = true;
   config.max_tokens = config.positions - config.pad - 1;
   if (config.max_tokens < 1) {
     reader.Refuse("max_position_embeddings",

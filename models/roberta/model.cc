@@ -1,39 +1,22 @@
-#include "models/roberta/model.h"
-
-#include <utility>
-
+// Two families with one set of weights: XLM-RoBERTa and RoBERTa, whose positions begin behind the
+// padding's, and BERT, with positions from 0, token types, and heads behind the pooler.
+#include "models/encoder/families.h"
 #include "models/roberta/config.h"
-#include "models/roberta/family.h"
 #include "models/roberta/weights.h"
+#include "models/transformer/family.h"
 
 namespace longview::models {
 
-absl::StatusOr<TransformerConfig> RobertaReader::Read(const ModelDirectory& directory) {
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeRoberta(const ModelDirectory& directory) {
   auto config = ParseRobertaConfig(directory.config, directory.common, directory.config_path);
   if (config.ok()) config->has_pooler = HasRobertaPooler(*config, directory.checkpoint);
-  return config;
+  return MakeTransformer("xlm_roberta", config, LoadRobertaWeights, directory);
 }
 
-absl::StatusOr<TransformerWeights> RobertaReader::LoadWeights(const TransformerConfig& config,
-                                                              const ModelDirectory& directory,
-                                                              std::optional<Compute> compute,
-                                                              DeviceStore* store) {
-  return LoadRobertaWeights(config, directory.checkpoint, directory.path, compute, store);
-}
-
-absl::Status RobertaReader::Place(const TransformerConfig& config, const std::string& field,
-                                  EncoderSequence& sequence) {
-  return PlaceBehindPad(config.pad, config.positions, field, sequence);
-}
-
-absl::StatusOr<ModelInfo> DescribeRoberta(const ModelDirectory& directory) {
-  return DescribeFamily<Roberta>(directory);
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadRoberta(ModelDirectory directory,
-                                                   const LoadOptions& options) {
-  return LoadEncoder(std::move(directory), options, BuildFamily<Roberta>,
-                     BuildPassOnDevice<Roberta>);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeBert(const ModelDirectory& directory) {
+  auto config = ParseBertConfig(directory.config, directory.common, directory.config_path);
+  if (config.ok()) config->has_pooler = HasBertPooler(*config, directory.checkpoint);
+  return MakeTransformer("bert", config, LoadBertWeights, directory);
 }
 
 }  // namespace longview::models

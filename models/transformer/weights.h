@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/dense/layer.h"
-#include "models/layers/compute_context.h"
 #include "models/ops/weight.h"
 #include "models/transformer/config.h"
 
@@ -41,7 +40,5 @@ struct TransformerWeights {
   double parameters = 0;
   double memory_bytes = 0;
 };
-
-using TransformerContext = ModelContext<TransformerConfig, TransformerWeights>;
 
 }  // namespace longview::models

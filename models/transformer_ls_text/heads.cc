@@ -10,11 +10,9 @@ namespace {
 
 class Heads {
  public:
-  Heads(const LsTextContext& context, ExtraOf class_rows, std::span<const HeadInput> inputs)
-      : config_(*context.config),
-        weights_(*context.weights),
-        class_rows_(class_rows),
-        pass_(inputs, *context.pool) {}
+  Heads(const LsTextConfig& config, const LsTextWeights& weights, const kernels::ParallelFor& pool,
+        std::span<const HeadInput> inputs, ExtraOf class_rows)
+      : config_(config), weights_(weights), class_rows_(class_rows), pass_(inputs, pool) {}
 
   std::vector<HeadOutput> Compute() {
     pass_.Classify([&](const HeadInput& input) { return Features(input); },
@@ -68,9 +66,10 @@ class Heads {
 
 }  // namespace
 
-std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context,
+std::vector<HeadOutput> ComputeLsTextHeads(const LsTextConfig& config, const LsTextWeights& weights,
+                                           const kernels::ParallelFor& pool,
                                            std::span<const HeadInput> inputs, ExtraOf class_rows) {
-  return Heads(context, class_rows, inputs).Compute();
+  return Heads(config, weights, pool, inputs, class_rows).Compute();
 }
 
 }  // namespace longview::models

@@ -13,7 +13,8 @@ namespace longview::models {
 
 // `class_rows` gives the class vector of a sequence, [1, d], where the model has one. Throws what
 // LibTorch throws. A result's bits do not depend on the other items.
-std::vector<HeadOutput> ComputeLsTextHeads(const LsTextContext& context,
+std::vector<HeadOutput> ComputeLsTextHeads(const LsTextConfig& config, const LsTextWeights& weights,
+                                           const kernels::ParallelFor& pool,
                                            std::span<const HeadInput> inputs, ExtraOf class_rows);
 
 }  // namespace longview::models

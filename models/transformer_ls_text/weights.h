@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
-#include "models/layers/compute_context.h"
 #include "models/ops/weight_placer.h"
 #include "models/transformer_ls_text/config.h"
 
@@ -41,8 +40,6 @@ struct LsTextWeights {
 
   const LsTextLayer& layer(int i) const { return layers[layers.size() == 1 ? 0 : i]; }
 };
-
-using LsTextContext = ModelContext<LsTextConfig, LsTextWeights>;
 
 // REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;

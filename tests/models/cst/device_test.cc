@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "models/cst/family.h"
+#include "models/encoder/families.h"
 #include "tests/models/cst/encoder_case.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
@@ -11,14 +11,12 @@
 namespace longview::models {
 namespace {
 
-constexpr auto BuildDeviceCst = BuildPassOnDevice<Cst>;
-
 class DeviceCstTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceCstTest, LogitsAloneAndTogether) {
   const CstEncoderCase golden(GetParam());
   const Task task = golden.golden().Load("fp32")->info().task;
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), BuildDeviceCst,
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeCst,
                          golden.Requests(task),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), CstEncoderCase::Bf16Limit(task)});
@@ -49,7 +47,7 @@ TEST(DeviceCstMaskTest, LastStatesAreTheCpus) {
        {"lra_alpha2_mask", "lra_alpha3_zero_separate", "lra_global_first", "lra_mlp",
         "lra_pool_linear", "lra_pool_max", "lra_tiled_per_layer_tables"}) {
     const GoldenCase golden(name, "cst");
-    ExpectTheCpusAnswers(name, golden.directory(), BuildDeviceCst, Documents(golden), 1e-4, 0.3);
+    ExpectTheCpusAnswers(name, golden.directory(), MakeCst, Documents(golden), 1e-4, 0.3);
   }
 }
 
@@ -117,7 +115,7 @@ TEST(DeviceCstOptionTest, EveryOptionIsTheCpus) {
     const GoldenCase golden(option.golden, "cst");
     EditedModel edited(golden);
     option.edit(edited);
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceCst, Documents(golden), 1e-4, 0.6);
+    ExpectTheCpusAnswers(option.name, edited.Write(), MakeCst, Documents(golden), 1e-4, 0.6);
   }
 }
 
@@ -125,13 +123,13 @@ TEST(DeviceCstMemoryTest, AdmissionIsExact) {
   for (const std::string name : {"lra_alpha3_zero_separate", "lra_mlp", "lra_pool_linear"}) {
     SCOPED_TRACE(name);
     const GoldenCase golden(name, "cst");
-    ExpectAdmittedExactly(golden.directory(), BuildDeviceCst, Documents(golden));
+    ExpectAdmittedExactly(golden.directory(), MakeCst, Documents(golden));
   }
 }
 
 TEST(DeviceCstMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase golden("lra_L8", "cst");
-  ExpectDropsChangeNothing(golden.directory(), BuildDeviceCst, Documents(golden));
+  ExpectDropsChangeNothing(golden.directory(), MakeCst, Documents(golden));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ void ExpectPyramidStaysInside(const Detector& detector) {
   Scratch block(bytes + kBehind);
   std::fill_n(block.data() + bytes, kBehind, kMark);
   const std::vector<FeatureMap> maps = detector.Maps(kSize);
-  HeadInput input;
+  DetectorInput input;
   input.maps = maps;
   input.size = input.padded = kSize;
   const auto run = head->Begin(input, block.data(), nullptr);

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "models/encoder/device_model.h"
+#include "models/encoder/model.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 
@@ -18,12 +18,12 @@ using kernels::cuda::testing::HostTwin;
 absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
                                                     const std::string& directory,
                                                     const std::string& dtype,
-                                                    const BuildOfFamily& build) {
+                                                    MakeEncoder make) {
   absl::StatusOr<ModelDirectory> opened = OpenModelDirectory(directory);
   if (!opened.ok()) return opened.status();
   LoadOptions options;
   options.dtype = dtype;
-  return LoadDeviceEncoder(*std::move(opened), options, std::move(device), build);
+  return LoadEncoderAt(std::move(device), *std::move(opened), options, make);
 }
 
 void ExpectGoldenOnDevices(const DeviceGolden& golden) {
@@ -33,7 +33,7 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden) {
         {"fp32", golden.fp32}, {"bf16", golden.bf16}, {"fp16", golden.bf16 / 5}};
     for (const auto& [dtype, limit] : types) {
       SCOPED_TRACE(place.name + ", " + dtype);
-      const auto model = LoadOnDevice(place.open(), golden.directory, dtype, golden.build);
+      const auto model = LoadOnDevice(place.open(), golden.directory, dtype, golden.make);
       ASSERT_TRUE(model.ok()) << model.status();
       EXPECT_EQ((*model)->info().dtype, dtype);
       EXPECT_GT((*model)->info().memory_bytes, 0);
@@ -49,7 +49,7 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden) {
 }
 
 void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
-                          const BuildOfFamily& build, const std::vector<Request>& requests,
+                          MakeEncoder make, const std::vector<Request>& requests,
                           double fp32, double bf16) {
   SCOPED_TRACE(name);
   const auto cpu = LoadModel(directory, {.dtype = "fp32", .device = "cpu"});
@@ -64,14 +64,14 @@ void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
     }
     return largest;
   };
-  ExpectGoldenOnDevices({name, directory, build, requests, error, fp32, bf16});
+  ExpectGoldenOnDevices({name, directory, make, requests, error, fp32, bf16});
 }
 
-void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& build,
+void ExpectAdmittedExactly(const std::string& directory, MakeEncoder make,
                            const std::vector<Request>& requests) {
   const auto load = [&](uint64_t free_bytes) {
     const PluginApi api = HostTwinWith(free_bytes);
-    return LoadOnDevice(Device::OnHost(api), directory, "fp32", build).status();
+    return LoadOnDevice(Device::OnHost(api), directory, "fp32", make).status();
   };
   uint64_t refused = 0, enough = uint64_t{1} << 34;
   while (enough - refused > 1) {
@@ -84,19 +84,19 @@ void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& bu
     EXPECT_NE(std::string(status.message()).find(part), std::string::npos) << status;
   }
   const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
-  const auto roomy = LoadOnDevice(Device::OnHost(ample), directory, "fp32", build);
+  const auto roomy = LoadOnDevice(Device::OnHost(ample), directory, "fp32", make);
   ASSERT_TRUE(roomy.ok()) << roomy.status();
   const std::vector<Answer> together = RunTogether(**roomy, requests);
   const PluginApi one = HostTwinWith(enough);
-  const auto tight = LoadOnDevice(Device::OnHost(one), directory, "fp32", build);
+  const auto tight = LoadOnDevice(Device::OnHost(one), directory, "fp32", make);
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
   ExpectSameBits(RunTogether(**tight, requests), together);
 }
 
-void ExpectDropsChangeNothing(const std::string& directory, const BuildOfFamily& build,
+void ExpectDropsChangeNothing(const std::string& directory, MakeEncoder make,
                               const std::vector<Request>& requests) {
-  const auto model = LoadOnDevice(Device::OnHost(HostTwin()), directory, "fp32", build);
+  const auto model = LoadOnDevice(Device::OnHost(HostTwin()), directory, "fp32", make);
   ASSERT_TRUE(model.ok()) << model.status();
   ExpectDropsChangeNothing(**model, requests);
 }

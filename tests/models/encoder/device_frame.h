@@ -15,20 +15,16 @@
 
 namespace longview::models {
 
-// A BuildDeviceEncoder.
-using BuildOfFamily = std::function<absl::StatusOr<std::unique_ptr<EncoderFamily>>(
-    const ModelDirectory& directory, Compute compute, std::unique_ptr<Device> device)>;
-
 // The model of a directory on `device`.
 absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
                                                     const std::string& directory,
                                                     const std::string& dtype,
-                                                    const BuildOfFamily& build);
+                                                    MakeEncoder make);
 
 struct DeviceGolden {
   std::string name;       // For what is printed.
   std::string directory;  // Of the model.
-  BuildOfFamily build;
+  MakeEncoder make;
   std::vector<Request> requests;
   std::function<double(const std::vector<Answer>&)> error;  // Of the answers to all of them.
   // The most it may be; a fifth of bf16's in fp16.
@@ -41,17 +37,17 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden);
 
 // The same of any model: limits are on the first tensors' distance from the CPU's in fp32.
 void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
-                          const BuildOfFamily& build, const std::vector<Request>& requests,
+                          MakeEncoder make, const std::vector<Request>& requests,
                           double fp32, double bf16);
 
 // Loads in fp32 where memory for weights and one longest document is free, and not with a byte
 // less: then the message has need and limit. With that memory `requests`, which are several, run in
 // parts with the bits that they have in ample memory.
-void ExpectAdmittedExactly(const std::string& directory, const BuildOfFamily& build,
+void ExpectAdmittedExactly(const std::string& directory, MakeEncoder make,
                            const std::vector<Request>& requests);
 
 // ExpectDropsChangeNothing of the directory's model in fp32.
-void ExpectDropsChangeNothing(const std::string& directory, const BuildOfFamily& build,
+void ExpectDropsChangeNothing(const std::string& directory, MakeEncoder make,
                               const std::vector<Request>& requests);
 
 }  // namespace longview::models

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "kernels/cuda/span/launch_shape.h"
 #include "models/device/device_admission.h"
-#include "models/encoder/device_model.h"
-#include "models/longformer/family.h"
+#include "models/encoder/families.h"
+#include "models/encoder/model.h"
+#include "models/encoder/pass_batch.h"
 #include "models/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
@@ -20,8 +22,6 @@ namespace {
 using kernels::cuda::PluginApi;
 using kernels::cuda::testing::HostTwin;
 
-constexpr auto BuildDeviceLongformer = BuildPassOnDevice<Longformer>;
-
 LoadOptions OptionsOf(const std::string& dtype) {
   LoadOptions options;
   options.dtype = dtype;
@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const GoldenCase& golden, const std::string& dtype) {
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
   if (!directory.ok()) return directory.status();
-  return LoadDeviceEncoder(*std::move(directory), OptionsOf(dtype), std::move(device),
-                           BuildDeviceLongformer);
+  return LoadEncoderAt(std::move(device), *std::move(directory), OptionsOf(dtype),
+                       MakeLongformer);
 }
 
 std::vector<Request> Requests(const GoldenCase& golden, Task task,
@@ -116,8 +116,8 @@ TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
     absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory->common.stored_dtype = stored;
-    const auto model = LoadDeviceEncoder(*std::move(directory), OptionsOf("auto"),
-                                         Device::OnHost(HostTwin()), BuildDeviceLongformer);
+    const auto model = LoadEncoderAt(Device::OnHost(HostTwin()), *std::move(directory),
+                                     OptionsOf("auto"), MakeLongformer);
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ((*model)->info().dtype, dtype);
   }
@@ -128,18 +128,16 @@ TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
 // What weights and one longest document of the fixture's model take.
 double LeastBytes(const GoldenCase& golden) {
   const auto directory = OpenModelDirectory(golden.directory());
-  const auto config = Longformer::Read(*directory);
-  const int tokens = MostTokens(*directory, config->max_tokens());
+  const std::unique_ptr<EncoderFamily> family = *MakeLongformer(*directory);
   DeviceStore store(Compute::kFp32);
-  const auto sizes = Longformer::LoadWeights(*config, *directory, std::nullopt, &store);
+  EXPECT_TRUE(family->Load(std::nullopt, &store).ok());
+  const int tokens = MostTokens(*directory, family->facts().max_tokens);
   const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
   const auto bytes = [&](EncoderPass::Sequences sequences) {
-    auto pass = Longformer::MakePass(*config, *sizes, Compute::kFp32, sequences,
-                                     kernels::cuda::kDeviceTileRows);
+    auto pass = family->MakePass(Compute::kFp32, sequences, kernels::cuda::kDeviceTileRows);
     return DevicePassPart(std::move(pass), *device, Compute::kFp32).bytes();
   };
-  return static_cast<double>(store.bytes() +
-                             Longformer::LongestBytes(*config, tokens, bytes).device()) +
+  return static_cast<double>(store.bytes() + family->LongestBytes(tokens, bytes).device()) +
          kDeviceLibraryBytes;
 }
 

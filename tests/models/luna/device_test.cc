@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "models/luna/family.h"
+#include "models/encoder/families.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/luna/encoder_case.h"
@@ -11,13 +11,11 @@
 namespace longview::models {
 namespace {
 
-constexpr auto BuildDeviceLuna = BuildPassOnDevice<Luna>;
-
 class DeviceLunaTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceLunaTest, LogitsAloneAndTogether) {
   const LunaEncoderCase golden(GetParam());
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), BuildDeviceLuna,
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLuna,
                          golden.Requests(),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), 0.5});
@@ -97,13 +95,13 @@ TEST(DeviceLunaOptionTest, EveryOptionIsTheCpus) {
     EditedModel edited(golden);
     option.edit(edited);
     const std::vector<Request> documents = Documents(golden);
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, documents, 1e-4, 1.0);
+    ExpectTheCpusAnswers(option.name, edited.Write(), MakeLuna, documents, 1e-4, 1.0);
     std::vector<Request> classified = documents;
     for (Request& request : classified) {
       request.task = Task::kTextClassification;
       request.tensors = {"logits"};
     }
-    ExpectTheCpusAnswers(option.name, edited.Write(), BuildDeviceLuna, classified, 1e-4, 1.0);
+    ExpectTheCpusAnswers(option.name, edited.Write(), MakeLuna, classified, 1e-4, 1.0);
   }
 }
 
@@ -111,13 +109,13 @@ TEST(DeviceLunaMemoryTest, AdmissionIsExact) {
   for (const std::string name : {"lra_use_p", "mlm_tied", "seqcls_attention"}) {
     SCOPED_TRACE(name);
     const GoldenCase golden(name, "luna");
-    ExpectAdmittedExactly(golden.directory(), BuildDeviceLuna, Documents(golden));
+    ExpectAdmittedExactly(golden.directory(), MakeLuna, Documents(golden));
   }
 }
 
 TEST(DeviceLunaMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase golden("lra_mean_ragged", "luna");
-  ExpectDropsChangeNothing(golden.directory(), BuildDeviceLuna, Documents(golden));
+  ExpectDropsChangeNothing(golden.directory(), MakeLuna, Documents(golden));
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // Encoders of plain transformer layers with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
-#include "models/modernbert/family.h"
-#include "models/roberta/family.h"
+#include "models/encoder/families.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/transformer/transformer_case.h"
@@ -10,9 +9,9 @@
 namespace longview::models {
 namespace {
 
-BuildOfFamily BuildOf(const std::string& family) {
-  if (family == "modernbert") return BuildPassOnDevice<ModernBert>;
-  return BuildPassOnDevice<Roberta>;
+MakeEncoder MakeOf(const std::string& family) {
+  if (family == "modernbert") return MakeModernBert;
+  return MakeRoberta;
 }
 
 class DeviceTransformerTest : public ::testing::TestWithParam<TransformerCaseName> {};
@@ -20,7 +19,7 @@ class DeviceTransformerTest : public ::testing::TestWithParam<TransformerCaseNam
 TEST_P(DeviceTransformerTest, AloneAndTogether) {
   const TransformerCase golden(GetParam());
   if (golden.requests()[0].tensors[0] == "mask_logits") GTEST_SKIP() << "needs its tokenizer";
-  ExpectGoldenOnDevices({GetParam().name, golden.golden().directory(), BuildOf(GetParam().family),
+  ExpectGoldenOnDevices({GetParam().name, golden.golden().directory(), MakeOf(GetParam().family),
                          golden.requests(),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), 0.5});
@@ -47,14 +46,14 @@ std::vector<Request> Documents(const GoldenCase& golden) {
 
 TEST(DeviceTransformerMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase windows("config_half_new", "modernbert");
-  ExpectDropsChangeNothing(windows.directory(), BuildOf("modernbert"), Documents(windows));
+  ExpectDropsChangeNothing(windows.directory(), MakeOf("modernbert"), Documents(windows));
   const GoldenCase full("text_reranker", "xlm_roberta");
-  ExpectDropsChangeNothing(full.directory(), BuildOf("xlm_roberta"), Documents(full));
+  ExpectDropsChangeNothing(full.directory(), MakeOf("xlm_roberta"), Documents(full));
 }
 
 TEST(DeviceTransformerMemoryTest, AdmissionIsExact) {
   const GoldenCase full("text_reranker", "xlm_roberta");
-  ExpectAdmittedExactly(full.directory(), BuildOf("xlm_roberta"), Documents(full));
+  ExpectAdmittedExactly(full.directory(), MakeOf("xlm_roberta"), Documents(full));
 }
 
 }  // namespace

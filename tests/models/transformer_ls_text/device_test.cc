@@ -1,7 +1,7 @@
 // Transformer-LS text encoders with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
-#include "models/transformer_ls_text/family.h"
+#include "models/encoder/families.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/transformer_ls_text/ls_text_case.h"
@@ -9,13 +9,11 @@
 namespace longview::models {
 namespace {
 
-constexpr auto BuildDeviceLsText = BuildPassOnDevice<LsText>;
-
 class DeviceLsTextTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceLsTextTest, LogitsAloneAndTogether) {
   const LsTextCase golden(GetParam());
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), BuildDeviceLsText,
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLsText,
                          golden.Requests(),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), 0.2});
@@ -44,13 +42,13 @@ TEST(DeviceLsTextMemoryTest, AdmissionIsExact) {
   for (const std::string name : {"first_token_w4_r2", "mean_length_w2_r0", "one_layer_w4_r3"}) {
     SCOPED_TRACE(name);
     const GoldenCase golden(name, "transformer_ls_text");
-    ExpectAdmittedExactly(golden.directory(), BuildDeviceLsText, Documents(golden));
+    ExpectAdmittedExactly(golden.directory(), MakeLsText, Documents(golden));
   }
 }
 
 TEST(DeviceLsTextMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase golden("all_layers_tied_w3", "transformer_ls_text");
-  ExpectDropsChangeNothing(golden.directory(), BuildDeviceLsText, Documents(golden));
+  ExpectDropsChangeNothing(golden.directory(), MakeLsText, Documents(golden));
 }
 
 }  // namespace

@@ -1,24 +1,40 @@
 // Longformer as a family of encoders.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "kernels/span/band_planner.h"
+#include "models/encoder/draft.h"
 #include "models/encoder/families.h"
 #include "models/encoder/model.h"
+#include "models/encoder/pad_positions.h"
 #include "models/longformer/longest_document.h"
 #include "models/longformer/pass.h"
-#include "models/longformer/rules.h"
 #include "models/transformer/heads.h"
 
 namespace longview::models {
 namespace {
 
+EncoderFacts FactsOf(const LongformerConfig& config) {
+  EncoderFacts facts = FactsOfText("longformer", config);
+  facts.head = config.head;
+  facts.types = config.types;
+  facts.max_tokens = config.max_tokens();
+  facts.pairs = PairForm::kJoined;
+  facts.sep = config.sep;
+  facts.pad = config.pad;
+  facts.global_attention = true;
+  return facts;
+}
+
 class Longformer final : public WeighedFamily<LongformerConfig, LongformerWeights> {
  public:
   Longformer(const LongformerConfig& config, const ModelDirectory& directory)
-      : WeighedFamily(LongformerFacts(config), config, LoadLongformerWeights, directory) {}
+      : WeighedFamily(FactsOf(config), config, LoadLongformerWeights, directory) {}
 
   absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
     absl::Status status = WeighedFamily::Load(compute, store);
@@ -47,13 +63,34 @@ class Longformer final : public WeighedFamily<LongformerConfig, LongformerWeight
   }
 
   absl::Status Place(const std::string& field, EncoderSequence& sequence) const override {
-    return PlaceTokens(config_, field, sequence);
+    return PlaceBehindPad(config_.pad, config_.positions, field, sequence);
   }
   absl::Status MarkDefaultGlobals(const std::string& field, Task task,
-                                  EncoderSequence& sequence) const override {
-    return MarkGlobals(config_, field, task, sequence);
-  }
+                                  EncoderSequence& sequence) const override;
 };
+
+// As the task's HuggingFace class: sequence classification marks the first token, question
+// answering everything before the first separator, multiple choice everything after the second.
+absl::Status Longformer::MarkDefaultGlobals(const std::string& field, Task task,
+                                            EncoderSequence& sequence) const {
+  const auto mark = [&](int begin, int end) {
+    for (int t = begin; t < end; ++t) {
+      if (sequence.roles[t] == kernels::kLocalToken) sequence.roles[t] = kernels::kGlobalToken;
+    }
+  };
+  if (config_.head == EncoderHead::kSequenceClassification) mark(0, 1);
+  const bool question = task == Task::kQuestionAnswering;
+  if (!question && task != Task::kMultipleChoice) return absl::OkStatus();
+  const auto first_sep = std::find(sequence.ids.begin(), sequence.ids.end(), config_.sep);
+  if (first_sep == sequence.ids.end()) {
+    return BadRequest(field, absl::StrCat("no separator (id ", config_.sep, ") ends the ",
+                                          question ? "question" : "first text",
+                                          "; send one, or a global_attention_mask"));
+  }
+  const int sep = static_cast<int>(first_sep - sequence.ids.begin());
+  question ? mark(0, sep) : mark(sep + 2, sequence.tokens());
+  return absl::OkStatus();
+}
 
 }  // namespace
 

@@ -5,18 +5,14 @@
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/convert.h"
 #include "models/cst/positions.h"
+#include "models/ops/family_loader.h"
 
 namespace longview::models {
 namespace {
 
-class Loader {
+class Loader : public FamilyLoader<CstConfig, CstWeights> {
  public:
-  Loader(const CstConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : config_(config),
-        checkpoint_(checkpoint),
-        load_(checkpoint, origin, compute),
-        place_(load_, store) {}
+  using FamilyLoader::FamilyLoader;
 
   absl::StatusOr<CstWeights> Load();
 
@@ -33,9 +29,6 @@ class Loader {
     std::vector<float> boundary_keys, boundary_values;
   };
 
-  NormWeight LayerNorm(const std::string& name, int64_t width) {
-    return place_.Norm(load_.LayerNorm(name, width, config_.norm_eps), width);
-  }
   Table FloatTensor(const std::string& name, int64_t rows, int64_t width) {
     return Counted(load_.Copy(load_.Get(name, {rows, width})), rows, width);
   }
@@ -56,13 +49,8 @@ class Loader {
   void MaskedLmHead();
   void CausalHead();
 
-  const CstConfig& config_;
-  const Checkpoint& checkpoint_;
-  WeightLoader load_;
-  WeightPlacer place_;
   const TensorView* words_ = nullptr;
   PositionTables shared_;
-  CstWeights weights_;
 };
 
 Table Loader::Counted(std::vector<float> values, int64_t rows, int64_t width) {
@@ -95,7 +83,10 @@ void Loader::Embeddings() {
   if (config_.types > 0) {
     weights_.types = FloatTensor(prefix + "token_type_embeddings.weight", config_.types, width);
   }
-  if (config_.embedding_norm) weights_.embedding_norm = LayerNorm(prefix + "LayerNorm", width);
+  if (config_.embedding_norm) {
+    weights_.embedding_norm =
+        place_.Norm(load_.LayerNorm(prefix + "LayerNorm", width, config_.norm_eps), width);
+  }
   if (width != config_.width) {
     weights_.embedding_project = place_.Linear("cst.embeddings_project", config_.width, width);
   }
@@ -223,10 +214,10 @@ void Loader::Layer(int index) {
     layer.out =
         place_.Linear(prefix + "attention.output.dense", width, width, config_.attention_bias);
   }
-  layer.attention_norm = LayerNorm(prefix + "attention.output.LayerNorm", width);
+  layer.attention_norm = LayerNorm(prefix + "attention.output.LayerNorm");
   layer.expand = place_.Linear(prefix + "intermediate.dense", config_.intermediate, width);
   layer.contract = place_.Linear(prefix + "output.dense", width, config_.intermediate);
-  layer.ffn_norm = LayerNorm(prefix + "output.LayerNorm", width);
+  layer.ffn_norm = LayerNorm(prefix + "output.LayerNorm");
   PositionTables own;
   const bool own_tables = config_.multi_scale() && !config_.shared_tables;
   if (own_tables) own = ReadPositions(self + "ms_vipe.");
@@ -289,12 +280,9 @@ void Loader::Head() {
 absl::StatusOr<CstWeights> Loader::Load() {
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
-  if (config_.final_norm) weights_.norm = LayerNorm("cst.encoder.LayerNorm", config_.width);
+  if (config_.final_norm) weights_.norm = LayerNorm("cst.encoder.LayerNorm");
   Head();
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
-  weights_.parameters = load_.parameters();
-  weights_.memory_bytes = load_.memory_bytes();
-  return std::move(weights_);
+  return Finish();
 }
 
 }  // namespace

@@ -5,44 +5,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/checkpoint/surplus.h"
+#include "models/ops/family_loader.h"
 
 namespace longview::models {
 namespace {
 
 // The layout of a checkpoint, as HuggingFace's LongformerModel and its task classes store it.
-class Loader {
+class Loader : public FamilyLoader<LongformerConfig, LongformerWeights> {
  public:
-  Loader(const LongformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : config_(config),
-        checkpoint_(checkpoint),
-        load_(checkpoint, origin, compute),
-        place_(load_, store) {}
+  using FamilyLoader::FamilyLoader;
 
   absl::StatusOr<LongformerWeights> Load();
 
  private:
-  Norm HostNorm(const std::string& name) {
-    return load_.LayerNorm(name, config_.width, config_.norm_eps);
-  }
-  NormWeight LayerNorm(const std::string& name) {
-    return place_.Norm(HostNorm(name), config_.width);
-  }
-
   void Embeddings();
   void Layer(int index);
   void Head();
   void MaskedLmHead();
   std::optional<DenseLayer> Pooler();
 
-  const LongformerConfig& config_;
-  const Checkpoint& checkpoint_;
-  WeightLoader load_;
-  WeightPlacer place_;
   const TensorView* words_ = nullptr;
   std::string prefix_;
-  LongformerWeights weights_;
 };
 
 void Loader::Embeddings() {
@@ -91,7 +74,7 @@ void Loader::Layer(int index) {
 void Loader::MaskedLmHead() {
   const int64_t width = config_.width, vocab = config_.vocab;
   weights_.head_dense = load_.Dense("lm_head.dense", width, width);
-  weights_.head_norm = HostNorm("lm_head.layer_norm");
+  weights_.head_norm = load_.LayerNorm("lm_head.layer_norm", width, config_.norm_eps);
   const TensorView* decoder = words_;
   std::vector<float> bias;
   if (config_.tied) {
@@ -153,11 +136,7 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
   if (load_.ok()) Head();
-  absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
-  if (!status.ok()) return status;
-  weights_.parameters = load_.parameters();
-  weights_.memory_bytes = load_.memory_bytes();
-  return std::move(weights_);
+  return Finish();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/layers/sinusoids.h"
 #include "models/luna/norm_gain.h"
+#include "models/ops/family_loader.h"
 
 namespace longview::models {
 namespace {
@@ -15,15 +16,11 @@ const char* Prefix(LunaHead head) {
   return head == LunaHead::kLra ? "encoder.encoder." : "encoder.sentence_encoder.";
 }
 
-class Loader {
+class Loader : public FamilyLoader<LunaConfig, LunaWeights> {
  public:
   Loader(const LunaConfig& config, const Checkpoint& checkpoint, const std::string& origin,
          std::optional<Compute> compute, DeviceStore* store)
-      : config_(config),
-        checkpoint_(checkpoint),
-        load_(checkpoint, origin, compute),
-        place_(load_, store),
-        prefix_(Prefix(config.head)) {}
+      : FamilyLoader(config, checkpoint, origin, compute, store), prefix_(Prefix(config.head)) {}
 
   absl::StatusOr<LunaWeights> Load() {
     for (const char* buffer : {"*._float_tensor", "*version", "*embed_positions.weights"}) {
@@ -43,10 +40,7 @@ class Loader {
     } else {
       BertHead();
     }
-    if (absl::Status status = load_.Finish(); !status.ok()) return status;
-    weights_.parameters = load_.parameters();
-    weights_.memory_bytes = load_.memory_bytes();
-    return std::move(weights_);
+    return Finish();
   }
 
  private:
@@ -194,15 +188,10 @@ class Loader {
     weights_.head_out = load_.Pack("encoder.lm_head", weight, std::move(bias), vocab, d);
   }
 
-  const LunaConfig& config_;
-  const Checkpoint& checkpoint_;
-  WeightLoader load_;
-  WeightPlacer place_;
   const std::string prefix_;
   const TensorView* words_ = nullptr;
   std::vector<float> projected_, projected_positions_;
   Norm projected_norm_;
-  LunaWeights weights_;
 };
 
 }  // namespace

@@ -4,16 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/checkpoint/surplus.h"
+#include "models/ops/family_loader.h"
 
 namespace longview::models {
 namespace {
 
-class Loader {
+class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
  public:
-  Loader(const TransformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : config_(config), load_(checkpoint, origin, compute), place_(load_, store) {}
+  using FamilyLoader::FamilyLoader;
 
   absl::StatusOr<TransformerWeights> Load() {
     // The base model is stored without a prefix; in files of a masked LM it has one.
@@ -28,11 +26,7 @@ class Loader {
     }
     weights_.final_norm = LayerNorm(prefix_ + "final_norm");
     Head();
-    absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
-    if (!status.ok()) return status;
-    weights_.parameters = load_.parameters();
-    weights_.memory_bytes = load_.memory_bytes();
-    return std::move(weights_);
+    return Finish();
   }
 
  private:
@@ -101,12 +95,8 @@ class Loader {
     weights_.head_out = load_.Pack("decoder", weight, std::move(bias), vocab, width);
   }
 
-  const TransformerConfig& config_;
-  WeightLoader load_;
-  WeightPlacer place_;
   std::string prefix_;
   const TensorView* words_ = nullptr;
-  TransformerWeights weights_;
 };
 
 }  // namespace

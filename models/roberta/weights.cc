@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/checkpoint/surplus.h"
+#include "models/ops/family_loader.h"
 
 namespace longview::models {
 namespace {
@@ -32,11 +32,11 @@ constexpr Names kBert = {{"bert.", ""},
 constexpr Names kRoberta = {{"roberta.", ""},     "lm_head.dense", "lm_head.layer_norm",
                             "lm_head.decoder", "lm_head.bias",  false};
 
-class Loader {
+class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
  public:
   Loader(const Names& names, const TransformerConfig& config, const Checkpoint& checkpoint,
          const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
-      : names_(names), config_(config), load_(checkpoint, origin, compute), place_(load_, store) {}
+      : FamilyLoader(config, checkpoint, origin, compute, store), names_(names) {}
 
   absl::StatusOr<TransformerWeights> Load() {
     for (const std::string norm : {"LayerNorm", "layer_norm"}) {
@@ -54,18 +54,10 @@ class Loader {
       Layer(absl::StrCat(prefix_, "encoder.layer.", i, "."));
     }
     Head();
-    absl::Status status = LeaveSurplusAside(load_.Finish(), weights_.notes);
-    if (!status.ok()) return status;
-    weights_.parameters = load_.parameters();
-    weights_.memory_bytes = load_.memory_bytes();
-    return std::move(weights_);
+    return Finish();
   }
 
  private:
-  NormWeight LayerNorm(const std::string& name) {
-    return place_.Norm(load_.LayerNorm(name, config_.width, config_.norm_eps), config_.width);
-  }
-
   void Embeddings() {
     const int64_t width = config_.width;
     const std::vector<int64_t> shape = {config_.vocab, width};
@@ -160,12 +152,8 @@ class Loader {
   }
 
   const Names& names_;
-  const TransformerConfig& config_;
-  WeightLoader load_;
-  WeightPlacer place_;
   std::string prefix_;
   const TensorView* words_ = nullptr;
-  TransformerWeights weights_;
 };
 
 bool HasPooler(const Names& names, const TransformerConfig& config,

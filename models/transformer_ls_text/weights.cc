@@ -3,15 +3,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/ops/family_loader.h"
 
 namespace longview::models {
 namespace {
 
-class Loader {
+class Loader : public FamilyLoader<LsTextConfig, LsTextWeights> {
  public:
-  Loader(const LsTextConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : config_(config), load_(checkpoint, origin, compute), place_(load_, store) {}
+  using FamilyLoader::FamilyLoader;
 
   absl::StatusOr<LsTextWeights> Load() {
     Embeddings();
@@ -21,17 +20,10 @@ class Loader {
     }
     weights_.norm = LayerNorm("model.norm");
     Head();
-    if (absl::Status status = load_.Finish(); !status.ok()) return status;
-    weights_.parameters = load_.parameters();
-    weights_.memory_bytes = load_.memory_bytes();
-    return std::move(weights_);
+    return Finish();
   }
 
  private:
-  NormWeight LayerNorm(const std::string& name) {
-    return place_.Norm(load_.LayerNorm(name, config_.width, config_.norm_eps), config_.width);
-  }
-
   void Embeddings() {
     const int64_t width = config_.width;
     const auto table = [&](const std::string& name, int64_t rows) {
@@ -71,11 +63,6 @@ class Loader {
         load_.Dense("seq_classifer.mlpblock.2", static_cast<int64_t>(config_.labels.size()),
                     config_.intermediate);
   }
-
-  const LsTextConfig& config_;
-  WeightLoader load_;
-  WeightPlacer place_;
-  LsTextWeights weights_;
 };
 
 }  // namespace

@@ -24,6 +24,8 @@ class HostPass {
   // Exact bytes that it borrows of scratch.
   static size_t ScratchBytes(EncoderPass& pass, const ComputeContext& context);
 
+  size_t scratch_bytes() const { return need_.memory(); }
+
   // As EncoderBatch. Sequences count as they were given.
   bool Advance();
   void Drop(int i) { pass_->batch().Drop(i); }

@@ -18,7 +18,8 @@ CountedCosts::CountedCosts(Make make, Terms terms)
   for (const int64_t start : starts) {
     const EncoderWork work = WorkOf(start, chunk);
     const auto tokens = static_cast<double>(chunk);
-    points_.push_back({static_cast<double>(start) + (tokens - 1) / 2, work.attention / tokens});
+    points_.push_back({static_cast<double>(start) + (tokens - 1) / 2,
+                       work.attention / tokens - terms_.attend_work});
     linear_ = work.linear / tokens;
     rows_ = work.rows / tokens;
   }

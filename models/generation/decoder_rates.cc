@@ -35,7 +35,10 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
   calibration.set_times(&prefill);
   if (absl::Status status = TimeStep(decoder, feed).status(); !status.ok()) return status;
   double seconds = 0, prefill_work = 0, decode_work = 0;
-  for (int64_t t = 0; t < prompt; ++t) prefill_work += costs.AttentionWork(t);
+  const auto attention = [&](int64_t t) {
+    return costs.AttentionWork(t) + calibration.attend_work;
+  };
+  for (int64_t t = 0; t < prompt; ++t) prefill_work += attention(t);
   calibration.set_times(&decode);
   feed.phase = DecoderPhase::kDecode;
   for (int64_t t = prompt; t < prompt + kDecoded; ++t) {
@@ -43,7 +46,7 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
     const absl::StatusOr<double> step = TimeStep(decoder, feed);
     if (!step.ok()) return step.status();
     seconds += *step;
-    decode_work += costs.AttentionWork(t);
+    decode_work += attention(t);
   }
   const auto rows = static_cast<double>(prompt);
   DecoderRates rates;
@@ -78,7 +81,8 @@ absl::StatusOr<double> TimeStep(Decoder& decoder, const DecoderFeed& feed) {
 
 absl::Status CalibrateDecoder(const Calibration& calibration) {
   constexpr int64_t kGrain = kernels::kBlockSlots;
-  int64_t prompt = std::min(kPrompt, calibration.decoder.max_tokens() - kDecoded) / kGrain * kGrain;
+  // A text's last token may have no position: nobody reads it.
+  int64_t prompt = std::min(kPrompt, calibration.decoder.max_tokens() - kDecoded - 1);
   while (prompt > 0 &&
          calibration.costs.StateBytes(0, prompt + kDecoded, 1) > calibration.capacity) {
     prompt -= kGrain;

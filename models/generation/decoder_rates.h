@@ -61,8 +61,10 @@ struct Calibration {
   double capacity = 0;  // Bytes of state there is room for.
   // Makes steps add their seconds to what it is given; null: to nothing.
   std::function<void(EncoderTimes*)> set_times;
-  // A sequence that has read none of its own tokens; unset: decoder.OpenEmpty().
+  // A sequence that has read none of its own tokens, each of which attends to a document with so
+  // many multiply-adds beside AttentionWork; unset: decoder.OpenEmpty().
   std::function<absl::StatusOr<std::unique_ptr<DecoderSequence>>()> open = {};
+  double attend_work = 0;
 };
 
 // Reads a prompt long enough to fill panels and windows (less where `capacity` or the decoder's

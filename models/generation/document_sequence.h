@@ -8,51 +8,38 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "models/generation/cached_sequence.h"
+#include "models/generation/pass_document.h"
+#include "models/generation/token_run.h"
 
 namespace longview::models {
 
-// A document on its way through an encoder, then as what decoding attends to.
-class ReadDocument {
- public:
-  virtual ~ReadDocument() = default;
-
-  // Tokens that no step was granted yet.
-  virtual int unencoded() const = 0;
-  // The last hidden states [tokens, width], fp32, once it is read, if rows of it are wanted. Once.
-  virtual std::vector<std::byte> TakeStates() = 0;
-
-  // A step reads so many tokens more. RESOURCE_EXHAUSTED where memory was not reserved.
-  virtual absl::Status Begin(int tokens) = 0;
-  // The next piece of that; sets whether work is left. Throws what LibTorch and the allocator
-  // throw, and DeviceError.
-  virtual absl::Status Advance(bool* more) = 0;
-  // Nobody waits for it: gives back at once what its reading holds. It is neither read on nor
-  // attended to.
-  virtual void Drop() = 0;
-};
-
 class DocumentSequence final : public CachedSequence {
  public:
-  // `read` null: there is no document.
-  DocumentSequence(kernels::CacheSequence cache, std::shared_ptr<ReadDocument> read)
-      : CachedSequence(std::move(cache)), read_(std::move(read)) {}
+  // `document` null: there is none.
+  DocumentSequence(kernels::CacheSequence cache, std::shared_ptr<PassDocument> document)
+      : CachedSequence(std::move(cache)), document_(std::move(document)) {}
 
   std::unique_ptr<DecoderSequence> Fork() const override {
-    return std::make_unique<DocumentSequence>(cache().Fork(), read_);
+    return std::make_unique<DocumentSequence>(cache().Fork(), document_);
   }
   // Does nothing: cached tokens mean nothing without their document, which later requests lack.
   void Publish(uint64_t) override {}
-  int unencoded() const override { return read_ == nullptr ? 0 : read_->unencoded(); }
+  int unencoded() const override { return document_ == nullptr ? 0 : document_->unencoded(); }
   std::vector<std::byte> TakeEncoderStates() override {
-    return read_ == nullptr ? std::vector<std::byte>() : read_->TakeStates();
+    return document_ == nullptr ? std::vector<std::byte>() : document_->TakeStates();
   }
 
-  ReadDocument* document() const { return read_.get(); }
+  PassDocument* document() const { return document_.get(); }
 
  private:
-  const std::shared_ptr<ReadDocument> read_;
+  const std::shared_ptr<PassDocument> document_;
 };
+
+// The document of a run's sequence, of a model with an encoder; null while a forward is counted.
+inline const PassDocument* DocumentOf(const TokenRun& run) {
+  if (run.sequence == nullptr) return nullptr;
+  return static_cast<const DocumentSequence*>(run.sequence)->document();
+}
 
 }  // namespace longview::models

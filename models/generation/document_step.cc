@@ -4,7 +4,7 @@
 
 namespace longview::models {
 
-ReadDocument& DocumentStep::DocumentBeingRead() const {
+PassDocument& DocumentStep::DocumentBeingRead() const {
   return *static_cast<DocumentSequence*>(feeds_[reading_].sequence)->document();
 }
 
@@ -27,15 +27,13 @@ absl::Status DocumentStep::Run(bool* more) {
     *more = tokens_.Advance();
     return tokens_.status();
   }
-  ReadDocument& document = DocumentBeingRead();
+  PassDocument& document = DocumentBeingRead();
   if (!begun_) {
     absl::Status status = document.Begin(feeds_[reading_].encode);
     if (!status.ok()) return status;
     begun_ = true;
   }
-  bool left = false;
-  if (absl::Status status = document.Advance(&left); !status.ok()) return status;
-  if (!left) {
+  if (!document.Advance()) {
     ++reading_;
     begun_ = false;
   }

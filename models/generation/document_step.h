@@ -32,7 +32,7 @@ class DocumentStep final : public DecoderStep {
 
  private:
   absl::Status Run(bool* more);
-  ReadDocument& DocumentBeingRead() const;
+  PassDocument& DocumentBeingRead() const;
 
   const std::string family_;
   std::vector<DecoderFeed> feeds_;

@@ -1,5 +1,5 @@
-// A language model without an encoder as a Decoder, on the host or a device: its sequences live in
-// one projection cache, its steps are passes over all layers.
+// A token model as a Decoder, on the host or a device: its sequences live in one projection cache,
+// what is kept of documents in another, its steps are passes over all layers.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,7 @@
 #include "models/generation/counted_costs.h"
 #include "models/generation/decoder.h"
 #include "models/generation/decoder_seat.h"
+#include "models/generation/encoder_stage.h"
 #include "models/generation/pass_step.h"
 #include "models/generation/token_model.h"
 #include "models/layers/compute_context.h"
@@ -40,18 +41,21 @@ class ForwardDecoder final : public Decoder {
                                                                 Compute compute,
                                                                 const Limits& limits,
                                                                 std::unique_ptr<Device> device);
+  ~ForwardDecoder() override;
+
   int vocab_size() const override { return rules_.vocab; }
   int max_tokens() const override { return max_tokens_; }
-  int prefill_granule() const override { return model_->granule(); }
+  int prefill_granule() const override;
   const DecoderCosts& costs() const override { return *costs_; }
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) override;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;
+  EncoderStage* encoder() override;
   // Steps that a benchmark times go on adding their seconds.
   absl::Status WarmUp() override;
   CacheUse cache() const override;
 
   const TokenModel& model() const { return *model_; }
-  // Where the model runs, beside the cache.
+  // Where the model runs, beside the caches.
   double memory_bytes() const { return seat_ ? seat_->memory_bytes() : model_->memory_bytes(); }
 
   // ---- For tests and benchmarks ----
@@ -67,21 +71,25 @@ class ForwardDecoder final : public Decoder {
   ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute, const Limits& limits,
                  std::unique_ptr<Device> device);
   absl::Status Load(const std::string& origin, const CacheRoom& room);
-  absl::Status LoadOnDevice(const std::string& origin, const kernels::CacheShape& shape,
+  absl::Status LoadOnDevice(const std::string& origin, std::vector<kernels::CacheShape> caches,
                             const CacheRoom& room);
+  void CountCosts(const kernels::CacheShape& shape);
   std::unique_ptr<TokenPass> MakePass(std::vector<TokenRun> runs);
+
+  class Stage;  // How documents are read.
 
   const std::unique_ptr<TokenModel> model_;
   const PassStep::Rules rules_;
   const int max_tokens_;
   const TorchParallelFor pool_;
   const ComputeContext host_;
-  const std::unique_ptr<DecoderSeat> seat_;  // Null on the host; outlives the cache.
+  const std::unique_ptr<DecoderSeat> seat_;  // Null on the host; outlives the caches.
   TokenFrame frame_;
   std::unique_ptr<kernels::CacheBudget> budget_;
-  std::unique_ptr<kernels::ProjectionCache> cache_;
+  std::unique_ptr<kernels::ProjectionCache> cache_, documents_;
   std::unique_ptr<CountedCosts> costs_;
   ScratchKeeper scratch_;
+  const std::unique_ptr<Stage> stage_;  // Null without an encoder.
   EncoderTimes* times_ = nullptr;
 };
 

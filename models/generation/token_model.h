@@ -1,5 +1,4 @@
-// A language model without an encoder, as its family brings it to ForwardDecoder: sizes, weights,
-// a forward.
+// A generating model as its family brings it to ForwardDecoder: sizes, weights, a forward.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,14 @@
 
 namespace longview::models {
 
+class SourceModel;
+
 // Where a forward runs. Borrowed.
 struct TokenFrame {
   Compute compute = Compute::kFp32;
   int tile_rows = 0;  // Queries of a tile of attention.
   kernels::ProjectionCache* cache = nullptr;  // Null while a forward is counted.
+  kernels::ProjectionCache* documents = nullptr;  // With an encoder: what is kept of documents.
 };
 
 // Constant once loaded.
@@ -39,6 +41,10 @@ class TokenModel {
   // The position of a text of up to `max_tokens` where a decode step needs most memory.
   virtual int64_t CostliestPosition(int max_tokens) const { return max_tokens - 1; }
   virtual kernels::CacheShape Shape(kernels::DType blocks) const = 0;
+  // Whether what a prompt left in the cache is found again by prompts with the same beginning.
+  virtual bool finds_prompts() const { return source() == nullptr; }
+  // The encoder that reads documents; null: there is none.
+  virtual const SourceModel* source() const { return nullptr; }
 
   // How it computes on the host.
   virtual ComputeContext Host(Compute compute, const kernels::ParallelFor& pool) const {

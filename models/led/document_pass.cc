@@ -1,37 +1,67 @@
 #include "models/led/document_pass.h"
 
+#include <algorithm>
+
+#include "models/ops/host_ops.h"
+
 namespace longview::models {
 
+using kernels::kBlockSlots;
+
+int VisibleTokens(const EncoderSequence& document) {
+  return document.tokens() - static_cast<int>(std::ranges::count(document.roles,
+                                                                 kernels::kMaskedToken));
+}
+
+DocumentKeys::DocumentKeys(const LedConfig& config, const LedWeights& weights,
+                           const TokenFrame& frame, const EncoderSequence& document,
+                           const kernels::CacheSequence* kept, int64_t first, int64_t count)
+    : config_(config.decoder), weights_(weights.document), cache_(frame.documents) {
+  const auto masked = [&](int64_t t) {
+    return document.roles[static_cast<size_t>(t)] == kernels::kMaskedToken;
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    if (!masked(first + i)) rows_.push_back(static_cast<int32_t>(i));
+  }
+  places_.resize(rows_.size());
+  if (kept == nullptr) return;
+  const auto begin = document.roles.begin();
+  int64_t slot = first - std::count(begin, begin + first, kernels::kMaskedToken);
+  for (kernels::CachePlace& place : places_) {
+    place = {kept->blocks(0).blocks[static_cast<size_t>(slot / kBlockSlots)],
+             static_cast<int32_t>(slot % kBlockSlots)};
+    ++slot;
+  }
+}
+
 void DocumentKeys::Stage(Ops& ops) {
-  rows_ref_ = ops.Stage(keys_.rows);
-  places_ref_ = ops.StagePlaces(context_.decoder.documents, keys_.places);
+  rows_ref_ = ops.Stage(rows_);
+  places_ref_ = ops.StagePlaces(cache_, places_);
 }
 
 void DocumentKeys::Take(Ops& ops) {
-  const auto count = static_cast<int64_t>(keys_.rows.size());
-  const int64_t width = context_.decoder.config->width;
+  const auto count = static_cast<int64_t>(rows_.size());
+  const int64_t width = config_.width;
   kept_ = ops.Take(count, width, RowType::kCompute, Ops::Tail::kPanel);
   products_ = ops.Take(count, 2 * width, RowType::kCompute, Ops::Tail::kWritten);
 }
 
 void DocumentKeys::Store(Ops& ops, const Rows& states) const {
-  const StackConfig& config = *context_.decoder.config;
-  const int64_t width = config.width;
+  const int64_t width = config_.width;
   ops.Gather(states, rows_ref_, kept_);
-  for (int layer = 0; layer < config.layers(); ++layer) {
-    ops.Project(context_.weights->document[static_cast<size_t>(layer)], kept_, products_);
-    ops.Store({context_.decoder.documents, 0, layer, config.heads}, products_.Columns(0, width),
+  for (int layer = 0; layer < config_.layers(); ++layer) {
+    ops.Project(weights_[static_cast<size_t>(layer)], kept_, products_);
+    ops.Store({cache_, 0, layer, config_.heads}, products_.Columns(0, width),
               products_.Columns(width, width), places_ref_);
   }
 }
 
-LedDocumentPass::LedDocumentPass(const LedContext& context, Sequences document,
-                                 const KeyRows& keys, bool brings_states)
-    : context_(context),
-      brings_states_(brings_states),
-      encoder_(context.config->encoder, context.weights->encoder, context.decoder.compute,
-               document, context.decoder.tile_rows),
-      keys_(context, keys) {}
+LedDocumentPass::LedDocumentPass(const LedConfig& config, const LedWeights& weights,
+                                 const TokenFrame& frame, Sequences document,
+                                 const kernels::CacheSequence* kept, bool brings_states)
+    : brings_states_(brings_states),
+      encoder_(config.encoder, weights.encoder, frame.compute, document, frame.tile_rows),
+      keys_(config, weights, frame, *document[0], kept, 0, document[0]->tokens()) {}
 
 void LedDocumentPass::Stage(Ops& ops) {
   encoder_.Stage(ops);
@@ -40,7 +70,8 @@ void LedDocumentPass::Stage(Ops& ops) {
 
 void LedDocumentPass::Take(Ops& ops) {
   encoder_.Take(ops);
-  states_ = ops.Take(encoder_.Wanted().count, context_.decoder.config->width, RowType::kCompute);
+  const Rows wanted = encoder_.Wanted();
+  states_ = ops.Take(wanted.count, wanted.width, RowType::kCompute);
   keys_.Take(ops);
 }
 
@@ -48,6 +79,60 @@ void LedDocumentPass::Layer(Ops& ops, int layer) {
   if (layer < encoder_.layers()) return encoder_.Layer(ops, layer);
   ops.Narrow(encoder_.Wanted(), states_);
   keys_.Store(ops, states_);
+}
+
+LedReader::LedReader(const LedConfig& config, const LedWeights& weights, const SourceReading& what)
+    : config_(config),
+      weights_(weights),
+      what_(what),
+      context_(config.encoder, weights.encoder, what.host.compute, *what.host.pool),
+      encoder_(context_, what.document, *this, what.scratch, what.times) {}
+
+int64_t LedReader::held_bytes() const {
+  return static_cast<int64_t>(PiecewiseEncoder::HeldBytes(context_, what_.document));
+}
+
+SourceNeed LedReader::NeedOf(const LedConfig& config, const LedWeights& weights,
+                             const ComputeContext& host, const EncoderSequence& document) {
+  const LongformerContext context(config.encoder, weights.encoder, host.compute, *host.pool);
+  HostCount count(host);
+  DocumentKeys keys(config, weights, {}, document, nullptr, 0, document.tokens());
+  keys.Stage(count);
+  keys.Take(count);
+  // Two results of one panel are alive at a time: the expanded one and what follows it.
+  const int64_t width = config.decoder.width;
+  const int64_t widest = std::max<int64_t>(3 * width, config.encoder.intermediate) + width;
+  const size_t piece =
+      std::max(PiecewiseEncoder::PieceBytes(context, document), count.need().memory());
+  return {static_cast<int64_t>(PiecewiseEncoder::HeldBytes(context, document)),
+          static_cast<int64_t>(piece) + kPanelRows * widest * ElementBytes(host.compute)};
+}
+
+double LedReader::LinearWork() const {
+  const StackConfig& config = config_.decoder;
+  return 2.0 * config.layers() * config.width * config.width;
+}
+
+void LedReader::Take(int64_t first, int64_t count, const float* x, const std::byte* input) {
+  const int64_t width = config_.decoder.width;
+  if (what_.states != nullptr) std::copy_n(x, count * width, what_.states + first * width);
+  DocumentKeys keys(config_, weights_, what_.frame, what_.document, &what_.kept, first, count);
+  if (keys.empty()) return;
+  Rows rows;
+  rows.data = const_cast<std::byte*>(input);
+  rows.count = count;
+  rows.width = rows.stride = width;
+  rows.element = ElementBytes(context_.compute);
+  const auto store = [&](Ops& ops) {
+    keys.Stage(ops);
+    keys.Take(ops);
+    keys.Store(ops, rows);
+  };
+  HostCount counted(context_);
+  store(counted);
+  const ScratchLoan loan(what_.scratch, counted.need().memory());
+  HostOps ops(context_, counted.need(), loan.data(), what_.times);
+  store(ops);
 }
 
 }  // namespace longview::models

@@ -5,15 +5,105 @@
 #include <vector>
 
 #include "models/encoder/model.h"
+#include "models/generation/forward_decoder.h"
 #include "models/generation/generator_placement.h"
-#include "models/led/decoder.h"
+#include "models/led/document_pass.h"
 #include "models/led/rules.h"
 #include "models/led/weights.h"
+#include "models/longformer/longest_document.h"
+#include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {
 
 constexpr int kDefaultTopK = 50;  // HuggingFace's, which no other family here takes over.
+// On the host a document's tokens are granted in multiples of so many: a fraction of a second's
+// work.
+constexpr int kGranule = 16;
+
+class LedSource final : public SourceModel {
+ public:
+  // Borrows config and weights.
+  LedSource(const LedConfig& config, const LedWeights& weights, int max_tokens)
+      : config_(config), weights_(weights), rules_(config), max_tokens_(max_tokens) {}
+
+  const SequenceRules& rules() const override { return rules_; }
+  int max_tokens() const override { return max_tokens_; }
+  int width() const override { return config_.decoder.width; }
+  int granule() const override { return kGranule; }
+  kernels::CacheShape Shape(kernels::DType blocks) const override {
+    return DocumentCacheShape(config_.decoder, blocks);
+  }
+  int Slots(const EncoderSequence& document) const override { return VisibleTokens(document); }
+  double AttendWork(int64_t tokens) const override {
+    return 2.0 * config_.decoder.width * config_.decoder.layers() * static_cast<double>(tokens);
+  }
+  std::unique_ptr<EncoderPass> Forward(const TokenFrame& frame, Sequences document,
+                                       const kernels::CacheSequence* kept,
+                                       bool brings_states) const override {
+    return std::make_unique<LedDocumentPass>(config_, weights_, frame, document, kept,
+                                             brings_states);
+  }
+  DeviceRunBytes MostBytes(
+      absl::FunctionRef<DeviceRunBytes(Sequences)> most_bytes) const override {
+    DeviceRunBytes most = LongestLongformerBytes(config_.encoder, max_tokens_, most_bytes);
+    const auto keys = static_cast<size_t>(max_tokens_);
+    most.lists += kernels::AlignUp(keys * sizeof(int32_t)) +
+                  kernels::AlignUp(keys * sizeof(kernels::cuda::CacheRowPlace));
+    return most;
+  }
+  SourceNeed HostNeed(const ComputeContext& host, const EncoderSequence& document,
+                      const OpsNeed&) const override {
+    return LedReader::NeedOf(config_, weights_, host, document);
+  }
+  std::unique_ptr<SourceReader> Read(const SourceReading& what) const override {
+    return std::make_unique<LedReader>(config_, weights_, what);
+  }
+
+ private:
+  const LedConfig& config_;
+  const LedWeights& weights_;
+  const LedRules rules_;
+  const int max_tokens_;
+};
+
+class Led final : public TokenModel {
+ public:
+  // `max_tokens` of a document.
+  Led(LedConfig config, Checkpoint checkpoint, std::string origin, int max_tokens)
+      : config_(std::move(config)),
+        checkpoint_(std::move(checkpoint)),
+        origin_(std::move(origin)),
+        source_(config_, weights_, max_tokens) {}
+
+  const char* family() const override { return config_.decoder.family; }
+  int vocab() const override { return config_.decoder.vocab; }
+  kernels::CacheShape Shape(kernels::DType blocks) const override {
+    return StackCacheShape(config_.decoder, blocks);
+  }
+  const SourceModel* source() const override { return &source_; }
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
+    absl::StatusOr<LedWeights> weights =
+        LoadLedWeights(config_, checkpoint_, origin_, compute, store);
+    if (weights.ok()) weights_ = *std::move(weights);
+    return weights.status();
+  }
+  double parameters() const override { return weights_.parameters; }
+  double memory_bytes() const override { return weights_.memory_bytes; }
+  std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                        int64_t logit_rows) const override {
+    const StackContext context = {&config_.decoder, &weights_.decoder, frame,
+                                  source_.max_tokens()};
+    return std::make_unique<StackPass>(context, std::move(runs), logit_rows);
+  }
+
+ private:
+  const LedConfig config_;
+  const Checkpoint checkpoint_;
+  const std::string origin_;
+  LedWeights weights_;
+  const LedSource source_;
+};
 
 absl::StatusOr<LedConfig> ReadConfig(const ModelDirectory& directory) {
   absl::StatusOr<LedConfig> config = ParseLedConfig(directory);
@@ -29,7 +119,7 @@ ModelInfo InfoOf(const ModelDirectory& directory, const LedConfig& config) {
   info.family = "led";
   info.architecture = directory.common.architecture;
   DescribeEncoderDecoder(config.decoder.vocab, MostTokens(directory, LedFacts(config).max_tokens),
-                         LedDecoder::kGranule, directory.tokenizer.has_value(), true,
+                         kGranule, directory.tokenizer.has_value(), true,
                          config.decoder.width, info);
   return info;
 }
@@ -71,13 +161,17 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLedAt(std::unique_ptr<Device> device,
   traits.eos = config->eos;
   traits.pad = config->pad;
   traits.default_top_k = kDefaultTopK;
-  const LedDecoder::Limits limits = {MostTokens(directory, LedFacts(*config).max_tokens),
-                                     start->room};
+  // The last token generated is never read.
+  const ForwardDecoder::Limits limits = {config->max_output + 1, start->room};
+  const int document = MostTokens(directory, LedFacts(*config).max_tokens);
   TakeTokenizer(directory, start->parts);
-  auto decoder = LedDecoder::Create(*std::move(config), std::move(directory.checkpoint),
-                                    directory.path, start->compute, limits, std::move(device));
+  auto decoder = ForwardDecoder::Create(
+      std::make_unique<Led>(*std::move(config), std::move(directory.checkpoint), directory.path,
+                            document),
+      directory.path, start->compute, limits, std::move(device));
   if (!decoder.ok()) return decoder.status();
-  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
+  const double parameters = (*decoder)->model().parameters();
+  const double bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 

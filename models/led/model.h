@@ -17,7 +17,7 @@ absl::StatusOr<ModelInfo> DescribeLed(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadLed(ModelDirectory directory,
                                                const LoadOptions& options);
 
-// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as LedDecoder::Create.
+// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as ForwardDecoder::Create.
 absl::StatusOr<std::unique_ptr<Model>> LoadLedAt(std::unique_ptr<Device> device,
                                                  ModelDirectory directory,
                                                  const LoadOptions& options,

@@ -7,7 +7,6 @@
 #include "models/generation/generator_placement.h"
 #include "models/generation/forward_decoder.h"
 #include "models/longformer_lm/weights.h"
-#include "models/stack/cost.h"
 #include "models/stack/pass.h"
 
 namespace longview::models {
@@ -29,18 +28,15 @@ class LongformerLm final : public TokenModel {
   absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
     absl::StatusOr<StackWeights> weights =
         LoadLongformerLmWeights(config_, checkpoint_, origin_, compute, store);
-    if (!weights.ok()) return weights.status();
-    weights_ = *std::move(weights);
-    few_rows_ = store != nullptr || weights_.packs_rows();
-    return absl::OkStatus();
+    if (weights.ok()) weights_ = *std::move(weights);
+    return weights.status();
   }
   double parameters() const override { return weights_.parameters; }
   double memory_bytes() const override { return weights_.memory_bytes; }
   std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
                                         int64_t logit_rows) const override {
-    const StackContext context = {&stack_,   &weights_,   frame.compute, frame.tile_rows,
-                                  few_rows_, frame.cache, nullptr};
-    return std::make_unique<StackPass>(context, std::move(runs), logit_rows);
+    return std::make_unique<StackPass>(StackContext{&stack_, &weights_, frame}, std::move(runs),
+                                       logit_rows);
   }
 
  private:
@@ -49,7 +45,6 @@ class LongformerLm final : public TokenModel {
   const Checkpoint checkpoint_;
   const std::string origin_;
   StackWeights weights_;
-  bool few_rows_ = false;
 };
 
 // The keys are the masked LM's.

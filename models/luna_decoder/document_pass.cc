@@ -5,20 +5,21 @@
 
 namespace longview::models {
 
-LunaDocumentPass::LunaDocumentPass(const LunaDecoderContext& context, Sequences document,
+LunaDocumentPass::LunaDocumentPass(const LunaDecoderConfig& config,
+                                   const LunaDecoderWeights& weights, const LunaWeights& encoder,
+                                   const TokenFrame& frame, Sequences document,
                                    const LunaDocumentMemory& memory, bool brings_states)
-    : config_(*context.config),
-      weights_(*context.weights),
+    : config_(config),
+      weights_(weights),
       memory_(memory),
       brings_states_(brings_states),
-      encoder_(*config_.encoder, *context.encoder, context.frame.compute, document,
-               context.frame.tile_rows),
+      encoder_(*config_.encoder, encoder, frame.compute, document, frame.tile_rows),
       tokens_(document[0]->tokens()),
       rows_(ActiveRows(*config_.encoder, *document[0])) {
   kernels::FullPattern pattern;
   pattern.heads = config_.cross_pack_heads;
   pattern.split = true;
-  pattern.tile_rows = context.frame.tile_rows;
+  pattern.tile_rows = frame.tile_rows;
   const kernels::FullSequence one = {0, static_cast<int32_t>(rows_), 0,
                                      static_cast<int32_t>(tokens_), document[0]->roles};
   pack_ = PlanFull(pattern, {&one, 1});

@@ -14,17 +14,19 @@
 
 #include "kernels/span/plan.h"
 #include "models/encoder/pass.h"
+#include "models/generation/token_model.h"
 #include "models/luna/pass.h"
-#include "models/luna_decoder/context.h"
 #include "models/luna_decoder/memory.h"
+#include "models/luna_decoder/weights.h"
 
 namespace longview::models {
 
 class LunaDocumentPass final : public EncoderPass {
  public:
-  // Borrows what the context points to and `document`: one sequence that wants all its rows. The
-  // last hidden states are rows to bring back if `brings_states`. Null memory: the pass is counted.
-  LunaDocumentPass(const LunaDecoderContext& context, Sequences document,
+  // As SourceModel::Forward. Borrows config and weights, `encoder` the encoder's. Null memory: the
+  // pass is counted.
+  LunaDocumentPass(const LunaDecoderConfig& config, const LunaDecoderWeights& weights,
+                   const LunaWeights& encoder, const TokenFrame& frame, Sequences document,
                    const LunaDocumentMemory& memory, bool brings_states);
 
   int layers() const override { return encoder_.layers() + config_.layers; }

@@ -6,19 +6,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/outer/outer_api.h"
+#include "models/generation/forward_decoder.h"
 #include "models/generation/generator_placement.h"
 #include "models/generation/settings.h"
-#include "models/luna_decoder/decoder.h"
+#include "models/luna_decoder/memory.h"
+#include "models/luna_decoder/pass.h"
 #include "models/luna_decoder/text.h"
 
 namespace longview::models {
 namespace {
 
+// Tokens that a prompt or, on the host, a document is granted in multiples of: whole panels of
+// linears cost least. A state may be cut anywhere.
+constexpr int kGranule = kernels::kBlockSlots;
+
 // What both functions need, checked.
 struct Settings {
   LunaDecoderConfig config;
   LunaText text;
-  LunaDecoder::Limits limits;
+  int max_tokens = 0;    // Of an output, of a translation its start included.
+  int max_document = 0;  // Of a translation's source.
 };
 
 absl::StatusOr<Settings> ReadSettings(const ModelDirectory& directory) {
@@ -27,16 +34,16 @@ absl::StatusOr<Settings> ReadSettings(const ModelDirectory& directory) {
   if (!config.ok()) return config.status();
   absl::StatusOr<LunaText> text = ReadLunaText(directory.path, *config);
   if (!text.ok()) return text.status();
-  Settings settings = {*std::move(config), *std::move(text), {}};
+  Settings settings = {*std::move(config), *std::move(text)};
   const std::optional<int> most = directory.serving.max_tokens;
   const int tokens = settings.config.max_tokens;
   if (settings.config.encoder) {
     // The last token of an output is never read; max_tokens of longview.json is the document's.
-    settings.limits.tokens = tokens + 1;
+    settings.max_tokens = tokens + 1;
     const int document = settings.config.encoder->max_tokens;
-    settings.limits.document = std::min(document, most.value_or(document));
+    settings.max_document = std::min(document, most.value_or(document));
   } else {
-    settings.limits.tokens = std::min(tokens, most.value_or(tokens));
+    settings.max_tokens = std::min(tokens, most.value_or(tokens));
   }
   return settings;
 }
@@ -48,12 +55,17 @@ ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
   info.architecture = directory.common.architecture;
   const bool text = settings.text.codec != nullptr;
   if (config.encoder) {
-    DescribeEncoderDecoder(config.vocab, settings.limits.document, LunaDecoder::kGranule, text,
-                           false, config.width, info);
+    DescribeEncoderDecoder(config.vocab, settings.max_document, kGranule, text, false,
+                           config.width, info);
   } else {
-    DescribeGenerator(config.vocab, settings.limits.tokens, LunaDecoder::kGranule, text, info);
+    DescribeGenerator(config.vocab, settings.max_tokens, kGranule, text, info);
   }
   return info;
+}
+
+// The embedding, which counts once.
+double SharedParameters(const LunaDecoderConfig& config) {
+  return config.shared_words ? double{1} * config.vocab * config.width : 0;
 }
 
 // fairseq's generator: an output has a token before its end, never padding, and an end that is
@@ -73,6 +85,35 @@ absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& c
 
 }  // namespace
 
+LunaLm::LunaLm(const LunaDecoderConfig& config, Checkpoint checkpoint, std::string origin,
+               int max_document)
+    : config_(config), checkpoint_(std::move(checkpoint)), origin_(std::move(origin)) {
+  if (config_.encoder) source_.emplace(config_, weights_, encoder_, max_document);
+}
+
+kernels::CacheShape LunaLm::Shape(kernels::DType) const { return LunaSequenceShape(config_); }
+
+absl::Status LunaLm::Load(std::optional<Compute> compute, DeviceStore* store) {
+  absl::StatusOr<LunaDecoderWeights> weights =
+      LoadLunaDecoderWeights(config_, checkpoint_, origin_, compute, store);
+  if (!weights.ok()) return weights.status();
+  weights_ = *std::move(weights);
+  if (!config_.encoder) return absl::OkStatus();
+  absl::StatusOr<LunaWeights> encoder =
+      LoadLunaWeights(*config_.encoder, checkpoint_, origin_, compute, store);
+  if (encoder.ok()) encoder_ = *std::move(encoder);
+  return encoder.status();
+}
+
+double LunaLm::parameters() const {
+  return weights_.parameters + encoder_.parameters - SharedParameters(config_);
+}
+
+std::unique_ptr<TokenForward> LunaLm::Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                              int64_t logit_rows) const {
+  return std::make_unique<LunaTokenPass>(config_, weights_, frame, std::move(runs), logit_rows);
+}
+
 absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory) {
   const absl::StatusOr<Settings> settings = ReadSettings(directory);
   if (!settings.ok()) return settings.status();
@@ -80,15 +121,12 @@ absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory) {
       LoadLunaDecoderWeights(settings->config, directory.checkpoint, directory.path, std::nullopt);
   if (!weights.ok()) return weights.status();
   ModelInfo info = InfoOf(directory, *settings);
-  info.parameters = weights->parameters;
+  info.parameters = weights->parameters - SharedParameters(settings->config);
   if (!settings->config.encoder) return info;
-  const LunaConfig& encoder = *settings->config.encoder;
-  const absl::StatusOr<LunaWeights> read =
-      LoadLunaWeights(encoder, directory.checkpoint, directory.path, std::nullopt);
-  if (!read.ok()) return read.status();
-  const double shared =
-      settings->config.shared_words ? double{1} * encoder.vocab * encoder.width : 0;
-  info.parameters += read->parameters - shared;
+  const absl::StatusOr<LunaWeights> encoder = LoadLunaWeights(
+      *settings->config.encoder, directory.checkpoint, directory.path, std::nullopt);
+  if (!encoder.ok()) return encoder.status();
+  info.parameters += encoder->parameters;
   return info;
 }
 
@@ -129,14 +167,15 @@ absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoderAt(std::unique_ptr<Device>
     traits.bos.reset();
     traits.decoder_start = {settings->config.start};
   }
-  settings->limits.room = start->room;
-  auto decoder = LunaDecoder::Create(settings->config, std::move(directory.checkpoint),
-                                     directory.path, start->compute, settings->limits,
-                                     std::move(device));
+  auto decoder = ForwardDecoder::Create(
+      std::make_unique<LunaLm>(settings->config, std::move(directory.checkpoint), directory.path,
+                               settings->max_document),
+      directory.path, start->compute, {settings->max_tokens, start->room}, std::move(device));
   if (!decoder.ok()) return decoder.status();
   start->parts.codec = std::move(settings->text.codec);
   start->parts.tokenizer = settings->text.documents;
-  const double parameters = (*decoder)->parameters(), bytes = (*decoder)->memory_bytes();
+  const double parameters = (*decoder)->model().parameters();
+  const double bytes = (*decoder)->memory_bytes();
   return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
-#include "models/luna_decoder/config.h"
+#include "models/generation/token_model.h"
+#include "models/luna_decoder/source.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 
@@ -18,10 +20,42 @@ absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
                                                        const LoadOptions& options);
 
-// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as LunaDecoder::Create.
+// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as ForwardDecoder::Create.
 absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoderAt(std::unique_ptr<Device> device,
                                                          ModelDirectory directory,
                                                          const LoadOptions& options,
                                                          std::vector<std::string> notes = {});
+
+// For ForwardDecoder: sequences of constant size, and for translation documents that the layers of
+// the decoder read once.
+class LunaLm final : public TokenModel {
+ public:
+  // `origin` begins messages; `max_document` tokens of a translation's source.
+  LunaLm(const LunaDecoderConfig& config, Checkpoint checkpoint, std::string origin,
+         int max_document);
+
+  const LunaDecoderConfig& config() const { return config_; }
+
+  const char* family() const override { return "luna"; }
+  int vocab() const override { return config_.vocab; }
+  kernels::CacheShape Shape(kernels::DType blocks) const override;
+  // The sums of a prefix are no part of those of the whole.
+  bool finds_prompts() const override { return false; }
+  const SourceModel* source() const override { return source_ ? &*source_ : nullptr; }
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override;
+  // A shared embedding counts once.
+  double parameters() const override;
+  double memory_bytes() const override { return weights_.memory_bytes + encoder_.memory_bytes; }
+  std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
+                                        int64_t logit_rows) const override;
+
+ private:
+  const LunaDecoderConfig config_;
+  const Checkpoint checkpoint_;
+  const std::string origin_;
+  LunaDecoderWeights weights_;
+  LunaWeights encoder_;  // Of translation models.
+  std::optional<LunaSource> source_;
+};
 
 }  // namespace longview::models

@@ -6,32 +6,30 @@
 
 #include "kernels/cuda/token/cache_rows.h"
 #include "kernels/span/full_planner.h"
+#include "models/generation/document_sequence.h"
+#include "models/luna/plan.h"
 #include "models/luna_decoder/memory.h"
 
 namespace longview::models {
 
-LunaTokenPass::LunaTokenPass(const LunaDecoderContext& context, std::vector<TokenRun> runs,
+LunaTokenPass::LunaTokenPass(const LunaDecoderConfig& config, const LunaDecoderWeights& weights,
+                             const TokenFrame& frame, std::vector<TokenRun> runs,
                              int64_t logit_rows)
-    : context_(context),
-      config_(*context.config),
-      weights_(*context.weights),
+    : config_(config),
+      weights_(weights),
+      frame_(frame),
       logit_rows_(logit_rows),
       runs_(std::move(runs)),
       sums_(static_cast<size_t>(config_.layers)) {
   (void)SortRuns(runs_);
+  for (const TokenRun& run : runs_) {
+    const PassDocument* document = translates() ? DocumentOf(run) : nullptr;
+    over_.push_back({document, document == nullptr
+                                   ? config_.projected
+                                   : ActiveRows(*config_.encoder, document->document())});
+  }
   ListRows();
   if (translates()) PlanAcross();
-}
-
-const LunaDocument* LunaTokenPass::DocumentOf(const TokenRun& run) const {
-  if (!translates() || run.sequence == nullptr) return nullptr;
-  const auto* sequence = static_cast<const DocumentSequence*>(run.sequence);
-  return static_cast<const LunaDocument*>(sequence->document());
-}
-
-int LunaTokenPass::ActiveRowsOf(const TokenRun& run) const {
-  const LunaDocument* document = DocumentOf(run);
-  return document == nullptr ? config_.projected : document->rows();
 }
 
 void LunaTokenPass::ListRows() {
@@ -48,19 +46,18 @@ void LunaTokenPass::ListRows() {
 }
 
 void LunaTokenPass::PlanAcross() {
-  std::map<const LunaDocument*, int32_t> first_keys;
+  std::map<const PassDocument*, int32_t> first_keys;
   std::vector<kernels::FullSequence> sequences;
-  for (const TokenRun& run : runs_) {
-    const LunaDocument* document = DocumentOf(run);
-    const int rows = ActiveRowsOf(run);
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const TokenRun& run = runs_[i];
+    const auto& [document, rows] = over_[i];
     auto key0 = static_cast<int32_t>(key_rows_);
     const auto known = first_keys.find(document);
     if (document != nullptr && known != first_keys.end()) {
       key0 = known->second;
     } else {
       first_keys[document] = key0;
-      documents_.push_back(document);
-      document_rows_.push_back(rows);
+      documents_.push_back(over_[i]);
       key_rows_ += rows;
     }
     sequences.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.rows()), key0,
@@ -68,21 +65,21 @@ void LunaTokenPass::PlanAcross() {
   }
   kernels::FullPattern pattern;
   pattern.heads = config_.heads;
-  pattern.tile_rows = context_.frame.tile_rows;
+  pattern.tile_rows = frame_.tile_rows;
   across_ = PlanFull(pattern, sequences);
 }
 
 absl::Status LunaTokenPass::Append() {
-  step_.emplace(context_.frame.cache);
+  step_.emplace(frame_.cache);
   return AppendRuns(runs_, *step_);
 }
 
 void LunaTokenPass::ListKeys() {
   keys_at_.clear();
-  for (size_t i = 0; i < documents_.size(); ++i) {
-    const LunaDocument* document = documents_[i];
-    float* const keys = document == nullptr ? nullptr : document->memory().keys;
-    for (int64_t row = 0; row < document_rows_[i]; ++row) {
+  for (const auto& [document, rows] : documents_) {
+    float* const keys =
+        document == nullptr ? nullptr : LunaDocumentOf(*frame_.documents, document->kept()).keys;
+    for (int64_t row = 0; row < rows; ++row) {
       float* const at = keys == nullptr ? nullptr : keys + row * KeyParts(config_) * width();
       keys_at_.push_back({at, static_cast<int32_t>(keys_at_.size())});
     }
@@ -94,20 +91,20 @@ void LunaTokenPass::ListSums(int layer) {
   const Table& own = weights_.layers[static_cast<size_t>(layer)].packed;
   std::vector<kernels::OuterSequence>& sums = sums_[static_cast<size_t>(layer)];
   sums.clear();
-  for (const TokenRun& run : runs_) {
+  for (size_t i = 0; i < runs_.size(); ++i) {
+    const TokenRun& run = runs_[i];
     kernels::OuterSequence& sequence = sums.emplace_back();
     sequence.row0 = run.row0;
     sequence.tokens = run.rows();
     sequence.before = run.start;
-    sequence.rows = ActiveRowsOf(run);
+    sequence.rows = over_[i].rows;
     if (counted) continue;
     const kernels::CacheSequence& cache = run.sequence->cache();
-    sequence.state = LunaSums(*context_.frame.cache, cache) +
-                     kernels::cuda::StateShift(context_.frame.cache->shape(), layer);
-    const LunaDocument* document = DocumentOf(run);
-    if (document != nullptr) {
-      sequence.packed = document->memory().packed +
-                        kernels::cuda::StateShift(context_.documents->shape(), layer);
+    sequence.state = LunaSums(*frame_.cache, cache) +
+                     kernels::cuda::StateShift(frame_.cache->shape(), layer);
+    if (const PassDocument* document = over_[i].document; document != nullptr) {
+      sequence.packed = LunaDocumentOf(*frame_.documents, document->kept()).packed +
+                        kernels::cuda::StateShift(frame_.documents->shape(), layer);
     } else {
       sequence.packed = own.device() != nullptr ? own.device() : own.values();
     }

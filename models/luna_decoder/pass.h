@@ -17,17 +17,18 @@
 
 #include "kernels/cache/cache_step.h"
 #include "kernels/span/plan.h"
-#include "models/generation/token_forward.h"
-#include "models/luna_decoder/context.h"
-#include "models/luna_decoder/document.h"
+#include "models/generation/pass_document.h"
+#include "models/generation/token_model.h"
+#include "models/luna_decoder/weights.h"
 
 namespace longview::models {
 
 class LunaTokenPass final : public TokenForward {
  public:
-  // Borrows what the context points to. `logit_rows`: rows of logits at a time, at most.
-  // Runs without a sequence are counted: each has the longest document.
-  LunaTokenPass(const LunaDecoderContext& context, std::vector<TokenRun> runs, int64_t logit_rows);
+  // Borrows config, weights and what `frame` points to. `logit_rows`: rows of logits at a time, at
+  // most. Runs without a sequence are counted: each has the longest document.
+  LunaTokenPass(const LunaDecoderConfig& config, const LunaDecoderWeights& weights,
+                const TokenFrame& frame, std::vector<TokenRun> runs, int64_t logit_rows);
 
   std::span<const TokenRun> runs() const override { return runs_; }
   int layers() const override { return config_.layers; }
@@ -42,8 +43,6 @@ class LunaTokenPass final : public TokenForward {
   void End() override { step_->End(); }
 
  private:
-  const LunaDocument* DocumentOf(const TokenRun& run) const;
-  int ActiveRowsOf(const TokenRun& run) const;
   void ListRows();
   // Every token over its document's packed rows.
   void PlanAcross();
@@ -59,16 +58,20 @@ class LunaTokenPass final : public TokenForward {
   int64_t width() const { return config_.width; }
   int64_t rows() const { return static_cast<int64_t>(ids_.size()); }
 
-  const LunaDecoderContext context_;
   const LunaDecoderConfig& config_;
   const LunaDecoderWeights& weights_;
+  const TokenFrame frame_;
   const int64_t logit_rows_;
   std::vector<TokenRun> runs_;  // Sorted by group.
   kernels::Plan across_;
-  std::vector<const LunaDocument*> documents_;  // Distinct, in the order of their keys.
-  std::vector<int> document_rows_;              // Rows of P of each document.
-  int64_t key_rows_ = 0;                        // Their sum.
-  std::optional<kernels::CacheStep> step_;      // Set by Append.
+  struct Source {
+    const PassDocument* document;  // Null: it is counted, or there is none.
+    int rows;                      // Active rows of P.
+  };
+  std::vector<Source> over_;                // By run.
+  std::vector<Source> documents_;           // Distinct, in the order of their keys.
+  int64_t key_rows_ = 0;                    // Rows of all documents.
+  std::optional<kernels::CacheStep> step_;  // Set by Append.
 
   // As they are staged.
   std::vector<int32_t> ids_, places_, wanted_;

@@ -7,21 +7,6 @@
 
 namespace longview::models {
 
-int StackWindow::span() const {
-  if (!keys) return 0;
-  const int widest = dilation.empty() ? 1 : *std::max_element(dilation.begin(), dilation.end());
-  return *keys * widest + 1;
-}
-
-int StackConfig::longest_span() const {
-  int longest = 1;
-  for (const StackWindow& window : windows) {
-    if (window.span() == 0) return 0;
-    longest = std::max(longest, window.span());
-  }
-  return longest;
-}
-
 DistanceTables::DistanceTables(const StackConfig& config, WeightPlacer& place) {
   for (int layer = 0; layer < config.layers(); ++layer) {
     const StackWindow& window = config.windows[static_cast<size_t>(layer)];

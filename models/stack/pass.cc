@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "models/layers/span_rows.h"
-#include "models/stack/cost.h"
 
 namespace longview::models {
 namespace {
@@ -25,12 +24,11 @@ Rows PartOf(const Rows& rows, int64_t first, int64_t count, bool few) {
 
 }  // namespace
 
-StackPass::StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
-                     const DocumentOf& document_of)
+StackPass::StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows)
     : context_(context),
       config_(*context.config),
       logit_rows_(logit_rows),
-      layout_(LayOutStackPass(context, std::move(runs), document_of)) {
+      layout_(LayOutStackPass(context, std::move(runs))) {
   for (const TokenRun& run : layout_.runs) {
     ids_.insert(ids_.end(), run.ids.begin(), run.ids.end());
     for (int64_t i = 0; i < run.rows(); ++i) {
@@ -45,7 +43,7 @@ StackPass::StackPass(const StackContext& context, std::vector<TokenRun> runs, in
 }
 
 absl::Status StackPass::Append() {
-  step_.emplace(context_.cache);
+  step_.emplace(context_.frame.cache);
   return AppendRuns(layout_.runs, *step_);
 }
 
@@ -53,11 +51,11 @@ void StackPass::ListDocuments() {
   document_blocks_.clear();
   document_offsets_.clear();
   kernels::CacheTable table;
-  for (const StackDocument* document : layout_.documents) {
-    if (document->keys != nullptr) {
-      context_.documents->AddTable(*document->keys, 0, &table);
+  for (const StackDocument& document : layout_.documents) {
+    if (document.keys != nullptr) {
+      context_.frame.documents->AddTable(*document.keys, 0, &table);
     } else {
-      AddCounted((document->count + kBlockSlots - 1) / kBlockSlots, document_blocks_,
+      AddCounted((document.count + kBlockSlots - 1) / kBlockSlots, document_blocks_,
                  document_offsets_);
     }
   }
@@ -74,7 +72,7 @@ void StackPass::Stage(Ops& ops) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
     group.strip.List(step, shape, 0, layout_.groups[g], layout_.runs);
-    group.strip.Stage(ops, context_.cache);
+    group.strip.Stage(ops, context_.frame.cache);
     group.plans.assign(static_cast<size_t>(config_.layers()), PlanRef());
     for (const auto& [layer, plan] : layout_.groups[g].plans) {
       group.plans[static_cast<size_t>(layer)] = ops.Stage(plan);
@@ -130,7 +128,7 @@ void StackPass::Attend(Ops& ops, int layer, int index) const {
   if (layout.runs == 0) return;
   const Group& group = groups_[static_cast<size_t>(index)];
   const int64_t width = config_.width;
-  const StripRef strip = {context_.cache, 0, layer, config_.heads};
+  const StripRef strip = {context_.frame.cache, 0, layer, config_.heads};
   const kernels::Source sources[] = {
       ops.CachedSource(strip, group.strip.blocks()),
       HeadsSource(ops.compute(), qkv_.Columns(width, width), qkv_.Columns(2 * width, width),
@@ -148,14 +146,14 @@ void StackPass::Store(Ops& ops, int layer, int index) const {
   if (layout.runs == 0) return;
   const int64_t width = config_.width;
   const Rows rows = qkv_.From(layout.row0).First(layout.rows);
-  ops.Store({context_.cache, 0, layer, config_.heads}, rows.Columns(width, width),
+  ops.Store({context_.frame.cache, 0, layer, config_.heads}, rows.Columns(width, width),
             rows.Columns(2 * width, width), groups_[static_cast<size_t>(index)].strip.places());
 }
 
 void StackPass::AttendDocuments(Ops& ops, int layer, const StackLayer::Cross& cross) const {
   ForParts([&](auto&& part) { ops.Project(cross.query, part(input_), part(queries_)); });
   const kernels::Source sources[] = {
-      ops.CachedSource({context_.documents, 0, layer, config_.heads}, documents_ref_)};
+      ops.CachedSource({context_.frame.documents, 0, layer, config_.heads}, documents_ref_)};
   kernels::Call call = HeadsCall(ops.compute(), queries_, z_, config_.heads);
   call.sources = sources;
   ops.Attend(cross_ref_, call);

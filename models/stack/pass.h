@@ -12,17 +12,14 @@
 #include "kernels/cache/cache_step.h"
 #include "models/generation/strip_blocks.h"
 #include "models/generation/token_forward.h"
-#include "models/stack/context.h"
 #include "models/stack/pass_layout.h"
 
 namespace longview::models {
 
 class StackPass final : public TokenForward {
  public:
-  // Borrows what the context points to. `logit_rows`: rows of logits at a time, at most. With an
-  // encoder `document_of` is asked for the documents, which outlive the pass.
-  StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows,
-            const DocumentOf& document_of = nullptr);
+  // Borrows what the context points to. `logit_rows`: rows of logits at a time, at most.
+  StackPass(const StackContext& context, std::vector<TokenRun> runs, int64_t logit_rows);
 
   std::span<const TokenRun> runs() const override { return layout_.runs; }
   int layers() const override { return config_.layers(); }

@@ -4,6 +4,7 @@
 
 #include "kernels/span/cross_planner.h"
 #include "kernels/span/paged_planner.h"
+#include "models/generation/document_sequence.h"
 
 namespace longview::models {
 namespace {
@@ -18,7 +19,7 @@ kernels::Plan PlanWindow(const StackContext& context, int layer, const StackGrou
   pattern.window = context.config->windows[static_cast<size_t>(layer)].span();
   pattern.fresh = group.group == CacheStep::kPrefill;
   pattern.window_table = dilated ? 0 : -1;
-  pattern.tile_rows = context.tile_rows;
+  pattern.tile_rows = context.frame.tile_rows;
   std::vector<kernels::PagedSequence> batch;
   for (int i = group.run0; i < group.run0 + group.runs; ++i) {
     const TokenRun& run = layout.runs[static_cast<size_t>(i)];
@@ -32,26 +33,31 @@ kernels::Plan PlanWindow(const StackContext& context, int layer, const StackGrou
   return plan;
 }
 
-void PlanDocuments(const StackContext& context, const DocumentOf& document_of,
-                   StackPassLayout& layout) {
+StackDocument DocumentOfRun(const StackContext& context, const TokenRun& run) {
+  const PassDocument* document = DocumentOf(run);
+  if (document == nullptr) return {nullptr, context.longest_document};
+  return {&document->kept(), static_cast<int32_t>(document->kept().tokens())};
+}
+
+void PlanDocuments(const StackContext& context, StackPassLayout& layout) {
   std::vector<kernels::CrossDocument> batch;
   for (const TokenRun& run : layout.runs) {
     const auto rows = static_cast<int32_t>(run.rows());
-    const StackDocument* document = document_of(run);
-    if (!layout.documents.empty() && layout.documents.back() == document) {
+    const StackDocument document = DocumentOfRun(context, run);
+    if (document.keys != nullptr && !batch.empty() &&
+        layout.documents.back().keys == document.keys) {
       batch.back().queries += rows;
       continue;
     }
     layout.documents.push_back(document);
-    batch.push_back({static_cast<int32_t>(run.row0), rows, document->count});
+    batch.push_back({static_cast<int32_t>(run.row0), rows, document.count});
   }
-  layout.cross = PlanCross(context.config->heads, context.tile_rows, batch);
+  layout.cross = PlanCross(context.config->heads, context.frame.tile_rows, batch);
 }
 
 }  // namespace
 
-StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRun> runs,
-                                const DocumentOf& document_of) {
+StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRun> runs) {
   StackPassLayout layout;
   layout.runs = std::move(runs);
   layout.wanted = layout.many_wanted = WantedRows(layout.runs);
@@ -66,13 +72,13 @@ StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRu
     }
   }
   layout.many_rows = layout.rows;
-  if (context.few_rows) {
+  if (context.weights->few_rows()) {
     const StackGroup& decode = layout.groups[2];
     layout.many_rows = decode.row0;
     layout.many_wanted =
         WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
   }
-  if (context.config->encoder) PlanDocuments(context, document_of, layout);
+  if (context.config->encoder) PlanDocuments(context, layout);
   return layout;
 }
 

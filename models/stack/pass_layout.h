@@ -4,20 +4,28 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
 #include "kernels/span/plan.h"
 #include "models/generation/token_run.h"
-#include "models/stack/context.h"
+#include "models/generation/token_model.h"
+#include "models/stack/stack.h"
 
 namespace longview::models {
 
-// The document that a sequence attends to beside its own tokens.
+// The parts that all passes of one stack share. Borrowed, constant.
+struct StackContext {
+  const StackConfig* config = nullptr;
+  const StackWeights* weights = nullptr;
+  TokenFrame frame;
+  int longest_document = 0;  // Number of its keys, which runs that are counted attend to.
+};
+
+// The document that sequences attend to beside their own tokens.
 struct StackDocument {
-  const kernels::CacheSequence* keys = nullptr;
-  int32_t count = 0;  // Number of keys.
+  const kernels::CacheSequence* keys = nullptr;  // Null: it is counted.
+  int32_t count = 0;                             // Number of keys.
 };
 
 struct StackGroup : RunGroup {
@@ -35,14 +43,10 @@ struct StackPassLayout {
 
   // Attention to documents: runs side by side over one document are one of its sequences.
   kernels::Plan cross;
-  std::vector<const StackDocument*> documents;
+  std::vector<StackDocument> documents;
 };
 
-// The document of a run's sequence; asked with an encoder only.
-using DocumentOf = std::function<const StackDocument*(const TokenRun&)>;
-
 // `runs` in any order; a sequence occurs once.
-StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRun> runs,
-                                const DocumentOf& document_of);
+StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRun> runs);
 
 }  // namespace longview::models

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cache/cache_shape.h"
 #include "models/ops/weight.h"
 #include "models/stack/distance_tables.h"
 
@@ -47,6 +48,11 @@ struct StackConfig {
   int longest_span() const;
 };
 
+// Keys and values of every token that a layer can still see; one strip for all layers.
+kernels::CacheShape StackCacheShape(const StackConfig& config, kernels::DType blocks);
+// Keys and values of a document, for every layer.
+kernels::CacheShape DocumentCacheShape(const StackConfig& config, kernels::DType blocks);
+
 struct StackLayer {
   Weight qkv;  // Query, key, value side by side: [3H, H].
   Weight out;
@@ -74,8 +80,9 @@ struct StackWeights {
   double parameters = 0;
   double memory_bytes = 0;  // On the host: packs, copies, and kept tables.
 
-  // Whether all linears have second packs, for decoding on the host.
-  bool packs_rows() const { return logits.host && logits.host->rows != nullptr; }
+  // Whether linears have a way of their own for the few rows that decode: on a device, and on the
+  // host by second packs.
+  bool few_rows() const { return !logits.host || logits.host->rows != nullptr; }
 };
 
 }  // namespace longview::models

@@ -88,7 +88,7 @@ TEST_P(LunaDecoderGolden, StateAfterTheFirstText) {
   const auto sequence = model.New();
   model.Read(*sequence, Ids(0), WantedLogits::kNone);
   const float* state =
-      LunaSums(model.decoder().states(), static_cast<CachedSequence&>(*sequence).cache());
+      LunaSums(model.decoder().projection_cache(), static_cast<CachedSequence&>(*sequence).cache());
   const LunaDecoderConfig& config = model.config();
   const int dim = config.head_dim(), rows = config.projected;
   std::vector<float> keys, values;

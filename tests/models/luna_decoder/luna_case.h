@@ -2,24 +2,36 @@
 // tables.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <tuple>
+#include <utility>
 
-#include "models/luna_decoder/decoder.h"
+#include "models/generation/forward_decoder.h"
+#include "models/luna_decoder/model.h"
 #include "tests/models/generation/decoder_case.h"
 
 namespace longview::models {
 
-class LunaCase : public OwnedReader<LunaDecoder> {
+inline std::unique_ptr<ForwardDecoder> LoadLuna(const std::string& directory,
+                                                const std::string& dtype, double cache_bytes) {
+  ModelDirectory files = OrDie(OpenModelDirectory(directory));
+  const LunaDecoderConfig config =
+      OrDie(ParseLunaDecoderConfig(files.config, files.common, files.config_path));
+  const int document = config.encoder ? config.encoder->max_tokens : 0;
+  return OrDie(ForwardDecoder::Create(
+      std::make_unique<LunaLm>(config, std::move(files.checkpoint), directory, document), directory,
+      dtype == "fp32" ? Compute::kFp32 : Compute::kBf16,
+      {config.max_tokens + (config.encoder ? 1 : 0), cache_bytes}, nullptr));
+}
+
+class LunaCase : public OwnedReader<ForwardDecoder> {
  public:
   LunaCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20)
-      : OwnedReader(LoadDecoder<LunaDecoder>(
-            ParseLunaDecoderConfig, directory, dtype, [&](const LunaDecoderConfig& config) {
-              const bool translates = config.encoder.has_value();
-              return std::make_tuple(
-                  LunaDecoder::Limits{config.max_tokens + (translates ? 1 : 0),
-                                      translates ? config.encoder->max_tokens : 0, cache_bytes});
-            })) {}
+      : OwnedReader(LoadLuna(directory, dtype, cache_bytes)) {}
+
+  const LunaDecoderConfig& config() {
+    return static_cast<const LunaLm&>(decoder().model()).config();
+  }
 };
 
 }  // namespace longview::models

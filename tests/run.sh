@@ -3,6 +3,7 @@
 # "N passed, N failed".
 #
 #   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]] [--parity=DIR]
+#   tests/run.sh --cluster
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
@@ -14,6 +15,8 @@
 #             on a machine with a GPU; elsewhere it says why not.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
 # --parity=DIR  also the parity tests once more, on the fixtures in DIR (of the shape of tests/golden).
+# --cluster   instead of all that: the image and the chart in a Kubernetes node that is made for the
+#             run (tests/cluster), as root. The first time it compiles Kubernetes.
 # A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
 # listed as UNSTEADY.
 # LONGVIEW_GOLDEN=DIR in the environment replaces tests/golden in the whole run.
@@ -27,6 +30,7 @@ sanitize=false
 sanitize_cuda=false
 fuzz_seconds=0
 parity=""
+cluster=false
 for argument in "$@"; do
   case $argument in
     --slow) slow=true ;;
@@ -34,6 +38,7 @@ for argument in "$@"; do
     --sanitize-cuda) sanitize_cuda=true ;;
     --fuzz) fuzz_seconds=60 ;;
     --fuzz=*) fuzz_seconds=${argument#--fuzz=} ;;
+    --cluster) cluster=true ;;
     --parity=*) parity=$(cd "${argument#--parity=}" && pwd) ;;
     *) die "unknown argument '$argument'; see the head of tests/run.sh" ;;
   esac
@@ -55,6 +60,36 @@ begin() {
   part_start=$now
   [ -z "$part" ] || say "$part"
 }
+
+# Runs pytest; failures are counted at the end, not here.
+# $1: a name for the results, $2...: arguments of pytest.
+run_pytest() {
+  local name=$1 again
+  shift
+  local left_out="not cluster"
+  $slow || left_out+=" and not slow"
+  ! $cluster || left_out=""
+  set -- "$@" -m "$left_out"
+  for again in "" .again; do
+    PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest -q --timeout "$patience" \
+      --durations=10 --junitxml "$results/$name$again.xml" "$@" && return
+    set -- "$@" --last-failed --last-failed-no-failures none
+  done || true
+}
+# Says how long the parts took, and ends with the line that counts the tests of these JUnit files.
+finish() {
+  begin ""
+  say "Time of each part"
+  cat "$results/times" >&2
+  python3 tests/support/summary.py "$@"
+}
+
+if $cluster; then
+  patience=3600
+  . tests/cluster/ring.sh
+  finish "$results/cluster.xml"
+  exit
+fi
 
 begin "Installing what is missing"
 deploy/install_deps.sh
@@ -120,18 +155,6 @@ if [ "$fuzz_seconds" -gt 0 ]; then
   tests/fuzz/run.sh "$fuzz_seconds" "$results/fuzz.xml"
 fi
 
-# Runs pytest; failures are counted at the end, not here.
-# $1: a name for the results, $2...: arguments of pytest.
-run_pytest() {
-  local name=$1 again
-  shift
-  $slow || set -- "$@" -m "not slow"
-  for again in "" .again; do
-    PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest -q --timeout "$patience" \
-      --durations=10 --junitxml "$results/$name$again.xml" "$@" && return
-    set -- "$@" --last-failed --last-failed-no-failures none
-  done || true
-}
 begin "Black-box and Python tests"
 run_pytest pytest tests
 
@@ -144,12 +167,9 @@ if [ -n "$parity" ]; then
   run_pytest parity "${readers[@]}"
 fi
 
-begin ""
-say "Time of each part"
-cat "$results/times" >&2
 # Second runs are read beside the first ones.
 mapfile -t reports < <(find "$results" -name 'ctest-*.xml' ! -name '*.again.xml' | sort)
 reports+=("$results/pytest.xml")
 [ -z "$parity" ] || reports+=("$results/parity.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
-python3 tests/support/summary.py "${reports[@]}"
+finish "${reports[@]}"

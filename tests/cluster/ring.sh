@@ -1,0 +1,25 @@
+# The part of tests/run.sh that runs the cluster's tests. LONGVIEW_BUILD names a folder whose programs
+# are tested as they are; else they are built.
+
+begin "Installing what is missing (cluster)"
+if [ -z "${LONGVIEW_BUILD:-}" ]; then deploy/install_deps.sh --no-cuda; fi
+tests/support/install_clients.sh
+tests/support/install_deploy_tools.sh || note "helm is missing: the chart's tests fail"
+if [ "$(id -u)" = 0 ] && command -v go >/dev/null; then
+  begin "Building Kubernetes"
+  tests/support/install_cluster.sh || note "Kubernetes is missing: the cluster's tests are skipped"
+fi
+
+if [ -z "${LONGVIEW_BUILD:-}" ]; then
+  begin "Building the server (release)"
+  cmake --preset release -DLONGVIEW_WERROR=ON >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
+  cmake --build build --target longview-server longview -j "$jobs"
+fi
+begin "Packing the tarball"
+cpack --config "${LONGVIEW_BUILD:-build}/CPackConfig.cmake" -B "$results/pack" >"$results/pack.log" ||
+  { cat "$results/pack.log" >&2; exit 1; }
+LONGVIEW_TARBALL=$(ls "$results"/pack/longview-*-linux-x86_64.tar.gz)
+export LONGVIEW_TARBALL
+
+begin "Tests in a cluster"
+run_pytest cluster tests/cluster

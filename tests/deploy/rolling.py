@@ -161,19 +161,24 @@ def grpc_calls(target, message):
 
     def classify():
         request = message("ClassifyRequest")(model="code-language", text=SOURCE, top_k=1)
-        assert unary(request, timeout=120).labels
+        answer = unary(request, timeout=120)
+        assert answer.labels
+        return [(label.name, label.score) for label in answer.labels]
 
     def generate():
-        request = message("GenerateRequest")(model="code-lm", text=SOURCE, max_tokens=24)
-        assert list(stream(request, timeout=120))[-1].finish_reason
+        request = message("GenerateRequest")(model="code-lm", text=SOURCE, max_tokens=24,
+                                             seed=1)
+        pieces = list(stream(request, timeout=120))
+        assert pieces[-1].finish_reason
+        return "".join(piece.text for piece in pieces)
 
     return channel, classify, generate
 
 
-def http_calls(port):
+def http_calls(port, host="127.0.0.1"):
     """The same over HTTP, a connection per call as curl makes it."""
     def post(path, body):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection = http.client.HTTPConnection(host, port, timeout=120)
         try:
             connection.request("POST", path, json.dumps(body).encode())
             answer = connection.getresponse()
@@ -186,10 +191,14 @@ def http_calls(port):
     def classify():
         answer = post("/v1/classify", {"model": "code-language", "text": SOURCE})
         assert json.loads(answer)["labels"]
+        return [(label["name"], label["score"]) for label in json.loads(answer)["labels"]]
 
     def stream():
         text = post("/v1/completions", {"model": "code-lm", "prompt": SOURCE, "max_tokens": 24,
-                                        "stream": True})
+                                        "seed": 1, "stream": True})
         assert text.endswith(b"data: [DONE]\n\n"), text[-200:]
+        events = [json.loads(line[6:]) for line in text.decode().splitlines()
+                  if line.startswith("data: {")]
+        return "".join(choice["text"] for event in events for choice in event["choices"])
 
     return classify, stream

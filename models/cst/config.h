@@ -101,7 +101,7 @@ struct CstConfig {
 absl::StatusOr<CstConfig> ParseCstConfig(const nlohmann::json& json, const CommonConfig& common,
                                          const std::string& origin);
 
-// Of the encoders, and of the language model.
+// Architectures of the encoders, and of the language model.
 std::span<const std::string_view> CstEncoderArchitectures();
 std::span<const std::string_view> CstLmArchitectures();
 

@@ -28,7 +28,7 @@ struct CstPlan {
 
   int64_t rows() const { return static_cast<int64_t>(slice_of_row.size()); }
   int64_t slice_rows() const { return static_cast<int64_t>(slice_list.size()); }
-  // Of a row in its slice; padding: any.
+  // Place of a row in its slice; any for padding.
   int64_t PlaceOf(int64_t row) const {
     const int32_t slice = slice_of_row[static_cast<size_t>(row)];
     return slice < 0 ? 0 : row - slice_list[static_cast<size_t>(slice)].row0;

@@ -10,7 +10,7 @@
 
 namespace longview::models {
 
-// What is added to a projection's query, key and value, [entries, 3D]: its biases and, in queries
+// Terms added to a projection's query, key and value, [entries, 3D]: its biases and, in queries
 // and keys, the projected position of place i of a slice, or of slice i.
 struct CstBias {
   std::vector<float> values;

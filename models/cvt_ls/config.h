@@ -59,9 +59,9 @@ struct CvtConfig {
   std::array<CvtStage, kCvtStages> stages;
   ImageSize image;
   bool class_pointwise = false;    // The class row passes through the pointwise projections.
-  bool class_sees_outputs = true;  // Of the map; else its keys.
+  bool class_sees_outputs = true;  // Outputs of the map; else its keys.
   CvtKernelNorm kernel_norm = CvtKernelNorm::kBatchNorm;
-  bool projection_bias = true;       // Of queries, keys and values.
+  bool projection_bias = true;       // For queries, keys and values.
   bool shared_landmarks = true;      // One projection for keys and values.
   bool landmarks_from_keys = false;  // Else from LN(x).
   bool landmark_bias = true;

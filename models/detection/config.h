@@ -18,7 +18,7 @@ namespace longview::models {
 using BoxWeights = std::array<float, 4>;  // Divide (dx, dy, dw, dh).
 
 struct RetinaNetConfig {
-  int convs = 4;  // Of each tower.
+  int convs = 4;  // In each tower.
   BoxWeights weights = {1, 1, 1, 1};
   int candidates = 1000;  // Per level, before suppression.
 };
@@ -44,7 +44,7 @@ struct DetectorConfig {
   Kind kind = Kind::kRetinaNet;
   std::string architecture;
   std::vector<std::string> labels;  // Without background.
-  std::vector<int> stages;          // Of the backbone, that enter the pyramid; from 0, ascending.
+  std::vector<int> stages;          // Backbone stages that enter the pyramid; from 0, ascending.
   std::vector<int> strides;         // Theirs, powers of two that double.
   int width = 256;                  // Channels of the pyramid.
   bool average = false;             // Fusion halves each sum.

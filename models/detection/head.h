@@ -1,4 +1,4 @@
-// What follows the backbone: a detector's heads over one image's maps, step by step.
+// The part behind the backbone: a detector's heads over one image's maps, step by step.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace longview::models {
 
 // One image behind the backbone.
 struct DetectorInput {
-  std::span<const FeatureMap> maps;  // Of the pyramid's stages.
+  std::span<const FeatureMap> maps;  // One for each stage of the pyramid.
   ImageSize size;                    // Without padding, to which boxes are clipped.
   ImageSize padded;
   float score_threshold = 0.05f;
@@ -71,7 +71,7 @@ inline EncoderWork LinearWork(const DenseLayer& layer, int64_t rows) {
   return work;
 }
 
-// What all heads run with.
+// Context that all heads run with.
 struct HeadContext {
   Compute compute = Compute::kFp32;
   const kernels::ParallelFor* pool = nullptr;

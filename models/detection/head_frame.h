@@ -20,7 +20,7 @@
 
 namespace longview::models {
 
-// What all runs of a model share. Borrowed, immutable.
+// Parts that all runs of a model share. Borrowed, immutable.
 struct HeadParts {
   const DetectorConfig& config;
   const DetectorWeights& weights;

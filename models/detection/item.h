@@ -12,10 +12,10 @@
 
 namespace longview::models {
 
-// What the network sees at a time.
+// A piece of a picture that the network sees at a time.
 struct DetectionPiece {
-  Tile tile;       // Of the given picture; all of it where it is not tiled.
-  ImageSize size;  // Of the network's input without padding.
+  Tile tile;       // Part of the given picture; all of it where it is not tiled.
+  ImageSize size;  // Size of the network's input without padding.
   ImageSize padded;
   bool normalised = false;  // Pixel values were given:
   PixelValues values;       // padded; else empty.
@@ -30,7 +30,7 @@ struct DetectionItem final : Item {
   // as all of them together may be much larger than the picture.
   Raster picture;
   std::vector<std::string> tensors;
-  std::vector<int> stages;  // Whose maps are wanted in the answer, by index.
+  std::vector<int> stages;  // Stages whose maps are wanted in the answer, by index.
   float score_threshold = 0.05f;
   int detections = 100;
   bool masks = false;

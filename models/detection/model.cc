@@ -168,7 +168,7 @@ class DetectorModel final : public Model {
   ModelInfo info_;
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
-  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
+  mutable ScratchKeeper scratch_;  // Used by the executor's thread, as the runs are.
 };
 
 // The very first run pays for code generation. A picture of half the usual side has the rates of a

@@ -107,7 +107,7 @@ absl::Status FillFromPicture(const DetectionFrontEnd& front, const Request& requ
   return absl::OkStatus();
 }
 
-// Of a picture by its size, or of pixel values where the model takes no pictures.
+// Fills in a picture by its size, or pixel values where the model takes no pictures.
 absl::Status FillOutline(const DetectionFrontEnd& front, const PixelInput& pixels,
                          DetectionItem& item) {
   ImagePipeline pipeline;

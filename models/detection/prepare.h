@@ -16,12 +16,12 @@ namespace longview::models {
 // Detections that one request may ask for.
 inline constexpr int kMostDetections = 1000;
 
-// What requests are prepared with. Borrowed, immutable.
+// Parts that requests are prepared with. Borrowed, immutable.
 struct DetectionFrontEnd {
   const VisionFamily* backbone = nullptr;
   const DetectorConfig* config = nullptr;
   std::optional<ImagePipeline> pipeline;  // Unset: pixel values only.
-  int divisor = 32;                       // Of padded sides.
+  int divisor = 32;                       // Padded sides are multiples of it.
   DecodeLimits limits;
 };
 

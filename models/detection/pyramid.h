@@ -27,7 +27,7 @@ struct PyramidLayout {
 // `padded` is a multiple of the coarsest stage's stride.
 PyramidLayout LayOutPyramid(const DetectorConfig& config, ImageSize padded);
 
-// What the pyramid of an image costs.
+// The cost of an image's pyramid.
 EncoderWork PyramidWork(const DetectorConfig& config, const PyramidWeights& weights,
                         const PyramidLayout& layout);
 

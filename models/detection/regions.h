@@ -1,4 +1,4 @@
-// What Mask R-CNN does inside regions of the pyramid: classes and boxes of proposals, masks of
+// Mask R-CNN inside regions of the pyramid: classes and boxes of proposals, masks of
 // detections.
 #pragma once
 

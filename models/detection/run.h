@@ -17,7 +17,7 @@
 
 namespace longview::models {
 
-// What every run of one model shares. Borrowed, immutable.
+// Parts that every run of one model shares. Borrowed, immutable.
 struct DetectorParts {
   const VisionFamily* backbone = nullptr;
   const DetectorHead* head = nullptr;
@@ -69,18 +69,18 @@ class DetectionRun final : public Run {
   size_t piece_ = 0;
   PixelValues values_;
   std::unique_ptr<VisionBatch> batch_;
-  std::vector<int> stages_;       // Whose maps the batch gives.
+  std::vector<int> stages_;       // Stages whose maps the batch gives.
   std::vector<FeatureMap> maps_;  // In that order.
   std::unique_ptr<ScratchLoan> loan_;
   std::unique_ptr<HeadRun> head_;
   std::vector<FeatureMap> head_maps_;
-  std::vector<TileDetection> found_;  // Of all pieces so far.
+  std::vector<TileDetection> found_;  // From all pieces so far.
 };
 
 // Bytes that one item uses at its largest piece: pixels, maps, scratch, detections so far.
 double DetectionBytes(const DetectorParts& parts, const DetectionItem& item);
 
-// What the item costs.
+// The cost of the item.
 EncoderWork DetectionWork(const DetectorParts& parts, const DetectionItem& item);
 
 }  // namespace longview::models

@@ -11,7 +11,7 @@
 
 namespace longview::models {
 
-inline constexpr int kMostTiles = 256;  // Of one picture.
+inline constexpr int kMostTiles = 256;  // For one picture.
 
 // A part of a picture, in its pixels.
 struct Tile {

@@ -17,7 +17,7 @@ namespace longview::models {
 // A plan on the device. Plain data: valid as long as the lists it was staged in.
 struct DevicePlan {
   kernels::cuda::PlanCapacity capacity;
-  kernels::cuda::PlanView view = {};  // Of device memory.
+  kernels::cuda::PlanView view = {};  // In device memory.
 
   bool empty() const { return capacity.items == 0; }
 };
@@ -28,7 +28,7 @@ struct DevicePlan {
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists, bool rounded = false);
 kernels::cuda::PlanCapacity StagedCapacity(const kernels::Plan& plan, bool rounded);
 
-// What StagePlan takes of lists, and the most it takes of them for the same rows and keys whatever
+// Bytes of lists that StagePlan takes, and the most it takes for the same rows and keys whatever
 // keys and rows among them are masked: then every block that a tile reads may be a span of its own
 // with an interval for each row.
 size_t PlanBytes(const kernels::Plan& plan);

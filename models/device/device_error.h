@@ -1,4 +1,4 @@
-// What goes wrong on a device.
+// Errors of a device.
 #pragma once
 
 #include <stdexcept>

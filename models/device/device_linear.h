@@ -34,7 +34,7 @@ struct DeviceLinear {
   DevicePanelSet panels;
 };
 
-// What the check found, by (out, in, compute). One per load.
+// Results of the check, by (out, in, compute). One per load.
 using DevicePanelRules = std::map<std::tuple<int64_t, int64_t, Compute>, DevicePanelSet>;
 
 // Finds out which panels agree with kDevicePanel: random rows through every size. INTERNAL if equal

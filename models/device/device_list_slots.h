@@ -22,16 +22,16 @@ class DeviceListSlots {
   // Lists of up to `bytes` bytes. Throws DeviceError, as all members do.
   DeviceListSlots(const Device& device, size_t bytes);
 
-  // Of the device's memory.
+  // Bytes of the device's memory.
   static size_t DeviceBytes(size_t bytes) { return 2 * AlignForDevice(bytes); }
 
   // The place that kernels do not read. Lists that were sent and not entered are replaced.
   StagedLists Begin() const;
   void Send(const StagedLists& lists) const;
 
-  // What the device's stream is handed from now on reads the lists sent last. REQUIRES: Send.
+  // Work that the device's stream is handed from now on reads the lists sent last. REQUIRES: Send.
   void Enter();
-  // What it was handed so far is the last to read them.
+  // Work that it was handed so far is the last to read them.
   void Leave() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace longview::models {
 
-// What blocks begin at, and what is cut out of them for different uses: kernels read 16 bytes at a
+// Alignment of blocks, and of the parts cut out of them for different uses: kernels read 16 bytes at a
 // time, products more.
 inline constexpr size_t kDeviceAlignment = 256;
 

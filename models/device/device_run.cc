@@ -28,7 +28,7 @@ DeviceRun::DeviceRun(const Device& device, DeviceWorkspace& workspace, DeviceIte
 
 DeviceRun::~DeviceRun() {
   if (!holds_workspace_) return;
-  // What was handed over may still read the workspace; copies of lists end with what waits for
+  // Work that was handed over may still read the workspace; copies of lists end with what waits for
   // them, or before the next batch writes there.
   (void)device_.api().synchronize(device_.stream());
   workspace_.GiveBack();

@@ -40,7 +40,7 @@ class DeviceTimer {
   EncoderTimes* const times_;
 };
 
-// What comes back of a part: copies to pinned memory, one behind the other without gaps.
+// Results of a part: copies to pinned memory, one behind the other without gaps.
 class DeviceResults {
  public:
   // Borrows all. `room`: of `pinned`, in bytes.
@@ -62,7 +62,7 @@ class DevicePart {
  public:
   virtual ~DevicePart() = default;
 
-  // What it needs, exactly: counted by Stage and Carve over no memory.
+  // Its needs, exactly: counted by Stage and Carve over no memory.
   virtual DeviceRunBytes bytes() const = 0;
   // Writes what kernels read, bytes().lists in all, and keeps where the device finds it.
   virtual void Stage(StagedLists& lists) = 0;
@@ -71,7 +71,7 @@ class DevicePart {
 
   // Work for the device's stream, within a Device::Turn. Nothing here waits or allocates.
   virtual int layers() const = 0;  // At least 1.
-  // What comes before the first layer: embeddings.
+  // The work before the first layer: embeddings.
   virtual void Embed() = 0;
   virtual void RunLayer(int layer, const DeviceTimer& timer) = 0;
   // After the last layer.
@@ -133,7 +133,7 @@ class DeviceRun {
   std::vector<std::vector<int>> waiting_;  // Not planned; the last are next.
   std::optional<Planned> next_;            // Its lists are sent.
   std::optional<Planned> current_;
-  int layer_ = 0;  // Of current_, the next to run.
+  int layer_ = 0;  // Next layer of current_ to run.
   bool holds_workspace_ = false;
 };
 

@@ -18,7 +18,7 @@
 
 namespace longview::models {
 
-// Who is to be continued. Everything is borrowed until Hand returns.
+// A row to be continued. Everything is borrowed until Hand returns.
 struct SamplingRow {
   const float* logits = nullptr;  // [vocabulary], on the device.
   TokenChoice choice;
@@ -32,7 +32,7 @@ class DeviceSampler {
   // tokens. What else there is needs the host.
   static bool Takes(const GenerationSettings& settings);
 
-  // Of the device's memory, for up to `rows` rows at once.
+  // Bytes of the device's memory for up to `rows` rows at once.
   static size_t DeviceBytes(int vocab, int rows);
 
   // Asks for all memory there will ever be. Throws DeviceError.
@@ -53,7 +53,7 @@ class DeviceSampler {
   const DeviceBlock memory_;
   const PinnedBlock lists_;
   const PinnedBlock results_;
-  std::vector<int> reported_;  // Of each row handed over.
+  std::vector<int> reported_;  // For each row handed over.
 };
 
 }  // namespace longview::models

@@ -1,4 +1,4 @@
-// What a model that loads was given on its device.
+// The share of its device that a model was given at load.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace longview::models {
 struct DeviceSeat {
   std::unique_ptr<const Device> device;
   Compute compute = Compute::kFp32;
-  size_t weight_bytes = 0;  // Of the device's memory.
-  DeviceRunBytes room;      // Of the workspace.
+  size_t weight_bytes = 0;  // In the device's memory.
+  DeviceRunBytes room;      // For the workspace.
 };
 
 }  // namespace longview::models

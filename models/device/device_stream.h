@@ -20,7 +20,7 @@ class DeviceEvent {
   void Record(kernels::cuda::Stream* stream) const {
     device_.Check(device_.api().record(stream, event_), "recording an event");
   }
-  // What the stream is handed from now on runs behind the last Record. The host does not wait.
+  // Work that the stream is handed from now on runs behind the last Record. The host does not wait.
   void HoldUp(kernels::cuda::Stream* stream) const {
     device_.Check(device_.api().wait(stream, event_), "waiting for an event");
   }

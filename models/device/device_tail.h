@@ -1,4 +1,4 @@
-// What follows attention in a transformer layer on a device: layers/block_tail.h over all rows of a
+// The rest of a transformer layer behind attention, on a device: layers/block_tail.h over all rows of a
 // batch at once, with the norm that ends the model.
 #pragma once
 

@@ -29,7 +29,7 @@ class DevicePlaces {
   DevicePlaces(Compute compute, Carver& carver) : compute_(compute), carver_(carver) {}
 
   float* Floats(int64_t count) { return carver_.Take<float>(count); }
-  // Of the compute type.
+  // Elements of the compute type.
   void* Typed(int64_t count) {
     return carver_.TakeBytes(static_cast<size_t>(count * ElementBytes(compute_)));
   }
@@ -55,7 +55,7 @@ class DeviceFill {
   // In pieces, none of which stays on the host. Errors as TensorView::Read.
   absl::Status PutTable(const TensorView& table, float* to);
   void Put(std::span<const float> values, float* to) { upload_.Put(values, Compute::kFp32, to); }
-  // Of the compute type. INVALID_ARGUMENT, naming the tensor, if one of its values is beyond it.
+  // Writes the compute type. INVALID_ARGUMENT, naming the tensor, if a value is beyond it.
   absl::Status PutTyped(const std::string& name, std::span<const float> values, Compute compute,
                         void* to);
 

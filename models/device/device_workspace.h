@@ -10,7 +10,7 @@
 
 namespace longview::models {
 
-// What a part of a batch needs, or what there is room for.
+// Needs of a part of a batch, or the room there is.
 struct DeviceRunBytes {
   size_t lists = 0;    // Written by the host, read by kernels.
   size_t buffers = 0;  // On the device alone.
@@ -22,7 +22,7 @@ struct DeviceRunBytes {
     return lists <= room.lists && buffers <= room.buffers && results <= room.results;
   }
   DeviceRunBytes Times(size_t n) const { return {lists * n, buffers * n, results * n}; }
-  // Of the device's memory, for a workspace of this room.
+  // Bytes of the device's memory for a workspace of this room.
   size_t device() const { return DeviceListSlots::DeviceBytes(lists) + AlignForDevice(buffers); }
 };
 

@@ -71,7 +71,7 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
   }
 
  private:
-  // What came back of a sequence; empty where dropped.
+  // Results of a sequence; empty where dropped.
   struct SequenceRows {
     std::vector<float> wanted;  // [wanted, H]
     std::vector<float> extra;   // [EncoderFamily::ExtraRows, H]

@@ -73,7 +73,7 @@ class SeatedEncoder {
 
   const std::unique_ptr<const EncoderFamily> family_;
   const TorchParallelFor pool_;
-  const ComputeContext context_;  // Of the host; in fp32 beside a device.
+  const ComputeContext context_;  // The host's; in fp32 beside a device.
   DeviceSeat seat_;               // Without a device on the host.
   std::unique_ptr<DeviceBlock> store_;
   // Null on the host. Used by the executor's thread, as batches are.

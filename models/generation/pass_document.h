@@ -41,8 +41,8 @@ class PassDocument final : private DeviceItems {
   PassDocument& operator=(const PassDocument&) = delete;
 
   struct Need {
-    double bytes = 0;            // Of the budget: what is kept of it and what its reading holds.
-    double workspace_bytes = 0;  // Of one step that reads it, beside these.
+    double bytes = 0;            // From the budget: kept keys and values, and what reading holds.
+    double workspace_bytes = 0;  // Scratch of one step that reads it, beside these.
     EncoderWork work;
   };
   // Exact; by counting the whole document's forward.

@@ -26,7 +26,7 @@ int VisibleTokens(const EncoderSequence& document);
 // cache.
 class DocumentKeys {
  public:
-  // Of tokens first .. first + count - 1, rows counted from the first. `kept`: the document's part
+  // Keys of tokens first .. first + count - 1, rows counted from the first. `kept`: the document's part
   // of frame.documents; null: they are counted.
   DocumentKeys(const LedConfig& config, const LedWeights& weights, const TokenFrame& frame,
                const EncoderSequence& document, const kernels::CacheSequence* kept, int64_t first,

@@ -31,7 +31,7 @@ struct LongShortBand {
   int64_t rows = 0;
   std::shared_ptr<const LongShortPlan> whole;
   LongShortMap map;                                          // No slices: whole.
-  std::vector<std::shared_ptr<const LongShortPlan>> shapes;  // Of the slices.
+  std::vector<std::shared_ptr<const LongShortPlan>> shapes;  // Plans of the slices.
   // Maps whose biases the plans read: by table of `whole`, or by shape.
   std::vector<ImageSize> maps;
 

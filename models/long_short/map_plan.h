@@ -1,4 +1,4 @@
-// Who attends to whom in long-short attention over feature maps (Zhu et al. 2021, section 4.3; the
+// Plans of long-short attention over feature maps (Zhu et al. 2021, section 4.3; the
 // published imagenet/ code), for a ragged batch of images.
 //
 // Rows of an image: [class tokens | map tokens, window by window as kernels::ChunkMap orders them].
@@ -29,12 +29,12 @@ struct LongShortPattern {
   int window = 0;  // w; 0: none.
   int class_tokens = 0;
   bool bias = false;  // Relative, of window keys.
-  // What a class row sees beside its own key: the outputs of the map's tokens, or their keys.
+  // A class row sees, beside its own key, the outputs of the map's tokens, or their keys.
   bool class_sees_outputs = true;
   float scale = 1;
 
   int head_dim() const { return width / heads; }
-  int columns() const { return heads * ranks; }  // Of the projection's scores, head by head.
+  int columns() const { return heads * ranks; }  // Columns of the projection's scores, head by head.
 };
 
 struct LongShortPlan {
@@ -55,7 +55,7 @@ struct LongShortPlan {
 LongShortPlan PlanLongShort(const LongShortPattern& pattern,
                             std::span<const kernels::WindowImage> images, int tile_rows);
 
-// Of its arrays.
+// Bytes of its arrays.
 size_t BytesOf(const LongShortPlan& plan);
 
 }  // namespace longview::models

@@ -16,12 +16,12 @@ namespace longview::models {
 
 // Ranks of map tokens in ChunkMap order; rows of a slice in memory: [class tokens | loaded tokens].
 struct LongShortSlice {
-  int64_t load_begin = 0, load_end = 0;  // Whose rows its queries need.
+  int64_t load_begin = 0, load_end = 0;  // Rows that its queries need.
   int64_t begin = 0, end = 0;            // Queries.
   size_t shape = 0;                      // Which of the map's shapes.
 };
 
-// What slices in the middle of a map have in common: a map of the loaded rows, of whose window rows
+// The common shape of slices in the middle of a map: a map of the loaded rows, of whose window rows
 // [group0, group0 + groups) are queries.
 struct LongShortSliceShape {
   int height = 0;

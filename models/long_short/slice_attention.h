@@ -20,7 +20,7 @@
 
 namespace longview::models {
 
-// What a model hands over. "T" is an element of the compute type; C channels, h heads, r landmarks.
+// Rows of a model. "T" is an element of the compute type; C channels, h heads, r landmarks.
 struct LongShortSliceRows {
   std::byte* qkv = nullptr;        // T [slice rows, 3C]: class tokens, then what a slice loads.
   std::byte* z = nullptr;          // T [g + tokens, C], written from the first Attend on.

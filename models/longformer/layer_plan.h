@@ -19,8 +19,8 @@ namespace longview::models {
 // A global token whose output the layer needs.
 struct GlobalRow {
   int32_t sequence;
-  int32_t row;  // Of x, the ragged batch.
-  int32_t out;  // Of the layer's output.
+  int32_t row;  // Row of x, the ragged batch.
+  int32_t out;  // Row of the layer's output.
 };
 
 // Where a sequence's global rows lie in one of the lists below.

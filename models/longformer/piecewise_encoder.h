@@ -55,7 +55,7 @@ class PiecewiseEncoder {
   struct Step {
     Stage stage;
     int layer;
-    double cost;  // Of a row, relative.
+    double cost;  // Relative cost of a row.
   };
   // Rows that outlive a piece; T is the compute type.
   struct Held {
@@ -66,7 +66,7 @@ class PiecewiseEncoder {
     Rows folded_out;            // T [globals, H] of the layer, folded ones only.
   };
 
-  // What plans depend on.
+  // The shape that plans depend on.
   struct Shape {
     Shape(const LongformerContext& context, const EncoderSequence& document);
     LongformerContext context;
@@ -104,7 +104,7 @@ class PiecewiseEncoder {
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;
   std::vector<Step> steps_;
-  std::vector<double> costs_;  // Of all rows of the steps before each, and of all.
+  std::vector<double> costs_;  // Cost of all rows of the steps before each, and of all.
   Scratch memory_;
   Held held_;
   int64_t done_ = 0;  // Rows of all steps.

@@ -45,7 +45,7 @@ struct LunaDecoderConfig {
   int pad = 1;
   std::vector<int32_t> ends = {2};  // eos_token_id; fairseq's where config.json has none.
 
-  // Of translation models.
+  // Set for translation models.
   std::optional<LunaConfig> encoder;
   int cross_pack_heads = 0;   // H_p of the pack across.
   bool shared_words = false;  // The encoder's embedding is the decoder's.

@@ -20,12 +20,12 @@ namespace {
 // linears cost least. A state may be cut anywhere.
 constexpr int kGranule = kernels::kBlockSlots;
 
-// What both functions need, checked.
+// The checked settings that both functions need.
 struct Settings {
   LunaDecoderConfig config;
   LunaText text;
-  int max_tokens = 0;    // Of an output, of a translation its start included.
-  int max_document = 0;  // Of a translation's source.
+  int max_tokens = 0;    // In an output; in a translation its start included.
+  int max_document = 0;  // In a translation's source.
 };
 
 absl::StatusOr<Settings> ReadSettings(const ModelDirectory& directory) {

@@ -54,7 +54,7 @@ class LunaLm final : public TokenModel {
   const Checkpoint checkpoint_;
   const std::string origin_;
   LunaDecoderWeights weights_;
-  LunaWeights encoder_;  // Of translation models.
+  LunaWeights encoder_;  // Set for translation models.
   std::optional<LunaSource> source_;
 };
 

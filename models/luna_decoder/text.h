@@ -14,8 +14,8 @@
 namespace longview::models {
 
 struct LunaText {
-  std::unique_ptr<TextCodec> codec;  // Of outputs; null without dictionaries.
-  // Of translation's documents, each ended by </s>; owned by `codec`.
+  std::unique_ptr<TextCodec> codec;  // Writes outputs; null without dictionaries.
+  // Reads documents to translate, each ended by </s>; owned by `codec`.
   const Tokenizer* documents = nullptr;
 };
 

@@ -26,7 +26,7 @@ struct LunaCross {
 };
 
 struct LunaDecoderLayer {
-  // Of tokens, side by side: q_proj, pc_proj, then c_proj, or k_proj and v_proj: [parts d, d].
+  // Projections of tokens, side by side: q_proj, pc_proj, then c_proj, or k_proj and v_proj: [parts d, d].
   Weight project;
   Weight out;                 // out_proj
   NormWeight attention_norm;  // self_attn_layer_norm

@@ -49,7 +49,7 @@ struct LsLmConfig {
   int head_dim() const { return width / heads; }
   // Whether segments have a second form, averaged before projection.
   bool early() const { return schedule == LsSchedule::kBlocks; }
-  int columns() const { return heads * rank; }  // Of dconv_1: head a, rank k at a * r + k.
+  int columns() const { return heads * rank; }  // Columns of dconv_1: head a, rank k at a * r + k.
   kernels::SchedulePattern pattern() const;
   // A grant of prefill is a multiple of it: whole segments and whole 64-slot blocks.
   int granule() const;

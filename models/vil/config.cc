@@ -22,7 +22,7 @@ absl::Status CheckRange(size_t stage, char key, int value, int low, int high) {
                 absl::StrCat(std::string(1, key), value, " is not in [", low, ", ", high, "]"));
 }
 
-// What the published long-short attention takes.
+// Checks the limits of the published long-short attention.
 absl::Status CheckLongShort(size_t index, const VilStage& stage) {
   if (stage.globals > 1) {
     return Refuse(index, absl::StrCat("g", stage.globals, ": long-short attention takes 0 or 1"));

@@ -31,10 +31,10 @@ struct VilStage {
   int patch = 2;
   int features = 7;  // Chunk or window side, projected length, reduction ratio, random features.
   int ranks = 0;     // Landmarks per head.
-  int hidden = 768;  // Of the MLP.
+  int hidden = 768;  // Width inside the MLP.
   bool absolute = true;
   VilAttention attention = VilAttention::kChunks;
-  ImageSize map;  // Of the size the positions were built for.
+  ImageSize map;  // Size that the positions were built for.
 
   int head_dim() const { return width / heads; }
   bool relative_bias() const {
@@ -67,7 +67,7 @@ struct VilConfig {
   int exactness = 0;  // sw_exact: 0 whole chunks, 1 exact window, -1 cyclic.
   bool own_chunk_only = false;
   float eps = 1e-6f;
-  float dual_eps = 1e-5f;  // Of the norms inside long-short attention.
+  float dual_eps = 1e-5f;  // For the norms inside long-short attention.
   // Serve maps that the weights were not built for: positions are interpolated as the original
   // loaders do it, windows and chunks clipped at the border.
   bool any_size = false;

@@ -19,7 +19,7 @@ struct VilMapWeights {
   std::vector<std::vector<float>> tables;
 };
 
-// Of its numbers.
+// Bytes of its numbers.
 size_t BytesOf(const VilMapWeights& weights);
 
 // `first_positions`: maps smaller than the positions take the first of them. `bias_rows`: the row

@@ -66,20 +66,20 @@ struct VilBand {
   // Every row but slices' global ones; with separate global projections the local rows. Its row 0
   // is the band's first buffer row.
   VilAttentionPlan attention;
-  int64_t row0 = 0;  // Of the batch; of a slice: the image's first.
+  int64_t row0 = 0;  // First row of the batch; of a slice: the image's first.
   int64_t rows = 0;  // In the buffers; of a slice: globals, then tokens [load_begin, load_end).
 
-  // Of slices, as ranks of local tokens of image `image`.
+  // Bounds of slices, as ranks of local tokens of image `image`.
   int image = -1;  // -1: whole images.
   int64_t load_begin = 0, load_end = 0;
-  int64_t begin = 0, end = 0;  // Whose outputs it makes.
+  int64_t begin = 0, end = 0;  // Tokens whose outputs it makes.
 
   bool is_slice() const { return image >= 0; }
 };
 
 struct VilStagePlan {
   std::vector<MapTokens> images;
-  int64_t rows = 0;                    // Of the batch, globals included.
+  int64_t rows = 0;                    // Rows of the batch, globals included.
   std::vector<int32_t> offsets = {0};  // Image i is rows [offsets[i], offsets[i + 1]).
   std::vector<VilBand> bands;          // In the order of their rows; none with long-short.
   VilAttentionPlan globals;            // Global rows, with separate projections only.

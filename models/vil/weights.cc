@@ -167,7 +167,7 @@ void Loader::CheckIndex(const std::string& name, const VilStage& stage) {
   checkpoint_.Release(*stored);
 }
 
-// What attention reads of a token, in one product.
+// Everything that attention reads of a token, in one product.
 void Loader::Projections(const std::string& name, const VilStage& stage, VilBlock& block) {
   const int64_t d = stage.width;
   switch (stage.attention) {

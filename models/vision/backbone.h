@@ -17,11 +17,11 @@ class Device;
 
 // Where a backbone's tensors lie in a checkpoint that holds more.
 struct BackbonePlace {
-  std::string prefix;               // Of every name: "backbone.bottom_up."
+  std::string prefix;               // Begins every name: "backbone.bottom_up."
   std::vector<std::string> others;  // Patterns of tensors that are somebody else's.
 };
 
-// What a backbone would be, from configuration, names and shapes.
+// Facts of a backbone that would be built from this configuration, names and shapes.
 struct BackboneFacts {
   VisionFacts facts;
   double parameters = 0;

@@ -16,9 +16,9 @@ namespace longview::models {
 
 struct PictureNeeds {
   size_t weight_bytes = 0;
-  ImageSize typical;        // Of a plain request. It must fit.
-  int64_t most_pixels = 0;  // Of the largest picture that there may be.
-  // What one picture needs at most; unset for a size that the model does not take.
+  ImageSize typical;        // Size of a plain request. It must fit.
+  int64_t most_pixels = 0;  // In the largest picture that there may be.
+  // The most that one picture needs; unset for a size that the model does not take.
   absl::FunctionRef<std::optional<DeviceRunBytes>(ImageSize)> of;
 };
 

@@ -1,4 +1,4 @@
-// What a family of image models brings to the shared part: which sizes it takes, what they cost,
+// The parts that a family of image models brings: which sizes it takes, what they cost,
 // a batch that runs block by block, and its head.
 #pragma once
 
@@ -23,7 +23,7 @@ struct FeatureMap {
   std::vector<float> values;
 };
 
-// What one image asks of a batch.
+// The demands of one image on a batch.
 struct VisionInput {
   const PixelValues* pixels = nullptr;
   // Stages whose output is wanted, by index.
@@ -45,7 +45,7 @@ class VisionBatch {
   // other images.
   virtual std::vector<float> Embedding(int i) const = 0;  // [width]
   virtual std::vector<float> Logits(int i) const = 0;     // [labels]
-  // Of the stages asked for, in that order. Once.
+  // Maps of the stages asked for, in that order. Once.
   virtual std::vector<FeatureMap> TakeMaps(int i) = 0;
 };
 

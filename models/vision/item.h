@@ -19,7 +19,7 @@ struct ImageItem final : Item {
   std::vector<std::string> tensors;
   bool typed = true;
   int top_k = 0;
-  std::vector<int> stages;  // Whose maps are wanted.
+  std::vector<int> stages;  // Stages whose maps are wanted.
 
   bool Wants(std::string_view tensor) const {
     return std::find(tensors.begin(), tensors.end(), tensor) != tensors.end();

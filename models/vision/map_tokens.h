@@ -44,9 +44,9 @@ struct BandImages {
     int32_t size;  // Which of the band's.
   };
   std::vector<Image> images;
-  std::vector<ImageSize> maps;   // Of the images.
+  std::vector<ImageSize> maps;   // Map sizes of the images.
   std::vector<ImageSize> sizes;  // Each once, in the order they come.
-  int64_t row0 = 0;              // Of the batch.
+  int64_t row0 = 0;              // First row of the batch.
   int64_t rows = 0;
 };
 
@@ -77,9 +77,9 @@ struct Taps {
   int x0 = 0;
   int side = 1;
 };
-// Of pixels: (channel, row, column).
+// Gathers pixels: (channel, row, column).
 void GatherPixels(const PixelValues& pixels, Taps taps, Compute compute, std::byte* to);
-// Of rows x [.., width] in fp32: (row, column, channel).
+// Gathers rows of x [.., width] in fp32: (row, column, channel).
 void GatherRows(const float* x, int64_t width, const MapTokens& tokens, Taps taps, Compute compute,
                 std::byte* to);
 

@@ -90,7 +90,7 @@ class VisionModel final : public Model {
   VisionFrontEnd front_;
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
-  mutable ScratchKeeper scratch_;  // Of the executor's thread, as the runs are.
+  mutable ScratchKeeper scratch_;  // Used by the executor's thread, as the runs are.
 };
 
 // The very first run pays for code generation.

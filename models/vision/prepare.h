@@ -13,7 +13,7 @@
 
 namespace longview::models {
 
-// What requests are prepared with. Borrowed, immutable.
+// Parts that requests are prepared with. Borrowed, immutable.
 struct VisionFrontEnd {
   const VisionFamily* family = nullptr;
   std::optional<ImagePipeline> pipeline;  // Unset: pixel values only.

@@ -1,4 +1,4 @@
-// What follows from a model and a shape - of a map, of a band of maps - and is dear to make: plans
+// Things that follow from a model and a shape - of a map, of a band of maps - and are dear to make: plans
 // of attention, biases expanded for a map, exact bytes. Images of equal shape share it within a
 // batch and from batch to batch, and what Prepare made of a shape to tell its cost is there when
 // the batch begins.
@@ -28,7 +28,7 @@ size_t BytesOf(const std::vector<Number>& numbers) {
   return numbers.capacity() * sizeof(Number);
 }
 
-// What a model keeps by shape; each has a type of its own in a family.
+// Kinds of things that a model keeps by shape; each has a type of its own in a family.
 enum class ShapeKind : int32_t {
   kPictureNeed,     // The need of an image that is alone.
   kTokenPlaces,     // Where a map's tokens lie,
@@ -89,7 +89,7 @@ class ShapeCache {
   uint64_t uses_ = 0;
 };
 
-// Of maps of these sizes, in this order, in a stage; `more`: what else decides, as often as the
+// Key of maps of these sizes, in this order, in a stage; `more`: what else decides, as often as the
 // kind has it.
 ShapeCache::Key ShapeKey(ShapeKind kind, size_t stage, std::span<const ImageSize> maps,
                          std::initializer_list<int32_t> more = {});

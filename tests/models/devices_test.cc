@@ -1,4 +1,4 @@
-// What --device means on machines with no, one and several CUDA devices.
+// The meaning of --device on machines with no, one and several CUDA devices.
 #include "models/devices.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What InspectDirectory says, and that it agrees with LoadModel.
+// InspectDirectory's words, and that it agrees with LoadModel.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -11,7 +11,7 @@ namespace longview::models {
 std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests);
 Answer RunAlone(const Model& model, const Request& request);
 
-// Of tensors.
+// Compares tensors.
 void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b);
 
 // The first of `requests` leaves a batch that runs; the others get the bits they have without it.

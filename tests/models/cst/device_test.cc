@@ -51,7 +51,7 @@ TEST(DeviceCstMaskTest, LastStatesAreTheCpus) {
   }
 }
 
-// What no golden case has.
+// Options that no golden case has.
 struct Option {
   const char* name;
   const char* golden;

@@ -36,7 +36,7 @@ class CstEncoderCase {
     return requests;
   }
 
-  // Of the answers to all of them.
+  // Largest error of the answers to all of them.
   double Error(const std::vector<Answer>& answers) const {
     double largest = 0;
     for (int i = 0; i < items(); ++i) {

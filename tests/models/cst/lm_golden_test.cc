@@ -25,7 +25,7 @@ class CstLmGolden : public testing::TestWithParam<std::string> {
   // An adaptive softmax gives log-probabilities.
   std::string Key() const { return golden_.Expects("logprobs.0") ? "logprobs" : "logits"; }
 
-  // Of the positions that the case has.
+  // Largest error at the positions that the case has.
   double Error(int item, const std::vector<float>& all, int vocab) const {
     const std::string suffix = "." + std::to_string(item);
     const std::vector<double> want = golden_.Expected(Key() + suffix);
@@ -90,7 +90,7 @@ TEST_P(CstLmGolden, GreedyContinuations) {
   }
 }
 
-// What a token becomes depends on no later one.
+// A token's logits depend on no later one.
 TEST_P(CstLmGolden, LaterTokensChangeNothing) {
   CstCase model(golden_.directory(), "fp32");
   std::vector<int32_t> text = Ids(0);

@@ -92,7 +92,7 @@ TEST(CstLmModel, IsInspectedWithoutLoading) {
 struct Broken {
   const char* golden;
   std::function<void(EditedModel&)> edit;
-  const char* part;  // Of the message.
+  const char* part;  // Part of the message.
 };
 
 TEST(CstLmModel, CheckpointsThatDoNotFitAreRefusedByName) {

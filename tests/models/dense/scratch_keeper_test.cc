@@ -1,4 +1,4 @@
-// What a keeper holds between runs, and that a run never sees more than it asked for.
+// Memory that a keeper holds between runs; a run never sees more than it asked for.
 #include "models/dense/scratch_keeper.h"
 
 #include <gtest/gtest.h>

@@ -43,7 +43,7 @@ struct DetectionCase {
     return request;
   }
 
-  // Of any type, as double.
+  // Values of any type, as double.
   std::vector<double> Values(const std::string& name) const {
     if (expected.Find(name) == nullptr) ADD_FAILURE() << "no tensor " << name;
     return ValuesOf(expected, name);

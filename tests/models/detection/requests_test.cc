@@ -1,4 +1,4 @@
-// What a client may ask of a detector, through LoadModel: thresholds, limits, tiles, mistakes.
+// Requests to a detector through LoadModel: thresholds, limits, tiles, mistakes.
 #include <cmath>
 
 #include "tests/models/detection/golden_case.h"

@@ -121,7 +121,7 @@ class SumItems final : public DeviceItems {
   std::vector<std::vector<int>> parts_;
 };
 
-// What items with so many numbers altogether need.
+// Room for items with so many numbers altogether.
 DeviceRunBytes RoomFor(const Device& device, int numbers) {
   return SumItems(device, {numbers}).Plan(std::vector<int>{0})->bytes();
 }
@@ -171,7 +171,7 @@ TEST(DeviceRunTest, DroppedItemsEnterNoPartAndPartsNobodyWaitsForAreLeftOut) {
     SumItems items(*device, {10, 10, 10, 10, 20, 20, 10, 10});
     DeviceRun run(*device, workspace, items, nullptr);
     run.Drop(1);
-    ASSERT_TRUE(run.Advance());  // Of items 0, 2 and 3 the first; the next part is staged.
+    ASSERT_TRUE(run.Advance());  // The first of items 0, 2 and 3; the next part is staged.
     ASSERT_TRUE(run.Advance());
     run.Drop(2);
     run.Drop(3);

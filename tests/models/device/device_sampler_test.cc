@@ -252,7 +252,7 @@ TEST(DeviceSamplerTest, CutsKeepWhatIsEqualByTheHostsRules) {
     settings.top_p = 1;
     settings.min_p = 0.5;
     EXPECT_EQ(Drawn(*device, {0, 1, 0.5f, -kInfinity, 0.25f}, settings), (Ids{1, 2}));
-    // Of 0.03, 0.33, 0.24, 0.24, 0.16 those go that are too likely or too rare.
+    // The ones among 0.03, 0.33, 0.24, 0.24, 0.16 that are too likely or too rare go.
     settings.min_p = 0;
     settings.typical_p = 0.4;
     EXPECT_EQ(Drawn(*device, {-2, 0.4f, 0.1f, 0.1f, -0.3f}, settings), (Ids{2, 3}));

@@ -1,4 +1,4 @@
-// What every text encoder on a device is held to: its golden cases alone and together, on every
+// Tests that every text encoder on a device passes: its golden cases alone and together, on every
 // device there is; memory that is asked for when it loads; batches that run in parts.
 #pragma once
 
@@ -23,10 +23,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> devi
 
 struct DeviceGolden {
   std::string name;       // For what is printed.
-  std::string directory;  // Of the model.
+  std::string directory;  // Directory of the model.
   MakeEncoder make;
   std::vector<Request> requests;
-  std::function<double(const std::vector<Answer>&)> error;  // Of the answers to all of them.
+  std::function<double(const std::vector<Answer>&)> error;  // Largest error of the answers to all of them.
   // The most it may be; a fifth of bf16's in fp16.
   double fp32 = 0;
   double bf16 = 0;

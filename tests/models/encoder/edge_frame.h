@@ -1,4 +1,4 @@
-// What the edge tests of every family of text encoders say: short ways to ask a model, and the
+// Frame of the edge tests of every family of text encoders: short ways to ask a model, and the
 // checks that are the same whatever the layers.
 #pragma once
 
@@ -31,7 +31,7 @@ void ExpectFinite(std::span<const float> values, const std::string& where);
 // Prepare refuses the request, and its message has `part`.
 void ExpectRefused(const Model& model, const Request& request, const std::string& part);
 
-// Of a classifier of single documents without token types and global attention: what it refuses
+// For a classifier of single documents without token types and global attention: what it refuses
 // beside more than `most` tokens and ids that are not below `vocab`.
 void ExpectPlainIdsOnly(const Model& model, int most, int32_t vocab);
 

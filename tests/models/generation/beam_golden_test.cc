@@ -54,7 +54,7 @@ std::vector<int32_t> GreedyTable(const GenerationSettings& settings,
   return {history.generated().begin(), history.generated().end()};
 }
 
-// What transformers 5.23 answers for the table of the specification's worked example.
+// The answer of transformers 5.23 for the table of the specification's worked example.
 TEST(BeamGolden, RenormalizesWhatPenaltiesLeave) {
   std::vector<float> table;
   for (const double p :

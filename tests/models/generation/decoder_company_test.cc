@@ -86,7 +86,7 @@ struct Member {
   std::unique_ptr<DecoderSequence> sequence;
   size_t read = 0;
   std::vector<int32_t> tokens;
-  std::vector<float> logits;  // Of every token it chose from.
+  std::vector<float> logits;  // Logits of every token it chose from.
   int32_t next = 0;
   size_t chunk = 0;
 

@@ -46,7 +46,7 @@ Answer Generate(Model& model, const Request& request, int prefill = 0);
 // The pieces of one sequence put together.
 Piece Joined(const std::vector<Piece>& pieces, int index);
 
-// What Prepare says; "" if it accepts.
+// The message of Prepare; "" if it accepts.
 std::string Refusal(const Model& model, const Request& request);
 
 }  // namespace longview::models

@@ -19,7 +19,7 @@ using kernels::CacheStep;
 
 constexpr int kVocab = 3;
 
-// What a pass was asked to do, of one run.
+// A pass's work for one run.
 struct Seen {
   int pass = 0;
   CacheStep::Group group = CacheStep::kPrefill;
@@ -138,7 +138,7 @@ TEST(PassStep, NoPassReadsMoreThanItsScratchWasPricedFor) {
                                            {2, CacheStep::kPrefill, 2 * kPrefillPart, 64, 1}}));
 }
 
-// What does not fit into a pass any more comes in the next one; who decodes has room of his own.
+// Feeds that do not fit into a pass any more come in the next one; decoding ones have room of their own.
 TEST(PassStep, PassesKeepTheirLimits) {
   Steps steps;
   const auto a = steps.Sequence(), b = steps.Sequence(), c = steps.Sequence(),

@@ -1,4 +1,4 @@
-// What Prepare refuses and cuts, and what a model says about itself.
+// Requests that Prepare refuses and cuts, and a model's description of itself.
 #include <gtest/gtest.h>
 
 #include "tests/models/generation/generator_driver.h"

@@ -212,7 +212,7 @@ TEST(LsGenerationCases, DocumentsContinueAsIfReadAtOnce) {
       Rows(Generate(*Load("paper_dh32_r2_l16_w64"), TextRequest(text + "question", options)));
   const std::unique_ptr<Model> model = Load("paper_dh32_r2_l16_w64");
   const std::shared_ptr<Document> document = *model->NewDocument();
-  // Of 5 and 130 bytes in turn: some are shorter than what is read at once.
+  // Pieces of 5 and 130 bytes in turn: some are shorter than what is read at once.
   for (size_t at = 0, size = 5; at < text.size(); at += size, size = 135 - size) {
     Request piece = TextRequest(text.substr(at, size));
     piece.generation.reset();

@@ -1,4 +1,4 @@
-// What HuggingFace's generate gave on LED, token for token: greedy, beams, every processor, starts
+// Outputs of HuggingFace's generate on LED, token for token: greedy, beams, every processor, starts
 // of outputs, texts; alone and in company.
 #include <gtest/gtest.h>
 
@@ -167,7 +167,7 @@ TEST(LedGenerate, StatesThatAreWantedAreReserved) {
   EXPECT_EQ(model->cache().used, 0);
 }
 
-// What a draw is made from: the distribution after every processor.
+// The distribution after every processor, from which tokens are drawn.
 TEST(LedGenerate, DistributionsOfSampling) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> model = LoadLedCase(golden, "fp32");

@@ -62,7 +62,7 @@ TEST(LongformerConfigTest, OneLabelWithoutATypeIsAScore) {
 struct Refusal {
   const char* key;
   const char* value;  // JSON
-  const char* part;   // Of the message, besides the key.
+  const char* part;   // Part of the message, besides the key.
 };
 
 constexpr Refusal kRefusals[] = {

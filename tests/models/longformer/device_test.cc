@@ -125,7 +125,7 @@ TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
 
 // Admission.
 
-// What weights and one longest document of the fixture's model take.
+// Bytes of weights and one longest document of the fixture's model.
 double LeastBytes(const GoldenCase& golden) {
   const auto directory = OpenModelDirectory(golden.directory());
   const std::unique_ptr<EncoderFamily> family = *MakeLongformer(*directory);

@@ -1,4 +1,4 @@
-// What clients can get wrong, and the edges of the specification.
+// Mistakes of clients, and the edges of the specification.
 #include <gtest/gtest.h>
 
 #include <functional>

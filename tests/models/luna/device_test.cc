@@ -38,7 +38,7 @@ std::vector<Request> Documents(const GoldenCase& golden) {
   return requests;
 }
 
-// What no golden case has.
+// Options that no golden case has.
 struct Option {
   const char* name;
   const char* golden;

@@ -68,7 +68,7 @@ TEST_P(LunaDecoderCompany, AloneAndInRandomSteps) {
   for (int i = 0; i < kSequences; ++i) EXPECT_EQ(got[i], want[i]) << "sequence " << i;
 }
 
-// What a feed wants decides which rows of the last layer are computed, and no bit of them.
+// Wanted rows decide which rows of the last layer are computed, and no bit of them.
 TEST_P(LunaDecoderCompany, WantedRowsHaveTheBitsOfAllRows) {
   const std::vector<int32_t> text = model_.Text(30, 7);
   const std::vector<float> all = model_.Read(*model_.New(), text);

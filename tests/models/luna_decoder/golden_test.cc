@@ -30,7 +30,7 @@ class LunaDecoderGolden : public testing::TestWithParam<std::string> {
     return {wide.begin(), wide.end()};
   }
 
-  // Of all rows, or of those at `positions`.
+  // Largest error of all rows, or of those at `positions`.
   double Error(const std::vector<float>& logits, int item, int vocab) const {
     const std::string suffix = "." + std::to_string(item);
     const std::vector<double> want = golden_.Expected("logits" + suffix);

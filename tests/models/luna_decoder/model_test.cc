@@ -93,7 +93,7 @@ TEST(LunaLmText, WhatDoesNotFitIsRefusedByName) {
 struct Broken {
   const char* what;
   std::function<void(EditedModel&)> edit;
-  const char* part;  // Of the message.
+  const char* part;  // Part of the message.
 };
 
 TEST(LunaLmDirectory, CheckpointsThatDoNotFitAreRefusedByName) {

@@ -1,4 +1,4 @@
-// What the cache holds after N tokens, read at once and one by one, against the fixtures' dumps
+// Contents of the cache after N tokens, read at once and one by one, against the fixtures' dumps
 // (window, both forms of segments, sums of the open one), and the constants of zero memory.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a model case of golden/transformer_ls_lm says, held against a decoder wherever it computes:
+// A model case of golden/transformer_ls_lm, held against a decoder wherever it computes:
 // logits of whole texts, step by step from every prompt length given, forks, greedy continuations.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What follows from the definition alone, on models made from a fixture's weights: causality, reach
+// Properties that follow from the definition, on models made from a fixture's weights: causality, reach
 // of the window, what a schedule changes and what it must not, extreme scores, rollback.
 #include <gtest/gtest.h>
 

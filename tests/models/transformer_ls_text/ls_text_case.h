@@ -31,7 +31,7 @@ class LsTextCase {
     return requests;
   }
 
-  // Of the answers to all of them.
+  // Largest error of the answers to all of them.
   double Error(const std::vector<Answer>& answers) const {
     const std::vector<double> want = golden_.Expected("logits");
     double largest = 0;

@@ -1,4 +1,4 @@
-// What belongs to places of a map: stored index formulas, interpolation.
+// Numbers that belong to places of a map: stored index formulas, interpolation.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -192,7 +192,7 @@ TEST(DeviceVisionSizesTest, PicturesOfAnySizeShareABatch) {
 
 // Admission.
 
-// What weights and one typical picture of a model take.
+// Bytes of weights and one typical picture of a model.
 uint64_t LeastBytes(const std::string& path) {
   const absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
   const absl::StatusOr<VilConfig> config =

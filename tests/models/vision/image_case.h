@@ -47,7 +47,7 @@ class ImageCase {
 // Names of a family's fixtures.
 std::vector<std::string> ImageCases(const std::string& family);
 
-// Of any type, as doubles; empty if there is no such tensor.
+// Values of any type, as doubles; empty if there is no such tensor.
 std::vector<double> ValuesOf(const Checkpoint& file, const std::string& name);
 
 // Largest difference of a tensor of the answer from entry `item` of a stacked expectation.

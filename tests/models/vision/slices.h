@@ -19,7 +19,7 @@
 
 namespace longview::models {
 
-// Of every picture all stages' maps, then the vector that enters the head.
+// All stages' maps of every picture, then the vector that enters the head.
 using SliceResults = std::vector<std::vector<float>>;
 
 // Runs pictures as one batch that cuts maps of more than so many tokens into slices of that many.

@@ -10,9 +10,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import identity
@@ -25,7 +27,7 @@ NODE, POD_NET, SERVICE_NET = "10.240.0.1", "10.244.0.0/16", "10.96.0.0/16"
 FIRST_SERVICE, NAME_SERVICE = "10.96.0.1", "10.96.0.10"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
             "kubectl")
-# The kubelet sets these for the whole machine.
+# The kubelet would set these for the whole machine; it gets files in their place.
 _SETTINGS = ("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
              "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")
 _CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -67,7 +69,6 @@ class Node:
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="lv-node-"))
         self.keys, self.logs = self.state / "keys", self.state / "log"
         self.holder, self._pipe, self._shell, self._daemons = None, None, None, []
-        self._settings = {}
 
     def __enter__(self):
         try:
@@ -138,7 +139,6 @@ class Node:
     # ---------- up
 
     def _start(self):
-        self._settings = {name: pathlib.Path("/proc/sys", name).read_text() for name in _SETTINGS}
         for folder in ("log", "cni", "etcd"):
             (self.state / folder).mkdir()
         (self.state / "resolv.conf").write_text(
@@ -161,6 +161,11 @@ class Node:
         self.holder = int(children.read_text().split()[0])
         script = f"""set -e
 mount --make-rshared /
+for name in {" ".join(_SETTINGS)}; do
+  mkdir -p "$(dirname "{self.state}/settings/$name")"
+  cat "/proc/sys/$name" >"{self.state}/settings/$name"
+  mount --bind "{self.state}/settings/$name" "/proc/sys/$name"
+done
 mount -t tmpfs tmpfs /run
 names=$(readlink -m /etc/resolv.conf)
 case $names in /run/*) mkdir -p "$(dirname "$names")"; touch "$names" ;; esac
@@ -280,7 +285,19 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
     # ---------- down
 
     def stop(self):
-        """Ends everything; leaves the machine as it was. Safe to call twice."""
+        """Ends everything; leaves the machine as it was. Safe to call twice, and not to be interrupted
+        in the main thread."""
+        handlers = {}
+        if threading.current_thread() is threading.main_thread():
+            handlers = {kind: signal.signal(kind, signal.SIG_IGN)
+                        for kind in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            self._stop()
+        finally:
+            for kind, handler in handlers.items():
+                signal.signal(kind, handler)
+
+    def _stop(self):
         if self._shell:
             self._shell.kill()  # The kernel kills the holder with it, and all processes with that.
             self._shell.wait()
@@ -292,10 +309,6 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
                        "the namespaces are gone")
             self._shell = None
             self._remove_cgroups()
-            for name, value in self._settings.items():
-                setting = pathlib.Path("/proc/sys", name)
-                if setting.read_text() != value:
-                    setting.write_text(value)
         shutil.rmtree(self.state, ignore_errors=True)
 
     def _remove_cgroups(self):

@@ -41,7 +41,7 @@ def test_the_end_of_a_process_that_holds_a_cluster(possible):
                "no process of the cluster is left")
     wait_until(lambda: namespaces() <= spaces, 60, "no namespace of the cluster is left")
     now = picture()
-    for kind in ("mounts", "interfaces", "rules"):
+    for kind in ("mounts", "interfaces", "rules", "settings"):
         assert now[kind] == before[kind]
     # The next cluster takes away what is left.
     with Node():

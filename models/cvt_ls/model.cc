@@ -19,7 +19,8 @@ absl::Status CvtForward::CheckDevice(const CvtConfig& config, const std::string&
 
 std::vector<FeatureMap> CvtForward::MapsOf(const CvtConfig& config, ImageSize picture) {
   std::vector<FeatureMap> maps;
-  for (const ImageSize size : *CvtMaps(picture)) {
+  const auto sizes = *CvtMaps(picture);
+  for (const ImageSize size : sizes) {
     maps.push_back({config.stages[maps.size()].width, size, {}});
   }
   return maps;

@@ -54,11 +54,13 @@ class Scratch {
   size_t bytes() const { return bytes_; }
 
  private:
-  Scratch(size_t bytes, size_t alignment)
-      : block_(static_cast<std::byte*>(
-            std::aligned_alloc(alignment, kernels::AlignUp(bytes ? bytes : 1)))),
-        bytes_(bytes) {
-    if (block_ == nullptr) throw std::bad_alloc();
+  Scratch(size_t bytes, size_t alignment) : bytes_(bytes) {
+    // Unlike aligned_alloc, it takes sizes that are no multiple of the alignment.
+    void* block = nullptr;
+    if (posix_memalign(&block, alignment, kernels::AlignUp(bytes ? bytes : 1)) != 0) {
+      throw std::bad_alloc();
+    }
+    block_.reset(static_cast<std::byte*>(block));
   }
 
   struct Free {

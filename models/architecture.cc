@@ -158,18 +158,18 @@ absl::Status ChooseTask(Task task, ModelDirectory& directory) {
   CommonConfig& common = directory.common;
   const auto prefix = Lookup(kPrefixes, common.model_type);
   if (!prefix) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory.config_path, ": ",
-        common.architecture.empty() ? "\"architectures\" names no class"
-                                    : "the task cannot be chosen",
-        ", and \"model_type\": \"", common.model_type.substr(0, 64),
-        "\" is none of those whose classes are known: ", TypesListed()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.config_path, ": ",
+                     common.architecture.empty() ? "\"architectures\" names no class"
+                                                 : "the task cannot be chosen",
+                     ", and \"model_type\": \"", common.model_type.substr(0, 64),
+                     "\" is none of those whose classes are known: ", TypesListed()));
   }
   const auto suffix = Lookup(kSuffixes, task);
   if (!suffix) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory.path, ": \"task\": \"", std::string(TaskName(task)),
-        "\" is not the task of a head; these are: ", TasksListed()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.path, ": \"task\": \"", std::string(TaskName(task)),
+                     "\" is not the task of a head; these are: ", TasksListed()));
   }
   common.architecture = absl::StrCat(std::string(*prefix), std::string(*suffix));
   return absl::OkStatus();
@@ -197,14 +197,14 @@ std::vector<std::string> CompletionNotes(const ModelDirectory& directory) {
     notes.push_back(absl::StrCat("config.json names no class: taken as ", taken,
                                  "; \"task\" in longview.json or --task overrides that"));
   } else if (named != taken) {
-    notes.push_back(absl::StrCat("config.json names ", named, ": taken as ", taken,
-                                 ", as the task says"));
+    notes.push_back(
+        absl::StrCat("config.json names ", named, ": taken as ", taken, ", as the task says"));
   }
   // Two are HuggingFace's default, which its files leave out.
   const TensorView* head = directory.serving.labels ? nullptr : CountedHead(directory);
   if (head != nullptr && head->shape[0] != 2) {
-    notes.push_back(absl::StrCat("config.json has no labels: ", head->shape[0],
-                                 " by the rows of ", head->name));
+    notes.push_back(absl::StrCat("config.json has no labels: ", head->shape[0], " by the rows of ",
+                                 head->name));
   }
   return notes;
 }

@@ -277,8 +277,8 @@ struct Answer {
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;
-  std::vector<TextRange> chunks;  // Where late chunking was asked for.
-  PairScore pair_score;  // Rerank: `text` is the query, `text_pair` the document.
+  std::vector<TextRange> chunks;      // Where late chunking was asked for.
+  PairScore pair_score;               // Rerank: `text` is the query, `text_pair` the document.
   std::vector<Detection> detections;  // Best first.
   // Generation: every sequence whole, best first where beams were searched; the prompt apart.
   std::vector<Piece> sequences;

@@ -208,8 +208,8 @@ std::vector<Flag> SearchFlags() {
 
 std::vector<Flag> CommonFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
-  const std::vector<std::string> reading = {"classify", "detect",   "embed",
-                                            "generate", "estimate", "rerank", "bench"};
+  const std::vector<std::string> reading = {"classify", "detect", "embed", "generate",
+                                            "estimate", "rerank", "bench"};
   std::vector<std::string> asking = reading;
   asking.push_back("search");  // It replaces what is not UTF-8 by itself.
   return {

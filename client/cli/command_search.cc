@@ -98,10 +98,9 @@ class Search {
  private:
   Outcome ReadFile(const std::string& path) {
     Outcome outcome;
-    absl::StatusOr<std::string> text =
-        ReadInput({path, absl::OkStatus()},
-                  {.binary = true, .max_bytes = static_cast<uint64_t>(line_.max_file_bytes)},
-                  console_.in);
+    absl::StatusOr<std::string> text = ReadInput(
+        {path, absl::OkStatus()},
+        {.binary = true, .max_bytes = static_cast<uint64_t>(line_.max_file_bytes)}, console_.in);
     if (!text.ok()) {
       outcome.status = grpc::Status(static_cast<grpc::StatusCode>(text.status().code()),
                                     std::string(text.status().message()));
@@ -128,9 +127,9 @@ class Search {
   void Compare(const std::string& path, const std::string& text, const Chunk& chunk,
                std::span<const float> vector) {
     const size_t size = std::min(vector.size(), question_.size());
-    const float score = std::inner_product(vector.begin(),
-                                           vector.begin() + static_cast<std::ptrdiff_t>(size),
-                                           question_.begin(), 0.0f);
+    const float score =
+        std::inner_product(vector.begin(), vector.begin() + static_cast<std::ptrdiff_t>(size),
+                           question_.begin(), 0.0f);
     std::lock_guard<std::mutex> lock(mutex_);
     ++places_;
     if (!best_.MayKeep(score)) return;
@@ -147,8 +146,8 @@ class Search {
       if (line_.json) {
         console_.out << ErrorLine(path, outcome.status) << "\n";
       } else {
-        Error(console_) << path << ": " << CodeName(outcome.status.error_code())
-                     << ": " << outcome.status.error_message() << "\n";
+        Error(console_) << path << ": " << CodeName(outcome.status.error_code()) << ": "
+                        << outcome.status.error_message() << "\n";
       }
     }
     if (console_.err_is_terminal) console_.err << ++done_ << " of " << count << std::flush;
@@ -201,8 +200,8 @@ ExitCode RunSearch(const CommandLine& line, Console& console) {
   Search search(line, console, embedder, std::move(question));
   search.Run(files.paths);
   search.PrintPlaces();
-  NoteLeftOut(files.too_large,
-              absl::StrCat("larger than --max_file_bytes=", line.max_file_bytes), console);
+  NoteLeftOut(files.too_large, absl::StrCat("larger than --max_file_bytes=", line.max_file_bytes),
+              console);
   NoteLeftOut(files.unreadable, "cannot be listed", console);
   if (console.err_is_terminal) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

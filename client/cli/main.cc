@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   const bool colors = environment("NO_COLOR").value_or("").empty() &&
                       environment("TERM").value_or("dumb") != "dumb";
   const bool err = isatty(STDERR_FILENO) != 0, out = isatty(STDOUT_FILENO) != 0;
-  longview::client::Console console{std::cin, std::cout,      std::cerr,    err,
+  longview::client::Console console{std::cin, std::cout,     std::cerr,    err,
                                     out,      err && colors, out && colors};
   return longview::client::RunLongview(std::vector<std::string>(argv + 1, argv + argc), environment,
                                        console);

@@ -16,8 +16,8 @@ namespace longview::client {
 // The outcome of one input.
 struct Outcome {
   grpc::Status status;
-  std::string json;  // The typed answer as a JSON object, without `input`.
-  std::string text;  // The same for people: one line without the path.
+  std::string json;              // The typed answer as a JSON object, without `input`.
+  std::string text;              // The same for people: one line without the path.
   int64_t tokens = 0;            // Read, for the summary.
   int64_t truncated_tokens = 0;  // Cut.
 

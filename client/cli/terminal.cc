@@ -24,9 +24,9 @@ const char* CodeOf(Color color) {
 
 // Columns that UTF-8 takes where every code point takes one.
 size_t Width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(),
-      [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }));
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+  }));
 }
 
 }  // namespace
@@ -51,9 +51,8 @@ void PrintTable(const Table& rows, Console& console) {
       const Cell& cell = row[i];
       console.out << (cell.color ? Paint(console.out_colors, *cell.color, cell.text) : cell.text);
       if (i + 1 == row.size()) continue;
-      console.out << (console.out_is_terminal
-                          ? std::string(widths[i] - Width(cell.text) + 2, ' ')
-                          : std::string("\t"));
+      console.out << (console.out_is_terminal ? std::string(widths[i] - Width(cell.text) + 2, ' ')
+                                              : std::string("\t"));
     }
     console.out << "\n";
   }

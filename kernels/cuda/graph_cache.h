@@ -5,8 +5,8 @@
 // kernel when it is first launched, which a recording may not wait for, and sizes that never come
 // again are not worth a graph.
 //
-// Everything that decides launches and addresses must be in the key. Data that differs between steps
-// is uploaded before (step_upload.h), to the same addresses.
+// Everything that decides launches and addresses must be in the key. Data that differs between
+// steps is uploaded before (step_upload.h), to the same addresses.
 //
 // One thread at a time, the stream's.
 #pragma once

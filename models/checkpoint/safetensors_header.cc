@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-
 std::string Quoted(const std::string& name) {
   return absl::StrCat("\"", name.size() <= 128 ? name : name.substr(0, 125) + "...", "\"");
 }

@@ -13,7 +13,7 @@
 namespace longview::models {
 namespace {
 
-constexpr size_t kListed = 8;  // Names spelled out in one message.
+constexpr size_t kListed = 8;                       // Names spelled out in one message.
 constexpr size_t kComparedBytes = size_t{1} << 20;  // At a time, of tied tensors.
 
 absl::string_view View(std::string_view s) { return {s.data(), s.size()}; }
@@ -153,9 +153,9 @@ absl::Status WeightSource::Finish() const {
   if (unknown.empty()) return absl::OkStatus();
   const size_t total = unknown.size();
   if (total > kListed) unknown.resize(kListed);
-  const std::string surplus =
-      absl::StrCat(total, " tensor(s) that this architecture does not have: ",
-                   absl::StrJoin(unknown, ", "), total > kListed ? ", ..." : "");
+  const std::string surplus = absl::StrCat(
+      total, " tensor(s) that this architecture does not have: ", absl::StrJoin(unknown, ", "),
+      total > kListed ? ", ..." : "");
   absl::Status status = absl::InvalidArgumentError(absl::StrCat(origin_, ": ", surplus));
   status.SetPayload(kSurplusTensors, absl::Cord(surplus));
   return status;

@@ -45,7 +45,7 @@ class JsonReader {
   JsonReader(const nlohmann::json& object, std::string origin);
 
   bool Has(std::string_view key) const;
-  bool IsNull(std::string_view key) const;  // There, and null.
+  bool IsNull(std::string_view key) const;                 // There, and null.
   const nlohmann::json* Find(std::string_view key) const;  // nullptr if absent or null.
 
   // Required keys.

@@ -308,8 +308,7 @@ absl::StatusOr<SentenceConfig> ReadSentenceConfig(const std::string& directory,
   const absl::StatusOr<json> file = ReadOptional(library);
   if (!file.ok()) return file.status();
   JsonReader reader(*file, library);
-  if (absl::Status status = ReadPrompts(reader, sentence);
-      !status.ok() && sentence.modules.ok()) {
+  if (absl::Status status = ReadPrompts(reader, sentence); !status.ok() && sentence.modules.ok()) {
     sentence.modules = status;
   }
   sentence.score_activation = ReadScoreActivation(JsonReader(*file, library), config);

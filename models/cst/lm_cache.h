@@ -42,8 +42,8 @@ inline kernels::CacheShape CstCacheShape(const CstConfig& config, kernels::DType
 struct CstState {
   CstState(const kernels::ProjectionCache& cache, const kernels::CacheSequence& sequence) {
     const kernels::CacheShape& shape = cache.shape();
-    const kernels::PoolState state = kernels::CarvePoolState(
-        cache.StateAddress(sequence, 0), shape.pool_columns, shape.pool_widths);
+    const kernels::PoolState state = kernels::CarvePoolState(cache.StateAddress(sequence, 0),
+                                                             shape.pool_columns, shape.pool_widths);
     slice = state.sums[0];
     global = state.sums[1];
   }

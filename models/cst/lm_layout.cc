@@ -124,8 +124,7 @@ class Layouter {
     tokens.positions = config_.relative_keys();
     tokens.zero_boundary = config_.zero_boundary;
     tokens.tile_rows = tile_rows_;
-    group.tokens =
-        PlanPagedSlices(tokens, group.group == kernels::CacheStep::kPrefill, tokens_);
+    group.tokens = PlanPagedSlices(tokens, group.group == kernels::CacheStep::kPrefill, tokens_);
     // Finished slices are the positions of a full cache.
     kernels::PagedPattern slices;
     slices.heads = config_.heads;

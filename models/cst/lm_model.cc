@@ -95,9 +95,9 @@ absl::StatusOr<std::unique_ptr<Model>> LoadCstLmAt(std::unique_ptr<Device> devic
   if (!start.ok()) return start.status();
   const ForwardDecoder::Limits limits = {MostTokens(directory, config->most_tokens), start->room};
   TakeTokenizer(directory, start->parts);
-  auto decoder = ForwardDecoder::Create(
-      MakeCstLm(*config, std::move(directory.checkpoint), directory.path), directory.path,
-      start->compute, limits, std::move(device));
+  auto decoder =
+      ForwardDecoder::Create(MakeCstLm(*config, std::move(directory.checkpoint), directory.path),
+                             directory.path, start->compute, limits, std::move(device));
   if (!decoder.ok()) return decoder.status();
   const double parameters = (*decoder)->model().parameters();
   const double bytes = (*decoder)->memory_bytes();

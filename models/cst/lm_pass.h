@@ -79,8 +79,8 @@ class CstLmPass final : public TokenForward {
   const kernels::CacheShape shape_;
   std::optional<kernels::CacheStep> step_;  // Set by Append.
   std::vector<kernels::CacheSequence> held_;
-  int layer_ = 0;       // That runs.
-  int64_t shift_ = 0;   // To its states from those of the first.
+  int layer_ = 0;      // That runs.
+  int64_t shift_ = 0;  // To its states from those of the first.
 
   // As they are staged.
   std::array<Group, 3> groups_;

@@ -119,8 +119,7 @@ class Cst final : public WeighedFamily<CstConfig, CstWeights> {
     return std::make_unique<CstPass>(config_, weights_, compute, sequences, tile_rows);
   }
   std::vector<HeadOutput> ComputeHeads(const kernels::ParallelFor& pool,
-                                       std::span<const HeadInput> inputs,
-                                       ExtraOf) const override {
+                                       std::span<const HeadInput> inputs, ExtraOf) const override {
     return Heads(config_, weights_, pool, inputs).Compute();
   }
 

@@ -86,19 +86,19 @@ class CstPass final : public EncoderPass {
   IndexRef slice_entries_ref_, pooled_places_ref_, pool_entries_ref_;
   SlicesRef slices_ref_;
 
-  Rows x_;              // [rows, D] residual stream.
-  Rows input_;          // T [rows, D] what attention reads.
-  Rows kept_;           // [wanted, D] x of the last layer.
-  Rows kept_input_;     // T [wanted, D] of it.
-  Rows sums_;           // [rows, D_e] embeddings that are projected.
-  Rows embedded_;       // T [rows, D_e] of them.
-  Rows qkv_;            // T [rows, 3D]
-  Rows z_;              // T [rows, D] attention's output.
-  Rows kept_z_;         // T [wanted, D] of the last layer.
-  Rows slice_input_;    // T [slices, D] slice embeddings.
-  Rows slice_tokens_;   // T [slices, L D]; slice_pooling `linear`.
-  Rows slice_qkv_;      // T [slices, 3D]
-  Rows slice_z_;        // T [slices, D]
+  Rows x_;             // [rows, D] residual stream.
+  Rows input_;         // T [rows, D] what attention reads.
+  Rows kept_;          // [wanted, D] x of the last layer.
+  Rows kept_input_;    // T [wanted, D] of it.
+  Rows sums_;          // [rows, D_e] embeddings that are projected.
+  Rows embedded_;      // T [rows, D_e] of them.
+  Rows qkv_;           // T [rows, 3D]
+  Rows z_;             // T [rows, D] attention's output.
+  Rows kept_z_;        // T [wanted, D] of the last layer.
+  Rows slice_input_;   // T [slices, D] slice embeddings.
+  Rows slice_tokens_;  // T [slices, L D]; slice_pooling `linear`.
+  Rows slice_qkv_;     // T [slices, 3D]
+  Rows slice_z_;       // T [slices, D]
 };
 
 }  // namespace longview::models

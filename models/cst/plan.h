@@ -24,7 +24,7 @@ struct CstPlan {
   // One row each, documents one after the other; the last slice of one may be shorter than L.
   std::vector<kernels::SliceRows> slice_list;
   std::vector<int32_t> slice_numbers;  // In their documents.
-  std::vector<int32_t> slice_of_row;  // -1: padding.
+  std::vector<int32_t> slice_of_row;   // -1: padding.
 
   int64_t rows() const { return static_cast<int64_t>(slice_of_row.size()); }
   int64_t slice_rows() const { return static_cast<int64_t>(slice_list.size()); }

@@ -64,8 +64,7 @@ CstBias SliceBias(const CstConfig& config, const CstProjections& projections,
   std::vector<float> queries = Projected(table, 0, slices, projections.query, width);
   // The next slice's tokens ask: each row is the one behind it, the last one stays.
   if (config.shifted_before) std::copy(queries.begin() + width, queries.end(), queries.begin());
-  return Rows(projections, slices, queries,
-              Projected(table, 0, slices, projections.key, width));
+  return Rows(projections, slices, queries, Projected(table, 0, slices, projections.key, width));
 }
 
 std::vector<float> KeyRows(const CstProjections& projections, const std::vector<float>& table) {

@@ -178,8 +178,8 @@ Loader::PlaceTables Loader::MultiplyOut(const std::string& self, const PositionT
 void Loader::PlacePositions(const std::string& self, PlaceTables tables, CstLayer& layer) {
   const int64_t width = config_.width, boundary = BoundaryRows(config_);
   const bool places = config_.multi_scale();
-  layer.slice_bias = Counted(std::move(tables.slice_bias.values),
-                             places ? config_.most_slices() : 1, 3 * width);
+  layer.slice_bias =
+      Counted(std::move(tables.slice_bias.values), places ? config_.most_slices() : 1, 3 * width);
   if (config_.mixer_size > 0) return;
   layer.token_bias =
       Counted(std::move(tables.token_bias.values), places ? config_.slice : 1, 3 * width);
@@ -188,12 +188,10 @@ void Loader::PlacePositions(const std::string& self, PlaceTables tables, CstLaye
     return place_.Typed(self + what, std::move(values), rows, width);
   };
   if (config_.relative_keys()) {
-    layer.key_rows =
-        typed("keys of positions", std::move(tables.key_rows), config_.local_keys());
+    layer.key_rows = typed("keys of positions", std::move(tables.key_rows), config_.local_keys());
   }
   if (boundary == 0) return;
-  layer.boundary_keys =
-      typed("keys beyond the borders", std::move(tables.boundary_keys), boundary);
+  layer.boundary_keys = typed("keys beyond the borders", std::move(tables.boundary_keys), boundary);
   layer.boundary_values =
       typed("values beyond the borders", std::move(tables.boundary_values), boundary);
 }
@@ -241,8 +239,7 @@ void Loader::MaskedLmHead() {
 void Loader::CausalHead() {
   const int64_t width = config_.width, vocab = config_.vocab;
   const auto tails = static_cast<int64_t>(config_.cutoffs.size());
-  const TensorView* decoder =
-      config_.tied ? words_ : load_.Get("lm_head.weight", {vocab, width});
+  const TensorView* decoder = config_.tied ? words_ : load_.Get("lm_head.weight", {vocab, width});
   std::vector<float> bias(static_cast<size_t>(vocab));
   if (config_.head_bias || tails > 0) bias = load_.Vector("lm_head.bias", vocab);
   std::vector<float> weight = load_.Copy(decoder);
@@ -288,8 +285,8 @@ absl::StatusOr<CstWeights> Loader::Load() {
 }  // namespace
 
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin,
-                                          std::optional<Compute> compute, DeviceStore* store) {
+                                          const std::string& origin, std::optional<Compute> compute,
+                                          DeviceStore* store) {
   return Loader(config, checkpoint, origin, compute, store).Load();
 }
 

@@ -55,7 +55,7 @@ struct CstWeights {
   std::optional<DenseLayer> pooler;
   // classifier.dense; cls.predictions.transform.dense
   std::optional<DenseLayer> head_dense;
-  std::optional<Norm> head_norm;  // cls.predictions.transform.LayerNorm
+  std::optional<Norm> head_norm;       // cls.predictions.transform.LayerNorm
   std::optional<DenseLayer> head_out;  // classifier(.out_proj), the vocabulary's decoder.
   // Language models: the vocabulary's rows, then those of an adaptive softmax's tails [V + k, D];
   // where the layers are.
@@ -69,8 +69,7 @@ struct CstWeights {
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
 // see WeightPlacer. Then `compute` is the heads' type.
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin,
-                                          std::optional<Compute> compute,
+                                          const std::string& origin, std::optional<Compute> compute,
                                           DeviceStore* store = nullptr);
 
 }  // namespace longview::models

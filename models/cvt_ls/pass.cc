@@ -75,9 +75,9 @@ CvtPass::PlannedStage CvtPass::PlanStage(size_t index, std::span<const ImageSize
   LongShortCuts cuts = context_.cuts;
   // Landmarks made from keys would need two rounds of neighbours.
   cuts.never = cuts.never || config.landmarks_from_keys;
-  stage.bands = PlanLongShortBands(stage.pattern, cuts, index,
-                                   config.stride(index) / config.stride(0), context_.tile_rows(),
-                                   stage.images, shapes);
+  stage.bands =
+      PlanLongShortBands(stage.pattern, cuts, index, config.stride(index) / config.stride(0),
+                         context_.tile_rows(), stage.images, shapes);
   return stage;
 }
 
@@ -226,8 +226,7 @@ struct CvtPass::LargeRows final : LargeMapRows {
   }
   // LN(x) of tokens [begin, end) and of their neighbours; returns the batch's row of the first.
   int64_t NormAround(int64_t begin, int64_t end) const {
-    const int64_t beside =
-        int64_t{std::max(stage.pattern.window, 1)} * band.map.shapes[0].width;
+    const int64_t beside = int64_t{std::max(stage.pattern.window, 1)} * band.map.shapes[0].width;
     const int64_t first = std::max<int64_t>(begin - beside, 0);
     pass.Norm(at, local0 + first, std::min(end + beside, band.map.tokens) - first);
     return local0 + first;

@@ -397,10 +397,10 @@ void WeightedRows(const void* const* rows, const float* weights, int64_t count, 
 }
 
 template <typename T>
-constexpr RowKernels kRows = {
-    BiasAct<T>, BiasGate<T>, BiasRotate<T>,  BiasCopy<T>,        BiasWiden<T>, ResidualNorm<T>,
-    SumNorm<T>, Narrow<T>,   ResidualAdd<T>, ResidualPrenorm<T>, BiasNorm<T>,  PlainNorm<T>,
-    WeightedRows<T>};
+constexpr RowKernels kRows = {BiasAct<T>,     BiasGate<T>,        BiasRotate<T>, BiasCopy<T>,
+                              BiasWiden<T>,   ResidualNorm<T>,    SumNorm<T>,    Narrow<T>,
+                              ResidualAdd<T>, ResidualPrenorm<T>, BiasNorm<T>,   PlainNorm<T>,
+                              WeightedRows<T>};
 
 }  // namespace
 

@@ -167,7 +167,7 @@ class DetectorModel final : public Model {
   DetectorParts parts_;
   ModelInfo info_;
   EncoderRates rates_;
-  BestRates best_;  // The best of all warm-ups.
+  BestRates best_;                 // The best of all warm-ups.
   mutable ScratchKeeper scratch_;  // Used by the executor's thread, as the runs are.
 };
 
@@ -237,12 +237,12 @@ absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const Load
   if (!builder.ok()) return builder.status();
   const bool on_device = device != nullptr;
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<SeatedVision> backbone = BuildSeated(
-      *kept, options, std::move(device),
-      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-        return builder->build(from, DetectorBackbonePlace(), compute, std::move(on),
-                              options.max_image_pixels);
-      });
+  absl::StatusOr<SeatedVision> backbone =
+      BuildSeated(*kept, options, std::move(device),
+                  [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
+                    return builder->build(from, DetectorBackbonePlace(), compute, std::move(on),
+                                          options.max_image_pixels);
+                  });
   if (!backbone.ok()) return backbone.status();
   const VisionFacts& facts = backbone->family->facts();
   const Compute head_compute = on_device ? Compute::kFp32 : backbone->family->compute();
@@ -250,9 +250,8 @@ absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const Load
   if (!config.ok()) return config.status();
   auto pipeline = ReadDetectorPipeline(*kept, config->strides.back());
   if (!pipeline.ok()) return pipeline.status();
-  absl::StatusOr<DetectorWeights> weights =
-      LoadDetectorWeights(*config, ChannelsOf(*config, facts.channels), kept->checkpoint,
-                          kept->path, head_compute);
+  absl::StatusOr<DetectorWeights> weights = LoadDetectorWeights(
+      *config, ChannelsOf(*config, facts.channels), kept->checkpoint, kept->path, head_compute);
   if (!weights.ok()) return weights.status();
   auto model = std::make_unique<DetectorModel>(
       std::move(kept), std::move(backbone->family), *std::move(config), *std::move(weights),

@@ -23,8 +23,8 @@ struct DevicePlan {
 };
 
 // Throws DeviceError if the plan has more sources than a device's kernels take: a property of the
-// pattern, so it shows when a model loads. `rounded`: with the capacity of plans a little larger, so
-// that plans of neighbouring steps lie alike.
+// pattern, so it shows when a model loads. `rounded`: with the capacity of plans a little larger,
+// so that plans of neighbouring steps lie alike.
 DevicePlan StagePlan(const kernels::Plan& plan, StagedLists& lists, bool rounded = false);
 kernels::cuda::PlanCapacity StagedCapacity(const kernels::Plan& plan, bool rounded);
 
@@ -40,7 +40,6 @@ size_t DevicePartialBytes(const DevicePlan& plan, int Dv);
 // Hands one attention to the stream. `partials`: DevicePartialBytes of device memory. Nothing for
 // an empty plan. `phase` decides which kernel runs it. Throws DeviceError.
 void Attend(const Device& device, const DevicePlan& plan, kernels::cuda::SpanCall call,
-            void* partials,
-            kernels::cuda::SpanPhase phase = kernels::cuda::SpanPhase::kPrefill);
+            void* partials, kernels::cuda::SpanPhase phase = kernels::cuda::SpanPhase::kPrefill);
 
 }  // namespace longview::models

@@ -120,8 +120,8 @@ void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* 
 
 void MultiplyFewRows(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
                      void* y) {
-  const kernels::cuda::RowProducts args = {
-      x, linear.weight, y, rows, linear.in, linear.out, SpanType(linear.compute)};
+  const kernels::cuda::RowProducts args = {x,          linear.weight,           y, rows, linear.in,
+                                           linear.out, SpanType(linear.compute)};
   device.Check(device.api().token.product(device.stream(), args), "products of few rows");
 }
 

@@ -10,8 +10,8 @@
 
 namespace longview::models {
 
-// Alignment of blocks, and of the parts cut out of them for different uses: kernels read 16 bytes at a
-// time, products more.
+// Alignment of blocks, and of the parts cut out of them for different uses: kernels read 16 bytes
+// at a time, products more.
 inline constexpr size_t kDeviceAlignment = 256;
 
 inline constexpr size_t AlignForDevice(size_t bytes) {

@@ -1,5 +1,5 @@
-// The rest of a transformer layer behind attention, on a device: layers/block_tail.h over all rows of a
-// batch at once, with the norm that ends the model.
+// The rest of a transformer layer behind attention, on a device: layers/block_tail.h over all rows
+// of a batch at once, with the norm that ends the model.
 #pragma once
 
 #include <cstddef>

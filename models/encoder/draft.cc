@@ -80,10 +80,10 @@ absl::Status Drafter::CheckFields() const {
   const bool separate =
       form == PairForm::kSeparate && request_.task == Task::kTextPairClassification;
   const bool pair =
-      separate || (form == PairForm::kJoined && (request_.task == Task::kTextPairClassification ||
-                                                 request_.task == Task::kTextClassification ||
-                                                 request_.task == Task::kRerank ||
-                                                 request_.task == Task::kEmbedding));
+      separate || (form == PairForm::kJoined &&
+                   (request_.task == Task::kTextPairClassification ||
+                    request_.task == Task::kTextClassification || request_.task == Task::kRerank ||
+                    request_.task == Task::kEmbedding));
   const std::string task(TaskName(request_.task));
   if (separate && !request_.text_pair && !request_.tokens_pair) {
     return BadRequest(request_.tokens ? "token_ids_pair" : "text_pair",
@@ -136,10 +136,10 @@ absl::Status Drafter::CheckFields() const {
 
 absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens, bool counted) const {
   if (tokens <= front_.max_tokens) return absl::OkStatus();
-  return BadRequest(field, absl::StrCat(counted ? "" : "at least ", tokens,
-                                        " tokens are more than the model's limit of ",
-                                        front_.max_tokens,
-                                        "; \"truncate\" cuts what does not fit"));
+  return BadRequest(field,
+                    absl::StrCat(counted ? "" : "at least ", tokens,
+                                 " tokens are more than the model's limit of ", front_.max_tokens,
+                                 "; \"truncate\" cuts what does not fit"));
 }
 
 absl::Status Drafter::CheckBeginning(const std::string& field, const std::string& text,
@@ -159,8 +159,8 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   if (front_.tokenizer == nullptr) return EncodeBytes(field, first);
   // Also where too long is an error: what is cut is counted, and need not be kept. By then the
   // longer text gives way, so that no text is too long to be counted.
-  options.max_length = request_.truncate ? front_.max_tokens
-                                         : std::max(front_.max_tokens, kMostSpecials);
+  options.max_length =
+      request_.truncate ? front_.max_tokens : std::max(front_.max_tokens, kMostSpecials);
   options.cut_left = CutsLeft();
   // The crate would take the prompt for the beginning of the text.
   const bool behind_prompt = request_.truncate && options.cut_left && !prompt_.empty();

@@ -36,7 +36,7 @@ struct HeadOutput {
   // [labels], [choices], [T, labels], [T, 2] (start, end) or [T or masks, V]; empty if nothing
   // of the item reads them.
   std::vector<float> logits;
-  std::vector<float> embedding;  // [d], normalised if asked for.
+  std::vector<float> embedding;   // [d], normalised if asked for.
   std::vector<float> token_rows;  // [T, d] of multi-vector answers.
 };
 

@@ -53,9 +53,9 @@ absl::StatusOr<LateChunks> ByRanges(const std::vector<TextRange>& ranges,
     const TokenRange own = {behind(ranges[i].start), behind(ranges[i].end)};
     chunks.chunks.push_back(own);
     if (own.begin == own.end) {
-      return BadRequest(absl::StrCat("chunks[", i, "]"),
-                        absl::StrCat("no token ends in [", ranges[i].start, ", ", ranges[i].end,
-                                     ")"));
+      return BadRequest(
+          absl::StrCat("chunks[", i, "]"),
+          absl::StrCat("no token ends in [", ranges[i].start, ", ", ranges[i].end, ")"));
     }
   }
   return chunks;
@@ -93,8 +93,8 @@ absl::Status CheckChunkSettings(const Request& request) {
       return BadRequest("chunks", "given together with chunk_tokens or chunk_overlap; send one");
     }
     if (request.chunks.size() > kMostChunks) {
-      return BadRequest("chunks", absl::StrCat(request.chunks.size(), " chunks, the limit is ",
-                                               kMostChunks));
+      return BadRequest("chunks",
+                        absl::StrCat(request.chunks.size(), " chunks, the limit is ", kMostChunks));
     }
     const int64_t length = CodePoints(*request.text);
     for (size_t i = 0; i < request.chunks.size(); ++i) {
@@ -118,8 +118,8 @@ absl::Status CheckChunkSettings(const Request& request) {
 }
 
 absl::StatusOr<LateChunks> FindLateChunks(const Request& request, const std::string& prompt,
-                                          const Encoding& encoding,
-                                          const EncoderSequence& sequence, int stripped) {
+                                          const Encoding& encoding, const EncoderSequence& sequence,
+                                          int stripped) {
   const std::vector<TextToken> tokens = TokensOfText(prompt, encoding, sequence, stripped);
   if (!request.chunks.empty()) return ByRanges(request.chunks, tokens);
   return ByTokens(static_cast<size_t>(*request.chunk_tokens),

@@ -32,7 +32,7 @@ struct LateChunks {
 // text, `sequence` is what the encoder reads of it: `stripped` tokens fewer at the beginning,
 // padding left out at the end.
 absl::StatusOr<LateChunks> FindLateChunks(const Request& request, const std::string& prompt,
-                                          const Encoding& encoding,
-                                          const EncoderSequence& sequence, int stripped);
+                                          const Encoding& encoding, const EncoderSequence& sequence,
+                                          int stripped);
 
 }  // namespace longview::models

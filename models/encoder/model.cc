@@ -83,8 +83,8 @@ absl::StatusOr<SentencePipeline> LoadSentence(const EncoderFacts& facts,
 
 ModelInfo InfoOf(const ModelDirectory& directory, const SentenceConfig& sentence,
                  const EncoderFacts& facts, bool own_tokenizer) {
-  ModelInfo info = EncoderInfo(facts, &sentence,
-                               own_tokenizer || directory.tokenizer || directory.bytes);
+  ModelInfo info =
+      EncoderInfo(facts, &sentence, own_tokenizer || directory.tokenizer || directory.bytes);
   info.max_tokens = MostTokens(directory, facts.max_tokens);
   info.notes = CompletionNotes(directory);
   if (!sentence.modules.ok()) {
@@ -151,7 +151,7 @@ class EncoderModel final : public Model, public Tokenizing {
   const EncoderFrontEnd front_;
   ModelInfo info_;
   EncoderRates rates_;
-  BestRates best_;  // The best of all warm-ups.
+  BestRates best_;                 // The best of all warm-ups.
   mutable ScratchKeeper scratch_;  // Used by the executor's thread alone, as the runs are.
 };
 
@@ -294,8 +294,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
                                                      const LoadOptions& options, MakeEncoder make,
                                                      std::vector<std::string> notes) {
   const auto choose = device ? ChooseDeviceCompute : ChooseCompute;
-  absl::StatusOr<ComputeChoice> choice = choose(
-      options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  absl::StatusOr<ComputeChoice> choice =
+      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
   notes.insert(notes.begin(), choice->notes.begin(), choice->notes.end());
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
@@ -308,8 +308,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
   } else {
     const absl::Status status = GuardDevice(place, [&] {
       const Device::Turn turn(*device);
-      seated = SeatedEncoder::OnDevice(*std::move(family), *kept, choice->compute,
-                                       std::move(device));
+      seated =
+          SeatedEncoder::OnDevice(*std::move(family), *kept, choice->compute, std::move(device));
     });
     if (!status.ok()) return status;
   }

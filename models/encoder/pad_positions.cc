@@ -13,8 +13,8 @@ absl::Status PlaceBehindPad(int pad, int positions, const std::string& field,
     sequence.positions.push_back(id == pad ? pad : position);
   }
   if (position < positions) return absl::OkStatus();
-  return BadRequest(field, absl::StrCat("token position ", position, " is beyond the table of ",
-                                        positions));
+  return BadRequest(
+      field, absl::StrCat("token position ", position, " is beyond the table of ", positions));
 }
 
 }  // namespace longview::models

@@ -18,8 +18,8 @@ namespace longview::models {
 class HostPass {
  public:
   // REQUIRES: context and scratch outlive it. `times` may be null.
-  HostPass(std::unique_ptr<EncoderPass> pass, const ComputeContext& context,
-           ScratchKeeper& scratch, EncoderTimes* times);
+  HostPass(std::unique_ptr<EncoderPass> pass, const ComputeContext& context, ScratchKeeper& scratch,
+           EncoderTimes* times);
 
   // Exact bytes that it borrows of scratch.
   static size_t ScratchBytes(EncoderPass& pass, const ComputeContext& context);

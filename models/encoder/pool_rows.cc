@@ -70,8 +70,8 @@ class Pooler {
 
 }  // namespace
 
-void PoolTokens(std::span<const PoolMode> modes, const float* rows,
-                std::span<const int32_t> tokens, int64_t width, float* out) {
+void PoolTokens(std::span<const PoolMode> modes, const float* rows, std::span<const int32_t> tokens,
+                int64_t width, float* out) {
   const Pooler pooler(rows, tokens, width);
   for (const PoolMode mode : modes) {
     pooler.Write(mode, out);

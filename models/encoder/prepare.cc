@@ -140,13 +140,12 @@ absl::Status Preparer::ChoosePooling(std::vector<PoolMode> modes) {
     pooling.skipped = *skipped;
   }
   const bool dense =
-      modules != nullptr && std::any_of(modules->steps.begin(), modules->steps.end(),
-                                        [](const SentenceStep& step) {
-                                          return step.tokens ||
-                                                 step.kind == SentenceStep::Kind::kDense;
-                                        });
-  const bool known = modes.size() == 1 &&
-                     (modes[0] == PoolMode::kCls || modes[0] == PoolMode::kMean);
+      modules != nullptr &&
+      std::any_of(modules->steps.begin(), modules->steps.end(), [](const SentenceStep& step) {
+        return step.tokens || step.kind == SentenceStep::Kind::kDense;
+      });
+  const bool known =
+      modes.size() == 1 && (modes[0] == PoolMode::kCls || modes[0] == PoolMode::kMean);
   if (known) item_->pooling = modes[0] == PoolMode::kCls ? Pooling::kCls : Pooling::kMean;
   if (known && !dense && !chunks && pooling.skipped == 0) return absl::OkStatus();
   pooling.modes = std::move(modes);

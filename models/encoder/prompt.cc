@@ -33,8 +33,9 @@ absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Re
     return BadRequest(field, "goes with text, not with token ids");
   }
   if (request.prompt) return *request.prompt;
-  const std::string name =
-      request.prompt_name ? *request.prompt_name : config == nullptr ? "" : config->default_prompt;
+  const std::string name = request.prompt_name ? *request.prompt_name
+                           : config == nullptr ? ""
+                                               : config->default_prompt;
   if (!request.prompt_name && name.empty()) return "";
   if (config != nullptr) {
     const auto found = config->prompts.find(name);

@@ -8,11 +8,7 @@ namespace longview::models {
 EncoderTaskRun::EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEnd& back,
                                std::span<const Item* const> items, ScratchKeeper& scratch,
                                EncoderTimes* times)
-    : encoder_(encoder),
-      back_(back),
-      scratch_(scratch),
-      times_(times),
-      dropped_(items.size()) {
+    : encoder_(encoder), back_(back), scratch_(scratch), times_(times), dropped_(items.size()) {
   first_sequence_.push_back(0);
   for (const Item* item : items) {
     items_.push_back(static_cast<const EncoderItem*>(item));

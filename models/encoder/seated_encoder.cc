@@ -49,9 +49,8 @@ std::vector<float> TakeRows(int64_t count, const float** next) {
 
 class DeviceBatch final : public EncoderBatch, private DeviceItems {
  public:
-  DeviceBatch(const EncoderFamily& family, const kernels::ParallelFor& pool,
-              const DeviceSeat& seat, DeviceWorkspace& workspace,
-              SeatedEncoder::Sequences sequences, EncoderTimes* times)
+  DeviceBatch(const EncoderFamily& family, const kernels::ParallelFor& pool, const DeviceSeat& seat,
+              DeviceWorkspace& workspace, SeatedEncoder::Sequences sequences, EncoderTimes* times)
       : family_(family),
         pool_(pool),
         seat_(seat),
@@ -127,8 +126,8 @@ absl::StatusOr<std::unique_ptr<SeatedEncoder>> SeatedEncoder::OnDevice(
     std::unique_ptr<EncoderFamily> family, const ModelDirectory& directory, Compute compute,
     std::unique_ptr<Device> device) {
   if (family->facts().width % 2 != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        directory.config_path, ": the width must be even to run on ", device->name()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.config_path, ": the width must be even to run on ", device->name()));
   }
   DeviceStore store(compute);
   if (absl::Status status = family->Load(std::nullopt, &store); !status.ok()) return status;
@@ -150,8 +149,7 @@ absl::StatusOr<std::unique_ptr<SeatedEncoder>> SeatedEncoder::OnDevice(
   seated->store_ = store.TakeBlock();
   seated->seat_ = {std::move(device), compute, bytes,
                    longest.Times(static_cast<size_t>(*documents))};
-  seated->workspace_ =
-      std::make_unique<DeviceWorkspace>(*seated->seat_.device, seated->seat_.room);
+  seated->workspace_ = std::make_unique<DeviceWorkspace>(*seated->seat_.device, seated->seat_.room);
   return seated;
 }
 

@@ -127,8 +127,8 @@ std::vector<float> SentencePipeline::Embed(const EncoderItem& item, const float*
   ParallelRanges(pool, std::ssize(ranges), 1, [&](long begin, long end) {
     for (long i = begin; i < end; ++i) {
       const auto [first, last] = ranges[static_cast<size_t>(i)];
-      const auto own = std::span(pooled).subspan(static_cast<size_t>(first),
-                                                 static_cast<size_t>(last - first));
+      const auto own =
+          std::span(pooled).subspan(static_cast<size_t>(first), static_cast<size_t>(last - first));
       PoolTokens(item.sentence->modes, tokens.data(), own, token_width_,
                  vectors.data() + i * width);
     }
@@ -173,8 +173,8 @@ size_t SentencePipeline::WorkspaceBytes(const EncoderItem& item) const {
   if (item.task == Task::kMultiVector) return bytes;
   const size_t vectors = std::max<size_t>(item.sentence->chunks.size(), 1);
   bytes += tokens * sizeof(int32_t) + vectors * sizeof(TokenRange);
-  return bytes + vectors * item.sentence->modes.size() * static_cast<size_t>(token_width_) *
-                     sizeof(float);
+  return bytes +
+         vectors * item.sentence->modes.size() * static_cast<size_t>(token_width_) * sizeof(float);
 }
 
 void SentencePipeline::Finish(const EncoderItem& item, const float* rows,

@@ -13,11 +13,10 @@ class BeamContinuation final : public Continuation {
   BeamContinuation(const ContinuationContext& context, std::vector<int32_t> prompt)
       : context_(context),
         settings_(*context.settings),
-        search_(
-            settings_, *context.processors,
-            TokenHistory(std::move(prompt), context.vocab, context.processors->needs_distinct(),
-                         context.processors->needs_counts()),
-            context.codec) {}
+        search_(settings_, *context.processors,
+                TokenHistory(std::move(prompt), context.vocab, context.processors->needs_distinct(),
+                             context.processors->needs_counts()),
+                context.codec) {}
 
   absl::Status Begin(std::unique_ptr<DecoderSequence> sequence,
                      std::span<const float> logits) override;

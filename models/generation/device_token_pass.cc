@@ -41,8 +41,7 @@ std::vector<TokenRun> LargestRuns(int64_t end, int64_t longest, std::span<const 
   };
   for (int64_t left = std::ssize(ids); left > 0 && std::ssize(runs) < kDevicePassRuns;) {
     const int64_t tokens = std::min({left, end, longest});
-    add(CacheStep::kPrefill, tokens,
-        (end - tokens) / kernels::kBlockSlots * kernels::kBlockSlots);
+    add(CacheStep::kPrefill, tokens, (end - tokens) / kernels::kBlockSlots * kernels::kBlockSlots);
     left -= tokens;
   }
   for (const CacheStep::Group group : {CacheStep::kResume, CacheStep::kDecode}) {

@@ -24,9 +24,8 @@ PassStep::Rules RulesOf(const TokenModel& model, bool on_device) {
 class ForwardDecoder::Stage final : public EncoderStage {
  public:
   explicit Stage(ForwardDecoder& decoder)
-      : decoder_(decoder),
-        context_{decoder.model_->source(), &decoder.frame_,    &decoder.host_,
-                 decoder.seat_.get(),      &decoder.scratch_, nullptr} {}
+      : decoder_(decoder), context_{decoder.model_->source(), &decoder.frame_,   &decoder.host_,
+                                    decoder.seat_.get(),      &decoder.scratch_, nullptr} {}
 
   const SourceModel& model() const { return *context_.model; }
   // Before the first document. Borrowed.
@@ -157,8 +156,12 @@ absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& ro
 }
 
 void ForwardDecoder::CountCosts(const kernels::CacheShape& shape) {
-  CountedCosts::Terms terms = {shape,        frame_.compute, seat_ ? nullptr : &host_,
-                               vocab_size(), max_tokens(),   model_->granule(),
+  CountedCosts::Terms terms = {shape,
+                               frame_.compute,
+                               seat_ ? nullptr : &host_,
+                               vocab_size(),
+                               max_tokens(),
+                               model_->granule(),
                                model_->CostliestPosition(max_tokens())};
   if (stage_) terms.attend_work = stage_->model().AttendWork(stage_->max_tokens());
   const auto count = [this](std::vector<TokenRun> runs, int64_t logit_rows) {

@@ -83,9 +83,7 @@ class GeneratorModel final : public Model, public Tokenizing {
   int granule() const { return parts_.decoder->prefill_granule(); }
   bool encodes() const { return parts_.decoder->encoder() != nullptr; }
   Task task() const { return encodes() ? Task::kText2TextGeneration : Task::kTextGeneration; }
-  TextListing listing() const {
-    return {parts_.tokenizer, parts_.codec.get(), parts_.traits.bos};
-  }
+  TextListing listing() const { return {parts_.tokenizer, parts_.codec.get(), parts_.traits.bos}; }
   void Describe();
 
   GeneratorParts parts_;

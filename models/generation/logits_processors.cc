@@ -47,10 +47,9 @@ std::vector<int32_t> Distinct(std::span<const int32_t> ids) {
 bool IsNeutral(const GenerationSettings& s) {
   return s.sequence_bias.empty() && s.encoder_repetition_penalty == 1 &&
          s.repetition_penalty == 1 && s.frequency_penalty == 0 && s.presence_penalty == 0 &&
-         s.no_repeat_ngram == 0 && s.encoder_no_repeat_ngram == 0 &&
-         s.bad_words.empty() && s.min_length == 0 && s.min_new_tokens == 0 && !s.forced_bos &&
-         s.forced_eos.empty() && !s.remove_invalid && !s.decay && s.suppress.empty() &&
-         s.begin_suppress.empty();
+         s.no_repeat_ngram == 0 && s.encoder_no_repeat_ngram == 0 && s.bad_words.empty() &&
+         s.min_length == 0 && s.min_new_tokens == 0 && !s.forced_bos && s.forced_eos.empty() &&
+         !s.remove_invalid && !s.decay && s.suppress.empty() && s.begin_suppress.empty();
 }
 
 }  // namespace

@@ -151,8 +151,8 @@ std::vector<GenerationSettings::Bias> OptionReader::TokenBiases(std::string_view
     int32_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab_) {
-      Refuse(name, absl::StrCat("token \"", key.substr(0, 64), "\" is not an id in [0, ", vocab_,
-                                ")"));
+      Refuse(name,
+             absl::StrCat("token \"", key.substr(0, 64), "\" is not an id in [0, ", vocab_, ")"));
       return {};
     }
     const double number = bias.is_number() ? bias.get<double>() : kMost + 1;

@@ -76,8 +76,8 @@ absl::Status PassDocument::TakeMemory() {
   if (context_.seat != nullptr) return absl::OkStatus();
   states_.resize(static_cast<size_t>(StateBytes()));
   float* const states = wants_states_ ? reinterpret_cast<float*>(states_.data()) : nullptr;
-  reader_ = context_.model->Read({*context_.frame, document_, kept_, states, *context_.host,
-                                  *context_.scratch, times_});
+  reader_ = context_.model->Read(
+      {*context_.frame, document_, kept_, states, *context_.host, *context_.scratch, times_});
   if (!held_.Take(reader_->held_bytes() + StateBytes())) {
     return absl::ResourceExhaustedError("cache: no memory to read a document");
   }
@@ -117,8 +117,8 @@ std::string PassDocument::NameOf(int) const {
 std::unique_ptr<DevicePart> PassDocument::Plan(std::span<const int>) const {
   const std::array<const EncoderSequence*, 1> one = {&document_};
   return std::make_unique<DevicePassPart>(
-      context_.model->Forward(*context_.frame, one, &kept_, wants_states_),
-      context_.seat->device(), context_.frame->compute);
+      context_.model->Forward(*context_.frame, one, &kept_, wants_states_), context_.seat->device(),
+      context_.frame->compute);
 }
 
 void PassDocument::Keep(std::span<const int>, const std::byte* results) {

@@ -82,8 +82,8 @@ class PassDocument final : private DeviceItems {
   const bool wants_states_;
   EncoderTimes* const times_;
   kernels::CacheSequence kept_;
-  HeldBytes held_;                        // By the reading and the states, beside the cache's.
-  std::vector<std::byte> states_;         // [tokens, width] fp32, if wanted.
+  HeldBytes held_;                 // By the reading and the states, beside the cache's.
+  std::vector<std::byte> states_;  // [tokens, width] fp32, if wanted.
   int read_ = 0;
   std::unique_ptr<SourceReader> reader_;  // While it is read on the host,
   std::optional<DeviceRun> run_;          // or on a device.

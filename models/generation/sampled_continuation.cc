@@ -124,8 +124,8 @@ void SampledContinuation::Append(Sample& sample, int32_t id) {
     // As beams are judged.
     if (context_.scores) {
       const auto tokens = static_cast<double>(sample.whole.token_ids.size());
-      sample.whole.score = static_cast<float>(sample.log_probability /
-                                              std::pow(tokens, settings_.length_penalty));
+      sample.whole.score =
+          static_cast<float>(sample.log_probability / std::pow(tokens, settings_.length_penalty));
     }
     sample.text.Finish(sample.whole.text);
     sample.sequence.reset();

@@ -56,8 +56,8 @@ SourceNeed SourceModel::HostNeed(const ComputeContext&, const EncoderSequence&,
 
 std::unique_ptr<SourceReader> SourceModel::Read(const SourceReading& what) const {
   const std::array<const EncoderSequence*, 1> one = {&what.document};
-  return std::make_unique<LayerReader>(
-      Forward(what.frame, one, &what.kept, what.states != nullptr), what, width());
+  return std::make_unique<LayerReader>(Forward(what.frame, one, &what.kept, what.states != nullptr),
+                                       what, width());
 }
 
 }  // namespace longview::models

@@ -20,8 +20,8 @@ class SourceModel;
 // Where a forward runs. Borrowed.
 struct TokenFrame {
   Compute compute = Compute::kFp32;
-  int tile_rows = 0;  // Queries of a tile of attention.
-  kernels::ProjectionCache* cache = nullptr;  // Null while a forward is counted.
+  int tile_rows = 0;                              // Queries of a tile of attention.
+  kernels::ProjectionCache* cache = nullptr;      // Null while a forward is counted.
   kernels::ProjectionCache* documents = nullptr;  // With an encoder: what is kept of documents.
 };
 

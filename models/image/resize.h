@@ -1,7 +1,6 @@
-// Resizing with the results of Pillow 13, bit for bit: two passes over 8-bit data, each rounded to 8 bits,
-// with filters that widen when a picture shrinks (anti-aliasing). LibTorch's anti-aliased resize
-// differs by up to two levels, which is why this is here.
-// Thread-safe: pure functions.
+// Resizing with the results of Pillow 13, bit for bit: two passes over 8-bit data, each rounded to
+// 8 bits, with filters that widen when a picture shrinks (anti-aliasing). LibTorch's anti-aliased
+// resize differs by up to two levels, which is why this is here. Thread-safe: pure functions.
 #pragma once
 
 #include "models/image/raster.h"

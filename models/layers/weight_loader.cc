@@ -92,8 +92,8 @@ std::vector<std::optional<DenseLayer>> WeightLoader::Split(const std::string& na
       layers.emplace_back();
       continue;
     }
-    const auto own = std::span(biases).subspan(static_cast<size_t>(part * out),
-                                               static_cast<size_t>(out));
+    const auto own =
+        std::span(biases).subspan(static_cast<size_t>(part * out), static_cast<size_t>(out));
     layers.push_back(Pack(name,
                           std::span(weights).subspan(static_cast<size_t>(part * out * in),
                                                      static_cast<size_t>(out * in)),

@@ -55,8 +55,8 @@ class WeightLoader {
   void set_packs_rows(bool packs_rows) { packs_rows_ = packs_rows; }
   // Receives linears instead of a pack, until it is set to null: a device that keeps them in its
   // own memory. Spans are gone after the call; its status becomes the loader's.
-  using Taker = std::function<absl::Status(
-      const std::string& name, std::span<const float> weight, std::span<const float> bias)>;
+  using Taker = std::function<absl::Status(const std::string& name, std::span<const float> weight,
+                                           std::span<const float> bias)>;
   void set_taker(Taker taker) { taker_ = std::move(taker); }
   bool ok() const { return status_.ok(); }
   bool reads() const { return compute_.has_value(); }

@@ -9,8 +9,8 @@ namespace longview::models {
 using kernels::kBlockSlots;
 
 int VisibleTokens(const EncoderSequence& document) {
-  return document.tokens() - static_cast<int>(std::ranges::count(document.roles,
-                                                                 kernels::kMaskedToken));
+  return document.tokens() -
+         static_cast<int>(std::ranges::count(document.roles, kernels::kMaskedToken));
 }
 
 DocumentKeys::DocumentKeys(const LedConfig& config, const LedWeights& weights,

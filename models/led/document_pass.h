@@ -26,8 +26,8 @@ int VisibleTokens(const EncoderSequence& document);
 // cache.
 class DocumentKeys {
  public:
-  // Keys of tokens first .. first + count - 1, rows counted from the first. `kept`: the document's part
-  // of frame.documents; null: they are counted.
+  // Keys of tokens first .. first + count - 1, rows counted from the first. `kept`: the document's
+  // part of frame.documents; null: they are counted.
   DocumentKeys(const LedConfig& config, const LedWeights& weights, const TokenFrame& frame,
                const EncoderSequence& document, const kernels::CacheSequence* kept, int64_t first,
                int64_t count);

@@ -44,8 +44,7 @@ class LedSource final : public SourceModel {
     return std::make_unique<LedDocumentPass>(config_, weights_, frame, document, kept,
                                              brings_states);
   }
-  DeviceRunBytes MostBytes(
-      absl::FunctionRef<DeviceRunBytes(Sequences)> most_bytes) const override {
+  DeviceRunBytes MostBytes(absl::FunctionRef<DeviceRunBytes(Sequences)> most_bytes) const override {
     DeviceRunBytes most = LongestLongformerBytes(config_.encoder, max_tokens_, most_bytes);
     const auto keys = static_cast<size_t>(max_tokens_);
     most.lists += kernels::AlignUp(keys * sizeof(int32_t)) +
@@ -92,8 +91,7 @@ class Led final : public TokenModel {
   double memory_bytes() const override { return weights_.memory_bytes; }
   std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
                                         int64_t logit_rows) const override {
-    const StackContext context = {&config_.decoder, &weights_.decoder, frame,
-                                  source_.max_tokens()};
+    const StackContext context = {&config_.decoder, &weights_.decoder, frame, source_.max_tokens()};
     return std::make_unique<StackPass>(context, std::move(runs), logit_rows);
   }
 
@@ -119,8 +117,8 @@ ModelInfo InfoOf(const ModelDirectory& directory, const LedConfig& config) {
   info.family = "led";
   info.architecture = directory.common.architecture;
   DescribeEncoderDecoder(config.decoder.vocab, MostTokens(directory, LedFacts(config).max_tokens),
-                         kGranule, directory.tokenizer.has_value(), true,
-                         config.decoder.width, info);
+                         kGranule, directory.tokenizer.has_value(), true, config.decoder.width,
+                         info);
   return info;
 }
 

@@ -94,8 +94,7 @@ void Loader::EncoderLayer(int index) {
   to.key_value_global =
       place_.Stack(self, {{"key_global", width_}, {"value_global", width_}}, width_);
   // The stack has asked for both, names and shapes.
-  to.key_global =
-      place_.StoredMatrix(checkpoint_.Find(self + "key_global.weight"), width_, width_);
+  to.key_global = place_.StoredMatrix(checkpoint_.Find(self + "key_global.weight"), width_, width_);
   to.value_global =
       place_.StoredMatrix(checkpoint_.Find(self + "value_global.weight"), width_, width_);
 }
@@ -105,8 +104,7 @@ void Loader::DecoderLayer(int index) {
   const std::string self = layer + "self_attn.", cross = layer + "encoder_attn.";
   const int64_t inner = config_.decoder.intermediate;
   StackLayer& to = weights_.decoder.layers.emplace_back();
-  to.qkv =
-      place_.Stack(self, {{"q_proj", width_}, {"k_proj", width_}, {"v_proj", width_}}, width_);
+  to.qkv = place_.Stack(self, {{"q_proj", width_}, {"k_proj", width_}, {"v_proj", width_}}, width_);
   to.out = place_.Linear(self + "out_proj", width_, width_);
   to.attention_norm = LayerNorm(layer + "self_attn_layer_norm");
   StackLayer::Cross& to_document = to.cross.emplace();
@@ -161,8 +159,8 @@ absl::StatusOr<LedWeights> Loader::Load() {
 }  // namespace
 
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin,
-                                          std::optional<Compute> compute, DeviceStore* store) {
+                                          const std::string& origin, std::optional<Compute> compute,
+                                          DeviceStore* store) {
   return Loader(config, checkpoint, origin, compute, store).Load();
 }
 

@@ -27,8 +27,7 @@ struct LedWeights {
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory; see
 // WeightPlacer.
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin,
-                                          std::optional<Compute> compute,
+                                          const std::string& origin, std::optional<Compute> compute,
                                           DeviceStore* store = nullptr);
 
 }  // namespace longview::models

@@ -34,7 +34,9 @@ struct LongShortPattern {
   float scale = 1;
 
   int head_dim() const { return width / heads; }
-  int columns() const { return heads * ranks; }  // Columns of the projection's scores, head by head.
+  int columns() const {
+    return heads * ranks;
+  }  // Columns of the projection's scores, head by head.
 };
 
 struct LongShortPlan {

@@ -26,8 +26,7 @@ SliceSources SourcesOf(const LongShortPattern& pattern, const ComputeContext& co
     return RowsSource(keys, Column(keys, values, context.compute), context.compute, stride,
                       pattern.head_dim());
   };
-  const kernels::Source fresh =
-      source(Column(rows.qkv, width, context.compute), width, 3 * width);
+  const kernels::Source fresh = source(Column(rows.qkv, width, context.compute), width, 3 * width);
   return {fresh, source(scratch.projected, width, 2 * width), fresh};
 }
 

@@ -28,8 +28,7 @@ void StageLayer(Ops& ops, std::span<const uint8_t> roles, StagedLayer& layer) {
   layer.out_rows = ops.Stage(layer.host.out_rows);
   layer.unfolded_rows = ops.Stage(layer.unfolded_row_list);
   layer.unfolded_outs = ops.Stage(layer.unfolded_out_list);
-  layer.folds =
-      ops.Stage(layer.fold_groups, layer.folded_row_list, layer.folded_out_list, roles);
+  layer.folds = ops.Stage(layer.fold_groups, layer.folded_row_list, layer.folded_out_list, roles);
 }
 
 void TakeGlobalRows(Ops& ops, const LongformerConfig& config,
@@ -58,8 +57,7 @@ void LongformerLayerRun::ProjectGlobalKeys(Ops& ops, int64_t row0, int64_t token
               rows_.global_keys.From(key_row0).First(tokens));
 }
 
-void LongformerLayerRun::AttendLocal(Ops& ops, const StagedLayer& plan,
-                                     const Rows& queries) const {
+void LongformerLayerRun::AttendLocal(Ops& ops, const StagedLayer& plan, const Rows& queries) const {
   const std::vector<kernels::Source> sources(
       plan.host.band.sources.size(),
       HeadsSource(compute_, rows_.qkv.Columns(width(), width()),
@@ -69,8 +67,7 @@ void LongformerLayerRun::AttendLocal(Ops& ops, const StagedLayer& plan,
   ops.Attend(plan.band, call);
 }
 
-void LongformerLayerRun::AttendFolded(Ops& ops, const StagedLayer& plan,
-                                      const Rows& folded) const {
+void LongformerLayerRun::AttendFolded(Ops& ops, const StagedLayer& plan, const Rows& folded) const {
   FoldedArgs args;
   args.folds = plan.folds;
   args.heads = config_.heads;

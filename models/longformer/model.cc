@@ -51,8 +51,7 @@ class Longformer final : public WeighedFamily<LongformerConfig, LongformerWeight
     return LongestLongformerBytes(config_, tokens, bytes);
   }
   std::vector<HeadOutput> ComputeHeads(const kernels::ParallelFor& pool,
-                                       std::span<const HeadInput> inputs,
-                                       ExtraOf) const override {
+                                       std::span<const HeadInput> inputs, ExtraOf) const override {
     TaskHeads heads = HeadsOf(config_, weights_);
     // HuggingFace: LongformerLMHead has the exact gelu whatever hidden_act says, and a norm;
     // LongformerClassificationHead has neither.

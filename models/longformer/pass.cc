@@ -41,8 +41,8 @@ void LongformerPass::MakePlans() {
   for (int layer = 0; layer < config_.layers; ++layer) {
     const int key = KeyOf(layer);
     if (plans_.contains(key)) continue;
-    plans_[key].host = PlanLayer(config_, layer, batch_.sequences(), batch_.offsets(),
-                                 key == kLast, tile_rows_);
+    plans_[key].host =
+        PlanLayer(config_, layer, batch_.sequences(), batch_.offsets(), key == kLast, tile_rows_);
   }
   wanted_offsets_ = {0};
   for (const EncoderSequence* sequence : batch_.sequences()) {

@@ -192,8 +192,7 @@ void PiecewiseEncoder::FoldGlobals(Ops& ops, const Shape& shape, const Held& hel
   rows.x = held.x;
   rows.input = held.input;
   const LongformerContext& context = shape.context;
-  const LongformerLayerRun run(*context.config,
-                               context.weights->layers[static_cast<size_t>(layer)],
+  const LongformerLayerRun run(*context.config, context.weights->layers[static_cast<size_t>(layer)],
                                context.compute, rows);
   run.AttendFolded(ops, plan, held.folded_out);
 }
@@ -263,8 +262,7 @@ void PiecewiseEncoder::RunLayer(Ops& ops, const Shape& shape, const Held& held, 
   const StagedLayer* const layers[] = {&plan};
   TakeGlobalRows(ops, *context.config, layers, rows);
   rows.global_keys = held.global_keys;
-  const LongformerLayerRun run(*context.config,
-                               context.weights->layers[static_cast<size_t>(layer)],
+  const LongformerLayerRun run(*context.config, context.weights->layers[static_cast<size_t>(layer)],
                                context.compute, rows);
   run.AttendLocal(ops, plan, rows.qkv.From(first).First(count).Columns(0, shape.width));
   run.AttendUnfolded(ops, plan);

@@ -59,11 +59,11 @@ class PiecewiseEncoder {
   };
   // Rows that outlive a piece; T is the compute type.
   struct Held {
-    Rows x;                     // [n, H]
-    Rows input;                 // T [n, H]; x itself for fp32.
-    std::array<Rows, 2> qkv;    // T [n, 3H], of this layer and of the next.
-    Rows global_keys;           // T [n, 2H], unfolded globals only.
-    Rows folded_out;            // T [globals, H] of the layer, folded ones only.
+    Rows x;                   // [n, H]
+    Rows input;               // T [n, H]; x itself for fp32.
+    std::array<Rows, 2> qkv;  // T [n, 3H], of this layer and of the next.
+    Rows global_keys;         // T [n, 2H], unfolded globals only.
+    Rows folded_out;          // T [globals, H] of the layer, folded ones only.
   };
 
   // The shape that plans depend on.
@@ -84,8 +84,8 @@ class PiecewiseEncoder {
 
   // The work of a piece, on any backend.
   static void Enter(Ops& ops, const Shape& shape, const Held& held, int64_t first, int64_t count);
-  static void ProjectKeys(Ops& ops, const Shape& shape, const Held& held, int layer,
-                          int64_t first, int64_t count);
+  static void ProjectKeys(Ops& ops, const Shape& shape, const Held& held, int layer, int64_t first,
+                          int64_t count);
   static void FoldGlobals(Ops& ops, const Shape& shape, const Held& held, int layer,
                           StagedLayer& plan);
   static void RunLayer(Ops& ops, const Shape& shape, const Held& held, int layer, int64_t first,

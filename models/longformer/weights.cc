@@ -41,10 +41,10 @@ void Loader::Embeddings() {
   weights_.positions = place_.Stored(
       load_.Get(prefix_ + "embeddings.position_embeddings.weight", {config_.positions, width}),
       config_.positions, width);
-  weights_.types = place_.Values(
-      load_.Copy(
-          load_.Get(prefix_ + "embeddings.token_type_embeddings.weight", {config_.types, width})),
-      config_.types, width);
+  weights_.types =
+      place_.Values(load_.Copy(load_.Get(prefix_ + "embeddings.token_type_embeddings.weight",
+                                         {config_.types, width})),
+                    config_.types, width);
   weights_.embedding_norm = LayerNorm(prefix_ + "embeddings.LayerNorm");
 }
 
@@ -60,11 +60,9 @@ void Loader::Layer(int index) {
   to.contract = place_.Linear(layer + "output.dense", width, config_.intermediate);
   to.output_norm = LayerNorm(layer + "output.LayerNorm");
   to.query_global = place_.Linear(self + "query_global", width, width);
-  to.key_value_global =
-      place_.Stack(self, {{"key_global", width}, {"value_global", width}}, width);
+  to.key_value_global = place_.Stack(self, {{"key_global", width}, {"value_global", width}}, width);
   // The stack has asked for both, names and shapes.
-  to.key_global =
-      place_.StoredMatrix(checkpoint_.Find(self + "key_global.weight"), width, width);
+  to.key_global = place_.StoredMatrix(checkpoint_.Find(self + "key_global.weight"), width, width);
   to.value_global =
       place_.StoredMatrix(checkpoint_.Find(self + "value_global.weight"), width, width);
 }

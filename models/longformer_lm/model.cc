@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "models/encoder/model.h"
-#include "models/generation/generator_placement.h"
 #include "models/generation/forward_decoder.h"
+#include "models/generation/generator_placement.h"
 #include "models/longformer_lm/weights.h"
 #include "models/stack/pass.h"
 

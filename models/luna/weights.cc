@@ -97,8 +97,8 @@ class Loader : public FamilyLoader<LunaConfig, LunaWeights> {
           prefix_ + (translates ? "layernorm_porjected_embedding" : "proj_emb_layer_norm"));
     }
     const bool read = load_.reads() && load_.ok();
-    weights_.projected = place_.Values(read ? ProjectedRows() : std::vector<float>(),
-                                       config_.projected, width);
+    weights_.projected =
+        place_.Values(read ? ProjectedRows() : std::vector<float>(), config_.projected, width);
   }
 
   // P before the first layer is the same for every document.

@@ -17,11 +17,11 @@ namespace longview::models {
 struct LunaLayer {
   // Tokens: the unpack's query beside the pack's key and value, [3d, d]; tied [2d, d].
   Weight project;
-  Weight pack_query;           // pq_proj, applied to the rows of P.
-  Weight unpack;               // c_proj, or k_proj and v_proj: applied to the packed rows.
-  Weight out;                  // out_proj
-  NormWeight attention_norm;   // self_attn_layer_norm
-  NormWeight projected_norm;   // self_atten_proj_layer_norm
+  Weight pack_query;          // pq_proj, applied to the rows of P.
+  Weight unpack;              // c_proj, or k_proj and v_proj: applied to the packed rows.
+  Weight out;                 // out_proj
+  NormWeight attention_norm;  // self_attn_layer_norm
+  NormWeight projected_norm;  // self_atten_proj_layer_norm
   Weight expand, contract;
   NormWeight output_norm;  // final_layer_norm
 };

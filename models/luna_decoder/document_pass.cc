@@ -59,8 +59,7 @@ void LunaDocumentPass::Pack(Ops& ops, const LunaCross& cross, const Rows& p) {
   ops.Project(cross.pack, source_, tensors_);
   const Rows keys = tensors_.Columns(0, width());
   const kernels::Source sources[] = {
-      HeadsSource(ops.compute(), keys,
-                  config_.tied_kv ? keys : tensors_.Columns(width(), width()),
+      HeadsSource(ops.compute(), keys, config_.tied_kv ? keys : tensors_.Columns(width(), width()),
                   config_.cross_pack_heads)};
   kernels::Call call = HeadsCall(ops.compute(), queries_, packed_, config_.cross_pack_heads);
   call.sources = sources;

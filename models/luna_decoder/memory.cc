@@ -33,8 +33,9 @@ kernels::PoolState StateOf(const kernels::ProjectionCache& cache,
 }  // namespace
 
 kernels::CacheShape LunaSequenceShape(const LunaDecoderConfig& config) {
-  return Shape(config, {Column(kernels::OuterStateFloats(config.heads, config.head_dim(),
-                                                         config.projected))});
+  return Shape(
+      config,
+      {Column(kernels::OuterStateFloats(config.heads, config.head_dim(), config.projected))});
 }
 
 kernels::CacheShape LunaDocumentShape(const LunaDecoderConfig& config) {

@@ -55,8 +55,8 @@ ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
   info.architecture = directory.common.architecture;
   const bool text = settings.text.codec != nullptr;
   if (config.encoder) {
-    DescribeEncoderDecoder(config.vocab, settings.max_document, kGranule, text, false,
-                           config.width, info);
+    DescribeEncoderDecoder(config.vocab, settings.max_document, kGranule, text, false, config.width,
+                           info);
   } else {
     DescribeGenerator(config.vocab, settings.max_tokens, kGranule, text, info);
   }

@@ -60,8 +60,8 @@ void LunaTokenPass::PlanAcross() {
       documents_.push_back(over_[i]);
       key_rows_ += rows;
     }
-    sequences.push_back({static_cast<int32_t>(run.row0), static_cast<int32_t>(run.rows()), key0,
-                         rows, {}});
+    sequences.push_back(
+        {static_cast<int32_t>(run.row0), static_cast<int32_t>(run.rows()), key0, rows, {}});
   }
   kernels::FullPattern pattern;
   pattern.heads = config_.heads;
@@ -100,8 +100,8 @@ void LunaTokenPass::ListSums(int layer) {
     sequence.rows = over_[i].rows;
     if (counted) continue;
     const kernels::CacheSequence& cache = run.sequence->cache();
-    sequence.state = LunaSums(*frame_.cache, cache) +
-                     kernels::cuda::StateShift(frame_.cache->shape(), layer);
+    sequence.state =
+        LunaSums(*frame_.cache, cache) + kernels::cuda::StateShift(frame_.cache->shape(), layer);
     if (const PassDocument* document = over_[i].document; document != nullptr) {
       sequence.packed = LunaDocumentOf(*frame_.documents, document->kept()).packed +
                         kernels::cuda::StateShift(frame_.documents->shape(), layer);
@@ -118,8 +118,8 @@ void LunaTokenPass::Stage(Ops& ops) {
   sums_ref_.clear();
   for (int layer = 0; layer < config_.layers; ++layer) {
     ListSums(layer);
-    sums_ref_.push_back(ops.Stage(
-        std::span<const kernels::OuterSequence>(sums_[static_cast<size_t>(layer)])));
+    sums_ref_.push_back(
+        ops.Stage(std::span<const kernels::OuterSequence>(sums_[static_cast<size_t>(layer)])));
   }
   if (!translates()) return;
   ListKeys();
@@ -174,8 +174,8 @@ void LunaTokenPass::AttendAcross(Ops& ops, int layer) {
   ops.LoadStates(keys_ref_, shift, keys_);
   const Rows keys = keys_.Columns(0, width());
   const kernels::Source sources[] = {
-      HeadsSource(ops.compute(), keys,
-                  config_.tied_kv ? keys : keys_.Columns(width(), width()), config_.heads)};
+      HeadsSource(ops.compute(), keys, config_.tied_kv ? keys : keys_.Columns(width(), width()),
+                  config_.heads)};
   kernels::Call call = HeadsCall(ops.compute(), queries_, z_, config_.heads);
   call.sources = sources;
   ops.Attend(across_ref_, call);

@@ -54,9 +54,9 @@ class Loader {
     if (config_.shared_words) names.push_back("encoder.embed_tokens.weight");
     words_ = config_.tied_words ? load_.GetTied(names, table) : load_.Get(names[0], table);
     weights_.words = place_.Stored(words_, config_.vocab, width);
-    weights_.logits = place_.Pack(names[1], OutputMatrix(names[1]),
-                                  std::vector<float>(static_cast<size_t>(config_.vocab)),
-                                  config_.vocab, width);
+    weights_.logits =
+        place_.Pack(names[1], OutputMatrix(names[1]),
+                    std::vector<float>(static_cast<size_t>(config_.vocab)), config_.vocab, width);
     if (config_.positions == LunaPositions::kLearned) {
       weights_.positions =
           place_.Stored(load_.Get("decoder.embed_positions.weight", {rows, width}), rows, width);
@@ -117,8 +117,8 @@ class Loader {
         ApplyToRows(*query, pointers, Activation::kNone, TorchParallelFor(), projected.data());
       });
       if (!status.ok()) load_.Fail(status);
-      kernels::PackOuterRows(projected.data(), config_.heads, config_.head_dim(),
-                             config_.projected, packed.data());
+      kernels::PackOuterRows(projected.data(), config_.heads, config_.head_dim(), config_.projected,
+                             packed.data());
       load_.CountBytes(4.0 * static_cast<double>(floats));
     }
     return place_.Values(std::move(packed), width, floats / width);

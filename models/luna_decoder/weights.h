@@ -13,20 +13,21 @@
 
 namespace longview::models {
 
-// Attention across, and what a layer makes of a document for it (luna/pass.h's pack and unpack, with
-// the encoder's last states as tokens).
+// Attention across, and what a layer makes of a document for it (luna/pass.h's pack and unpack,
+// with the encoder's last states as tokens).
 struct LunaCross {
-  Weight rows;                      // self_attn.pq_proj: of the rows P.
-  Weight pack_query;                // encoder_attn.pq_proj: of the rows P.
-  Weight pack;                      // pc_proj, or pk_proj and pv_proj side by side: of the document.
-  Weight unpack;                    // c_proj, or k_proj and v_proj: of the packed rows.
-  Weight query;                     // q_proj: of tokens.
-  Weight out;                       // out_proj
+  Weight rows;        // self_attn.pq_proj: of the rows P.
+  Weight pack_query;  // encoder_attn.pq_proj: of the rows P.
+  Weight pack;        // pc_proj, or pk_proj and pv_proj side by side: of the document.
+  Weight unpack;      // c_proj, or k_proj and v_proj: of the packed rows.
+  Weight query;       // q_proj: of tokens.
+  Weight out;         // out_proj
   NormWeight norm, projected_norm;  // encoder_attn_layer_norm, encoder_atten_proj_layer_norm
 };
 
 struct LunaDecoderLayer {
-  // Projections of tokens, side by side: q_proj, pc_proj, then c_proj, or k_proj and v_proj: [parts d, d].
+  // Projections of tokens, side by side: q_proj, pc_proj, then c_proj, or k_proj and v_proj: [parts
+  // d, d].
   Weight project;
   Weight out;                 // out_proj
   NormWeight attention_norm;  // self_attn_layer_norm

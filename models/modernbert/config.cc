@@ -55,8 +55,8 @@ RotaryConfig ReadSet(JsonReader& reader, double theta, int max_positions) {
   rotary.type = RotaryConfig::Type::kLinear;
   if (type == "linear") return rotary;
   rotary.type = RotaryConfig::Type::kYarn;
-  rotary.original_positions = static_cast<double>(
-      reader.IntOr("original_max_position_embeddings", max_positions, 1));
+  rotary.original_positions =
+      static_cast<double>(reader.IntOr("original_max_position_embeddings", max_positions, 1));
   rotary.beta_fast = reader.NumberOr("beta_fast", 32);
   rotary.beta_slow = reader.NumberOr("beta_slow", 1);
   if (!(rotary.beta_fast > 0)) reader.Refuse("beta_fast", "a number above 0");
@@ -121,9 +121,8 @@ void ReadRotary(JsonReader& reader, TransformerConfig& config) {
   // A null theta of the windows is the other one in release 4.
   const double sliding_theta = reader.IsNull("local_rope_theta") ? full_theta : kSlidingTheta;
   for (const bool full : {true, false}) {
-    const bool used =
-        std::any_of(config.layers.begin(), config.layers.end(),
-                    [&](const auto& layer) { return (layer.window < 0) == full; });
+    const bool used = std::any_of(config.layers.begin(), config.layers.end(),
+                                  [&](const auto& layer) { return (layer.window < 0) == full; });
     if (!used || !reader.status().ok()) continue;
     const RotaryConfig rotary =
         full ? ReadType(reader, "full_attention", full_theta, config)
@@ -189,9 +188,8 @@ void ReadLayers(JsonReader& reader, TransformerConfig& config) {
     config.layers[i] = types[i] == "full_attention" ? full : sliding;
   }
   if (good) return;
-  reader.Refuse("layer_types",
-                absl::StrCat("full_attention or sliding_attention for each of the ",
-                             config.layers.size(), " layers (num_hidden_layers)"));
+  reader.Refuse("layer_types", absl::StrCat("full_attention or sliding_attention for each of the ",
+                                            config.layers.size(), " layers (num_hidden_layers)"));
 }
 
 }  // namespace

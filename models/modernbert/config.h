@@ -1,7 +1,7 @@
 // config.json of a ModernBERT directory (Warner et al. 2024) as transformers writes it, in the form
 // of release 4 (local_attention, global_attn_every_n_layers, *_rope_theta) and of release 5
-// (layer_types, rope_parameters). Absent keys take ModernBertConfig's defaults; keys of training are of no
-// interest; values that mean something else elsewhere are refused by name.
+// (layer_types, rope_parameters). Absent keys take ModernBertConfig's defaults; keys of training
+// are of no interest; values that mean something else elsewhere are refused by name.
 #pragma once
 
 #include <optional>

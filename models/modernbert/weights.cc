@@ -87,8 +87,7 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
 
   void Decoder() {
     const int64_t width = config_.width, vocab = config_.vocab;
-    const TensorView* table =
-        config_.tied ? words_ : load_.Get("decoder.weight", {vocab, width});
+    const TensorView* table = config_.tied ? words_ : load_.Get("decoder.weight", {vocab, width});
     std::vector<float> bias(static_cast<size_t>(vocab));
     if (config_.decoder_bias) bias = load_.Vector("decoder.bias", vocab);
     const std::vector<float> weight = load_.Copy(table);

@@ -106,8 +106,7 @@ void CountOps::Project(const Weight& weight, const Rows& in, const Rows& out) {
   CountProduct(weight, in);
 }
 
-void CountOps::Deliver(const Weight& weight, const Rows& in, const Rows&,
-                       std::span<float* const>) {
+void CountOps::Deliver(const Weight& weight, const Rows& in, const Rows&, std::span<float* const>) {
   UseScratch(DeliverScratch(weight, in));
   CountProduct(weight, in);
 }
@@ -132,8 +131,8 @@ void CountOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeig
   CountProduct(weight, in);
 }
 
-void CountOps::ProjectActivated(const Weight& weight, Activation, const NormWeight&,
-                                const Rows& in, const Rows&) {
+void CountOps::ProjectActivated(const Weight& weight, Activation, const NormWeight&, const Rows& in,
+                                const Rows&) {
   UseScratch(MadeScratch(weight, in));
   CountProduct(weight, in);
 }
@@ -192,8 +191,7 @@ void CountOps::PoolParts(const Rows& from, PartsRef, kernels::SlicePooling, cons
   work_.attention += Elements(from, from.width);
 }
 
-void CountOps::MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices,
-                         const Rows&) {
+void CountOps::MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices, const Rows&) {
   UseScratch(MixScratch(mixer, from, slices.count));
   work_.attention += 2 * Elements(from, from.width) * static_cast<double>(mixer.hidden());
 }

@@ -61,7 +61,7 @@ LongShortRows DeviceMapOps::CarveLongShort(int64_t count, int64_t width, int64_t
 void DeviceMapOps::CopyTyped(const void* in, void* out, const int32_t* from, const int32_t* to,
                              int64_t rows, int64_t width) const {
   const int64_t bytes = width * ElementBytes(compute_);
-  const kernels::cuda::CopyRows args = {in,    out,   from, to, rows, static_cast<int32_t>(bytes),
+  const kernels::cuda::CopyRows args = {in,    out,  from, to, rows, static_cast<int32_t>(bytes),
                                         bytes, bytes};
   device_->Check(device_->api().rows.copy(device_->stream(), args), "copying rows");
 }
@@ -70,8 +70,8 @@ void DeviceMapOps::MakeTokens(const TokenArgs& args) {
   const StagedTokens& staged = tokens_[static_cast<size_t>(args.tokens.staged)];
   const TokenMaps& from = *args.tokens.maps;
   const int64_t taps = int64_t{from.side} * from.side;
-  const int64_t in = from.before.empty() ? WeightPlacer::PixelColumns(taps * from.channels)
-                                         : taps * from.channels;
+  const int64_t in =
+      from.before.empty() ? WeightPlacer::PixelColumns(taps * from.channels) : taps * from.channels;
   Carver scratch = BeginScratch();
   std::byte* const patches = Panels(staged.tokens, in, scratch);
   std::byte* const made = Panels(staged.tokens, args.x.width, scratch);
@@ -84,9 +84,10 @@ void DeviceMapOps::MakeTokens(const TokenArgs& args) {
     if (from.before.empty()) {
       const auto count = static_cast<int32_t>(from.images.size());
       const kernels::cuda::PixelPatches pixels = {
-          staged.pixels, staged.pictures, count,        staged.most,
-          from.channels, from.side,       from.stride,  from.padding,
-          static_cast<int32_t>(in),       patches,      SpanType(compute_)};
+          staged.pixels, staged.pictures,   count,
+          staged.most,   from.channels,     from.side,
+          from.stride,   from.padding,      static_cast<int32_t>(in),
+          patches,       SpanType(compute_)};
       device_->Check(maps().patches(device_->stream(), pixels), "patches of pixels");
     } else {
       const kernels::cuda::MapTaps rows = {args.before.floats(), staged.taps,   patches,
@@ -117,13 +118,11 @@ void DeviceMapOps::Planes(const TokensRef& tokens, const PlanesRef& wanted, cons
   const StagedPlanes& staged = planes_[static_cast<size_t>(wanted.staged)];
   if (device_ == nullptr || staged.count == 0) return;
   Timed(&EncoderTimes::rest, [&] {
-    const kernels::cuda::MapPlanes args = {x.floats(),
-                                           tokens_[static_cast<size_t>(tokens.staged)].rows,
-                                           staged.images,
-                                           staged.count,
-                                           staged.most,
-                                           static_cast<int32_t>(x.width),
-                                           results};
+    const kernels::cuda::MapPlanes args = {
+        x.floats(),    tokens_[static_cast<size_t>(tokens.staged)].rows,
+        staged.images, staged.count,
+        staged.most,   static_cast<int32_t>(x.width),
+        results};
     device_->Check(maps().planes(device_->stream(), args), "feature maps");
   });
 }
@@ -143,14 +142,9 @@ void DeviceMapOps::Convolve(const ConvolveArgs& args) {
     return;
   }
   Timed(&EncoderTimes::linears, [&] {
-    const kernels::cuda::DepthwiseRows rows = {args.from.data,
-                                               staged.taps,
-                                               args.layer->taps.device(),
-                                               args.layer->bias.device(),
-                                               gathered,
-                                               out.count,
-                                               static_cast<int32_t>(pointwise.in),
-                                               SpanType(compute_)};
+    const kernels::cuda::DepthwiseRows rows = {
+        args.from.data, staged.taps, args.layer->taps.device(),          args.layer->bias.device(),
+        gathered,       out.count,   static_cast<int32_t>(pointwise.in), SpanType(compute_)};
     device_->Check(maps().depthwise(device_->stream(), rows), "a depthwise convolution");
     if (widens) {
       MultiplyRows(*device_, pointwise.device, gathered, out.count, made);
@@ -234,9 +228,9 @@ void DeviceMapOps::Biases(const BiasRef& biases, const Table& learned, int block
     for (const StagedBias& map : staged.maps) {
       const float* values =
           map.learned.empty() ? learned.device() : map.learned[static_cast<size_t>(block)];
-      const kernels::cuda::BiasTable args = {
-          values,       map.learned_entries, map.entries,   map.count,
-          staged.heads, memory + map.first,  staged.entries};
+      const kernels::cuda::BiasTable args = {values,        map.learned_entries, map.entries,
+                                             map.count,     staged.heads,        memory + map.first,
+                                             staged.entries};
       device_->Check(maps().bias_table(device_->stream(), args), "biases of a map");
     }
   });
@@ -251,18 +245,17 @@ void DeviceMapOps::SumPositions(const PositionSumArgs& args) {
   Timed(&EncoderTimes::attention, [&] {
     for (int part = 0; part < 2; ++part) {
       const Rows& from = part == 0 ? args.from_keys : args.from_values;
-      const kernels::cuda::PositionSums sums = {
-          from.data,
-          from.stride,
-          (part == 0 ? args.keys : args.values)->device(),
-          args.begins.data,
-          static_cast<int32_t>(args.images.size()),
-          args.images[0].rows,
-          static_cast<int32_t>(f),
-          static_cast<int32_t>(d),
-          Column(args.out.data, part * d, compute_),
-          2 * d,
-          SpanType(compute_)};
+      const kernels::cuda::PositionSums sums = {from.data,
+                                                from.stride,
+                                                (part == 0 ? args.keys : args.values)->device(),
+                                                args.begins.data,
+                                                static_cast<int32_t>(args.images.size()),
+                                                args.images[0].rows,
+                                                static_cast<int32_t>(f),
+                                                static_cast<int32_t>(d),
+                                                Column(args.out.data, part * d, compute_),
+                                                2 * d,
+                                                SpanType(compute_)};
       device_->Check(maps().position_sums(device_->stream(), sums), "keys over positions");
     }
   });
@@ -285,9 +278,9 @@ void DeviceMapOps::ReduceMaps(const ReductionArgs& args) {
   Timed(&EncoderTimes::linears, [&] {
     CopyTyped(args.from.data, patches, staged.from, nullptr, from.places * taps, d);
     MultiplyRows(*device_, args.reduce->device, patches, from.places, reduced);
-    const kernels::cuda::ColumnNorms norms = {
-        reduced, staged.begins, staged.keys,      images, static_cast<int32_t>(d), kInstanceNormEps,
-        inputs,  SpanType(compute_)};
+    const kernels::cuda::ColumnNorms norms = {reduced, staged.begins,           staged.keys,
+                                              images,  static_cast<int32_t>(d), kInstanceNormEps,
+                                              inputs,  SpanType(compute_)};
     device_->Check(maps().column_norms(device_->stream(), norms), "an instance norm");
     CopyTyped(args.from.data, inputs, staged.globals, staged.global_keys,
               int64_t{images} * from.globals, d);

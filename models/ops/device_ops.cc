@@ -66,8 +66,7 @@ kernels::cuda::SpanCall SpanCallOf(const kernels::Call& call) {
 Rows TakeKeptOnDevice(Ops& ops, const Rows& x, int64_t count, const Rows& spare) {
   if (spare) return spare.First(count);
   const bool floats = x.element == sizeof(float);
-  return ops.Take(count, x.width, floats ? RowType::kFloat : RowType::kCompute,
-                  Ops::Tail::kPanel);
+  return ops.Take(count, x.width, floats ? RowType::kFloat : RowType::kCompute, Ops::Tail::kPanel);
 }
 
 DeviceOps::DeviceOps(const Device& device, Compute compute)
@@ -97,16 +96,12 @@ IndexRef DeviceOps::Stage(std::span<const int32_t> values) {
 void DeviceOps::Embed(const EmbedArgs& args) {
   Timed(&EncoderTimes::rest, [&] {
     const auto table = [](const Table* given) { return given ? given->device() : nullptr; };
-    const kernels::cuda::EmbedSums sums = {args.words->device(),
-                                           table(args.positions),
-                                           table(args.types),
-                                           args.ids.data,
-                                           args.places.data,
-                                           args.kinds.data,
-                                           args.factor,
-                                           args.x.floats(),
-                                           args.x.count,
-                                           static_cast<int32_t>(args.x.width)};
+    const kernels::cuda::EmbedSums sums = {
+        args.words->device(), table(args.positions),
+        table(args.types),    args.ids.data,
+        args.places.data,     args.kinds.data,
+        args.factor,          args.x.floats(),
+        args.x.count,         static_cast<int32_t>(args.x.width)};
     device_.Check(device_.api().encoder.embed(device_.stream(), sums), "embeddings");
     if (args.norm != nullptr || args.input) {
       Residual(args.x, {}, args.norm, NormPlace::kPost, args.input);
@@ -116,14 +111,10 @@ void DeviceOps::Embed(const EmbedArgs& args) {
 
 void DeviceOps::Copy(const void* from, int64_t from_bytes, IndexRef rows, const Rows& to) const {
   Timed(&EncoderTimes::rest, [&] {
-    const kernels::cuda::CopyRows args = {from,
-                                          to.data,
-                                          rows.data,
-                                          nullptr,
-                                          rows.count,
-                                          static_cast<int32_t>(to.row_bytes()),
-                                          from_bytes,
-                                          to.stride * to.element};
+    const kernels::cuda::CopyRows args = {from,       to.data,
+                                          rows.data,  nullptr,
+                                          rows.count, static_cast<int32_t>(to.row_bytes()),
+                                          from_bytes, to.stride * to.element};
     device_.Check(device_.api().rows.copy(device_.stream(), args), "copying rows");
   });
 }

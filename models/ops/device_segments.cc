@@ -23,8 +23,8 @@ PiecesRef DeviceOps::StagePieces(const kernels::ProjectionCache* cache,
     for (const SegmentPiece& piece : pieces) {
       if (piece.closes != closing) continue;
       const bool cached = piece.resumes || !piece.closes;
-      std::byte* state = cached ? cache->StateAddress(*piece.sequence, 0)
-                                : scratch_ + runs.size() * bytes;
+      std::byte* state =
+          cached ? cache->StateAddress(*piece.sequence, 0) : scratch_ + runs.size() * bytes;
       runs.push_back({reinterpret_cast<float*>(state), piece.begin, piece.end,
                       piece.resumes ? 0 : 1, cached ? 1 : 0});
     }
@@ -60,10 +60,12 @@ void DeviceOps::AppendSegments(const OpenSegmentArgs& args) {
     const int64_t closing = args.pieces.closing;
     SumPieces(args, 0, closing);
     if (closing > 0) {
-      kernels::cuda::SegmentSums sums = {
-          args.pieces.device,   StateShift(args.strip.cache->shape(), args.strip.layer),
-          args.state_columns(), /*column0=*/0,
-          static_cast<int32_t>(closing), args.rank};
+      kernels::cuda::SegmentSums sums = {args.pieces.device,
+                                         StateShift(args.strip.cache->shape(), args.strip.layer),
+                                         args.state_columns(),
+                                         /*column0=*/0,
+                                         static_cast<int32_t>(closing),
+                                         args.rank};
       const kernels::cuda::PageRows pages = {
           sums, args.places.device,
           kernels::cuda::RowsOf(*args.strip.cache, args.strip.strip, args.strip.layer),
@@ -104,22 +106,21 @@ void DeviceOps::ScorePositions(const Rows& q, int heads, std::span<const Positio
     for (const PositionScores& scores : tables) {
       if (scores.stride == 0) continue;
       const kernels::Table& rows = scores.table.rows;
-      const kernels::cuda::PositionScores args = {
-          q.data,
-          q.stride,
-          rows.dot_add,
-          rows.data,
-          rows.head_stride / dim,
-          scores.limits.data,
-          static_cast<int32_t>(scores.stride),
-          q.count * scores.stride,
-          scores.stride,
-          scores.out.floats(),
-          static_cast<int32_t>(q.count),
-          heads,
-          dim,
-          1.0f / std::sqrt(static_cast<float>(dim)),
-          SpanType(compute())};
+      const kernels::cuda::PositionScores args = {q.data,
+                                                  q.stride,
+                                                  rows.dot_add,
+                                                  rows.data,
+                                                  rows.head_stride / dim,
+                                                  scores.limits.data,
+                                                  static_cast<int32_t>(scores.stride),
+                                                  q.count * scores.stride,
+                                                  scores.stride,
+                                                  scores.out.floats(),
+                                                  static_cast<int32_t>(q.count),
+                                                  heads,
+                                                  dim,
+                                                  1.0f / std::sqrt(static_cast<float>(dim)),
+                                                  SpanType(compute())};
       device_.Check(device_.api().token.positions(device_.stream(), args), "scores of positions");
     }
   });
@@ -130,8 +131,7 @@ size_t DeviceCount::OpenSegmentScratch(const OpenSegmentArgs& args) const {
 }
 
 size_t DeviceCount::StoreProjectedScratch(const Weight& weight, const Rows& in) const {
-  return static_cast<size_t>((in.count + kDevicePanelTail) * weight.out *
-                             ElementBytes(compute()));
+  return static_cast<size_t>((in.count + kDevicePanelTail) * weight.out * ElementBytes(compute()));
 }
 
 }  // namespace longview::models

@@ -23,12 +23,9 @@ void DeviceOps::ProjectPlaces(const Weight& weight, const Table* bias, IndexRef 
                               const Rows& in, const Rows& out) {
   Timed(&EncoderTimes::linears, [&] {
     MultiplyRows(device_, weight.device, in.data, in.count, out.data);
-    const kernels::cuda::PlaceBiases args = {out.data,
-                                             bias ? bias->device() : weight.device.bias,
-                                             entries.data,
-                                             in.count,
-                                             static_cast<int32_t>(weight.out),
-                                             SpanType(compute())};
+    const kernels::cuda::PlaceBiases args = {
+        out.data, bias ? bias->device() : weight.device.bias, entries.data,
+        in.count, static_cast<int32_t>(weight.out),           SpanType(compute())};
     device_.Check(device_.api().encoder.place_bias(device_.stream(), args), "biases of places");
   });
 }

@@ -14,8 +14,7 @@ StatesRef DeviceOps::Stage(std::span<const kernels::StateRow> rows) {
 OuterRef DeviceOps::Stage(std::span<const kernels::OuterSequence> sequences) {
   std::vector<kernels::cuda::DeviceOuterSequence> staged;
   for (const kernels::OuterSequence& from : sequences) {
-    staged.push_back(
-        {from.row0, from.tokens, from.before, from.rows, from.packed, from.state});
+    staged.push_back({from.row0, from.tokens, from.before, from.rows, from.packed, from.state});
   }
   return {sequences, lists_->Add(staged)};
 }
@@ -36,14 +35,11 @@ void DeviceOps::Load(const StripRef& strip, const PlacesRef& places, const Rows&
 void DeviceOps::CopyStates(const Rows& rows, StatesRef states, int64_t shift, bool stores) const {
   Timed(&EncoderTimes::rest, [&] {
     const bool floats = rows.element == sizeof(float);
-    const kernels::cuda::StateRows args = {states.data,
-                                           shift,
-                                           rows.data,
-                                           rows.stride,
-                                           states.count,
-                                           static_cast<int32_t>(rows.width),
-                                           stores ? 1 : 0,
-                                           floats ? kernels::DType::kFloat32 : SpanType(compute())};
+    const kernels::cuda::StateRows args = {
+        states.data,    shift,
+        rows.data,      rows.stride,
+        states.count,   static_cast<int32_t>(rows.width),
+        stores ? 1 : 0, floats ? kernels::DType::kFloat32 : SpanType(compute())};
     device_.Check(device_.api().token.states(device_.stream(), args), "states of sequences");
   });
 }
@@ -58,29 +54,27 @@ void DeviceOps::StoreStates(const Rows& rows, StatesRef states, int64_t shift) {
 
 void DeviceOps::AppendOuter(const OuterArgs& args) {
   Timed(&EncoderTimes::attention, [&] {
-    const kernels::cuda::AppendOuterRows rows = {
-        args.q.floats(),
-        args.k.floats(),
-        args.v.floats(),
-        args.g.floats(),
-        args.q.stride,
-        args.out.floats(),
-        args.out.stride,
-        args.heads,
-        static_cast<int32_t>(args.q.width / args.heads),
-        OuterScale(args),
-        args.activation,
-        args.sequences.device,
-        static_cast<int32_t>(args.sequences.host.size())};
+    const kernels::cuda::AppendOuterRows rows = {args.q.floats(),
+                                                 args.k.floats(),
+                                                 args.v.floats(),
+                                                 args.g.floats(),
+                                                 args.q.stride,
+                                                 args.out.floats(),
+                                                 args.out.stride,
+                                                 args.heads,
+                                                 static_cast<int32_t>(args.q.width / args.heads),
+                                                 OuterScale(args),
+                                                 args.activation,
+                                                 args.sequences.device,
+                                                 static_cast<int32_t>(args.sequences.host.size())};
     device_.Check(device_.api().outer.append(device_.stream(), rows), "running sums");
   });
 }
 
 void DeviceOps::PackOuter(const Rows& rows, float* packed) {
   Timed(&EncoderTimes::rest, [&] {
-    const kernels::cuda::PackedOuterRows args = {rows.floats(), packed,
-                                                 static_cast<int32_t>(rows.count),
-                                                 static_cast<int32_t>(rows.width)};
+    const kernels::cuda::PackedOuterRows args = {
+        rows.floats(), packed, static_cast<int32_t>(rows.count), static_cast<int32_t>(rows.width)};
     device_.Check(device_.api().outer.pack(device_.stream(), args), "packing rows");
   });
 }

@@ -16,8 +16,8 @@ struct MadeRows {
 
 MadeRows CarveMadeRows(const Weight& weight, int64_t rows, Compute compute, Carver& carver) {
   MadeRows made;
-  made.products = carver.TakeBytes(static_cast<size_t>((rows + kDevicePanelTail) * weight.out *
-                                                       ElementBytes(compute)));
+  made.products = carver.TakeBytes(
+      static_cast<size_t>((rows + kDevicePanelTail) * weight.out * ElementBytes(compute)));
   made.sums = carver.Take<float>(rows * weight.out);
   return made;
 }
@@ -68,7 +68,7 @@ void DeviceOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWei
                              input.data);
     }
     rows.Add(x.floats(), scratch_, weight.device.bias, &norm.device, x.count,
-                        input.data == x.data ? nullptr : input.data);
+             input.data == x.data ? nullptr : input.data);
   });
 }
 

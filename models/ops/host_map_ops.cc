@@ -60,8 +60,8 @@ void HostMapOps::MakeTokens(const TokenArgs& args) {
   const int64_t d = args.x.width;
   Carver scratch = BeginScratch();
   const int64_t in = int64_t{maps.channels} * maps.side * maps.side;
-  std::byte* const panel = scratch.TakeBytes(
-      static_cast<size_t>(kPanelRows * in * ElementBytes(context_.compute)));
+  std::byte* const panel =
+      scratch.TakeBytes(static_cast<size_t>(kPanelRows * in * ElementBytes(context_.compute)));
   if (!Runs(scratch)) {
     counted().linear += static_cast<double>(CountTokens(maps.images) * in * d);
     counted().rows += 2 * Elements(args.x);

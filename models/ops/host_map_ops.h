@@ -40,8 +40,7 @@ class HostMapOps final : public MapOps {
               float* results) override;
   void Convolve(const ConvolveArgs& args) override;
   void NormRows(const Rows& rows, const NormWeight& norm) override;
-  void Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
-             float* results) override;
+  void Means(const MeansRef& means, const Rows& x, const NormWeight* norm, float* results) override;
   void Biases(const BiasRef& biases, const Table& learned, int block, float* memory,
               std::vector<kernels::Table>& tables) override;
   void SumPositions(const PositionSumArgs& args) override;

@@ -59,8 +59,7 @@ class HostOps final : public Ops {
     return {pieces, ClosingPieces(pieces), nullptr};
   }
   Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
-  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns,
-                              bool beside) override {
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns, bool beside) override {
     return TakeLongShortOnHost(*this, count, width, columns, beside);
   }
 
@@ -168,8 +167,7 @@ class HostCount final : public CountOps {
   explicit HostCount(const ComputeContext& context);
 
   Rows TakeKept(const Rows& x, int64_t count, const Rows&) override { return x.First(count); }
-  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns,
-                              bool beside) override {
+  LongShortRows TakeLongShort(int64_t count, int64_t width, int64_t columns, bool beside) override {
     return TakeLongShortOnHost(*this, count, width, columns, beside);
   }
   Rows TakeDelivered(int64_t, int64_t) override { return {}; }

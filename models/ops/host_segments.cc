@@ -89,15 +89,14 @@ class SegmentWriter {
     const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
     for (int k = 0; k < args_.rank; ++k) {
       const int64_t at = (segment * args_.rank + k) * width;
-      for (const auto& [mean, to] : {std::pair(out[0], buffers_.keys + at),
-                                     std::pair(out[1], buffers_.values + at)}) {
+      for (const auto& [mean, to] :
+           {std::pair(out[0], buffers_.keys + at), std::pair(out[1], buffers_.values + at)}) {
         JoinLandmark(mean, shape, 0, k, to);
         floats.bias_norm(to, zeros_, args_.norm->host.view(), width, to);
       }
     }
     if (!args_.hidden) return;
-    PoolMeans(Hidden(state), args_.columns(), std::span(widths_).first(1),
-              std::span(out).first(1));
+    PoolMeans(Hidden(state), args_.columns(), std::span(widths_).first(1), std::span(out).first(1));
     const RowKernels& rows = ChooseRowKernels(compute_);
     for (int k = 0; k < args_.rank; ++k) {
       JoinLandmark(out[0], shape, 0, k, out[1]);
@@ -201,8 +200,7 @@ void HostOps::AppendSegments(const OpenSegmentArgs& args) {
   }
   if (closing > 0) {
     args.strip.cache->Write(args.strip.strip, args.strip.layer, args.places.host,
-                            FloatRows(buffers.keys, buffers.values, args.width(),
-                                      args.strip.heads),
+                            FloatRows(buffers.keys, buffers.values, args.width(), args.strip.heads),
                             *context_.pool);
   }
   writer.Store();
@@ -238,8 +236,7 @@ void HostOps::ScorePositions(const Rows& q, int heads, std::span<const PositionS
     const float* added = tables[t].table.rows.dot_add;
     float* to = queries + static_cast<int64_t>(t) * q.count * width;
     for (int64_t i = 0; i < q.count; ++i) {
-      kernels_.bias_widen(q.Row(i), added != nullptr ? added : Zeros(width), width,
-                          to + i * width);
+      kernels_.bias_widen(q.Row(i), added != nullptr ? added : Zeros(width), width, to + i * width);
     }
     for (int64_t i = 0; i < q.count * width; ++i) to[i] *= scale;
     units += (tables[t].stride + kernels::kRowUnit - 1) / kernels::kRowUnit;
@@ -254,8 +251,8 @@ void HostOps::ScorePositions(const Rows& q, int heads, std::span<const PositionS
     const kernels::RowWeight pack = {
         table.packs[static_cast<size_t>(first / table.packed)] + static_cast<size_t>(head) * bytes,
         table.pack_type, table.packed, dim};
-    const kernels::RowWeight part = RowWeightPart(
-        pack, at, std::min(at + kernels::kRowUnit, at + scores.stride - first));
+    const kernels::RowWeight part =
+        RowWeightPart(pack, at, std::min(at + kernels::kRowUnit, at + scores.stride - first));
     const float* from = queries + static_cast<int64_t>(t) * q.count * width + head * dim;
     float* const out = scores.out.floats() + head * q.count * scores.stride + first;
     const auto reads = [&](int64_t row) { return scores.limits.data[row] > first; };
@@ -271,8 +268,7 @@ void HostOps::ScorePositions(const Rows& q, int heads, std::span<const PositionS
       int64_t first = unit % units * kernels::kRowUnit;
       size_t t = 0;
       for (; first >= tables[t].stride; ++t) {
-        first -= (tables[t].stride + kernels::kRowUnit - 1) / kernels::kRowUnit *
-                 kernels::kRowUnit;
+        first -= (tables[t].stride + kernels::kRowUnit - 1) / kernels::kRowUnit * kernels::kRowUnit;
       }
       score(t, unit / units, first);
     }

@@ -85,8 +85,8 @@ void HostOps::PoolParts(const Rows& from, PartsRef parts, kernels::SlicePooling 
   pieces_.clear();
   for (int64_t i = 0; i < parts.count; ++i) {
     const kernels::SlicePart& part = parts.data[i];
-    pieces_.push_back({part.row0, part.rows, part.begins != 0, part.divisor,
-                       sums.floats() + i * sums.width});
+    pieces_.push_back(
+        {part.row0, part.rows, part.begins != 0, part.divisor, sums.floats() + i * sums.width});
   }
   RunPool(from, pooling, nullptr);
 }
@@ -149,8 +149,7 @@ void HostOps::MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef sli
   (void)Zeros(mixer.hidden() * from.width);
   const int threads = context_.pool->threads();
   kernels::RunOnThreads(*context_.pool, [&](int thread) {
-    float* scratch =
-        reinterpret_cast<float*>(scratch_) + MixedFloats(mixer, from.width) * thread;
+    float* scratch = reinterpret_cast<float*>(scratch_) + MixedFloats(mixer, from.width) * thread;
     const int64_t end = slices.count * (thread + 1) / threads;
     for (int64_t s = slices.count * thread / threads; s < end; ++s) {
       MixSlice(mixer, slices.data[s], slices.visible, from, out, scratch);

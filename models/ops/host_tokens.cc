@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "models/dense/row_linear.h"
-#include "models/ops/adaptive_softmax.h"
 #include "models/layers/span_rows.h"
+#include "models/ops/adaptive_softmax.h"
 #include "models/ops/host_ops.h"
 
 namespace longview::models {
@@ -38,8 +38,8 @@ void HostOps::FeedFewRows(const BlockWeights& weights, const BlockRows& rows) co
     ForEachFewRow(*weight.host, input, rows.x.count, few.products, *context_.pool, times_, use);
   };
   const int64_t width = rows.x.width;
-  const auto add_row = weights.norms == NormPlace::kPost ? kernels_.residual_norm
-                                                         : kernels_.residual_prenorm;
+  const auto add_row =
+      weights.norms == NormPlace::kPost ? kernels_.residual_norm : kernels_.residual_prenorm;
   const auto add = [&](const Weight& weight, const NormWeight* norm) {
     const float* bias = weight.host->bias.data();
     const bool copies = weights.norms == NormPlace::kPost;
@@ -78,15 +78,14 @@ void HostOps::Store(const StripRef& strip, const Rows& keys, const Rows& values,
 void HostOps::ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,
                            NormPlace place, const Rows& x, const Rows& input) {
   const float* bias = weight.host->bias.data();
-  const auto add =
-      place == NormPlace::kPre ? kernels_.residual_prenorm : kernels_.residual_norm;
+  const auto add = place == NormPlace::kPre ? kernels_.residual_prenorm : kernels_.residual_norm;
   Multiply(weight, in, [&](int64_t row, std::byte* y) {
     add(x.floats() + row * x.width, y, bias, norm.host.view(), x.width, input.Row(row));
   });
 }
 
-void HostOps::ProjectActivated(const Weight& weight, Activation activation,
-                               const NormWeight& norm, const Rows& in, const Rows& out) {
+void HostOps::ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
+                               const Rows& in, const Rows& out) {
   const float* bias = weight.host->bias.data();
   const float* zeros = Zeros(weight.out);
   Multiply(weight, in, [&](int64_t row, std::byte* y) {
@@ -107,7 +106,8 @@ void HostOps::DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows
                               std::span<float* const> to) {
   const DenseLayer& layer = *weight.host;
   const std::span<const int32_t> tails(cutoffs.data, static_cast<size_t>(cutoffs.count));
-  const int64_t words = weight.out - cutoffs.count, row_bytes = weight.out * ElementBytes(compute());
+  const int64_t words = weight.out - cutoffs.count,
+                row_bytes = weight.out * ElementBytes(compute());
   const int threads = context_.pool->threads();  // On a thread of the pool it would be 1.
   ForEachPanel(layer.linear, in.data, in.count, [&](int64_t row, int64_t used, void* y) {
     kernels::RunOnThreads(*context_.pool, [&](int thread) {
@@ -116,8 +116,8 @@ void HostOps::DeliverAdaptive(const Weight& weight, IndexRef cutoffs, const Rows
       for (int64_t i = used * thread / threads; i < used * (thread + 1) / threads; ++i) {
         kernels_.bias_widen(static_cast<std::byte*>(y) + i * row_bytes, layer.bias.data(),
                             weight.out, scores.data());
-        AdaptiveLogProbabilities(scores, tails, {to[static_cast<size_t>(row + i)],
-                                                 static_cast<size_t>(words)});
+        AdaptiveLogProbabilities(scores, tails,
+                                 {to[static_cast<size_t>(row + i)], static_cast<size_t>(words)});
       }
     });
   });

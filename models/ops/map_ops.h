@@ -45,7 +45,7 @@ struct TokenMaps {
   int width = 0;  // Elements of a token.
   int side = 1;   // The kernel's.
   int stride = 1;
-  int padding = 0;  // Zeros around the maps.
+  int padding = 0;                                // Zeros around the maps.
   std::function<MapPositions(size_t)> positions;  // By image, asked when it is staged; or none.
 };
 struct TokensRef {
@@ -131,7 +131,7 @@ struct BiasRef {
 struct PositionSumArgs {
   const Table* keys = nullptr;
   const Table* values = nullptr;
-  IndexRef begins;           // [images + 1] rows
+  IndexRef begins;  // [images + 1] rows
   std::span<const MapTokens> images;
   Rows from_keys, from_values;  // T [rows, d]
   Rows out;                     // TakeSums rows [images * columns, 2d]
@@ -184,12 +184,12 @@ struct LargeMapArgs {
   const LongShortPattern* pattern = nullptr;
   const LongShortBand* band = nullptr;
   const NormWeight* landmark_norm = nullptr;
-  Rows qkv;                        // T [slice rows, 3d]
-  Rows out;                        // T [rows, d] with a panel's tail.
-  float* scores = nullptr;         // [tokens, h r]; may share out's memory.
-  float* value_scores = nullptr;   // The same where values have weights of their own.
-  std::byte* memory = nullptr;     // CarveLargeMap's,
-  bool in_scratch = false;         // in place of which is scratch, where `rows` take none.
+  Rows qkv;                       // T [slice rows, 3d]
+  Rows out;                       // T [rows, d] with a panel's tail.
+  float* scores = nullptr;        // [tokens, h r]; may share out's memory.
+  float* value_scores = nullptr;  // The same where values have weights of their own.
+  std::byte* memory = nullptr;    // CarveLargeMap's,
+  bool in_scratch = false;        // in place of which is scratch, where `rows` take none.
   const LargeMapRows* rows = nullptr;
 };
 
@@ -253,8 +253,7 @@ class MapOps {
   virtual void FinishOpen(const Rows& out) = 0;
   // Memory of AttendLargeMap, for the largest of these bands.
   virtual std::byte* CarveLargeMap(const LongShortPattern& pattern,
-                                   std::span<const LongShortBand> bands,
-                                   Carver& carver) const = 0;
+                                   std::span<const LongShortBand> bands, Carver& carver) const = 0;
   virtual void AttendLargeMap(const LargeMapArgs& args) = 0;
 
  protected:

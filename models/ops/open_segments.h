@@ -15,10 +15,10 @@ namespace longview::models {
 
 // Rows of a forward that belong to one segment of one sequence.
 struct SegmentPiece {
-  int32_t begin = 0, end = 0;  // Rows.
-  bool resumes = false;        // The segment was begun in an earlier forward.
-  bool closes = false;         // The piece ends it.
-  bool last = false;           // No piece of the sequence follows.
+  int32_t begin = 0, end = 0;                        // Rows.
+  bool resumes = false;                              // The segment was begun in an earlier forward.
+  bool closes = false;                               // The piece ends it.
+  bool last = false;                                 // No piece of the sequence follows.
   const kernels::CacheSequence* sequence = nullptr;  // Keeps the sums of a segment that goes on.
 };
 

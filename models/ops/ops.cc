@@ -11,8 +11,8 @@ Rows Ops::Take(int64_t count, int64_t width, RowType type, Tail tail) {
   Rows rows;
   rows.count = count;
   rows.width = rows.stride = width;
-  rows.element = type == RowType::kFloat ? static_cast<int64_t>(sizeof(float))
-                                         : ElementBytes(compute());
+  rows.element =
+      type == RowType::kFloat ? static_cast<int64_t>(sizeof(float)) : ElementBytes(compute());
   // The host, which zeroes tails, writes none.
   const bool reached = tail == Tail::kPanel || (tail == Tail::kWritten && !shape_.zeroes_tails);
   const int64_t behind = reached ? shape_.panel_tail : 0;

@@ -113,8 +113,8 @@ struct LongShortRows {
   // Rows from `row` on, `count` of them, which decode or not.
   LongShortRows Part(int64_t row, int64_t count, bool few) const {
     LongShortRows part = *this;
-    for (Rows* rows : {&part.q, &part.keys, &part.values, &part.own_keys, &part.own_values,
-                       &part.scores}) {
+    for (Rows* rows :
+         {&part.q, &part.keys, &part.values, &part.own_keys, &part.own_values, &part.scores}) {
       *rows = rows->Part(row, count, few);
     }
     return part;
@@ -143,9 +143,9 @@ struct LandmarkArgs {
 // Global rows of one sequence, few enough that their key and value projections are folded into one
 // vector per head and row (no product over all tokens): q W_k x = (q W_k) x.
 struct FoldGroup {
-  int32_t row0;    // Rows of the sequence.
+  int32_t row0;  // Rows of the sequence.
   int32_t tokens;
-  int32_t first;   // Its global rows, in the lists below.
+  int32_t first;  // Its global rows, in the lists below.
   int32_t count;
 };
 
@@ -166,9 +166,9 @@ struct FoldedArgs {
   const Weight* key_value = nullptr;  // [2 width, width], of which the values' bias is read.
   const Matrix* keys = nullptr;       // [width, width] of key_value.
   const Matrix* values = nullptr;     // The same.
-  Rows x;      // [rows, width] fp32
-  Rows input;  // T [rows, width] of it.
-  Rows out;    // T [.., width]
+  Rows x;                             // [rows, width] fp32
+  Rows input;                         // T [rows, width] of it.
+  Rows out;                           // T [.., width]
 
   int64_t width() const { return x.width; }
 };
@@ -274,8 +274,7 @@ class Ops {
   // ---- Lists, before the first operation and again after sequences left ----
   virtual PlanRef Stage(const kernels::Plan& plan) = 0;
   virtual IndexRef Stage(std::span<const int32_t> values) = 0;
-  virtual SegmentsRef Stage(std::span<const int32_t> offsets,
-                            std::span<const uint8_t> visible) = 0;
+  virtual SegmentsRef Stage(std::span<const int32_t> offsets, std::span<const uint8_t> visible) = 0;
   // `groups` outlive the forward.
   virtual FoldsRef Stage(std::span<const FoldGroup> groups, std::span<const int32_t> rows,
                          std::span<const int32_t> outs, std::span<const uint8_t> visible) = 0;
@@ -384,15 +383,14 @@ class Ops {
   virtual void StoreProjected(const Weight& weight, const NormWeight& norm, const Rows& in,
                               const StripRef& strip, const PlacesRef& places) = 0;
   // `q`: heads side by side; dots are divided by the root of their width.
-  virtual void ScorePositions(const Rows& q, int heads,
-                              std::span<const PositionScores> tables) = 0;
+  virtual void ScorePositions(const Rows& q, int heads, std::span<const PositionScores> tables) = 0;
   // Post-norm: x = norm(x + in W^T + b), input = x in T; `input` may be x. Pre-norm:
   // x = x + in W^T + b, input = norm(x) in T.
   virtual void ProjectAdded(const Weight& weight, const Rows& in, const NormWeight& norm,
                             NormPlace place, const Rows& x, const Rows& input) = 0;
   // out = norm(activation(in W^T + b)) in T; `out` may be `in`.
-  virtual void ProjectActivated(const Weight& weight, Activation activation,
-                                const NormWeight& norm, const Rows& in, const Rows& out) = 0;
+  virtual void ProjectActivated(const Weight& weight, Activation activation, const NormWeight& norm,
+                                const Rows& in, const Rows& out) = 0;
   // Rows that leave the forward, in W^T + b in fp32: row i goes to to[i] of the host's memory. A
   // device writes `out` instead, which is TakeDelivered's, for whoever runs the forward to bring.
   virtual void Deliver(const Weight& weight, const Rows& in, const Rows& out,
@@ -407,9 +405,9 @@ class Ops {
   // Facts of a backend.
   struct Shape {
     Compute compute = Compute::kFp32;
-    int tile_rows = 0;            // Queries of a tile of attention.
-    int64_t panel_tail = 0;       // Rows that a panel may reach past the end.
-    bool zeroes_tails = false;    // Whether what lies there slows products down.
+    int tile_rows = 0;          // Queries of a tile of attention.
+    int64_t panel_tail = 0;     // Rows that a panel may reach past the end.
+    bool zeroes_tails = false;  // Whether what lies there slows products down.
     kernels::DType blocks = kernels::DType::kFloat32;  // The stored type of a cache on the host.
   };
 

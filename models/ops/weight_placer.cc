@@ -26,10 +26,10 @@ Weight WeightPlacer::Place(int64_t out, int64_t in, Make&& make) {
   }
   weight.device = store_->places().Linear(out, in);
   if (fills()) {
-    load_.set_taker([&](const std::string& name, std::span<const float> values,
-                        std::span<const float> bias) {
-      return store_->fill().PutLinear(name, values, bias, weight.device);
-    });
+    load_.set_taker(
+        [&](const std::string& name, std::span<const float> values, std::span<const float> bias) {
+          return store_->fill().PutLinear(name, values, bias, weight.device);
+        });
   }
   (void)make();
   load_.set_taker(nullptr);
@@ -46,10 +46,10 @@ std::vector<Weight> WeightPlacer::Split(const std::string& name, int64_t parts, 
   }
   auto next = weights.begin();
   if (fills()) {
-    load_.set_taker([&](const std::string& part, std::span<const float> values,
-                        std::span<const float> added) {
-      return store_->fill().PutLinear(part, values, added, (next++)->device);
-    });
+    load_.set_taker(
+        [&](const std::string& part, std::span<const float> values, std::span<const float> added) {
+          return store_->fill().PutLinear(part, values, added, (next++)->device);
+        });
   }
   std::vector<std::optional<DenseLayer>> layers = load_.Split(name, parts, out, in, bias);
   load_.set_taker(nullptr);
@@ -58,8 +58,8 @@ std::vector<Weight> WeightPlacer::Split(const std::string& name, int64_t parts, 
   return weights;
 }
 
-Weight WeightPlacer::Stack(const std::string& prefix,
-                           const std::vector<WeightLoader::Part>& parts, int64_t in) {
+Weight WeightPlacer::Stack(const std::string& prefix, const std::vector<WeightLoader::Part>& parts,
+                           int64_t in) {
   int64_t out = 0;
   for (const WeightLoader::Part& part : parts) out += part.out;
   return Place(out, in, [&] { return load_.Stack(prefix, parts, in); });

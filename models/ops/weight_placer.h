@@ -92,8 +92,7 @@ class WeightPlacer {
   // A tensor of the checkpoint; null where nothing is read.
   Matrix StoredMatrix(const TensorView* tensor, int64_t rows, int64_t width);
   // INVALID_ARGUMENT, naming `name`, if a value is beyond a device's type.
-  TypedRows Typed(const std::string& name, std::vector<float> values, int64_t rows,
-                  int64_t width);
+  TypedRows Typed(const std::string& name, std::vector<float> values, int64_t rows, int64_t width);
 
  private:
   // `make` asks the loader for a linear of these sizes.

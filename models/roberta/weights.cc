@@ -29,7 +29,7 @@ constexpr Names kBert = {{"bert.", ""},
                          "cls.predictions.decoder",
                          "cls.predictions.bias",
                          true};
-constexpr Names kRoberta = {{"roberta.", ""},     "lm_head.dense", "lm_head.layer_norm",
+constexpr Names kRoberta = {{"roberta.", ""},  "lm_head.dense", "lm_head.layer_norm",
                             "lm_head.decoder", "lm_head.bias",  false};
 
 class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
@@ -63,8 +63,7 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
     const std::vector<int64_t> shape = {config_.vocab, width};
     const std::string words = prefix_ + "embeddings.word_embeddings.weight";
     if (config_.head == EncoderHead::kMaskedLm && config_.tied) {
-      const std::array<std::string, 2> names = {words,
-                                                absl::StrCat(names_.decoder, ".weight")};
+      const std::array<std::string, 2> names = {words, absl::StrCat(names_.decoder, ".weight")};
       words_ = load_.GetTied(names, shape);
     } else {
       words_ = load_.Get(words, shape);
@@ -156,8 +155,7 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
   const TensorView* words_ = nullptr;
 };
 
-bool HasPooler(const Names& names, const TransformerConfig& config,
-               const Checkpoint& checkpoint) {
+bool HasPooler(const Names& names, const TransformerConfig& config, const Checkpoint& checkpoint) {
   if (config.head == EncoderHead::kMultipleChoice) return true;
   if (config.head == EncoderHead::kSequenceClassification) return names.pools;
   if (config.head != EncoderHead::kNone) return false;

@@ -129,10 +129,9 @@ void StackPass::Attend(Ops& ops, int layer, int index) const {
   const Group& group = groups_[static_cast<size_t>(index)];
   const int64_t width = config_.width;
   const StripRef strip = {context_.frame.cache, 0, layer, config_.heads};
-  const kernels::Source sources[] = {
-      ops.CachedSource(strip, group.strip.blocks()),
-      HeadsSource(ops.compute(), qkv_.Columns(width, width), qkv_.Columns(2 * width, width),
-                  config_.heads)};
+  const kernels::Source sources[] = {ops.CachedSource(strip, group.strip.blocks()),
+                                     HeadsSource(ops.compute(), qkv_.Columns(width, width),
+                                                 qkv_.Columns(2 * width, width), config_.heads)};
   const std::optional<kernels::Table> table = context_.weights->distances.Of(layer);
   kernels::Call call = HeadsCall(ops.compute(), qkv_.Columns(0, width), z_, config_.heads);
   const bool fresh = layout.group == kernels::CacheStep::kPrefill;

@@ -75,8 +75,7 @@ StackPassLayout LayOutStackPass(const StackContext& context, std::vector<TokenRu
   if (context.weights->few_rows()) {
     const StackGroup& decode = layout.groups[2];
     layout.many_rows = decode.row0;
-    layout.many_wanted =
-        WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
+    layout.many_wanted = WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
   }
   if (context.config->encoder) PlanDocuments(context, layout);
   return layout;

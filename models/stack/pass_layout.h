@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/span/plan.h"
-#include "models/generation/token_run.h"
 #include "models/generation/token_model.h"
+#include "models/generation/token_run.h"
 #include "models/stack/stack.h"
 
 namespace longview::models {

@@ -54,8 +54,7 @@ std::vector<TokenSpan> BestSpans(std::span<const float> start_logits,
   std::vector<TokenSpan> best;  // A heap whose front is the worst kept.
   if (begin >= end) return best;
   const auto count = static_cast<size_t>(top_k);
-  std::vector<Beginning> beginnings =
-      Beginnings(start_logits, end_logits, begin, end, max_tokens);
+  std::vector<Beginning> beginnings = Beginnings(start_logits, end_logits, begin, end, max_tokens);
   std::make_heap(beginnings.begin(), beginnings.end(), Worse);
   while (!beginnings.empty()) {
     const auto [score, first] = beginnings.front();

@@ -24,7 +24,7 @@ std::string_view CountedBeginning(std::string_view text);
 // The tokens of a text, or the first of them.
 struct TextTokens {
   std::vector<int32_t> ids;
-  int64_t tokens = 0;           // Count of the whole text; a lower bound if not `counted`.
+  int64_t tokens = 0;  // Count of the whole text; a lower bound if not `counted`.
   bool counted = true;
   std::optional<int32_t> last;  // Last id of the whole text, where the codec knows it.
 };

@@ -85,7 +85,8 @@ class Tokenizer {
 
   // INVALID_ARGUMENT: text that is not UTF-8 (message has the byte), max_length below the number
   // of template tokens, a text that truncation may not shorten enough, a stride as long as the
-  // window. CANCELLED: StopScope, for long texts. NUL bytes are text. Memory is about 150 bytes a token: callers bound the input.
+  // window. CANCELLED: StopScope, for long texts. NUL bytes are text. Memory is about 150 bytes a
+  // token: callers bound the input.
   absl::StatusOr<EncodeResult> Encode(std::string_view text, const EncodeOptions& options) const;
   absl::StatusOr<EncodeResult> EncodePair(std::string_view text, std::string_view pair,
                                           const EncodeOptions& options) const;

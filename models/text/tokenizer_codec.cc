@@ -101,8 +101,8 @@ std::string TokenizerCodec::Bytes(int32_t id) const {
   if (!shown.ok() || shown->empty()) return "";
   const std::optional<std::string> token = tokenizer_.IdToToken(id);
   // The decoder tells bytes from tokens that are merely spelled so.
-  if (std::optional<std::string> byte = token && *shown != *token ? FromByteToken(*token)
-                                                                  : std::nullopt) {
+  if (std::optional<std::string> byte =
+          token && *shown != *token ? FromByteToken(*token) : std::nullopt) {
     return *std::move(byte);
   }
   std::optional<std::string> bytes = token ? FromAlphabet(*token) : std::nullopt;

@@ -31,11 +31,10 @@ const Stage kPreTokenizer = {"pre_tokenizer",
                              "pretokenizers",
                              {"Sequence", "ByteLevel", "BertPreTokenizer", "Whitespace",
                               "WhitespaceSplit", "Split", "Punctuation", "Digits", "Metaspace"}};
-const Stage kDecoder = {
-    "decoder",
-    "decoders",
-    {"Sequence", "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Replace", "ByteFallback",
-     "Fuse", "Strip"}};
+const Stage kDecoder = {"decoder",
+                        "decoders",
+                        {"Sequence", "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Replace",
+                         "ByteFallback", "Fuse", "Strip"}};
 const Stage kPostProcessor = {
     "post_processor",
     "processors",

@@ -30,9 +30,9 @@ struct TransformerConfig {
   std::vector<Layer> layers;
   std::vector<RotaryConfig> rotary;
   int max_tokens = 0;
-  int positions = 0;  // Rows of the position table; 0: none.
+  int positions = 0;        // Rows of the position table; 0: none.
   bool behind_pad = false;  // The first token's position is `pad` + 1, not 0.
-  int types = 0;      // Rows of the token type table; 0: none.
+  int types = 0;            // Rows of the token type table; 0: none.
   int pad = -1;
   int sep = -1;
   NormPlace norms = NormPlace::kPost;

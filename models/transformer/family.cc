@@ -37,8 +37,7 @@ class Transformer final : public WeighedFamily<TransformerConfig, TransformerWei
     return std::make_unique<TransformerPass>(config_, weights_, compute, sequences, tile_rows);
   }
   std::vector<HeadOutput> ComputeHeads(const kernels::ParallelFor& pool,
-                                       std::span<const HeadInput> inputs,
-                                       ExtraOf) const override {
+                                       std::span<const HeadInput> inputs, ExtraOf) const override {
     TaskHeads heads = HeadsOf(config_, weights_);
     heads.activation = config_.head_activation;
     heads.pools_mean = config_.pools_mean;

@@ -9,8 +9,7 @@ namespace {
 
 class Heads {
  public:
-  Heads(const TaskHeads& heads, const kernels::ParallelFor& pool,
-        std::span<const HeadInput> inputs)
+  Heads(const TaskHeads& heads, const kernels::ParallelFor& pool, std::span<const HeadInput> inputs)
       : heads_(heads), pass_(inputs, pool) {}
 
   std::vector<HeadOutput> Compute() {

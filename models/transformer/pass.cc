@@ -2,9 +2,8 @@
 
 namespace longview::models {
 
-TransformerPass::TransformerPass(const TransformerConfig& config,
-                                 const TransformerWeights& weights, Compute compute,
-                                 Sequences sequences, int tile_rows)
+TransformerPass::TransformerPass(const TransformerConfig& config, const TransformerWeights& weights,
+                                 Compute compute, Sequences sequences, int tile_rows)
     : config_(config),
       weights_(weights),
       compute_(compute),

@@ -20,8 +20,8 @@ void BlendYarn(const RotaryConfig& config, int dim, const std::vector<float>& po
   double high = std::min(std::ceil(PairOfRotations(config, dim, config.beta_slow)), dim - 1.0);
   if (low == high) high += 0.001;
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    const float ramp = (static_cast<float>(i) - static_cast<float>(low)) /
-                       static_cast<float>(high - low);
+    const float ramp =
+        (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
     const float keep = 1 - std::clamp(ramp, 0.0f, 1.0f);
     const float slowed = 1 / (static_cast<float>(config.factor) * powers[i]);
     frequencies[i] = slowed * (1 - keep) + frequencies[i] * keep;

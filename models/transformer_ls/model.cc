@@ -90,9 +90,8 @@ void LsLm::Loaded(const ComputeContext& host, kernels::DType blocks) {
   if (on_device_) {
     tables_ = std::make_unique<RelativeTables>(config_, weights_);
   } else {
-    tables_ = std::make_unique<RelativeTables>(config_, weights_, host.compute,
-                                               config_.pattern().MostSegmentIds(max_tokens_),
-                                               *host.pool);
+    tables_ = std::make_unique<RelativeTables>(
+        config_, weights_, host.compute, config_.pattern().MostSegmentIds(max_tokens_), *host.pool);
   }
   if (config_.zero_memory) zero_ = std::make_unique<ZeroBlocks>(config_, weights_, blocks);
 }

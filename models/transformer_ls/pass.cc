@@ -245,8 +245,8 @@ void LsPass::Finish(Ops& ops, int layer, int64_t first) const {
                                         : &WeightsOf(layer + 1).norm1;
   block.activation = config_.activation;
   ForParts(first, [&](int64_t row, int64_t count, bool few) {
-    ops.FeedForward(block, {x_.Part(row, count, few), input_.Part(row, count, few),
-                            z_.Part(row, count, few)});
+    ops.FeedForward(
+        block, {x_.Part(row, count, few), input_.Part(row, count, few), z_.Part(row, count, few)});
   });
 }
 

@@ -35,8 +35,7 @@ void ReadPositions(const LsContext& context, std::span<const TokenRun> runs, LsG
     const auto seen = static_cast<int32_t>(std::min<int64_t>(run.start + 1, pattern.window));
     layout.window_limits.push_back(pattern.zero_memory ? pattern.window : seen);
     layout.segment_limits.push_back(static_cast<int32_t>(pattern.SegmentIds(run.start)));
-    layout.segment_stride =
-        std::max<int64_t>(layout.segment_stride, layout.segment_limits.back());
+    layout.segment_stride = std::max<int64_t>(layout.segment_stride, layout.segment_limits.back());
   }
   // Steps of like sizes are one recording.
   if (context.on_device) {
@@ -82,8 +81,7 @@ LsPassLayout LayOutLsPass(const LsContext& context, std::vector<TokenRun> runs) 
   if (context.few_rows) {
     const LsGroup& decode = layout.groups[2];
     layout.many_rows = decode.row0;
-    layout.many_wanted =
-        WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
+    layout.many_wanted = WantedRows(std::span(layout.runs).first(static_cast<size_t>(decode.run0)));
   }
   return layout;
 }

@@ -55,7 +55,7 @@ class RelativeTables {
   struct Tables {
     std::vector<Scratch> rows;  // Per layer: [h, places, dh] of the compute type.
     int64_t places = 0;
-    int64_t packed = 0;  // Entries of a pack.
+    int64_t packed = 0;          // Entries of a pack.
     std::vector<Scratch> packs;  // [layers, h], a row weight each: decoding reads all of them.
     std::vector<std::vector<const std::byte*>> of_layer;  // [layer][pack]
   };

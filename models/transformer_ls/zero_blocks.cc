@@ -25,9 +25,9 @@ ZeroBlocks::ZeroBlocks(const LsLmConfig& config, const LsLmWeights& weights, ker
       const bool key = part == kLsWindowKey || part == kLsSegmentKey;
       const std::vector<float>& row = weights.zero[layer][static_cast<size_t>(part)];
       for (int head = 0; head < config.heads; ++head) {
-        std::byte* block =
-            data_.data() + (layer * kLsZeroParts + static_cast<size_t>(part)) * block_bytes_ +
-            (key ? layout_.KBlock(0, head) : layout_.VBlock(0, head));
+        std::byte* block = data_.data() +
+                           (layer * kLsZeroParts + static_cast<size_t>(part)) * block_bytes_ +
+                           (key ? layout_.KBlock(0, head) : layout_.VBlock(0, head));
         key ? layout_.ClearK(block) : layout_.ClearV(block);
         const float* from = row.data() + head * config.head_dim();
         for (int slot = 0; slot < kernels::kBlockSlots; ++slot) {

@@ -35,9 +35,9 @@ absl::Status VilForward::CheckDevice(const VilConfig& config, const std::string&
     }
     if (stage.attention == VilAttention::kPerformer &&
         stage.features > kernels::cuda::kMostPerformerFeatures) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, "f", stage.features, " is above ", kernels::cuda::kMostPerformerFeatures,
-          ", the most random features on ", device));
+      return absl::InvalidArgumentError(absl::StrCat(where, "f", stage.features, " is above ",
+                                                     kernels::cuda::kMostPerformerFeatures,
+                                                     ", the most random features on ", device));
     }
   }
   return absl::OkStatus();

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-
 namespace longview::models {
 namespace {
 
@@ -47,8 +46,8 @@ VilPass::VilPass(const VilContext& context, std::span<const VisionPicture> pictu
     if (stage.config->absolute) {
       here.positions = [this, s](size_t image) {
         const VilStagePlan& made = stages_[s].plan;
-        const VilMapEntry entry = made.positions.empty() ? PlacesOf(s, made.images[image].map)
-                                                         : made.positions[image];
+        const VilMapEntry entry =
+            made.positions.empty() ? PlacesOf(s, made.images[image].map) : made.positions[image];
         return MapPositions{entry->row_positions, entry->column_positions};
       };
     }
@@ -162,8 +161,8 @@ void VilPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
   const int64_t d = config.width, element = ElementBytes(ops.compute());
   const int64_t in_tail = maps.input_tail(), out_tail = maps.output_tail();
   if (config.attention == VilAttention::kLongShort) {
-    b.long_short = CarveLongShort(
-        maps, ops.compute(), {.pattern = stage.pattern, .bands = plan.long_short}, carver);
+    b.long_short = CarveLongShort(maps, ops.compute(),
+                                  {.pattern = stage.pattern, .bands = plan.long_short}, carver);
   } else {
     const int64_t band = plan.band_rows();
     const int64_t columns = config.attention == VilAttention::kReduction ? d : 3 * d;
@@ -240,14 +239,13 @@ void VilPass::Attend(const At& at, size_t index) {
     for (const MapTokens& image : stage.plan.images) {
       longest = std::max<int64_t>(longest, image.rows);
     }
-    return at.maps.AttendByFeatures({b.qkv, b.normed, config.heads, config.features,
-                                     &block.features, stage.offsets, longest});
+    return at.maps.AttendByFeatures(
+        {b.qkv, b.normed, config.heads, config.features, &block.features, stage.offsets, longest});
   }
   if (config.attention == VilAttention::kLinformer) {
     const bool shared = context_.config->share_kv;
-    at.maps.SumPositions({&block.project_keys,
-                          shared ? &block.project_keys : &block.project_values, stage.offsets,
-                          stage.plan.images, b.qkv.Columns(d, d),
+    at.maps.SumPositions({&block.project_keys, shared ? &block.project_keys : &block.project_values,
+                          stage.offsets, stage.plan.images, b.qkv.Columns(d, d),
                           b.qkv.Columns(2 * d, d), b.keys});
   }
   if (config.attention == VilAttention::kReduction) {

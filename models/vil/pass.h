@@ -27,15 +27,15 @@ class VilPass final : public StagedPass {
   // The memory of a stage's blocks. "T" is an element of the compute type; "band" are the rows of
   // the largest band.
   struct Buffers {
-    Rows normed;                       // T [band, d] LN(x); then attention's output.
-    Rows qkv;                          // T [band, 3d]; spatial reduction: [band, d]
-    Rows global_inputs, global_outs;   // T [globals, d], separate global projections only.
-    Rows global_q;                     // T [rows, d] of global rows.
-    Rows global_kv;                    // T [rows, 2d]
-    Rows keys;                         // [projected keys, 2d] sums.
-    LongShortMemory long_short;        // In place of all the above.
-    OpenRowsBuffers open;              // Sums of global rows that see slices.
-    float* bias = nullptr;             // Expanded tables, on a device.
+    Rows normed;                      // T [band, d] LN(x); then attention's output.
+    Rows qkv;                         // T [band, 3d]; spatial reduction: [band, d]
+    Rows global_inputs, global_outs;  // T [globals, d], separate global projections only.
+    Rows global_q;                    // T [rows, d] of global rows.
+    Rows global_kv;                   // T [rows, 2d]
+    Rows keys;                        // [projected keys, 2d] sums.
+    LongShortMemory long_short;       // In place of all the above.
+    OpenRowsBuffers open;             // Sums of global rows that see slices.
+    float* bias = nullptr;            // Expanded tables, on a device.
   };
   // Plans and lists of a band.
   struct Band {

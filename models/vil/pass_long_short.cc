@@ -33,8 +33,8 @@ void VilPass::ProjectTokens(const At& at, int64_t count, LongShortRows rows) con
   const VilBlock& block = BlockOf(at.stage, at.block);
   for (Rows* part : {&rows.q, &rows.keys, &rows.values, &rows.scores}) *part = part->First(count);
   if (block.qkv.out == 3 * rows.q.width) rows.scores = {};
-  at.ops.ProjectLongShort(block.qkv, block.token_norm,
-                          NormedRows(stages_[at.stage]).First(count), count, rows);
+  at.ops.ProjectLongShort(block.qkv, block.token_norm, NormedRows(stages_[at.stage]).First(count),
+                          count, rows);
 }
 
 // x changes once all outputs are there.

@@ -18,7 +18,8 @@ struct StoredBiasIndex {
   int64_t query_cols = 1;
   int64_t key_cols = 1;
   int64_t key_square = 1;
-  int64_t first_key = 0;  // First key of a window or the first chunk, on either axis, from the query square.
+  int64_t first_key =
+      0;  // First key of a window or the first chunk, on either axis, from the query square.
   int64_t row_shift = 0;  // Makes the smallest row offset 0.
   int64_t column_shift = 0;
   int64_t row_factor = 1;

@@ -23,8 +23,8 @@ absl::StatusOr<std::unique_ptr<Model>> Load(std::unique_ptr<Device> device,
 }  // namespace
 
 absl::StatusOr<SeatedVision> BuildSeated(const ModelDirectory& directory,
-                                         const LoadOptions& options,
-                                         std::unique_ptr<Device> device, BuildVision build) {
+                                         const LoadOptions& options, std::unique_ptr<Device> device,
+                                         BuildVision build) {
   const auto choose = device != nullptr ? ChooseDeviceCompute : ChooseCompute;
   absl::StatusOr<ComputeChoice> choice =
       choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
@@ -49,8 +49,7 @@ absl::StatusOr<SeatedVision> BuildSeated(const ModelDirectory& directory,
 
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionOn(std::unique_ptr<Device> device,
                                                     ModelDirectory directory,
-                                                    const LoadOptions& options,
-                                                    BuildVision build) {
+                                                    const LoadOptions& options, BuildVision build) {
   return Load(std::move(device), std::move(directory), options, {}, build);
 }
 

@@ -19,8 +19,8 @@ using BuildVision = absl::FunctionRef<absl::StatusOr<std::unique_ptr<VisionFamil
 // The family on `device`, null: on the CPU, in the type that options and directory choose. What a
 // device throws becomes a status.
 absl::StatusOr<SeatedVision> BuildSeated(const ModelDirectory& directory,
-                                         const LoadOptions& options,
-                                         std::unique_ptr<Device> device, BuildVision build);
+                                         const LoadOptions& options, std::unique_ptr<Device> device,
+                                         BuildVision build);
 
 // The model there.
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionOn(std::unique_ptr<Device> device,

@@ -35,8 +35,7 @@ LongShortMemory CarveLongShort(const MapOps& maps, Compute compute, const LongSh
   };
   LongShortMemory memory;
   memory.normed = CarveRows(std::max(whole, read), d, element, maps.input_tail(), carver);
-  memory.rows =
-      maps.CarveLongShort(std::max(whole, slice), d, columns, needs.one_product, carver);
+  memory.rows = maps.CarveLongShort(std::max(whole, slice), d, columns, needs.one_product, carver);
   memory.rows.scores = scores(whole, true, carver);
   memory.value_scores = scores(whole, needs.value_scores, carver);
   memory.landmarks = CarveRows(images * pattern.ranks, 2 * d, element, 0, carver);

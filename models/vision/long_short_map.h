@@ -20,13 +20,13 @@ LongShortLists StageLongShort(Ops& ops, const LongShortPlan& plan, const kernels
 // The memory of a stage's blocks, for the largest of its bands. "T" is an element of the compute
 // type.
 struct LongShortMemory {
-  Rows normed;          // T [band, d] LN(x); then a whole band's output.
-  LongShortRows rows;   // [band, ..]
-  Rows value_scores;    // As rows.scores, where values have weights of their own.
-  Rows landmarks;       // T [images r, 2d]
-  Rows outputs;         // T [rows, d] of a band in slices,
-  Rows scores;          // before the scores of all its tokens,
-  Rows sliced_values;   // and those of values.
+  Rows normed;                  // T [band, d] LN(x); then a whole band's output.
+  LongShortRows rows;           // [band, ..]
+  Rows value_scores;            // As rows.scores, where values have weights of their own.
+  Rows landmarks;               // T [images r, 2d]
+  Rows outputs;                 // T [rows, d] of a band in slices,
+  Rows scores;                  // before the scores of all its tokens,
+  Rows sliced_values;           // and those of values.
   std::byte* sliced = nullptr;  // AttendLargeMap's,
   bool in_scratch = false;      // or none.
 };

@@ -89,7 +89,7 @@ class VisionModel final : public Model {
   ModelInfo info_;
   VisionFrontEnd front_;
   EncoderRates rates_;
-  BestRates best_;  // The best of all warm-ups.
+  BestRates best_;                 // The best of all warm-ups.
   mutable ScratchKeeper scratch_;  // Used by the executor's thread, as the runs are.
 };
 

@@ -45,7 +45,6 @@ struct PictureNeed {
 };
 inline size_t BytesOf(const PictureNeed&) { return sizeof(PictureNeed); }
 
-
 std::vector<VisionPicture> PicturesOf(std::span<const VisionInput> inputs);
 
 // A batch of pictures that go through passes of a family in stages (staged_family.h), and its

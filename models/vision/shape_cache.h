@@ -1,6 +1,6 @@
-// Things that follow from a model and a shape - of a map, of a band of maps - and are dear to make: plans
-// of attention, biases expanded for a map, exact bytes. Images of equal shape share it within a
-// batch and from batch to batch, and what Prepare made of a shape to tell its cost is there when
+// Things that follow from a model and a shape - of a map, of a band of maps - and are dear to make:
+// plans of attention, biases expanded for a map, exact bytes. Images of equal shape share it within
+// a batch and from batch to batch, and what Prepare made of a shape to tell its cost is there when
 // the batch begins.
 //
 // Those used last are kept, up to a number of bytes. Thread-safe: of several threads that ask for

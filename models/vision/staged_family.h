@@ -135,9 +135,8 @@ class StagedFamily final : public VisionFamily {
     if (seat_ == nullptr) {
       return std::make_unique<HostPassBatch<Forward>>(context_, inputs, scratch, times);
     }
-    return std::make_unique<DevicePassBatch<Forward>>(context_, *seat_->at.device,
-                                                      seat_->at.compute, seat_->workspace, inputs,
-                                                      times);
+    return std::make_unique<DevicePassBatch<Forward>>(
+        context_, *seat_->at.device, seat_->at.compute, seat_->workspace, inputs, times);
   }
 
  private:
@@ -154,8 +153,8 @@ class StagedFamily final : public VisionFamily {
         ShapeKey(ShapeKind::kPictureNeed, 0, {&size, 1}), [&]() -> PictureNeed {
           const VisionPicture picture = WholePicture(size, facts_.strides.size());
           const auto pass = Forward::MakePass(context_, {&picture, 1}, /*measure=*/true);
-          const PassNeed need = seat_ ? CountOnDevice(*pass, seat_->at.compute)
-                                      : CountOnHost(*pass, context_);
+          const PassNeed need =
+              seat_ ? CountOnDevice(*pass, seat_->at.compute) : CountOnHost(*pass, context_);
           const DeviceRunBytes part = PartBytes(need, *pass);
           // A device's memory was taken when the model loaded.
           const size_t host = need.memory() + need.ops.transient;
@@ -177,8 +176,8 @@ absl::StatusOr<BackboneFacts> StagedFamily<Forward>::Check(const ModelDirectory&
                                                            const BackbonePlace* place) {
   const absl::StatusOr<Config> config = Read(directory, place);
   if (!config.ok()) return config.status();
-  const absl::StatusOr<Weights> weights = Forward::Load(
-      *config, place, directory.checkpoint, directory.path, std::nullopt, nullptr);
+  const absl::StatusOr<Weights> weights =
+      Forward::Load(*config, place, directory.checkpoint, directory.path, std::nullopt, nullptr);
   if (!weights.ok()) return weights.status();
   return BackboneFacts{StagedFacts(*config), weights->parameters};
 }
@@ -227,8 +226,8 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
   store.Allocate(*device);
   absl::StatusOr<Weights> weights = load(Compute::kFp32);
   if (!weights.ok()) return weights.status();
-  auto seat = std::make_unique<Seat>(
-      DeviceSeat{std::move(device), compute, weight_bytes, *room}, store.TakeBlock());
+  auto seat = std::make_unique<Seat>(DeviceSeat{std::move(device), compute, weight_bytes, *room},
+                                     store.TakeBlock());
   return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), Compute::kFp32,
                                         std::move(seat));
 }

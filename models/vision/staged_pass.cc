@@ -120,8 +120,8 @@ void StagedPass::Take(Ops& ops, MapOps& maps) {
   std::vector<size_t> streams;
   for (size_t s = 0; s < stages_.size(); ++s) {
     const StageMaps& stage = stages_[s];
-    streams.push_back(kernels::AlignUp(static_cast<size_t>(stage.rows * stage.width) *
-                                       sizeof(float)));
+    streams.push_back(
+        kernels::AlignUp(static_cast<size_t>(stage.rows * stage.width) * sizeof(float)));
     Carver measure(nullptr);
     CarveAll(ops, maps, s, measure);
     total = std::max(total, streams[s] + measure.used());

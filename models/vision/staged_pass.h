@@ -37,7 +37,7 @@ class StagedPass : public VisionPass {
     int stride = 1;
     int padding = 0;
     int blocks = 1;
-    int globals = 0;  // Rows of every image before its tokens.
+    int globals = 0;                                // Rows of every image before its tokens.
     std::function<MapPositions(size_t)> positions;  // See TokenMaps.
   };
   // The vector that enters the head: the norm of the first global row, the mean of all rows' norms,

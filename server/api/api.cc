@@ -100,8 +100,7 @@ Api::Pending Api::Rerank(const CallInfo& info, const longview::v1::RerankRequest
 }
 
 Api::Pending Api::RerankAs(const CallInfo& info, const longview::v1::RerankRequest& request,
-                           std::string_view documents,
-                           Reply<longview::v1::RerankResponse> reply) {
+                           std::string_view documents, Reply<longview::v1::RerankResponse> reply) {
   return RunRerank(impl_->context, info, request, documents, std::move(reply));
 }
 

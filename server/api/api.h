@@ -41,7 +41,7 @@ struct ApiOptions {
   size_t max_message_bytes = 64u << 20;  // Limit of an answer as protobuf.
   int max_items = 1024;                  // n of one inference request.
   bool allow_model_control = true;
-  std::string version;  // The server's, as in ServerMetadata.
+  std::string version;       // The server's, as in ServerMetadata.
   Tracer* tracer = nullptr;  // Borrowed; null = no call is traced.
 };
 

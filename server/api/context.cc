@@ -86,12 +86,11 @@ absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_vi
                                   ? ClassificationTask(info, /*has_pair=*/false)
                                   : task;
   if (!HasTask(info, served)) {
-    return MakeError(
-        absl::StatusCode::kUnimplemented,
-        absl::StrCat("model ", Quoted((*model)->name), " lacks the task ",
-                     std::string(models::TaskName(task)), "; it does ", TaskList(info),
-                     OthersWith(context.store, task)),
-        {.reason = "TASK_NOT_SUPPORTED", .param = "model"});
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     absl::StrCat("model ", Quoted((*model)->name), " lacks the task ",
+                                  std::string(models::TaskName(task)), "; it does ", TaskList(info),
+                                  OthersWith(context.store, task)),
+                     {.reason = "TASK_NOT_SUPPORTED", .param = "model"});
   }
   return model;
 }

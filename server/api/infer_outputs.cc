@@ -169,13 +169,15 @@ absl::StatusOr<int> ClassesWanted(
   const bool scores = kind == OutputKind::kProbabilities ||
                       (output.name() == "logits" && !IsPerToken(output.name(), info.task));
   if (!scores || info.labels.empty()) {
-    return BadOutput(output.name(), "parameter \"classification\" goes with the logits and "
-                                    "probabilities of a classifier");
+    return BadOutput(output.name(),
+                     "parameter \"classification\" goes with the logits and "
+                     "probabilities of a classifier");
   }
   const std::optional<int64_t> count = AsInteger(wanted->second);
   if (!count || *count < 1) {
-    return BadOutput(output.name(), absl::StrCat("parameter \"classification\": ",
-                                                 ValueText(wanted->second), " is below 1"));
+    return BadOutput(
+        output.name(),
+        absl::StrCat("parameter \"classification\": ", ValueText(wanted->second), " is below 1"));
   }
   return static_cast<int>(std::min<int64_t>(*count, std::ssize(info.labels)));
 }

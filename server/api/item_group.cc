@@ -19,10 +19,9 @@ CallRecorder::Counts CountsOf(const GroupEnd& end) {
 
 std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInfo& info,
                                               ModelHandle model, std::vector<models::Request> items,
-                                              OnFailure on_failure, Done done,
-                                              Admitted admitted) {
-  const std::shared_ptr<ItemGroup> group(new ItemGroup(context, info, std::move(model),
-                                                       items.size(), on_failure, std::move(done)));
+                                              OnFailure on_failure, Done done, Admitted admitted) {
+  const std::shared_ptr<ItemGroup> group(
+      new ItemGroup(context, info, std::move(model), items.size(), on_failure, std::move(done)));
   PendingCall& pending = *group->pending_;
   if (admitted == Admitted::kTogether) {
     std::vector<Reply<Completed>> replies;
@@ -43,8 +42,8 @@ std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const Call
   const std::shared_ptr<ItemGroup> group(new ItemGroup(
       context, info, std::move(model), items.size(), OnFailure::kEnd, std::move(done)));
   for (size_t i = 0; i < items.size(); ++i) {
-    group->pending_->Generate(group->model_, std::move(items[i]), group->info_,
-                              events_of(group, i), group->ReplyOf(i));
+    group->pending_->Generate(group->model_, std::move(items[i]), group->info_, events_of(group, i),
+                              group->ReplyOf(i));
   }
   return group->pending_;
 }

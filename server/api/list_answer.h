@@ -20,7 +20,7 @@ struct ListRequest {
   std::string model;
   std::string version;
   std::vector<absl::StatusOr<Request>> items;  // An error stands for a text that is none.
-  std::string_view field;  // The caller's name of the texts; static storage.
+  std::string_view field;                      // The caller's name of the texts; static storage.
   // A text that fails has its error as its result; else it fails the call, with its index.
   bool partial = false;
   // As in the requests, the same in all.

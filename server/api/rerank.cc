@@ -22,8 +22,8 @@ absl::Status CheckRequest(const ApiContext& context, const RerankRequest& reques
                           std::string_view documents) {
   const int count = request.documents_size();
   if (count < 1 || count > kMaxRerankDocuments) {
-    return BadField(documents, absl::StrCat("has ", count, " elements, expected 1 to ",
-                                            kMaxRerankDocuments));
+    return BadField(documents,
+                    absl::StrCat("has ", count, " elements, expected 1 to ", kMaxRerankDocuments));
   }
   if (request.top_n() < 0) return BadField("top_n", absl::StrCat(request.top_n(), " is below 1"));
   const std::string& direction = request.truncation_direction();
@@ -34,9 +34,9 @@ absl::Status CheckRequest(const ApiContext& context, const RerankRequest& reques
   // Every pair has a copy of the query.
   const size_t limit = context.options.max_message_bytes;
   if (request.query().size() > limit / static_cast<size_t>(count)) {
-    return BadField("query", absl::StrCat("has ", request.query().size(), " bytes, for each of ",
-                                          count, " ", std::string(documents),
-                                          " these are more than ", limit, " in all"));
+    return BadField(
+        "query", absl::StrCat("has ", request.query().size(), " bytes, for each of ", count, " ",
+                              std::string(documents), " these are more than ", limit, " in all"));
   }
   return absl::OkStatus();
 }

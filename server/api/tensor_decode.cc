@@ -148,9 +148,8 @@ absl::Status CheckParameters(
     const int64_t bytes = ContentBytes(input);
     const std::optional<int64_t> claimed = AsInteger(value);
     if (claimed == bytes) continue;
-    return BadField(FieldOf(input.name),
-                    absl::StrCat("binary_data_size is ", ValueText(value), ", the contents have ",
-                                 bytes, " bytes"));
+    return BadField(FieldOf(input.name), absl::StrCat("binary_data_size is ", ValueText(value),
+                                                      ", the contents have ", bytes, " bytes"));
   }
   return absl::OkStatus();
 }

@@ -38,8 +38,7 @@ std::shared_ptr<PendingCall> RunTextList(ApiContext& context, const CallInfo& in
       refused[i] = list.items[i].status();
       continue;
     }
-    absl::StatusOr<models::Request> item =
-        ToModelRequest(*list.items[i], (*model)->model->info());
+    absl::StatusOr<models::Request> item = ToModelRequest(*list.items[i], (*model)->model->info());
     list.items[i] = ProtoRequest();  // Its texts are the item's now.
     if (!item.ok()) return refuse(labels, item.status());
     items.push_back(*std::move(item));
@@ -51,9 +50,9 @@ std::shared_ptr<PendingCall> RunTextList(ApiContext& context, const CallInfo& in
     CallRecorder::Counts counts = CountsOf(end);
     counts.items = static_cast<int>(refused.size());
     if (!end.status.ok()) {
-      const absl::Status named =
-          refused.size() > 1 ? OfElement(end.status, field, places[end.failed])
-                             : OfField(end.status, field);
+      const absl::Status named = refused.size() > 1
+                                     ? OfElement(end.status, field, places[end.failed])
+                                     : OfField(end.status, field);
       return reply(context.recorder.Done(info, labels, named, counts));
     }
     ListAnswer<Response> answer{labels, {}, TotalsOf(end.completed)};

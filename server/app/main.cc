@@ -77,8 +77,7 @@ int Validate(const Config& config, Log& log) {
   if (!found.ok()) problems.emplace_back(found.status().message());
   const std::vector<FoundModel> none;
   for (const FoundModel& model : found.ok() ? *found : none) {
-    const models::Inspection inspection =
-        models::InspectDirectory(model.directory, TaskOf(config));
+    const models::Inspection inspection = models::InspectDirectory(model.directory, TaskOf(config));
     if (inspection.servable) continue;
     problems.push_back(absl::StrCat("model ", model.name, ": ", inspection.error));
   }

@@ -9,8 +9,7 @@
 
 namespace longview::server {
 
-MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes,
-                           absl::Duration interval)
+MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes, absl::Duration interval)
     : idle_(std::move(idle)),
       keep_bytes_(keep_bytes),
       interval_(interval),

@@ -255,11 +255,11 @@ absl::Status ReadTracing(Config& config) {
   }
   const size_t colon = address.rfind(':');
   int port = 0;
-  const bool whole = colon != std::string_view::npos && colon > 0 &&
-                     absl::SimpleAtoi(absl::string_view(address.data() + colon + 1,
-                                                        address.size() - colon - 1),
-                                      &port) &&
-                     port > 0 && port <= 65535 && address.find('/') == std::string_view::npos;
+  const bool whole =
+      colon != std::string_view::npos && colon > 0 &&
+      absl::SimpleAtoi(absl::string_view(address.data() + colon + 1, address.size() - colon - 1),
+                       &port) &&
+      port > 0 && port <= 65535 && address.find('/') == std::string_view::npos;
   if (!config.otlp_endpoint.empty() && !whole) {
     return Bad("otlp_endpoint", config.otlp_endpoint,
                "host:port of a collector's gRPC receiver, with http:// or https:// before it or "
@@ -299,9 +299,8 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
   std::vector<std::string> problems;  // All flags are checked, so that all problems are told.
-  for (auto* read :
-       {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections, &ReadTimes,
-        &ReadLog, &ReadTracing}) {
+  for (auto* read : {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections,
+                     &ReadTimes, &ReadLog, &ReadTracing}) {
     AddProblem((*read)(config), problems);
   }
   AddProblem(ReadModels(positional, config), problems);

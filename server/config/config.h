@@ -21,9 +21,10 @@ enum class Mode { kServe, kCheck, kPrintConfig, kValidateConfig, kVersion, kHelp
 struct Config {
   Mode mode = Mode::kServe;
   std::string check_directory;
-  std::string config_file;           // --config; empty = none.
+  std::string config_file;          // --config; empty = none.
   std::vector<std::string> models;  // As given: path, directory of models, or name=path.
-  std::string task;  // The task of every model, for the caller to check; empty = as their files say.
+  std::string
+      task;  // The task of every model, for the caller to check; empty = as their files say.
   std::string host;
   std::vector<std::string> server_names;  // Other names of this server.
   int grpc_port = 0;                      // 0 = a free one, -1 = off.

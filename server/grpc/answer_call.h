@@ -59,9 +59,7 @@ class AnswerCall final : public ByteCall {
       : ByteCall(tools, context, method, Access::kKey), start_(start) {}
 
   void Begin() override { Read(Pace::kInTime); }
-  void OnNoMessage() override {
-    Finish({grpc::StatusCode::INTERNAL, "the call has no message"});
-  }
+  void OnNoMessage() override { Finish({grpc::StatusCode::INTERNAL, "the call has no message"}); }
   void Delete() override { self_.reset(); }
 
   void OnMessage(grpc::ByteBuffer& bytes) override {

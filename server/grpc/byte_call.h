@@ -68,8 +68,8 @@ class ByteCall : public ByteReactor {
   // call. An error is the status to finish with; it has been recorded, and the bytes are gone.
   grpc::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
                       ByteBudget::Reservation& held);
-  // The same in two parts. Errors of TryDecode as MessageDecoder's; on those the bytes stay, inflated
-  // if it came so far. Refused makes of one what Decode returns.
+  // The same in two parts. Errors of TryDecode as MessageDecoder's; on those the bytes stay,
+  // inflated if it came so far. Refused makes of one what Decode returns.
   absl::Status TryDecode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
                          ByteBudget::Reservation& held);
   grpc::Status Refused(const absl::Status& decoded) const;

@@ -21,8 +21,8 @@ void ByteService::Add(const char* method,
   auto run = [handler = std::move(handler)](grpc::CallbackServerContext* context) {
     return ByteCall::Run(handler(*context));
   };
-  MarkMethodCallback(
-      index, new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(std::move(run)));
+  MarkMethodCallback(index,
+                     new CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(std::move(run)));
 }
 
 }  // namespace longview::server

@@ -27,10 +27,11 @@ class ByteService final : public grpc::Service {
   // A unary method: `start(info, request, reply)` as in UnaryCall.
   template <typename Request, typename Response, typename Start>
   void AddUnary(const char* method, Start start, Access access = Access::kKey) {
-    Add(method, [this, method, access, start = std::move(start)](
-                    grpc::CallbackServerContext& context) -> ByteCall* {
-      return new UnaryCall<Request, Response, Start>(tools_, context, method, access, start);
-    });
+    Add(method,
+        [this, method, access,
+         start = std::move(start)](grpc::CallbackServerContext& context) -> ByteCall* {
+          return new UnaryCall<Request, Response, Start>(tools_, context, method, access, start);
+        });
   }
 
   // The same for a call of the Api.
@@ -59,10 +60,11 @@ class ByteService final : public grpc::Service {
   // A server-streaming method: `start(info, request, on_ready)` as in AnswerCall.
   template <typename Request, typename Message, typename Start>
   void AddAnswers(const char* method, Start start) {
-    Add(method, [this, method, start = std::move(start)](
-                    grpc::CallbackServerContext& context) -> ByteCall* {
-      return AnswerCall<Request, Message, Start>::New(tools_, context, method, start);
-    });
+    Add(method,
+        [this, method,
+         start = std::move(start)](grpc::CallbackServerContext& context) -> ByteCall* {
+          return AnswerCall<Request, Message, Start>::New(tools_, context, method, start);
+        });
   }
 
  private:

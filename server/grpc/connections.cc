@@ -240,8 +240,8 @@ void Connections::CheckCalls(const Connection& newest) {
 }
 
 bool Connections::StopFlood() {
-  const bool before = std::exchange(
-      in_flood_, arriving_.load(std::memory_order_relaxed) > rules_.most_arriving);
+  const bool before =
+      std::exchange(in_flood_, arriving_.load(std::memory_order_relaxed) > rules_.most_arriving);
   if (!in_flood_) return false;
   Connection* worst = nullptr;
   std::pair<bool, uint64_t> most = {false, 0};

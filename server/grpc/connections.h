@@ -194,7 +194,7 @@ class OpenCall {
   std::string address_;
   Connection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
-  const bool left_;  // Before it began.
+  const bool left_;      // Before it began.
   const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
   // Nanoseconds since the epoch; 0 = not waiting.

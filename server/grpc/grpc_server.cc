@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "longview/v1/models.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"
 #include "longview/v1/vision.grpc.pb.h"
-#include "grpc/health/v1/health.grpc.pb.h"
 #include "server/errors.h"
 #include "server/grpc/acceptor.h"
 #include "server/grpc/arriving_calls.h"
@@ -59,11 +59,10 @@ std::string Address(const GrpcServerOptions& options) {
 }
 
 absl::Status CannotListen(const GrpcServerOptions& options, const absl::Status& why) {
-  return MakeError(
-      absl::StatusCode::kUnavailable,
-      absl::StrCat("gRPC cannot listen on ", Address(options), ": ", why.message(),
-                   "; is the port taken (--grpc_port)?"),
-      {.reason = "PORT_TAKEN"});
+  return MakeError(absl::StatusCode::kUnavailable,
+                   absl::StrCat("gRPC cannot listen on ", Address(options), ": ", why.message(),
+                                "; is the port taken (--grpc_port)?"),
+                   {.reason = "PORT_TAKEN"});
 }
 
 int Milliseconds(absl::Duration duration) {
@@ -183,12 +182,11 @@ absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
                                               : TlsServerCredentials(*options.tls);
   AddLimits(options, builder);
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  auto gate = builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD,
-                                                                   impl_->credentials);
+  auto gate =
+      builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, impl_->credentials);
   builder.experimental().SetInterceptorCreators(Interceptors(impl_->keys));
   Impl::Running& running = impl_->running.emplace(*impl_, options);
-  builder.SetContextAllocator(
-      std::make_unique<ArrivingCalls>(running.acceptor.connections()));
+  builder.SetContextAllocator(std::make_unique<ArrivingCalls>(running.acceptor.connections()));
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
            &running.text, &running.vision, &running.models, &running.inference, &running.health}) {
     builder.RegisterService(service);

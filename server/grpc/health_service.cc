@@ -143,10 +143,10 @@ std::optional<HealthService::ServingStatus> HealthService::StatusOf(const std::s
 absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& name) const {
   const std::optional<ServingStatus> status = StatusOf(name);
   if (!status) {
-    return MakeError(absl::StatusCode::kNotFound,
-                     absl::StrCat("service: ", Quoted(name),
-                                  " is neither a model nor a service of this server"),
-                     {.reason = "SERVICE_UNKNOWN", .param = "service"});
+    return MakeError(
+        absl::StatusCode::kNotFound,
+        absl::StrCat("service: ", Quoted(name), " is neither a model nor a service of this server"),
+        {.reason = "SERVICE_UNKNOWN", .param = "service"});
   }
   HealthCheckResponse response;
   response.set_status(*status);

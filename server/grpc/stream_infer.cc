@@ -165,8 +165,7 @@ void StreamInfer::Step() {
     StartWrite(&Encode(answer_));
   }
   const bool over = reads_ended_ || broken_ || ending_;
-  if (!over && !reading_ && running_.size() < kMaxOpenRequests &&
-      running_bytes_ <= kMaxOpenBytes) {
+  if (!over && !reading_ && running_.size() < kMaxOpenRequests && running_bytes_ <= kMaxOpenBytes) {
     reading_ = true;
     Read(Pace::kAnyTime);
   }

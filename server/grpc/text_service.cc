@@ -16,8 +16,7 @@ void AddTextMethods(Api& api, ByteService& service) {
   service.AddUnary("Embed", api, &Api::Embed);
   service.AddUnary("Rerank", api, &Api::Rerank);
   service.AddAnswers<v1::GenerateRequest, v1::GenerateResponse>(
-      "Generate",
-      [&api](const CallInfo& info, const v1::GenerateRequest& request, auto on_ready) {
+      "Generate", [&api](const CallInfo& info, const v1::GenerateRequest& request, auto on_ready) {
         return api.Generate(info, request, std::move(on_ready));
       });
   service.Add("OpenDocument", [&api, &service](grpc::CallbackServerContext& context) -> ByteCall* {

@@ -35,9 +35,7 @@ class UnaryCall final : public ByteCall {
  private:
   void Begin() override { Read(Pace::kInTime); }
 
-  void OnNoMessage() override {
-    Finish({grpc::StatusCode::INTERNAL, "the call has no message"});
-  }
+  void OnNoMessage() override { Finish({grpc::StatusCode::INTERNAL, "the call has no message"}); }
 
   void OnMessage(grpc::ByteBuffer& bytes) override {
     // A parsed inference request is many small objects, and an arena frees them together.

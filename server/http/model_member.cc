@@ -11,8 +11,7 @@
 
 namespace longview::server {
 
-absl::Status ReadModelName(const nlohmann::json& body, std::string_view query,
-                           std::string* model) {
+absl::Status ReadModelName(const nlohmann::json& body, std::string_view query, std::string* model) {
   constexpr size_t kLongest = 128;
   constexpr char kField[] = "model";
   const auto member = body.find(kField);

@@ -18,11 +18,10 @@ absl::Status TooLarge(uint64_t bytes, uint64_t limit) {
 }
 
 absl::Status Full(std::string_view whose, uint64_t bytes, uint64_t held, uint64_t limit) {
-  return MakeError(
-      absl::StatusCode::kResourceExhausted,
-      absl::StrCat("the request takes ", bytes, " bytes in memory; ", std::string(whose), " hold ",
-                   held, " of ", limit),
-      {.reason = "REQUEST_BYTES", .retry_after = kRetryAfter});
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrCat("the request takes ", bytes, " bytes in memory; ",
+                                std::string(whose), " hold ", held, " of ", limit),
+                   {.reason = "REQUEST_BYTES", .retry_after = kRetryAfter});
 }
 
 }  // namespace

@@ -34,9 +34,8 @@ ConnectionLimits ConnectionLimitsFor(int descriptors, int total, int per_address
   const int most = std::max(1, (descriptors - margin) / kDescriptorsPerPair);
   ConnectionLimits limits;
   limits.total = total > 0 ? std::min(total, most) : std::min(most, kMostConnections);
-  limits.per_address = per_address > 0
-                           ? std::min(per_address, limits.total)
-                           : std::clamp(limits.total / 2, 1, kMostPerAddress);
+  limits.per_address = per_address > 0 ? std::min(per_address, limits.total)
+                                       : std::clamp(limits.total / 2, 1, kMostPerAddress);
   return limits;
 }
 
@@ -97,8 +96,7 @@ std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::TakeIdle(Address& ad
   return record;
 }
 
-std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::Victim(Address& newcomer,
-                                                                   int most) {
+std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::Victim(Address& newcomer, int most) {
   if (leaving_ >= kMostLeaving) return nullptr;
   if (newcomer.open >= most) return TakeIdle(newcomer);
   Address* busiest = nullptr;

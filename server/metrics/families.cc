@@ -118,13 +118,13 @@ Families::Families(Registry& r)
           Counter(*this, "wasted_tokens_total", "Tokens computed for nobody, by reason.")),
       truncated_requests(Counter(*this, "truncated_requests_total",
                                  "Requests admitted with less than their text, as they asked.")),
-      truncated_tokens(Counter(*this, "truncated_tokens_total",
-                               "Tokens cut from requests that were admitted.")),
+      truncated_tokens(
+          Counter(*this, "truncated_tokens_total", "Tokens cut from requests that were admitted.")),
       connections_ended(Counter(*this, "connections_ended_total",
                                 "Connections that the server refused or closed by itself, by "
                                 "transport and reason.")),
-      log_lines_dropped(Counter(*this, "log_lines_dropped_total",
-                                "Log lines lost because stderr took no more.")),
+      log_lines_dropped(
+          Counter(*this, "log_lines_dropped_total", "Log lines lost because stderr took no more.")),
       spans_exported(
           Counter(*this, "spans_exported_total", "Spans that the trace collector took.")),
       spans_dropped(Counter(*this, "spans_dropped_total",

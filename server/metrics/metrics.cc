@@ -36,8 +36,8 @@ Labels With(const ModelLabels& model, const char* name, std::string_view value) 
   return labels;
 }
 
-// Without the buckets of histograms that have observed nothing, most of an idle model's lines. Their
-// counts and sums stay.
+// Without the buckets of histograms that have observed nothing, most of an idle model's lines.
+// Their counts and sums stay.
 std::string WithoutEmptyBuckets(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -350,8 +350,8 @@ std::string Metrics::Serialize() const {
   }
   serializer.Serialize(out, families);
   serializer.Serialize(out, impl_->process.Collect());
-  // The serializer gives every histogram a last bucket. With that alone, the first observation would
-  // look like one above all buckets.
+  // The serializer gives every histogram a last bucket. With that alone, the first observation
+  // would look like one above all buckets.
   return WithoutEmptyBuckets(std::move(out).str());
 }
 

@@ -66,7 +66,7 @@ struct Lane : LaneTurns {
       : number(lane_number), running_set(inter_token_seconds) {}
 
   int number;
-  bool lost = false;   // Its device answers no more: nothing starts here.
+  bool lost = false;     // Its device answers no more: nothing starts here.
   bool yielded = false;  // Its thread does other work for a while.
 
   RunningSet running_set;

@@ -316,7 +316,7 @@ class Scheduler {
   // Tickets that share a device (they generate, or go between slices), or that have no deadline of
   // their own.
   TimeIndex latest_joins_;
-  TimeIndex deadlines_;      // Expected and running tickets.
+  TimeIndex deadlines_;             // Expected and running tickets.
   std::vector<Departure> evicted_;  // Not reported yet.
   std::vector<Lane> lanes_;
   absl::Time last_progress_;

@@ -87,10 +87,10 @@ struct Departure {
 enum class TurnKind { kBatch, kStep, kMembership };
 
 struct Batch {
-  ModelId model = 0;              // Set for a batch or step.
+  ModelId model = 0;  // Set for a batch or step.
   std::vector<TicketId>
-      tickets;  // In the order they were chosen; in a membership turn: to be started.
-  double seconds = 0;             // Predicted.
+      tickets;         // In the order they were chosen; in a membership turn: to be started.
+  double seconds = 0;  // Predicted.
   TurnKind kind = TurnKind::kBatch;
   // For a step, beside `tickets`: prompt tokens to read, or 0 for the next token of its sequences.
   std::vector<int> prefill;

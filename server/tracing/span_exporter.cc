@@ -122,8 +122,8 @@ void SpanExporter::Send(std::vector<CallTrace> traces) {
     }
     if (status.ok()) {
       const int64_t rejected = response.partial_success().rejected_spans();
-      const uint64_t lost = std::min<uint64_t>(rejected > 0 ? static_cast<uint64_t>(rejected) : 0,
-                                               spans);
+      const uint64_t lost =
+          std::min<uint64_t>(rejected > 0 ? static_cast<uint64_t>(rejected) : 0, spans);
       exported_ += spans - lost;
       dropped_ += lost;
       return;

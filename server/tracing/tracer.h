@@ -11,9 +11,9 @@
 namespace longview::server {
 
 struct TracerOptions {
-  std::string endpoint;     // host:port, with http:// or https:// (TLS) before it or without.
-  double sample_ratio = 1;  // Share of calls whose caller sent no traceparent.
-  std::string version;      // The service's version.
+  std::string endpoint;       // host:port, with http:// or https:// (TLS) before it or without.
+  double sample_ratio = 1;    // Share of calls whose caller sent no traceparent.
+  std::string version;        // The service's version.
   size_t max_waiting = 2048;  // Calls whose spans wait for the collector.
 };
 

@@ -219,9 +219,8 @@ class CaseOnDevice {
   std::unique_ptr<FullCache> MakeFull(bool check, double& error) const {
     if (!absl::GetFlag(FLAGS_full)) return nullptr;
     const int64_t longest = plan_.Longest(what_.context) + kernels::kBlockSlots;
-    const auto need =
-        static_cast<double>(FullDecoder::CacheBytes(decoder_, what_.batch, longest)) +
-        models::kDeviceLibraryBytes;
+    const auto need = static_cast<double>(FullDecoder::CacheBytes(decoder_, what_.batch, longest)) +
+                      models::kDeviceLibraryBytes;
     const auto free = static_cast<double>(device_.FreeBytes());
     if (need > free) {
       std::printf("%s  full       left out: %.1f GB, and %.1f are free\n", what_.Text().c_str(),
@@ -230,15 +229,14 @@ class CaseOnDevice {
     }
     const auto make = [&](const MakeSequence& sequences) {
       return std::make_unique<FullCache>(
-          std::make_unique<FullDecoder>(decoder_, what_.batch, longest), model_, what_,
-          sequences);
+          std::make_unique<FullDecoder>(decoder_, what_.batch, longest), model_, what_, sequences);
     };
     if (!check) {
       return make(
           [this](kernels::ProjectionCache* cache, int index) { return Random(cache, index); });
     }
-    FullCache on_host(std::make_unique<FullDecoder>(host_, of_host_.batch, longest),
-                      host_model_, of_host_, RandomOnHost(of_host_));
+    FullCache on_host(std::make_unique<FullDecoder>(host_, of_host_.batch, longest), host_model_,
+                      of_host_, RandomOnHost(of_host_));
     std::unique_ptr<FullCache> full = make(Copies(on_host));
     error = ErrorOfSteps(on_host, of_host_.batch, *full, what_.batch);
     return full;

@@ -82,8 +82,7 @@ class FullPass final : public models::TokenForward {
       places_.assign(places.begin(), places.end());
     } else {
       for (const TokenRun& run : runs_) {
-        blocks_.resize(blocks_.size() +
-                       static_cast<size_t>(run.start / kernels::kBlockSlots + 1));
+        blocks_.resize(blocks_.size() + static_cast<size_t>(run.start / kernels::kBlockSlots + 1));
       }
     }
     ids_ref_ = ops.Stage(ids_);
@@ -99,9 +98,8 @@ class FullPass final : public models::TokenForward {
     const auto rows = static_cast<int64_t>(runs_.size());
     const auto tail = context_.few_rows ? models::Ops::Tail::kNone : models::Ops::Tail::kPanel;
     x_ = ops.Take(rows, config.width, kFloat, tail);
-    input_ = ops.compute() == models::Compute::kFp32
-                 ? x_
-                 : ops.Take(rows, config.width, kCompute, tail);
+    input_ =
+        ops.compute() == models::Compute::kFp32 ? x_ : ops.Take(rows, config.width, kCompute, tail);
     parts_ = ops.TakeLongShort(rows, config.width, config.columns(), /*beside=*/true);
     z_ = ops.Take(rows, config.width, kCompute, tail);
     logits_ = ops.TakeDelivered(rows, config.vocab);
@@ -144,8 +142,7 @@ class FullPass final : public models::TokenForward {
 
   Rows Logits(models::Ops& ops, int64_t first, int64_t count) override {
     ops.Deliver(context_.weights->logits, input_.Part(first, count, context_.few_rows),
-                logits_.First(count),
-                std::span(logits_to_).subspan(static_cast<size_t>(first)));
+                logits_.First(count), std::span(logits_to_).subspan(static_cast<size_t>(first)));
     return logits_.First(count);
   }
   void End() override { step_->End(); }
@@ -180,7 +177,8 @@ std::vector<TokenRun> RunsAt(int64_t start, int sequences) {
 
 }  // namespace
 
-int64_t FullDecoder::CacheBytes(const models::ForwardDecoder& decoder, int sequences, int64_t tokens) {
+int64_t FullDecoder::CacheBytes(const models::ForwardDecoder& decoder, int sequences,
+                                int64_t tokens) {
   const kernels::CacheShape shape = ShapeOf(decoder);
   return kernels::ProjectionCache::MemoryBytes(shape, OptionsOf(sequences, nullptr),
                                                sequences * shape.SequenceBytes(0, tokens, 1));
@@ -220,9 +218,9 @@ std::vector<float> FullDecoder::Step(std::span<models::CachedSequence* const> se
   auto forward = std::make_unique<FullPass>(ContextOf(decoder_), cache_.get(), std::move(runs));
   std::unique_ptr<models::TokenPass> pass;
   if (blocks_) {
-    pass = std::make_unique<models::DeviceTokenPass>(
-        std::move(forward), decoder_.seat()->device(), decoder_.frame().compute, *blocks_,
-        *workspace_, nullptr);
+    pass = std::make_unique<models::DeviceTokenPass>(std::move(forward), decoder_.seat()->device(),
+                                                     decoder_.frame().compute, *blocks_,
+                                                     *workspace_, nullptr);
   } else {
     pass = std::make_unique<models::HostTokenPass>(std::move(forward), decoder_.host(), scratch_,
                                                    nullptr);

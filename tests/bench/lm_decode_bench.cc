@@ -106,8 +106,8 @@ bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full,
   const double limit = absl::GetFlag(FLAGS_max_gb) * 1e9;
   const DecodedModel model{LmOf(decoder).config(), decoder.frame().compute,
                            decoder.host().block_type()};
-  const auto own_bytes = static_cast<double>(
-      what.batch * decoder.frame().cache->shape().SequenceBytes(0, longest, 1));
+  const auto own_bytes =
+      static_cast<double>(what.batch * decoder.frame().cache->shape().SequenceBytes(0, longest, 1));
   const double full_bytes = static_cast<double>(longest + 64) * what.batch * model.RowBytes();
   if (own_bytes > limit) {
     std::printf("%s  left out: %.1f GB\n", what.Text().c_str(), own_bytes * 1e-9);
@@ -123,8 +123,8 @@ bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full,
   double full_error = 0;
   if (absl::GetFlag(FLAGS_full) && full_bytes <= limit) {
     full = std::make_unique<FullCache>(
-        std::make_unique<FullDecoder>(decoder, what.batch, longest + kernels::kBlockSlots),
-        model, what, RandomOnHost(what));
+        std::make_unique<FullDecoder>(decoder, what.batch, longest + kernels::kBlockSlots), model,
+        what, RandomOnHost(what));
     full_error = CheckedStep(check_full ? &naive : nullptr, what.batch, *full);
     timed_full = std::make_unique<TimedOnHost>(*full, full_error, pool);
   }

@@ -131,8 +131,10 @@ TEST(Chunks, OddTexts) {
 }
 
 TEST(BestPlaces, TheSameWhateverTheOrder) {
-  const std::vector<Place> places = {{0.5f, "b", 1, 2, ""}, {0.5f, "a", 9, 9, ""},
-                                     {0.5f, "a", 3, 4, ""}, {0.9f, "z", 1, 1, ""},
+  const std::vector<Place> places = {{0.5f, "b", 1, 2, ""},
+                                     {0.5f, "a", 9, 9, ""},
+                                     {0.5f, "a", 3, 4, ""},
+                                     {0.9f, "z", 1, 1, ""},
                                      {0.1f, "a", 1, 1, ""}};
   for (const bool backwards : {false, true}) {
     BestPlaces best(3);

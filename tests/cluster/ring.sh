@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154  # tests/run.sh sets the variables.
 # The part of tests/run.sh that runs the cluster's tests. LONGVIEW_BUILD names a folder whose programs
 # are tested as they are; else they are built.
 

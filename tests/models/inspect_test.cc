@@ -126,8 +126,7 @@ TEST_F(InspectTest, MisshapenAndUnknownTensorsAreNamed) {
 TEST_F(InspectTest, ATaskMayBeChosen) {
   Copy("embeddings/model");
   EXPECT_TRUE(InspectDirectory(directory_.path()).servable);
-  const Inspection inspection =
-      InspectDirectory(directory_.path(), Task::kQuestionAnswering);
+  const Inspection inspection = InspectDirectory(directory_.path(), Task::kQuestionAnswering);
   EXPECT_NE(inspection.error.find("qa_outputs.weight"), std::string::npos) << inspection.error;
   const auto model = LoadModel(directory_.path(), {.task = Task::kQuestionAnswering});
   EXPECT_EQ(model.status().message(), inspection.error);

@@ -70,9 +70,8 @@ TEST_F(ModelDirectoryTest, EveryBrokenFileIsNamed) {
   ExpectRefused(Code::kNotFound, "config.json");
   Copy("text_classification/model");
   ASSERT_TRUE(OpenModelDirectory(directory_.path()).ok());
-  for (const char* file :
-       {"config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-        "longview.json"}) {
+  for (const char* file : {"config.json", "tokenizer.json", "tokenizer_config.json",
+                           "special_tokens_map.json", "longview.json"}) {
     const bool existed = fs::exists(directory_.Path(file));
     const std::string saved = directory_.Path("saved");
     if (existed) fs::rename(directory_.Path(file), saved);
@@ -95,9 +94,9 @@ TEST_F(ModelDirectoryTest, BrokenModulesAreReportedNotRefused) {
     directory_.Write(file, "{\"broken");
     const auto opened = OpenModelDirectory(directory_.path());
     ASSERT_TRUE(opened.ok()) << opened.status();
-    EXPECT_NE(opened->sentence.modules.status().message().find(std::string(file) +
-                                                               ": not valid JSON"),
-              std::string::npos)
+    EXPECT_NE(
+        opened->sentence.modules.status().message().find(std::string(file) + ": not valid JSON"),
+        std::string::npos)
         << opened->sentence.modules.status();
     fs::remove(directory_.Path(file));
   }

@@ -82,8 +82,8 @@ struct FakeOptions {
   absl::Duration layer_item_time = absl::ZeroDuration();
 
   // Failures: a text containing one of these words fails at that stage.
-  std::string fail_prepare = "!prepare";  // INVALID_ARGUMENT
-  std::string fail_take = "!take";        // INTERNAL
+  std::string fail_prepare = "!prepare";     // INVALID_ARGUMENT
+  std::string fail_take = "!take";           // INTERNAL
   std::string endless_prepare = "!endless";  // Prepared until nobody waits for it, or for 20 s.
   absl::Status warm_up_status = absl::OkStatus();
 

@@ -11,7 +11,7 @@ namespace longview::client {
 
 // Whole lines; the first and the last of them hold a letter or a digit.
 struct Chunk {
-  size_t begin = 0, end = 0;            // Bytes of the text, without the last line's end.
+  size_t begin = 0, end = 0;          // Bytes of the text, without the last line's end.
   int first_line = 0, last_line = 0;  // From 1, both included.
 };
 

@@ -24,8 +24,7 @@ void AddConsole(HttpContext& context, Router& router) {
   router.Add(Verb::kGet, "/", Immediate(context, [](const HttpRequest&, const PathParameters&) {
                return Page(ConsolePage());
              }));
-  router.Add(Verb::kGet, "/docs",
-             Immediate(context, [](const HttpRequest&, const PathParameters&) {
+  router.Add(Verb::kGet, "/docs", Immediate(context, [](const HttpRequest&, const PathParameters&) {
                return Page(DocsPage());
              }));
   router.Add(Verb::kGet, "/openapi.json",

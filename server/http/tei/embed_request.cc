@@ -27,8 +27,8 @@ absl::StatusOr<EmbedRequest> ReadEmbedOptions(TeiBody& body) {
     if (!prompt.ok()) return prompt.status();
     constexpr size_t kLongest = 128;  // It is copied into every item.
     if (prompt->size() > kLongest) {
-      return FieldError("prompt_name", absl::StrCat("has ", prompt->size(), " bytes, the limit is ",
-                                                    kLongest));
+      return FieldError("prompt_name",
+                        absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
     }
     out.set_prompt_name(*std::move(prompt));
   }

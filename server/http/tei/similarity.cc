@@ -72,12 +72,12 @@ HttpResponse Similarities(const ListAnswer<EmbedResponse>& answer) {
 void TeiSimilarity(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
   absl::StatusOr<EmbedListRequest> list = ReadRequest(body);
   if (!list.ok()) return Refuse(context, exchange, list.status());
-  const Api::Pending pending = context.api.EmbedList(
-      exchange->info(), *std::move(list),
-      [exchange](absl::StatusOr<ListAnswer<EmbedResponse>> answer) {
-        if (!answer.ok()) return exchange->Fail(answer.status());
-        exchange->Respond(Similarities(*answer));
-      });
+  const Api::Pending pending =
+      context.api.EmbedList(exchange->info(), *std::move(list),
+                            [exchange](absl::StatusOr<ListAnswer<EmbedResponse>> answer) {
+                              if (!answer.ok()) return exchange->Fail(answer.status());
+                              exchange->Respond(Similarities(*answer));
+                            });
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }
 

@@ -150,8 +150,7 @@ void AddTokens(HttpContext& context, Router& router) {
   router.Add(Verb::kPost, "/tokenize",
              [&context, max_texts, max_bytes](const ExchangePtr& exchange, const PathParameters&) {
                const std::string body = std::exchange(exchange->mutable_request().body, {});
-               auto request =
-                   ParseTokenize(body, exchange->request().query, max_texts, max_bytes);
+               auto request = ParseTokenize(body, exchange->request().query, max_texts, max_bytes);
                Run(context, exchange, std::move(request), body.size(), &Tokenize);
              });
   router.Add(Verb::kPost, "/detokenize",

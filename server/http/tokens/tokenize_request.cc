@@ -65,8 +65,8 @@ absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
   } else if (!IsArray(value)) {
     return FieldError(name, absl::StrCat("expected a string or strings, got ", Describe(value)));
   } else if (ArraySize(value) == 0 || ArraySize(value) > max_texts) {
-    return FieldError(name, absl::StrCat("has ", ArraySize(value), " elements, expected 1 to ",
-                                         max_texts));
+    return FieldError(
+        name, absl::StrCat("has ", ArraySize(value), " elements, expected 1 to ", max_texts));
   } else if (value.is_binary()) {
     return FieldError(name, "expected a string or strings, got numbers");
   } else {
@@ -79,8 +79,8 @@ absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
   size_t bytes = 0;
   for (const std::string& text : out.texts) bytes += text.size();
   if (bytes <= kMaxTokenizedBytes) return absl::OkStatus();
-  return FieldError(name, absl::StrCat("has ", bytes, " bytes, the limit of this call is ",
-                                       kMaxTokenizedBytes));
+  return FieldError(
+      name, absl::StrCat("has ", bytes, " bytes, the limit of this call is ", kMaxTokenizedBytes));
 }
 
 absl::Status RefuseOthers(const json& body, std::initializer_list<std::string_view> known) {

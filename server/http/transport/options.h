@@ -37,7 +37,8 @@ struct TransportOptions {
   // Empty = all are admitted, with bodies up to max_body_bytes.
   std::function<HeadVerdict(const HttpRequest& head, CallInfo& info)> admit;
 
-  TrustedProxies proxies = {};  // Their connections are many clients', without a limit of their own.
+  TrustedProxies proxies =
+      {};  // Their connections are many clients', without a limit of their own.
   // Connections of trusted proxies begin with a header of the PROXY protocol, which must be there
   // within header_timeout, and are closed without.
   bool proxy_protocol = false;

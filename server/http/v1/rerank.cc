@@ -63,10 +63,9 @@ void Rerank(HttpContext& context, const ExchangePtr& exchange) {
 void AddRerank(HttpContext& context, Router& router) {
   // Cohere's own client asks for the second.
   for (const std::string_view path : {"/v1/rerank", "/v2/rerank"}) {
-    router.Add(Verb::kPost, path,
-               [&context](const ExchangePtr& exchange, const PathParameters&) {
-                 Rerank(context, exchange);
-               });
+    router.Add(Verb::kPost, path, [&context](const ExchangePtr& exchange, const PathParameters&) {
+      Rerank(context, exchange);
+    });
   }
 }
 

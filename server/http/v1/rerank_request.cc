@@ -53,9 +53,8 @@ absl::Status ReadTopN(const json& value, RerankRequest& out) {
 
 // Members that may be null: they are left at their defaults.
 bool MayBeNull(std::string_view name) {
-  for (const std::string_view known :
-       {"top_n", "truncation_direction", "return_documents", "raw_scores", "truncate",
-        "max_chunks_per_doc", "user"}) {
+  for (const std::string_view known : {"top_n", "truncation_direction", "return_documents",
+                                       "raw_scores", "truncate", "max_chunks_per_doc", "user"}) {
     if (name == known) return true;
   }
   return false;

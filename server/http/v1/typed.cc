@@ -109,7 +109,7 @@ absl::StatusOr<ListRequest<Request>> ToList(Request like, TextList texts, bool p
       !status.ok()) {
     return status;
   }
-  ListRequest<Request> list{like.model(), like.version(), {}, "text", partial, 0,
+  ListRequest<Request> list{like.model(),        like.version(), {}, "text", partial, 0,
                             like.return_logits()};
   if constexpr (requires { like.top_k(); }) list.top_k = like.top_k();
   for (absl::StatusOr<std::string>& text : texts) {

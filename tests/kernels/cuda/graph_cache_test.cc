@@ -98,8 +98,8 @@ TEST(GraphCacheTest, ForgetsTheOneUnusedForLongest) {
   std::string handed_over;
   GraphCache cache(api, 2);
   for (const int rows : {1, 1, 2, 2, 1, 3, 3, 1, 2}) {
-    ASSERT_EQ(
-        cache.Run(&stream, Key(rows), HandOver(stream, std::to_string(rows), handed_over)), 0);
+    ASSERT_EQ(cache.Run(&stream, Key(rows), HandOver(stream, std::to_string(rows), handed_over)),
+              0);
   }
   EXPECT_EQ(stream.work, "112213312");
   EXPECT_EQ(handed_over, "1122332");

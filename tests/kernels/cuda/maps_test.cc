@@ -84,8 +84,8 @@ TEST(DeviceMapsTest, PatchesAreSquaresOfPixels) {
                 for (int x = 0; x < side; ++x) {
                   const int down = row * stride + y - padding;
                   const int across = column * stride + x - padding;
-                  const bool inside = down >= 0 && down < image.height && across >= 0 &&
-                                      across < image.width;
+                  const bool inside =
+                      down >= 0 && down < image.height && across >= 0 && across < image.width;
                   const int64_t line = image.pixel0 + (c * image.height + down) * image.width;
                   expected.push_back(inside ? values[line + across] : 0);
                 }

@@ -1,5 +1,5 @@
-// Properties of the Hopper forward that results do not show: pieces and boxes agree where an element
-// lies, and keys come as boxes where they can.
+// Properties of the Hopper forward that results do not show: pieces and boxes agree where an
+// element lies, and keys come as boxes where they can.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -54,12 +54,9 @@ TEST(DeviceStatesTest, RowsComeFromTheirPlacesInTheCache) {
   const auto rows = Random(places.size() * kStride, 2);
   OnAll([&](TestDevice& device, DType dtype) {
     void* const cached = Upload(device, dtype, keys);
-    const LoadRows args = {Upload(device, dtype, rows),
-                           kStride,
-                           device.Upload(places),
-                           {cached, cached, kHeads, kDim, pitch},
-                           std::ssize(places),
-                           dtype};
+    const LoadRows args = {Upload(device, dtype, rows), kStride,
+                           device.Upload(places),       {cached, cached, kHeads, kDim, pitch},
+                           std::ssize(places),          dtype};
     ASSERT_EQ(device.api().token.load(device.stream(), args), 0);
     std::vector<float> want = rows;
     for (size_t p = 0; p < places.size(); ++p) {
@@ -78,8 +75,7 @@ TEST(DeviceStatesTest, RowsGoToStatesAndComeBack) {
   OnAll([&](TestDevice& device, DType dtype) {
     float* const states = device.Upload(before);
     const std::vector<StateRow> list = {{states + 2 * kWidth, 1}, {states, 3}};
-    StateRows args = {device.Upload(list), kShift, Upload(device, dtype, rows),
-                      kStride,             2,      kWidth,
+    StateRows args = {device.Upload(list), kShift, Upload(device, dtype, rows), kStride, 2, kWidth,
                       /*stores=*/1,        dtype};
     ASSERT_EQ(device.api().token.states(device.stream(), args), 0);
     std::vector<float> want = before;
@@ -106,8 +102,8 @@ TEST(DeviceStatesTest, PartsOfSlicesGoOnWithTheirSums) {
   OnAll([&](TestDevice& device, DType dtype) {
     for (const int largest : {0, 1}) {
       const auto pool = [&](const std::vector<SlicePart>& list, float* sums) {
-        const PoolParts args = {Upload(device, dtype, rows), device.Upload(list), 1, kWidth,
-                                largest,                     sums,                dtype};
+        const PoolParts args = {
+            Upload(device, dtype, rows), device.Upload(list), 1, kWidth, largest, sums, dtype};
         EXPECT_EQ(device.api().encoder.pool_parts(device.stream(), args), 0);
       };
       float* const once = device.Upload(std::vector<float>(kWidth, 50));

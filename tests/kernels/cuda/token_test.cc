@@ -184,9 +184,9 @@ TEST(DeviceTokenTest, RowsGoToTheirPlacesAndNowhereElse) {
   const auto keys = Random(places.size() * kStride, 10), values = Random(keys.size(), 11);
   OnAll([&](TestDevice& device, DType dtype, const Typed& typed) {
     const TestCache cache(typed);
-    const StoreRows args = {typed.Upload(keys),     typed.Upload(values), kStride,
-                            device.Upload(places), cache.rows,           std::ssize(places),
-                            dtype};
+    const StoreRows args = {
+        typed.Upload(keys), typed.Upload(values), kStride, device.Upload(places),
+        cache.rows,         std::ssize(places),   dtype};
     ASSERT_EQ(device.api().token.store(device.stream(), args), 0);
     for (const auto& [area, rows] :
          {std::pair(args.cache.k, &keys), std::pair(args.cache.v, &values)}) {

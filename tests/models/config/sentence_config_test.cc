@@ -23,8 +23,8 @@ class SentenceConfigTest : public ::testing::Test {
   }
   // modules.json with a Transformer and modules of these classes, each in a folder of its number.
   void WriteModules(const std::vector<std::string>& classes) {
-    nlohmann::json list = {{{"type", std::string(kNewTypes) + "transformer.Transformer"},
-                            {"path", ""}}};
+    nlohmann::json list = {
+        {{"type", std::string(kNewTypes) + "transformer.Transformer"}, {"path", ""}}};
     for (size_t i = 0; i < classes.size(); ++i) {
       list.push_back({{"type", kNewTypes + classes[i]}, {"path", std::to_string(i + 1)}});
     }
@@ -57,7 +57,8 @@ TEST_F(SentenceConfigTest, PoolingInBothForms) {
       {R"({"embedding_dimension": 8, "pooling_mode": "mean", "include_prompt": true})", {kMean}},
       {R"({"pooling_mode": ["mean", "cls"], "pooling_mode_max_tokens": true})", {kMean, kCls}},
       {R"({"word_embedding_dimension": 8, "pooling_mode_cls_token": true,
-           "pooling_mode_mean_tokens": false})", {kCls}},
+           "pooling_mode_mean_tokens": false})",
+       {kCls}},
       {R"({"pooling_mode_lasttoken": true, "pooling_mode_weightedmean_tokens": true,
            "pooling_mode_mean_sqrt_len_tokens": true, "pooling_mode_mean_tokens": true,
            "pooling_mode_max_tokens": true, "pooling_mode_cls_token": true})",

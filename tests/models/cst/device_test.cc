@@ -16,8 +16,7 @@ class DeviceCstTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(DeviceCstTest, LogitsAloneAndTogether) {
   const CstEncoderCase golden(GetParam());
   const Task task = golden.golden().Load("fp32")->info().task;
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeCst,
-                         golden.Requests(task),
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeCst, golden.Requests(task),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), CstEncoderCase::Bf16Limit(task)});
 }

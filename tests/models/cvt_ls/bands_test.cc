@@ -24,8 +24,7 @@ class CvtBandsTest : public testing::TestWithParam<std::tuple<std::string, Compu
     directory_ = *OpenModelDirectory(path);
     config_ = *ParseCvtConfig(directory_.config, directory_.common, path, false);
     config_.any_size = true;
-    weights_ = *LoadCvtWeights(config_, nullptr, directory_.checkpoint, path, compute(),
-                               nullptr);
+    weights_ = *LoadCvtWeights(config_, nullptr, directory_.checkpoint, path, compute(), nullptr);
     context_ = CvtContext(config_, weights_, compute(), pool_, shapes_);
   }
 

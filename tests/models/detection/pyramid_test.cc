@@ -19,8 +19,7 @@ constexpr int kWidth = 4;  // Channels of the pyramid.
 DenseLayer LayerOf(int64_t in) {
   PanelRules rules;
   const std::vector<float> weight(static_cast<size_t>(kWidth * in), 0.01f);
-  absl::StatusOr<Linear> linear =
-      Linear::Pack("test", weight, kWidth, in, Compute::kFp32, rules);
+  absl::StatusOr<Linear> linear = Linear::Pack("test", weight, kWidth, in, Compute::kFp32, rules);
   EXPECT_TRUE(linear.ok()) << linear.status();
   return {*std::move(linear), std::vector<float>(kWidth)};
 }
@@ -31,8 +30,7 @@ Convolution ConvolutionOf(int64_t channels, int stride) {
 
 // A detector whose backbone has two maps of these channels, as far as its pyramid.
 struct Detector {
-  Detector(DetectorConfig::Kind kind, std::vector<int> of_stages)
-      : channels(std::move(of_stages)) {
+  Detector(DetectorConfig::Kind kind, std::vector<int> of_stages) : channels(std::move(of_stages)) {
     config.kind = kind;
     config.labels = {"thing"};
     config.stages = {0, 1};

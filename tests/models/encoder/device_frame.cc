@@ -17,8 +17,7 @@ using kernels::cuda::testing::HostTwin;
 
 absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
                                                     const std::string& directory,
-                                                    const std::string& dtype,
-                                                    MakeEncoder make) {
+                                                    const std::string& dtype, MakeEncoder make) {
   absl::StatusOr<ModelDirectory> opened = OpenModelDirectory(directory);
   if (!opened.ok()) return opened.status();
   LoadOptions options;
@@ -48,9 +47,8 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden) {
   }
 }
 
-void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
-                          MakeEncoder make, const std::vector<Request>& requests,
-                          double fp32, double bf16) {
+void ExpectTheCpusAnswers(const std::string& name, const std::string& directory, MakeEncoder make,
+                          const std::vector<Request>& requests, double fp32, double bf16) {
   SCOPED_TRACE(name);
   const auto cpu = LoadModel(directory, {.dtype = "fp32", .device = "cpu"});
   ASSERT_TRUE(cpu.ok()) << cpu.status();

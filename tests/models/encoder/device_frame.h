@@ -18,15 +18,15 @@ namespace longview::models {
 // The model of a directory on `device`.
 absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
                                                     const std::string& directory,
-                                                    const std::string& dtype,
-                                                    MakeEncoder make);
+                                                    const std::string& dtype, MakeEncoder make);
 
 struct DeviceGolden {
   std::string name;       // For what is printed.
   std::string directory;  // Directory of the model.
   MakeEncoder make;
   std::vector<Request> requests;
-  std::function<double(const std::vector<Answer>&)> error;  // Largest error of the answers to all of them.
+  std::function<double(const std::vector<Answer>&)>
+      error;  // Largest error of the answers to all of them.
   // The most it may be; a fifth of bf16's in fp16.
   double fp32 = 0;
   double bf16 = 0;
@@ -36,9 +36,8 @@ struct DeviceGolden {
 void ExpectGoldenOnDevices(const DeviceGolden& golden);
 
 // The same of any model: limits are on the first tensors' distance from the CPU's in fp32.
-void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
-                          MakeEncoder make, const std::vector<Request>& requests,
-                          double fp32, double bf16);
+void ExpectTheCpusAnswers(const std::string& name, const std::string& directory, MakeEncoder make,
+                          const std::vector<Request>& requests, double fp32, double bf16);
 
 // Loads in fp32 where memory for weights and one longest document is free, and not with a byte
 // less: then the message has need and limit. With that memory `requests`, which are several, run in

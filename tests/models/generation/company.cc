@@ -26,8 +26,7 @@ void ExpectPiece(const Piece& got, const Piece& want, double tolerance) {
   }
 }
 
-void ExpectPieces(const std::vector<Piece>& got, const std::vector<Piece>& want,
-                  double tolerance) {
+void ExpectPieces(const std::vector<Piece>& got, const std::vector<Piece>& want, double tolerance) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) ExpectPiece(got[i], want[i], tolerance);
 }

@@ -138,7 +138,8 @@ TEST(PassStep, NoPassReadsMoreThanItsScratchWasPricedFor) {
                                            {2, CacheStep::kPrefill, 2 * kPrefillPart, 64, 1}}));
 }
 
-// Feeds that do not fit into a pass any more come in the next one; decoding ones have room of their own.
+// Feeds that do not fit into a pass any more come in the next one; decoding ones have room of their
+// own.
 TEST(PassStep, PassesKeepTheirLimits) {
   Steps steps;
   const auto a = steps.Sequence(), b = steps.Sequence(), c = steps.Sequence(),

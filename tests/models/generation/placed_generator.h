@@ -58,8 +58,8 @@ struct PlacedGenerator {
     EXPECT_GT(device->info().memory_bytes, 0);
     for (size_t i = 0; i < requests.size(); ++i) {
       SCOPED_TRACE(i);
-      ExpectPieces(Generate(*device, requests[i]).sequences,
-                   Generate(*host, requests[i]).sequences, 1e-4);
+      ExpectPieces(Generate(*device, requests[i]).sequences, Generate(*host, requests[i]).sequences,
+                   1e-4);
     }
     EXPECT_EQ(device->cache().used, 0);
   }

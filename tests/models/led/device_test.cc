@@ -34,9 +34,8 @@ TEST_P(DeviceLed, StatesAndLogits) {
       const std::string suffix = "." + std::to_string(item);
       const Answer answer = Generate(*model, Forced(golden_, item, kTensors));
       ASSERT_EQ(answer.tensors.size(), 2u);
-      EXPECT_LE(
-          LargestDifference(answer.tensors[0].floats(), golden_.Expected("logits" + suffix)),
-          golden_.tolerance("logits"));
+      EXPECT_LE(LargestDifference(answer.tensors[0].floats(), golden_.Expected("logits" + suffix)),
+                golden_.tolerance("logits"));
       EXPECT_LE(LargestDifference(answer.tensors[1].floats(),
                                   golden_.Expected("encoder_last_hidden_state" + suffix)),
                 golden_.tolerance("encoder_last_hidden_state"));
@@ -59,8 +58,7 @@ TEST_P(DeviceLed, RoundedLogitsAreNear) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, DeviceLed,
-                         ::testing::ValuesIn(ForwardCases()),
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceLed, ::testing::ValuesIn(ForwardCases()),
                          [](const auto& info) { return info.param; });
 
 Request Written(const GoldenCase& golden, int item, int beams) {
@@ -96,22 +94,21 @@ TEST(DeviceLedModel, CompanyChangesNoBit) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> model = Placed::OnTwin(golden.directory(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(
-      *model, std::min(golden.items(), 3), 1, 0,
-      [&](uint32_t item, int) { return Written(golden, static_cast<int>(item), 1); });
+  ExpectCompanyChangesNoBit(*model, std::min(golden.items(), 3), 1, 0, [&](uint32_t item, int) {
+    return Written(golden, static_cast<int>(item), 1);
+  });
 }
 
 TEST(DeviceLedModel, ADroppedDocumentHarmsNobody) {
   const GoldenCase golden("generate", "led");
   for (const bool on_device : {true, false}) {
     SCOPED_TRACE(on_device);
-    const std::unique_ptr<Model> model =
-        on_device ? Placed::OnTwin(golden.directory())
-                  : Placed::LoadOrFail(nullptr, golden.directory());
+    const std::unique_ptr<Model> model = on_device
+                                             ? Placed::OnTwin(golden.directory())
+                                             : Placed::LoadOrFail(nullptr, golden.directory());
     ASSERT_NE(model, nullptr);
-    ExpectADroppedDocumentHarmsNobody(*model, 1, [&](uint32_t item, int) {
-      return Written(golden, static_cast<int>(item), 1);
-    });
+    ExpectADroppedDocumentHarmsNobody(
+        *model, 1, [&](uint32_t item, int) { return Written(golden, static_cast<int>(item), 1); });
   }
 }
 

@@ -32,8 +32,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const GoldenCase& golden, const std::string& dtype) {
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
   if (!directory.ok()) return directory.status();
-  return LoadEncoderAt(std::move(device), *std::move(directory), OptionsOf(dtype),
-                       MakeLongformer);
+  return LoadEncoderAt(std::move(device), *std::move(directory), OptionsOf(dtype), MakeLongformer);
 }
 
 std::vector<Request> Requests(const GoldenCase& golden, Task task,

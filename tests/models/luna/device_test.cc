@@ -15,8 +15,7 @@ class DeviceLunaTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceLunaTest, LogitsAloneAndTogether) {
   const LunaEncoderCase golden(GetParam());
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLuna,
-                         golden.Requests(),
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLuna, golden.Requests(),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), 0.5});
 }

@@ -118,8 +118,8 @@ std::vector<double> MeanOf(const HostTensor& states, const std::vector<int>& row
   std::vector<double> mean(static_cast<size_t>(states.shape[1]));
   for (const int row : rows) {
     for (size_t i = 0; i < mean.size(); ++i) {
-      mean[i] += values[static_cast<size_t>(row) * mean.size() + i] /
-                 static_cast<double>(rows.size());
+      mean[i] +=
+          values[static_cast<size_t>(row) * mean.size() + i] / static_cast<double>(rows.size());
     }
   }
   return mean;

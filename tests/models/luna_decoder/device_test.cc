@@ -45,9 +45,8 @@ TEST_P(DeviceLunaLm, LogitsAreThoseOfTheFixture) {
         Request request = IdsRequest(Ids(golden_, "input_ids" + suffix), NewTokens(0));
         request.tensors = {"logits"};
         const Answer whole = Generate(*model, request);
-        EXPECT_LE(
-            LargestDifference(whole.tensors[0].floats(), golden_.Expected("logits" + suffix)),
-            bound)
+        EXPECT_LE(LargestDifference(whole.tensors[0].floats(), golden_.Expected("logits" + suffix)),
+                  bound)
             << item;
         EXPECT_EQ(Generate(*model, request, 5).tensors[0].data, whole.tensors[0].data) << item;
       }
@@ -117,9 +116,9 @@ TEST_P(DeviceLunaTranslation, StatesAndLogits) {
             LargestDifference(answer.tensors[0].floats(), golden_.Expected("logits" + suffix)),
             rounded > 0 ? rounded : golden_.tolerance("logits"))
             << item;
-        EXPECT_LE(LargestDifference(answer.tensors[1].floats(),
-                                    golden_.Expected("encoder_out" + suffix)),
-                  rounded > 0 ? rounded : golden_.tolerance("hidden"))
+        EXPECT_LE(
+            LargestDifference(answer.tensors[1].floats(), golden_.Expected("encoder_out" + suffix)),
+            rounded > 0 ? rounded : golden_.tolerance("hidden"))
             << item;
       }
     }
@@ -138,17 +137,16 @@ TEST_P(DeviceLunaTranslation, AnswersAreTheHosts) {
 TEST_P(DeviceLunaTranslation, CompanyChangesNoBit) {
   const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(
-      *model, std::min(golden_.items(), 3), 1, 0,
-      [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
+  ExpectCompanyChangesNoBit(*model, std::min(golden_.items(), 3), 1, 0,
+                            [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
 }
 
 TEST_P(DeviceLunaTranslation, ADroppedDocumentHarmsNobody) {
   for (const bool on_device : {true, false}) {
     SCOPED_TRACE(on_device);
-    const std::unique_ptr<Model> model =
-        on_device ? Placed::OnTwin(golden_.directory())
-                  : Placed::LoadOrFail(nullptr, golden_.directory());
+    const std::unique_ptr<Model> model = on_device
+                                             ? Placed::OnTwin(golden_.directory())
+                                             : Placed::LoadOrFail(nullptr, golden_.directory());
     ASSERT_NE(model, nullptr);
     ExpectADroppedDocumentHarmsNobody(
         *model, 1, [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });

@@ -79,9 +79,17 @@ class Pieces {
 };
 
 LvtEncodeOptions Options(uint32_t piece_bytes) {
-  return {.stop = nullptr, .piece_bytes = piece_bytes, .most_tokens = 0, .max_length = 0,
-          .stride = 0, .strategy = 0, .cut_left = 0, .add_special = 1, .match_special = 1,
-          .byte_offsets = 0, .windows = 0};
+  return {.stop = nullptr,
+          .piece_bytes = piece_bytes,
+          .most_tokens = 0,
+          .max_length = 0,
+          .stride = 0,
+          .strategy = 0,
+          .cut_left = 0,
+          .add_special = 1,
+          .match_special = 1,
+          .byte_offsets = 0,
+          .windows = 0};
 }
 
 Pieces Golden(const std::string& name) { return Pieces(TokenizerGolden(name) / "model"); }
@@ -98,19 +106,33 @@ Pieces FromFile(const json& document) {
 }
 
 json AddedToken(int id, const std::string& content) {
-  return {{"id", id},         {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false},  {"normalized", false}, {"special", false}};
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", false}};
 }
 
 // Words, runs, and what tokenizers treat in ways of their own.
 std::string RandomText(std::mt19937& random, size_t bytes) {
-  static const std::vector<std::string> kParts = {
-      "a",    "the ",  "return ", "don't ",  "'s",       "'",      " ",        "  ",   "\n",
-      "\t",   "\r\n",  "12345",   "7",       "(",        ");",     "!?",       "_x",   "é",
-      "e\xCC\x81",     "日本語",  "。",      "<mask>",   "</s>",   " <mask> ", "<ma",  "[MASK]",
-      "word", "WORD",  "\xC2\xA0", "\xE3\x80\x80",       "😀",     "\xE2\x80\x8D", "ß", "İ",
-      "-----------",   "[SEP]",   "x1",      "\x01",     "ﬁ",      "한국어",   "zz ",
-      "<two words>"};
+  static const std::vector<std::string> kParts = {"a",           "the ",
+                                                  "return ",     "don't ",
+                                                  "'s",          "'",
+                                                  " ",           "  ",
+                                                  "\n",          "\t",
+                                                  "\r\n",        "12345",
+                                                  "7",           "(",
+                                                  ");",          "!?",
+                                                  "_x",          "é",
+                                                  "e\xCC\x81",   "日本語",
+                                                  "。",          "<mask>",
+                                                  "</s>",        " <mask> ",
+                                                  "<ma",         "[MASK]",
+                                                  "word",        "WORD",
+                                                  "\xC2\xA0",    "\xE3\x80\x80",
+                                                  "😀",           "\xE2\x80\x8D",
+                                                  "ß",           "İ",
+                                                  "-----------", "[SEP]",
+                                                  "x1",          "\x01",
+                                                  "ﬁ",           "한국어",
+                                                  "zz ",         "<two words>"};
   std::string text;
   while (text.size() < bytes) {
     const std::string& part = kParts[random() % kParts.size()];
@@ -173,8 +195,7 @@ TEST(LongText, ByteLevelPairMergesInPieces) {
 TEST(LongText, RunsOfOneCharacter) {
   const Pieces tokenizer = Golden("roberta_bpe");
   std::mt19937 random(3);
-  for (const std::string part : {"a", " ", "\n", "-", "0", "é", "日", "ab", "'", "aab", " \n",
-                                 "=-",
+  for (const std::string part : {"a", " ", "\n", "-", "0", "é", "日", "ab", "'", "aab", " \n", "=-",
                                  "the", "ing", "in", "'s", "😀"}) {
     std::string text;
     while (text.size() < 4000 + random() % 7) text += part;
@@ -289,8 +310,8 @@ TEST(LongText, CodecsKeepTheBeginning) {
   const auto bytes = ByteCodec::Create(nullptr, "", 256, "config.json");
   ASSERT_TRUE(bytes.ok());
   const std::string text = "a text of some tokens, enough of them to be cut";
-  for (const TextCodec* codec : {static_cast<const TextCodec*>(&words), 
-                                 static_cast<const TextCodec*>(bytes->get())}) {
+  for (const TextCodec* codec :
+       {static_cast<const TextCodec*>(&words), static_cast<const TextCodec*>(bytes->get())}) {
     const std::vector<int32_t> all = *codec->Encode(text);
     const auto cut = EncodeFirst(*codec, text, {.keep = 5, .cut = true});
     ASSERT_TRUE(cut.ok());

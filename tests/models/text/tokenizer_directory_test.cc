@@ -309,19 +309,19 @@ TEST_F(TokenizerDirectory, BytesOfUnknownCharacters) {
     std::snprintf(name, sizeof name, "<0x%02X>", byte);
     vocab[name] = byte + 2;
   }
-  directory_.Write("tokenizer.json",
-                   json{{"version", "1.0"},
-                        {"added_tokens", json::array()},
-                        {"decoder",
-                         {{"type", "Sequence"},
-                          {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}},
-                        {"model",
-                         {{"type", "BPE"},
-                          {"unk_token", "<unk>"},
-                          {"byte_fallback", true},
-                          {"vocab", vocab},
-                          {"merges", json::array()}}}}
-                       .dump());
+  directory_.Write(
+      "tokenizer.json",
+      json{{"version", "1.0"},
+           {"added_tokens", json::array()},
+           {"decoder",
+            {{"type", "Sequence"}, {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}},
+           {"model",
+            {{"type", "BPE"},
+             {"unk_token", "<unk>"},
+             {"byte_fallback", true},
+             {"vocab", vocab},
+             {"merges", json::array()}}}}
+          .dump());
   auto tokenizer = Tokenizer::Load(directory_.path());
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
   const auto result = tokenizer->Encode("a\u00e9", {});

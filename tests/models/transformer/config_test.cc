@@ -103,11 +103,17 @@ TEST(ModernBertConfigTest, RefusesByName) {
       {[](json& c) { c["layer_types"][0] = "chunked_attention"; }, "chunked_attention"},
       {[](json& c) { c["layer_types"].push_back("full_attention"); }, "layer_types"},
       {[](json& c) { c["classifier_pooling"] = "max"; }, "classifier_pooling"},
-      {[](json& c) { c["rope_parameters"] = {{"rope_type", "default"}}; }, "rope_parameters"},
+      {[](json& c) {
+         c["rope_parameters"] = {{"rope_type", "default"}};
+       },
+       "rope_parameters"},
       {[](json& c) { c["rope_parameters"]["full_attention"] = nullptr; }, "rope_parameters"},
       {[](json& c) { c["rope_theta"] = 5.0e4; }, "rope_theta"},
       {[](json& c) { c["rope_parameters"]["full_attention"]["rope_type"] = "dynamic"; }, "dynamic"},
-      {[](json& c) { c["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}}; }, "rope_scaling"},
+      {[](json& c) {
+         c["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}};
+       },
+       "rope_scaling"},
       {[](json& c) { c["sliding_window"] = 9; }, "sliding_window"},
       {[](json& c) { c["hidden_activation"] = "snake"; }, "snake"},
       {[](json& c) { c["num_attention_heads"] = 64; }, "hidden_size"},
@@ -177,12 +183,9 @@ TEST(RobertaConfigTest, LimitsAndRefusals) {
 }
 
 TEST(BertConfigTest, PositionsBeginAtZero) {
-  json config = {{"model_type", "bert"},
-                 {"architectures", {"BertForMaskedLM"}},
-                 {"hidden_size", 64},
-                 {"num_attention_heads", 2},
-                 {"hidden_act", "relu"},
-                 {"max_position_embeddings", 40}};
+  json config = {{"model_type", "bert"}, {"architectures", {"BertForMaskedLM"}},
+                 {"hidden_size", 64},    {"num_attention_heads", 2},
+                 {"hidden_act", "relu"}, {"max_position_embeddings", 40}};
   const auto parse = [&] {
     const auto common = ParseCommonConfig(JsonReader(config, "config.json"));
     return ParseBertConfig(config, *common, "config.json");

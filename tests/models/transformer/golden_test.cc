@@ -66,8 +66,8 @@ TEST_P(TransformerGoldenTest, TokenizesAsTheLibrary) {
     options.max_length = static_cast<int>(text["input_ids"].size());
     const std::string first = text["text"];
     // To HuggingFace an empty second text is none.
-    const bool pair = text.contains("text_pair") && text["text_pair"].is_string() &&
-                      text["text_pair"] != "";
+    const bool pair =
+        text.contains("text_pair") && text["text_pair"].is_string() && text["text_pair"] != "";
     const auto encoded =
         pair ? tokenizer->EncodePair(first, text["text_pair"].get<std::string>(), options)
              : tokenizer->Encode(first, options);
@@ -83,8 +83,8 @@ TEST_P(TransformerGoldenTest, TokenizesAsTheLibrary) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TransformerGoldenTest,
-                         testing::ValuesIn(TransformerCase::Names()), TestName);
+INSTANTIATE_TEST_SUITE_P(Cases, TransformerGoldenTest, testing::ValuesIn(TransformerCase::Names()),
+                         TestName);
 
 // Directories that would be misread are refused, with the key in the message.
 TEST(TransformerRefusalTest, ConfigsAreRefusedByName) {

@@ -154,8 +154,8 @@ TEST(MultiVectorGoldenTest, RowsOfTokensWithPrompts) {
     EXPECT_EQ(model->info().task, Task::kMultiVector);
     const json texts = golden.Texts();
     for (size_t i = 0; i < texts.size(); ++i) {
-      const Answer answer = RunAlone(*model, TextRequest(Task::kMultiVector, texts[i]["text"],
-                                                         texts[i], "last_hidden_state"));
+      const Answer answer = RunAlone(
+          *model, TextRequest(Task::kMultiVector, texts[i]["text"], texts[i], "last_hidden_state"));
       EXPECT_LE(LargestDifference(answer.tensors[0].floats(),
                                   golden.Expected("last_hidden_state." + std::to_string(i))),
                 golden.tolerance("hidden"))

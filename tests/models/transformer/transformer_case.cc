@@ -29,8 +29,8 @@ TransformerCase::TransformerCase(const TransformerCaseName& name)
     : golden_(name.name, name.family) {
   const Task task = Tasks().at(golden_.description().at("task"));
   for (int item = 0; item < golden_.items(); ++item) {
-    for (const char* tensor : {"logits", "start_logits", "end_logits", "mask_logits",
-                               "last_hidden_state"}) {
+    for (const char* tensor :
+         {"logits", "start_logits", "end_logits", "mask_logits", "last_hidden_state"}) {
       Ask(item, task, tensor, tensor);
     }
     Ask(item, Task::kEmbedding, "cls", "embedding", "cls");

@@ -10,9 +10,11 @@
 
 namespace longview::models {
 
-inline absl::StatusOr<std::unique_ptr<ForwardDecoder>> LoadOnDevice(
-    const std::string& directory, const std::string& dtype, std::unique_ptr<Device> device,
-    double cache_bytes = 16 << 20, int max_tokens = 1 << 12) {
+inline absl::StatusOr<std::unique_ptr<ForwardDecoder>> LoadOnDevice(const std::string& directory,
+                                                                    const std::string& dtype,
+                                                                    std::unique_ptr<Device> device,
+                                                                    double cache_bytes = 16 << 20,
+                                                                    int max_tokens = 1 << 12) {
   return LoadLs(directory, OrDie(ChooseDeviceCompute(dtype, "", "")).compute,
                 {max_tokens, cache_bytes}, std::move(device));
 }

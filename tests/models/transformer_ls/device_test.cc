@@ -414,8 +414,7 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
       return std::make_unique<LsPass>(context, std::move(runs), kDeviceLogitRows);
     };
     for (const int max_tokens : {100, 3000, 1 << 16}) {
-      const DeviceTokenNeed most =
-          MostTokenNeed(Compute::kFp32, TextsOf(model, max_tokens), make);
+      const DeviceTokenNeed most = MostTokenNeed(Compute::kFp32, TextsOf(model, max_tokens), make);
       for (int i = 0; i < 40; ++i) {
         LsPass pass(context, RandomRuns(random, ids, max_tokens, config.block), kDeviceLogitRows);
         DeviceCount count(Compute::kFp32);

@@ -1,5 +1,5 @@
-// Properties that follow from the definition, on models made from a fixture's weights: causality, reach
-// of the window, what a schedule changes and what it must not, extreme scores, rollback.
+// Properties that follow from the definition, on models made from a fixture's weights: causality,
+// reach of the window, what a schedule changes and what it must not, extreme scores, rollback.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -13,8 +13,7 @@ class DeviceLsTextTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceLsTextTest, LogitsAloneAndTogether) {
   const LsTextCase golden(GetParam());
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLsText,
-                         golden.Requests(),
+  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLsText, golden.Requests(),
                          [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
                          golden.golden().tolerance("logits"), 0.2});
 }

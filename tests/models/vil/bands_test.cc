@@ -31,8 +31,7 @@ class BandsTest : public testing::TestWithParam<std::tuple<std::string, Compute>
     directory_ = *OpenModelDirectory(path);
     config_ = ConfigOf(std::get<0>(GetParam()), directory_);
     config_.any_size = true;
-    weights_ = *LoadVilWeights(config_, nullptr, directory_.checkpoint, path, compute(),
-                               nullptr);
+    weights_ = *LoadVilWeights(config_, nullptr, directory_.checkpoint, path, compute(), nullptr);
     context_ = VilContext(config_, weights_, compute(), pool_, shapes_);
   }
 
@@ -143,7 +142,7 @@ TEST(BandsMemoryTest, LargeImagesNeedFewOfTheirLargestMap) {
     ShapeCache shapes;
     for (const Compute compute : {Compute::kFp32, Compute::kBf16}) {
       ExpectFewLiveMaps<VilForward>({config, weights, compute, pool, shapes},
-                                  arch + ", " + ComputeName(compute));
+                                    arch + ", " + ComputeName(compute));
     }
   }
 }

@@ -34,15 +34,14 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   LoadOptions options;
   options.dtype = dtype;
   options.max_image_pixels = most_pixels;
-  return LoadVisionOn(
-      std::move(device), *std::move(directory), options,
-      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-        const std::string& type = from.common.model_type;
-        const auto build = type == "vil"      ? VilFamily::Build
-                           : type == "vil_ls" ? VilLsFamily::Build
-                                              : CvtFamily::Build;
-        return build(from, nullptr, compute, std::move(on), most_pixels);
-      });
+  return LoadVisionOn(std::move(device), *std::move(directory), options,
+                      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
+                        const std::string& type = from.common.model_type;
+                        const auto build = type == "vil"      ? VilFamily::Build
+                                           : type == "vil_ls" ? VilLsFamily::Build
+                                                              : CvtFamily::Build;
+                        return build(from, nullptr, compute, std::move(on), most_pixels);
+                      });
 }
 
 // Where bits are compared, too: on all places that would take minutes.
@@ -170,9 +169,11 @@ std::vector<Request> Noise(const Model& model, const std::vector<ImageSize>& siz
 TEST(DeviceVisionSizesTest, PicturesOfAnySizeShareABatch) {
   const std::vector<ImageSize> sizes = {{64, 64}, {32, 64}, {64, 32}, {32, 32},
                                         {70, 33}, {33, 96}, {64, 64}, {48, 80}};
-  for (const auto& [family, name] :
-       {Name{"vil", "rpb_nonsquare"}, {"vil", "ape_cyclic_no_globals"}, {"vil_ls", "any_size"},
-        {"cvt_ls", "any_size"}, {"cvt_ls", "no_cls_mean"}}) {
+  for (const auto& [family, name] : {Name{"vil", "rpb_nonsquare"},
+                                     {"vil", "ape_cyclic_no_globals"},
+                                     {"vil_ls", "any_size"},
+                                     {"cvt_ls", "any_size"},
+                                     {"cvt_ls", "no_cls_mean"}}) {
     SCOPED_TRACE(name);
     const ImageCase golden(family, name);
     const EditedModel any(golden, {{"any_size", true}});

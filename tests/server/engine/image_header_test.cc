@@ -20,11 +20,11 @@ std::string Padded(std::string bytes) {
 }
 
 TEST(HeaderPixels, OfEveryFormat) {
-  const std::string png = Bytes({0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D',
-                                 'R', 0, 0, 0x20, 0, 0, 0, 0x10, 1});
+  const std::string png = Bytes({0x89, 'P', 'N', 'G', 13, 10, 26,   10, 0, 0, 0,    13,
+                                 'I',  'H', 'D', 'R', 0,  0,  0x20, 0,  0, 0, 0x10, 1});
   EXPECT_EQ(HeaderPixels(Padded(png)), 8192u * 4097u);
-  const std::string jpeg = Bytes({0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 1, 1, 0xFF, 0xFF, 0xC4, 0, 3, 1,
-                                  0xFF, 0xC2, 0, 17, 8, 0x01, 0x02, 0x03, 0x04});
+  const std::string jpeg = Bytes({0xFF, 0xD8, 0xFF, 0xE0, 0, 4,  1, 1,    0xFF, 0xFF, 0xC4, 0,
+                                  3,    1,    0xFF, 0xC2, 0, 17, 8, 0x01, 0x02, 0x03, 0x04});
   EXPECT_EQ(HeaderPixels(Padded(jpeg)), 0x102u * 0x304u);
   const std::string riff = std::string("RIFF") + std::string(4, '\0') + "WEBP";
   const std::string lossy = riff + "VP8 " + std::string(10, '\0') + Bytes({0x10, 0, 0x20, 0});

@@ -19,8 +19,10 @@ class Jobs {
  public:
   PreprocessPool::Job Make(uint64_t id, const std::string& client, size_t scratch = 0,
                            size_t bytes = 10) {
-    return {.id = id, .client = client, .bytes = bytes, .scratch = scratch,
-            .run = [this, id](Turn) { Run(id); }};
+    return {
+        .id = id, .client = client, .bytes = bytes, .scratch = scratch, .run = [this, id](Turn) {
+          Run(id);
+        }};
   }
   void LetGo(uint64_t id) {
     absl::MutexLock lock(&mutex_);

@@ -20,7 +20,8 @@ constexpr uint64_t kBudget = 4u << 20;
 class Limits : protected WithHeardEnds, public GrpcFixture {
  protected:
   Limits()
-      : GrpcFixture(server::ApiOptions(), Options(ends), {.total = kBudget, .per_client = kBudget}) {}
+      : GrpcFixture(server::ApiOptions(), Options(ends),
+                    {.total = kBudget, .per_client = kBudget}) {}
 
   grpc::Status Classify(const std::string& document) {
     grpc::ClientContext context;
@@ -93,8 +94,8 @@ TEST_F(Limits, RepeatedEntriesOfForwardedForAreOneList) {
   options.bytes = &backend.bytes;
   const absl::StatusOr<int> bound = behind.Start(options);
   ASSERT_TRUE(bound.ok()) << bound.status();
-  const auto proxy = grpc::CreateChannel(absl::StrCat("127.0.0.1:", *bound),
-                                         grpc::InsecureChannelCredentials());
+  const auto proxy =
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", *bound), grpc::InsecureChannelCredentials());
   const auto all = backend.bytes.TryReserve("1.2.3.4", kBudget - 1);
   ASSERT_TRUE(all.ok());
   grpc::ClientContext context;
@@ -186,8 +187,8 @@ TEST_F(Limits, WhatABombParsesToIsCountedBefore) {
   ASSERT_LT(request.ByteSizeLong(), 110'000u);
   grpc::ClientContext context;
   inference::ModelInferResponse response;
-  const grpc::Status status = inference::GRPCInferenceService::NewStub(channel)->ModelInfer(
-      &context, request, &response);
+  const grpc::Status status =
+      inference::GRPCInferenceService::NewStub(channel)->ModelInfer(&context, request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
   EXPECT_NE(status.error_message().find("in memory"), std::string::npos);
 }

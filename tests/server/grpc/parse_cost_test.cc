@@ -81,7 +81,7 @@ TEST(ParseCost, StopsBeyondTheMost) {
 
 TEST(ParseCost, BrokenMessagesEnd) {
   for (const std::string& wire : {std::string("\x2a\xff\xff\xff\xff\x0f"), std::string("\x2a\x7f"),
-                                 std::string("\x0b\x0b\x0b"), std::string("\xff")}) {
+                                  std::string("\x0b\x0b\x0b"), std::string("\xff")}) {
     google::protobuf::io::ArrayInputStream in(wire.data(), static_cast<int>(wire.size()));
     EstimateParsedBytes(*inference::ModelInferRequest::descriptor(), in, UINT64_MAX / 4);
   }

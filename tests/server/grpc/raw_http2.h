@@ -99,13 +99,13 @@ class RawHttp2 {
 
   static std::string Headers(uint32_t stream, const std::string& path) {
     std::string block;
-    for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-             {":method", "POST"},
-             {":scheme", "http"},
-             {":path", path},
-             {":authority", "test"},
-             {"content-type", "application/grpc"},
-             {"te", "trailers"}}) {
+    for (const auto& [name, value] :
+         std::vector<std::pair<std::string, std::string>>{{":method", "POST"},
+                                                          {":scheme", "http"},
+                                                          {":path", path},
+                                                          {":authority", "test"},
+                                                          {"content-type", "application/grpc"},
+                                                          {"te", "trailers"}}) {
       block += '\0';
       block += static_cast<char>(name.size()) + name;
       block += static_cast<char>(value.size()) + value;

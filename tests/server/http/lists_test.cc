@@ -41,8 +41,8 @@ TEST_F(ListsTest, ResultsAreWhatSingleCallsSay) {
   ASSERT_EQ(many["results"].size(), 2u);
   int64_t tokens = 0;
   for (size_t i = 0; i < 2; ++i) {
-    const json one = Answer("/v1/classify", {{"model", "one"},
-                                             {"text", i == 0 ? "a page" : "b"}, {"top_k", 2}});
+    const json one =
+        Answer("/v1/classify", {{"model", "one"}, {"text", i == 0 ? "a page" : "b"}, {"top_k", 2}});
     const json& result = many["results"][i];
     EXPECT_EQ(result["labels"], one["labels"]);
     EXPECT_EQ(result["usage"], one["usage"]);
@@ -189,8 +189,7 @@ TEST_F(ListsTest, TeisErrors) {
   EXPECT_EQ(missing.status, 400);
   EXPECT_EQ(Body(missing)["error_type"], "invalid_request_error");
   EXPECT_THAT(Message(missing), HasSubstr("inputs"));
-  const RawResponse too_long =
-      Post("/embed", json{{"inputs", {"a", std::string(50, 'x')}}}.dump());
+  const RawResponse too_long = Post("/embed", json{{"inputs", {"a", std::string(50, 'x')}}}.dump());
   EXPECT_THAT(Message(too_long), HasSubstr("inputs[1]: 50 tokens"));
   EXPECT_THAT(Message(Post("/embed", json{{"inputs", std::string(50, 'x')}}.dump())),
               HasSubstr("inputs: 50 tokens"));

@@ -49,8 +49,7 @@ TEST_F(RoutesTest, Health) {
   EXPECT_EQ(Get("/health").body, "");
   backend_.engine.stuck = "model a on cpu: nothing came back";
   EXPECT_EQ(Get("/livez").status, 503);
-  EXPECT_EQ(Get("/livez").body,
-            R"({"live":false,"reason":"model a on cpu: nothing came back"})");
+  EXPECT_EQ(Get("/livez").body, R"({"live":false,"reason":"model a on cpu: nothing came back"})");
 }
 
 TEST_F(RoutesTest, OperationsAndConsole) {
@@ -544,9 +543,9 @@ TEST_F(RoutesTest, EmbeddingRefusals) {
     }
   }
   const std::string name(1000, 'x');
-  EXPECT_EQ(Post("/v1/embeddings", R"({"model":"embed","input":"a","pooling":")" + name + R"("})")
-                .status,
-            400);
+  EXPECT_EQ(
+      Post("/v1/embeddings", R"({"model":"embed","input":"a","pooling":")" + name + R"("})").status,
+      400);
   EXPECT_THAT(Message(Post("/v1/embeddings", R"({"model":")" + name + R"(","input":"a"})")),
               HasSubstr("of 1000 bytes"));
   const RawResponse bad = Post("/v1/embeddings", R"({"model":"embed","input":["a","!prepare"]})");

@@ -43,8 +43,8 @@ TEST_F(Ledger, AProxyHasNoLimitButThePorts) {
   using PerAddress = ConnectionLedger::PerAddress;
   std::vector<Entry> held;
   for (int i = 0; i < 5; ++i) {
-    held.push_back(ledger.Admit("proxy", [this] { closed.push_back("proxy"); },
-                                PerAddress::kUnlimited));
+    held.push_back(ledger.Admit(
+        "proxy", [this] { closed.push_back("proxy"); }, PerAddress::kUnlimited));
     ASSERT_NE(held.back(), nullptr) << i;
     EXPECT_EQ(closed.size(), i < 4 ? 0u : 1u);
   }

@@ -59,9 +59,9 @@ TEST_F(MetricsTest, EveryFamilyIsDescribedFromTheStart) {
   expect("gauge", {"queued_requests", "running_requests", "queued_work_seconds",
                    "generation_cache_bytes", "generation_cache_usage_ratio", "model_memory_bytes",
                    "model_load_seconds", "model_ready", "padding_ratio", "build_info"});
-  expect("counter", {"tokens_total", "images_total", "pixels_total", "rejected_total",
-                     "cancelled_total", "wasted_tokens_total",
-                     "truncated_requests_total", "truncated_tokens_total"});
+  expect("counter",
+         {"tokens_total", "images_total", "pixels_total", "rejected_total", "cancelled_total",
+          "wasted_tokens_total", "truncated_requests_total", "truncated_tokens_total"});
 }
 
 TEST_F(MetricsTest, EveryFamilyHasOneDescriptionAfterLoad) {

@@ -20,8 +20,8 @@ std::atomic<long> wall_step_seconds{0};
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t clock,
-                                                                    struct timespec* time) noexcept {
+extern "C" __attribute__((visibility("default"))) int clock_gettime(
+    clockid_t clock, struct timespec* time) noexcept {
   const long failed = syscall(SYS_clock_gettime, clock, time);
   if (failed == 0 && clock == CLOCK_REALTIME) time->tv_sec += wall_step_seconds;
   return static_cast<int>(failed);
@@ -40,7 +40,8 @@ TEST_P(ClockStepTest, SteadyNowDoesNotStep) {
   const absl::Time before = SteadyNow();
   EXPECT_LT(absl::AbsDuration(before - absl::Now()), absl::Seconds(5));
   wall_step_seconds = GetParam();
-  EXPECT_GT(absl::AbsDuration(absl::FromChrono(std::chrono::system_clock::now()) - before), absl::Minutes(30))
+  EXPECT_GT(absl::AbsDuration(absl::FromChrono(std::chrono::system_clock::now()) - before),
+            absl::Minutes(30))
       << "the wall clock of this test does not step";
   EXPECT_GE(SteadyNow(), before);
   EXPECT_LT(SteadyNow() - before, absl::Seconds(5));

@@ -94,8 +94,7 @@ TEST_F(ModelPathsTest, ADirectoryWinsOverTheHub) {
   setenv("HF_HUB_CACHE", temp_.Path("cache").c_str(), 1);
   EXPECT_EQ(Names({"org/name"}), Strings({"name:1"}));
   EXPECT_EQ(Names({"mine=org/name"}), Strings({"mine:1"}));
-  EXPECT_EQ(*ResolveModelPath("org/name"),
-            temp_.Path("cache/models--org--name/snapshots/c0ffee"));
+  EXPECT_EQ(*ResolveModelPath("org/name"), temp_.Path("cache/models--org--name/snapshots/c0ffee"));
   Names({"org/other"});
   EXPECT_NE(Message().find("hf download org/other"), std::string::npos) << Message();
 

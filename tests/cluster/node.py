@@ -181,7 +181,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
         subprocess.run(self.inside("bash", "-c", script), check=True)
 
     def _daemon(self, name, *command, libraries=False):
-        """Starts a component, behind everything else in the queue for the cores."""
+        """Starts a component inside the namespaces; its log is kept."""
         path = f"{PARTS / 'bin'}:{PARTS / 'root/usr/bin'}:{PARTS / 'root/usr/sbin'}"
         environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
         if libraries:

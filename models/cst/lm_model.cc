@@ -8,14 +8,15 @@
 #include "models/encoder/model.h"
 #include "models/generation/forward_decoder.h"
 #include "models/generation/generator_placement.h"
+#include "models/generation/weighed_model.h"
 
 namespace longview::models {
 namespace {
 
-class CstLm final : public TokenModel {
+class CstLm final : public WeighedTokenModel<CstConfig, CstWeights> {
  public:
   CstLm(const CstConfig& config, Checkpoint checkpoint, std::string origin)
-      : config_(config), checkpoint_(std::move(checkpoint)), origin_(std::move(origin)) {}
+      : WeighedTokenModel(config, LoadCstWeights, std::move(checkpoint), std::move(origin)) {}
 
   const char* family() const override { return "cst"; }
   int vocab() const override { return config_.vocab; }
@@ -27,24 +28,10 @@ class CstLm final : public TokenModel {
   kernels::CacheShape Shape(kernels::DType blocks) const override {
     return CstCacheShape(config_, blocks);
   }
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
-    absl::StatusOr<CstWeights> weights =
-        LoadCstWeights(config_, checkpoint_, origin_, compute, store);
-    if (weights.ok()) weights_ = *std::move(weights);
-    return weights.status();
-  }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
   std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
                                         int64_t logit_rows) const override {
     return std::make_unique<CstLmPass>(config_, weights_, frame, std::move(runs), logit_rows);
   }
-
- private:
-  const CstConfig config_;
-  const Checkpoint checkpoint_;
-  const std::string origin_;
-  CstWeights weights_;
 };
 
 ModelInfo InfoOf(const ModelDirectory& directory, const CstConfig& config) {

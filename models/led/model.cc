@@ -7,6 +7,7 @@
 #include "models/encoder/model.h"
 #include "models/generation/forward_decoder.h"
 #include "models/generation/generator_placement.h"
+#include "models/generation/weighed_model.h"
 #include "models/led/document_pass.h"
 #include "models/led/rules.h"
 #include "models/led/weights.h"
@@ -66,13 +67,12 @@ class LedSource final : public SourceModel {
   const int max_tokens_;
 };
 
-class Led final : public TokenModel {
+class Led final : public WeighedTokenModel<LedConfig, LedWeights> {
  public:
   // `max_tokens` of a document.
   Led(LedConfig config, Checkpoint checkpoint, std::string origin, int max_tokens)
-      : config_(std::move(config)),
-        checkpoint_(std::move(checkpoint)),
-        origin_(std::move(origin)),
+      : WeighedTokenModel(std::move(config), LoadLedWeights, std::move(checkpoint),
+                          std::move(origin)),
         source_(config_, weights_, max_tokens) {}
 
   const char* family() const override { return config_.decoder.family; }
@@ -81,14 +81,6 @@ class Led final : public TokenModel {
     return StackCacheShape(config_.decoder, blocks);
   }
   const SourceModel* source() const override { return &source_; }
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
-    absl::StatusOr<LedWeights> weights =
-        LoadLedWeights(config_, checkpoint_, origin_, compute, store);
-    if (weights.ok()) weights_ = *std::move(weights);
-    return weights.status();
-  }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
   std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
                                         int64_t logit_rows) const override {
     const StackContext context = {&config_.decoder, &weights_.decoder, frame, source_.max_tokens()};
@@ -96,10 +88,6 @@ class Led final : public TokenModel {
   }
 
  private:
-  const LedConfig config_;
-  const Checkpoint checkpoint_;
-  const std::string origin_;
-  LedWeights weights_;
   const LedSource source_;
 };
 

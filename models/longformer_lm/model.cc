@@ -6,33 +6,25 @@
 #include "models/encoder/model.h"
 #include "models/generation/forward_decoder.h"
 #include "models/generation/generator_placement.h"
+#include "models/generation/weighed_model.h"
 #include "models/longformer_lm/weights.h"
 #include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {
 
-class LongformerLm final : public TokenModel {
+class LongformerLm final : public WeighedTokenModel<LongformerConfig, StackWeights> {
  public:
   LongformerLm(const LongformerConfig& config, Checkpoint checkpoint, std::string origin)
-      : config_(config),
-        stack_(LongformerStack(config)),
-        checkpoint_(std::move(checkpoint)),
-        origin_(std::move(origin)) {}
+      : WeighedTokenModel(config, LoadLongformerLmWeights, std::move(checkpoint),
+                          std::move(origin)),
+        stack_(LongformerStack(config)) {}
 
   const char* family() const override { return stack_.family; }
   int vocab() const override { return stack_.vocab; }
   kernels::CacheShape Shape(kernels::DType blocks) const override {
     return StackCacheShape(stack_, blocks);
   }
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
-    absl::StatusOr<StackWeights> weights =
-        LoadLongformerLmWeights(config_, checkpoint_, origin_, compute, store);
-    if (weights.ok()) weights_ = *std::move(weights);
-    return weights.status();
-  }
-  double parameters() const override { return weights_.parameters; }
-  double memory_bytes() const override { return weights_.memory_bytes; }
   std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
                                         int64_t logit_rows) const override {
     return std::make_unique<StackPass>(StackContext{&stack_, &weights_, frame}, std::move(runs),
@@ -40,11 +32,7 @@ class LongformerLm final : public TokenModel {
   }
 
  private:
-  const LongformerConfig config_;
   const StackConfig stack_;
-  const Checkpoint checkpoint_;
-  const std::string origin_;
-  StackWeights weights_;
 };
 
 // The keys are the masked LM's.

@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>

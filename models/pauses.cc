@@ -5,17 +5,17 @@
 namespace longview::models {
 namespace {
 
-thread_local Pauses* scope = nullptr;
+thread_local Pauses* pause_scope = nullptr;
 
 }  // namespace
 
-PauseScope::PauseScope(Pauses* pauses) : before_(std::exchange(scope, pauses)) {}
+PauseScope::PauseScope(Pauses* pauses) : before_(std::exchange(pause_scope, pauses)) {}
 
-PauseScope::~PauseScope() { scope = before_; }
+PauseScope::~PauseScope() { pause_scope = before_; }
 
 void PauseBetweenLoops() {
-  if (scope == nullptr) return;
-  Pauses* const pauses = scope;
+  if (pause_scope == nullptr) return;
+  Pauses* const pauses = pause_scope;
   const PauseScope none(nullptr);
   pauses->Pause();
 }

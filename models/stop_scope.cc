@@ -5,18 +5,18 @@
 namespace longview::models {
 namespace {
 
-thread_local const std::atomic<bool>* scope = nullptr;
+thread_local const std::atomic<bool>* stop_scope = nullptr;
 
 }  // namespace
 
-StopScope::StopScope(const std::atomic<bool>* stop) : before_(std::exchange(scope, stop)) {}
+StopScope::StopScope(const std::atomic<bool>* stop) : before_(std::exchange(stop_scope, stop)) {}
 
-StopScope::~StopScope() { scope = before_; }
+StopScope::~StopScope() { stop_scope = before_; }
 
-const std::atomic<bool>* StopFlag() { return scope; }
+const std::atomic<bool>* StopFlag() { return stop_scope; }
 
 absl::Status CheckStop() {
-  if (scope == nullptr || !scope->load(std::memory_order_relaxed)) return absl::OkStatus();
+  if (stop_scope == nullptr || !stop_scope->load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::CancelledError("nobody waits for it any more");
 }
 

@@ -110,7 +110,7 @@ Json Distribution(const std::vector<double>& sorted) {
   return entries;
 }
 
-Json Summary(const std::vector<double>& sorted) {
+Json PercentilesOf(const std::vector<double>& sorted) {
   return {{"count", sorted.size()},
           {"average", Nanoseconds(Mean(sorted))},
           {"fastest", sorted.empty() ? 0 : Nanoseconds(sorted.front())},
@@ -157,8 +157,8 @@ std::string LoadReportJson(const LoadRun& run) {
   json["latencyDistribution"] = Distribution(latencies);
   json["histogram"] = Histogram(latencies);
   if (const StreamTimes times = SortedStreamTimes(run); !times.first.empty()) {
-    json["timeToFirstToken"] = Summary(times.first);
-    json["tokenGap"] = Summary(times.gaps);
+    json["timeToFirstToken"] = PercentilesOf(times.first);
+    json["tokenGap"] = PercentilesOf(times.gaps);
   }
   return json.dump();
 }

@@ -1,5 +1,6 @@
 #include "client/cpp/client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <optional>

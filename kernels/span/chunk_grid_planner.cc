@@ -1,6 +1,7 @@
 #include "kernels/span/chunk_grid_planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 

@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, PoolMode>, 6> kFlags = {{
     {"pooling_mode_lasttoken", PoolMode::kLastToken},
 }};
 
-constexpr std::array<std::pair<std::string_view, DenseActivation>, 6> kActivations = {{
+constexpr std::array<std::pair<std::string_view, DenseActivation>, 6> kDenseActivations = {{
     {"torch.nn.modules.activation.Tanh", DenseActivation::kTanh},
     {"torch.nn.modules.activation.ReLU", DenseActivation::kRelu},
     {"torch.nn.modules.activation.GELU", DenseActivation::kGelu},
@@ -108,7 +108,7 @@ absl::StatusOr<SentenceStep> ReadDense(const std::string& folder) {
   step.bias = reader.BoolOr("bias", true);
   step.activation =
       ReadNamed(reader, "activation_function",
-                reader.StringOr("activation_function", kActivations[0].first), kActivations);
+                reader.StringOr("activation_function", kDenseActivations[0].first), kDenseActivations);
   step.tokens = OverTokens(reader);
   if (reader.BoolOr("use_residual", false)) reader.Refuse("use_residual", "false");
   if (!reader.status().ok()) return reader.status();

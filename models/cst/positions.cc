@@ -23,7 +23,7 @@ std::vector<float> Projected(const std::vector<float>& table, int64_t first, int
 }
 
 // `entries` rows of the biases, with what `queries` and `keys` [entries, D] add; empty: nothing.
-CstBias Rows(const CstProjections& projections, int64_t entries, const std::vector<float>& queries,
+CstBias BiasRows(const CstProjections& projections, int64_t entries, const std::vector<float>& queries,
              const std::vector<float>& keys) {
   const int64_t width = projections.width;
   CstBias bias;
@@ -47,24 +47,24 @@ const float* CstBias::Row(int64_t i) const {
 
 CstBias TokenBias(const CstConfig& config, const CstProjections& projections,
                   const std::vector<float>& table) {
-  if (!config.multi_scale()) return Rows(projections, 1, {}, {});
+  if (!config.multi_scale()) return BiasRows(projections, 1, {}, {});
   const int64_t own = config.tiled ? 0 : config.extension;
   const auto project = [&](const std::vector<float>& weight) {
     return Projected(table, own, config.slice, weight, projections.width);
   };
   std::vector<float> keys;
   if (!config.relative_keys()) keys = project(projections.key);
-  return Rows(projections, config.slice, project(projections.query), keys);
+  return BiasRows(projections, config.slice, project(projections.query), keys);
 }
 
 CstBias SliceBias(const CstConfig& config, const CstProjections& projections,
                   const std::vector<float>& table) {
-  if (!config.multi_scale()) return Rows(projections, 1, {}, {});
+  if (!config.multi_scale()) return BiasRows(projections, 1, {}, {});
   const int64_t slices = config.most_slices(), width = projections.width;
   std::vector<float> queries = Projected(table, 0, slices, projections.query, width);
   // The next slice's tokens ask: each row is the one behind it, the last one stays.
   if (config.shifted_before) std::copy(queries.begin() + width, queries.end(), queries.begin());
-  return Rows(projections, slices, queries, Projected(table, 0, slices, projections.key, width));
+  return BiasRows(projections, slices, queries, Projected(table, 0, slices, projections.key, width));
 }
 
 std::vector<float> KeyRows(const CstProjections& projections, const std::vector<float>& table) {

@@ -1,5 +1,6 @@
 #include "models/dense/linear.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>

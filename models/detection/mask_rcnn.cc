@@ -10,7 +10,7 @@
 namespace longview::models {
 namespace {
 
-struct Buffers {
+struct MaskRcnnBuffers {
   PyramidBuffers pyramid;
   std::byte* panel = nullptr;  // T [kPanelRows, widest gathered input]
   float* anchors = nullptr;    // [rows, 5 A]: objectness and deltas.
@@ -18,15 +18,15 @@ struct Buffers {
   MaskBuffers masks;
 };
 
-class MaskRcnnRun final : public PyramidHeadRun<Buffers> {
+class MaskRcnnRun final : public PyramidHeadRun<MaskRcnnBuffers> {
  public:
   MaskRcnnRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
-              const Buffers& buffers, HeadTimes* times)
+              const MaskRcnnBuffers& buffers, HeadTimes* times)
       : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
         weights_(parts.weights.mask_rcnn),
         reader_(config_, layout_, buffers_.pyramid.levels, parts.context.compute) {}
 
-  static Buffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
+  static MaskRcnnBuffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
                        Carver& carver);
   // As many proposals and detections as there can be.
   static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
@@ -46,7 +46,7 @@ class MaskRcnnRun final : public PyramidHeadRun<Buffers> {
   size_t masked_ = 0;  // Detections that have their masks.
 };
 
-Buffers MaskRcnnRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
+MaskRcnnBuffers MaskRcnnRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
                            Carver& carver) {
   const DetectorConfig& config = parts.config;
   const MaskRcnnConfig& settings = config.mask_rcnn;
@@ -55,7 +55,7 @@ Buffers MaskRcnnRun::Carve(const HeadParts& parts, const PyramidLayout& layout, 
   const auto take = [&](int64_t count) {
     return carver.TakeBytes(static_cast<size_t>(count * element));
   };
-  Buffers b;
+  MaskRcnnBuffers b;
   const MapRows& last = layout.levels[layout.fused - 1];
   b.pyramid.levels = take(layout.rows * width);
   b.pyramid.fused = take((last.row0 + last.rows()) * width);

@@ -13,7 +13,7 @@
 namespace longview::models {
 namespace {
 
-struct Buffers {
+struct RetinaNetBuffers {
   PyramidBuffers pyramid;
   std::byte* panel = nullptr;  // T [kPanelRows, widest gathered input]
   std::byte* tower[2] = {};    // T [rows, width]; the first doubles as the pyramid's m.
@@ -30,16 +30,16 @@ float LogitFloor(float threshold) {
 
 float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 
-class RetinaNetRun final : public PyramidHeadRun<Buffers> {
+class RetinaNetRun final : public PyramidHeadRun<RetinaNetBuffers> {
  public:
   RetinaNetRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
-               const Buffers& buffers, HeadTimes* times)
+               const RetinaNetBuffers& buffers, HeadTimes* times)
       : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
         weights_(parts.weights.retinanet),
         kernels_(ChooseRowKernels(parts.context.compute)),
         row_bytes_(config_.width * ElementBytes(parts.context.compute)) {}
 
-  static Buffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
+  static RetinaNetBuffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
                        Carver& carver);
   static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
                           bool masks);
@@ -62,7 +62,7 @@ class RetinaNetRun final : public PyramidHeadRun<Buffers> {
   std::vector<TopLogits> best_;  // By level.
 };
 
-Buffers RetinaNetRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool,
+RetinaNetBuffers RetinaNetRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool,
                             Carver& carver) {
   const DetectorConfig& config = parts.config;
   const int64_t element = ElementBytes(parts.context.compute), width = config.width;
@@ -71,7 +71,7 @@ Buffers RetinaNetRun::Carve(const HeadParts& parts, const PyramidLayout& layout,
   const auto take = [&](int64_t count) {
     return carver.TakeBytes(static_cast<size_t>(count * element));
   };
-  Buffers b;
+  RetinaNetBuffers b;
   b.pyramid.levels = take(layout.rows * width);
   b.tower[0] = b.pyramid.fused = take(layout.rows * width);
   b.tower[1] = take(layout.rows * width);

@@ -1,6 +1,7 @@
 #include "models/detection/tiles.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <optional>

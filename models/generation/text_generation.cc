@@ -1,5 +1,6 @@
 #include "models/generation/text_generation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "models/generation/encoder_stage.h"

@@ -18,7 +18,7 @@
 namespace longview::models {
 namespace {
 
-constexpr png_uint_32 kMaxSide = 1'000'000;
+constexpr png_uint_32 kMaxPngSide = 1'000'000;
 constexpr png_alloc_size_t kMaxChunkBytes = 8u << 20;
 constexpr png_uint_32 kMaxKeptChunks = 128;
 
@@ -29,7 +29,7 @@ struct Reader {
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) return;
     png_set_read_fn(png, this, OnRead);
-    png_set_user_limits(png, kMaxSide, kMaxSide);
+    png_set_user_limits(png, kMaxPngSide, kMaxPngSide);
     png_set_chunk_malloc_max(png, kMaxChunkBytes);
     png_set_chunk_cache_max(png, kMaxKeptChunks);
   }

@@ -36,7 +36,7 @@ std::vector<Run> RunsOf(std::span<const FoldGroup> groups) {
 }
 
 // Scratch of one run.
-struct FoldBuffers {
+struct DeviceFoldBuffers {
   std::byte* gathered = nullptr;      // T [global rows, width], with a panel's tail.
   std::byte* projected = nullptr;     // The same.
   float* queries = nullptr;           // [global rows, width]
@@ -46,12 +46,12 @@ struct FoldBuffers {
   kernels::cuda::PoolSums sums = {};  // Per piece and column.
 };
 
-FoldBuffers Carve(const FoldedArgs& args, Compute compute, int64_t sequences, int64_t count,
+DeviceFoldBuffers Carve(const FoldedArgs& args, Compute compute, int64_t sequences, int64_t count,
                   int64_t pieces, Carver& carver) {
   const int64_t width = args.width(), columns = count * args.heads;
   const auto panels =
       static_cast<size_t>((sequences * count + kDevicePanelTail) * width * ElementBytes(compute));
-  FoldBuffers buffers;
+  DeviceFoldBuffers buffers;
   buffers.gathered = carver.TakeBytes(panels);
   buffers.projected = carver.TakeBytes(panels);
   buffers.queries = carver.Take<float>(sequences * count * width);
@@ -100,7 +100,7 @@ void DeviceOps::AttendFold(const FoldedArgs& args, const StagedFold& fold) const
   const kernels::cuda::FoldShape shape = {fold.sequences, first.count, args.heads,
                                           width / args.heads, width};
   Carver carver(scratch_);
-  const FoldBuffers b = Carve(args, compute(), fold.sequences, first.count, fold.pieces, carver);
+  const DeviceFoldBuffers b = Carve(args, compute(), fold.sequences, first.count, fold.pieces, carver);
   const int64_t bytes = args.input.row_bytes();
   device_.Check(api.copy(stream, {args.input.data, b.gathered, args.folds.rows.data + first.first,
                                   nullptr, rows, static_cast<int32_t>(bytes), bytes, bytes}),

@@ -17,16 +17,16 @@ PoolPiecePlan PiecesOf(std::span<const int32_t> offsets) {
 }
 
 // Scratch of one call.
-struct LandmarkBuffers {
+struct DeviceLandmarkBuffers {
   kernels::cuda::PoolSums sums = {};  // Per piece and column.
   float* keys = nullptr;              // [segments, columns, d / heads]
   float* values = nullptr;            // The same.
 };
 
-LandmarkBuffers Carve(const LandmarkArgs& args, int64_t pieces, Carver& carver) {
+DeviceLandmarkBuffers Carve(const LandmarkArgs& args, int64_t pieces, Carver& carver) {
   const int64_t states = pieces * args.columns(), dim = args.width() / args.heads;
   const int64_t pooled = args.sequences() * args.columns() * dim;
-  LandmarkBuffers buffers;
+  DeviceLandmarkBuffers buffers;
   buffers.sums.m = carver.Take<float>(states);
   buffers.sums.s = carver.Take<float>(states);
   buffers.sums.sums = carver.Take<float>(states * dim);
@@ -79,7 +79,7 @@ void DeviceOps::Landmarks(const LandmarkArgs& args) {
   Timed(&EncoderTimes::attention, [&] {
     const StagedSegments& segments = segments_[static_cast<size_t>(args.segments.staged)];
     Carver carver(scratch_);
-    const LandmarkBuffers buffers = Carve(args, segments.count, carver);
+    const DeviceLandmarkBuffers buffers = Carve(args, segments.count, carver);
     const auto columns = static_cast<int32_t>(args.columns());
     const auto dim = static_cast<int32_t>(args.width() / args.heads);
     const auto sequences = static_cast<int32_t>(args.sequences());

@@ -10,14 +10,7 @@
 namespace longview::models {
 namespace {
 
-constexpr float kInstanceNormEps = 1e-5f;
-
 [[noreturn]] void NoSlices() { throw std::logic_error("maps on a device are never in slices"); }
-
-double Elements(const Rows& rows) {
-  return static_cast<double>(rows.count) * static_cast<double>(rows.width);
-}
-
 }  // namespace
 
 int64_t DeviceMapOps::input_tail() const { return kDevicePanelTail; }
@@ -77,7 +70,7 @@ void DeviceMapOps::MakeTokens(const TokenArgs& args) {
   std::byte* const made = Panels(staged.tokens, args.x.width, scratch);
   if (!Runs(scratch)) {
     counted().linear += static_cast<double>(staged.tokens * in * args.x.width);
-    counted().rows += 2 * Elements(args.x);
+    counted().rows += 2 * args.x.elements();
     return;
   }
   Timed(&EncoderTimes::linears, [&] {
@@ -138,7 +131,7 @@ void DeviceMapOps::Convolve(const ConvolveArgs& args) {
   if (!Runs(scratch)) {
     counted().linear += static_cast<double>(out.count * pointwise.in * pointwise.out);
     counted().rows += static_cast<double>(out.count * kDepthwiseTaps * pointwise.in);
-    counted().rows += Elements(out);
+    counted().rows += out.elements();
     return;
   }
   Timed(&EncoderTimes::linears, [&] {
@@ -168,7 +161,7 @@ void DeviceMapOps::NormRows(const Rows& rows, const NormWeight& norm) {
   Carver scratch = BeginScratch();
   float* const sums = scratch.Take<float>(rows.count * rows.width);
   if (!Runs(scratch)) {
-    counted().rows += Elements(rows);
+    counted().rows += rows.elements();
     return;
   }
   Timed(&EncoderTimes::rest, [&] {
@@ -192,7 +185,7 @@ void DeviceMapOps::Means(const MeansRef& means, const Rows& x, const NormWeight*
   sums.s = scratch.Take<float>(staged.count);
   sums.sums = scratch.Take<float>(staged.count * width);
   if (!Runs(scratch)) {
-    counted().rows += Elements(x);
+    counted().rows += x.elements();
     return;
   }
   Timed(&EncoderTimes::rest, [&] {
@@ -296,7 +289,7 @@ void DeviceMapOps::AttendByFeatures(const RandomFeatureArgs& args) {
   rows.tops = scratch.Take<float>(images * args.heads);
   rows.sums = scratch.Take<float>(images * args.heads * args.features * (dim + 1));
   if (!Runs(scratch)) {
-    counted().attention += 4 * Elements(args.out) * args.features;
+    counted().attention += 4 * args.out.elements() * args.features;
     return;
   }
   rows.q = args.qkv.data;

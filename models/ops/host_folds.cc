@@ -12,7 +12,7 @@ namespace longview::models {
 namespace {
 
 // Scratch of one call; groups share it.
-struct FoldBuffers {
+struct HostFoldBuffers {
   std::byte* gathered = nullptr;  // T [global rows + panel, width]
   float* queries = nullptr;       // [global rows, width]
   float* vectors = nullptr;       // [columns, width]
@@ -21,14 +21,14 @@ struct FoldBuffers {
   std::byte* workspace = nullptr;
 };
 
-FoldBuffers Carve(const FoldedArgs& args, Compute compute, Carver& carver) {
+HostFoldBuffers Carve(const FoldedArgs& args, Compute compute, Carver& carver) {
   int64_t columns = 0, scores = 0;
   for (const FoldGroup& group : args.folds.groups) {
     columns = std::max(columns, int64_t{group.count} * args.heads);
     scores = std::max(scores, int64_t{group.count} * args.heads * group.tokens);
   }
   const int64_t rows = args.folds.rows.count, width = args.width();
-  FoldBuffers buffers;
+  HostFoldBuffers buffers;
   buffers.gathered =
       carver.TakeBytes(static_cast<size_t>((rows + kPanelRows) * width * ElementBytes(compute)));
   buffers.queries = carver.Take<float>(rows * width);
@@ -41,7 +41,7 @@ FoldBuffers Carve(const FoldedArgs& args, Compute compute, Carver& carver) {
 
 class Folding {
  public:
-  Folding(const FoldedArgs& args, const ComputeContext& context, const FoldBuffers& buffers)
+  Folding(const FoldedArgs& args, const ComputeContext& context, const HostFoldBuffers& buffers)
       : args_(args),
         context_(context),
         buffers_(buffers),
@@ -138,7 +138,7 @@ class Folding {
 
   const FoldedArgs& args_;
   const ComputeContext& context_;
-  const FoldBuffers& buffers_;
+  const HostFoldBuffers& buffers_;
   const RowKernels& rows_;
   const VectorKernels& vectors_;
   const int64_t width_, heads_, dim_;
@@ -149,7 +149,7 @@ class Folding {
 void HostOps::AttendFolded(const FoldedArgs& args) {
   if (args.folds.groups.empty()) return;
   Carver carver(scratch_);
-  const FoldBuffers buffers = Carve(args, compute(), carver);
+  const HostFoldBuffers buffers = Carve(args, compute(), carver);
   Folding folding(args, context_, buffers);
   folding.ProjectQueries(times_);
   const Stopwatch watch(times_ ? &times_->attention : nullptr);

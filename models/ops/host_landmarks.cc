@@ -13,7 +13,7 @@ namespace longview::models {
 namespace {
 
 // Scratch of one call.
-struct LandmarkBuffers {
+struct HostLandmarkBuffers {
   float* keys = nullptr;    // [segments, columns, d / heads]
   float* values = nullptr;  // The same.
   float* rows = nullptr;    // [threads, d]
@@ -21,7 +21,7 @@ struct LandmarkBuffers {
 };
 
 kernels::PoolCall PoolCallOf(const LandmarkArgs& args, Compute compute,
-                             const LandmarkBuffers& buffers,
+                             const HostLandmarkBuffers& buffers,
                              std::vector<kernels::PoolValue>& values) {
   values.clear();
   const std::pair<Rows, float*> both[] = {{args.from.keys, buffers.keys},
@@ -45,9 +45,9 @@ kernels::PoolCall PoolCallOf(const LandmarkArgs& args, Compute compute,
   return call;
 }
 
-LandmarkBuffers Carve(const LandmarkArgs& args, const ComputeContext& context, Carver& carver) {
+HostLandmarkBuffers Carve(const LandmarkArgs& args, const ComputeContext& context, Carver& carver) {
   const int64_t pooled = args.sequences() * args.rank * args.width();
-  LandmarkBuffers buffers;
+  HostLandmarkBuffers buffers;
   buffers.keys = carver.Take<float>(pooled);
   buffers.values = carver.Take<float>(pooled);
   buffers.rows = carver.Take<float>(args.width() * context.pool->threads());
@@ -96,7 +96,7 @@ void HostOps::ProjectLongShort(const Weight& weight, const NormWeight& norm, con
 void HostOps::Landmarks(const LandmarkArgs& args) {
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
   Carver carver(scratch_);
-  const LandmarkBuffers buffers = Carve(args, context_, carver);
+  const HostLandmarkBuffers buffers = Carve(args, context_, carver);
   if (args.rank > 0) {
     std::vector<kernels::PoolValue> values;
     kernels::PoolCall call = PoolCallOf(args, context_.compute, buffers, values);

@@ -11,10 +11,6 @@
 namespace longview::models {
 namespace {
 
-double Elements(const Rows& rows) {
-  return static_cast<double>(rows.count) * static_cast<double>(rows.width);
-}
-
 int64_t CountTokens(std::span<const MapTokens> images) {
   int64_t tokens = 0;
   for (const MapTokens& image : images) tokens += image.count();
@@ -64,7 +60,7 @@ void HostMapOps::MakeTokens(const TokenArgs& args) {
       scratch.TakeBytes(static_cast<size_t>(kPanelRows * in * ElementBytes(context_.compute)));
   if (!Runs(scratch)) {
     counted().linear += static_cast<double>(CountTokens(maps.images) * in * d);
-    counted().rows += 2 * Elements(args.x);
+    counted().rows += 2 * args.x.elements();
     return;
   }
   const DenseLayer& layer = *args.weight->host;
@@ -136,7 +132,7 @@ void HostMapOps::Planes(const TokensRef& tokens, const PlanesRef& maps, const Ro
 void HostMapOps::Means(const MeansRef& means, const Rows& x, const NormWeight* norm,
                        float* results) {
   if (counts()) {
-    counted().rows += Elements(x);
+    counted().rows += x.elements();
     return;
   }
   const RowKernels& floats = ChooseRowKernels(Compute::kFp32);
@@ -190,7 +186,7 @@ void HostMapOps::AttendByFeatures(const RandomFeatureArgs& args) {
   Carver scratch = BeginScratch();
   std::byte* const workspace = scratch.TakeBytes(bytes.total(context_.pool->threads()));
   if (!Runs(scratch)) {
-    counted().attention += 4 * Elements(args.out) * args.features;
+    counted().attention += 4 * args.out.elements() * args.features;
     return;
   }
   const Stopwatch watch(times_ ? &times_->attention : nullptr);
@@ -213,7 +209,7 @@ void HostMapOps::BeginOpen(const OpenRowsShape& shape, const OpenRowsBuffers& bu
 
 void HostMapOps::AppendOpen(const Rows& keys, const Rows& values, const OpenRowsBias& bias) {
   if (counts()) {
-    counted().attention += 2 * Elements(keys) * static_cast<double>(open_shape_.rows);
+    counted().attention += 2 * keys.elements() * static_cast<double>(open_shape_.rows);
     return;
   }
   const Stopwatch watch(times_ ? &times_->attention : nullptr);

@@ -10,8 +10,6 @@
 namespace longview::models {
 namespace {
 
-constexpr float kInstanceNormEps = 1e-5f;
-
 float Element(const std::byte* data, int64_t index, Compute compute) {
   if (compute == Compute::kFp32) return reinterpret_cast<const float*>(data)[index];
   const uint32_t bits = uint32_t{reinterpret_cast<const uint16_t*>(data)[index]} << 16;

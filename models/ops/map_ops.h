@@ -29,6 +29,9 @@
 
 namespace longview::models {
 
+// Added to the variance of an instance norm (torch.nn.InstanceNorm2d's default).
+inline constexpr float kInstanceNormEps = 1e-5f;
+
 // Sums that tokens of a map get by their place: by row [height, width / 2] in the first half of a
 // token, by column [width, width / 2] in the other.
 struct MapPositions {

@@ -22,6 +22,7 @@ struct Rows {
   explicit operator bool() const { return width > 0; }
   bool dense() const { return stride == width; }
   int64_t row_bytes() const { return width * element; }
+  double elements() const { return static_cast<double>(count) * static_cast<double>(width); }
   std::byte* Row(int64_t i) const { return data + i * stride * element; }
   // The same memory as `parts` rows of each. REQUIRES: dense rows, whose width they divide.
   Rows Split(int64_t parts) const {

@@ -1,5 +1,6 @@
 #include "models/text/tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>

@@ -12,7 +12,7 @@ struct Tap {
   float share = 0;
 };
 
-std::vector<Tap> Taps(int from, int to) {
+std::vector<Tap> ResizeTaps(int from, int to) {
   const float scale = static_cast<float>(from) / static_cast<float>(to);
   std::vector<Tap> taps(to);
   for (int i = 0; i < to; ++i) {
@@ -38,8 +38,8 @@ std::vector<float> LearnedTable(const VilStage& stage, std::span<const float> le
 std::vector<float> ResizePlanes(std::span<const float> values, int64_t planes, ImageSize from,
                                 ImageSize to) {
   if (from == to) return {values.begin(), values.end()};
-  const std::vector<Tap> rows = Taps(from.height, to.height);
-  const std::vector<Tap> columns = Taps(from.width, to.width);
+  const std::vector<Tap> rows = ResizeTaps(from.height, to.height);
+  const std::vector<Tap> columns = ResizeTaps(from.width, to.width);
   std::vector<float> out;
   out.reserve(planes * to.height * to.width);
   for (int64_t p = 0; p < planes; ++p) {
@@ -62,7 +62,7 @@ std::vector<float> ResizeRows(std::span<const float> values, int from, int to, i
   if (from == to) return {values.begin(), values.end()};
   std::vector<float> out;
   out.reserve(to * channels);
-  for (const Tap& tap : Taps(from, to)) {
+  for (const Tap& tap : ResizeTaps(from, to)) {
     for (int64_t c = 0; c < channels; ++c) {
       out.push_back((1 - tap.share) * values[tap.low * channels + c] +
                     tap.share * values[tap.high * channels + c]);

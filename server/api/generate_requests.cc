@@ -4,18 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/api/context.h"
+#include "server/api/text_requests.h"
 
 namespace longview::server {
 namespace {
 
 using models::GenerationOptions;
 using models::Task;
-
-models::TokenInput ToTokens(const google::protobuf::RepeatedField<int32_t>& ids) {
-  models::TokenInput tokens;
-  tokens.ids.assign(ids.begin(), ids.end());
-  return tokens;
-}
 
 GenerationOptions ToOptions(const longview::v1::GenerateRequest& in) {
   GenerationOptions out;

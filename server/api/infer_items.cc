@@ -144,7 +144,7 @@ absl::Status CheckItemCount(const ItemShape& shape, Task task, int max_items) {
 // Text of item i, copied: the request ends before the item does.
 using Strings = std::vector<std::string_view>;
 
-absl::StatusOr<Strings> ReadOptional(const std::vector<InputTensor>& inputs,
+absl::StatusOr<Strings> ReadOptionalStrings(const std::vector<InputTensor>& inputs,
                                      std::string_view name) {
   const InputTensor* input = Find(inputs, name);
   if (input == nullptr) return Strings{};
@@ -152,13 +152,13 @@ absl::StatusOr<Strings> ReadOptional(const std::vector<InputTensor>& inputs,
 }
 
 absl::Status AddTexts(const std::vector<InputTensor>& inputs, std::vector<Request>& items) {
-  const auto texts = ReadOptional(inputs, "text");
+  const auto texts = ReadOptionalStrings(inputs, "text");
   if (!texts.ok()) return texts.status();
-  const auto pairs = ReadOptional(inputs, "text_pair");
+  const auto pairs = ReadOptionalStrings(inputs, "text_pair");
   if (!pairs.ok()) return pairs.status();
-  const auto questions = ReadOptional(inputs, "question");
+  const auto questions = ReadOptionalStrings(inputs, "question");
   if (!questions.ok()) return questions.status();
-  const auto choices = ReadOptional(inputs, "choices");
+  const auto choices = ReadOptionalStrings(inputs, "choices");
   if (!choices.ok()) return choices.status();
   for (size_t i = 0; i < items.size(); ++i) {
     items[i].text.emplace((*texts)[i]);
@@ -192,7 +192,7 @@ absl::Status AddTokens(const std::vector<InputTensor>& inputs, bool keep_padding
 
 absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Request>& items) {
   if (Find(inputs, "image") != nullptr) {
-    const auto images = ReadOptional(inputs, "image");
+    const auto images = ReadOptionalStrings(inputs, "image");
     if (!images.ok()) return images.status();
     for (size_t i = 0; i < items.size(); ++i) items[i].image.emplace((*images)[i]);
     return absl::OkStatus();

@@ -13,12 +13,6 @@ namespace {
 using google::protobuf::RepeatedField;
 using models::Task;
 
-models::TokenInput ToTokens(const RepeatedField<int32_t>& ids) {
-  models::TokenInput tokens;
-  tokens.ids.assign(ids.begin(), ids.end());
-  return tokens;
-}
-
 absl::Status CheckNotNegative(std::string_view field, int value) {
   if (value >= 0) return absl::OkStatus();
   return BadField(field, absl::StrCat(value, " is negative"));
@@ -55,6 +49,12 @@ absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
 }
 
 }  // namespace
+
+models::TokenInput ToTokens(const RepeatedField<int32_t>& ids) {
+  models::TokenInput tokens;
+  tokens.ids.assign(ids.begin(), ids.end());
+  return tokens;
+}
 
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyRequest& request,
                                                const models::ModelInfo& info) {

@@ -9,6 +9,8 @@
 
 namespace longview::server {
 
+models::TokenInput ToTokens(const google::protobuf::RepeatedField<int32_t>& ids);
+
 // INVALID_ARGUMENT names the field. Thread-safe.
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyRequest& request,
                                                const models::ModelInfo& info);

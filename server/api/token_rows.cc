@@ -22,7 +22,7 @@ absl::Status BadRow(std::string_view name, size_t row, std::string_view problem)
 }
 
 // Empty if the request has no such input.
-absl::StatusOr<Integers> ReadOptional(const std::vector<InputTensor>& inputs,
+absl::StatusOr<Integers> ReadOptionalIntegers(const std::vector<InputTensor>& inputs,
                                       std::string_view name) {
   const InputTensor* input = Find(inputs, name);
   if (input == nullptr) return Integers{};
@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<models::TokenInput>> ReadTokenRows(
       {"token_type_ids", &columns.types},
       {"global_attention_mask", &columns.global}};
   for (const auto& [name, values] : wanted) {
-    absl::StatusOr<Integers> read = ReadOptional(inputs, name);
+    absl::StatusOr<Integers> read = ReadOptionalIntegers(inputs, name);
     if (!read.ok()) return read.status();
     *values = *std::move(read);
   }

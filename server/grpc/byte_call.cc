@@ -14,7 +14,7 @@ namespace longview::server {
 namespace {
 
 // Memory of a call, in the library and here, before any message.
-constexpr uint64_t kBytesPerCall = 16 * 1024;
+constexpr uint64_t kBytesPerOpenCall = 16 * 1024;
 
 // Parsed on the polling thread up to here: less work than a change of threads.
 constexpr size_t kLargeMessage = 128 * 1024;
@@ -57,7 +57,7 @@ ByteReactor* ByteCall::Run(ByteCall* call) {
     call->info_.client = call->open_.address();
   }
   absl::StatusOr<ByteBudget::Reservation> held =
-      call->tools_.budget.TryReserve(call->info_.client, kBytesPerCall);
+      call->tools_.budget.TryReserve(call->info_.client, kBytesPerOpenCall);
   if (!held.ok()) {
     return call->Refuse(ToGrpcStatus(call->tools_.gate.Record(call->info_, held.status())));
   }
@@ -95,7 +95,7 @@ void ByteCall::OnReadDone(bool ok) {
 
 absl::Status ByteCall::TryDecode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
                                  ByteBudget::Reservation& held) {
-  const uint64_t others = &held == &held_ ? kBytesPerCall : 0;
+  const uint64_t others = &held == &held_ ? kBytesPerOpenCall : 0;
   absl::Status decoded = tools_.decoder.Decode(bytes, others, message, held);
   open_.SetHeld(held.bytes());
   return decoded;
@@ -128,7 +128,7 @@ grpc::ByteBuffer& ByteCall::Encode(const google::protobuf::Message& message) {
   out_.Clear();
   bool own = false;
   grpc::SerializationTraits<google::protobuf::Message>::Serialize(message, &out_, &own);
-  held_.Charge(kBytesPerCall + out_.Length());
+  held_.Charge(kBytesPerOpenCall + out_.Length());
   open_.SetHeld(held_.bytes());
   open_.AwaitReader(out_.Length());
   return out_;

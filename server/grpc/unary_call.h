@@ -4,6 +4,7 @@
 #include <google/protobuf/arena.h>
 
 #include <mutex>
+#include <type_traits>
 #include <utility>
 
 #include "inference/grpc_service.pb.h"

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <tuple>
 #include <utility>
 
 namespace longview::server {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // How fast the pace follows what steps really take, and how far.
 constexpr double kFollow = 0.2;

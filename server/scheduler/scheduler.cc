@@ -1,7 +1,6 @@
 #include "server/scheduler/scheduler.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "server/scheduler/lane_wait.h"
@@ -13,8 +12,6 @@ namespace {
 constexpr absl::Duration kTick = absl::Microseconds(1);
 constexpr absl::Duration kMinRetry = absl::Milliseconds(10);
 constexpr absl::Duration kMemoryRetry = absl::Seconds(1);
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 absl::Duration RetryAfter(double seconds) { return std::max(kMinRetry, absl::Seconds(seconds)); }
 

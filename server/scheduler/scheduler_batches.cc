@@ -5,7 +5,6 @@
 // had beyond that counts for the aged one after it, so that of any stretch of batches while there
 // is one an eighth is theirs, to within a batch.
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "server/scheduler/scheduler.h"
@@ -14,7 +13,6 @@ namespace longview::server {
 namespace {
 
 constexpr double kOwed = 7;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 

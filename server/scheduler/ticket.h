@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace longview::server {
 
 using TicketId = uint64_t;
 using ModelId = uint32_t;
+
+// Seconds until what never happens.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A request that asks for the device.
 struct Ticket {

@@ -51,11 +51,6 @@ std::string FirstWord(const fs::path& path) {
   return word;
 }
 
-bool IsDirectory(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 // Revisions of which there is a snapshot, by their names in refs.
 std::vector<std::string> Revisions(const fs::path& folder) {
   std::vector<std::string> names;
@@ -81,6 +76,11 @@ absl::Status Missing(const HubModel& model, std::string_view problem) {
 }
 
 }  // namespace
+
+bool IsDirectory(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
 
 std::optional<HubModel> ParseHubModel(std::string_view text) {
   HubModel model;

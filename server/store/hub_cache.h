@@ -7,6 +7,7 @@
 // Thread-safe: pure functions of the disk and the environment.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@
 #include "absl/status/statusor.h"
 
 namespace longview::server {
+
+// False also where the path cannot be read.
+bool IsDirectory(const std::filesystem::path& path);
 
 struct HubModel {
   std::string organisation;

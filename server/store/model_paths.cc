@@ -21,11 +21,6 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxNameBytes = 128;
 constexpr char kNoVersion[] = "1";
 
-bool IsDirectory(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 bool HasConfig(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path / "config.json", error);

@@ -14,7 +14,7 @@ namespace {
 // 'w' letter.
 std::vector<std::string> Drawn(const longview::v1::DetectObjectsResponse& response, int width,
                                int height) {
-  const Color gray = {100, 100, 100};
+  const Rgb gray = {100, 100, 100};
   Picture picture(width, height);
   Fill(picture, 0, 0, width, height, gray);
   EXPECT_TRUE(DrawDetections(response, picture).ok());
@@ -23,11 +23,11 @@ std::vector<std::string> Drawn(const longview::v1::DetectObjectsResponse& respon
     std::string& row = rows.emplace_back();
     for (int x = 0; x < width; ++x) {
       const uint8_t* p = picture.at(x, y);
-      const Color color = {p[0], p[1], p[2]};
+      const Rgb color = {p[0], p[1], p[2]};
       row += color == gray                   ? '.'
-             : color == Color{255, 255, 255} ? 'w'
-             : color == Color{20, 110, 190}  ? 'F'
-             : color == Color{68, 104, 136}  ? 'm'
+             : color == Rgb{255, 255, 255} ? 'w'
+             : color == Rgb{20, 110, 190}  ? 'F'
+             : color == Rgb{68, 104, 136}  ? 'm'
                                              : '?';
     }
   }

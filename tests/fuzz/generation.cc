@@ -1,5 +1,6 @@
 // A JSON object of generation options, a NUL byte and a prompt: the options are refused by name, or
 // generating over the toy decoder keeps their limits.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "kernels/base/peak_rate.h"
 
 namespace longview::kernels {

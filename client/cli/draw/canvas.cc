@@ -7,7 +7,7 @@
 
 namespace longview::client {
 
-void Blend(Picture& picture, int x, int y, const Color& color, float strength) {
+void Blend(Picture& picture, int x, int y, const Rgb& color, float strength) {
   if (x < 0 || y < 0 || x >= picture.width || y >= picture.height) return;
   uint8_t* pixel = picture.at(x, y);
   for (int c = 0; c < 3; ++c) {
@@ -15,7 +15,7 @@ void Blend(Picture& picture, int x, int y, const Color& color, float strength) {
   }
 }
 
-void Fill(Picture& picture, int x0, int y0, int x1, int y1, const Color& color) {
+void Fill(Picture& picture, int x0, int y0, int x1, int y1, const Rgb& color) {
   for (int y = std::max(y0, 0); y < std::min(y1, picture.height); ++y) {
     for (int x = std::max(x0, 0); x < std::min(x1, picture.width); ++x) {
       std::copy(color.begin(), color.end(), picture.at(x, y));
@@ -23,14 +23,14 @@ void Fill(Picture& picture, int x0, int y0, int x1, int y1, const Color& color) 
   }
 }
 
-void Frame(Picture& picture, int x0, int y0, int x1, int y1, int thickness, const Color& color) {
+void Frame(Picture& picture, int x0, int y0, int x1, int y1, int thickness, const Rgb& color) {
   Fill(picture, x0, y0, x1, std::min(y0 + thickness, y1), color);
   Fill(picture, x0, std::max(y1 - thickness, y0), x1, y1, color);
   Fill(picture, x0, y0, std::min(x0 + thickness, x1), y1, color);
   Fill(picture, std::max(x1 - thickness, x0), y0, x1, y1, color);
 }
 
-void Write(Picture& picture, int x, int y, int dot, std::string_view text, const Color& color) {
+void Write(Picture& picture, int x, int y, int dot, std::string_view text, const Rgb& color) {
   for (const char letter : text) {
     const Letter& dots = LetterOf(letter);
     for (int row = 0; row < kTextDots; ++row) {

@@ -13,7 +13,7 @@
 
 namespace longview::client {
 
-using Color = std::array<uint8_t, 3>;  // Red, green, blue.
+using Rgb = std::array<uint8_t, 3>;  // Red, green, blue.
 
 // [height, width, 3]
 struct Picture {

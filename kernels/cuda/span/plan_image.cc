@@ -1,5 +1,6 @@
 #include "kernels/cuda/span/plan_image.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <initializer_list>

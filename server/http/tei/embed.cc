@@ -16,16 +16,13 @@ namespace {
 using longview::v1::EmbedRequest;
 using longview::v1::EmbedResponse;
 using nlohmann::json;
-using List = EmbedListRequest;
 
-constexpr char kInputs[] = "inputs";
-
-absl::StatusOr<List> ReadRequest(TeiBody& body) {
+absl::StatusOr<EmbedListRequest> ReadEmbed(TeiBody& body) {
   const absl::StatusOr<EmbedRequest> like = ReadEmbedOptions(body);
   if (!like.ok()) return like.status();
   const absl::StatusOr<json*> inputs = body.Required(kInputs);
   if (!inputs.ok()) return inputs.status();
-  List out{body.model(), "", {}, kInputs};
+  EmbedListRequest out{body.model(), "", {}, kInputs};
   if (!(*inputs)->is_array()) {
     if (absl::Status s = AddEmbedText(**inputs, kInputs, *like, out); !s.ok()) return s;
     return out;
@@ -59,7 +56,7 @@ HttpResponse Vectors(const ListAnswer<EmbedResponse>& answer) {
 }  // namespace
 
 void TeiEmbed(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  absl::StatusOr<List> list = ReadRequest(body);
+  absl::StatusOr<EmbedListRequest> list = ReadEmbed(body);
   if (!list.ok()) return Refuse(context, exchange, list.status());
   const Api::Pending pending = context.api.EmbedList(
       exchange->info(), *std::move(list),

@@ -17,19 +17,17 @@ namespace {
 using longview::v1::ClassifyRequest;
 using longview::v1::ClassifyResponse;
 using nlohmann::json;
-using List = ListRequest<ClassifyRequest>;
+using ClassifyList = ListRequest<ClassifyRequest>;
 
-constexpr char kInputs[] = "inputs";
-
-struct Request {
-  List list;
+struct PredictRequest {
+  ClassifyList list;
   bool batch = false;  // A list of answers is wanted, also of one.
   bool raw_scores = false;
 };
 
 // One text, or a pair of them.
 absl::Status AddTexts(json& texts, const std::string& field, const ClassifyRequest& like,
-                      List& out) {
+                      ClassifyList& out) {
   if (!texts.is_array() || texts.empty() || texts.size() > 2) {
     return FieldError(field, absl::StrCat("expected one string or two, got ", Describe(texts)));
   }
@@ -43,7 +41,7 @@ absl::Status AddTexts(json& texts, const std::string& field, const ClassifyReque
   return absl::OkStatus();
 }
 
-absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like, Request& out) {
+absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like, PredictRequest& out) {
   if (inputs.is_string()) {
     json one = json::array({std::move(inputs)});
     return AddTexts(one, kInputs, like, out.list);
@@ -66,8 +64,8 @@ absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like, 
   return absl::OkStatus();
 }
 
-absl::StatusOr<Request> ReadRequest(TeiBody& body, size_t most) {
-  Request out;
+absl::StatusOr<PredictRequest> ReadPredict(TeiBody& body, size_t most) {
+  PredictRequest out;
   out.list.model = body.model();
   out.list.field = kInputs;
   ClassifyRequest like;
@@ -120,8 +118,8 @@ HttpResponse Predictions(const ListAnswer<ClassifyResponse>& answer, bool batch,
 }  // namespace
 
 void TeiPredict(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  absl::StatusOr<Request> request =
-      ReadRequest(body, static_cast<size_t>(context.api.options().max_items));
+  absl::StatusOr<PredictRequest> request =
+      ReadPredict(body, static_cast<size_t>(context.api.options().max_items));
   if (!request.ok()) return Refuse(context, exchange, request.status());
   const Api::Pending pending = context.api.ClassifyList(
       exchange->info(), std::move(request->list),

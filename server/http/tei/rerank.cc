@@ -31,7 +31,7 @@ absl::Status ReadTexts(json& texts, RerankRequest& out) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RerankRequest> ReadRequest(TeiBody& body) {
+absl::StatusOr<RerankRequest> ReadRerank(TeiBody& body) {
   RerankRequest out;
   out.set_model(body.model());
   const absl::StatusOr<json*> query = body.Required("query");
@@ -79,7 +79,7 @@ HttpResponse Ranks(const RerankResponse& ranked, bool with_texts) {
 }  // namespace
 
 void TeiRerank(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  const absl::StatusOr<RerankRequest> request = ReadRequest(body);
+  const absl::StatusOr<RerankRequest> request = ReadRerank(body);
   if (!request.ok()) return Refuse(context, exchange, request.status());
   const Api::Pending pending = context.api.RerankAs(
       exchange->info(), *request, kTexts,

@@ -21,7 +21,7 @@ constexpr char kSource[] = "inputs.source_sentence";
 constexpr char kSentences[] = "inputs.sentences";
 
 // The source's text comes first.
-absl::StatusOr<EmbedListRequest> ReadRequest(TeiBody& body) {
+absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody& body) {
   absl::StatusOr<TeiBody> parameters = body.Nested("parameters");
   if (!parameters.ok()) return parameters.status();
   absl::StatusOr<EmbedRequest> like = ReadEmbedOptions(*parameters);
@@ -70,7 +70,7 @@ HttpResponse Similarities(const ListAnswer<EmbedResponse>& answer) {
 }  // namespace
 
 void TeiSimilarity(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  absl::StatusOr<EmbedListRequest> list = ReadRequest(body);
+  absl::StatusOr<EmbedListRequest> list = ReadSimilarity(body);
   if (!list.ok()) return Refuse(context, exchange, list.status());
   const Api::Pending pending =
       context.api.EmbedList(exchange->info(), *std::move(list),

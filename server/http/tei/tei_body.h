@@ -10,6 +10,9 @@
 
 namespace longview::server {
 
+// The member with the texts.
+inline constexpr char kInputs[] = "inputs";
+
 class TeiBody {
  public:
   // INVALID_ARGUMENT for what is no JSON object. The model may also stand in `query`. JSON values

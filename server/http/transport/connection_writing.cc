@@ -6,6 +6,7 @@
 #include "boost/asio/write.hpp"
 #include "server/http/response_head.h"
 #include "server/http/transport/connection_parts.h"
+#include "absl/time/clock.h"
 #include "server/request_id.h"
 
 namespace longview::server {

@@ -1,5 +1,6 @@
 #include "server/http/v1/multipart.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"

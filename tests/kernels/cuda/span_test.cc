@@ -2,6 +2,7 @@
 // emulated and on a GPU where there is one, against the CPU executor's reference.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 

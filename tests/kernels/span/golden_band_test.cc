@@ -1,8 +1,10 @@
 // The recorded outputs of allenai's Longformer kernel definition: q, k, v in, context out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 

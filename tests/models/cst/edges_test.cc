@@ -2,6 +2,7 @@
 // read, checkpoints that do not fit their configuration.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/models/encoder/edge_frame.h"

@@ -2,6 +2,7 @@
 // for, drop or mark global does not matter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "models/config/json_reader.h"

@@ -2,6 +2,7 @@
 // the start token, shared documents, what requests may hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/models/generation/generator_driver.h"

@@ -3,6 +3,7 @@
 // bf16 is printed beside and held to a loose bound.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tests/models/longformer/golden_case.h"

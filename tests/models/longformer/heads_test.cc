@@ -2,6 +2,7 @@
 // multiple choice, text in and answers out, checkpoint forms.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 

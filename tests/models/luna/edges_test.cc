@@ -2,6 +2,7 @@
 // cannot be read, checkpoints that do not fit their configuration.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>

@@ -1,6 +1,7 @@
 // Entities as HuggingFace's pipeline forms them, answer spans, rankings.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <random>

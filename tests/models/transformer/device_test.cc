@@ -1,6 +1,8 @@
 // Encoders of plain transformer layers with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "models/encoder/families.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"

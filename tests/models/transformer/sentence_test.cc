@@ -2,6 +2,7 @@
 // prompts and dimensions; rows of a multi-vector model; scores of rerankers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/match.h"

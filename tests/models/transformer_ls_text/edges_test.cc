@@ -2,6 +2,8 @@
 // cannot be read, checkpoints that do not fit their configuration.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/models/encoder/edge_frame.h"
 
 namespace longview::models {

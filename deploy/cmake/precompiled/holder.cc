@@ -1,0 +1,1 @@
+// The one unit of a target that only holds a precompiled header.

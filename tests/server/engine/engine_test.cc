@@ -440,7 +440,7 @@ TEST_F(EngineTest, ExclusiveWorkRunsBetweenBatches) {
                                    }),
               absl::NotFoundError("mine"));
   });
-  // What does not wait for the batch runs meanwhile.
+  // A task that does not wait for the batch runs meanwhile.
   absl::SleepFor(absl::Milliseconds(20));
   free = true;
   control_->advance.Open();

@@ -2,17 +2,18 @@
 
 #include <malloc.h>
 
-#include <chrono>
 #include <utility>
 
 #include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
 
-MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes, absl::Duration interval)
+MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes, absl::Duration interval,
+                           absl::Duration look)
     : idle_(std::move(idle)),
       keep_bytes_(keep_bytes),
       interval_(interval),
+      look_(look),
       thread_([this] { Run(); }) {}
 
 MemoryKeeper::~MemoryKeeper() {
@@ -29,7 +30,7 @@ void MemoryKeeper::Run() {
   bool given_back = false;  // Since work last ran.
   absl::Time last = SteadyNow();
   std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_; })) {
+  while (!stop_.wait_for(lock, absl::ToChronoMicroseconds(look_), [this] { return stopped_; })) {
     const bool is_idle = idle_();
     given_back = given_back && is_idle;
     const bool rests = is_idle && was_idle && !given_back;

@@ -16,12 +16,13 @@ namespace longview::server {
 // holes add up over hours. Where the allocator holds more than `keep_bytes` unused, they go back to
 // the system once the server has been idle for two looks in a row, and otherwise no more often than
 // every `interval`, since calls fault some of the pages in again.
-// Owns a thread that looks once a second; the destructor joins it. Thread-safe.
+// Owns a thread that looks every `look`; the destructor joins it. Thread-safe.
 class MemoryKeeper {
  public:
   // `idle` is called on the keeper's thread; must not block.
   explicit MemoryKeeper(std::function<bool()> idle, size_t keep_bytes = 32u << 20,
-                        absl::Duration interval = absl::Minutes(1));
+                        absl::Duration interval = absl::Minutes(1),
+                        absl::Duration look = absl::Seconds(1));
   ~MemoryKeeper();
 
  private:
@@ -30,6 +31,7 @@ class MemoryKeeper {
   const std::function<bool()> idle_;
   const size_t keep_bytes_;
   const absl::Duration interval_;
+  const absl::Duration look_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopped_ = false;

@@ -295,6 +295,13 @@ size_t EngineImpl::calls() const {
   return calls_.size();
 }
 
+size_t EngineImpl::waiting() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<size_t>(std::count_if(calls_.begin(), calls_.end(), [](const auto& entry) {
+    return entry.second->stage == CallStage::kQueued;
+  }));
+}
+
 void EngineImpl::Shutdown() {
   std::lock_guard one_at_a_time(shutdown_mutex_);
   std::vector<Ending> endings;

@@ -90,6 +90,8 @@ class EngineImpl : public Engine {
 
   // Calls that have not been freed; for tests of what is left behind.
   size_t calls() const;
+  // Those of them that are admitted and in no batch; for tests of what shares one.
+  size_t waiting() const;
 
  private:
   struct Lane;

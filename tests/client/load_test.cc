@@ -59,9 +59,9 @@ TEST(RunLoad, ALateServerDoesNotSlowTheArrivals) {
         if (waiting.size() < 3) return;
         answer = std::thread([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(50));
-          waiting[0](grpc::Status::OK);
           waiting[2](grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone"));
           waiting[1](grpc::Status::OK);
+          waiting[0](grpc::Status::OK);
         });
       },
       &total);

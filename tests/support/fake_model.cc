@@ -21,6 +21,7 @@ void Gate::Close() {
   std::lock_guard lock(mutex_);
   open_ = false;
   admitted_ = 0;
+  changed_.notify_all();
 }
 
 void Gate::Open() {
@@ -47,7 +48,7 @@ void Gate::Pass() {
 bool Gate::AwaitWaiting(int count, absl::Duration timeout) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
-                           [&] { return waiting_ >= count; });
+                           [&] { return !open_ && waiting_ - admitted_ >= count; });
 }
 
 absl::Status FakeDeviceStatus(const FakeDevicePtr& lost) {
@@ -77,7 +78,8 @@ class FakeRun : public models::Run {
     const auto wanted = std::count(wanted_.begin(), wanted_.end(), true);
     // In loops, as models compute.
     constexpr absl::Duration kLoop = absl::Milliseconds(10);
-    for (absl::Duration left = options_.layer_item_time * wanted; left > absl::ZeroDuration();) {
+    for (absl::Duration left = options_.layer_item_time * wanted;
+         left > absl::ZeroDuration() && !control.hurry;) {
       absl::SleepFor(std::min(left, kLoop));
       left -= kLoop;
       models::PauseBetweenLoops();

@@ -28,7 +28,7 @@ class Gate {
   void Admit(int count);
   // Blocks while the gate is closed and nothing is admitted.
   void Pass();
-  // Blocks until `count` threads wait in Pass; false after `timeout`.
+  // Blocks until `count` threads wait in Pass that nothing lets through; false after `timeout`.
   bool AwaitWaiting(int count, absl::Duration timeout);
 
  private:
@@ -44,6 +44,8 @@ struct FakeControl {
   Gate advance;  // Passed before every layer.
   Gate warm_up;
   Gate prepare;
+
+  std::atomic<bool> hurry{false};  // A layer that sleeps ends with its present loop.
 
   std::atomic<int64_t> prepared{0};
   std::atomic<int64_t> begun{0};        // Batches.
@@ -78,7 +80,7 @@ struct FakeOptions {
   double token_seconds = 1e-6;
   double token_workspace_bytes = 1024;
   double token_state_bytes = 0;
-  // Time an Advance really takes per item still wanted (sleeps; 0 = nothing).
+  // Time an Advance really takes per item still wanted (sleeps in loops; 0 = nothing).
   absl::Duration layer_item_time = absl::ZeroDuration();
 
   // Failures: a text containing one of these words fails at that stage.

@@ -257,8 +257,8 @@ absl::Status TestEngine::Stopped(const Job& job) {
                              {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(1500)});
   }
   if (cancelled_.contains(job.id)) return absl::CancelledError("cancelled");
-  if (absl::Now() > job.deadline) return absl::DeadlineExceededError("the deadline has passed");
-  return absl::OkStatus();
+  const bool late = server::SteadyNow() > job.deadline;
+  return late ? absl::DeadlineExceededError("the deadline has passed") : absl::OkStatus();
 }
 
 absl::StatusOr<Completed> TestEngine::RunGeneration(Job& job) {
@@ -322,7 +322,7 @@ server::CallInfo TestCall(std::string_view method) {
   server::CallInfo info;
   info.request_id = "test-request";
   info.client = "tester";
-  info.arrival = absl::Now();
+  info.arrival = server::SteadyNow();
   info.api = "grpc";
   info.method = method;
   return info;

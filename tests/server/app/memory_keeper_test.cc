@@ -20,6 +20,9 @@ double Resident() {
   return resident * 4096 / (1 << 20);
 }
 
+constexpr size_t kKeep = 32u << 20;
+constexpr absl::Duration kLook = absl::Milliseconds(20);
+
 // Leaves about 128 MiB free in the middle of the heap, where only trimming finds them.
 std::unique_ptr<char[]> Burst() {
   constexpr size_t kBlock = 16 << 10;
@@ -38,12 +41,12 @@ TEST(MemoryKeeper, GivesBackWhatABurstLeftOnceTheServerIsIdle) {
   const double after_burst = Resident();
   std::atomic<bool> idle = false;
   std::atomic<int> looks = 0;
-  MemoryKeeper keeper([&] { return ++looks, idle.load(); });
-  while (looks < 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  MemoryKeeper keeper([&] { return ++looks, idle.load(); }, kKeep, absl::Hours(1), kLook);
+  while (looks < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GT(Resident(), after_burst - 32) << "given back while the server was busy";
   idle = true;
-  while (looks < 20 && Resident() > after_burst - 96) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (looks < 1000 && Resident() > after_burst - 96) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_LT(Resident(), after_burst - 96);
 }
@@ -55,9 +58,9 @@ TEST(MemoryKeeper, GivesBackNowAndThenBesideCallsThatNeverPause) {
   const auto top = Burst();
   const double after_burst = Resident();
   std::atomic<int> looks = 0;
-  MemoryKeeper keeper([&] { return ++looks, false; }, 32u << 20, absl::Seconds(2));
-  while (looks < 20 && Resident() > after_burst - 96) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  MemoryKeeper keeper([&] { return ++looks, false; }, kKeep, absl::Milliseconds(50), kLook);
+  while (looks < 1000 && Resident() > after_burst - 96) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_LT(Resident(), after_burst - 96);
 }

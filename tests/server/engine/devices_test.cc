@@ -222,6 +222,11 @@ TEST_F(DevicesTest, ALostDeviceFailsWhatIsOnItAndTheOtherGoesOn) {
   EXPECT_NE(engine_->Stuck(), "");
   Submit(model, "after", after);
   ExpectLost(after.Wait().status());
+  const auto losses = [&] {
+    std::lock_guard lock(mutex);
+    return told.size();
+  };
+  Await([&] { return losses() == 2; }, "the news of both");
   std::lock_guard lock(mutex);
   EXPECT_EQ(told, (std::vector<std::string>{names[0] + ": fake: an illegal address",
                                             names[1] + ": fake: an illegal address"}));

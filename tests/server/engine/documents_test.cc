@@ -130,12 +130,14 @@ TEST_F(DocumentsTest, PiecesAreReadInTheOrderOfTheCalls) {
   const std::string handle = Open();
   std::vector<Box> boxes(200);
   std::string text;
+  control_->advance.Close();
   for (size_t i = 0; i < boxes.size(); ++i) {
     const std::string piece = "piece " + std::to_string(i) + ", ";
     text += piece;
     documents_->Append(handle, Text(piece), Info(), boxes[i].reply());
   }
   EXPECT_EQ(documents_->Use(handle, "a").status().code(), StatusCode::kNotFound);
+  control_->advance.Open();
   int tokens = 0;
   for (Box& box : boxes) {
     ASSERT_TRUE(box.Wait().ok());
@@ -257,7 +259,8 @@ TEST_F(DocumentsTest, UnloadedModelTakesItsDocumentsAlong) {
   Open();
   EXPECT_EQ(documents_->size(), 2u);
   store_.Set(nullptr);
-  Await([&] { return documents_->size() == 0; }, "the documents' end");
+  documents_->CloseExpired();
+  EXPECT_EQ(documents_->size(), 0u);
   Await([&] { return model_.use_count() == 1; }, "the model's last user");
 }
 

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "server/engine/engine_impl.h"
+#include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_model.h"
 
 namespace longview::server {
@@ -84,11 +85,18 @@ class EngineFixture : public ::testing::Test {
     return request;
   }
 
+  // Prepared and admitted by the thread that submits it.
+  static models::Request TokenRequest() {
+    models::Request request;
+    request.tokens.emplace().ids = {1, 2, 3};
+    return request;
+  }
+
   static CallInfo Info(std::string client = "a", absl::Duration due = absl::InfiniteDuration()) {
     CallInfo info;
     info.request_id = "r";
     info.client = std::move(client);
-    info.arrival = absl::Now();
+    info.arrival = SteadyNow();
     info.deadline = info.arrival + due;
     return info;
   }
@@ -98,12 +106,31 @@ class EngineFixture : public ::testing::Test {
     return engine_->Submit(model, TextRequest(std::move(text)), info, box.reply());
   }
 
+  // Submits a request whose deadline passes once `reached` holds. Where it passes sooner, on a busy
+  // machine, another one with twice the time takes its place.
+  template <typename Reached>
+  Box SubmitUntil(const ModelHandle& model, const std::string& text, Reached reached) {
+    for (absl::Duration due = absl::Milliseconds(20);; due *= 2) {
+      Box box;
+      Submit(model, text, box, Info("a", due));
+      bool there = false;
+      Await([&] { return (there = reached()) || box.count() > 0; }, "a stage or the deadline");
+      if (there || due > absl::Seconds(10)) return box;
+    }
+  }
+
+  // Waits until so many calls are admitted and in no batch. The gauge of queued requests counts
+  // those that are being prepared as well.
+  void AwaitQueued(size_t count) {
+    Await([&] { return engine_->waiting() == count; }, "queued requests");
+  }
+
   // Waits until `condition` holds; fails the test after 20 s.
   template <typename Condition>
   static void Await(Condition condition, const char* what) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
+    const absl::Time end = SteadyNow() + absl::Seconds(20);
     while (!condition()) {
-      if (absl::Now() > end) {
+      if (SteadyNow() > end) {
         ADD_FAILURE() << "waited in vain for " << what;
         return;
       }

@@ -45,7 +45,10 @@ TEST_F(EngineStormTest, TenThousandCancelledCallsLeaveNothingBehind) {
   StartEngine();
   FakeOptions options;
   options.layers = 8;
-  options.layer_item_time = absl::Microseconds(20);
+  // The clients let the device through: one layer for so many calls. So at most 20 batches, of no
+  // more than 64 calls of each client, are computed before the last calls are cancelled.
+  constexpr int kCallsOfALayer = 64;
+  options.control->advance.Close();
   const ModelHandle model = MakeModel(options);
   constexpr int kThreads = 4;
   constexpr int kPerThread = 2500;
@@ -59,6 +62,7 @@ TEST_F(EngineStormTest, TenThousandCancelledCallsLeaveNothingBehind) {
         const std::string text = std::to_string(t) + "/" + std::to_string(i);
         open.push_back(engine_->Submit(model, TextRequest(text), Info(std::to_string(t)),
                                        tally.Expecting(text)));
+        if (i % kCallsOfALayer == 0) options.control->advance.Admit(1);
         // Some are cancelled at once, others when they are deep in the queue or running.
         while (!open.empty() && (open.size() > random() % 64 || i + 1 == kPerThread)) {
           const size_t which = random() % open.size();
@@ -69,7 +73,8 @@ TEST_F(EngineStormTest, TenThousandCancelledCallsLeaveNothingBehind) {
     });
   }
   for (std::thread& client : clients) client.join();
-  EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(30)));
+  options.control->advance.Open();
+  EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(30)));
   Await([&] { return tally.replies == kThreads * kPerThread; }, "all replies");
   EXPECT_EQ(tally.wrong, 0);
   EXPECT_EQ(tally.other, 0);
@@ -117,7 +122,7 @@ TEST_F(EngineStormTest, NeighboursAnswersAreUnchanged) {
   Await([&] { return steady.replies == kSteady; }, "the steady client's answers");
   stop = true;
   disturber.join();
-  EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(30)));
+  EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(30)));
   Await([&] { return chaos.replies == sent; }, "the other client's replies");
   EXPECT_EQ(steady.answered, kSteady);
   EXPECT_EQ(steady.wrong, 0);

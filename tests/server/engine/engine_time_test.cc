@@ -28,33 +28,33 @@ class EngineTimeTest : public EngineFixture {
 };
 
 TEST_F(EngineTimeTest, WarmUpBesideNeighboursIsCorrectedByAHandfulOfRequests) {
-  options_.scheduler.max_queue_seconds = 1;
+  options_.scheduler.max_queue_seconds = 100;
   StartEngine();
-  FakeOptions options;  // 25 times what it takes.
-  options.item_seconds = 0.5;
+  FakeOptions options;  // Ten thousand times what it takes: the pace goes as low as it may.
+  options.item_seconds = 50;
   options.token_seconds = 0;
-  options.layer_item_time = absl::Milliseconds(20);
+  options.layer_item_time = absl::Milliseconds(5);
   const ModelHandle model = MakeModel(options);
   const auto estimate = [&] {
     ReplyBox<Estimated> box;
     engine_->Estimate(model, TextRequest("x"), 0, box.reply());
     return box.Wait()->cost.seconds;
   };
-  EXPECT_DOUBLE_EQ(estimate(), 0.5);
+  EXPECT_DOUBLE_EQ(estimate(), 50);
   Box refused;
-  Submit(model, "x", refused, Info("a", absl::Seconds(0.4)));
+  Submit(model, "x", refused, Info("a", absl::Seconds(40)));
   EXPECT_EQ(refused.WaitCode(), StatusCode::kDeadlineExceeded);
   for (int i = 0; i < 6; ++i) {
     Box box;
     Submit(model, "x", box);
     ASSERT_TRUE(box.Wait().ok());
   }
-  EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(20)));
   const double corrected = estimate();
-  EXPECT_LT(corrected, 0.1);
-  EXPECT_GT(corrected, 0.015);
+  EXPECT_LT(corrected, 10);
+  EXPECT_GT(corrected, 0.9);
   Box in_time;
-  Submit(model, "x", in_time, Info("a", absl::Seconds(0.4)));
+  Submit(model, "x", in_time, Info("a", absl::Seconds(40)));
   EXPECT_TRUE(in_time.Wait().ok());
   // A flood that the first prediction would have refused.
   options.control->advance.Close();
@@ -62,39 +62,49 @@ TEST_F(EngineTimeTest, WarmUpBesideNeighboursIsCorrectedByAHandfulOfRequests) {
   Submit(model, "x", flood[0]);
   ASSERT_TRUE(options.control->advance.AwaitWaiting(1, absl::Seconds(20)));
   for (size_t i = 1; i < flood.size(); ++i) Submit(model, "x", flood[i]);
-  Await([&] { return Metric("longview_queued_requests{") == 7; }, "queued requests");
+  AwaitQueued(7);
   // The gauge and an estimate's wait say the same.
   const double queued = Metric("longview_queued_work_seconds{");
-  EXPECT_LT(queued, 0.7);
+  EXPECT_LT(queued, 70);
   ReplyBox<Estimated> wait;
   engine_->Estimate(model, TextRequest("x"), 0, wait.reply());
-  EXPECT_NEAR(wait.Wait()->queue_seconds, queued, 0.2);
+  EXPECT_GE(wait.Wait()->queue_seconds, queued);
+  EXPECT_LT(wait.Wait()->queue_seconds, queued + 10) << "and what runs";
   options.control->advance.Open();
   for (Box& box : flood) EXPECT_TRUE(box.Wait().ok());
 }
 
 TEST_F(EngineTimeTest, CallsWithoutADeadlineHaveTheServers) {
-  options_.default_timeout = absl::Milliseconds(50);
-  options_.max_timeout = absl::Milliseconds(200);
+  options_.default_timeout = absl::Milliseconds(100);
+  options_.max_timeout = absl::Milliseconds(300);
   options_.scheduler.max_queue_seconds = 1000;
   StartEngine();
   FakeOptions options;
   options.item_seconds = 60;  // Not a reason to refuse what the client set no deadline for.
   const ModelHandle model = MakeBlocked(options);
   Box running, queued, patient, hasty;
-  Submit(model, "x", running);
-  AwaitBlocked();
+  // On a busy machine the limit of some passes before they run.
+  Await(
+      [&] {
+        running = Box();
+        Submit(model, "x", running);
+        while (running.count() == 0) {
+          if (control_->advance.AwaitWaiting(1, absl::Milliseconds(1))) return true;
+        }
+        return false;
+      },
+      "a running request");
   Submit(model, "x", queued);
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   Submit(model, "x", patient, Info("a", absl::Hours(1)));
   for (Box* box : {&running, &queued, &patient}) {
     EXPECT_EQ(box->WaitCode(), StatusCode::kDeadlineExceeded);
   }
-  EXPECT_GE(absl::Now() - start, absl::Milliseconds(190));
+  EXPECT_GE(SteadyNow() - start, absl::Milliseconds(300));
   EXPECT_EQ(running.Wait().status().message(),
-            "the server's time limit of 0.05 s (default_timeout_seconds, max_timeout_seconds) "
+            "the server's time limit of 0.1 s (default_timeout_seconds, max_timeout_seconds) "
             "passed while the request was running");
-  EXPECT_NE(patient.Wait().status().message().find("limit of 0.2 s"), absl::string_view::npos);
+  EXPECT_NE(patient.Wait().status().message().find("limit of 0.3 s"), absl::string_view::npos);
   // The client's own are judged as ever.
   Submit(model, "x", hasty, Info("a", absl::Milliseconds(100)));
   EXPECT_EQ(GetErrorDetail(hasty.Wait().status()).reason, "DEADLINE_INFEASIBLE");
@@ -104,33 +114,36 @@ TEST_F(EngineTimeTest, CallsWithoutADeadlineHaveTheServers) {
 TEST_F(EngineTimeTest, TurnThatNeverComesBackNamesItsModel) {
   options_.stall_patience = absl::Milliseconds(1);
   options_.watch_factor = 10;
-  options_.watch_floor = absl::Milliseconds(300);
+  options_.watch_floor = absl::Milliseconds(50);
   StartEngine();
   FakeOptions options;
-  options.item_seconds = 0.02;
+  options.item_seconds = 0.002;
   options.token_seconds = 0;
-  options.layers = 2;
+  options.layers = 2000;
   const ModelHandle model = MakeBlocked(options);
   Box running, queued;
-  Submit(model, "x", running);
+  engine_->Submit(model, TokenRequest(), Info(), running.reply());
   AwaitBlocked();
-  Submit(model, "x", queued);
-  EXPECT_EQ(engine_->Stuck(), "");
+  engine_->Submit(model, TokenRequest(), Info(), queued.reply());
   Await([&] { return !engine_->Stuck().empty(); }, "the watchdog");
   EXPECT_EQ(engine_->Stuck().find("model fake on cpu: nothing came back for "), 0u);
-  EXPECT_NE(engine_->Stuck().find("predicted to take 0.02 s"), std::string::npos);
-  // A layer that comes back is progress.
-  control_->advance.Admit(1);
-  Await([&] { return control_->layers_run == 1; }, "a layer");
-  EXPECT_EQ(engine_->Stuck(), "");
+  EXPECT_NE(engine_->Stuck().find("predicted to take 0.002 s"), std::string::npos);
+  // A layer that comes back is progress, until the next one is overdue.
+  Await(
+      [&] {
+        control_->advance.Admit(1);
+        return engine_->Stuck().empty();
+      },
+      "progress");
+  EXPECT_EQ(running.count(), 0);
   control_->advance.Open();
   EXPECT_TRUE(queued.Wait().ok());
-  EXPECT_EQ(engine_->Stuck(), "");
+  Await([&] { return engine_->Stuck().empty(); }, "an idle device");
 }
 
 TEST_F(EngineTimeTest, WarmUpThatNeverComesBackIsNoProgress) {
   options_.stall_patience = absl::Milliseconds(1);
-  options_.watch_floor = absl::Milliseconds(200);
+  options_.watch_floor = absl::Milliseconds(50);
   StartEngine();
   const ModelHandle model = MakeModel({});
   testing::Gate gate;
@@ -146,13 +159,13 @@ TEST_F(EngineTimeTest, WarmUpThatNeverComesBackIsNoProgress) {
   });
   ASSERT_TRUE(gate.AwaitWaiting(1, absl::Seconds(20)));
   Box box;
-  Submit(model, "x", box);
+  engine_->Submit(model, TokenRequest(), Info(), box.reply());
   Await([&] { return !engine_->Stuck().empty(); }, "the watchdog");
   EXPECT_EQ(engine_->Stuck().find("model large on cpu: "), 0u);
   gate.Open();
   EXPECT_TRUE(box.Wait().ok());
   warm_up.join();
-  EXPECT_EQ(engine_->Stuck(), "");
+  Await([&] { return engine_->Stuck().empty(); }, "an idle device");
 }
 
 TEST_F(EngineTimeTest, WantOfMemoryEndsARequestAndNotTheProcess) {

@@ -23,7 +23,7 @@ class EventBox {
       state->changed.notify_all();
     };
     events.on_pieces = [state = state_](std::vector<models::Piece> pieces) {
-      absl::SleepFor(state->reading_time);
+      state->reader.Pass();
       std::lock_guard lock(state->mutex);
       if (state->admitted != 1 || state->replied || pieces.empty()) state->in_order = false;
       ++state->pieces;
@@ -80,8 +80,8 @@ class EventBox {
     std::lock_guard lock(state_->mutex);
     return state_->pieces;
   }
-  // How long on_pieces takes; before events().
-  void set_reading_time(absl::Duration time) { state_->reading_time = time; }
+  // Passed by on_pieces before it reads.
+  testing::Gate& reader() { return state_->reader; }
 
  private:
   struct State {
@@ -89,7 +89,7 @@ class EventBox {
     std::condition_variable changed;
     std::optional<absl::StatusOr<Completed>> result;
     std::vector<std::string> texts;
-    absl::Duration reading_time = absl::ZeroDuration();
+    testing::Gate reader;
     int admitted = 0, pieces = 0;
     bool replied = false, in_order = true;
   };
@@ -131,7 +131,7 @@ class GenerationFixture : public EngineFixture {
   }
   // The same of an engine that was shut down, whose scheduler is told nothing more.
   void ExpectNoCallLeft() {
-    EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(20)));
+    EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(20)));
     Await([&] { return control_->live_items == 0; }, "the items' end");
     EXPECT_EQ(engine_->calls(), 0u);
     EXPECT_EQ(control_->live_generations, 0);

@@ -152,7 +152,7 @@ TEST_F(GenerationTest, ThousandCancelledInMidStreamLeaveNothing) {
   int in_mid_stream = 0;
   for (int i = 0; i < kCalls; ++i) {
     EventBox box;
-    const CallId id = Generate(model, Prompt(std::string(1 + random() % 100, 'x'), 5000), box,
+    const CallId id = Generate(model, Prompt(std::string(1 + random() % 100, 'x'), 90000), box,
                                Info(std::to_string(i % 3)));
     open.emplace_back(id, box);
     while (open.size() > kOpen || (i + 1 == kCalls && !open.empty())) {
@@ -178,11 +178,12 @@ TEST_F(GenerationTest, SlowReadersDoNotHoldUpTheDevice) {
   StartEngine();
   const ModelHandle model = MakeGenerator({});
   EventBox slow;
-  slow.set_reading_time(absl::Milliseconds(5));
+  slow.reader().Close();
   Generate(model, Prompt("slow", 100), slow);
-  // All tokens are sampled long before the reader has seen them.
+  // All tokens are sampled before the reader has seen the first.
   Await([&] { return control_->decoded == 100; }, "the device");
-  EXPECT_LT(slow.pieces(), 60);
+  EXPECT_EQ(slow.pieces(), 0);
+  slow.reader().Open();
   ASSERT_TRUE(slow.Wait().ok());
   EXPECT_EQ(slow.text(), FakeContinuation("slow", 0, 100));
   EXPECT_TRUE(slow.in_order());
@@ -193,13 +194,19 @@ TEST_F(GenerationTest, DeadlineDuringDecode) {
   GeneratorOptions options;
   options.pace = 1;
   options.step_seconds = 1e-3;
-  options.decode_seconds = 1e-7;  // Predicted in time, but the steps take much longer.
+  options.decode_seconds = 1e-8;  // Predicted in time, but the steps take much longer.
   const ModelHandle model = MakeGenerator(options);
-  EventBox box;
-  Generate(model, Prompt("late", 90000), box, Info("a", absl::Milliseconds(50)));
-  EXPECT_EQ(box.WaitCode(), StatusCode::kDeadlineExceeded);
-  EXPECT_GT(box.pieces(), 3);
-  EXPECT_TRUE(box.in_order());
+  int pieces = 0;
+  // On a busy machine a deadline may pass before there are some.
+  for (absl::Duration due = absl::Milliseconds(20); pieces <= 3 && due < absl::Seconds(20);
+       due *= 2) {
+    EventBox box;
+    Generate(model, Prompt("late", 90000), box, Info("a", due));
+    EXPECT_EQ(box.WaitCode(), StatusCode::kDeadlineExceeded);
+    EXPECT_TRUE(box.in_order());
+    pieces = box.pieces();
+  }
+  EXPECT_GT(pieces, 3);
   ExpectNothingLeft();
   EXPECT_EQ(control_->state_bytes, 0);
 }
@@ -235,24 +242,31 @@ TEST_F(GenerationTest, StepsGoBetweenTheLayersOfABatch) {
   const ModelHandle generator = MakeGenerator(options);
   FakeOptions batch;
   batch.layers = 50;
-  batch.item_seconds = 1;
-  batch.layer_item_time = absl::Milliseconds(20);
+  batch.item_seconds = 0.25;
+  batch.layer_item_time = absl::Milliseconds(5);
+  testing::Gate& layers = batch.control->advance;
+  layers.Close();
   const ModelHandle classifier = MakeModel(batch);
   EventBox stream;
   Generate(generator, Prompt("stream", 5000), stream);
   ASSERT_TRUE(stream.AwaitPieces(1));
   Box classified;
-  Submit(classifier, "a second of work", classified);
-  Await([&] { return batch.control->layers_run > 2; }, "the batch");
-  const int before = stream.pieces();
+  Submit(classifier, "much work", classified);
+  ASSERT_TRUE(layers.AwaitWaiting(1, absl::Seconds(20)));
+  const int64_t before = control_->steps;
+  layers.Admit(batch.layers - 1);
+  // Before its last layer.
+  ASSERT_TRUE(layers.AwaitWaiting(1, absl::Seconds(20)));
+  const int64_t during = control_->steps - before;
+  layers.Open();
   ASSERT_TRUE(classified.Wait().ok());
-  const int during = stream.pieces() - before;
-  EXPECT_EQ(Logits(*classified.Wait()), FakeLogits("a second of work", 3));
-  EXPECT_GT(during, 40) << "tokens while the batch was on the device";
+  EXPECT_EQ(Logits(*classified.Wait()), FakeLogits("much work", 3));
+  EXPECT_GE(during, 5) << "tokens while the batch was on the device";
   // The batch took its own time, not that of the steps between its layers, a millisecond each.
   const Completed& batched = *classified.Wait();
-  EXPECT_GT(batched.compute_seconds, 0.9);
-  EXPECT_LT(batched.queue_seconds + batched.compute_seconds + 0.03, batched.total_seconds);
+  EXPECT_GE(batched.compute_seconds, 0.25);
+  EXPECT_LE(batched.queue_seconds + batched.compute_seconds + 1e-3 * static_cast<double>(during),
+            batched.total_seconds);
   EXPECT_GT(Metric("longview_inter_token_latency_seconds_bucket{model=\"gen\",version=\"1\","
                    "le=\"0.1\"}"),
             0);
@@ -295,7 +309,7 @@ TEST_F(GenerationTest, ShutdownEndsStreamsAndDrainLetsThemFinish) {
   lifecycle_.set_phase(Lifecycle::Phase::kStopping);
   Generate(model, Prompt("refused"), refused);
   EXPECT_EQ(refused.WaitCode(), StatusCode::kUnavailable);
-  EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(20)));
   EXPECT_TRUE(finishes.Wait().ok());
 
   lifecycle_.set_phase(Lifecycle::Phase::kServing);

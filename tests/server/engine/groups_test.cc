@@ -41,11 +41,9 @@ class GroupsTest : public EngineFixture {
   void ExpectIdle() {
     control_->advance.Open();
     control_->prepare.Open();
-    EXPECT_TRUE(engine_->AwaitIdle(absl::Now() + absl::Seconds(20)));
+    EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(20)));
     // A preparation that was under way when its call ended drops its item a moment later.
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (control_->live_items != 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
-    EXPECT_EQ(control_->live_items, 0);
+    Await([&] { return control_->live_items == 0; }, "the items' end");
     EXPECT_EQ(engine_->QueuedSeconds(), 0);
   }
 
@@ -75,7 +73,7 @@ TEST_F(GroupsTest, NothingIsComputedOfAListThatDoesNotFit) {
   Submit(model, "running", running);
   ASSERT_TRUE(control_->advance.AwaitWaiting(1, absl::Seconds(20)));
   Submit(model, "waiting", waiting);
-  Await([&] { return control_->prepared == 2; }, "two prepared");
+  AwaitQueued(1);
   std::vector<Box> boxes;
   // Each alone would fit beside the one that waits; all three do not.
   SubmitAll(model, {"a", "b", "c"}, boxes);
@@ -123,7 +121,7 @@ TEST_F(GroupsTest, ADeadlineThatPassesBeforeAllArePrepared) {
   const ModelHandle model = MakeModelWith(1e-4);
   control_->prepare.Close();
   std::vector<Box> boxes;
-  SubmitAll(model, {"a", "b"}, boxes, Info("a", absl::Milliseconds(50)));
+  SubmitAll(model, {"a", "b"}, boxes, Info("a", absl::Milliseconds(20)));
   control_->prepare.Admit(1);
   for (Box& box : boxes) EXPECT_EQ(box.WaitCode(), StatusCode::kDeadlineExceeded);
   ExpectIdle();

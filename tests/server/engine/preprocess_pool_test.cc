@@ -106,13 +106,16 @@ TEST(PreprocessPool, BusyIsNotStalled) {
   ASSERT_TRUE(pool.Add(jobs.Make(1, "a", kLong, 64 << 20)));
   ASSERT_TRUE(pool.Add(jobs.Make(2, "a")));
   jobs.AwaitStarted(1);
-  absl::SleepFor(absl::Milliseconds(50));
+  absl::SleepFor(absl::Milliseconds(10));
   EXPECT_EQ(pool.Stalled(), absl::ZeroDuration());
   jobs.LetGo(1);
   // A short one takes long: it hangs.
   jobs.AwaitStarted(2);
-  absl::SleepFor(absl::Milliseconds(50));
-  EXPECT_GT(pool.Stalled(), absl::Milliseconds(30));
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (pool.Stalled() < absl::Milliseconds(10) && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_GE(pool.Stalled(), absl::Milliseconds(10));
   jobs.LetGo(2);
 }
 

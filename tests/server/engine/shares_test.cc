@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "tests/server/engine/generation_fixture.h"
-#include "tests/support/slack.h"
 
 namespace longview::server {
 namespace {
@@ -12,14 +11,9 @@ namespace {
 using testing::FakeLogits;
 using testing::FakeOptions;
 using testing::GeneratorOptions;
-using testing::TimeSlack;
 
 class SharesTest : public GenerationFixture {
  protected:
-  static double SecondsSince(absl::Time start) {
-    return absl::ToDoubleSeconds(absl::Now() - start);
-  }
-
   // A model whose items take so long, in so many layers, and are predicted to take `predicted`.
   ModelHandle MakeDocumentModel(double seconds, int layers, double predicted) {
     FakeOptions options;
@@ -35,7 +29,8 @@ class SharesTest : public GenerationFixture {
 
 TEST_F(SharesTest, ShortRequestIsAnsweredWhileALongDocumentIsComputed) {
   StartEngine();
-  const ModelHandle documents = MakeDocumentModel(1.5, /*layers=*/1, /*predicted=*/60);
+  // One layer, which goes on until the short request is answered.
+  const ModelHandle documents = MakeDocumentModel(60, /*layers=*/1, /*predicted=*/60);
   FakeOptions brief;
   brief.item_seconds = 0.01;
   brief.layer_item_time = absl::Milliseconds(10);
@@ -43,40 +38,43 @@ TEST_F(SharesTest, ShortRequestIsAnsweredWhileALongDocumentIsComputed) {
   Box document;
   Submit(documents, "document", document);
   Await([&] { return document_control_->begun == 1; }, "the document's start");
-  const absl::Time start = absl::Now();
   Box box;
-  Submit(shorts, "short", box, Info("b", absl::Seconds(5)));
-  ASSERT_TRUE(box.Wait().ok()) << box.Wait().status();
-  EXPECT_LT(SecondsSince(start), TimeSlack());
+  Submit(shorts, "short", box, Info("b", absl::Seconds(15)));
+  EXPECT_TRUE(box.Wait().ok()) << box.Wait().status();
   EXPECT_EQ(document.count(), 0) << "the document was over before";
-  EXPECT_EQ(Logits(*box.Wait()), FakeLogits("short", 3));
+  document_control_->hurry = true;
   ASSERT_TRUE(document.Wait().ok());
+  EXPECT_EQ(Logits(*box.Wait()), FakeLogits("short", 3));
   EXPECT_EQ(Logits(*document.Wait()), FakeLogits("document", 3));
   // Time taken by others is not its own.
-  EXPECT_LT(document.Wait()->compute_seconds, SecondsSince(start) + 0.1 * TimeSlack());
+  const Completed& completed = *document.Wait();
+  EXPECT_LE(completed.queue_seconds + completed.compute_seconds + box.Wait()->compute_seconds,
+            completed.total_seconds);
 }
 
 TEST_F(SharesTest, DocumentOfLongLayersEndsBesideSequencesWithoutEnd) {
+  options_.scheduler.inter_token_seconds = 0.02;
   StartEngine();
   GeneratorOptions generator;
   generator.max_tokens = 10000000;
   generator.token_bytes = 1;
   generator.pace = 1;
-  generator.step_seconds = 2e-3;
-  generator.decode_seconds = 1e-3;
+  generator.step_seconds = 4e-4;
+  generator.decode_seconds = 2e-4;
   const ModelHandle streams = MakeGenerator(generator);
   EventBox a, b;
   const CallId first = Generate(streams, Prompt("a", 1000000), a, Info("a"));
   const CallId second = Generate(streams, Prompt("b", 1000000), b, Info("b"));
   ASSERT_TRUE(a.AwaitPieces(10));
-  // Layers of 0.23 s: longer than what the ceiling leaves.
-  const double seconds = 0.92;
+  // Layers of 46 ms: longer than what the ceiling leaves.
+  const double seconds = 0.184, step_seconds = 8e-4;
   const ModelHandle documents = MakeDocumentModel(seconds, /*layers=*/4, /*predicted=*/seconds);
-  const absl::Time start = absl::Now();
+  const int64_t before = control_->steps;
   Box document;
   Submit(documents, "document", document, Info("c"));
   ASSERT_TRUE(document.Wait().ok());
-  EXPECT_LT(SecondsSince(start), (3 * seconds + 1) * TimeSlack());
+  // Half of the time is the sequences'; what they have in it grows where a machine is busy.
+  EXPECT_LT(static_cast<double>(control_->steps - before), 5 * seconds / step_seconds);
   EXPECT_EQ(Logits(*document.Wait()), FakeLogits("document", 3));
   const int pieces = a.pieces();
   ASSERT_TRUE(a.AwaitPieces(pieces + 5));
@@ -88,11 +86,12 @@ TEST_F(SharesTest, DocumentOfLongLayersEndsBesideSequencesWithoutEnd) {
 }
 
 TEST_F(SharesTest, StormOfSequencesAndDocumentsIsAnsweredWhole) {
+  options_.scheduler.inter_token_seconds = 0.02;
   StartEngine();
   GeneratorOptions generator;
   generator.pace = 1;
-  generator.step_seconds = 2e-3;
-  generator.decode_seconds = 1e-3;  // 60 of them take more than half of the ceiling.
+  generator.step_seconds = 4e-4;
+  generator.decode_seconds = 2e-4;  // 60 of them take more than half of the ceiling.
   const ModelHandle streams = MakeGenerator(generator);
   constexpr int kStreams = 60, kDocuments = 200, kTokens = 25;
   std::vector<EventBox> texts(kStreams);
@@ -100,15 +99,12 @@ TEST_F(SharesTest, StormOfSequencesAndDocumentsIsAnsweredWhole) {
     Generate(streams, Prompt("s" + std::to_string(i), kTokens), texts[static_cast<size_t>(i)],
              Info("c" + std::to_string(i % 7)));
   }
-  const ModelHandle small = MakeDocumentModel(0.003, /*layers=*/2, /*predicted=*/0.003);
-  const ModelHandle large = MakeDocumentModel(0.15, /*layers=*/3, /*predicted=*/0.15);
+  const ModelHandle small = MakeDocumentModel(6e-4, /*layers=*/2, /*predicted=*/6e-4);
+  const ModelHandle large = MakeDocumentModel(0.03, /*layers=*/3, /*predicted=*/0.03);
   std::vector<Box> boxes(kDocuments);
   std::mt19937 random(5);
-  double work = 0;
-  const absl::Time start = absl::Now();
   for (int i = 0; i < kDocuments; ++i) {
     const bool is_large = i % 50 == 25;
-    work += is_large ? 0.15 : 0.003;
     Submit(is_large ? large : small, "d" + std::to_string(i), boxes[static_cast<size_t>(i)],
            Info("c" + std::to_string(random() % 9)));
   }
@@ -117,7 +113,6 @@ TEST_F(SharesTest, StormOfSequencesAndDocumentsIsAnsweredWhole) {
     ASSERT_TRUE(completed.ok()) << completed.status();
     EXPECT_EQ(Logits(*completed), FakeLogits("d" + std::to_string(i), 3));
   }
-  EXPECT_LT(SecondsSince(start), (3 * work + 1) * TimeSlack());
   for (EventBox& text : texts) {
     ASSERT_TRUE(text.Wait().ok()) << text.Wait().status();
     EXPECT_EQ(text.text().size(), static_cast<size_t>(kTokens));

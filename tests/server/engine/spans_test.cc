@@ -29,7 +29,7 @@ class SpansTest : public GenerationFixture {
 
   // The trace of a call that is over.
   const CallTrace& Ended(const CallInfo& info) {
-    info.spans->Finish(absl::Now(), [](CallTrace&) {});
+    info.spans->Finish(SteadyNow(), [](CallTrace&) {});
     return sink_.last;
   }
 

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "server/grpc/grpc_server.h"
 #include "tests/server/api/backend.h"
+#include "tests/server/grpc/raw_http2.h"
 #include "tests/support/slack.h"
 
 namespace longview::testing {
@@ -44,14 +45,19 @@ class GrpcFixture : public ::testing::Test {
     return message;
   }
 
-  // Waits until `condition` holds; false after 10 s, or as many more as a sanitizer needs.
+  // Waits until `condition` holds; false after 20 s, or as many more as a sanitizer needs.
   static bool Eventually(const std::function<bool()>& condition) {
-    const absl::Time end = absl::Now() + absl::Seconds(10) * TimeSlack();
+    const absl::Time end = absl::Now() + absl::Seconds(20) * TimeSlack();
     while (absl::Now() < end) {
       if (condition()) return true;
-      absl::SleepFor(absl::Milliseconds(5));
+      absl::SleepFor(absl::Milliseconds(1));
     }
     return false;
+  }
+
+  // Waits until the server stops: it takes no connection any more.
+  bool Stops() const {
+    return Eventually([this] { return !RawHttp2(port, 65535).connected(); });
   }
 
   static void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {

@@ -98,8 +98,8 @@ TEST_F(Lifetime, WorkInFlightFinishesWithinTheDeadline) {
   grpc::Status status;
   std::thread caller([&] { status = Classify("abc", GRPC_COMPRESS_NONE); });
   EXPECT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
-  std::thread stopper([&] { server->Stop(absl::Now() + absl::Seconds(20)); });
-  absl::SleepFor(absl::Milliseconds(100));
+  std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Seconds(20)); });
+  EXPECT_TRUE(Stops());
   backend.control->advance.Open();
   caller.join();
   stopper.join();
@@ -111,7 +111,7 @@ TEST_F(Lifetime, WorkBeyondTheDeadlineEndsUnavailable) {
   grpc::Status status;
   std::thread caller([&] { status = Classify("abc", GRPC_COMPRESS_NONE); });
   EXPECT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
-  std::thread stopper([&] { server->Stop(absl::Now() + absl::Milliseconds(100)); });
+  std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Milliseconds(20)); });
   caller.join();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
   EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
@@ -120,8 +120,8 @@ TEST_F(Lifetime, WorkBeyondTheDeadlineEndsUnavailable) {
 }
 
 TEST_F(Lifetime, StoppingTwiceIsFine) {
-  server->Stop(absl::Now());
-  server->Stop(absl::Now());
+  server->Stop(server::SteadyNow());
+  server->Stop(server::SteadyNow());
   EXPECT_EQ(Classify("abc", GRPC_COMPRESS_NONE).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 

@@ -22,7 +22,7 @@ RawClient::RawClient(int port) {
   if (connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     throw std::runtime_error("cannot connect to the server under test");
   }
-  const timeval timeout{10, 0};
+  const timeval timeout{20, 0};
   setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 }
 

@@ -18,7 +18,7 @@ struct RawResponse {
   std::string_view Header(std::string_view name) const { return server::FindField(headers, name); }
 };
 
-// Not thread-safe. Reads give up after 10 s.
+// Not thread-safe. Reads give up after 20 s.
 class RawClient {
  public:
   explicit RawClient(int port);

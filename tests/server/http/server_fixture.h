@@ -1,4 +1,4 @@
-// The HTTP server in this process, in front of fake models, with timeouts a test can wait for.
+// The HTTP server in this process, in front of fake models.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/http/http_server.h"
@@ -28,11 +29,7 @@ class HttpServerTest : public ::testing::Test {
     options.transport.port = 0;
     options.transport.threads = 2;
     options.transport.max_body_bytes = kMaxBody;
-    options.transport.idle_timeout = absl::Milliseconds(600);
-    options.transport.header_timeout = absl::Milliseconds(300);
-    options.transport.transfer_grace = absl::Milliseconds(400);
-    options.transport.stream_filler = absl::Milliseconds(200);
-    options.transport.half_close_probe = absl::Milliseconds(100);
+    options.transport.half_close_probe = absl::Milliseconds(20);
     change(options);
     server_ =
         std::make_unique<server::HttpServer>(backend_.api, backend_.metrics, std::move(options));
@@ -42,7 +39,18 @@ class HttpServerTest : public ::testing::Test {
   }
   ~HttpServerTest() override {
     backend_.control->advance.Open();
-    server_->Stop(absl::Now() + absl::Seconds(5));
+    server_->Stop(server::SteadyNow() + absl::Seconds(5));
+  }
+
+  // Waits until `condition` holds; false after 20 s.
+  template <typename Condition>
+  static bool Eventually(Condition condition) {
+    const absl::Time end = server::SteadyNow() + absl::Seconds(20);
+    while (!condition()) {
+      if (server::SteadyNow() > end) return false;
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return true;
   }
 
   RawResponse Get(std::string_view target) { return Fetch(port_, "GET", target); }
@@ -77,6 +85,22 @@ class HttpServerTest : public ::testing::Test {
   Backend backend_;
   std::unique_ptr<server::HttpServer> server_;
   int port_ = 0;
+};
+
+// A server that soon loses patience with a client, for tests of just that.
+class ImpatientServerTest : public HttpServerTest {
+ protected:
+  static constexpr absl::Duration kPatience = absl::Milliseconds(100);
+  static constexpr absl::Duration kIdlePatience = absl::Milliseconds(300);
+
+  explicit ImpatientServerTest(absl::FunctionRef<void(server::HttpServerOptions&)> change =
+                                   [](auto&) {})
+      : HttpServerTest([&](server::HttpServerOptions& options) {
+          options.transport.idle_timeout = kIdlePatience;
+          options.transport.header_timeout = kPatience;
+          options.transport.transfer_grace = kPatience;
+          change(options);
+        }) {}
 };
 
 }  // namespace longview::testing

@@ -2,8 +2,6 @@
 #include <zlib.h>
 
 #include <atomic>
-#include <chrono>
-#include <functional>
 #include <thread>
 #include <vector>
 
@@ -13,14 +11,7 @@ namespace longview::testing {
 namespace {
 
 using TransportTest = HttpServerTest;
-
-bool Eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 500; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
+using ImpatienceTest = ImpatientServerTest;
 
 std::string Gzip(const std::string& plain) {
   z_stream stream{};
@@ -58,7 +49,7 @@ TEST_F(TransportTest, Http10ClosesUnlessAskedNotTo) {
   RawClient closing(port_);
   closing.Send("GET /livez HTTP/1.0\r\n\r\n");
   EXPECT_EQ(closing.Read()->status, 200);
-  EXPECT_TRUE(closing.ClosesWithin(5));
+  EXPECT_TRUE(closing.ClosesWithin(20));
 
   RawClient keeping(port_);
   keeping.Send("GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
@@ -93,7 +84,7 @@ TEST_F(TransportTest, BrokenChunksAre400) {
     client.Send("POST /v1/classify HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.Send(body);
     client.HalfClose();
-    const auto response = client.Read();
+    const auto response = client.ReadFinal();
     ASSERT_TRUE(response.has_value()) << body;
     EXPECT_EQ(response->status, 400) << body;
   }
@@ -171,16 +162,16 @@ TEST_F(TransportTest, WhatIsNotHttpIs400) {
     const auto response = client.Read();
     ASSERT_TRUE(response.has_value()) << bytes;
     EXPECT_EQ(response->status, 400) << bytes;
-    EXPECT_TRUE(client.ClosesWithin(5)) << bytes;
+    EXPECT_TRUE(client.ClosesWithin(20)) << bytes;
   }
 }
 
-TEST_F(TransportTest, SlowHeadsEnd) {
+TEST_F(ImpatienceTest, SlowHeadsEnd) {
   RawClient client(port_);
   std::atomic<bool> sending = true;
   std::thread trickle([&] {
     for (int i = 0; sending && client.Send(i == 0 ? "GET /livez HTTP/1.1\r\n" : "X: y\r\n"); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      absl::SleepFor(absl::Milliseconds(10));
     }
   });
   const auto response = client.Read();
@@ -190,7 +181,7 @@ TEST_F(TransportTest, SlowHeadsEnd) {
   EXPECT_EQ(response->status, 408);
 }
 
-TEST_F(TransportTest, SlowBodiesEnd) {
+TEST_F(ImpatienceTest, SlowBodiesEnd) {
   for (const char* framing : {"Content-Length: 1000", "Transfer-Encoding: chunked"}) {
     RawClient client(port_);
     client.Send(std::string("POST /v1/classify HTTP/1.1\r\nHost: t\r\n")
@@ -199,7 +190,7 @@ TEST_F(TransportTest, SlowBodiesEnd) {
     std::atomic<bool> sending = true;
     std::thread trickle([&] {
       while (sending && client.Send("1\r\nx\r\n")) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        absl::SleepFor(absl::Milliseconds(10));
       }
     });
     const auto response = client.Read();
@@ -210,17 +201,18 @@ TEST_F(TransportTest, SlowBodiesEnd) {
   }
 }
 
-TEST_F(TransportTest, IdleConnectionsEndQuietly) {
+TEST_F(ImpatienceTest, IdleConnectionsEndQuietly) {
+  const absl::Time start = server::SteadyNow();
   RawClient client(port_);
-  EXPECT_FALSE(client.ClosesWithin(0.3));
-  EXPECT_TRUE(client.ClosesWithin(5));
+  EXPECT_TRUE(client.ClosesWithin(20));
+  EXPECT_GE(server::SteadyNow() - start, kIdlePatience);
 }
 
 TEST_F(TransportTest, ABodyCutShortIs400) {
   RawClient client(port_);
   client.Send("POST /v1/classify HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\n{\"text\"");
   client.HalfClose();
-  const auto response = client.Read();
+  const auto response = client.ReadFinal();
   ASSERT_TRUE(response.has_value());
   EXPECT_EQ(response->status, 400);
 }
@@ -230,14 +222,15 @@ TEST_F(TransportTest, HalfClosedClientsGetTheirAnswer) {
   RawClient client(port_);
   client.Send(Request("/v1/classify", kClassify));
   client.HalfClose();
-  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(10)));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
+  // The server asks whether it still reads, and it does.
+  EXPECT_EQ(client.Read().value_or(RawResponse{}).status, 100);
   EXPECT_EQ(backend_.engine.cancelled(), 0);
   backend_.control->advance.Open();
   const auto response = client.ReadFinal();
   ASSERT_TRUE(response.has_value());
   EXPECT_EQ(response->status, 200);
-  EXPECT_TRUE(client.ClosesWithin(5));
+  EXPECT_TRUE(client.ClosesWithin(20));
 }
 
 TEST_F(TransportTest, HalfClosedPipelinesAreAnsweredToTheEnd) {
@@ -248,7 +241,7 @@ TEST_F(TransportTest, HalfClosedPipelinesAreAnsweredToTheEnd) {
   EXPECT_EQ(client.ReadFinal()->status, 200);
   EXPECT_EQ(client.ReadFinal()->status, 200);
   EXPECT_EQ(client.ReadFinal()->status, 404);
-  EXPECT_TRUE(client.ClosesWithin(5));
+  EXPECT_TRUE(client.ClosesWithin(20));
 }
 
 TEST_F(TransportTest, AClosedConnectionCancels) {
@@ -256,7 +249,7 @@ TEST_F(TransportTest, AClosedConnectionCancels) {
   {
     RawClient client(port_);
     client.Send(Request("/v1/classify", kClassify));
-    ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+    ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
   }
   EXPECT_TRUE(Eventually([&] { return backend_.engine.cancelled() == 1; }));
 }
@@ -266,7 +259,7 @@ TEST_F(TransportTest, AClosedConnectionCancelsWithMoreRequestsBehind) {
   {
     RawClient client(port_);
     client.Send(Request("/v1/classify", kClassify));
-    ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+    ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
     client.Send(Request("/v1/classify", kClassify));
   }
   EXPECT_TRUE(Eventually([&] { return backend_.engine.cancelled() == 1; }));
@@ -306,9 +299,9 @@ TEST_F(TransportTest, StopLetsAnswersUnderWayFinish) {
   RawClient busy(port_);
   RawClient idle(port_);
   busy.Send(Request("/v1/classify", kClassify));
-  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(10)));
-  std::thread stop([&] { server_->Stop(absl::Now() + absl::Seconds(10)); });
-  EXPECT_TRUE(idle.ClosesWithin(5));
+  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
+  std::thread stop([&] { server_->Stop(server::SteadyNow() + absl::Seconds(20)); });
+  EXPECT_TRUE(idle.ClosesWithin(20));
   backend_.control->advance.Open();
   const auto response = busy.Read();
   stop.join();
@@ -322,10 +315,10 @@ TEST_F(TransportTest, StopCutsWhatIsLateAndCancelsIt) {
   backend_.control->advance.Close();
   RawClient client(port_);
   client.Send(Request("/v1/classify", kClassify));
-  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(10)));
-  server_->Stop(absl::Now() + absl::Milliseconds(100));
+  ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
+  server_->Stop(server::SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(backend_.engine.cancelled(), 1);
-  EXPECT_TRUE(client.ClosesWithin(5));
+  EXPECT_TRUE(client.ClosesWithin(20));
   backend_.control->advance.Open();
 }
 

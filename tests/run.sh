@@ -79,6 +79,7 @@ run_pytest() {
 # Says how long the parts took, and ends with the line that counts the tests of these JUnit files.
 finish() {
   begin ""
+  [ ! -f build/.ninja_log ] || { say "Cost of build/" && python3 tests/support/build_cost.py build >&2; }
   say "Time of each part"
   cat "$results/times" >&2
   python3 tests/support/summary.py "$@"

@@ -93,7 +93,7 @@ if $cluster; then
 fi
 
 begin "Installing what is missing"
-deploy/install_deps.sh
+deploy/install_deps.sh --tests
 tests/support/install_clients.sh
 if $slow; then
   install_packages chromium chromium-driver

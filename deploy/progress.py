@@ -90,10 +90,9 @@ def follow(lines, progress, out, clock=time.monotonic):
 
 def main(build, targets):
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
-    ninja = ["ninja", "-C", build]
-    listed = subprocess.run([*ninja, "-n", *targets], env=environment, capture_output=True, text=True)
+    listed = subprocess.run(["ninja", "-n", *targets], cwd=build, env=environment, capture_output=True, text=True)
     progress = Progress([status[3] for status in map(STATUS.match, listed.stdout.splitlines()) if status])
-    with subprocess.Popen([*ninja, *targets], env=environment, stdout=subprocess.PIPE, text=True,
+    with subprocess.Popen(["ninja", *targets], cwd=build, env=environment, stdout=subprocess.PIPE, text=True,
                           errors="replace", stderr=subprocess.STDOUT) as built:
         try:
             follow(built.stdout, progress, sys.stderr)

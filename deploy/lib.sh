@@ -22,18 +22,24 @@ as_root() {
   fi
 }
 
+# Prints those of the named Debian packages that are not there.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+  done
+}
+
+apt_install() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get install --no-install-recommends "$@"; }
+
 # Installs the named Debian packages that are not there yet, and says which.
 install_packages() {
-  local missing=()
-  for package in "$@"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
-      missing+=("$package")
-  done
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -gt 0 ] || return 0
   say "Installing Debian packages: ${missing[*]}"
   as_root apt-get update -qq
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    "${missing[@]}" >&2
+  apt_install -y -qq "${missing[@]}" >&2
 }
 
 # A virtual environment of the system's Python, made once.

@@ -17,8 +17,8 @@ trap 'rm -rf "$work"' EXIT
 
 if [ -z "${LONGVIEW_BUILD:-}" ]; then
   say "Building the programs"
-  [ -f build/build.ninja ] || { deploy/install_deps.sh && cmake --preset release >&2; }
-  cmake --build build --target longview-server longview >&2
+  [ -f build/build.ninja ] || { deploy/install_deps.sh && cmake --preset release -DLONGVIEW_BUILD_TESTS=OFF >&2; }
+  deploy/progress.py build longview-server longview
 fi
 
 version=$("$build/bin/longview-server" --version | sed -n '1s/^longview //p')

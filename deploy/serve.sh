@@ -25,7 +25,7 @@ done
 
 # Sets $bin to the folder of the programs.
 find_programs() {
-  local unpacked
+  local unpacked said
   for unpacked in "${LONGVIEW_PREFIX:-}" "$ROOT" "$ROOT"/longview-*-linux-x86_64; do
     if ! $build && [ -x "$unpacked/bin/longview-server" ]; then
       bin=$unpacked/bin
@@ -42,8 +42,10 @@ find_programs() {
   fi
   [ -x "$bin/longview-server" ] || "$ROOT/deploy/install_deps.sh"
   say "Building build/bin/longview-server and build/bin/longview (a few minutes the first time)"
-  [ -f build/build.ninja ] || cmake --preset release >&2
-  cmake --build build --target longview-server longview >&2
+  if [ ! -f build/build.ninja ]; then
+    said=$(cmake --preset release -DLONGVIEW_BUILD_TESTS=OFF 2>&1) || die "cmake: $said"
+  fi
+  deploy/progress.py build longview-server longview
 }
 find_programs
 

@@ -1,5 +1,5 @@
 # The CUDA compiler, for the plugin of kernels/cuda: from PyPI wheels (DEPS_DIR/cuda, see
-# deploy/install_deps.sh) or any toolkit that LONGVIEW_CUDA_ROOT names.
+# deploy/install_deps.sh --cuda) or any toolkit that LONGVIEW_CUDA_ROOT names.
 #
 # LONGVIEW_CUDA: AUTO builds the plugin if the compiler is found, ON demands it, OFF leaves it out.
 # Sets LONGVIEW_CUDA_ENABLED. Include it from the top folder, after the C++ settings.
@@ -20,7 +20,7 @@ elseif(LONGVIEW_CUDA)
     message(STATUS "CUDA plugin: left out, no nvcc in ${LONGVIEW_CUDA_ROOT}/bin")
   else()
     message(FATAL_ERROR "LONGVIEW_CUDA is ${LONGVIEW_CUDA}, but ${LONGVIEW_CUDA_ROOT}/bin has no nvcc: "
-      "run deploy/install_deps.sh, or set LONGVIEW_CUDA_ROOT")
+      "run deploy/install_deps.sh --cuda, or set LONGVIEW_CUDA_ROOT")
   endif()
 endif()
 

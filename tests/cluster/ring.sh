@@ -3,7 +3,7 @@
 # are tested as they are; else they are built.
 
 begin "Installing what is missing (cluster)"
-if [ -z "${LONGVIEW_BUILD:-}" ]; then deploy/install_deps.sh --no-cuda; fi
+if [ -z "${LONGVIEW_BUILD:-}" ]; then deploy/install_deps.sh --tests --no-cuda; fi
 tests/support/install_clients.sh
 tests/support/install_deploy_tools.sh || note "helm is missing: the chart's tests fail"
 if [ "$(id -u)" = 0 ] && command -v go >/dev/null; then

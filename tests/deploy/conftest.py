@@ -9,6 +9,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/e2e"), str(pathlib.Path(__file__).parent)]
 
+import releases  # noqa: E402
 from server_process import ZOO, Server  # noqa: E402
 
 
@@ -28,3 +29,10 @@ def tool():
             pytest.skip(f"{name} is not installed here")
         return path
     return find
+
+
+@pytest.fixture(scope="session")
+def released(tmp_path_factory):
+    """(folder, {name: SHA-256}) of a whole release, made once."""
+    folder = tmp_path_factory.mktemp("dist")
+    return folder, releases.make(folder)

@@ -1,28 +1,15 @@
 """A release: one command makes all of it, the same bytes each time; the wheel serves."""
 
-import hashlib
-import os
 import subprocess
 import sys
 import time
 
 import pytest
 
-from server_process import BUILD, ROOT
+import releases
+from server_process import ROOT
 
 pytestmark = pytest.mark.slow
-
-
-def release(folder):
-    subprocess.run([ROOT / "deploy/release.sh", folder], check=True, capture_output=True,
-                   timeout=900, env={**os.environ, "LONGVIEW_BUILD": str(BUILD)})
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-
-
-@pytest.fixture(scope="module")
-def released(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
-    return folder, release(folder)
 
 
 def test_all_of_it_is_there_and_summed(released):
@@ -37,7 +24,7 @@ def test_all_of_it_is_there_and_summed(released):
 
 def test_the_same_build_gives_the_same_bytes(released, tmp_path):
     _, files = released
-    again = release(tmp_path)
+    again = releases.make(tmp_path)
     same = {name for name in files if not name.endswith(("none-any.whl", "SHA256SUMS"))}
     assert {name: again[name] for name in same} == {name: files[name] for name in same}
 

@@ -8,7 +8,7 @@
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
 # --slow      also the tests marked slow (soak of 20 minutes, faults of the machine, the console
-#             in a browser, more rounds).
+#             in a browser, more rounds), and a build of every unit by itself.
 # --sanitize  also everything in C++ under AddressSanitizer and UBSan, and the server with its
 #             transports under ThreadSanitizer.
 # --sanitize-cuda  also kernels and models on a device under compute-sanitizer (of a CUDA toolkit),
@@ -94,9 +94,17 @@ fi
 
 begin "Installing what is missing"
 deploy/install_deps.sh --tests
-tests/support/install_clients.sh
+# The clients are downloaded and compiled beside the build.
+tests/support/install_clients.sh >"$results/clients.log" 2>&1 &
+clients=$!
+await_clients() {
+  [ -n "$clients" ] || return 0
+  wait "$clients" || { cat "$results/clients.log" >&2; die "the clients cannot be installed, see above"; }
+  clients=""
+}
 if $slow; then
   install_packages chromium chromium-driver
+  await_clients
   "$DEPS_DIR/clients/bin/pip" install -q -r tests/browser/requirements.txt
   tests/support/install_deploy_tools.sh || note "helm and kustomize are missing: their tests are skipped"
 fi
@@ -104,9 +112,17 @@ fi
 begin "Building everything (release)"
 cmake --preset release >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
 cmake --build build -j "$jobs" -- -k 0
+if $slow; then
+  begin "Compiling every unit by itself"
+  cmake --preset alone >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
+  cmake --build build-alone -j "$jobs" -- -k 0
+fi
 begin "Building the scheduler under ThreadSanitizer"
 cmake --preset tsan >"$results/configure.log" || { cat "$results/configure.log" >&2; exit 1; }
 cmake --build build-tsan -j "$jobs"
+
+begin "Waiting for the clients"
+await_clients
 
 # Runs ctest in a build folder; failures are counted at the end, not here.
 # $1: the folder, $2: a name for the results, $3...: arguments of ctest.

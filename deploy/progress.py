@@ -16,16 +16,18 @@ import sys
 import time
 
 STATUS = re.compile(r"\[(\d+)/(\d+)\] (.*)")
-# What edges cost beside the average C++ file, by how their descriptions begin; the first that fits.
-WEIGHTS = [("Building CXX object kernels/", 0.3), ("Building CXX", 1.0), ("Building CUDA", 10.0),
-           ("Building the tokenizers crate", 10.0), ("Linking CXX exec", 0.5), ("", 0.05)]
+# What edges cost beside a unit that compiles by itself, by what their descriptions match; the first that fits.
+WEIGHTS = [(re.compile(pattern), value) for pattern, value in (
+    (r"^Building CXX object kernels/", 0.3), (r"^Building CXX .*/Unity/", 3.0), (r"^Building CXX .*cmake_pch", 4.0),
+    (r"^Building CXX", 1.0), (r"^Building CUDA", 10.0), (r"^Building the tokenizers crate", 30.0),
+    (r"^Linking CXX exec", 0.2), ("", 0.05))]
 SECONDS_BETWEEN_LINES = 30.0
 # Before this part is done, the first files' times say too little.
 LEAST_DONE = 0.02
 
 
 def weight(description):
-    return next(value for begin, value in WEIGHTS if description.startswith(begin))
+    return next(value for pattern, value in WEIGHTS if pattern.search(description))
 
 
 def remaining(seconds):

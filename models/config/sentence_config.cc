@@ -106,9 +106,9 @@ absl::StatusOr<SentenceStep> ReadDense(const std::string& folder) {
   step.in = reader.Int("in_features", 1, 1 << 20);
   step.out = reader.Int("out_features", 1, 1 << 20);
   step.bias = reader.BoolOr("bias", true);
-  step.activation =
-      ReadNamed(reader, "activation_function",
-                reader.StringOr("activation_function", kDenseActivations[0].first), kDenseActivations);
+  step.activation = ReadNamed(reader, "activation_function",
+                              reader.StringOr("activation_function", kDenseActivations[0].first),
+                              kDenseActivations);
   step.tokens = OverTokens(reader);
   if (reader.BoolOr("use_residual", false)) reader.Refuse("use_residual", "false");
   if (!reader.status().ok()) return reader.status();

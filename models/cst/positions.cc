@@ -23,8 +23,8 @@ std::vector<float> Projected(const std::vector<float>& table, int64_t first, int
 }
 
 // `entries` rows of the biases, with what `queries` and `keys` [entries, D] add; empty: nothing.
-CstBias BiasRows(const CstProjections& projections, int64_t entries, const std::vector<float>& queries,
-             const std::vector<float>& keys) {
+CstBias BiasRows(const CstProjections& projections, int64_t entries,
+                 const std::vector<float>& queries, const std::vector<float>& keys) {
   const int64_t width = projections.width;
   CstBias bias;
   bias.width = 3 * width;
@@ -64,7 +64,8 @@ CstBias SliceBias(const CstConfig& config, const CstProjections& projections,
   std::vector<float> queries = Projected(table, 0, slices, projections.query, width);
   // The next slice's tokens ask: each row is the one behind it, the last one stays.
   if (config.shifted_before) std::copy(queries.begin() + width, queries.end(), queries.begin());
-  return BiasRows(projections, slices, queries, Projected(table, 0, slices, projections.key, width));
+  return BiasRows(projections, slices, queries,
+                  Projected(table, 0, slices, projections.key, width));
 }
 
 std::vector<float> KeyRows(const CstProjections& projections, const std::vector<float>& table) {

@@ -27,7 +27,7 @@ class MaskRcnnRun final : public PyramidHeadRun<MaskRcnnBuffers> {
         reader_(config_, layout_, buffers_.pyramid.levels, parts.context.compute) {}
 
   static MaskRcnnBuffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
-                       Carver& carver);
+                               Carver& carver);
   // As many proposals and detections as there can be.
   static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
                           bool masks);
@@ -47,7 +47,7 @@ class MaskRcnnRun final : public PyramidHeadRun<MaskRcnnBuffers> {
 };
 
 MaskRcnnBuffers MaskRcnnRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
-                           Carver& carver) {
+                                   Carver& carver) {
   const DetectorConfig& config = parts.config;
   const MaskRcnnConfig& settings = config.mask_rcnn;
   const int64_t element = ElementBytes(parts.context.compute), width = config.width;

@@ -40,7 +40,7 @@ class RetinaNetRun final : public PyramidHeadRun<RetinaNetBuffers> {
         row_bytes_(config_.width * ElementBytes(parts.context.compute)) {}
 
   static RetinaNetBuffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
-                       Carver& carver);
+                                Carver& carver);
   static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
                           bool masks);
 
@@ -63,7 +63,7 @@ class RetinaNetRun final : public PyramidHeadRun<RetinaNetBuffers> {
 };
 
 RetinaNetBuffers RetinaNetRun::Carve(const HeadParts& parts, const PyramidLayout& layout, bool,
-                            Carver& carver) {
+                                     Carver& carver) {
   const DetectorConfig& config = parts.config;
   const int64_t element = ElementBytes(parts.context.compute), width = config.width;
   const int64_t anchors = config.anchors(0);

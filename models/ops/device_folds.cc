@@ -47,7 +47,7 @@ struct DeviceFoldBuffers {
 };
 
 DeviceFoldBuffers Carve(const FoldedArgs& args, Compute compute, int64_t sequences, int64_t count,
-                  int64_t pieces, Carver& carver) {
+                        int64_t pieces, Carver& carver) {
   const int64_t width = args.width(), columns = count * args.heads;
   const auto panels =
       static_cast<size_t>((sequences * count + kDevicePanelTail) * width * ElementBytes(compute));
@@ -100,7 +100,8 @@ void DeviceOps::AttendFold(const FoldedArgs& args, const StagedFold& fold) const
   const kernels::cuda::FoldShape shape = {fold.sequences, first.count, args.heads,
                                           width / args.heads, width};
   Carver carver(scratch_);
-  const DeviceFoldBuffers b = Carve(args, compute(), fold.sequences, first.count, fold.pieces, carver);
+  const DeviceFoldBuffers b =
+      Carve(args, compute(), fold.sequences, first.count, fold.pieces, carver);
   const int64_t bytes = args.input.row_bytes();
   device_.Check(api.copy(stream, {args.input.data, b.gathered, args.folds.rows.data + first.first,
                                   nullptr, rows, static_cast<int32_t>(bytes), bytes, bytes}),

@@ -145,7 +145,7 @@ absl::Status CheckItemCount(const ItemShape& shape, Task task, int max_items) {
 using Strings = std::vector<std::string_view>;
 
 absl::StatusOr<Strings> ReadOptionalStrings(const std::vector<InputTensor>& inputs,
-                                     std::string_view name) {
+                                            std::string_view name) {
   const InputTensor* input = Find(inputs, name);
   if (input == nullptr) return Strings{};
   return ReadStrings(*input);

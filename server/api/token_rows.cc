@@ -23,7 +23,7 @@ absl::Status BadRow(std::string_view name, size_t row, std::string_view problem)
 
 // Empty if the request has no such input.
 absl::StatusOr<Integers> ReadOptionalIntegers(const std::vector<InputTensor>& inputs,
-                                      std::string_view name) {
+                                              std::string_view name) {
   const InputTensor* input = Find(inputs, name);
   if (input == nullptr) return Integers{};
   return ReadIntegers(*input);

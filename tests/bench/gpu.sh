@@ -65,7 +65,7 @@ unmet() {
 left_out() {
   local need reason
   for need in ${NEEDS[$1]}; do
-    case $mode,$need in check,sanitizer | check,cuda-torch) continue ;; esac
+    case $mode,$need in check,sanitizer | check,cuda-torch | check,bin:longview_cuda.so) continue ;; esac
     reason=$(unmet "$need")
     if [ -n "$reason" ]; then
       echo "$reason"

@@ -24,11 +24,11 @@ std::vector<std::string> Drawn(const longview::v1::DetectObjectsResponse& respon
     for (int x = 0; x < width; ++x) {
       const uint8_t* p = picture.at(x, y);
       const Rgb color = {p[0], p[1], p[2]};
-      row += color == gray                   ? '.'
+      row += color == gray                 ? '.'
              : color == Rgb{255, 255, 255} ? 'w'
              : color == Rgb{20, 110, 190}  ? 'F'
              : color == Rgb{68, 104, 136}  ? 'm'
-                                             : '?';
+                                           : '?';
     }
   }
   return rows;

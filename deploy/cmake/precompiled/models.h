@@ -1,5 +1,5 @@
-// Precompiled for kernels/ and models/: what most units there include, and what is costly to parse. A unit includes what
-// it uses all the same (tests/structure/test_own_includes.py).
+// Precompiled for kernels/ and models/: what most units there include, and what is costly to parse.
+// A unit includes what it uses all the same (tests/structure/test_own_includes.py).
 #include <algorithm>
 #include <array>
 #include <chrono>

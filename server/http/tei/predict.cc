@@ -41,7 +41,8 @@ absl::Status AddTexts(json& texts, const std::string& field, const ClassifyReque
   return absl::OkStatus();
 }
 
-absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like, PredictRequest& out) {
+absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like,
+                        PredictRequest& out) {
   if (inputs.is_string()) {
     json one = json::array({std::move(inputs)});
     return AddTexts(one, kInputs, like, out.list);

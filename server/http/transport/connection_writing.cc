@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/time/clock.h"
 #include "boost/asio/dispatch.hpp"
 #include "boost/asio/write.hpp"
 #include "server/http/response_head.h"
 #include "server/http/transport/connection_parts.h"
-#include "absl/time/clock.h"
 #include "server/request_id.h"
 
 namespace longview::server {

@@ -5,8 +5,8 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
-#include <string>
 #include <algorithm>
+#include <string>
 
 #include "inference/grpc_service.pb.h"
 #include "longview/v1/text.pb.h"

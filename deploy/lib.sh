@@ -54,6 +54,6 @@ python_env() {
   [ "$(cat "$folder/.installed" 2>/dev/null)" = "$wanted" ] && return 0
   note "python packages: $wanted"
   [ -x "$folder/bin/python" ] || python3 -m venv "$folder"
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >&2
+  "$folder/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check "$@" >&2
   printf '%s' "$wanted" >"$folder/.installed"
 }

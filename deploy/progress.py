@@ -16,7 +16,7 @@ import sys
 import time
 
 STATUS = re.compile(r"\[(\d+)/(\d+)\] (.*)")
-# What edges cost beside a unit that compiles by itself, by what their descriptions match; the first that fits.
+# The cost of an edge beside that of a unit that compiles by itself: of the first pattern that its description matches.
 WEIGHTS = [(re.compile(pattern), value) for pattern, value in (
     (r"^Building CXX object kernels/", 0.3), (r"^Building CXX .*/Unity/", 3.0), (r"^Building CXX .*cmake_pch", 4.0),
     (r"^Building CXX", 1.0), (r"^Building CUDA", 10.0), (r"^Building the tokenizers crate", 30.0),

@@ -16,8 +16,9 @@ StopScope::~StopScope() { stop_scope = before_; }
 const std::atomic<bool>* StopFlag() { return stop_scope; }
 
 absl::Status CheckStop() {
-  if (stop_scope == nullptr || !stop_scope->load(std::memory_order_relaxed))
+  if (stop_scope == nullptr || !stop_scope->load(std::memory_order_relaxed)) {
     return absl::OkStatus();
+  }
   return absl::CancelledError("nobody waits for it any more");
 }
 

@@ -45,7 +45,8 @@ for argument in "$@"; do
 done
 
 results=$(mktemp -d)
-trap 'rm -rf "$results"' EXIT
+clients=""
+trap 'kill $clients 2>/dev/null || true; rm -rf "$results"' EXIT
 jobs=$(nproc)
 # Seconds that one test may hang before it counts as failed; slow ones may take longer.
 patience=300
@@ -103,8 +104,8 @@ await_clients() {
   clients=""
 }
 if $slow; then
-  install_packages chromium chromium-driver
   await_clients
+  install_packages chromium chromium-driver
   "$DEPS_DIR/clients/bin/pip" install -q -r tests/browser/requirements.txt
   tests/support/install_deploy_tools.sh || note "helm and kustomize are missing: their tests are skipped"
 fi

@@ -75,16 +75,16 @@ OuterRef CountOps::Stage(std::span<const kernels::OuterSequence> sequences) {
 
 void CountOps::Embed(const EmbedArgs& args) {
   UseScratch(EmbedScratch(args));
-  work_.rows += Elements(args.x, args.x.width);
+  work_.rows += args.x.elements();
 }
 
 void CountOps::Residual(const Rows& x, const Rows&, const NormWeight*, NormPlace, const Rows&) {
-  work_.rows += Elements(x, x.width);
+  work_.rows += x.elements();
 }
 
 void CountOps::AddRows(const Rows& in, const Rows& added, IndexRef, const Rows&) {
   UseScratch(AddRowsScratch(added));
-  work_.rows += Elements(in, in.width);
+  work_.rows += in.elements();
 }
 
 PlacesRef CountOps::StagePlaces(const kernels::ProjectionCache*,
@@ -178,22 +178,22 @@ void CountOps::StoreProjected(const Weight& weight, const NormWeight&, const Row
 void CountOps::ScorePositions(const Rows& q, int, std::span<const PositionScores> tables) {
   UseScratch(PositionScratch(q, tables));
   for (const PositionScores& table : tables) {
-    work_.attention += Elements(q, q.width) * static_cast<double>(table.stride);
+    work_.attention += q.elements() * static_cast<double>(table.stride);
   }
 }
 
 void CountOps::PoolSlices(const Rows& from, SlicesRef, kernels::SlicePooling, const Rows& out) {
   UseScratch(PoolSlicesScratch(out));
-  work_.attention += Elements(from, from.width);
+  work_.attention += from.elements();
 }
 
 void CountOps::PoolParts(const Rows& from, PartsRef, kernels::SlicePooling, const Rows&) {
-  work_.attention += Elements(from, from.width);
+  work_.attention += from.elements();
 }
 
 void CountOps::MixSlices(const PlaceMixer& mixer, const Rows& from, SlicesRef slices, const Rows&) {
   UseScratch(MixScratch(mixer, from, slices.count));
-  work_.attention += 2 * Elements(from, from.width) * static_cast<double>(mixer.hidden());
+  work_.attention += 2 * from.elements() * static_cast<double>(mixer.hidden());
 }
 
 void CountOps::Attend(PlanRef plan, const kernels::Call& call) {

@@ -9,6 +9,7 @@
 
 namespace longview::server {
 
+// Token ids as the model takes them, copied.
 models::TokenInput ToTokens(const google::protobuf::RepeatedField<int32_t>& ids);
 
 // INVALID_ARGUMENT names the field. Thread-safe.

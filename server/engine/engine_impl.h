@@ -90,7 +90,7 @@ class EngineImpl : public Engine {
 
   // Calls that have not been freed; for tests of what is left behind.
   size_t calls() const;
-  // Those of them that are admitted and in no batch; for tests of what shares one.
+  // Calls that are admitted and in no batch yet; for tests of which calls share a batch.
   size_t waiting() const;
 
  private:

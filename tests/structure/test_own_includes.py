@@ -13,8 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
-# What a header defines, as a pattern over the text without comments and string literals. Any one of the headers
-# will do.
+# Headers, any one of which will do, and the names that they define: a pattern over the text without comments and
+# string literals.
 DEFINES = {
     ("algorithm",): r"std::(sort|stable_sort|min|max|clamp|copy|copy_n|fill|fill_n|find|find_if|any_of|all_of|none_of|"
                     r"transform|reverse|rotate|lower_bound|upper_bound|nth_element|partial_sort|equal|unique|remove_if|"

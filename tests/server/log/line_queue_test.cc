@@ -145,7 +145,7 @@ TEST(LogTest, TheLevelChangesAtRunTime) {
 
 TEST(LogTest, ALogThatNobodyReadsHoldsUpNothing) {
   Pipe pipe;
-  // It ends, too, though nobody has read.
+  // The log also ends without a reader of its pipe.
   Log log(LogFormat::kJson, LogLevel::kInfo, pipe.writer());
   const std::string value(1000, 'x');
   for (int i = 0; i < 10'000; ++i) log.Info("request", {{"model", value}});

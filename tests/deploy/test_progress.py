@@ -66,6 +66,13 @@ def test_small_steps_count_little():
     assert weights == sorted(weights, reverse=True) and weights[0] > 3 * weights[1] > 3 * weights[2]
 
 
+def test_large_steps_count_more():
+    kinds = ["Building CXX object server/a.cc.o", "Building CXX object server/CMakeFiles/a.dir/Unity/unity_0_cxx.cxx.o",
+             "Building CXX object CMakeFiles/a.dir/cmake_pch.hxx.gch"]
+    weights = [progress.weight(kind) for kind in kinds]
+    assert weights == sorted(set(weights))
+
+
 def test_it_builds_and_exits_as_ninja_does(tmp_path, tool):
     tool("ninja")
     (tmp_path / "build.ninja").write_text(

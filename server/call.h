@@ -1,6 +1,7 @@
 // The context that every call carries through the server, whatever the transport.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

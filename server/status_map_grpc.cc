@@ -1,5 +1,6 @@
 #include "server/status_map_grpc.h"
 
+#include <cstdint>
 #include <string>
 
 #include "google/rpc/error_details.pb.h"

@@ -1,6 +1,7 @@
 #include "client/cpp/channel.h"
 
 #include <chrono>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 

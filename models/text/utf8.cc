@@ -1,6 +1,7 @@
 #include "models/text/utf8.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace longview::models {
 namespace {

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "server/log/bounded_write.h"
 #include "server/scheduler/steady_clock.h"
 

@@ -4,7 +4,9 @@
 #include <google/protobuf/wire_format_lite.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 namespace longview::server {
 

@@ -4,6 +4,7 @@
 #include <grpc/grpc_security.h>
 
 #include <string>
+#include <utility>
 
 namespace longview::server {
 namespace {

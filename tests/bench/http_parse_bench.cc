@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "longview/v1/text.pb.h"
 #include "nlohmann/json.hpp"

@@ -25,6 +25,7 @@ DEFINES = {
     ("chrono",): r"std::chrono\b",
     ("cmath",): r"std::(sqrt|exp|log|pow|abs|fabs|ceil|floor|round|lround|isnan|isfinite|isinf|tanh|erf)\(",
     ("condition_variable",): r"std::condition_variable\b",
+    ("cstdint", "stdint.h"): r"\bu?int(8|16|32|64)_t\b",
     ("cstring",): r"std::(memcpy|memset|memcmp|memmove|strlen|strcmp|strerror)\b",
     ("deque",): r"std::deque\b",
     ("filesystem",): r"std::filesystem\b",
@@ -52,6 +53,7 @@ DEFINES = {
     ("type_traits",): r"std::(is_same_v|enable_if_t|decay_t|is_integral_v|conditional_t|remove_cvref_t)\b",
     ("unordered_map",): r"std::unordered_map\b",
     ("unordered_set",): r"std::unordered_set\b",
+    ("utility",): r"std::(move|pair|exchange|forward|make_pair)\b",
     ("variant",): r"std::(variant|visit|monostate|get_if|holds_alternative)\b",
     ("vector",): r"std::vector\b",
     ("absl/base/thread_annotations.h",): r"\bABSL_(GUARDED_BY|EXCLUSIVE_LOCKS_REQUIRED|LOCKS_EXCLUDED)\b",
@@ -74,6 +76,11 @@ DEFINES = {
     ("nlohmann/json.hpp", "nlohmann/json_fwd.hpp"): r"\bnlohmann::",
     ("gtest/gtest.h", "gmock/gmock.h"): r"\b(TEST|TEST_F|TEST_P|EXPECT_EQ|EXPECT_TRUE|ASSERT_TRUE|ASSERT_EQ)\(",
     ("gmock/gmock.h",): r"\b(EXPECT_THAT|ASSERT_THAT|MOCK_METHOD)\(",
+    ("longview/v1/text.pb.h", "longview/v1/text.grpc.pb.h"):
+        r"\bv1::(Classify|Embed|Generate|FillMask|AnswerQuestion)\w*(Request|Response)\b",
+    ("longview/v1/models.pb.h", "longview/v1/models.grpc.pb.h"): r"\bv1::(Estimate|ListModels)\w*(Request|Response)\b",
+    ("inference/grpc_service.pb.h", "inference/grpc_service.grpc.pb.h"):
+        r"\binference::Model\w+(Request|Response)\b",
     ("ATen/core/Tensor.h",): r"\bat::Tensor\b",
 }
 PATTERNS = {headers: re.compile(pattern) for headers, pattern in DEFINES.items()}

@@ -6,6 +6,7 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include <cstdint>
 #include <memory>
 
 namespace longview::testing {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "kernels/cuda/span/span_call.h"
 #include "kernels/outer/running_outer.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "tests/kernels/support/naive.h"
 #include "tests/kernels/support/run.h"

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "kernels/span/band_planner.h"
 #include "kernels/span/chunk_grid_planner.h"

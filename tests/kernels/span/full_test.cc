@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "tests/kernels/support/naive.h"
 #include "tests/kernels/support/run.h"

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "kernels/span/band_planner.h"
 #include "kernels/span/tile_kernel.h"

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "kernels/span/tile_kernel.h"

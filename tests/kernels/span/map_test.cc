@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/kernels/support/check.h"
 
 namespace longview::kernels {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "kernels/span/full_planner.h"
 #include "tests/kernels/support/check.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "kernels/cuda/plugin.h"
 #include "tests/kernels/cuda/support/twin.h"

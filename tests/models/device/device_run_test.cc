@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "tests/kernels/cuda/support/emulated_stream.h"
 #include "tests/kernels/cuda/support/twin.h"

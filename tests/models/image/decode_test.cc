@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <random>
+#include <utility>
 
 #include "models/image/orientation.h"
 #include "models/image/undecodable.h"

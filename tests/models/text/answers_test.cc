@@ -5,6 +5,7 @@
 #include <climits>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "models/text/answer_span.h"
 #include "models/text/entities.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "models/text/tokenizer.h"
 #include "tests/models/transformer/transformer_case.h"

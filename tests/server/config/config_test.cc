@@ -7,6 +7,7 @@
 #include <fstream>
 #include <list>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/flags/reflection.h"
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "server/security/proxy_header.h"
 
 namespace longview::server {

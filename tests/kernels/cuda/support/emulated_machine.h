@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "kernels/cuda/program.h"

@@ -1,8 +1,12 @@
 """Adds up JUnit files and prints one line: N passed, N failed, N skipped.
 
-Beside a file NAME.xml, NAME.again.xml may hold a second run of its failed tests, each alone. A test
-that passes there counts as passed and is listed as UNSTEADY: it depends on its neighbours or on the
-machine's load, which somebody has to mend.
+Beside a file NAME.xml of ctest, NAME/PROGRAM.xml may hold the single tests of a program; they count
+in place of the program. A program that fails though each of its tests passed (at its exit, or under
+a sanitizer) or that leaves no results (after a crash) counts as one failure.
+
+Beside a file NAME.xml, NAME.again.xml may hold a second run of its failed tests, without neighbours.
+A test that passes there counts as passed and is listed as UNSTEADY: it depends on its neighbours or
+on the machine's load, which somebody has to mend.
 
 Exit status 1 if anything failed, if a file is missing, or if nothing ran.
 """
@@ -21,7 +25,7 @@ def verdict(case):
         if tag in children:
             printed = children.get("system-out", children[tag])
             return "failed", printed.text or children[tag].get("message") or ""
-    if "skipped" in children:
+    if "skipped" in children or case.get("result") == "suppressed":  # GoogleTest: DISABLED_
         return "skipped", ""
     if case.get("status") in ("fail", "notrun"):  # ctest: failed, or the program is missing
         return "failed", children["system-out"].text or "" if "system-out" in children else ""
@@ -29,9 +33,18 @@ def verdict(case):
 
 
 def read(path):
-    """Returns [(name, verdict, output)] of one JUnit file."""
-    cases = ElementTree.parse(path).getroot().iter("testcase")
-    return [(f"{case.get('classname', '')}.{case.get('name', '')}", *verdict(case)) for case in cases]
+    """Returns [(name, verdict, output)] of one JUnit file, with the single tests of programs."""
+    found = []
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name, result = case.get("name", ""), verdict(case)
+        report = f"{path.removesuffix('.xml')}/{name}.xml"
+        if os.path.isfile(report):
+            tests = [(f"{name} {test}", *rest) for test, *rest in read(report)]
+            found += tests
+            if result[0] == "passed" or any(test[1] == "failed" for test in tests):
+                continue
+        found.append((f"{case.get('classname', '')}.{name}", *result))
+    return found
 
 
 def read_again(path):

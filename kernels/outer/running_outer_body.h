@@ -36,7 +36,7 @@ inline V16 SoftplusLn2(V16 x) {
 inline V16 Phi(int activation, V16 x) {
   if (activation == 0) return SoftplusLn2(x);
   if (activation == 1) return Mul(Broadcast(kLn2), SoftplusLn2(Mul(x, Broadcast(kLog2E))));
-  const V16 below = Negative(Max(Negative(x), Zero()));
+  const V16 below = Negative(Max(Zero(), Negative(x)));
   return Add(Max(x, Zero()), Exp2(Mul(below, Broadcast(kLog2E))));
 }
 

@@ -68,7 +68,7 @@ constexpr float kLeastExponent = -87.0f;
     std::memcpy(out, &weight, bytes);
   }
   const Floats zero = {};
-  const Ints some = total > 0.0f;
+  const Ints some = ~(total == 0.0f);
   Floats scale = 1.0f / total;
   Choose(some, scale, zero);
   for (int64_t t = 0; t < request.tokens; ++t) {

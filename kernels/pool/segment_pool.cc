@@ -195,7 +195,7 @@ void PoolMeans(const PoolState& state, int columns, std::span<const int> widths,
                std::span<float* const> out) {
   for (size_t v = 0; v < widths.size(); ++v) {
     for (int c = 0; c < columns; ++c) {
-      const float scale = state.s[c] > 0.0f ? 1.0f / state.s[c] : 0.0f;
+      const float scale = state.s[c] == 0.0f ? 0.0f : 1.0f / state.s[c];
       const int64_t first = static_cast<int64_t>(c) * widths[v];
       for (int d = 0; d < widths[v]; ++d) out[v][first + d] = state.sums[v][first + d] * scale;
     }

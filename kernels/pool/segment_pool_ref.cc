@@ -39,7 +39,7 @@ void PoolSegmentsRef(const PoolCall& call) {
         }
         float* out = value.out + (static_cast<int64_t>(i) * call.columns + c) * value.width;
         for (int d = 0; d < value.width; ++d) {
-          out[d] = total > 0.0 ? static_cast<float>(sums[d] / total) : 0.0f;
+          out[d] = total == 0.0 ? 0.0f : static_cast<float>(sums[d] / total);
         }
       }
     }

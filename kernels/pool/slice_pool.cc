@@ -55,7 +55,8 @@ struct Block {
       if (pooling == SlicePooling::kMean) {
         result[i] += values[i];
       } else {
-        result[i] = empty || values[i] > result[i] ? values[i] : result[i];
+        const auto takes = empty || values[i] > result[i] || values[i] != values[i];
+        result[i] = takes ? values[i] : result[i];
       }
     }
     empty = false;

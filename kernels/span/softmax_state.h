@@ -3,7 +3,7 @@
 //
 // Scores are in base 2: s = score * log2(e), so that weights are powers of two. m is the largest
 // s so far (-inf: no key seen), l the sum of 2^(s - m), o[Dv] the sum of 2^(s - m) * value, not
-// divided by l. All float.
+// divided by l. All float. A NaN among the scores makes l and o NaN, and the output with them.
 //
 // Plain functions on memory of the caller: thread-compatible.
 #pragma once
@@ -50,7 +50,7 @@ inline PartialStates CarvePartials(std::byte* block, int64_t slots, int Dv) {
 // key changes nothing. Order matters for the last bit: callers merge in ascending order.
 inline void MergeState(float* into_m, float* into_l, float* into_o, float m, float l,
                        const float* o, int Dv) {
-  if (m == kNoKey) return;
+  if (m == kNoKey && l == 0.0f) return;
   const float top = *into_m > m ? *into_m : m;
   const float keep = *into_m == kNoKey ? 0.0f : std::exp2(*into_m - top);
   const float take = std::exp2(m - top);
@@ -61,8 +61,8 @@ inline void MergeState(float* into_m, float* into_l, float* into_o, float m, flo
 
 // Divides by l, in place; a state that has seen no key becomes zeros.
 inline void FinishState(float l, float* o, int Dv) {
-  const float scale = l > 0.0f ? 1.0f / l : 0.0f;
-  for (int d = 0; d < Dv; ++d) o[d] = l > 0.0f ? o[d] * scale : 0.0f;
+  const float scale = l == 0.0f ? 0.0f : 1.0f / l;
+  for (int d = 0; d < Dv; ++d) o[d] = l == 0.0f ? 0.0f : o[d] * scale;
 }
 
 }  // namespace longview::kernels

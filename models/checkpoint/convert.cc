@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+
+#include "absl/strings/str_cat.h"
 
 namespace longview::models {
 namespace {
@@ -38,6 +41,22 @@ void Widen(DType dtype, const std::byte* source, std::span<float> out) {
   }
 }
 
+// INVALID_ARGUMENT if one of the values, the elements from `first` on, is NaN or infinite.
+absl::Status CheckFinite(const TensorView& tensor, int64_t first, std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7f800000u;
+  uint32_t found = 0;
+  for (const float value : values) {
+    found |= static_cast<uint32_t>((std::bit_cast<uint32_t>(value) & kExponent) == kExponent);
+  }
+  if (found == 0) return absl::OkStatus();
+  const auto at =
+      std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  return absl::InvalidArgumentError(
+      absl::StrCat(tensor.file == nullptr ? "" : absl::StrCat(tensor.file->path(), ": "),
+                   "tensor \"", tensor.name, "\" ", ShapeText(tensor.shape), ": element ",
+                   first + (at - values.begin()), " is ", *at, "; weights must be finite numbers"));
+}
+
 }  // namespace
 
 bool IsFloatWeight(DType dtype) {
@@ -57,7 +76,11 @@ std::vector<float> ToFloat32(const TensorView& tensor) {
 absl::Status ReadFloat32(const TensorView& tensor, int64_t first, std::span<float> out) {
   const size_t element = static_cast<size_t>(DTypeBits(tensor.dtype)) / 8;
   const uint64_t begin = static_cast<uint64_t>(first) * element;
-  if (tensor.dtype == DType::kF32) return tensor.Read(begin, std::as_writable_bytes(out));
+  if (tensor.dtype == DType::kF32) {
+    if (absl::Status status = tensor.Read(begin, std::as_writable_bytes(out)); !status.ok())
+      return status;
+    return CheckFinite(tensor, first, out);
+  }
   // In pieces that stay in the cache.
   std::vector<std::byte> piece(std::min(kPieceBytes, out.size() * element));
   for (size_t done = 0; done < out.size();) {
@@ -67,6 +90,17 @@ absl::Status ReadFloat32(const TensorView& tensor, int64_t first, std::span<floa
       return status;
     Widen(tensor.dtype, bytes.data(), out.subspan(done, count));
     done += count;
+  }
+  return CheckFinite(tensor, first, out);
+}
+
+absl::Status CheckFinite(const TensorView& tensor) {
+  std::vector<float> piece;
+  const int64_t elements = tensor.elements(), step = kPieceBytes / sizeof(float);
+  for (int64_t first = 0; first < elements; first += step) {
+    piece.resize(static_cast<size_t>(std::min(step, elements - first)));
+    CopyFloat32(tensor, first, piece);
+    if (absl::Status status = CheckFinite(tensor, first, piece); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -20,7 +20,11 @@ void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
 // The whole tensor. REQUIRES: IsFloatWeight(tensor.dtype).
 std::vector<float> ToFloat32(const TensorView& tensor);
 
-// The same elements by TensorView::Read; its errors. REQUIRES: as CopyFloat32.
+// The same elements by TensorView::Read; its errors, and INVALID_ARGUMENT naming the tensor and the
+// element if one is NaN or infinite. REQUIRES: as CopyFloat32.
 absl::Status ReadFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
+
+// INVALID_ARGUMENT as ReadFloat32, over the whole tensor where it lies in memory.
+absl::Status CheckFinite(const TensorView& tensor);
 
 }  // namespace longview::models

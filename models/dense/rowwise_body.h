@@ -60,6 +60,7 @@ inline void StoreAt(T* p, int64_t i, int64_t n, F v) {
   i + kLanes <= n ? Store(p + i, v) : StoreTail(p + i, v, n - i);
 }
 
+// Each gives b where one of them is NaN, so a bound comes first.
 inline F Min(F a, F b) { return a < b ? a : b; }
 inline F Max(F a, F b) { return a > b ? a : b; }
 
@@ -73,9 +74,9 @@ inline float Sum(F v) {
 }
 
 // exp(x) = 2^k e^r, |r| <= ln 2 / 2, e^r by its Taylor series to the 7th power: below 2 ulp.
-// Flushes to zero below -87.3.
+// Flushes to zero below -87.3; NaN stays NaN.
 inline F Exp(F x) {
-  const F clamped = Max(Min(x, Splat(88.0f)), Splat(-87.3f));
+  const F clamped = Max(Splat(-87.3f), Min(Splat(88.0f), x));
   const F shifter = Splat(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer.
   const F shifted = clamped * 1.44269504f + shifter;
   const F k = shifted - shifter;
@@ -90,7 +91,8 @@ inline F Exp(F x) {
   p = p * r + 1.0f;
   const I exponent = (reinterpret_cast<I>(shifted) - reinterpret_cast<I>(shifter)) << 23;
   const F scaled = reinterpret_cast<F>(reinterpret_cast<I>(p) + exponent);
-  return x < Splat(-87.3f) ? F{} : scaled;
+  const F bounded = x < Splat(-87.3f) ? F{} : scaled;
+  return x == x ? bounded : x;
 }
 
 // tanh through exp(-2|x|): absolute error below 2e-7.
@@ -104,7 +106,7 @@ inline F Tanh(F x) {
 // erf(x) = x P(x^2) / Q(x^2) on |x| <= 3.92, where it reaches 1 - 3e-8; coefficients from our own
 // weighted least-squares fit, absolute error 1.6e-8 before rounding.
 inline F Erf(F x) {
-  const F c = Max(Min(x, Splat(3.9192059f)), Splat(-3.9192059f));
+  const F c = Max(Splat(-3.9192059f), Min(Splat(3.9192059f), x));
   const F s = c * c;
   F p = Splat(2.035287291e-06f);
   p = p * s + 2.874587775e-04f;
@@ -127,7 +129,7 @@ inline F Apply(F x) {
   if constexpr (kAct == Activation::kGeluTanh) {
     return 0.5f * x * (1.0f + Tanh(0.79788456f * (x + 0.044715f * x * x * x)));
   }
-  if constexpr (kAct == Activation::kRelu) return Max(x, F{});
+  if constexpr (kAct == Activation::kRelu) return Max(F{}, x);
   if constexpr (kAct == Activation::kSilu) return x / (1.0f + Exp(-x));
   if constexpr (kAct == Activation::kTanh) return Tanh(x);
   if constexpr (kAct == Activation::kQuickGelu) return x / (1.0f + Exp(-1.702f * x));

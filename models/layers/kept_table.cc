@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/checkpoint/convert.h"
 
 namespace longview::models {
 namespace {
@@ -61,7 +62,9 @@ absl::Status OwnPages(const TensorView& tensor) {
 void KeepTable(const TensorView* table, WeightLoader& load) {
   if (table == nullptr) return;
   load.CountBytes(static_cast<double>(table->bytes));
-  if (load.reads()) load.Fail(OwnPages(*table));
+  if (!load.reads()) return;
+  load.Fail(OwnPages(*table));
+  if (load.ok()) load.Fail(CheckFinite(*table));
 }
 
 }  // namespace longview::models

@@ -185,7 +185,7 @@ struct PoolMergeProgram {
         sum = sum * keep + args.pieces.sums[column * args.width + channel] * take;
       }
       const int64_t at = (block.x * args.columns + block.y) * args.width + channel;
-      args.out[at] = s > 0.0f ? sum / s : 0.0f;
+      args.out[at] = s == 0.0f ? 0.0f : sum / s;
     }
   }
 };

@@ -19,7 +19,7 @@ LONGVIEW_HD inline float Activate(RowActivation activation, float x) {
     case RowActivation::kGeluTanh:
       return 0.5f * x * (1.0f + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
     case RowActivation::kRelu:
-      return x > 0.0f ? x : 0.0f;
+      return x < 0.0f ? 0.0f : x;
     case RowActivation::kSilu:
       return x / (1.0f + expf(-x));
     case RowActivation::kTanh:

@@ -80,7 +80,7 @@ class RefRow : private TileHead {
     const float share = Share(state.l);
     for (int d = 0; d < call_.Dv; ++d) {
       StoreElement(call_.out, call_.element, OutAt(row) + d,
-                   state.l > 0.0f ? state.o[d] * share + 0.0f : 0.0f);
+                   state.l == 0.0f ? 0.0f : state.o[d] * share + 0.0f);
     }
   }
 };

@@ -232,7 +232,7 @@ class SpanRows : private TileHead {
     float m = -INFINITY, l = 0.0f, o = 0.0f;
     for (int g = 0; g < Shared::kGroups; ++g) {
       const float* state = StateOf(g);
-      if (state[0] == -INFINITY) continue;
+      if (state[0] == -INFINITY && state[1] == 0.0f) continue;
       const float top = m > state[0] ? m : state[0];
       const float keep = Exp2Below(m, top);
       const float take = Exp2Below(state[0], top);
@@ -249,7 +249,7 @@ class SpanRows : private TileHead {
       call_.part_o[slot * call_.part_stride + d] = o;
       return;
     }
-    StoreElement(call_.out, kElement, OutAt(row) + d, l > 0.0f ? o * Share(l) + 0.0f : 0.0f);
+    StoreElement(call_.out, kElement, OutAt(row) + d, l == 0.0f ? 0.0f : o * Share(l) + 0.0f);
   }
 
   Machine& machine_;

@@ -17,7 +17,7 @@ LONGVIEW_HD inline float Exp2Below(float x, float reference) {
 }
 
 // 1 / l, or 0 for a row that saw no key.
-LONGVIEW_HD inline float Share(float l) { return l > 0.0f ? 1.0f / l : 0.0f; }
+LONGVIEW_HD inline float Share(float l) { return l == 0.0f ? 0.0f : 1.0f / l; }
 
 // Element `d` of a row's merged state, its pieces in ascending order; every thread of a row does
 // the same sums of m and l, so none waits for another.
@@ -26,7 +26,7 @@ LONGVIEW_HD inline float MergedElement(const SpanCall& call, const Merge& merge,
   for (int p = 0; p < merge.parts; ++p) {
     const int64_t slot = merge.part0 + static_cast<int64_t>(p) * merge.stride;
     const float part_m = call.part_m[slot];
-    if (part_m == -INFINITY) continue;
+    if (part_m == -INFINITY && call.part_l[slot] == 0.0f) continue;
     const float top = m > part_m ? m : part_m;
     const float keep = Exp2Below(m, top);
     const float take = Exp2Below(part_m, top);
@@ -34,7 +34,7 @@ LONGVIEW_HD inline float MergedElement(const SpanCall& call, const Merge& merge,
     o = o * keep + call.part_o[slot * call.part_stride + d] * take;
     m = top;
   }
-  return l > 0.0f ? o * Share(l) + 0.0f : 0.0f;
+  return l == 0.0f ? 0.0f : o * Share(l) + 0.0f;
 }
 
 }  // namespace longview::kernels::cuda

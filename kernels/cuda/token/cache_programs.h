@@ -73,7 +73,7 @@ LONGVIEW_HD inline float SegmentMean(const SegmentSums& sums, int dim, int64_t r
   const int column = sums.column0 + i / dim * sums.rank + static_cast<int>(row % sums.rank);
   const float sum = state[2 * columns + (int64_t{value} * columns + column) * dim + i % dim];
   const float total = state[columns + column];
-  return total > 0.0f ? sum / total : 0.0f;
+  return total == 0.0f ? 0.0f : sum / total;
 }
 
 LONGVIEW_HD inline int64_t PageCount(const SegmentSums& sums) {

@@ -132,5 +132,31 @@ TEST(FullTest, SplitAtAbsoluteSlots) {
   EXPECT_EQ(plan.partial_slots, slots);
 }
 
+// One NaN among the queries or keys, in one piece of a row or in several.
+TEST(PlanFullTest, NotANumberIsNotLost) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const int keys : {1, 70, 5000}) {
+      for (const bool in_query : {true, false}) {
+        Batch batch = MakeBatch({{3, keys}}, 1, 1, 16, 16, dtype);
+        const int bad = in_query ? 1 : keys - 1;
+        (in_query ? batch.q : batch.k).SetAt(bad, 0, 5, std::nanf(""));
+        for (const Isa isa : testing::IsasToTest(dtype)) {
+          SCOPED_TRACE(IsaName(isa));
+          const FullPattern pattern = {.split = true, .tile_rows = TileRows(isa)};
+          Tensor out(3, 1, 16, dtype);
+          Call call = MakeCall(batch.q, &out, 0.25f);
+          const Source source = RowsSource(batch.k, batch.v);
+          call.sources = std::span(&source, 1);
+          testing::RunChecked(PlanFull(pattern, batch.sequences), call, isa);
+          for (int row = 0; row < 3; ++row) {
+            EXPECT_EQ(std::isnan(out.At(row, 0, 7)), !in_query || row == bad)
+                << keys << " keys, row " << row;
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace longview::kernels

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/checkpoint/convert.h"
 #include "tests/models/checkpoint/safetensors_file.h"
@@ -16,6 +18,8 @@ namespace longview::models {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 
 fs::path Golden(const std::string& form) {
@@ -146,6 +150,26 @@ TEST(CheckpointErrors, DirectoriesWithoutWeights) {
   directory.Write("pytorch_model.bin", "x");
   ExpectError(directory.path(), Code::kFailedPrecondition,
               "python3 models/convert/pickle_to_safetensors.py " + directory.path());
+}
+
+TEST(CheckpointErrors, WeightsThatAreNotNumbers) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), inf, -inf}) {
+    std::vector<float> values(100'000, 1.0f);
+    values[99'998] = bad;
+    const TensorView tensor{.name = "encoder.query",
+                            .shape = {1000, 100},
+                            .data = reinterpret_cast<const std::byte*>(values.data()),
+                            .bytes = values.size() * sizeof(float)};
+    std::vector<float> read(values.size());
+    for (const absl::Status& status : {ReadFloat32(tensor, 0, read), CheckFinite(tensor)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+      EXPECT_THAT(status.message(),
+                  AllOf(HasSubstr("\"encoder.query\" [1000, 100]: element 99998 is "),
+                        HasSubstr("must be finite")));
+    }
+    EXPECT_TRUE(ReadFloat32(tensor, 0, std::span(read).first(99'998)).ok());
+  }
 }
 
 TEST(CheckpointErrors, FilesThatAreNotWeights) {

@@ -60,6 +60,20 @@ TEST(RowwiseTest, ActivationsOverTheirRange) {
   }
 }
 
+TEST(RowwiseTest, NotANumberIsNotLost) {
+  for (const RowKernels* rows : {&ChooseRowKernels(Compute::kFp32), &baseline::kFloatRows}) {
+    for (const Activation act : kAll) {
+      std::vector<float> y(37, 1.0f), bias(37, 0.0f);
+      for (const size_t bad : {3, 36}) y[bad] = std::nanf("");
+      rows->bias_act(y.data(), bias.data(), 37, act);
+      for (size_t i = 0; i < y.size(); ++i) {
+        EXPECT_EQ(std::isnan(y[i]), i == 3 || i == 36)
+            << "activation " << static_cast<int>(act) << ", column " << i;
+      }
+    }
+  }
+}
+
 TEST(RowwiseTest, AColumnsBitsDoNotDependOnItsPlaceInTheRow) {
   const RowKernels& rows = ChooseRowKernels(Compute::kFp32);
   std::mt19937 random(5);

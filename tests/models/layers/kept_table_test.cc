@@ -95,6 +95,20 @@ TEST_F(KeptTable, CopyFromAShortenedFileIsAnError) {
   EXPECT_EQ(tied.Finish().code(), absl::StatusCode::kFailedPrecondition) << tied.Finish();
 }
 
+TEST_F(KeptTable, OfValuesThatAreNoNumbersIsAnError) {
+  ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-4, std::ios::end);
+    file.write("\xff\xff\xff\xff", 4);
+  }
+  WeightLoader load(*checkpoint_, "here", Compute::kFp32);
+  Keep(load, "t1");
+  EXPECT_TRUE(load.ok());
+  Keep(load, "t2");
+  EXPECT_EQ(load.Finish().code(), absl::StatusCode::kInvalidArgument) << load.Finish();
+}
+
 TEST_F(KeptTable, OfAShortenedFileIsAnError) {
   ASSERT_TRUE(checkpoint_.ok()) << checkpoint_.status();
   fs::resize_file(path_, fs::file_size(path_) - kElements * sizeof(float));

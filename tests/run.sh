@@ -62,19 +62,29 @@ begin() {
   [ -z "$part" ] || say "$part"
 }
 
-# Runs pytest; failures are counted at the end, not here.
-# $1: a name for the results, $2...: arguments of pytest.
+# Runs pytest in two parts: as many files side by side as there are cores, then the tests marked alone
+# (tests/README.md) one after the other. Failures are counted at the end, not here.
+# $1: a name for the results, which are NAME.xml and NAME-alone.xml, $2...: arguments of pytest.
 run_pytest() {
-  local name=$1 again
+  local name=$1 left_out="not cluster"
   shift
-  local left_out="not cluster"
+  if $cluster; then
+    pytest_part "$name" "" "$@"
+    return
+  fi
   $slow || left_out+=" and not slow"
-  ! $cluster || left_out=""
-  set -- "$@" -m "$left_out"
+  # Servers share the cores: a compute thread without work must sleep, not spin.
+  OMP_WAIT_POLICY=passive pytest_part "$name" "$left_out and not alone" -n "$jobs" --dist loadfile "$@"
+  pytest_part "$name-alone" "$left_out and alone" "$@"
+}
+# $1: a name for the results, $2: the marks of the tests, $3...: arguments of pytest.
+pytest_part() {
+  local name=$1 again
+  set -- -m "$2" "${@:3}"
   for again in "" .again; do
     PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest -q --timeout "$patience" \
       --durations=10 --junitxml "$results/$name$again.xml" "$@" && return
-    set -- "$@" --last-failed --last-failed-no-failures none
+    set -- "$@" -n 0 --last-failed --last-failed-no-failures none
   done || true
 }
 # Says how long the parts took, and ends with the line that counts the tests of these JUnit files.
@@ -187,7 +197,6 @@ fi
 
 # Second runs are read beside the first ones.
 mapfile -t reports < <(find "$results" -maxdepth 1 -name 'ctest-*.xml' ! -name '*.again.xml' | sort)
-reports+=("$results/pytest.xml")
-[ -z "$parity" ] || reports+=("$results/parity.xml")
+reports+=("$results/pytest.xml" "$results/pytest-alone.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
 finish "${reports[@]}"

@@ -28,8 +28,9 @@ class ClientTable:
     def __init__(self):
         self.results = collections.defaultdict(list)  # By (name, calls).
 
-    def add(self, mark, passed):
-        self.results[mark.args].append(passed)
+    def add(self, client, passed):
+        """client: (name, calls)."""
+        self.results[client].append(passed)
 
     def lines(self):
         rows = [row(*mark, sum(results), len(results))

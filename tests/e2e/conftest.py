@@ -7,7 +7,6 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from client_table import ClientTable  # noqa: E402
 from goldens import ENCODERS, served_models  # noqa: E402
 from server_process import ZOO, Server  # noqa: E402
 
@@ -26,20 +25,3 @@ def zoo_server():
     """The bundled models."""
     with Server([ZOO]) as server:
         yield server
-
-
-TABLE = ClientTable()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    if report.when == "call" and not report.skipped:
-        for mark in item.iter_markers("client"):
-            TABLE.add(mark, report.passed)
-    return report
-
-
-def pytest_terminal_summary(terminalreporter):
-    for line in TABLE.lines():
-        terminalreporter.write_line(line)

@@ -1,9 +1,8 @@
 """Model control from a browser, and how keep-alive clients learn that the server ends."""
 
 import http.client
-import time
 
-from server_process import ZOO, Server
+from server_process import ZOO, Server, wait_until
 
 
 def post(server, path, **headers):
@@ -34,9 +33,16 @@ def test_answers_say_that_the_server_leaves():
         answer = connection.getresponse()
         assert answer.getheader("Connection") is None and answer.read()
         server.process.terminate()
-        time.sleep(0.5)
-        connection.request("GET", "/readyz")
-        answer = connection.getresponse()
-        assert answer.status == 503 and answer.getheader("Connection") == "close"
+
+        def leaving():
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status == 200:
+                return False
+            assert answer.status == 503 and answer.getheader("Connection") == "close"
+            return True
+
+        wait_until(leaving, 2, "an answer that the server leaves")
         connection.close()
         assert server.process.wait(30) == 0

@@ -1,5 +1,6 @@
 """A gRPC message, and a body, of a megabyte that inflate to one gibibyte."""
 
+import struct
 import zlib
 
 import pytest
@@ -13,14 +14,17 @@ INFLATED = 1 << 30
 
 @pytest.fixture(scope="module")
 def bombs():
-    """The same zeros as gzip and as zlib; about a megabyte each."""
-    made = {}
-    for name, bits in (("gzip", 31), ("deflate", 15)):
-        packer = zlib.compressobj(6, zlib.DEFLATED, bits)
-        zeros = bytes(1 << 24)
-        made[name] = b"".join(packer.compress(zeros) for _ in range(INFLATED >> 24))
-        made[name] += packer.flush()
-    return made
+    """The same zeros as gzip (RFC 1952) and as zlib (RFC 1950); about a megabyte each. A part that
+    ends with a full flush depends on none before it: one is packed and repeated."""
+    zeros = bytes(1 << 24)
+    packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+    part = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
+    packed = part * (INFLATED // len(zeros)) + packer.flush()
+    crc, adler = 0, 1
+    for _ in range(INFLATED // len(zeros)):
+        crc, adler = zlib.crc32(zeros, crc), zlib.adler32(zeros, adler)
+    return {"gzip": b"\x1f\x8b\x08" + bytes(6) + b"\xff" + packed + struct.pack("<II", crc, INFLATED),
+            "deflate": b"\x78\x9c" + packed + struct.pack(">I", adler)}
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

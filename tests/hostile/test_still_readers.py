@@ -3,11 +3,9 @@
 import json
 import time
 
-import pytest
-
 from http1 import connect, head
 from http2 import Http2, message
-from victim import SHORT_MESSAGE
+from victim import MOST_BYTES, SHORT_MESSAGE
 
 UNLOAD_SECONDS = 60
 # GenerateRequest: model = 1, text = 3, max_tokens = 9 (20,000).
@@ -43,16 +41,21 @@ def test_server_sent_events_that_nobody_reads(victim):
     victim.spoiled = True
 
 
-@pytest.mark.parametrize("window", [0, 100])
-def test_grpc_streams_that_nobody_reads(victim, window):
-    with victim.watched() as figures:
-        reader = Http2(victim.grpc_port, window=window).await_settings()
-        for i in range(20):
-            reader.call(2 * i + 1, "/longview.v1.TextService/Generate")
-            reader.data(2 * i + 1, message(GENERATE), end=True)
+def test_grpc_streams_that_nobody_reads(victim):
+    """Ten streams without a window, ten with a small one, which wait for their end together. Each half
+    may take half of the memory: a stream has as much as if all twenty were of its kind."""
+    with victim.watched(most_bytes=MOST_BYTES // 2) as figures:
+        readers = []
+        for window in (0, 100):
+            reader = Http2(victim.grpc_port, window=window).await_settings()
+            for i in range(10):
+                reader.call(2 * i + 1, "/longview.v1.TextService/Generate")
+                reader.data(2 * i + 1, message(GENERATE), end=True)
+            readers.append(reader)
         time.sleep(5)
         figures["unload_s"] = unloads(victim)
-        reader.close()
+        for reader in readers:
+            reader.close()
     victim.spoiled = True
 
 

@@ -198,5 +198,6 @@ fi
 # Second runs are read beside the first ones.
 mapfile -t reports < <(find "$results" -maxdepth 1 -name 'ctest-*.xml' ! -name '*.again.xml' | sort)
 reports+=("$results/pytest.xml" "$results/pytest-alone.xml")
+[ -z "$parity" ] || reports+=("$results/parity.xml" "$results/parity-alone.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
 finish "${reports[@]}"

@@ -1,6 +1,9 @@
 #include "models/model.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 #include <utility>
 
 namespace longview::models {
@@ -44,6 +47,21 @@ const HostTensor* Answer::Find(std::string_view name) const {
     if (tensor.name == name) return &tensor;
   }
   return nullptr;
+}
+
+std::string_view Answer::NotFinite() const {
+  const auto finite = [](float x) { return std::isfinite(x); };
+  for (const HostTensor& tensor : tensors) {
+    if (tensor.type != TensorType::kFp32) continue;
+    const std::span<const float> values = tensor.floats();
+    if (!std::all_of(values.begin(), values.end(), finite)) return tensor.name;
+  }
+  const auto scored = [&](const auto& part) { return finite(part.score); };
+  const bool all = std::all_of(labels.begin(), labels.end(), scored) &&
+                   std::all_of(entities.begin(), entities.end(), scored) &&
+                   std::all_of(answers.begin(), answers.end(), scored) &&
+                   std::all_of(detections.begin(), detections.end(), scored) && scored(pair_score);
+  return all ? std::string_view() : "scores";
 }
 
 absl::StatusOr<std::unique_ptr<Generation>> Model::Start(const Item&) {

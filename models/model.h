@@ -286,6 +286,9 @@ struct Answer {
   ItemUsage usage;
 
   const HostTensor* Find(std::string_view name) const;
+
+  // The name of a tensor, or "scores", that holds a NaN or an infinity; empty if all are numbers.
+  std::string_view NotFinite() const;
 };
 
 // The cost of an item. Bytes are exact, seconds a calibrated prediction.

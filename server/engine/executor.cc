@@ -212,6 +212,9 @@ void Executor::RunBatch(const Batch& batch) {
       if (!wanted[i]) continue;
       absl::StatusOr<models::Answer> answer = run->Take(static_cast<int>(i));
       if (!answer.ok()) answer = device_.CheckLost(answer.status());
+      if (answer.ok() && !answer->NotFinite().empty()) {
+        answer = NotFiniteError(served.name, answer->NotFinite(), model.info().dtype);
+      }
       result.answers[i] = std::move(answer);
     }
     result.take_seconds = SecondsSince(taking);

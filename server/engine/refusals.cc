@@ -104,6 +104,15 @@ absl::Status DevicesLostError() {
                    {"DEVICE_LOST", kLongRetry, ""});
 }
 
+absl::Status NotFiniteError(std::string_view model, std::string_view where,
+                            std::string_view dtype) {
+  return MakeError(absl::StatusCode::kInternal,
+                   absl::StrFormat("model \"%s\" gives %s that are not finite numbers for this "
+                                   "input, in %s",
+                                   model, where, dtype),
+                   {"NOT_FINITE", std::nullopt, ""});
+}
+
 absl::Status CancelledError() {
   return MakeError(absl::StatusCode::kCancelled, "the client cancelled the call",
                    {"CANCELLED", std::nullopt, ""});

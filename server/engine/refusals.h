@@ -33,6 +33,9 @@ absl::Status DeviceLostError(std::string_view device);
 // The same of all devices that could run it.
 absl::Status DevicesLostError();
 
+// The model's answer to this input holds a NaN or an infinity in `where`.
+absl::Status NotFiniteError(std::string_view model, std::string_view where, std::string_view dtype);
+
 absl::Status CancelledError();
 absl::Status DrainingError();
 

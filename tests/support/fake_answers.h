@@ -30,6 +30,7 @@ class FakeItem : public models::Item {
   const std::vector<int32_t> ids;
   const models::Request request;
   bool fail_take = false;
+  bool not_a_number = false;
 
  private:
   const std::shared_ptr<FakeControl> control_;

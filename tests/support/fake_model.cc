@@ -101,7 +101,9 @@ class FakeRun : public models::Run {
     if (!device_.ok()) return device_;
     const FakeItem& item = *items_[i];
     if (item.fail_take) return absl::InternalError("fake failure of Take");
-    return MakeFakeAnswer(item, options_);
+    models::Answer answer = MakeFakeAnswer(item, options_);
+    if (item.not_a_number && !answer.labels.empty()) answer.labels[0].score = std::nanf("");
+    return answer;
   }
 
  private:
@@ -221,6 +223,7 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
   auto item =
       std::make_unique<FakeItem>(*std::move(ids), request, cost, truncated, options_.control);
   item->fail_take = text.find(options_.fail_take) != std::string::npos;
+  item->not_a_number = text.find(options_.not_a_number) != std::string::npos;
   return item;
 }
 

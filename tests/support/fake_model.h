@@ -86,6 +86,7 @@ struct FakeOptions {
   // Failures: a text containing one of these words fails at that stage.
   std::string fail_prepare = "!prepare";     // INVALID_ARGUMENT
   std::string fail_take = "!take";           // INTERNAL
+  std::string not_a_number = "!nan";         // The first label's score is NaN.
   std::string endless_prepare = "!endless";  // Prepared until nobody waits for it, or for 20 s.
   absl::Status warm_up_status = absl::OkStatus();
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "server/errors.h"
 #include "tests/server/engine/engine_fixture.h"
 
@@ -70,6 +71,18 @@ TEST_F(EngineTest, FailureOfOneItemLeavesItsNeighboursAlone) {
   ASSERT_TRUE(good.Wait().ok());
   EXPECT_EQ(good.Wait()->batch_items, 2);
   EXPECT_EQ(Logits(*good.Wait()), FakeLogits("good", 3));
+}
+
+TEST_F(EngineTest, AnAnswerThatIsNoNumberIsAnError) {
+  StartEngine();
+  const ModelHandle model = MakeModel({});
+  Box bad, good;
+  Submit(model, "this one overflows !nan", bad);
+  EXPECT_EQ(bad.WaitCode(), StatusCode::kInternal);
+  EXPECT_THAT(std::string(bad.Wait().status().message()),
+              ::testing::HasSubstr("gives scores that are not finite numbers"));
+  Submit(model, "good", good);
+  EXPECT_TRUE(good.Wait().ok());
 }
 
 TEST_F(EngineTest, BusyDeviceAccumulatesABatch) {

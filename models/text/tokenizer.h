@@ -103,6 +103,8 @@ class Tokenizer {
   const SpecialIds& special() const { return special_; }
   int64_t model_max_length() const { return model_max_length_; }  // 0 = none given.
   bool cuts_left() const { return cuts_left_; }  // truncation_side of tokenizer_config.json.
+  // Whether the vocabulary marks tokens that go on with a word ("##ing").
+  bool marks_continuations() const { return marks_continuations_; }
 
  private:
   struct Free {
@@ -118,6 +120,7 @@ class Tokenizer {
   SpecialIds special_;
   int64_t model_max_length_ = 0;
   bool cuts_left_ = false;
+  bool marks_continuations_ = false;
 };
 
 }  // namespace longview::models

@@ -310,6 +310,9 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
   if (status.ok()) status = ApplyOverrides(files->config, *document);
   if (status.ok()) status = ReadLimits(files->config, source);
   if (!status.ok()) return status;
+  const json& model = (*document)["model"];
+  const auto prefix = model.find("continuing_subword_prefix");
+  source.marks_continuations = prefix != model.end() && prefix->is_string() && *prefix != "";
   source.json = document->dump();
   return source;
 }

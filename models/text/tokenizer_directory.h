@@ -32,6 +32,7 @@ struct TokenizerSource {
   int64_t model_max_length = 0;                           // 0 = none.
   bool cuts_left = false;
   bool marks_continuations = false;
+  bool gives_types = true;
 };
 
 // NOT_FOUND if there are no tokenizer files; INVALID_ARGUMENT names file and key.

@@ -206,6 +206,15 @@ std::vector<std::string> CompletionNotes(const ModelDirectory& directory) {
     notes.push_back(absl::StrCat("config.json has no labels: ", head->shape[0], " by the rows of ",
                                  head->name));
   }
+  int max_id = -1;
+  if (directory.tokenizer) max_id = directory.tokenizer->max_id();
+  if (directory.bytes) max_id = directory.bytes->max_id;
+  const auto rows = directory.config.find("vocab_size");
+  if (rows != directory.config.end() && rows->is_number_integer() && *rows <= max_id) {
+    notes.push_back(absl::StrCat("the tokenizer has ids up to ", max_id, ", the model's table has ",
+                                 rows->get<int64_t>(),
+                                 " rows: texts with tokens beyond them are refused"));
+  }
   return notes;
 }
 

@@ -25,7 +25,7 @@ absl::Status ChooseTask(Task task, ModelDirectory& directory);
 // read.
 bool HeadCountsLabels(const ModelDirectory& directory);
 
-// In which points the above differs from config.json.
+// In which points the above differs from config.json, and the tokenizer from the model's table.
 std::vector<std::string> CompletionNotes(const ModelDirectory& directory);
 
 }  // namespace longview::models

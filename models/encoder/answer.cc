@@ -134,15 +134,8 @@ class AnswerMaker {
 
   std::vector<EntitySpan> Entities() const {
     if (!item_.encoding) return {};
-    const Encoding& encoding = *item_.encoding;
-    std::vector<LabelledToken> tokens;
-    for (size_t t = 0; t < encoding.ids.size(); ++t) {
-      if (encoding.special_mask[t] != 0) continue;
-      const bool unknown = tokenizer_->special().unk == encoding.ids[t];
-      tokens.push_back(
-          {static_cast<int>(t), encoding.offsets[t].begin, encoding.offsets[t].end, unknown});
-    }
-    return FindEntities(item_.text, tokens, output_.logits, facts_.labels, item_.aggregation);
+    return FindEntities(item_.text, TokensOfText(*item_.encoding, *tokenizer_), output_.logits,
+                        facts_.labels, item_.aggregation);
   }
 
   // Spans in the document's code points; without text, token positions and what they decode to.

@@ -192,7 +192,9 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
     return status;
   }
   // RoBERTa's template has types 0 throughout; a table of one row knows no other.
-  if (front_.facts().types > 1) draft.tokens.token_type_ids = draft.encoding->type_ids;
+  if (front_.facts().types > 1 && front_.tokenizer->gives_types()) {
+    draft.tokens.token_type_ids = draft.encoding->type_ids;
+  }
   return draft;
 }
 

@@ -18,6 +18,7 @@
 #include "models/encoder/sentence_pipeline.h"
 #include "models/parallel.h"
 #include "models/text/text_listing.h"
+#include "models/text/token_rows.h"
 
 namespace longview::models {
 namespace {
@@ -258,12 +259,13 @@ int MostTokens(const ModelDirectory& directory, int positions) {
 }
 
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
-  int max_id = -1;
-  if (directory.tokenizer) max_id = directory.tokenizer->max_id();
-  if (directory.bytes) max_id = directory.bytes->max_id;
-  if (max_id < vocab) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(directory.path, ": the tokenizer has ids up to ",
-                                                 max_id, ", vocab_size is ", vocab));
+  if (!directory.tokenizer) return absl::OkStatus();
+  const absl::StatusOr<EncodeResult> empty = directory.tokenizer->Encode("", {});
+  if (!empty.ok()) return empty.status();
+  const auto problem = ProblemOfRows(empty->encoding.ids, vocab, &*directory.tokenizer);
+  if (!problem) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      directory.path, ": the tokenizer is another model's: around every text, ", *problem));
 }
 
 absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeEncoder make,

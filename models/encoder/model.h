@@ -36,7 +36,8 @@ absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeE
 // longview.json.
 int MostTokens(const ModelDirectory& directory, int positions);
 
-// INVALID_ARGUMENT if the tokenizer has ids that the vocabulary lacks.
+// INVALID_ARGUMENT if the vocabulary lacks what the tokenizer puts around every text. Further ids
+// that it lacks are a note (CompletionNotes), and an error of texts that use them.
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab);
 
 // The configuration that kParse reads of a directory, if it fits the directory's tokenizer.

@@ -10,6 +10,7 @@
 #include "models/encoder/draft.h"
 #include "models/encoder/late_chunks.h"
 #include "models/encoder/prompt.h"
+#include "models/text/token_rows.h"
 
 namespace longview::models {
 namespace {
@@ -61,7 +62,7 @@ class Preparer {
   absl::Status ReadDimensions();
   absl::Status CheckTask() const;
   absl::StatusOr<EncoderSequence> Finish(const SequenceDraft& draft);
-  absl::Status CheckIds(const std::string& field, const TokenInput& tokens) const;
+  absl::Status CheckIds(const SequenceDraft& draft) const;
   absl::Status AddGlobals(const SequenceDraft& draft, EncoderSequence& sequence) const;
   absl::Status FindMasks(const SequenceDraft& draft, const EncoderSequence& sequence);
   void FindContext(const SequenceDraft& draft, const EncoderSequence& sequence);
@@ -233,7 +234,8 @@ bool Preparer::KeepsMaskedTail() const {
          (request_.task == Task::kTokenClassification || request_.task == Task::kFillMask);
 }
 
-absl::Status Preparer::CheckIds(const std::string& field, const TokenInput& tokens) const {
+absl::Status Preparer::CheckIds(const SequenceDraft& draft) const {
+  const TokenInput& tokens = draft.tokens;
   const auto check = [&](const std::string& name, std::span<const int32_t> values, int limit) {
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] >= 0 && values[i] < limit) continue;
@@ -242,7 +244,11 @@ absl::Status Preparer::CheckIds(const std::string& field, const TokenInput& toke
     }
     return absl::OkStatus();
   };
-  if (auto status = check(field, tokens.ids, facts_.vocab); !status.ok()) return status;
+  if (!draft.encoding) {
+    if (auto status = check(draft.field, tokens.ids, facts_.vocab); !status.ok()) return status;
+  } else if (auto problem = ProblemOfRows(tokens.ids, facts_.vocab, front_.tokenizer)) {
+    return BadRequest(draft.field, *problem + "; leave it out of the text");
+  }
   if (facts_.types == 0 && !tokens.token_type_ids.empty()) {
     return BadRequest("token_type_ids", "this model has no token types");
   }
@@ -395,7 +401,7 @@ absl::Status Preparer::MarkMasked(const SequenceDraft& draft, EncoderSequence& s
 absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
   const TokenInput& tokens = draft.tokens;
   if (tokens.ids.empty()) return BadRequest(draft.field, "0 tokens; at least 1 is needed");
-  if (auto status = CheckIds(draft.field, tokens); !status.ok()) return status;
+  if (auto status = CheckIds(draft); !status.ok()) return status;
   EncoderSequence sequence;
   if (auto status = MarkMasked(draft, sequence); !status.ok()) return status;
   const auto end = static_cast<ptrdiff_t>(sequence.roles.size());

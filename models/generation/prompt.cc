@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/text/bounded_codec.h"
+#include "models/text/token_rows.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {
@@ -115,6 +116,9 @@ absl::Status PromptReader::ReadText() {
   const TextBounds bounds = {front_.max_tokens, request_.truncate};
   absl::StatusOr<TextTokens> text = EncodeFirst(*front_.codec, *request_.text, bounds);
   if (!text.ok()) return BadField("text", std::string(text.status().message()));
+  if (auto problem = ProblemOfRows(text->ids, front_.vocab, TokenizerOf(front_.codec))) {
+    return BadField("text", *problem + "; leave it out of the text");
+  }
   if (front_.traits->bos && item_->document_tokens == 0) {
     item_->prompt.push_back(*front_.traits->bos);
   }

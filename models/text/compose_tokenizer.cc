@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/text/tokenizer_class.h"
 
 namespace longview::models {
 namespace {
@@ -27,12 +28,6 @@ std::vector<std::string_view> Lines(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return lines;
-}
-
-std::string_view WithoutFast(std::string_view tokenizer_class) {
-  constexpr std::string_view kFast = "Fast";
-  if (tokenizer_class.ends_with(kFast)) tokenizer_class.remove_suffix(kFast.size());
-  return tokenizer_class;
 }
 
 bool OneOf(std::string_view name, std::initializer_list<std::string_view> names) {
@@ -79,6 +74,30 @@ json TemplatePiece(const std::string& kind, const std::string& id, int type_id) 
 
 }  // namespace
 
+json BertTemplate(const TemplateTokens& tokens, const json& cls_id, const json& sep_id) {
+  const json start = TemplatePiece("SpecialToken", tokens.cls, 0);
+  const json first = TemplatePiece("Sequence", "A", 0);
+  const json middle = TemplatePiece("SpecialToken", tokens.sep, 0);
+  const json second = TemplatePiece("Sequence", "B", 1);
+  const json end = TemplatePiece("SpecialToken", tokens.sep, 1);
+  const auto special = [](const std::string& token, const json& id) {
+    return json{{"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
+  };
+  return {{"type", "TemplateProcessing"},
+          {"single", json::array({start, first, middle})},
+          {"pair", json::array({start, first, middle, second, end})},
+          {"special_tokens",
+           {{tokens.cls, special(tokens.cls, cls_id)}, {tokens.sep, special(tokens.sep, sep_id)}}}};
+}
+
+json RobertaTemplate(const TemplateTokens& tokens, const json& cls_id, const json& sep_id) {
+  return {{"type", "RobertaProcessing"},
+          {"cls", json::array({tokens.cls, cls_id})},
+          {"sep", json::array({tokens.sep, sep_id})},
+          {"trim_offsets", true},
+          {"add_prefix_space", false}};
+}
+
 absl::StatusOr<json> ComposeBytePairTokenizer(json vocab, std::string_view merges,
                                               std::string_view tokenizer_class,
                                               const TemplateTokens& tokens) {
@@ -98,11 +117,7 @@ absl::StatusOr<json> ComposeBytePairTokenizer(json vocab, std::string_view merge
     absl::StatusOr<json> sep = IdOf(vocab, tokens.sep, "vocab.json");
     if (!cls.ok()) return cls.status();
     if (!sep.ok()) return sep.status();
-    document["post_processor"] = {{"type", "RobertaProcessing"},
-                                  {"cls", json::array({tokens.cls, *cls})},
-                                  {"sep", json::array({tokens.sep, *sep})},
-                                  {"trim_offsets", true},
-                                  {"add_prefix_space", false}};
+    document["post_processor"] = RobertaTemplate(tokens, *cls, *sep);
   } else {
     return absl::InvalidArgumentError(absl::StrCat(
         "tokenizer_config.json: tokenizer_class \"", View(tokenizer_class),
@@ -146,38 +161,23 @@ absl::StatusOr<json> ComposeWordPieceTokenizer(std::string_view vocab, const jso
   const bool chinese = reader.BoolOr("tokenize_chinese_chars", true);
   const bool strip = reader.BoolOr("strip_accents", lower);
   if (!reader.status().ok()) return reader.status();
-
-  const json start = TemplatePiece("SpecialToken", tokens.cls, 0);
-  const json first = TemplatePiece("Sequence", "A", 0);
-  const json middle = TemplatePiece("SpecialToken", tokens.sep, 0);
-  const json second = TemplatePiece("Sequence", "B", 1);
-  const json end = TemplatePiece("SpecialToken", tokens.sep, 1);
-  const auto special = [](const std::string& token, const json& id) {
-    return json{{"id", token}, {"ids", json::array({id})}, {"tokens", json::array({token})}};
-  };
-  return json{
-      {"version", "1.0"},
-      {"added_tokens", json::array()},
-      {"normalizer",
-       {{"type", "BertNormalizer"},
-        {"clean_text", true},
-        {"handle_chinese_chars", chinese},
-        {"strip_accents", strip},
-        {"lowercase", lower}}},
-      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-      {"post_processor",
-       {{"type", "TemplateProcessing"},
-        {"single", json::array({start, first, middle})},
-        {"pair", json::array({start, first, middle, second, end})},
-        {"special_tokens",
-         {{tokens.cls, special(tokens.cls, *cls)}, {tokens.sep, special(tokens.sep, *sep)}}}}},
-      {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", false}}},
-      {"model",
-       {{"type", "WordPiece"},
-        {"unk_token", std::string(unk_token)},
-        {"continuing_subword_prefix", "##"},
-        {"max_input_chars_per_word", 100},
-        {"vocab", std::move(ids)}}}};
+  return json{{"version", "1.0"},
+              {"added_tokens", json::array()},
+              {"normalizer",
+               {{"type", "BertNormalizer"},
+                {"clean_text", true},
+                {"handle_chinese_chars", chinese},
+                {"strip_accents", strip},
+                {"lowercase", lower}}},
+              {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+              {"post_processor", BertTemplate(tokens, *cls, *sep)},
+              {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", false}}},
+              {"model",
+               {{"type", "WordPiece"},
+                {"unk_token", std::string(unk_token)},
+                {"continuing_subword_prefix", "##"},
+                {"max_input_chars_per_word", 100},
+                {"vocab", std::move(ids)}}}};
 }
 
 }  // namespace longview::models

@@ -17,6 +17,12 @@ struct TemplateTokens {
   std::string cls, sep;
 };
 
+// BERT's `[CLS] A [SEP] B [SEP]` and RoBERTa's `<s> A </s></s> B </s>` as post-processors.
+nlohmann::json BertTemplate(const TemplateTokens& tokens, const nlohmann::json& cls_id,
+                            const nlohmann::json& sep_id);
+nlohmann::json RobertaTemplate(const TemplateTokens& tokens, const nlohmann::json& cls_id,
+                               const nlohmann::json& sep_id);
+
 // `tokenizer_class` (empty = not given) decides the template; classes other than the above are
 // refused by name. `merges` is the text of merges.txt, with or without its `#version` line.
 absl::StatusOr<nlohmann::json> ComposeBytePairTokenizer(nlohmann::json vocab,

@@ -6,6 +6,7 @@
 
 #include "models/text/code_point_index.h"
 #include "models/text/scores.h"
+#include "models/text/utf8.h"
 
 namespace longview::models {
 namespace {
@@ -22,6 +23,13 @@ struct ScoredUnit {
   int start = 0, end = 0;
   bool continues_word = false;
 };
+
+bool ContinuesWord(const LabelledToken& token, const CodePointIndex& points) {
+  if (token.unknown) return false;
+  if (token.spelling) return *token.spelling != token.end - token.start;
+  return token.start > 0 &&
+         points.Slice(token.start - 1, token.start + 1).find(' ') == std::string::npos;
+}
 
 Unit TakeBest(const std::vector<float>& scores, std::span<const std::string> labels, int start,
               int end) {
@@ -111,16 +119,29 @@ std::optional<Aggregation> ParseAggregation(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<LabelledToken> TokensOfText(const Encoding& encoding, const Tokenizer& tokenizer) {
+  std::vector<LabelledToken> tokens;
+  for (size_t t = 0; t < encoding.ids.size(); ++t) {
+    if (encoding.special_mask[t] != 0) continue;
+    const int32_t id = encoding.ids[t];
+    tokens.push_back({.row = static_cast<int>(t),
+                      .start = encoding.offsets[t].begin,
+                      .end = encoding.offsets[t].end,
+                      .unknown = tokenizer.special().unk == id});
+    if (!tokenizer.marks_continuations()) continue;
+    tokens.back().spelling = static_cast<int>(CodePoints(tokenizer.IdToToken(id).value_or("")));
+  }
+  return tokens;
+}
+
 std::vector<EntitySpan> FindEntities(std::string_view text, std::span<const LabelledToken> tokens,
                                      std::span<const float> logits,
                                      std::span<const std::string> labels, Aggregation aggregation) {
   const CodePointIndex points(text);
   std::vector<ScoredUnit> scored;
   for (const LabelledToken& token : tokens) {
-    const bool spaced =
-        points.Slice(token.start - 1, token.start + 1).find(' ') != std::string::npos;
     scored.push_back({Softmax(logits.subspan(token.row * labels.size(), labels.size())),
-                      token.start, token.end, token.start > 0 && !spaced && !token.unknown});
+                      token.start, token.end, ContinuesWord(token, points)});
   }
   std::vector<Unit> units;
   if (aggregation == Aggregation::kNone || aggregation == Aggregation::kSimple) {

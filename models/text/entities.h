@@ -1,5 +1,5 @@
 // Named entities from token labels, as HuggingFace's TokenClassificationPipeline forms them.
-// Thread-safe: a pure function.
+// Thread-safe: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 
@@ -20,15 +21,22 @@ enum class Aggregation { kNone, kSimple, kFirst, kAverage, kMax };
 
 std::optional<Aggregation> ParseAggregation(std::string_view name);  // "" = simple
 
-// A token of the text with its place in code points. Template tokens are left out by callers.
+// A token of the text with its place in code points.
 struct LabelledToken {
   int row = 0;  // Row of the logits.
   int start = 0, end = 0;
   bool unknown = false;  // The tokenizer's unknown token: always starts a word.
+  // Code points of the vocabulary's spelling, where a mark in it ("##ing") says that a token goes
+  // on with a word; unset: the vocabulary has no such mark.
+  std::optional<int> spelling = std::nullopt;
 };
 
-// `logits` is [rows, labels]. Tokens labelled "O" are not entities. A token continues a word if no
-// space stands before or under its first character, the pipeline's rule for byte-level BPE.
+// Tokens of a text without those of the template; rows are places in `encoding`.
+std::vector<LabelledToken> TokensOfText(const Encoding& encoding, const Tokenizer& tokenizer);
+
+// `logits` is [rows, labels]. Tokens labelled "O" are not entities. By the pipeline's rules a token
+// continues a word if its spelling is not as long as the text it stands for; without a mark, if no
+// space stands before or under its first character.
 std::vector<EntitySpan> FindEntities(std::string_view text, std::span<const LabelledToken> tokens,
                                      std::span<const float> logits,
                                      std::span<const std::string> labels, Aggregation aggregation);

@@ -91,6 +91,8 @@ absl::StatusOr<Tokenizer> Tokenizer::Create(const TokenizerSource& source) {
 
   tokenizer.model_max_length_ = source.model_max_length;
   tokenizer.cuts_left_ = source.cuts_left;
+  tokenizer.gives_types_ = source.gives_types;
+  tokenizer.marks_continuations_ = source.marks_continuations;
   const std::pair<std::string_view, std::optional<int32_t>*> roles[] = {
       {"bos_token", &tokenizer.special_.bos},  {"eos_token", &tokenizer.special_.eos},
       {"unk_token", &tokenizer.special_.unk},  {"sep_token", &tokenizer.special_.sep},

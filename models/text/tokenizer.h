@@ -102,7 +102,11 @@ class Tokenizer {
   int32_t max_id() const;  // Must be below the rows of the embedding table; -1 = empty.
   const SpecialIds& special() const { return special_; }
   int64_t model_max_length() const { return model_max_length_; }  // 0 = none given.
-  bool cuts_left() const { return cuts_left_; }  // truncation_side of tokenizer_config.json.
+  bool cuts_left() const { return cuts_left_; }                   // By the files' truncation_side.
+  // Whether the vocabulary marks tokens that go on with a word ("##ing").
+  bool marks_continuations() const { return marks_continuations_; }
+  // Whether token types are among the inputs it makes (`model_input_names`, or its class).
+  bool gives_types() const { return gives_types_; }
 
  private:
   struct Free {
@@ -118,6 +122,8 @@ class Tokenizer {
   SpecialIds special_;
   int64_t model_max_length_ = 0;
   bool cuts_left_ = false;
+  bool marks_continuations_ = false;
+  bool gives_types_ = true;
 };
 
 }  // namespace longview::models

@@ -12,7 +12,9 @@
 #include "models/config/json_reader.h"
 #include "models/text/compose_tokenizer.h"
 #include "models/text/lra_tokenizer.h"
+#include "models/text/tokenizer_class.h"
 #include "models/text/tokenizer_json.h"
+#include "models/text/tokenizer_overrides.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::models {
@@ -29,6 +31,7 @@ struct SideFiles {
   json config = json::object();
   json special = json::object();
   json added = json::object();
+  json model = json::object();  // config.json.
 
   // The value of a key that both may hold. A config with added_tokens_decoder (newer writers)
   // speaks alone; before that, the map of special tokens has the last word.
@@ -65,7 +68,8 @@ absl::StatusOr<SideFiles> ReadSideFiles(const std::string& directory) {
   SideFiles files;
   const std::pair<const char*, json*> wanted[] = {{"tokenizer_config.json", &files.config},
                                                   {"special_tokens_map.json", &files.special},
-                                                  {"added_tokens.json", &files.added}};
+                                                  {"added_tokens.json", &files.added},
+                                                  {"config.json", &files.model}};
   for (const auto& [name, into] : wanted) {
     absl::StatusOr<json> file = ReadOptional(Join(directory, name));
     if (!file.ok()) return file.status();
@@ -182,18 +186,19 @@ absl::Status CollectRoles(const SideFiles& files, TokenizerSource& source, json&
   return absl::OkStatus();
 }
 
-// Names that RoBERTa's and BERT's tokenizer classes have without any file saying so; only those
-// that the vocabulary holds count. A tokenizer.json lists its special tokens itself.
+// Names that RoBERTa's, XLM-RoBERTa's and BERT's tokenizer classes have without any file saying so;
+// only those that the vocabulary holds count. A tokenizer.json lists its special tokens itself.
 void AddDefaultRoles(Kind kind, TokenizerSource& source, json& document) {
   static constexpr std::array<const char*, 7> kRoberta = {"<s>",   "</s>", "<unk>", "</s>",
                                                           "<pad>", "<s>",  "<mask>"};
   static constexpr std::array<const char*, 7> kBert = {nullptr, nullptr, "[UNK]", "[SEP]",
                                                        "[PAD]", "[CLS]", "[MASK]"};
-  const auto& defaults = IsBytePair(document) ? kRoberta : kBert;
+  const bool unigram = document["model"].value("type", "") == "Unigram";
+  const auto& defaults = IsBytePair(document) || unigram ? kRoberta : kBert;
   for (size_t i = 0; i < kRoles.size(); ++i) {
     const std::string role(kRoles[i]);
     if (defaults[i] == nullptr || source.roles.contains(role)) continue;
-    if (!document["model"]["vocab"].contains(defaults[i])) continue;
+    if (!IdInDocument(document, defaults[i])) continue;
     source.roles[role] = defaults[i];
     if (kind == Kind::kComplete) continue;
     AddToken(document,
@@ -201,35 +206,28 @@ void AddDefaultRoles(Kind kind, TokenizerSource& source, json& document) {
   }
 }
 
-// Flags of tokenizer_config.json that HuggingFace lets override the file.
-absl::Status ApplyOverrides(const json& config, json& document) {
-  JsonReader reader(config, "tokenizer_config.json");
-  const auto apply = [&](json& stage, const char* type, const char* flag, const char* member) {
-    if (!reader.Has(flag) || !stage.is_object() || stage.value("type", "") != type) return;
-    stage[member] = reader.Bool(flag);
-  };
-  apply(document["pre_tokenizer"], "ByteLevel", "add_prefix_space", "add_prefix_space");
-  apply(document["post_processor"], "RobertaProcessing", "add_prefix_space", "add_prefix_space");
-  apply(document["normalizer"], "BertNormalizer", "do_lower_case", "lowercase");
-  apply(document["normalizer"], "BertNormalizer", "strip_accents", "strip_accents");
-  apply(document["normalizer"], "BertNormalizer", "tokenize_chinese_chars", "handle_chinese_chars");
-  return reader.status();
-}
-
-absl::Status ReadLimits(const json& config, TokenizerSource& source) {
+// `saved_side` is that of a truncation which tokenizer.json has; its length does not count.
+absl::Status ReadLimits(const json& config, const std::string& saved_side,
+                        TokenizerSource& source) {
   JsonReader reader(config, "tokenizer_config.json");
   // HuggingFace writes a number around 1e30 for "no limit".
-  const double length = reader.NumberOr("model_max_length", 0);
+  const double length = reader.NumberOr("model_max_length", reader.NumberOr("max_len", 0));
   if (length > 0 && length < 1e9) source.model_max_length = static_cast<int64_t>(length);
-  source.cuts_left = reader.ChoiceOr("truncation_side", "right", {"left", "right"}) == "left";
+  source.cuts_left = reader.ChoiceOr("truncation_side", saved_side, {"left", "right"}) == "left";
   return reader.status();
 }
 
-std::string RoleOr(const SideFiles& files, const char* role, const char* fallback) {
+std::string RoleOr(const SideFiles& files, const char* role, const std::string& fallback) {
   const json* value = files.Setting(role);
   if (value == nullptr) return fallback;
   absl::StatusOr<AddedToken> token = ParseToken(*value, role, false);
   return token.ok() ? token->content : fallback;
+}
+
+std::string SavedTruncationSide(const json& document) {
+  const auto truncation = document.find("truncation");
+  const bool saved = truncation != document.end() && truncation->is_object();
+  return saved && truncation->value("direction", json()) == "Left" ? "left" : "right";
 }
 
 absl::StatusOr<json> ComposeBytePair(const std::string& directory, const SideFiles& files,
@@ -303,13 +301,26 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
   if (!files.ok()) return files.status();
   absl::StatusOr<json> document = ReadDocument(directory, kind, *files);
   absl::Status status = document.status();
+  const TokenizerClass tokenizer_class = FindTokenizerClass(files->config, files->model);
+  const TemplateTokens defaults = DefaultTemplateTokens(tokenizer_class.kind);
+  const std::string saved_side = status.ok() ? SavedTruncationSide(*document) : "";
   if (status.ok()) status = CheckTokenizerJson(*document, source.origin, source.claims);
+  if (status.ok()) {
+    AddClassTemplate(
+        tokenizer_class.kind,
+        {RoleOr(*files, "cls_token", defaults.cls), RoleOr(*files, "sep_token", defaults.sep)},
+        *document);
+  }
   if (status.ok()) status = CollectAddedTokens(*files, *document, source.claims);
   if (status.ok()) status = CollectRoles(*files, source, *document);
   if (status.ok()) AddDefaultRoles(kind, source, *document);
-  if (status.ok()) status = ApplyOverrides(files->config, *document);
-  if (status.ok()) status = ReadLimits(files->config, source);
+  if (status.ok()) status = ApplyOverrides(files->config, tokenizer_class.kind, *document);
+  if (status.ok()) status = ReadLimits(files->config, saved_side, source);
   if (!status.ok()) return status;
+  const json& model = (*document)["model"];
+  const auto prefix = model.find("continuing_subword_prefix");
+  source.gives_types = tokenizer_class.gives_types;
+  source.marks_continuations = prefix != model.end() && prefix->is_string() && *prefix != "";
   source.json = document->dump();
   return source;
 }

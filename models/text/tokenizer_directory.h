@@ -31,6 +31,8 @@ struct TokenizerSource {
   std::map<std::string, std::string, std::less<>> roles;  // "mask_token" -> "<mask>".
   int64_t model_max_length = 0;                           // 0 = none.
   bool cuts_left = false;
+  bool marks_continuations = false;
+  bool gives_types = true;
 };
 
 // NOT_FOUND if there are no tokenizer files; INVALID_ARGUMENT names file and key.

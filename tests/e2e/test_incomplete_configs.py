@@ -111,3 +111,44 @@ def test_a_chosen_task_overrides(tmp_path):
         assert server.post_json("/v1/embeddings", {"input": "a"})[0] == 200
         assert server.post_json("/v1/fill-mask", {"model": "m", "text": "a"})[0] == 501
         assert "taken as LongformerModel" in server.log()
+
+
+def with_a_token_more(folder, case):
+    """A copy of a fixture whose tokenizer has an id more than the table has rows; and that id."""
+    shutil.copytree(GOLDEN / case / "model", folder)
+    rows = json.loads((folder / "config.json").read_text())["vocab_size"]
+    (folder / "added_tokens.json").write_text(json.dumps({f"<more{rows}>": rows}))
+    return rows
+
+
+def test_a_token_beyond_the_table_is_refused_where_it_is_used(tmp_path):
+    cases = {"longformer/text_classification": "/v1/classify",
+             "led/text_summarize": "/v1/completions"}
+    for case, route in cases.items():
+        name = case.split("/")[1]
+        rows = with_a_token_more(tmp_path / name, case)
+        code, report = check(tmp_path / name)
+        assert code == 0, report
+        assert f"ids up to {rows}, the model's table has {rows} rows" in report
+        member = "text" if route == "/v1/classify" else "prompt"
+        with Server([f"whole={GOLDEN / case / 'model'},more={tmp_path / name}"],
+                    "--dtype=fp32") as server:
+            plain = [server.post_json(route, {"model": model, member: "a text"})
+                     for model in ("whole", "more")]
+            status, refused = server.post_json(
+                route, {"model": "more", member: f"a <more{rows}> text"})
+        assert plain[0][0] == plain[1][0] == 200, plain
+        assert status == 400
+        assert f'token "<more{rows}>" at position' in refused["error"]["message"]
+        assert f"has id {rows}, the model's table has {rows} rows" in refused["error"]["message"]
+
+
+def test_a_template_beyond_the_table_is_another_models(tmp_path):
+    folder = tmp_path / "model"
+    rows = with_a_token_more(folder, "longformer/text_classification")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["post_processor"]["sep"] = [f"<more{rows}>", rows]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    code, report = check(folder)
+    assert code != 0
+    assert f'the tokenizer is another model\'s: around every text, token "<more{rows}>"' in report

@@ -77,6 +77,22 @@ TEST(EntitiesTest, WordsTakeOneLabel) {
   EXPECT_EQ(Names(Find(text, kSplitWord, Aggregation::kAverage)), Strings({"PER:Johnson"}));
 }
 
+TEST(EntitiesTest, ASpellingThatIsLongerThanItsTextGoesOnWithTheWord) {
+  // "a.b" in three tokens, none with a space before it; then "##b" goes on with "." instead.
+  std::vector<LabelledToken> tokens = {
+      {0, 0, 1, false, 1}, {1, 1, 2, false, 1}, {2, 2, 3, false, 1}};
+  std::vector<float> logits(3 * kLabels.size());
+  for (size_t i = 0; i < 3; ++i) logits[i * kLabels.size() + 1] = 10;
+  const auto names = [&] {
+    return Names(FindEntities("a.b", tokens, logits, kLabels, Aggregation::kFirst));
+  };
+  EXPECT_EQ(names(), Strings({"PER:a", "PER:.", "PER:b"}));
+  tokens[2].spelling = 3;
+  EXPECT_EQ(names(), Strings({"PER:a", "PER:.b"}));
+  tokens[2].unknown = true;
+  EXPECT_EQ(names(), Strings({"PER:a", "PER:.", "PER:b"}));
+}
+
 TEST(EntitiesTest, PositionsAreCodePoints) {
   const auto entities =
       Find("Zoë à Köln", {{0, 3, 1}, {4, 5, 0}, {6, 10, 3}}, Aggregation::kSimple);

@@ -1,0 +1,29 @@
+// What a tokenizer's class in transformers says beyond its files: settings that its constructor
+// has, its template, whether it gives token types.
+// Thread-safe: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "nlohmann/json_fwd.hpp"
+
+namespace longview::models {
+
+// "BertTokenizer" of "BertTokenizerFast".
+std::string_view WithoutFast(std::string_view tokenizer_class);
+
+// kGeneric reads tokenizer.json and nothing else; kUnknown: no file names a class.
+enum class TokenizerKind { kUnknown, kGeneric, kBert, kRoberta, kXlmRoberta };
+
+struct TokenizerClass {
+  TokenizerKind kind = TokenizerKind::kUnknown;
+  bool gives_types = true;  // token_type_ids are among the inputs that it makes.
+};
+
+// By tokenizer_config.json, then config.json: its tokenizer_class or model_type. Absent files are
+// empty objects.
+TokenizerClass FindTokenizerClass(const nlohmann::json& tokenizer_config,
+                                  const nlohmann::json& model_config);
+
+}  // namespace longview::models

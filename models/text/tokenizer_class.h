@@ -1,5 +1,5 @@
-// What a tokenizer's class in transformers says beyond its files: settings that its constructor
-// has, its template, whether it gives token types.
+// Classes of tokenizers in transformers: kinds whose constructors add settings or a template to the
+// files, and whether a class gives token types.
 // Thread-safe: pure functions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What tokenizer_config.json and a tokenizer's class change of its tokenizer.json.
+// Changes of a tokenizer.json by tokenizer_config.json and by the tokenizer's class.
 // Thread-safe: pure functions.
 #pragma once
 

@@ -98,6 +98,19 @@ def test_texts_and_pairs(server):
     close(answer["logits"], logits([CLS, 5, SEP, 11, 12, SEP], [0, 0, 0, 1, 1, 1]))
 
 
+def test_a_tokenizer_that_gives_no_token_types(tmp_path):
+    model = MODELS["texts"]
+    folder = model.save(tmp_path / "model", num_labels=3)
+    (folder / "tokenizer_config.json").write_text(json.dumps({
+        "tokenizer_class": "BertTokenizer", "do_lower_case": True,
+        "model_input_names": ["input_ids", "attention_mask"]}))
+    with Server([folder], "--dtype=fp32") as server:
+        answer = server.post_json("/v1/classify", {
+            "text": "long", "text_pair": "a b", "return_logits": True})[1]
+    close(answer["logits"],
+          model.linear(model.pooled([CLS, 5, SEP, 11, 12, SEP], [0] * 6), "classifier"))
+
+
 def test_tokens_answers_masks_and_choices(server):
     model = MODELS["tokens"]
     close(infer(server, "tokens", "logits", IDS)[0], model.linear(model.hidden(IDS), "classifier"))

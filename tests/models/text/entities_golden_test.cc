@@ -1,8 +1,10 @@
 // Entities of texts by tokenizers of every kind, as HuggingFace's pipeline finds them.
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// What the files beside a tokenizer say about its inputs, as AutoTokenizer follows them.
+// Inputs by the files beside a tokenizer, as AutoTokenizer makes them.
 #include <cstdint>
 #include <string>
 #include <vector>

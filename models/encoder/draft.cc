@@ -181,7 +181,9 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   }
   if (!request_.truncate) {
     const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
-    if (absl::Status status = CheckLength(field, tokens); !status.ok()) return status;
+    if (absl::Status status = CheckLength(field, tokens, result->counted); !status.ok()) {
+      return status;
+    }
   }
   SequenceDraft draft;
   draft.field = field;

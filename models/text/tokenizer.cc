@@ -162,6 +162,7 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
     result.windows.push_back(CopyWindow(lvt_encoding_window(encoding.get(), i)));
   }
   result.tokens_cut = static_cast<int>(lvt_encoding_tokens_cut(encoding.get()));
+  result.counted = lvt_encoding_counted(encoding.get()) != 0;
   return result;
 }
 

@@ -60,7 +60,8 @@ struct Encoding {
 struct EncodeResult {
   Encoding encoding;
   std::vector<Encoding> windows;  // With EncodeOptions::windows: what follows `encoding`.
-  int tokens_cut = 0;             // By which truncation shortened the texts.
+  int tokens_cut = 0;             // By which truncation shortened the texts; if not
+  bool counted = true;            // counted, at least so many.
 };
 
 // Ids of the tokens with a role; unset if the model has none.

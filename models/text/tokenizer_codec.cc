@@ -87,6 +87,7 @@ absl::StatusOr<TextTokens> TokenizerCodec::EncodeFirst(std::string_view text,
   if (!result.ok()) return result.status();
   tokens.ids = std::move(result->encoding.ids);
   tokens.tokens = std::ssize(tokens.ids) + result->tokens_cut;
+  tokens.counted = result->counted;
   if (tokens.tokens > bounds.keep) {
     tokens.ids.resize(bounds.cut ? static_cast<size_t>(bounds.keep) : 0);
   }

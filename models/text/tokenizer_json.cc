@@ -23,14 +23,16 @@ struct Stage {
   std::initializer_list<std::string_view> types;
 };
 
-const Stage kNormalizer = {"normalizer",
-                           "normalizers",
-                           {"Sequence", "BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase",
-                            "StripAccents", "Strip", "Replace", "Prepend", "Precompiled"}};
-const Stage kPreTokenizer = {"pre_tokenizer",
-                             "pretokenizers",
-                             {"Sequence", "ByteLevel", "BertPreTokenizer", "Whitespace",
-                              "WhitespaceSplit", "Split", "Punctuation", "Digits", "Metaspace"}};
+const Stage kNormalizer = {
+    "normalizer",
+    "normalizers",
+    {"Sequence", "BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents",
+     "Strip", "Replace", "Prepend", "Precompiled", "Nmt", "ByteLevel"}};
+const Stage kPreTokenizer = {
+    "pre_tokenizer",
+    "pretokenizers",
+    {"Sequence", "ByteLevel", "BertPreTokenizer", "Whitespace", "WhitespaceSplit", "Split",
+     "Punctuation", "Digits", "Metaspace", "CharDelimiterSplit", "UnicodeScripts", "FixedLength"}};
 const Stage kDecoder = {"decoder",
                         "decoders",
                         {"Sequence", "ByteLevel", "WordPiece", "Metaspace", "BPEDecoder", "Replace",

@@ -1,10 +1,11 @@
 //! Where a text may be cut so that its parts, tokenised one by one, give the tokens of the whole.
 //!
-//! A cut is safe if no stage of the tokenizer looks across it: the characters beside it are ASCII,
-//! the first stays what it is in every normalizer, the second begins a new word in some
-//! pre-tokenizer, and no added token reaches over there or minds what is beyond. Stages that are
-//! not known to be local leave a tokenizer without a plan.
+//! A cut is safe if no stage of the tokenizer looks across it: no stage looks farther than a few
+//! characters but along a run that ends there, a new word begins there, what is tokenised around it
+//! has the same tokens cut and uncut, and no added token reaches over there or minds what is beyond.
+//! Stages that are not known to be local leave a tokenizer without a plan.
 
+use tokenizers::normalizers::replace::Replace;
 use tokenizers::pre_tokenizers::split::SplitPattern;
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 use tokenizers::{
@@ -29,15 +30,25 @@ const KNOWN_EXPRESSIONS: [&str; 6] = [
     ),
 ];
 
+/// Expressions of `Replace` whose matches end where white space does.
+const WHITE_SPACE_RUNS: [&str; 6] = [r" {2,}", r" +", r"\s+", r"\s{2,}", r"[\n\r\t]", r"\n+"];
+
 /// Candidates that are looked at for one cut.
 const MOST_TRIES: usize = 64;
+
+/// Bytes on either side of a candidate that are tokenised to see whether the cut changes them.
+const LOOKED_AT: usize = 48;
+
+/// Characters of white space before which a text is cut, unless such is no part of words.
+const LONGEST_RUN: usize = 8;
 
 /// How words are found, as far as cuts go.
 #[derive(Clone, Copy, Default)]
 struct Words {
-    splits: bool,      // A new word begins between a letter or digit and white space.
-    space_only: bool,  // The same, if that is U+0020.
-    punctuation: bool, // And between a letter or digit and ASCII punctuation.
+    splits: bool,     // A new word begins between what is no white space and white space.
+    space_only: bool, // The same, if that is U+0020.
+    characters: bool, // Beside punctuation, and beside ideographs if the normalizer sets them apart.
+    blank: bool,      // White space is no part of any word.
 }
 
 pub struct CutPlan {
@@ -62,8 +73,24 @@ pub struct WholeBytes {
     pub prefix_space: bool,
 }
 
+/// Whether matches are short, or cannot reach over the beginning of a run of white space.
+fn replaces_locally(replace: &Replace) -> bool {
+    let Ok(written) = serde_json::to_value(replace) else {
+        return false;
+    };
+    let pattern = &written["pattern"];
+    match (pattern["String"].as_str(), pattern["Regex"].as_str()) {
+        (Some(text), _) => text.len() < LOOKED_AT / 2,
+        (_, Some(expression)) => WHITE_SPACE_RUNS.contains(&expression),
+        _ => false,
+    }
+}
+
 fn is_local(normalizer: &NormalizerWrapper) -> bool {
     match normalizer {
+        NormalizerWrapper::Replace(replace) => replaces_locally(replace),
+        // No cut is behind white space, so none ends a text that would lose any.
+        NormalizerWrapper::StripNormalizer(strip) => !strip.strip_left,
         NormalizerWrapper::BertNormalizer(_)
         | NormalizerWrapper::StripAccents(_)
         | NormalizerWrapper::NFC(_)
@@ -78,6 +105,60 @@ fn is_local(normalizer: &NormalizerWrapper) -> bool {
     }
 }
 
+/// Whether what a text begins with is normalised without a look at what is far behind.
+fn keeps_beginnings(normalizer: &NormalizerWrapper) -> bool {
+    match normalizer {
+        NormalizerWrapper::StripNormalizer(_)
+        | NormalizerWrapper::Prepend(_)
+        | NormalizerWrapper::ByteLevel(_) => true,
+        NormalizerWrapper::Sequence(parts) => parts.as_ref().iter().all(keeps_beginnings),
+        other => is_local(other),
+    }
+}
+
+fn splits_locally(stage: &PreTokenizerWrapper) -> bool {
+    match stage {
+        PreTokenizerWrapper::Delimiter(_)
+        | PreTokenizerWrapper::UnicodeScripts(_)
+        | PreTokenizerWrapper::FixedLength(_) => true,
+        PreTokenizerWrapper::Split(split) if matches!(split.pattern, SplitPattern::String(_)) => {
+            true
+        }
+        PreTokenizerWrapper::Sequence(parts) => parts.as_ref().iter().all(splits_locally),
+        other => words_of(other).is_some(),
+    }
+}
+
+fn strips(normalizer: &NormalizerWrapper) -> bool {
+    match normalizer {
+        NormalizerWrapper::StripNormalizer(_) => true,
+        NormalizerWrapper::Sequence(parts) => parts.as_ref().iter().any(strips),
+        _ => false,
+    }
+}
+
+/// Most of what BERT's normalizer sets apart.
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{20000}'..='\u{2A6DF}')
+}
+
+/// Most of what its pre-tokenizer sets apart.
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation()
+        || matches!(c, '\u{2010}'..='\u{2027}' | '\u{3001}'..='\u{3003}')
+        || matches!(c, '\u{3008}'..='\u{3011}' | '\u{FF01}'..='\u{FF0F}')
+}
+
+/// Letters and signs that no normalizer drops; there are more.
+fn is_solid(c: char) -> bool {
+    c.is_ascii_graphic()
+        || is_ideograph(c)
+        || is_punctuation(c)
+        || matches!(c, 'À'..='ʯ' | 'Α'..='ҁ' | 'Ҋ'..='Ֆ' | 'א'..='ת' | 'ؠ'..='ي')
+        || matches!(c, 'अ'..='ह' | 'ก'..='ะ' | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '가'..='힣')
+        || matches!(c, '\u{1F300}'..='\u{1F3FA}' | '\u{1F400}'..='\u{1F6FF}' | '\u{1F900}'..='\u{1F9FF}')
+}
+
 /// None: words may depend on what is far away.
 fn words_of(stage: &PreTokenizerWrapper) -> Option<Words> {
     let splits = Words {
@@ -86,21 +167,25 @@ fn words_of(stage: &PreTokenizerWrapper) -> Option<Words> {
     };
     match stage {
         PreTokenizerWrapper::BertPreTokenizer(_) => Some(Words {
-            punctuation: true,
+            characters: true,
+            blank: true,
             ..splits
         }),
         PreTokenizerWrapper::ByteLevel(bytes) => Some(Words {
             splits: bytes.use_regex,
             space_only: bytes.add_prefix_space,
-            punctuation: false,
+            ..Words::default()
         }),
         PreTokenizerWrapper::Metaspace(metaspace) => Some(Words {
             splits: metaspace.get_split(),
             space_only: true,
-            punctuation: false,
+            ..Words::default()
         }),
         PreTokenizerWrapper::Whitespace(_) | PreTokenizerWrapper::WhitespaceSplit(_) => {
-            Some(splits)
+            Some(Words {
+                blank: true,
+                ..splits
+            })
         }
         PreTokenizerWrapper::Punctuation(_) | PreTokenizerWrapper::Digits(_) => {
             Some(Words::default())
@@ -118,9 +203,10 @@ fn words_of(stage: &PreTokenizerWrapper) -> Option<Words> {
         }
         PreTokenizerWrapper::Sequence(parts) => {
             let mut joined = Words::default();
-            for part in parts.as_ref() {
+            for (i, part) in parts.as_ref().iter().enumerate() {
                 let words = words_of(part)?;
                 joined.splits |= words.splits;
+                joined.blank |= i == 0 && words.blank;
                 joined.space_only |= words.space_only;
             }
             Some(joined)
@@ -175,7 +261,10 @@ impl CutPlan {
             return None;
         }
         let mut added = Vec::new();
+        words.space_only &= normalizer.is_none(); // One may make it of other white space.
+        words.blank &= normalizer.is_none_or(|n| !strips(n));
         for token in tokenizer.get_added_tokens_decoder().values() {
+            words.blank &= !token.lstrip && !token.rstrip;
             if let (Some(normalizer), true) = (normalizer, token.normalized) {
                 // Found in normalised text only, which is not looked at here.
                 let mut content = NormalizedString::from(token.content.as_str());
@@ -184,7 +273,7 @@ impl CutPlan {
                 if token.rstrip || spaces(&token.content) || spaces(content.get()) {
                     return None;
                 }
-                words.punctuation = false;
+                words.characters = false;
             }
             if !token.content.is_empty() {
                 added.push(Added {
@@ -199,6 +288,12 @@ impl CutPlan {
             added,
             whole_bytes: whole_bytes(tokenizer),
         })
+    }
+
+    /// Whether a text's first tokens may be taken from a long beginning of it.
+    pub fn begins_alike(tokenizer: &Tokenizer) -> bool {
+        tokenizer.get_normalizer().is_none_or(keeps_beginnings)
+            && tokenizer.get_pre_tokenizer().is_none_or(splits_locally)
     }
 
     pub fn whole_bytes(&self) -> Option<WholeBytes> {
@@ -218,34 +313,83 @@ impl CutPlan {
         })
     }
 
-    fn is_candidate(&self, before: u8, after: u8) -> bool {
-        before.is_ascii_alphanumeric()
-            && match after {
-                b' ' => true,
-                b'\t' | b'\n' | b'\r' => !self.words.space_only,
-                other => self.words.punctuation && other.is_ascii_punctuation(),
-            }
+    fn is_candidate(&self, text: &str, at: usize) -> bool {
+        if !text.is_char_boundary(at) {
+            return false;
+        }
+        let (Some(before), Some(after)) =
+            (text[..at].chars().next_back(), text[at..].chars().next())
+        else {
+            return false;
+        };
+        if after.is_whitespace() {
+            // What a run becomes is seen only if all of it is looked at.
+            let run = text[at..].chars().take(LONGEST_RUN);
+            let behind = run.skip_while(|c| c.is_whitespace()).next();
+            let place = is_solid(before) && behind.is_some_and(is_solid);
+            return (self.words.blank || place) && (after == ' ' || !self.words.space_only);
+        }
+        let alone = |c: char| is_ideograph(c) || is_punctuation(c);
+        self.words.characters && !before.is_whitespace() && (alone(before) || alone(after))
     }
 
-    fn first_of(&self, text: &str, mut places: impl Iterator<Item = usize>) -> Option<usize> {
-        let bytes = text.as_bytes();
+    /// Whether what lies around `at` has the same tokens, words and places cut there and whole.
+    fn agrees(&self, tokenizer: &Tokenizer, text: &str, at: usize) -> bool {
+        let from = text.floor_char_boundary(at.saturating_sub(LOOKED_AT));
+        let to = text.floor_char_boundary(text.len().min(at + LOOKED_AT));
+        let read = |from: usize, to: usize| {
+            let encoding = tokenizer.encode(&text[from..to], false).ok()?;
+            let tokens = encoding.get_ids().iter().zip(encoding.get_offsets());
+            let tokens = tokens.map(|(&id, offset)| (id, offset.0 + from, offset.1 + from));
+            let words = encoding.get_word_ids().iter().copied();
+            Some(tokens.zip(words).collect::<Vec<_>>())
+        };
+        let (Some(whole), Some(mut parts), Some(behind)) =
+            (read(from, to), read(from, at), read(at, to))
+        else {
+            return false;
+        };
+        let words = parts.last().map_or(0, |last| last.1.map_or(0, |w| w + 1));
+        let joined = |(token, word): (_, Option<u32>)| (token, word.map(|w| w + words));
+        parts.extend(behind.into_iter().map(joined));
+        whole == parts
+    }
+
+    fn first_of(
+        &self,
+        tokenizer: &Tokenizer,
+        text: &str,
+        mut places: impl Iterator<Item = usize>,
+    ) -> Option<usize> {
         let mut tries = 0;
         places.find(|&at| {
-            if tries == MOST_TRIES || !self.is_candidate(bytes[at - 1], bytes[at]) {
+            if tries == MOST_TRIES || !self.is_candidate(text, at) {
                 return false;
             }
             tries += 1;
-            !self.touches_added(text, at)
+            !self.touches_added(text, at) && self.agrees(tokenizer, text, at)
         })
     }
 
     /// The last safe cut in [from, to], 0 < from, to < length.
-    pub fn last_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
-        self.first_of(text, (from..=to).rev())
+    pub fn last_cut(
+        &self,
+        tokenizer: &Tokenizer,
+        text: &str,
+        from: usize,
+        to: usize,
+    ) -> Option<usize> {
+        self.first_of(tokenizer, text, (from..=to).rev())
     }
 
     /// The first one.
-    pub fn first_cut(&self, text: &str, from: usize, to: usize) -> Option<usize> {
-        self.first_of(text, from..=to)
+    pub fn first_cut(
+        &self,
+        tokenizer: &Tokenizer,
+        text: &str,
+        from: usize,
+        to: usize,
+    ) -> Option<usize> {
+        self.first_of(tokenizer, text, from..=to)
     }
 }

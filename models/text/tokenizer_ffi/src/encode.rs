@@ -136,6 +136,7 @@ pub fn encode_long(
         keep: cut_to.or(most).unwrap_or(usize::MAX),
         keep_last: cut_to.is_some() && options.cut_left != 0,
         most,
+        enough: None,
         chars: options.byte_offsets == 0,
         // SAFETY: null, or the caller keeps it for the call.
         stop: unsafe { options.stop.as_ref() },
@@ -144,7 +145,6 @@ pub fn encode_long(
         Some(template) if options.add_special != 0 => template.added_tokens(b.is_some()),
         _ => 0,
     };
-    let first = long_text::encode(tokenizer, plan, a, bounds)?;
     let over = |tokens: usize| most.is_some_and(|most| tokens + added > most);
     let uncounted = |tokens: usize, counted: bool| Encoded {
         windows: vec![Window::new(&Encoding::default())],
@@ -152,17 +152,35 @@ pub fn encode_long(
         tokens: tokens + added,
         counted,
     };
-    if !first.complete {
+    let read = |text: &str, enough: Option<usize>| {
+        long_text::encode(tokenizer, plan, text, Bounds { enough, ..bounds })
+    };
+    // One more than may stay, so that a text that is not counted is known to be longer.
+    let enough = cut_to.filter(|_| options.cut_left == 0).map(|n| n + 1);
+    let (first, second) = match b {
+        None => (read(a, enough)?, None),
+        // Which is the longer one may decide about a token: the shorter is counted then.
+        Some(b) if a.len() <= b.len() => {
+            let first = read(a, enough.filter(|_| !odd(options, added)))?;
+            let least = enough.map(|tokens| tokens.max(first.tokens + 1));
+            let second = read(b, least)?;
+            (first, Some(second))
+        }
+        Some(b) => {
+            let second = read(b, enough.filter(|_| !odd(options, added)))?;
+            let least = enough.map(|tokens| tokens.max(second.tokens + 1));
+            (read(a, least)?, Some(second))
+        }
+    };
+    if most.is_some() && !first.complete {
         return Ok(uncounted(first.tokens, false));
     }
-    let second = b
-        .map(|text| long_text::encode(tokenizer, plan, text, bounds))
-        .transpose()?;
     let tokens = first.tokens + second.as_ref().map_or(0, |s| s.tokens);
     if over(tokens) {
         let counted = second.as_ref().is_none_or(|s| s.complete);
         return Ok(uncounted(tokens, counted));
     }
+    let counted = first.complete && second.as_ref().is_none_or(|s| s.complete);
     let (first, second) = cut_kept(first, second, added, options)?;
     let tokens_left = first.len() + second.as_ref().map_or(0, Encoding::len);
     let second = second.map(|mut encoding| {
@@ -173,7 +191,7 @@ pub fn encode_long(
         windows: vec![Window::new(&wrap(template, first, second, options)?)],
         tokens_cut: tokens - tokens_left,
         tokens: tokens + added,
-        counted: true,
+        counted,
     })
 }
 
@@ -205,6 +223,11 @@ fn cut_kept(
         encoding.take_overflowing();
     }
     Ok((first, second))
+}
+
+/// Whether the longer one of two texts gets a token more than the other.
+fn odd(options: &EncodeOptions, added: usize) -> bool {
+    options.strategy == 0 && (options.max_length as usize).saturating_sub(added) % 2 != 0
 }
 
 /// How many tokens of each text stay: the rule of the crate's `truncate_encodings`.

@@ -4,6 +4,7 @@
 //! input and turns panics into errors.
 
 mod abi;
+mod beginning;
 mod cut_plan;
 mod encode;
 mod long_text;

@@ -18,16 +18,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokenizers::{Encoding, Tokenizer};
 
 use crate::abi::Failure;
+use crate::beginning;
 use crate::cut_plan::CutPlan;
 
 /// How much is read and kept.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    pub piece: usize,        // Bytes of a window.
-    pub keep: usize,         // Tokens.
-    pub keep_last: bool,     // Those at the end instead of the first.
-    pub most: Option<usize>, // More tokens than that need not all be counted in a very long text.
-    pub chars: bool,         // Offsets in code points instead of bytes.
+    pub piece: usize,          // Bytes of a window.
+    pub keep: usize,           // Tokens.
+    pub keep_last: bool,       // Those at the end instead of the first.
+    pub most: Option<usize>,   // More tokens than that need not all be counted in a very long text.
+    pub enough: Option<usize>, // The same, and no more are wanted either.
+    pub chars: bool,           // Offsets in code points instead of bytes.
     pub stop: Option<&'a AtomicBool>,
 }
 
@@ -41,8 +43,33 @@ impl Bounds<'_> {
         16 * self.piece
     }
     /// All tokens of so many bytes are counted.
-    fn counted(&self) -> usize {
+    pub fn counted(&self) -> usize {
         64 * self.piece
+    }
+    /// A text's beginning grows so far before its first tokens are given up.
+    pub fn longest_beginning(&self) -> usize {
+        256 * self.piece
+    }
+    /// Whoever waits has gone.
+    pub fn check_stop(&self) -> Result<(), Failure> {
+        match self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            true => Err(Failure::stopped()),
+            false => Ok(()),
+        }
+    }
+    pub fn encode(&self, tokenizer: &Tokenizer, text: &str) -> Result<Encoding, Failure> {
+        Ok(if self.chars {
+            tokenizer.encode_char_offsets(text, false)?
+        } else {
+            tokenizer.encode(text, false)?
+        })
+    }
+    /// Of a text that is not worth reading whole for its first tokens, a window needs only them.
+    fn first_window(&self, text: &str) -> usize {
+        match self.enough {
+            Some(enough) if text.len() > self.counted() => beginning::likely_bytes(enough, self),
+            _ => self.piece,
+        }
     }
     fn end_margin(&self) -> usize {
         16
@@ -91,7 +118,7 @@ fn floor(text: &str, mut at: usize) -> usize {
 
 fn too_wide(bounds: &Bounds) -> Failure {
     Failure::input(format!(
-        "text has no place to split it within {} bytes",
+        "text has no place to split it within {} bytes; send it in parts",
         bounds.widest()
     ))
 }
@@ -103,30 +130,37 @@ pub fn encode(
     text: &str,
     bounds: Bounds,
 ) -> Result<LongEncoding, Failure> {
-    let (Some(plan), true) = (plan, text.len() > bounds.at_once()) else {
-        if text.len() > bounds.widest() {
-            return Err(too_wide(&bounds));
-        }
-        let encoding = if bounds.chars {
-            tokenizer.encode_char_offsets(text, false)?
-        } else {
-            tokenizer.encode(text, false)?
-        };
+    let short = match plan {
+        Some(_) => bounds.at_once(),
+        None => bounds.widest(),
+    };
+    if text.len() <= short {
+        let encoding = bounds.encode(tokenizer, text)?;
         return Ok(LongEncoding {
             tokens: encoding.len(),
             encoding,
             complete: true,
         });
+    }
+    let mut reader = match plan {
+        Some(plan) => Reader {
+            tokenizer,
+            plan,
+            text,
+            bounds,
+            kept: Kept::default(),
+            total: 0,
+        },
+        None => return beginning::encode(tokenizer, text, &bounds, || too_wide(&bounds)),
     };
-    let mut reader = Reader {
-        tokenizer,
-        plan,
-        text,
-        bounds,
-        kept: Kept::default(),
-        total: 0,
+    let complete = match reader.read() {
+        Ok(complete) => complete,
+        Err(End::Failed(failure)) => return Err(failure),
+        Err(End::NoCut) if reader.has_enough() => false,
+        Err(End::NoCut) => {
+            return beginning::encode(tokenizer, text, &bounds, || too_wide(&bounds))
+        }
     };
-    let complete = reader.read()?;
     Ok(LongEncoding {
         tokens: reader.total,
         encoding: reader.finish(),
@@ -134,14 +168,36 @@ pub fn encode(
     })
 }
 
+/// Why the windows do not reach the text's end.
+enum End {
+    NoCut,
+    Failed(Failure),
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> End {
+        End::Failed(failure)
+    }
+}
+
+impl From<tokenizers::Error> for End {
+    fn from(error: tokenizers::Error) -> End {
+        End::Failed(error.into())
+    }
+}
+
 impl Reader<'_> {
+    fn has_enough(&self) -> bool {
+        self.bounds
+            .enough
+            .is_some_and(|enough| self.total >= enough)
+    }
+
     /// Whether all was read.
-    fn read(&mut self) -> Result<bool, Failure> {
-        let mut window = self.open(0, 0, None, self.bounds.piece)?;
+    fn read(&mut self) -> Result<bool, End> {
+        let mut window = self.open(0, 0, None, self.bounds.first_window(self.text))?;
         loop {
-            if self.bounds.stop.is_some_and(|s| s.load(Ordering::Relaxed)) {
-                return Err(Failure::stopped());
-            }
+            self.bounds.check_stop()?;
             if window.closed {
                 let words = window.encoding.get_word_ids().last().copied().flatten();
                 self.take(&window, window.encoding.len());
@@ -162,13 +218,16 @@ impl Reader<'_> {
             } else {
                 let wider = 4 * window.piece;
                 if wider > self.bounds.widest() {
-                    return Err(too_wide(&self.bounds));
+                    return Err(End::NoCut);
                 }
                 let expected = window.expected;
                 window = self.open(window.start, window.first_word, expected, wider)?;
                 if !window.begins_as_expected() {
-                    return Err(too_wide(&self.bounds));
+                    return Err(End::NoCut);
                 }
+            }
+            if self.has_enough() && self.text.len() > self.bounds.counted() {
+                return Ok(false);
             }
             let over = self.bounds.most.is_some_and(|most| self.total > most);
             if over && window.start >= self.bounds.counted() {
@@ -183,10 +242,8 @@ impl Reader<'_> {
         first_word: u32,
         expected: Option<(u32, usize)>,
         piece: usize,
-    ) -> Result<Window, Failure> {
-        let (end, closed) = self
-            .end_of(start, piece)
-            .ok_or_else(|| too_wide(&self.bounds))?;
+    ) -> Result<Window, End> {
+        let (end, closed) = self.end_of(start, piece).ok_or(End::NoCut)?;
         let encoding = self.tokenizer.encode(&self.text[start..end], false)?;
         Ok(Window {
             start,
@@ -199,6 +256,11 @@ impl Reader<'_> {
         })
     }
 
+    fn cut_before(&self, start: usize, target: usize) -> Option<usize> {
+        self.plan
+            .last_cut(self.tokenizer, self.text, start + 1, target)
+    }
+
     /// Where a window from `start` on ends, and whether that is a safe cut.
     fn end_of(&self, start: usize, piece: usize) -> Option<(usize, bool)> {
         let length = self.text.len();
@@ -206,7 +268,7 @@ impl Reader<'_> {
             return Some((length, true));
         }
         let target = floor(self.text, start + piece);
-        if let Some(cut) = self.plan.last_cut(self.text, start + 1, target) {
+        if let Some(cut) = self.cut_before(start, target) {
             return Some((cut, true));
         }
         if self.plan.whole_bytes().is_some() {
@@ -219,7 +281,9 @@ impl Reader<'_> {
             }
         }
         let widest = length.min(start + self.bounds.widest());
-        let cut = self.plan.first_cut(self.text, target, widest - 1);
+        let cut = self
+            .plan
+            .first_cut(self.tokenizer, self.text, target, widest - 1);
         match cut {
             Some(cut) => Some((cut, true)),
             None if widest == length => Some((length, true)),
@@ -258,7 +322,7 @@ impl Reader<'_> {
 
     /// In a word that the window does not end: how many tokens stay, and a window that begins with
     /// the next one.
-    fn go_on_in_word(&self, window: &Window) -> Result<Option<(usize, Window)>, Failure> {
+    fn go_on_in_word(&self, window: &Window) -> Result<Option<(usize, Window)>, End> {
         if self
             .plan
             .whole_bytes()

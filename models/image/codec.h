@@ -8,7 +8,7 @@
 
 namespace longview::models {
 
-// Reads width and height (and refuses what cannot be served), nothing else.
+// Reads width, height and orientation (and refuses what cannot be served), nothing else.
 absl::StatusOr<ImageHeader> ReadJpegHeader(ImageBytes bytes);
 absl::StatusOr<ImageHeader> ReadPngHeader(ImageBytes bytes);
 absl::StatusOr<ImageHeader> ReadWebpHeader(ImageBytes bytes);

@@ -78,9 +78,7 @@ std::string_view FormatName(ImageFormat format) {
 absl::StatusOr<ImageHeader> ReadImageHeader(ImageBytes bytes, const DecodeLimits& limits) {
   const Codec* codec = FindCodec(bytes);
   if (codec == nullptr) return UnknownFormat(bytes);
-  absl::StatusOr<ImageHeader> header = ReadHeader(*codec, bytes, limits);
-  if (header.ok()) header->orientation = ReadOrientation(codec->format, bytes);
-  return header;
+  return ReadHeader(*codec, bytes, limits);
 }
 
 absl::StatusOr<Raster> DecodeImage(ImageBytes bytes, const DecodeLimits& limits, bool rotate) {
@@ -94,7 +92,7 @@ absl::StatusOr<Raster> DecodeImage(ImageBytes bytes, const DecodeLimits& limits,
   if (absl::Status stopped = CheckStop(); !stopped.ok()) return stopped;
   if (!decoded.ok()) return decoded;
   if (!rotate) return picture;
-  return Oriented(std::move(picture), ReadOrientation(codec->format, bytes));
+  return Oriented(std::move(picture), header->orientation);
 }
 
 }  // namespace longview::models

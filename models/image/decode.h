@@ -3,8 +3,9 @@
 // gray clipped at 255, CMYK of JPEG files taken as inverted (Adobe). Gamma and colour profiles are
 // ignored.
 //
-// Formats: JPEG, PNG, WebP without animation. What a file claims is checked on its header before
-// anything of its size is allocated.
+// Formats: JPEG, PNG, WebP; of an animation, the first picture. A file opens where Pillow opens it:
+// what follows the last pixel may be missing, a pixel may not. What a file claims is checked on its
+// header before anything of its size is allocated.
 // Thread-safe: pure functions.
 #pragma once
 
@@ -30,7 +31,7 @@ struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
   int width = 0;  // As stored, before any rotation.
   int height = 0;
-  int orientation = 1;  // EXIF, 1 to 8; 1 where there is none.
+  int orientation = 1;  // By Exif or XMP, 1 to 8; 1 where there is none.
 };
 
 struct DecodeLimits {
@@ -38,10 +39,10 @@ struct DecodeLimits {
 };
 
 // INVALID_ARGUMENT, marked as undecodable (undecodable.h) unless it is a limit: no known format,
-// broken header, more pixels than the limit, animation.
+// broken header, more pixels than the limit.
 absl::StatusOr<ImageHeader> ReadImageHeader(ImageBytes bytes, const DecodeLimits& limits);
 
-// The picture; with `rotate`, turned as its EXIF orientation says. INVALID_ARGUMENT as above, or
+// The picture; with `rotate`, turned as its orientation says. INVALID_ARGUMENT as above, or
 // when the data are truncated or damaged.
 absl::StatusOr<Raster> DecodeImage(ImageBytes bytes, const DecodeLimits& limits, bool rotate);
 

@@ -1,11 +1,14 @@
 #include "models/image/orientation.h"
 
 #include <libexif/exif-data.h>
-#include <webp/demux.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
-#include <vector>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace longview::models {
 namespace {
@@ -16,67 +19,58 @@ struct Unref {
   void operator()(ExifData* data) const { exif_data_unref(data); }
 };
 
-// `block` is a JPEG file, or a TIFF structure behind "Exif\0\0".
-int OrientationOf(ImageBytes block) {
-  const std::unique_ptr<ExifData, Unref> data(exif_data_new());
-  if (data == nullptr) return 1;
-  exif_data_load_data(data.get(), block.data(), static_cast<unsigned>(block.size()));
-  const ExifEntry* entry = exif_content_get_entry(data->ifd[EXIF_IFD_0], EXIF_TAG_ORIENTATION);
-  if (entry == nullptr || entry->format != EXIF_FORMAT_SHORT || entry->size < 2) return 1;
-  const int value = exif_get_short(entry->data, exif_data_get_byte_order(data.get()));
-  return value >= 1 && value <= 8 ? value : 1;
-}
-
-int OrientationOfTiff(ImageBytes tiff) {
-  std::vector<uint8_t> block(kExifHeader.begin(), kExifHeader.end());
-  block.insert(block.end(), tiff.begin(), tiff.end());
-  return OrientationOf(block);
-}
-
-uint32_t BigEndian(ImageBytes bytes) {
-  return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
-}
-
-// The content of the eXIf chunk; empty if there is none.
-ImageBytes PngExif(ImageBytes bytes) {
-  constexpr size_t kSignature = 8, kFrame = 12;
-  for (size_t at = kSignature; at + kFrame <= bytes.size();) {
-    const size_t length = BigEndian(bytes.subspan(at));
-    if (length > bytes.size() - at - kFrame) return {};
-    const ImageBytes type = bytes.subspan(at + 4, 4);
-    if (std::equal(type.begin(), type.end(), "eXIf")) return bytes.subspan(at + 8, length);
-    at += length + kFrame;
+// The entry's first number; 0 of a type that holds none.
+int64_t FirstNumber(const ExifEntry& entry, ExifByteOrder order) {
+  if (entry.components < 1 || entry.size < exif_format_get_size(entry.format)) return 0;
+  switch (entry.format) {
+    case EXIF_FORMAT_SHORT:
+      return exif_get_short(entry.data, order);
+    case EXIF_FORMAT_SSHORT:
+      return exif_get_sshort(entry.data, order);
+    case EXIF_FORMAT_LONG:
+      return exif_get_long(entry.data, order);
+    case EXIF_FORMAT_SLONG:
+      return exif_get_slong(entry.data, order);
+    default:
+      return 0;
   }
-  return {};
 }
 
-int WebpOrientation(ImageBytes bytes) {
-  const WebPData data{bytes.data(), bytes.size()};
-  const std::unique_ptr<WebPDemuxer, void (*)(WebPDemuxer*)> demuxer(WebPDemux(&data),
-                                                                     &WebPDemuxDelete);
-  WebPChunkIterator chunk;
-  if (demuxer == nullptr || WebPDemuxGetChunk(demuxer.get(), "EXIF", 1, &chunk) == 0) return 1;
-  const ImageBytes exif(chunk.chunk.bytes, chunk.chunk.size);
-  const bool framed = exif.size() >= kExifHeader.size() &&
-                      std::equal(kExifHeader.begin(), kExifHeader.end(), exif.begin(),
-                                 [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; });
-  const int orientation = framed ? OrientationOf(exif) : OrientationOfTiff(exif);
-  WebPDemuxReleaseChunkIterator(&chunk);
-  return orientation;
+// What the tag of the first directory says; none if there is no tag.
+std::optional<int64_t> OrientationTag(std::string_view tiff) {
+  for (int i = 0; i < 2 && tiff.starts_with(kExifHeader); ++i) tiff.remove_prefix(6);
+  std::string block = std::string(kExifHeader) + std::string(tiff);
+  // Some writers put the magic number 42 of big-endian files the wrong way round.
+  if (tiff.starts_with(std::string_view("MM*\0", 4))) std::swap(block[8], block[9]);
+  const std::unique_ptr<ExifData, Unref> data(exif_data_new());
+  if (data == nullptr) return std::nullopt;
+  exif_data_unset_option(data.get(), EXIF_DATA_OPTION_FOLLOW_SPECIFICATION);
+  exif_data_load_data(data.get(), reinterpret_cast<const unsigned char*>(block.data()),
+                      static_cast<unsigned>(block.size()));
+  const ExifEntry* entry = exif_content_get_entry(data->ifd[EXIF_IFD_0], EXIF_TAG_ORIENTATION);
+  if (entry == nullptr || entry->data == nullptr) return std::nullopt;
+  return FirstNumber(*entry, exif_data_get_byte_order(data.get()));
+}
+
+// The digit behind the first `tiff:Orientation="` or `tiff:Orientation>`.
+int64_t OrientationOfXmp(std::string_view xmp) {
+  constexpr std::string_view kName = "tiff:Orientation";
+  for (size_t at = xmp.find(kName); at != xmp.npos; at = xmp.find(kName, at + 1)) {
+    std::string_view rest = xmp.substr(at + kName.size());
+    const size_t sign = rest.starts_with("=\"") ? 2 : rest.starts_with(">") ? 1 : rest.size();
+    rest.remove_prefix(sign);
+    if (!rest.empty() && rest[0] >= '0' && rest[0] <= '9') return rest[0] - '0';
+  }
+  return 1;
 }
 
 }  // namespace
 
-int ReadOrientation(ImageFormat format, ImageBytes bytes) {
-  switch (format) {
-    case ImageFormat::kJpeg:
-      return OrientationOf(bytes);
-    case ImageFormat::kPng:
-      return OrientationOfTiff(PngExif(bytes));
-    case ImageFormat::kWebp:
-      return WebpOrientation(bytes);
-  }
-  return 1;
+int StatedOrientation(const OrientationNotes& notes) {
+  std::optional<int64_t> stated;
+  if (notes.exif) stated = OrientationTag(*notes.exif);
+  if (!stated) stated = OrientationOfXmp(notes.xmp);
+  return *stated >= 1 && *stated <= 8 ? static_cast<int>(*stated) : 1;
 }
 
 Raster Oriented(Raster picture, int orientation) {

@@ -2,12 +2,13 @@
 // the rules of the original ViL repositories.
 //
 //   ViLImageProcessor           shorter side to size, longer floor(size * long / short), centre
-//                               crop with round-half-even offsets; EXIF rotation ignored
+//                               crop with round-half-even offsets
 //   ViLDetectionImageProcessor  shorter side to size, longer at most longest_edge, both
-//                               floor(x + 0.5); EXIF rotation applied; after normalisation zeros
-//                               at the right and the bottom up to multiples of size_divisor
+//                               floor(x + 0.5); after normalisation zeros at the right and the
+//                               bottom up to multiples of size_divisor
 //
-// `apply_exif_orientation` (ours) overrides the rotation rule.
+// Pictures are turned as their files say (HuggingFace's load_image); `apply_exif_orientation`
+// (ours) false leaves them as they lie.
 // Thread-safe once read.
 #pragma once
 
@@ -47,7 +48,7 @@ struct ImagePipeline {
   enum class Rule { kClassification, kDetection };
 
   Rule rule = Rule::kClassification;
-  bool rotate = false;  // By EXIF orientation.
+  bool rotate = true;  // By the file's orientation.
   // Either sides, or a shorter side with an optional ceiling for the longer one; none: no resize.
   std::optional<ImageSize> sides;
   int shortest_edge = 0;

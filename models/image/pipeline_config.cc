@@ -82,7 +82,7 @@ absl::StatusOr<ImagePipeline> ReadImagePipeline(const nlohmann::json& config,
                       "do_center_crop", "crop_size", "do_rescale", "rescale_factor", "do_normalize",
                       "image_mean", "image_std", "do_pad", "size_divisor", "apply_exif_orientation",
                       "processor_class"});
-  pipeline.rotate = root.BoolOr("apply_exif_orientation", detection);
+  pipeline.rotate = root.BoolOr("apply_exif_orientation", true);
   if (!root.BoolOr("do_convert_rgb", true)) root.Refuse("do_convert_rgb", "true");
   if (root.BoolOr("do_resize", true)) ReadSize(root, pipeline);
   pipeline.resample = ReadResample(root);

@@ -73,8 +73,9 @@ TEST(PipelineTest, WhatResizingMakesIsWithinTheLimitToo) {
 TEST(PipelineTest, PixelsOfAClassifierAreTheReferences) {
   const std::string root = GoldenPath("/vil/pictures_48");
   const auto config = ReadJsonFile(root + "/model/preprocessor_config.json");
-  const auto pipeline = ReadImagePipeline(*config, "preprocessor_config.json");
+  auto pipeline = ReadImagePipeline(*config, "preprocessor_config.json");
   ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  pipeline->rotate = false;  // As the original repository reads its pictures.
   const auto expected = Checkpoint::Open(root + "/expected.safetensors");
   int i = 0;
   for (const auto& path : FilesOf(root + "/images")) {
@@ -93,6 +94,18 @@ TEST(PipelineTest, PixelsOfAClassifierAreTheReferences) {
     }
   }
   EXPECT_EQ(i, 7);
+}
+
+TEST(PipelineTest, EveryProcessorTurnsPicturesUnlessItsFileSaysNo) {
+  for (const char* type : {"ViLImageProcessor", "ViLDetectionImageProcessor"}) {
+    nlohmann::json config = {{"image_processor_type", type}, {"do_resize", false}};
+    config["do_normalize"] = false;
+    const auto pipeline = ReadImagePipeline(config, "test");
+    ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+    EXPECT_TRUE(pipeline->rotate) << type;
+    config["apply_exif_orientation"] = false;
+    EXPECT_FALSE(ReadImagePipeline(config, "test")->rotate) << type;
+  }
 }
 
 TEST(PipelineTest, PaddingIsZeroAfterNormalisation) {

@@ -1,0 +1,16 @@
+// Chunks of a PNG file that libpng's header reading does not reach: those behind the pixels.
+// Thread-safe: a pure function.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "models/image/decode.h"
+#include "models/image/orientation.h"
+
+namespace longview::models {
+
+// What eXIf and text chunks anywhere in the file say about the orientation. A file may end without
+// IEND, or in bytes that are no chunk; INVALID_ARGUMENT if it ends inside a chunk behind the
+// pixels.
+absl::StatusOr<OrientationNotes> ReadPngNotes(ImageBytes bytes);
+
+}  // namespace longview::models

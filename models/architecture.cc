@@ -168,7 +168,7 @@ absl::Status ChooseTask(Task task, ModelDirectory& directory) {
   const auto suffix = Lookup(kSuffixes, task);
   if (!suffix) {
     return absl::InvalidArgumentError(
-        absl::StrCat(directory.path, ": \"task\": \"", std::string(TaskName(task)),
+        absl::StrCat(directory.root, ": \"task\": \"", std::string(TaskName(task)),
                      "\" is not the task of a head; these are: ", TasksListed()));
   }
   common.architecture = absl::StrCat(std::string(*prefix), std::string(*suffix));
@@ -177,7 +177,7 @@ absl::Status ChooseTask(Task task, ModelDirectory& directory) {
 
 absl::Status CompleteConfiguration(ModelDirectory& directory) {
   CompleteLabels(directory);
-  const absl::StatusOr<std::optional<Task>> wish = ReadTask(directory.path);
+  const absl::StatusOr<std::optional<Task>> wish = ReadTask(directory.root);
   if (!wish.ok()) return wish.status();
   if (*wish) return ChooseTask(**wish, directory);
   if (!directory.common.architecture.empty()) return absl::OkStatus();

@@ -18,7 +18,8 @@
 namespace longview::models {
 
 struct ModelDirectory {
-  std::string path;
+  std::string root;         // As it was given: modules.json and longview.json lie there.
+  std::string path;         // The folder of config.json, weights and tokenizer, mostly the root.
   std::string config_path;  // For messages about `config`.
   nlohmann::json config;    // config.json, whole.
   CommonConfig common;      // Labels as longview.json wants them.
@@ -35,8 +36,9 @@ struct ModelDirectory {
 // INVALID_ARGUMENT for files that are broken or ask for something not served.
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
 
-// The single steps, for a report that goes on after the first problem. REQUIRES: `path` is set
-// and ReadConfiguration succeeded before the others.
+// The single steps, for a report that goes on after the first problem. REQUIRES: `path` is the
+// directory as it was given, which ReadConfiguration makes the root, and this succeeded before the
+// others.
 absl::Status ReadConfiguration(ModelDirectory& directory);
 absl::Status OpenWeights(ModelDirectory& directory);
 absl::Status OpenTokenizer(ModelDirectory& directory);

@@ -31,6 +31,7 @@ struct TokenizerSource {
   std::map<std::string, std::string, std::less<>> roles;  // "mask_token" -> "<mask>".
   int64_t model_max_length = 0;                           // 0 = none.
   bool cuts_left = false;
+  bool lower_case = false;  // Left to the caller: no file of a tokenizer says it.
 };
 
 // NOT_FOUND if there are no tokenizer files; INVALID_ARGUMENT names file and key.

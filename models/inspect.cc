@@ -158,9 +158,9 @@ Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
   absl::Status complete_class = opened.ok() ? CompleteConfiguration(directory) : absl::OkStatus();
   if (complete_class.ok() && task) complete_class = ChooseTask(*task, directory);
   if (!report.Step(complete_class, "architecture")) return std::move(report).Finish();
-  report.Line("architecture", directory.common.architecture);
-  const absl::StatusOr<const Family*> family = FindFamily(directory);
-  if (report.Step(family.status(), "family")) {
+  const absl::StatusOr<const Family*> family = ChooseFamily(directory);
+  if (report.Step(family.status(), "architecture")) {
+    report.Line("architecture", directory.common.architecture);
     report.Line("family", std::string((*family)->name));
   }
   const bool weights = report.Step(opened, "weights");

@@ -17,12 +17,22 @@
 
 namespace longview::models {
 
+// What decided which class a model is read as.
+enum class ClassSource {
+  kConfig,     // config.json names it.
+  kTensors,    // The tensors' names, where config.json names none.
+  kTask,       // `task` of longview.json or --task.
+  kNoHead,     // The base class, where weights of sentence-transformers lack the named one's head.
+  kNotServed,  // The base class of the model_type, where the named one is not served.
+};
+
 struct ModelDirectory {
   std::string root;         // As it was given: modules.json and longview.json lie there.
   std::string path;         // The folder of config.json, weights and tokenizer, mostly the root.
   std::string config_path;  // For messages about `config`.
   nlohmann::json config;    // config.json, whole.
   CommonConfig common;      // Labels as longview.json wants them.
+  ClassSource class_source = ClassSource::kConfig;  // Of common.architecture.
   ServingConfig serving;
   SentenceConfig sentence;
   Checkpoint checkpoint;

@@ -102,15 +102,6 @@ bool HasHead(const ModelDirectory& directory) {
   return false;
 }
 
-// Whether weights of sentence-transformers go under the name of a class of which only the base is
-// there, as the library saved them before it named the base itself.
-bool LacksNamedHead(const ModelDirectory& directory) {
-  const auto& modules = directory.sentence.modules;
-  const bool has_modules = !modules.ok() || modules->has_value();
-  const bool names_head = absl::StrContains(directory.common.architecture, "For");
-  return has_modules && names_head && !HasHead(directory);
-}
-
 Task TaskOfTensors(const ModelDirectory& directory) {
   const auto has = [&](std::string_view name) {
     return directory.checkpoint.Find(name) != nullptr;
@@ -223,8 +214,24 @@ absl::Status CompleteConfiguration(ModelDirectory& directory) {
   if (directory.common.architecture.empty()) {
     return ChooseClass(TaskOfTensors(directory), ClassSource::kTensors, directory);
   }
-  if (LacksNamedHead(directory)) TakeBaseClass(ClassSource::kNoHead, directory);
+  // The library named the class that was trained, and saved the base.
+  const auto& modules = directory.sentence.modules;
+  const bool has_modules = !modules.ok() || modules->has_value();
+  if (has_modules && LacksNamedHead(directory)) TakeBaseClass(ClassSource::kNoHead, directory);
   return absl::OkStatus();
+}
+
+bool LacksNamedHead(const ModelDirectory& directory) {
+  const std::string& named = directory.common.architecture;
+  const bool names_head =
+      absl::StrContains(named, "For") && !named.ends_with("ForConditionalGeneration");
+  return names_head && Lookup(kPrefixes, directory.common.model_type) && !HasHead(directory);
+}
+
+absl::Status WithTaskHint(const absl::Status& refused, bool lacks_head) {
+  if (!lacks_head || !absl::IsNotFound(refused)) return refused;
+  return absl::NotFoundError(
+      absl::StrCat(refused.message(), "; --task embedding serves the model without a head"));
 }
 
 bool HeadCountsLabels(const ModelDirectory& directory) {

@@ -28,6 +28,13 @@ bool TakeBaseClass(ClassSource source, ModelDirectory& directory);
 // INVALID_ARGUMENT that names the class, and how --task chooses another.
 absl::Status RefuseClass(const ModelDirectory& directory);
 
+// Whether the class has a head, of a type whose base class is known, and the weights have none.
+// REQUIRES: as CompleteConfiguration.
+bool LacksNamedHead(const ModelDirectory& directory);
+
+// `refused`, and where tensors are missing of a model that lacks its head, how --task does without.
+absl::Status WithTaskHint(const absl::Status& refused, bool lacks_head);
+
 // Whether it is left to the head's weights how many labels there are. REQUIRES: config.json was
 // read.
 bool HeadCountsLabels(const ModelDirectory& directory);

@@ -170,7 +170,7 @@ Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
   const absl::StatusOr<ModelInfo> info =
       complete ? (*family)->describe(directory) : absl::UnknownError("not described");
   if (tokenizer) report.Line("tokenizer", DescribeTokenizer(directory, info));
-  if (complete && report.Step(info.status(), "model")) {
+  if (complete && report.Step(WithTaskHint(info.status(), LacksNamedHead(directory)), "model")) {
     DescribeModel(*info, report);
     DescribeSentence(directory.sentence, *info, report);
   }

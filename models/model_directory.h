@@ -17,7 +17,7 @@
 
 namespace longview::models {
 
-// What decided which class a model is read as.
+// Why a model is read as the class that it is.
 enum class ClassSource {
   kConfig,     // config.json names it.
   kTensors,    // The tensors' names, where config.json names none.
@@ -32,7 +32,7 @@ struct ModelDirectory {
   std::string config_path;  // For messages about `config`.
   nlohmann::json config;    // config.json, whole.
   CommonConfig common;      // Labels as longview.json wants them.
-  ClassSource class_source = ClassSource::kConfig;  // Of common.architecture.
+  ClassSource class_source = ClassSource::kConfig;  // Why common.architecture.
   ServingConfig serving;
   SentenceConfig sentence;
   Checkpoint checkpoint;

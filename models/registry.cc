@@ -101,7 +101,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
   }
   const absl::StatusOr<const Family*> family = ChooseFamily(*directory);
   if (!family.ok()) return family.status();
-  return (*family)->load(*std::move(directory), options);
+  const bool lacks_head = LacksNamedHead(*directory);
+  auto model = (*family)->load(*std::move(directory), options);
+  if (!model.ok()) return WithTaskHint(model.status(), lacks_head);
+  return model;
 }
 
 }  // namespace longview::models

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 
@@ -90,6 +91,17 @@ Task TaskOfClassifier(const ModelDirectory& directory, const TensorView& head) {
   return pools && head.shape[0] == 1 ? Task::kMultipleChoice : Task::kTokenClassification;
 }
 
+// Whether any tensor belongs to a head of HuggingFace's classes.
+bool HasHead(const ModelDirectory& directory) {
+  for (const auto& [name, tensor] : directory.checkpoint.tensors()) {
+    for (const std::string_view head :
+         {"classifier.", "cls.", "decoder.", "head.", "lm_head.", "qa_outputs."}) {
+      if (name.starts_with(head)) return true;
+    }
+  }
+  return false;
+}
+
 Task TaskOfTensors(const ModelDirectory& directory) {
   const auto has = [&](std::string_view name) {
     return directory.checkpoint.Find(name) != nullptr;
@@ -152,9 +164,7 @@ void CompleteLabels(ModelDirectory& directory) {
   for (int64_t id = 0; id < rows; ++id) common.labels.push_back(absl::StrCat("LABEL_", id));
 }
 
-}  // namespace
-
-absl::Status ChooseTask(Task task, ModelDirectory& directory) {
+absl::Status ChooseClass(Task task, ClassSource source, ModelDirectory& directory) {
   CommonConfig& common = directory.common;
   const auto prefix = Lookup(kPrefixes, common.model_type);
   if (!prefix) {
@@ -163,25 +173,65 @@ absl::Status ChooseTask(Task task, ModelDirectory& directory) {
                      common.architecture.empty() ? "\"architectures\" names no class"
                                                  : "the task cannot be chosen",
                      ", and \"model_type\": \"", common.model_type.substr(0, 64),
-                     "\" is none of those whose classes are known: ", TypesListed()));
+                     "\" is none of those for which --task chooses one: ", TypesListed()));
   }
   const auto suffix = Lookup(kSuffixes, task);
   if (!suffix) {
     return absl::InvalidArgumentError(
-        absl::StrCat(directory.path, ": \"task\": \"", std::string(TaskName(task)),
+        absl::StrCat(directory.root, ": \"task\": \"", std::string(TaskName(task)),
                      "\" is not the task of a head; these are: ", TasksListed()));
   }
   common.architecture = absl::StrCat(std::string(*prefix), std::string(*suffix));
+  directory.class_source = source;
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ChooseTask(Task task, ModelDirectory& directory) {
+  return ChooseClass(task, ClassSource::kTask, directory);
+}
+
+bool TakeBaseClass(ClassSource source, ModelDirectory& directory) {
+  return Lookup(kPrefixes, directory.common.model_type) &&
+         ChooseClass(Task::kEmbedding, source, directory).ok();
+}
+
+absl::Status RefuseClass(const ModelDirectory& directory) {
+  const std::string& type = directory.common.model_type;
+  const bool known = Lookup(kPrefixes, type).has_value();
+  return absl::InvalidArgumentError(absl::StrCat(
+      directory.config_path, ": the class \"", directory.common.architecture.substr(0, 64),
+      "\" of model_type \"", type.substr(0, 64), "\" is not served; --task chooses another for ",
+      known ? absl::StrCat("it: ", TasksListed()) : absl::StrCat("the types ", TypesListed())));
 }
 
 absl::Status CompleteConfiguration(ModelDirectory& directory) {
   CompleteLabels(directory);
-  const absl::StatusOr<std::optional<Task>> wish = ReadTask(directory.path);
+  const absl::StatusOr<std::optional<Task>> wish = ReadTask(directory.root);
   if (!wish.ok()) return wish.status();
   if (*wish) return ChooseTask(**wish, directory);
-  if (!directory.common.architecture.empty()) return absl::OkStatus();
-  return ChooseTask(TaskOfTensors(directory), directory);
+  if (directory.common.architecture.empty()) {
+    return ChooseClass(TaskOfTensors(directory), ClassSource::kTensors, directory);
+  }
+  // The library named the class that was trained, and saved the base.
+  const auto& modules = directory.sentence.modules;
+  const bool has_modules = !modules.ok() || modules->has_value();
+  if (has_modules && LacksNamedHead(directory)) TakeBaseClass(ClassSource::kNoHead, directory);
+  return absl::OkStatus();
+}
+
+bool LacksNamedHead(const ModelDirectory& directory) {
+  const std::string& named = directory.common.architecture;
+  const bool names_head =
+      absl::StrContains(named, "For") && !named.ends_with("ForConditionalGeneration");
+  return names_head && Lookup(kPrefixes, directory.common.model_type) && !HasHead(directory);
+}
+
+absl::Status WithTaskHint(const absl::Status& refused, bool lacks_head) {
+  if (!lacks_head || !absl::IsNotFound(refused)) return refused;
+  return absl::NotFoundError(
+      absl::StrCat(refused.message(), "; --task embedding serves the model without a head"));
 }
 
 bool HeadCountsLabels(const ModelDirectory& directory) {
@@ -197,8 +247,20 @@ std::vector<std::string> CompletionNotes(const ModelDirectory& directory) {
     notes.push_back(absl::StrCat("config.json names no class: taken as ", taken,
                                  "; \"task\" in longview.json or --task overrides that"));
   } else if (named != taken) {
-    notes.push_back(
-        absl::StrCat("config.json names ", named, ": taken as ", taken, ", as the task says"));
+    const std::string overridden = absl::StrCat(": taken as ", taken, "; --task overrides that");
+    switch (directory.class_source) {
+      case ClassSource::kNoHead:
+        notes.push_back(
+            absl::StrCat("config.json names ", named, ", whose head the weights lack", overridden));
+        break;
+      case ClassSource::kNotServed:
+        notes.push_back(
+            absl::StrCat("config.json names ", named, ", which is not served", overridden));
+        break;
+      default:
+        notes.push_back(
+            absl::StrCat("config.json names ", named, ": taken as ", taken, ", as the task says"));
+    }
   }
   // Two are HuggingFace's default, which its files leave out.
   const TensorView* head = directory.serving.labels ? nullptr : CountedHead(directory);

@@ -158,9 +158,9 @@ Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
   absl::Status complete_class = opened.ok() ? CompleteConfiguration(directory) : absl::OkStatus();
   if (complete_class.ok() && task) complete_class = ChooseTask(*task, directory);
   if (!report.Step(complete_class, "architecture")) return std::move(report).Finish();
-  report.Line("architecture", directory.common.architecture);
-  const absl::StatusOr<const Family*> family = FindFamily(directory);
-  if (report.Step(family.status(), "family")) {
+  const absl::StatusOr<const Family*> family = ChooseFamily(directory);
+  if (report.Step(family.status(), "architecture")) {
+    report.Line("architecture", directory.common.architecture);
     report.Line("family", std::string((*family)->name));
   }
   const bool weights = report.Step(opened, "weights");
@@ -170,7 +170,7 @@ Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
   const absl::StatusOr<ModelInfo> info =
       complete ? (*family)->describe(directory) : absl::UnknownError("not described");
   if (tokenizer) report.Line("tokenizer", DescribeTokenizer(directory, info));
-  if (complete && report.Step(info.status(), "model")) {
+  if (complete && report.Step(WithTaskHint(info.status(), LacksNamedHead(directory)), "model")) {
     DescribeModel(*info, report);
     DescribeSentence(directory.sentence, *info, report);
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/architecture.h"
 #include "models/config/json_reader.h"
+#include "models/config/transformer_module.h"
 
 namespace longview::models {
 namespace {
@@ -24,7 +25,7 @@ absl::Status ApplyLabels(ModelDirectory& directory) {
   const size_t expected = directory.common.labels.size();
   if (found != expected) {
     return absl::InvalidArgumentError(
-        absl::StrCat(directory.path, "/longview.json: \"labels\": expected ", expected,
+        absl::StrCat(directory.root, "/longview.json: \"labels\": expected ", expected,
                      " names as in config.json, found ", found));
   }
   directory.common.labels = *directory.serving.labels;
@@ -38,6 +39,8 @@ absl::Status ReadConfiguration(ModelDirectory& directory) {
   if (!std::filesystem::is_directory(directory.path, error)) {
     return absl::NotFoundError(absl::StrCat(directory.path, ": no such directory"));
   }
+  directory.root = directory.path;
+  directory.path = FindTransformer(directory.root);
   directory.config_path = (std::filesystem::path(directory.path) / "config.json").string();
   absl::StatusOr<nlohmann::json> config = ReadJsonFile(directory.config_path);
   if (!config.ok()) return config.status();
@@ -47,12 +50,12 @@ absl::Status ReadConfiguration(ModelDirectory& directory) {
   if (!common.ok()) return common.status();
   directory.common = *std::move(common);
 
-  auto serving = ReadServingConfig(directory.path);
+  auto serving = ReadServingConfig(directory.root);
   if (!serving.ok()) return serving.status();
   directory.serving = *std::move(serving);
 
   auto sentence =
-      ReadSentenceConfig(directory.path, JsonReader(directory.config, directory.config_path));
+      ReadSentenceConfig(directory.root, JsonReader(directory.config, directory.config_path));
   if (!sentence.ok()) return sentence.status();
   directory.sentence = *std::move(sentence);
   return ApplyLabels(directory);
@@ -66,10 +69,17 @@ absl::Status OpenWeights(ModelDirectory& directory) {
 }
 
 absl::Status OpenTokenizer(ModelDirectory& directory) {
-  absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Load(directory.path);
+  absl::StatusOr<Tokenizer> tokenizer =
+      Tokenizer::Load(directory.path, directory.sentence.limits.lower_case);
   if (absl::IsNotFound(tokenizer.status())) {
     absl::StatusOr<std::optional<LraBytes>> bytes = ReadLraBytes(directory.path);
     if (!bytes.ok()) return bytes.status();
+    if (bytes->has_value() && directory.sentence.limits.lower_case) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(directory.path,
+                       ": \"do_lower_case\": expected false, as byte tokens have "
+                       "no case, found true"));
+    }
     directory.bytes = *std::move(bytes);
     return absl::OkStatus();
   }

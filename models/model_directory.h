@@ -17,11 +17,22 @@
 
 namespace longview::models {
 
+// Why a model is read as the class that it is.
+enum class ClassSource {
+  kConfig,     // config.json names it.
+  kTensors,    // The tensors' names, where config.json names none.
+  kTask,       // `task` of longview.json or --task.
+  kNoHead,     // The base class, where weights of sentence-transformers lack the named one's head.
+  kNotServed,  // The base class of the model_type, where the named one is not served.
+};
+
 struct ModelDirectory {
-  std::string path;
+  std::string root;         // As it was given: modules.json and longview.json lie there.
+  std::string path;         // The folder of config.json, weights and tokenizer, mostly the root.
   std::string config_path;  // For messages about `config`.
   nlohmann::json config;    // config.json, whole.
   CommonConfig common;      // Labels as longview.json wants them.
+  ClassSource class_source = ClassSource::kConfig;  // Why common.architecture.
   ServingConfig serving;
   SentenceConfig sentence;
   Checkpoint checkpoint;
@@ -35,8 +46,9 @@ struct ModelDirectory {
 // INVALID_ARGUMENT for files that are broken or ask for something not served.
 absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path);
 
-// The single steps, for a report that goes on after the first problem. REQUIRES: `path` is set
-// and ReadConfiguration succeeded before the others.
+// The single steps, for a report that goes on after the first problem. REQUIRES: `path` is the
+// directory as it was given, which ReadConfiguration makes the root, and this succeeded before the
+// others.
 absl::Status ReadConfiguration(ModelDirectory& directory);
 absl::Status OpenWeights(ModelDirectory& directory);
 absl::Status OpenTokenizer(ModelDirectory& directory);

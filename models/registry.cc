@@ -66,20 +66,27 @@ std::span<const Family> Families() {
   return kFamilies;
 }
 
+// Null if the class is not served.
+const Family* FamilyOf(std::string_view architecture) {
+  for (const Family& family : Families()) {
+    const auto& served = family.architectures;
+    if (std::find(served.begin(), served.end(), architecture) != served.end()) return &family;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-absl::StatusOr<const Family*> FindFamily(const ModelDirectory& directory) {
-  const std::string& wanted = directory.common.architecture;
-  std::string known;
-  for (const Family& family : Families()) {
-    for (const std::string_view architecture : family.architectures) {
-      if (architecture == wanted) return &family;
-      absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(architecture));
+absl::StatusOr<const Family*> ChooseFamily(ModelDirectory& directory) {
+  if (const Family* family = FamilyOf(directory.common.architecture)) return family;
+  if (directory.class_source == ClassSource::kConfig) {
+    const std::string named = directory.common.architecture;
+    if (TakeBaseClass(ClassSource::kNotServed, directory)) {
+      if (const Family* family = FamilyOf(directory.common.architecture)) return family;
+      directory.common.architecture = named;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(directory.config_path, ": \"architectures\": \"",
-                                                 wanted.substr(0, 64),
-                                                 "\" is not served; served are ", known));
+  return RefuseClass(directory);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
@@ -92,9 +99,12 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
   if (options.task) {
     if (absl::Status chosen = ChooseTask(*options.task, *directory); !chosen.ok()) return chosen;
   }
-  const absl::StatusOr<const Family*> family = FindFamily(*directory);
+  const absl::StatusOr<const Family*> family = ChooseFamily(*directory);
   if (!family.ok()) return family.status();
-  return (*family)->load(*std::move(directory), options);
+  const bool lacks_head = LacksNamedHead(*directory);
+  auto model = (*family)->load(*std::move(directory), options);
+  if (!model.ok()) return WithTaskHint(model.status(), lacks_head);
+  return model;
 }
 
 }  // namespace longview::models

@@ -29,7 +29,9 @@ struct Family {
                                                  const LoadOptions& options);
 };
 
-// INVALID_ARGUMENT names the architecture, the file and all architectures there are.
-absl::StatusOr<const Family*> FindFamily(const ModelDirectory& directory);
+// The family of `common.architecture`; where config.json names a class that is not served, that of
+// its model_type's base class, which `directory` then is. INVALID_ARGUMENT names the class, the
+// file and what --task can choose.
+absl::StatusOr<const Family*> ChooseFamily(ModelDirectory& directory);
 
 }  // namespace longview::models

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/named_values.h"
+#include "models/config/transformer_module.h"
 
 namespace longview::models {
 namespace {
@@ -132,9 +133,6 @@ class ModuleReader {
       : directory_(directory), path_(path) {}
 
   absl::StatusOr<SentenceModules> Read(const json& list) {
-    if (!list.is_array() || list.empty()) {
-      return absl::InvalidArgumentError(path_ + ": expected a list of modules");
-    }
     for (size_t i = 0; i < list.size(); ++i) {
       if (absl::Status status = Add(list[i], i == 0); !status.ok()) return status;
     }
@@ -168,14 +166,6 @@ class ModuleReader {
     return reader.status();
   }
 
-  static bool IsInside(const std::filesystem::path& folder) {
-    if (folder.is_absolute()) return false;
-    for (const auto& part : folder) {
-      if (part == "..") return false;
-    }
-    return true;
-  }
-
   absl::Status AddPooling(const std::string& folder, JsonReader& reader) {
     if (!modules_.pooling.empty()) {
       reader.Refuse("type", "one Pooling");
@@ -205,19 +195,17 @@ class ModuleReader {
 };
 
 absl::StatusOr<std::optional<SentenceModules>> ReadModules(const std::string& directory) {
-  const std::string path = directory + "/modules.json";
-  const absl::StatusOr<std::string> text = ReadFile(path, size_t{1} << 20);
-  if (text.ok()) {
-    const absl::StatusOr<json> list = ParseJson(*text, path);
-    if (!list.ok()) return list.status();
-    absl::StatusOr<SentenceModules> modules = ModuleReader(directory, path).Read(*list);
+  const absl::StatusOr<json> list = ReadModuleList(directory);
+  if (list.ok()) {
+    absl::StatusOr<SentenceModules> modules =
+        ModuleReader(directory, directory + "/modules.json").Read(*list);
     if (!modules.ok()) return modules.status();
     if (modules->pooling.empty() && !modules->multi_vector) {
       return std::optional<SentenceModules>();
     }
     return std::optional<SentenceModules>(*std::move(modules));
   }
-  if (!absl::IsNotFound(text.status())) return text.status();
+  if (!absl::IsNotFound(list.status())) return list.status();
   // A pooling that was put beside a model by hand.
   const std::string pooling = directory + "/1_Pooling/config.json";
   const absl::StatusOr<json> file = ReadJsonFile(pooling);
@@ -313,17 +301,9 @@ absl::StatusOr<SentenceConfig> ReadSentenceConfig(const std::string& directory,
   }
   sentence.score_activation = ReadScoreActivation(JsonReader(*file, library), config);
 
-  const std::string limits = directory + "/sentence_bert_config.json";
-  const absl::StatusOr<json> transformer = ReadOptional(limits);
-  if (!transformer.ok()) return transformer.status();
-  JsonReader limit(*transformer, limits);
-  if (limit.Has("max_seq_length")) {
-    sentence.max_tokens = static_cast<int>(limit.Int("max_seq_length", 1));
-  }
-  if (limit.BoolOr("do_lower_case", false)) {
-    limit.Refuse("do_lower_case", "false: the tokenizer's normalizer says how texts are cased");
-  }
-  if (!limit.status().ok()) return limit.status();
+  const absl::StatusOr<TextLimits> limits = ReadTextLimits(FindTransformer(directory));
+  if (!limits.ok()) return limits.status();
+  sentence.limits = *limits;
   return sentence;
 }
 

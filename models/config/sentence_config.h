@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/config/json_reader.h"
+#include "models/config/transformer_module.h"
 
 namespace longview::models {
 
@@ -62,7 +63,7 @@ struct SentenceConfig {
   std::map<std::string, std::string> prompts;
   std::string default_prompt;         // A key of `prompts`, or "".
   std::optional<int64_t> dimensions;  // truncate_dim
-  std::optional<int> max_tokens;      // max_seq_length
+  TextLimits limits;
   // An error: a name that is not served.
   absl::StatusOr<ScoreActivation> score_activation = ScoreActivation::kSigmoid;
 };

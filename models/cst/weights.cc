@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/convert.h"
 #include "models/cst/positions.h"
+#include "models/layers/decoder_bias.h"
 #include "models/ops/family_loader.h"
 
 namespace longview::models {
@@ -231,7 +232,8 @@ void Loader::MaskedLmHead() {
       load_.LayerNorm("cls.predictions.transform.LayerNorm", width, config_.norm_eps);
   const TensorView* decoder = words_;
   if (!config_.tied) decoder = load_.Get("cls.predictions.decoder.weight", {vocab, width});
-  std::vector<float> bias = load_.Vector("cls.predictions.bias", vocab);
+  std::vector<float> bias = DecoderBias("cls.predictions.decoder.bias", "cls.predictions.bias",
+                                        config_.tied, vocab, load_);
   const std::vector<float> weight = load_.Copy(decoder);
   weights_.head_out = load_.Pack("cls.predictions", weight, std::move(bias), vocab, width);
 }

@@ -248,8 +248,9 @@ absl::Status EncoderModel::WarmUp() {
 int MostTokens(const ModelDirectory& directory, int positions) {
   int64_t limit = positions;
   if (limit == 0) limit = directory.serving.max_tokens.value_or(kMostTokens);
-  limit = std::min<int64_t>(limit, directory.sentence.max_tokens.value_or(limit));
-  if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
+  if (const std::optional<int> of_texts = directory.sentence.limits.max_tokens) {
+    limit = std::min<int64_t>(limit, *of_texts);
+  } else if (directory.tokenizer && directory.tokenizer->model_max_length() > 0) {
     limit = std::min(limit, directory.tokenizer->model_max_length());
   }
   if (directory.bytes && directory.bytes->model_max_length > 0) {

@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
 absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeEncoder make,
                                           bool own_tokenizer = false);
 
-// The longest sequence: `positions` of a table, 0 without one, lowered by the tokenizer's limit and
-// longview.json.
+// The longest sequence: `positions` of a table, 0 without one, lowered by the limit of texts of
+// sentence-transformers, or where there is none by the tokenizer's, and by longview.json.
 int MostTokens(const ModelDirectory& directory, int positions);
 
 // INVALID_ARGUMENT if the vocabulary lacks what the tokenizer puts around every text. Further ids

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/decoder_bias.h"
 #include "models/ops/family_loader.h"
 
 namespace longview::models {
@@ -67,22 +68,15 @@ void Loader::Layer(int index) {
       place_.StoredMatrix(checkpoint_.Find(self + "value_global.weight"), width, width);
 }
 
-// The decoder's weight and bias are tied to the word embeddings and lm_head.bias unless the
-// configuration says otherwise; then lm_head.bias is in the file but unused.
+// The decoder's weight is that of the word embeddings unless the configuration says otherwise.
 void Loader::MaskedLmHead() {
   const int64_t width = config_.width, vocab = config_.vocab;
   weights_.head_dense = load_.Dense("lm_head.dense", width, width);
   weights_.head_norm = load_.LayerNorm("lm_head.layer_norm", width, config_.norm_eps);
-  const TensorView* decoder = words_;
-  std::vector<float> bias;
-  if (config_.tied) {
-    const std::array<std::string, 2> names = {"lm_head.bias", "lm_head.decoder.bias"};
-    bias = load_.Copy(load_.GetTied(names, {vocab}));
-  } else {
-    decoder = load_.Get("lm_head.decoder.weight", {vocab, width});
-    bias = load_.Copy(load_.Get("lm_head.decoder.bias", {vocab}));
-    load_.source().Ignore("lm_head.bias");
-  }
+  const TensorView* decoder =
+      config_.tied ? words_ : load_.Get("lm_head.decoder.weight", {vocab, width});
+  std::vector<float> bias =
+      DecoderBias("lm_head.decoder.bias", "lm_head.bias", config_.tied, vocab, load_);
   const std::vector<float> weight = load_.Copy(decoder);
   weights_.head_out = load_.Pack("lm_head.decoder", weight, std::move(bias), vocab, width);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/decoder_bias.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {
@@ -78,16 +79,10 @@ void Loader::Head() {
   const int64_t vocab = config_.vocab;
   stack_.head_dense = place_.Linear("lm_head.dense", width_, width_);
   stack_.head_norm = LayerNorm("lm_head.layer_norm");
-  const TensorView* decoder = words_;
-  std::vector<float> bias;
-  if (config_.tied) {
-    const std::array<std::string, 2> names = {"lm_head.bias", "lm_head.decoder.bias"};
-    bias = load_.Copy(load_.GetTied(names, {vocab}));
-  } else {
-    decoder = load_.Get("lm_head.decoder.weight", {vocab, width_});
-    bias = load_.Copy(load_.Get("lm_head.decoder.bias", {vocab}));
-    load_.source().Ignore("lm_head.bias");
-  }
+  const TensorView* decoder =
+      config_.tied ? words_ : load_.Get("lm_head.decoder.weight", {vocab, width_});
+  std::vector<float> bias =
+      DecoderBias("lm_head.decoder.bias", "lm_head.bias", config_.tied, vocab, load_);
   if (!load_.ok()) return;
   const std::vector<float> values = load_.reads() ? load_.Copy(decoder) : std::vector<float>();
   stack_.logits = place_.Pack("lm_head.decoder", values, std::move(bias), vocab, width_);

@@ -99,6 +99,7 @@ absl::StatusOr<std::optional<Tokenizer>> ReadDictionary(const ModelDirectory& di
   absl::StatusOr<TokenizerSource> source = ReadDictionaryTokenizer(directory.path, model);
   if (absl::IsNotFound(source.status())) return std::optional<Tokenizer>();
   if (!source.ok()) return source.status();
+  source->lower_case = directory.sentence.limits.lower_case;
   absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Create(*source);
   if (!tokenizer.ok()) return tokenizer.status();
   return std::optional<Tokenizer>(*std::move(tokenizer));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/decoder_bias.h"
 #include "models/ops/family_loader.h"
 
 namespace longview::models {
@@ -129,23 +130,14 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
     weights_.head_out = load_.Dense("classifier", labels, config_.width);
   }
 
-  // The head's bias is the decoder's, unless the two are not tied: then it is in the file but
-  // unused.
   void MaskedLmHead() {
     const int64_t width = config_.width, vocab = config_.vocab;
     const std::string decoder = names_.decoder, bias_name = decoder + ".bias";
     weights_.head_dense = load_.Dense(names_.transform, width, width);
     weights_.head_norm = load_.LayerNorm(names_.norm, width, config_.norm_eps);
-    const TensorView* table = words_;
-    std::vector<float> bias;
-    if (config_.tied) {
-      const std::array<std::string, 2> names = {names_.bias, bias_name};
-      bias = load_.Copy(load_.GetTied(names, {vocab}));
-    } else {
-      table = load_.Get(decoder + ".weight", {vocab, width});
-      const std::array<std::string, 2> names = {bias_name, names_.bias};
-      bias = load_.Copy(load_.GetTied(names, {vocab}));
-    }
+    const TensorView* table =
+        config_.tied ? words_ : load_.Get(decoder + ".weight", {vocab, width});
+    std::vector<float> bias = DecoderBias(bias_name, names_.bias, config_.tied, vocab, load_);
     const std::vector<float> weight = load_.Copy(table);
     weights_.head_out = load_.Pack(decoder, weight, std::move(bias), vocab, width);
   }

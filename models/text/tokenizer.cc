@@ -74,9 +74,11 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& directory) {
+absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& directory, bool lower_case) {
   absl::StatusOr<TokenizerSource> source = ReadTokenizerDirectory(directory);
-  return source.ok() ? Create(*source) : source.status();
+  if (!source.ok()) return source.status();
+  source->lower_case = lower_case;
+  return Create(*source);
 }
 
 absl::StatusOr<Tokenizer> Tokenizer::Create(const TokenizerSource& source) {
@@ -93,6 +95,7 @@ absl::StatusOr<Tokenizer> Tokenizer::Create(const TokenizerSource& source) {
   tokenizer.cuts_left_ = source.cuts_left;
   tokenizer.gives_types_ = source.gives_types;
   tokenizer.marks_continuations_ = source.marks_continuations;
+  tokenizer.lower_case_ = source.lower_case;
   const std::pair<std::string_view, std::optional<int32_t>*> roles[] = {
       {"bos_token", &tokenizer.special_.bos},  {"eos_token", &tokenizer.special_.eos},
       {"unk_token", &tokenizer.special_.unk},  {"sep_token", &tokenizer.special_.sep},
@@ -147,7 +150,8 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
       .add_special = options.add_special_tokens,
       .match_special = options.match_special_tokens,
       .byte_offsets = options.offsets == OffsetUnit::kBytes,
-      .windows = options.windows};
+      .windows = options.windows,
+      .lower_case = lower_case_};
   const LvtText first = ToText(text);
   const LvtText second = pair == nullptr ? LvtText{} : ToText(*pair);
 

@@ -75,7 +75,8 @@ class Tokenizer {
   // tokenizer_config.json, special_tokens_map.json and added_tokens.json where they exist.
   // NOT_FOUND if the directory has no tokenizer; INVALID_ARGUMENT (file, key or component) for
   // one that is broken or has parts that are not supported. No part is ever ignored silently.
-  static absl::StatusOr<Tokenizer> Load(const std::string& directory);
+  // `lower_case`: texts are lower-cased before all else, as by Python's str.lower.
+  static absl::StatusOr<Tokenizer> Load(const std::string& directory, bool lower_case = false);
 
   // The tokenizer that `source` spells out. Errors as above.
   static absl::StatusOr<Tokenizer> Create(const TokenizerSource& source);
@@ -125,6 +126,7 @@ class Tokenizer {
   bool cuts_left_ = false;
   bool marks_continuations_ = false;
   bool gives_types_ = true;
+  bool lower_case_ = false;
 };
 
 }  // namespace longview::models

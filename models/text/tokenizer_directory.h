@@ -33,6 +33,7 @@ struct TokenizerSource {
   bool cuts_left = false;
   bool marks_continuations = false;
   bool gives_types = true;
+  bool lower_case = false;  // Left to the caller: no file of a tokenizer says it.
 };
 
 // NOT_FOUND if there are no tokenizer files; INVALID_ARGUMENT names file and key.

@@ -104,8 +104,9 @@ ModelLabels CallRecorder::Labels(std::string_view name) const {
   if (const absl::StatusOr<ModelHandle> loaded = store_.Find(name, ""); loaded.ok()) {
     return {(*loaded)->name, (*loaded)->version};
   }
+  const std::string served = store_.NameOf(name);
   for (const ModelStatus& status : store_.List()) {
-    if (status.name == name) return {status.name, status.version};
+    if (status.name == served) return {status.name, status.version};
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -70,9 +71,10 @@ std::string StateName(ModelState state) {
 
 absl::StatusOr<ModelStatus> FindStatus(const ModelStore& store, std::string_view name,
                                        std::string_view version) {
+  const std::string served = store.NameOf(name);
   std::vector<ModelStatus> all = store.List();
   for (ModelStatus& status : all) {
-    if (status.name != name) continue;
+    if (status.name != served) continue;
     if (version.empty() || version == status.version) return std::move(status);
     return MakeError(absl::StatusCode::kNotFound,
                      absl::StrCat("model ", Quoted(name), " has no version ", Quoted(version),

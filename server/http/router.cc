@@ -21,6 +21,9 @@ std::vector<std::string_view> Segments(std::string_view path) {
 
 bool IsParameter(std::string_view segment) { return segment.starts_with('{'); }
 
+// A model's name may have an organisation's in front, with the slash between them as it is.
+bool IsModel(std::string_view segment) { return segment == "{m}" || segment == "{id}"; }
+
 }  // namespace
 
 void Router::Add(Verb verb, std::string_view path, HttpHandler handler) {
@@ -33,20 +36,27 @@ void Router::Add(Verb verb, std::string_view path, HttpHandler handler) {
   (verb == Verb::kGet ? route->get : route->post) = std::move(handler);
 }
 
-bool Router::Matches(const Route& route, const std::vector<std::string_view>& segments,
-                     PathParameters* parameters) {
-  if (route.segments.size() != segments.size()) return false;
-  parameters->clear();
-  for (size_t i = 0; i < segments.size(); ++i) {
-    if (IsParameter(route.segments[i])) {
-      auto value = PercentDecode(segments[i], false);
+bool Router::Matches(std::span<const std::string_view> route,
+                     std::span<const std::string_view> segments, PathParameters* parameters) {
+  if (route.empty() || segments.empty()) return route.empty() && segments.empty();
+  const auto rest = [&](size_t taken) {
+    return Matches(route.subspan(1), segments.subspan(taken), parameters);
+  };
+  if (!IsParameter(route[0])) return route[0] == segments[0] && rest(1);
+  const size_t before = parameters->size();
+  const size_t most = std::min<size_t>(IsModel(route[0]) ? 2 : 1, segments.size());
+  for (size_t taken = 1; taken <= most; ++taken) {
+    parameters->resize(before);
+    std::string whole;
+    for (size_t i = 0; i < taken; ++i) {
+      const auto value = PercentDecode(segments[i], false);
       if (!value || value->empty()) return false;
-      parameters->push_back(*std::move(value));
-    } else if (route.segments[i] != segments[i]) {
-      return false;
+      whole += (i > 0 ? "/" : "") + *value;
     }
+    parameters->push_back(std::move(whole));
+    if (rest(taken)) return true;
   }
-  return true;
+  return false;
 }
 
 Router::Match Router::Find(std::string_view method, std::string_view path) const {
@@ -54,12 +64,16 @@ Router::Match Router::Find(std::string_view method, std::string_view path) const
   const std::vector<std::string_view> segments = Segments(path);
   const Route* best = nullptr;
   PathParameters best_parameters;
+  size_t fewest = 0;
   for (const Route& route : routes_) {
     PathParameters parameters;
-    if (!Matches(route, segments, &parameters)) continue;
-    if (!best || parameters.size() < best_parameters.size()) {
+    if (!Matches(route.segments, segments, &parameters)) continue;
+    // Segments that the template does not spell out.
+    const size_t taken = segments.size() - route.segments.size() + parameters.size();
+    if (!best || taken < fewest) {
       best = &route;
       best_parameters = std::move(parameters);
+      fewest = taken;
     }
   }
   if (!best) return {};

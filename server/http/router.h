@@ -1,10 +1,12 @@
 // Which handler answers a method and a path.
 //
 // Immutable once built, so thread-safe. Templates name a path's parameters in braces, one
-// per segment: "/v2/models/{m}/infer". Their text is the `method` label of the metrics.
+// per segment: "/v2/models/{m}/infer". A model's, {m} or {id}, may also take two, org/name. Their
+// text is the `method` label of the metrics.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +32,7 @@ class Router {
     const HttpHandler* handler = nullptr;  // Null: unknown path or wrong method.
     PathParameters parameters;
   };
-  // Paths without parameters win over templates.
+  // The template that spells out most of the path wins.
   Match Find(std::string_view method, std::string_view path) const;
 
  private:
@@ -40,8 +42,8 @@ class Router {
     HttpHandler get;
     HttpHandler post;
   };
-  static bool Matches(const Route& route, const std::vector<std::string_view>& segments,
-                      PathParameters* parameters);
+  static bool Matches(std::span<const std::string_view> route,
+                      std::span<const std::string_view> segments, PathParameters* parameters);
 
   std::vector<Route> routes_;
 };

@@ -82,6 +82,12 @@ bool IsDirectory(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
+bool HasConfig(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path / "config.json", error) ||
+         fs::is_regular_file(path / "modules.json", error);
+}
+
 std::optional<HubModel> ParseHubModel(std::string_view text) {
   HubModel model;
   const size_t at = text.find('@');
@@ -124,8 +130,7 @@ absl::StatusOr<std::string> FindSnapshot(const HubModel& model, const std::strin
                                        there.empty() ? "" : ", but ", absl::StrJoin(there, ", ")));
   }
   // Links of an interrupted download may lead nowhere.
-  std::error_code error;
-  if (!fs::is_regular_file(snapshot / "config.json", error)) {
+  if (!HasConfig(snapshot)) {
     return Missing(model, absl::StrCat(snapshot.string(), " has no config.json"));
   }
   return snapshot.string();

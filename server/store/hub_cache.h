@@ -19,6 +19,10 @@ namespace longview::server {
 // False also where the path cannot be read.
 bool IsDirectory(const std::filesystem::path& path);
 
+// Whether `path` is a model's directory. Those of sentence-transformers may keep config.json with
+// their Transformer and have only modules.json.
+bool HasConfig(const std::filesystem::path& path);
+
 struct HubModel {
   std::string organisation;
   std::string name;

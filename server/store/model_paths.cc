@@ -21,9 +21,13 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxNameBytes = 128;
 constexpr char kNoVersion[] = "1";
 
-bool HasConfig(const fs::path& path) {
+bool HasWeights(const fs::path& path) {
   std::error_code error;
-  return fs::is_regular_file(path / "config.json", error);
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    const fs::path extension = it->path().extension();
+    if (extension == ".safetensors" || extension == ".bin") return true;
+  }
+  return false;
 }
 
 // Sub-directories that are not hidden, sorted.
@@ -57,12 +61,24 @@ std::optional<fs::path> HighestVersion(const fs::path& path) {
   return highest;
 }
 
-// `path` as a model called `name`, if it is one.
+// The folders of `path` that hold a model, as packages keep one.
+std::vector<fs::path> ModelFolders(const fs::path& path) {
+  std::vector<fs::path> found = Subdirectories(path);
+  std::erase_if(found, [](const fs::path& sub) {
+    return !HasConfig(sub) || !(HasWeights(sub) || IsDirectory(sub / "0_Transformer"));
+  });
+  return found;
+}
+
+// `path` as a model called `name`, if it is one, or has one version or one folder that is.
 std::optional<FoundModel> AsModel(const fs::path& path, const std::string& name) {
   if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string(), ""};
-  const std::optional<fs::path> highest = HighestVersion(path);
-  if (!highest) return std::nullopt;
-  return FoundModel{name, highest->filename().string(), highest->string(), ""};
+  if (const std::optional<fs::path> highest = HighestVersion(path)) {
+    return FoundModel{name, highest->filename().string(), highest->string(), ""};
+  }
+  const std::vector<fs::path> folders = ModelFolders(path);
+  if (folders.size() != 1) return std::nullopt;
+  return FoundModel{name, kNoVersion, folders.front().string(), ""};
 }
 
 // The last part of the path as it was given, so that a link lends its name.
@@ -90,8 +106,11 @@ absl::Status CheckDirectory(const std::string& path) {
 }
 
 absl::Status NoModelIn(const std::string& path) {
-  return absl::NotFoundError(
-      absl::StrCat("models: no model in ", path, ": it has no config.json, nor do its folders"));
+  const std::vector<fs::path> folders = ModelFolders(path);
+  const std::string why =
+      folders.empty() ? "it has no config.json, nor do its folders"
+                      : absl::StrCat("name one of its folders, such as ", folders.front().string());
+  return absl::NotFoundError(absl::StrCat("models: no model in ", path, ": ", why));
 }
 
 // The hub's model that `path` names, if it is no path.
@@ -101,12 +120,12 @@ std::optional<HubModel> HubModelOf(const std::string& path) {
   return ParseHubModel(path);
 }
 
-// `name` "": as the model is called at the hub.
+// `name` "": org/name, as the model is called at the hub.
 absl::Status FindAtHub(const std::string& name, const HubModel& wanted,
                        std::vector<FoundModel>& found) {
   const absl::StatusOr<std::string> snapshot = FindSnapshot(wanted, HubCacheFolder());
   if (!snapshot.ok()) return PrefixedWith("models: ", snapshot.status());
-  found.push_back({name.empty() ? wanted.name : name, kNoVersion, *snapshot, wanted.id()});
+  found.push_back({name.empty() ? wanted.id() : name, kNoVersion, *snapshot, wanted.id()});
   return absl::OkStatus();
 }
 
@@ -139,8 +158,8 @@ absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
   if (models.empty()) return NoModelIn(path);
   // <int>/ below the path itself: it is one model with versions, not models called 1 and 2.
   const bool versions = std::all_of(models.begin(), models.end(), [](const FoundModel& model) {
-    return VersionOf(model.name).has_value() && HasConfig(model.directory) &&
-           model.version == kNoVersion;
+    return VersionOf(model.name).has_value() && model.version == kNoVersion &&
+           fs::path(model.directory).filename() == model.name;
   });
   if (versions) return FindNamed(BaseName(path), path, found);
   all_skipped.insert(all_skipped.end(), skipped.begin(), skipped.end());
@@ -151,16 +170,25 @@ absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
 }  // namespace
 
 absl::StatusOr<std::string> ResolveModelPath(const std::string& path) {
-  const std::optional<HubModel> hub = HubModelOf(path);
-  return hub ? FindSnapshot(*hub, HubCacheFolder()) : path;
+  if (const std::optional<HubModel> hub = HubModelOf(path)) {
+    return FindSnapshot(*hub, HubCacheFolder());
+  }
+  const std::optional<FoundModel> model = AsModel(path, "");
+  return model ? model->directory : path;
 }
 
 bool IsModelName(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxNameBytes &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' ||
-                  c == '-';
-         });
+  const auto is_part = [](std::string_view part) {
+    return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+    });
+  };
+  if (name.size() > kMaxNameBytes) return false;
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return is_part(name);
+  // An organisation's begins with no dot: paths do.
+  return name.front() != '.' && name[slash + 1] != '.' && is_part(name.substr(0, slash)) &&
+         is_part(name.substr(slash + 1));
 }
 
 absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
@@ -185,9 +213,9 @@ absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string
   }
   for (const FoundModel& model : found) {
     if (IsModelName(model.name)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("models: ", model.directory, ": the name ", Quoted(model.name),
-                     " does not match [A-Za-z0-9._-]{1,", kMaxNameBytes, "}"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "models: ", model.directory, ": the name ", Quoted(model.name),
+        " is not name or org/name of [A-Za-z0-9._-], at most ", kMaxNameBytes, " in all"));
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const FoundModel& a, const FoundModel& b) { return a.name < b.name; });

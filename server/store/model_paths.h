@@ -10,9 +10,9 @@
 
 namespace longview::server {
 
-// A directory with a config.json.
+// A directory with a config.json or modules.json.
 struct FoundModel {
-  std::string name;     // [A-Za-z0-9._-]{1,128}
+  std::string name;     // A name or org/name of [A-Za-z0-9._-], at most 128.
   std::string version;  // The name of its <int> directory, else "1".
   std::string directory;
   std::string hub_name;  // "org/name" where it was found in the hub's cache: requests may say it.
@@ -20,9 +20,10 @@ struct FoundModel {
 
 // Each of `paths` is a model directory (its name is the model's), a directory of such
 // (<name>/ or <name>/<int>/, where the highest integer counts), or name=path of a model
-// directory, with or without <int>/. Symbolic links are followed. Sorted by name. Where no such
-// path exists, org/name or org/name@revision is a model of the hub that this machine's cache holds
-// (hub_cache.h), called `name` unless another name stands before it.
+// directory, with or without <int>/, or of one whose only folder with a model that is; name may be
+// org/name. Symbolic links are followed. Sorted by name. Where no such path exists, org/name or
+// org/name@revision is a model of the hub that this machine's cache holds (hub_cache.h), called
+// org/name unless another name stands before it.
 //
 // Directories without a config.json are skipped with a line in the log. NOT_FOUND or
 // INVALID_ARGUMENT, with the path: a path that is missing or holds no model, a name that does
@@ -33,8 +34,8 @@ absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string
 absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
                                                    std::vector<std::string>& skipped);
 
-// `path` if it exists, else the directory of the hub's model that it names. NOT_FOUND with the
-// command that downloads it.
+// The model's directory at `path` if it exists, else that of the hub's model that it names.
+// NOT_FOUND with the command that downloads it.
 absl::StatusOr<std::string> ResolveModelPath(const std::string& path);
 
 bool IsModelName(std::string_view name);

@@ -58,6 +58,10 @@ class ModelStore {
   virtual absl::StatusOr<ModelHandle> FindForTask(std::string_view name, std::string_view version,
                                                   models::Task task) const = 0;
 
+  // The served name that a request means by `name`: itself, the hub's name of a model, or a name
+  // without its organisation. `name` where there is none.
+  virtual std::string NameOf(std::string_view name) const = 0;
+
   // Every directory found under --models, loaded or not, sorted by name.
   virtual std::vector<ModelStatus> List() const = 0;
 

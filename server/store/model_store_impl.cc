@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -219,14 +220,15 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadOnto(
   return served;
 }
 
-absl::Status ModelStoreImpl::LoadNow(const std::string& name) {
+absl::Status ModelStoreImpl::LoadNow(std::string name) {
   if (stopping_) return Leaving();
   FoundModel found;
   const absl::Status scanned = Rescan();
   {
     std::lock_guard lock(mutex_);
-    const auto it = entries_.find(name);
+    const auto it = Locate(name);
     if (it == entries_.end()) return scanned.ok() ? Unknown(name) : scanned;
+    name = it->first;
     Entry& entry = it->second;
     if (!entry.found) {
       if (entry.handle == nullptr) entries_.erase(it);
@@ -315,7 +317,7 @@ void ModelStoreImpl::Reap(ServedModel* served, const std::shared_ptr<Waiters>& w
 void ModelStoreImpl::Load(std::string_view name, Done done) {
   {
     std::lock_guard lock(mutex_);
-    const auto it = entries_.find(name);
+    const auto it = Locate(name);
     if (it != entries_.end() && it->second.handle == nullptr) {
       it->second.state = ModelState::kLoading;
       it->second.reason = "loading";
@@ -340,7 +342,7 @@ void ModelStoreImpl::UnloadNow(const std::string& name, Done done) {
   absl::Status status;
   {
     std::lock_guard lock(mutex_);
-    const auto it = entries_.find(name);
+    const auto it = Locate(name);
     if (it == entries_.end()) {
       status = Unknown(name);
     } else if (it->second.handle != nullptr) {
@@ -378,12 +380,25 @@ absl::Status ModelStoreImpl::NotServed(const Entry& entry, std::string_view name
                                "); loaded are: ", NamesOr(ready, "none")));
 }
 
-ModelStoreImpl::Entries::const_iterator ModelStoreImpl::Locate(std::string_view name) const {
+ModelStoreImpl::Entries::iterator ModelStoreImpl::Locate(std::string_view name) const {
   const auto it = entries_.find(name);
-  if (it != entries_.end() || name.find('/') == std::string_view::npos) return it;
-  return std::find_if(entries_.cbegin(), entries_.cend(), [name](const auto& item) {
-    return item.second.found && item.second.found->hub_name == name;
-  });
+  if (it != entries_.end()) return it;
+  const bool whole = name.find('/') != std::string_view::npos;
+  const auto is_called = [name, whole](const auto& item) {
+    const auto& [id, entry] = item;
+    return whole ? entry.found && entry.found->hub_name == name
+                 : std::string_view(id).substr(id.find('/') + 1) == name;
+  };
+  const auto first = std::find_if(entries_.begin(), entries_.end(), is_called);
+  if (whole || first == entries_.end()) return first;
+  const auto only = std::find_if(std::next(first), entries_.end(), is_called) == entries_.end();
+  return only ? first : entries_.end();
+}
+
+std::string ModelStoreImpl::NameOf(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  const auto it = Locate(name);
+  return it == entries_.end() ? std::string(name) : it->first;
 }
 
 absl::StatusOr<ModelHandle> ModelStoreImpl::Find(std::string_view name,

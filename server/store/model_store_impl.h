@@ -53,6 +53,7 @@ class ModelStoreImpl : public ModelStore {
   absl::StatusOr<ModelHandle> FindForTask(std::string_view name, std::string_view version,
                                           models::Task task) const override;
   // Directories that appeared since are noticed within a second.
+  std::string NameOf(std::string_view name) const override;
   std::vector<ModelStatus> List() const override;
   void Load(std::string_view name, Done done) override;
   void Unload(std::string_view name, Done done) override;
@@ -78,7 +79,7 @@ class ModelStoreImpl : public ModelStore {
   // Brings the entries up to date with the disk; on an error they stay as they are.
   absl::Status Rescan() const;
   // On the loader's thread.
-  absl::Status LoadNow(const std::string& name);
+  absl::Status LoadNow(std::string name);
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadAndWarm(const FoundModel& found);
   // An instance on each of `devices`.
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadOnto(const FoundModel& found,
@@ -99,8 +100,9 @@ class ModelStoreImpl : public ModelStore {
   absl::Status NotServed(const Entry& entry, std::string_view name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unknown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // By a served name, or by the hub's of a model that was found there.
-  Entries::const_iterator Locate(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // By a served name, the hub's of a model that was found there, or the part of a served name
+  // behind its organisation where only one has it.
+  Entries::iterator Locate(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> paths_;
   const LoadFunction load_;

@@ -108,8 +108,11 @@ class Bert:
         return np.tanh(self.linear(self.hidden(ids, types)[0], self.prefix + "pooler.dense"))
 
     def words(self, ids):
-        """Logits over the vocabulary, the decoder tied to the word table."""
+        """Logits over the vocabulary, by the decoder's own table and bias where it has them."""
         x = gelu(self.linear(self.hidden(ids), "cls.predictions.transform.dense"))
         x = self.norm(x, "cls.predictions.transform.LayerNorm")
+        decoder = "cls.predictions.decoder"
+        if decoder + ".weight" in self.tensors:
+            return self.linear(x, decoder)
         table = self.get(f"{self.prefix}embeddings.word_embeddings.weight")
         return x @ table.T + self.get("cls.predictions.bias")

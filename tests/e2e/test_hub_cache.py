@@ -30,7 +30,7 @@ def cache(tmp_path):
 def test_a_model_of_the_hub_is_served(cache, name):
     with Server([f"{name},plain={MODEL}"], env=cache) as server:
         assert {model["id"] for model in json.loads(server.get("/v1/models")[2])["data"]} == \
-            {"some.model", "plain"}
+            {"org/some.model", "plain"}
         answers = [server.post_json("/v1/classify", {"model": model, "text": "a"})
                    for model in ("plain", "some.model", "org/some.model")]
         assert [status for status, _ in answers] == [200] * 3

@@ -68,7 +68,8 @@ def only_pickle(directory):
 BROKEN = {
     "config not JSON": (write("config.json", b"{"), ["config.json"]),
     "config empty": (write("config.json", b""), ["config.json"]),
-    "unknown architecture": (edit_config(architectures=["GPT2LMHeadModel"]), ["GPT2LMHeadModel"]),
+    "unknown architecture": (edit_config(architectures=["GPT2LMHeadModel"], model_type="gpt2"),
+                             ["GPT2LMHeadModel", "--task"]),
     "no architecture": (edit_config(architectures=[], model_type="gpt2"),
                         ["architectures", "gpt2", "longformer"]),
     "odd window": (edit_config(attention_window=[8, 7, 4]), ["attention_window", "7"]),

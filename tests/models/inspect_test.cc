@@ -93,14 +93,32 @@ TEST_F(InspectTest, PickledWeightsAreRefusedWithTheCommand) {
 
 TEST_F(InspectTest, OtherArchitecturesAreNamed) {
   Copy("classification/model");
-  EditConfig({{"architectures", {"BigBirdForSequenceClassification"}}});
-  ExpectRefused("BigBirdForSequenceClassification");
+  EditConfig({{"architectures", {"BigBirdForSequenceClassification"}}, {"model_type", "big_bird"}});
+  const Inspection inspection = ExpectRefused("BigBirdForSequenceClassification");
+  EXPECT_NE(inspection.error.find("--task"), std::string::npos) << inspection.error;
+  EXPECT_LT(inspection.error.size(), 300u);
+}
+
+TEST_F(InspectTest, AnUnservedClassOfAKnownTypeIsReadAsItsBase) {
+  Copy("embeddings/model");
+  EditConfig({{"architectures", {"LongformerForNextSentencePrediction"}}});
+  const Inspection inspection = InspectDirectory(directory_.path());
+  EXPECT_TRUE(inspection.servable) << inspection.error;
+  const std::string note =
+      "config.json names LongformerForNextSentencePrediction, which is not served: taken as "
+      "LongformerModel; --task overrides that";
+  EXPECT_NE(inspection.report.find(note), std::string::npos) << inspection.report;
+  const auto model = LoadModel(directory_.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->info().notes, std::vector<std::string>{note});
+  EXPECT_FALSE(LoadModel(directory_.path(), {.task = Task::kQuestionAnswering}).ok());
 }
 
 TEST_F(InspectTest, AHeadThatTheCheckpointLacksIsNamed) {
   Copy("embeddings/model");
   EditConfig({{"architectures", {"LongformerForQuestionAnswering"}}});
-  ExpectRefused("\"qa_outputs.weight\" [2, ");
+  const Inspection inspection = ExpectRefused("\"qa_outputs.weight\" [2, ");
+  EXPECT_NE(inspection.error.find("--task embedding"), std::string::npos) << inspection.error;
 }
 
 TEST_F(InspectTest, MisshapenAndUnknownTensorsAreNamed) {

@@ -43,6 +43,7 @@ typedef struct {
   uint8_t match_special; /* Special tokens written in the text become their ids. */
   uint8_t byte_offsets;  /* Offsets in bytes instead of code points. */
   uint8_t windows;       /* Keep what truncation cut off as further windows. */
+  uint8_t lower_case;    /* Texts are lower-cased before all else; offsets are in what came. */
 } LvtEncodeOptions;
 
 /* Arrays of `length` elements that live as long as the encoding; offsets has 2 * length. */

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "models/config/transformer_module.h"
 #include "tests/support/temp_directory.h"
 
 namespace longview::models {
@@ -150,11 +152,35 @@ TEST_F(SentenceConfigTest, PromptsAndLimits) {
   EXPECT_EQ(sentence.prompts.at("query"), "Q: ");
   EXPECT_EQ(sentence.default_prompt, "query");
   EXPECT_EQ(sentence.dimensions, 12);
-  EXPECT_EQ(sentence.max_tokens, 77);
+  EXPECT_EQ(sentence.limits.max_tokens, 77);
   directory_.Write("config_sentence_transformers.json", R"({"default_prompt_name": "nobody"})");
   ExpectRefused("default_prompt_name");
-  directory_.Write("sentence_bert_config.json", R"({"do_lower_case": true})");
+}
+
+TEST_F(SentenceConfigTest, LimitsOfTextsUnderEveryName) {
+  directory_.Write("sentence_xlnet_config.json", R"({"max_seq_length": 1})");
+  for (const char* type : {"xlm-roberta", "albert", "camembert", "distilbert", "roberta", "bert"}) {
+    const int limit = static_cast<int>(std::string(type).size());
+    directory_.Write(absl::StrCat("sentence_", type, "_config.json"),
+                     absl::StrCat(R"({"do_lower_case": true, "max_seq_length": )", limit, "}"));
+    EXPECT_EQ(Read().limits.max_tokens, limit) << type;  // The first in the library's order.
+    EXPECT_TRUE(Read().limits.lower_case);
+  }
+  directory_.Write("sentence_bert_config.json", R"({"do_lower_case": false})");
+  EXPECT_FALSE(Read().limits.lower_case);
+  EXPECT_FALSE(Read().limits.max_tokens.has_value());
+  directory_.Write("sentence_bert_config.json", R"({"max_seq_length": 0})");
   EXPECT_FALSE(ReadSentenceConfig(directory_.path(), JsonReader(config_, "config.json")).ok());
+}
+
+TEST_F(SentenceConfigTest, LimitsLieWithTheTransformer) {
+  directory_.Write("modules.json", R"([{"type": "x.Transformer", "path": "0_Transformer"},
+                                       {"type": "x.Pooling", "path": "1_Pooling"}])");
+  directory_.Write("1_Pooling/config.json", "{}");
+  directory_.Write("sentence_bert_config.json", R"({"max_seq_length": 9})");
+  directory_.Write("0_Transformer/sentence_roberta_config.json", R"({"max_seq_length": 8})");
+  EXPECT_EQ(FindTransformer(directory_.path()), directory_.Path("0_Transformer"));
+  EXPECT_EQ(Read().limits.max_tokens, 8);
 }
 
 TEST_F(SentenceConfigTest, ScoreActivationsInTheirOrder) {

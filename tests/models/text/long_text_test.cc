@@ -89,7 +89,8 @@ LvtEncodeOptions Options(uint32_t piece_bytes) {
           .add_special = 1,
           .match_special = 1,
           .byte_offsets = 0,
-          .windows = 0};
+          .windows = 0,
+          .lower_case = 0};
 }
 
 Pieces Golden(const std::string& name) { return Pieces(TokenizerGolden(name) / "model"); }

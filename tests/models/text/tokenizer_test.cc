@@ -205,7 +205,8 @@ TEST(TokenizerFfi, MutatedJsonNeverEscapes) {
                                    .add_special = 1,
                                    .match_special = 1,
                                    .byte_offsets = 0,
-                                   .windows = 1};
+                                   .windows = 1,
+                                   .lower_case = 0};
     const std::string input = "Hello <mask> w\u00f6rld </s> 12";
     LvtEncoding* encoding =
         lvt_encode(tokenizer, {input.data(), input.size()}, nullptr, &options, &error);

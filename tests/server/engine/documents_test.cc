@@ -27,6 +27,7 @@ class OneModelStore : public ModelStore {
                                           models::Task) const override {
     return Find(name, version);
   }
+  std::string NameOf(std::string_view name) const override { return std::string(name); }
   std::vector<ModelStatus> List() const override { return {}; }
   void Load(std::string_view, Done) override {}
   void Unload(std::string_view, Done done) override { done(absl::OkStatus()); }

@@ -125,6 +125,30 @@ TEST(Head, FieldsAndTheirOrder) {
             "Connection: close\r\n\r\n");
 }
 
+TEST(RouterTest, AModelsNameMayHaveAnOrganisation) {
+  Router router;
+  const HttpHandler nothing = [](ExchangePtr, const PathParameters&) {};
+  for (const char* path : {"/v1/models/{id}", "/v2/models/{m}", "/v2/models/{m}/ready",
+                           "/v2/models/{m}/versions/{v}/ready"}) {
+    router.Add(Verb::kGet, path, nothing);
+  }
+  const auto route = [&](const char* path) {
+    Router::Match match = router.Find("GET", path);
+    std::string text(match.route);
+    for (const std::string& parameter : match.parameters) text += " " + parameter;
+    return text;
+  };
+  EXPECT_EQ(route("/v1/models/org/name"), "/v1/models/{id} org/name");
+  EXPECT_EQ(route("/v1/models/org%2Fname"), "/v1/models/{id} org/name");
+  EXPECT_EQ(route("/v2/models/org/name"), "/v2/models/{m} org/name");
+  EXPECT_EQ(route("/v2/models/name/ready"), "/v2/models/{m}/ready name");
+  EXPECT_EQ(route("/v2/models/org/name/ready"), "/v2/models/{m}/ready org/name");
+  EXPECT_EQ(route("/v2/models/org/name/versions/3/ready"),
+            "/v2/models/{m}/versions/{v}/ready org/name 3");
+  EXPECT_EQ(route("/v1/models/a/b/c"), "");
+  EXPECT_EQ(route("/v1/models/a/"), "");
+}
+
 TEST(RouterTest, TemplatesParametersAndMethods) {
   Router router;
   const HttpHandler handler = [](ExchangePtr, const PathParameters&) {};

@@ -65,6 +65,36 @@ TEST_F(ModelPathsTest, NamedPaths) {
             Strings({"x:1", "y:7"}));
 }
 
+TEST_F(ModelPathsTest, NamesWithAnOrganisation) {
+  temp_.Write("one/config.json", "{}");
+  EXPECT_EQ(Names({"BAAI/bge-m3=" + temp_.Path("one")}), Strings({"BAAI/bge-m3:1"}));
+  Names({"a/b/c=" + temp_.Path("one")});
+  EXPECT_FALSE(error_.ok());
+}
+
+TEST_F(ModelPathsTest, TheModelOfAPackageLiesOneFolderDown) {
+  temp_.Write("package/__init__.py", "");
+  temp_.Write("package/1_Pooling/config.json", "{}");
+  temp_.Write("package/onnx/config.json", "{}");
+  temp_.Write("package/model/config.json", "{}");
+  temp_.Write("package/model/model.safetensors", "");
+  EXPECT_EQ(Names({"m=" + temp_.Path("package")}), Strings({"m:1"}));
+  EXPECT_EQ(*ResolveModelPath(temp_.Path("package")), temp_.Path("package/model"));
+  EXPECT_EQ(Names({temp_.path()}), Strings({"package:1"}));
+  temp_.Write("package/other/config.json", "{}");
+  temp_.Write("package/other/model.safetensors", "");
+  Names({"m=" + temp_.Path("package")});
+  EXPECT_NE(Message().find("name one of its folders, such as " + temp_.Path("package/model")),
+            std::string::npos)
+      << Message();
+}
+
+TEST_F(ModelPathsTest, OldSentenceTransformersNeedNoConfigOfTheirOwn) {
+  temp_.Write("old/modules.json", "[]");
+  temp_.Write("old/0_Transformer/config.json", "{}");
+  EXPECT_EQ(Names({temp_.Path("old")}), Strings({"old:1"}));
+}
+
 TEST_F(ModelPathsTest, LinksAreFollowedAndLendTheirName) {
   temp_.Write("elsewhere/snapshot/config.json", "{}");
   std::filesystem::create_directories(temp_.Path("repo"));
@@ -92,7 +122,7 @@ TEST_F(ModelPathsTest, ADirectoryWinsOverTheHub) {
   temp_.Write("cache/models--org--name/refs/main", "c0ffee\n");
   temp_.Write("cache/models--org--name/snapshots/c0ffee/config.json", "{}");
   setenv("HF_HUB_CACHE", temp_.Path("cache").c_str(), 1);
-  EXPECT_EQ(Names({"org/name"}), Strings({"name:1"}));
+  EXPECT_EQ(Names({"org/name"}), Strings({"org/name:1"}));
   EXPECT_EQ(Names({"mine=org/name"}), Strings({"mine:1"}));
   EXPECT_EQ(*ResolveModelPath("org/name"), temp_.Path("cache/models--org--name/snapshots/c0ffee"));
   Names({"org/other"});
@@ -123,7 +153,10 @@ TEST(IsModelNameTest, MatchesTheRule) {
   EXPECT_TRUE(IsModelName(std::string(128, 'x')));
   EXPECT_FALSE(IsModelName(std::string(129, 'x')));
   EXPECT_FALSE(IsModelName(""));
-  EXPECT_FALSE(IsModelName("a/b"));
+  EXPECT_TRUE(IsModelName("a/b"));
+  for (const char* bad : {"a/b/c", "/b", "a/", "../b", "./b", "a/.b"}) {
+    EXPECT_FALSE(IsModelName(bad)) << bad;
+  }
   EXPECT_FALSE(IsModelName("ä"));
 }
 

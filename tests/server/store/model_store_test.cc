@@ -131,9 +131,22 @@ TEST_F(ModelStoreTest, AModelOfTheHubHasItsNameThere) {
   for (const char* name : {"part.v2", "org/part.v2"}) {
     const auto model = store_->Find(name, "");
     ASSERT_TRUE(model.ok()) << model.status();
-    EXPECT_EQ((*model)->name, "part.v2");
+    EXPECT_EQ((*model)->name, "org/part.v2");
+    EXPECT_EQ(store_->NameOf(name), "org/part.v2");
   }
   EXPECT_EQ(store_->Find("other/part.v2", "").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(ModelStoreTest, ANameWithoutItsOrganisationIsThatOfTheOnlyModel) {
+  for (const char* name : {"one", "two", "three"}) AddDirectory(name);
+  StartStore(/*cpu_instead=*/false,
+             {"a/x=" + temp_.Path("repo/one"), "b/x=" + temp_.Path("repo/two"),
+              "b/y=" + temp_.Path("repo/three")});
+  ASSERT_TRUE(AwaitStarted().ok());
+  EXPECT_EQ(store_->NameOf("y"), "b/y");
+  EXPECT_TRUE(store_->Find("y", "").ok());
+  EXPECT_EQ(store_->Find("x", "").status().code(), StatusCode::kNotFound);
+  EXPECT_TRUE(store_->Find("a/x", "").ok());
 }
 
 TEST_F(ModelStoreTest, ThreadsOfLoadsEndWithThem) {

@@ -31,6 +31,7 @@ pub struct EncodeOptions {
     pub match_special: u8,
     pub byte_offsets: u8,
     pub windows: u8,
+    pub lower_case: u8,
 }
 
 /// One sequence of tokens as plain arrays.

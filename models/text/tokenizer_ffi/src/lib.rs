@@ -8,12 +8,14 @@ mod beginning;
 mod cut_plan;
 mod encode;
 mod long_text;
+mod lowered;
 
 use std::sync::OnceLock;
 
 use abi::{guarded, ErrorBuffer, Failure, Text};
 use cut_plan::CutPlan;
 use encode::{EncodeOptions, Encoded};
+use lowered::Lowered;
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 pub struct Handle {
@@ -47,6 +49,26 @@ impl Handle {
             vocab_size,
             max_id,
         })
+    }
+
+    fn encode(
+        &self,
+        a: &str,
+        b: Option<&str>,
+        options: &EncodeOptions,
+    ) -> Result<Encoded, Failure> {
+        let tokenizer = if options.match_special != 0 {
+            &self.tokenizer
+        } else {
+            self.literal()
+        };
+        let template = self.template.as_ref();
+        let at_once = 4 * options.piece_bytes as usize;
+        let long = a.len().max(b.map_or(0, str::len)) > at_once;
+        if long && options.windows == 0 {
+            return encode::encode_long(tokenizer, self.plan.as_ref(), template, a, b, options);
+        }
+        encode::encode(tokenizer, template, a, b, options)
     }
 
     fn literal(&self) -> &Tokenizer {
@@ -113,18 +135,18 @@ pub unsafe extern "C" fn lvt_encode(
         if a.len().max(b.map_or(0, str::len)) > u32::MAX as usize {
             return Err(Failure::input("text is longer than 4 GiB"));
         }
-        let tokenizer = if options.match_special != 0 {
-            &handle.tokenizer
-        } else {
-            handle.literal()
-        };
-        let template = handle.template.as_ref();
-        let at_once = 4 * options.piece_bytes as usize;
-        let long = a.len().max(b.map_or(0, str::len)) > at_once;
-        if long && options.windows == 0 {
-            return encode::encode_long(tokenizer, handle.plan.as_ref(), template, a, b, options);
+        if options.lower_case == 0 {
+            return handle.encode(a, b, options);
         }
-        encode::encode(tokenizer, template, a, b, options)
+        let lower = |text| Lowered::new(text, options.byte_offsets != 0);
+        let (first, second) = (lower(a), b.map(lower));
+        let mut encoded = handle.encode(
+            &first.text,
+            second.as_ref().map(|s| s.text.as_str()),
+            options,
+        )?;
+        lowered::restore_offsets(&mut encoded, &first, second.as_ref());
+        Ok(encoded)
     }))
 }
 

@@ -104,6 +104,16 @@ std::optional<HubModel> ParseHubModel(std::string_view text) {
   return model;
 }
 
+std::optional<HubModel> ParseHubFolder(std::string_view name) {
+  constexpr std::string_view kPrefix = "models--";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const size_t between = name.find("--");
+  if (between == std::string_view::npos) return std::nullopt;
+  std::string id(name);
+  return ParseHubModel(id.replace(between, 2, "/"));
+}
+
 std::string HubCacheFolder() {
   if (std::string cache = Variable("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const std::string home = Variable("HF_HOME"); !home.empty()) {

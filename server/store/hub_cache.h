@@ -34,6 +34,9 @@ struct HubModel {
 // org/name or org/name@revision; unset for what is neither, such as an absolute path.
 std::optional<HubModel> ParseHubModel(std::string_view text);
 
+// The model of a folder of the cache, by its name models--org--name; unset for others.
+std::optional<HubModel> ParseHubFolder(std::string_view name);
+
 // HF_HUB_CACHE, else hub in HF_HOME, else ~/.cache/huggingface/hub (or below XDG_CACHE_HOME).
 std::string HubCacheFolder();
 

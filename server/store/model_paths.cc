@@ -70,17 +70,6 @@ std::vector<fs::path> ModelFolders(const fs::path& path) {
   return found;
 }
 
-// `path` as a model called `name`, if it is one, or has one version or one folder that is.
-std::optional<FoundModel> AsModel(const fs::path& path, const std::string& name) {
-  if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string(), ""};
-  if (const std::optional<fs::path> highest = HighestVersion(path)) {
-    return FoundModel{name, highest->filename().string(), highest->string(), ""};
-  }
-  const std::vector<fs::path> folders = ModelFolders(path);
-  if (folders.size() != 1) return std::nullopt;
-  return FoundModel{name, kNoVersion, folders.front().string(), ""};
-}
-
 // The last part of the path as it was given, so that a link lends its name.
 std::string BaseName(const fs::path& path) {
   fs::path clean = path.lexically_normal();
@@ -88,6 +77,29 @@ std::string BaseName(const fs::path& path) {
   if (clean.filename() != "." && clean.filename() != "..") return clean.filename().string();
   std::error_code error;
   return fs::canonical(path, error).filename().string();
+}
+
+// The name of a model at `path`: org/name for a folder of the hub's cache.
+std::string NameAt(const fs::path& path) {
+  const std::string name = BaseName(path);
+  const std::optional<HubModel> hub = ParseHubFolder(name);
+  return hub ? hub->id() : name;
+}
+
+// `path` as a model called `name`, if it is one, or has one version or one folder that is.
+std::optional<FoundModel> AsModel(const fs::path& path, const std::string& name) {
+  if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string(), ""};
+  if (const std::optional<fs::path> highest = HighestVersion(path)) {
+    return FoundModel{name, highest->filename().string(), highest->string(), ""};
+  }
+  if (const std::optional<HubModel> hub = ParseHubFolder(BaseName(path))) {
+    const std::string cache = (path / "..").lexically_normal().string();
+    const auto snapshot = FindSnapshot(*hub, cache);
+    if (snapshot.ok()) return FoundModel{name, kNoVersion, *snapshot, hub->id()};
+  }
+  const std::vector<fs::path> folders = ModelFolders(path);
+  if (folders.size() != 1) return std::nullopt;
+  return FoundModel{name, kNoVersion, folders.front().string(), ""};
 }
 
 absl::Status PrefixedWith(std::string_view prefix, const absl::Status& status) {
@@ -143,13 +155,15 @@ absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
                     std::vector<std::string>& all_skipped) {
   if (const auto hub = HubModelOf(path)) return FindAtHub("", *hub, found);
   if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
-  if (HasConfig(path)) return FindNamed(BaseName(path), path, found);
+  if (HasConfig(path) || ParseHubFolder(BaseName(path))) {
+    return FindNamed(NameAt(path), path, found);
+  }
 
   const std::vector<fs::path> subdirectories = Subdirectories(path);
   std::vector<FoundModel> models;
   std::vector<std::string> skipped;
   for (const fs::path& sub : subdirectories) {
-    if (std::optional<FoundModel> model = AsModel(sub, sub.filename().string())) {
+    if (std::optional<FoundModel> model = AsModel(sub, NameAt(sub))) {
       models.push_back(*std::move(model));
     } else {
       skipped.push_back(sub.string());

@@ -23,7 +23,7 @@ struct FoundModel {
 // directory, with or without <int>/, or of one whose only folder with a model that is; name may be
 // org/name. Symbolic links are followed. Sorted by name. Where no such path exists, org/name or
 // org/name@revision is a model of the hub that this machine's cache holds (hub_cache.h), called
-// org/name unless another name stands before it.
+// org/name unless another name stands before it, and so is one of a folder models--org--name.
 //
 // Directories without a config.json are skipped with a line in the log. NOT_FOUND or
 // INVALID_ARGUMENT, with the path: a path that is missing or holds no model, a name that does

@@ -89,6 +89,18 @@ TEST_F(ModelPathsTest, TheModelOfAPackageLiesOneFolderDown) {
       << Message();
 }
 
+TEST_F(ModelPathsTest, FoldersOfTheHubsCache) {
+  temp_.Write("hub/models--org--name/refs/main", "c0ffee");
+  temp_.Write("hub/models--org--name/snapshots/c0ffee/config.json", "{}");
+  temp_.Write("hub/models--org--half/refs/main", "c0ffee");
+  const std::string folder = temp_.Path("hub/models--org--name");
+  EXPECT_EQ(Names({folder}), Strings({"org/name:1"}));
+  EXPECT_EQ(Names({"x=" + folder + "/"}), Strings({"x:1"}));
+  EXPECT_EQ(*ResolveModelPath(folder), folder + "/snapshots/c0ffee");
+  EXPECT_EQ(Names({temp_.Path("hub")}), Strings({"org/name:1"}));
+  EXPECT_EQ(skipped_, Strings({temp_.Path("hub/models--org--half")}));
+}
+
 TEST_F(ModelPathsTest, OldSentenceTransformersNeedNoConfigOfTheirOwn) {
   temp_.Write("old/modules.json", "[]");
   temp_.Write("old/0_Transformer/config.json", "{}");

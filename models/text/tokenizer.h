@@ -72,7 +72,8 @@ struct SpecialIds {
 class Tokenizer {
  public:
   // Reads a model directory: tokenizer.json, else vocab.json + merges.txt, else vocab.txt; with
-  // tokenizer_config.json, special_tokens_map.json and added_tokens.json where they exist.
+  // tokenizer_config.json, special_tokens_map.json and added_tokens.json where they exist, and with
+  // config.json for the tokenizer's class.
   // NOT_FOUND if the directory has no tokenizer; INVALID_ARGUMENT (file, key or component) for
   // one that is broken or has parts that are not supported. No part is ever ignored silently.
   // `lower_case`: texts are lower-cased before all else, as by Python's str.lower.
@@ -101,7 +102,7 @@ class Tokenizer {
   std::optional<std::string> IdToToken(int32_t id) const;
 
   int vocab_size() const;  // Added tokens included.
-  int32_t max_id() const;  // Must be below the rows of the embedding table; -1 = empty.
+  int32_t max_id() const;  // -1 = empty.
   const SpecialIds& special() const { return special_; }
   int64_t model_max_length() const { return model_max_length_; }  // 0 = none given.
   bool cuts_left() const { return cuts_left_; }                   // By the files' truncation_side.

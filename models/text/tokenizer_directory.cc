@@ -188,7 +188,11 @@ absl::Status CollectRoles(const SideFiles& files, TokenizerSource& source, json&
 
 // Names that RoBERTa's, XLM-RoBERTa's and BERT's tokenizer classes have without any file saying so;
 // only those that the vocabulary holds count. A tokenizer.json lists its special tokens itself.
-void AddDefaultRoles(Kind kind, TokenizerSource& source, json& document) {
+// `tokenizer_class`: the generic one has no unknown token but what its files name, and entities
+// take
+// "[UNK]" for a word of its own only where it is that.
+void AddDefaultRoles(Kind kind, TokenizerKind tokenizer_class, TokenizerSource& source,
+                     json& document) {
   static constexpr std::array<const char*, 7> kRoberta = {"<s>",   "</s>", "<unk>", "</s>",
                                                           "<pad>", "<s>",  "<mask>"};
   static constexpr std::array<const char*, 7> kBert = {nullptr, nullptr, "[UNK]", "[SEP]",
@@ -198,6 +202,7 @@ void AddDefaultRoles(Kind kind, TokenizerSource& source, json& document) {
   for (size_t i = 0; i < kRoles.size(); ++i) {
     const std::string role(kRoles[i]);
     if (defaults[i] == nullptr || source.roles.contains(role)) continue;
+    if (tokenizer_class == TokenizerKind::kGeneric && role == "unk_token") continue;
     if (!IdInDocument(document, defaults[i])) continue;
     source.roles[role] = defaults[i];
     if (kind == Kind::kComplete) continue;
@@ -313,7 +318,7 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
   }
   if (status.ok()) status = CollectAddedTokens(*files, *document, source.claims);
   if (status.ok()) status = CollectRoles(*files, source, *document);
-  if (status.ok()) AddDefaultRoles(kind, source, *document);
+  if (status.ok()) AddDefaultRoles(kind, tokenizer_class.kind, source, *document);
   if (status.ok()) status = ApplyOverrides(files->config, tokenizer_class.kind, *document);
   if (status.ok()) status = ReadLimits(files->config, saved_side, source);
   if (!status.ok()) return status;

@@ -55,7 +55,7 @@ void CheckEntities(const std::vector<EntitySpan>& found, const json& expected) {
 TEST(EntitiesGolden, EveryTokenizerAndAggregation) {
   const json golden = ReadGolden("entities");
   const std::vector<std::string> labels = golden["labels"];
-  ASSERT_EQ(golden["tokenizers"].size(), 8u);
+  ASSERT_EQ(golden["tokenizers"].size(), 9u);
   for (const json& record : golden["tokenizers"]) {
     const Tokenizer tokenizer = LoadRecord(record);
     for (const json& text : record["texts"]) {

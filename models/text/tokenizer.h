@@ -71,7 +71,8 @@ struct SpecialIds {
 
 class Tokenizer {
  public:
-  // Reads a model directory: tokenizer.json, else vocab.json + merges.txt, else vocab.txt; with
+  // Reads a model directory: tokenizer.json, else vocab.json + merges.txt, else vocab.txt, else
+  // XLM-RoBERTa's sentencepiece.bpe.model; with
   // tokenizer_config.json, special_tokens_map.json and added_tokens.json where they exist.
   // NOT_FOUND if the directory has no tokenizer; INVALID_ARGUMENT (file, key or component) for
   // one that is broken or has parts that are not supported. No part is ever ignored silently.

@@ -71,9 +71,9 @@ struct SpecialIds {
 
 class Tokenizer {
  public:
-  // Reads a model directory: tokenizer.json, else vocab.json + merges.txt, else vocab.txt; with
-  // tokenizer_config.json, special_tokens_map.json and added_tokens.json where they exist, and with
-  // config.json for the tokenizer's class.
+  // Reads a model directory: tokenizer.json, else vocab.json + merges.txt, else vocab.txt, else
+  // XLM-RoBERTa's sentencepiece.bpe.model; with tokenizer_config.json, special_tokens_map.json and
+  // added_tokens.json where they exist, and with config.json for the tokenizer's class.
   // NOT_FOUND if the directory has no tokenizer; INVALID_ARGUMENT (file, key or component) for
   // one that is broken or has parts that are not supported. No part is ever ignored silently.
   // `lower_case`: texts are lower-cased before all else, as by Python's str.lower.

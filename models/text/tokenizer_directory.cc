@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/text/compose_tokenizer.h"
+#include "models/text/compose_unigram.h"
 #include "models/text/lra_tokenizer.h"
 #include "models/text/tokenizer_class.h"
 #include "models/text/tokenizer_json.h"
@@ -52,7 +53,7 @@ struct AddedToken {
   bool single_word = false, lstrip = false, rstrip = false, normalized = false, special = true;
 };
 
-enum class Kind { kComplete, kBytePair, kWordPiece };
+enum class Kind { kComplete, kBytePair, kWordPiece, kSentencePiece };
 
 std::string Join(const std::string& directory, const char* file) {
   return (std::filesystem::path(directory) / file).string();
@@ -159,16 +160,20 @@ absl::Status CollectAddedTokens(const SideFiles& files, json& document,
   return absl::OkStatus();
 }
 
-// Byte-level BPE models use RoBERTa's special tokens, whose `<mask>` takes the space on its left.
-bool IsBytePair(const json& document) { return document["model"].value("type", "") == "BPE"; }
+// Byte-level BPE models, and XLM-RoBERTa's vocabularies, use RoBERTa's special tokens, whose
+// `<mask>` takes the space on its left.
+bool IsRoberta(Kind kind, const json& document) {
+  return kind == Kind::kSentencePiece || document["model"].value("type", "") == "BPE";
+}
 
 // Tokens named by role, and further special tokens without one.
-absl::Status CollectRoles(const SideFiles& files, TokenizerSource& source, json& document) {
+absl::Status CollectRoles(Kind kind, const SideFiles& files, TokenizerSource& source,
+                          json& document) {
   for (std::string_view role : kRoles) {
     const std::string key(role);
     const json* value = files.Setting(key);
     if (value == nullptr) continue;
-    const bool lstrip = IsBytePair(document) && role == "mask_token";
+    const bool lstrip = IsRoberta(kind, document) && role == "mask_token";
     absl::StatusOr<AddedToken> token = ParseToken(*value, key, lstrip);
     if (!token.ok()) return token.status();
     source.roles[key] = token->content;
@@ -198,16 +203,17 @@ void AddDefaultRoles(Kind kind, TokenizerKind tokenizer_class, TokenizerSource& 
   static constexpr std::array<const char*, 7> kBert = {nullptr, nullptr, "[UNK]", "[SEP]",
                                                        "[PAD]", "[CLS]", "[MASK]"};
   const bool unigram = document["model"].value("type", "") == "Unigram";
-  const auto& defaults = IsBytePair(document) || unigram ? kRoberta : kBert;
+  const auto& defaults = IsRoberta(kind, document) || unigram ? kRoberta : kBert;
   for (size_t i = 0; i < kRoles.size(); ++i) {
     const std::string role(kRoles[i]);
     if (defaults[i] == nullptr || source.roles.contains(role)) continue;
     if (tokenizer_class == TokenizerKind::kGeneric && role == "unk_token") continue;
-    if (!IdInDocument(document, defaults[i])) continue;
+    const bool composed = kind == Kind::kSentencePiece;  // With all of them.
+    if (!composed && !IdInDocument(document, defaults[i])) continue;
     source.roles[role] = defaults[i];
     if (kind == Kind::kComplete) continue;
     AddToken(document,
-             {.content = defaults[i], .lstrip = IsBytePair(document) && role == "mask_token"});
+             {.content = defaults[i], .lstrip = IsRoberta(kind, document) && role == "mask_token"});
   }
 }
 
@@ -259,10 +265,27 @@ absl::StatusOr<json> ComposeWordPiece(const std::string& directory, const SideFi
       RoleOr(files, "unk_token", "[UNK]"));
 }
 
+// A class that the tokenizer's files leave out is that of the model.
+absl::StatusOr<json> ComposeSentencePiece(const std::string& directory, const char* name,
+                                          std::string tokenizer_class) {
+  if (tokenizer_class.empty()) {
+    absl::StatusOr<json> config = ReadOptional(Join(directory, "config.json"));
+    if (!config.ok()) return config.status();
+    if (config->is_object() && config->value("model_type", json()) == "xlm-roberta") {
+      tokenizer_class = "XLMRobertaTokenizer";
+    }
+  }
+  absl::StatusOr<std::string> vocab = ReadFile(Join(directory, name), kMaxVocabularyFile);
+  if (!vocab.ok()) return vocab.status();
+  return ComposeUnigramTokenizer(*vocab, name, tokenizer_class);
+}
+
 std::optional<std::pair<Kind, const char*>> FindMainFile(const std::string& directory) {
-  const std::pair<Kind, const char*> candidates[] = {{Kind::kComplete, "tokenizer.json"},
-                                                     {Kind::kBytePair, "vocab.json"},
-                                                     {Kind::kWordPiece, "vocab.txt"}};
+  const std::pair<Kind, const char*> candidates[] = {
+      {Kind::kComplete, "tokenizer.json"},      {Kind::kBytePair, "vocab.json"},
+      {Kind::kWordPiece, "vocab.txt"},          {Kind::kSentencePiece, "sentencepiece.bpe.model"},
+      {Kind::kSentencePiece, "spiece.model"},   {Kind::kSentencePiece, "spm.model"},
+      {Kind::kSentencePiece, "tokenizer.model"}};
   for (const auto& candidate : candidates) {
     std::error_code error;
     if (std::filesystem::exists(Join(directory, candidate.second), error)) return candidate;
@@ -270,7 +293,8 @@ std::optional<std::pair<Kind, const char*>> FindMainFile(const std::string& dire
   return std::nullopt;
 }
 
-absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const SideFiles& files) {
+absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const char* name,
+                                  const SideFiles& files) {
   JsonReader config(files.config, "tokenizer_config.json");
   const std::string tokenizer_class = config.StringOr("tokenizer_class", "");
   if (!config.status().ok()) return config.status();
@@ -284,6 +308,8 @@ absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const
       return ComposeBytePair(directory, files, tokenizer_class);
     case Kind::kWordPiece:
       return ComposeWordPiece(directory, files, tokenizer_class);
+    case Kind::kSentencePiece:
+      return ComposeSentencePiece(directory, name, tokenizer_class);
     case Kind::kComplete:
       break;
   }
@@ -296,7 +322,8 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
   const auto main_file = FindMainFile(directory);
   if (!main_file) {
     return absl::NotFoundError(absl::StrCat(
-        directory, ": no tokenizer: neither tokenizer.json nor vocab.json nor vocab.txt"));
+        directory,
+        ": no tokenizer: no tokenizer.json, vocab.json, vocab.txt or vocabulary of SentencePiece"));
   }
   const Kind kind = main_file->first;
   TokenizerSource source;
@@ -304,7 +331,7 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
 
   absl::StatusOr<SideFiles> files = ReadSideFiles(directory);
   if (!files.ok()) return files.status();
-  absl::StatusOr<json> document = ReadDocument(directory, kind, *files);
+  absl::StatusOr<json> document = ReadDocument(directory, kind, main_file->second, *files);
   absl::Status status = document.status();
   const TokenizerClass tokenizer_class = FindTokenizerClass(files->config, files->model);
   const TemplateTokens defaults = DefaultTemplateTokens(tokenizer_class.kind);
@@ -317,7 +344,7 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
         *document);
   }
   if (status.ok()) status = CollectAddedTokens(*files, *document, source.claims);
-  if (status.ok()) status = CollectRoles(*files, source, *document);
+  if (status.ok()) status = CollectRoles(kind, *files, source, *document);
   if (status.ok()) AddDefaultRoles(kind, tokenizer_class.kind, source, *document);
   if (status.ok()) status = ApplyOverrides(files->config, tokenizer_class.kind, *document);
   if (status.ok()) status = ReadLimits(files->config, saved_side, source);

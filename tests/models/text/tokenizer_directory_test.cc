@@ -82,6 +82,33 @@ TEST_F(TokenizerDirectory, WithoutTokenizerIsNotFound) {
   EXPECT_EQ(Tokenizer::Load(directory_.path()).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(TokenizerDirectory, StagesThatTheLibraryHas) {
+  for (const char* type : {"Nmt", "ByteLevel", "NFKC", "StripAccents"}) {
+    WriteEdited("roberta_bpe", [&](json& d) { d["normalizer"] = {{"type", type}}; });
+    const auto tokenizer = Tokenizer::Load(directory_.path());
+    EXPECT_TRUE(tokenizer.ok()) << type << ": " << tokenizer.status();
+  }
+  const json stages[] = {{{"type", "UnicodeScripts"}},
+                         {{"type", "CharDelimiterSplit"}, {"delimiter", "-"}},
+                         {{"type", "FixedLength"}, {"length", 3}}};
+  for (const json& stage : stages) {
+    WriteEdited("roberta_bpe", [&](json& d) { d["pre_tokenizer"] = stage; });
+    const auto tokenizer = Tokenizer::Load(directory_.path());
+    EXPECT_TRUE(tokenizer.ok()) << stage << ": " << tokenizer.status();
+  }
+}
+
+// Trained with the sentencepiece package; ids of XLMRobertaTokenizerFast of transformers 4.57.
+TEST_F(TokenizerDirectory, SentencePieceOfXlmRoberta) {
+  Copy("xlmr_sentencepiece", {"sentencepiece.bpe.model", "config.json"});
+  ExpectGolden("xlmr_sentencepiece");
+  directory_.Write("tokenizer_config.json", R"({"tokenizer_class": "CamembertTokenizer"})");
+  ExpectRefused("texts need a tokenizer.json: tokenizer_class \"CamembertTokenizer\"");
+  directory_.Write("tokenizer_config.json", "{}");
+  directory_.Write("sentencepiece.bpe.model", "\x0a\xff\xff");
+  ExpectRefused("not a vocabulary of SentencePiece (3 bytes)");
+}
+
 TEST_F(TokenizerDirectory, VocabularyAndMergesAlone) {
   Copy("roberta_bpe", {"vocab.json", "merges.txt"});
   ExpectGolden("roberta_bpe");
@@ -218,9 +245,9 @@ const BrokenCase kBroken[] = {
     {"OtherVersion", [](json& d) { d["version"] = "2.0"; }, "\"version\""},
     {"UnknownNormalizer",
      [](json& d) {
-       d["normalizer"] = {{"type", "Nmt"}};
+       d["normalizer"] = {{"type", "Uppercase"}};
      },
-     "\"Nmt\""},
+     "\"Uppercase\""},
     {"NormalizerWithoutType", [](json& d) { d["normalizer"] = json::object(); },
      "normalizer: \"type\""},
     {"UnknownNormalizerInASequence",
@@ -229,8 +256,7 @@ const BrokenCase kBroken[] = {
                           {"normalizers", {{{"type", "NFC"}}, {{"type", "Uppercase"}}}}};
      },
      "normalizer[1]: \"type\""},
-    {"UnknownPreTokenizer", [](json& d) { d["pre_tokenizer"]["type"] = "UnicodeScripts"; },
-     "\"UnicodeScripts\""},
+    {"UnknownPreTokenizer", [](json& d) { d["pre_tokenizer"]["type"] = "Scripts"; }, "\"Scripts\""},
     {"UnknownDecoder", [](json& d) { d["decoder"]["type"] = "CTC"; }, "\"CTC\""},
     {"UnknownPostProcessor", [](json& d) { d["post_processor"]["type"] = "Roberta"; },
      "\"Roberta\""},

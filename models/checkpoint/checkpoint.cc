@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/checkpoint/safetensors_header.h"
+#include "models/checkpoint/torch_file.h"
 #include "models/config/json_reader.h"
 
 namespace longview::models {
@@ -21,6 +22,12 @@ namespace fs = std::filesystem;
 
 constexpr char kSingle[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
+constexpr char kPickled[] = "pytorch_model.bin";
+constexpr char kPickledIndex[] = "pytorch_model.bin.index.json";
+
+bool HoldsPickle(const std::string& path) {
+  return path.ends_with(".bin") || path.ends_with(".pt") || path.ends_with(".pth");
+}
 
 // A symbolic link that leads nowhere counts: its error says more than "no weights".
 bool Present(const fs::path& path) {
@@ -115,6 +122,10 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
     status = checkpoint.AddFile(single.string()).status();
   } else if (const fs::path index = fs::path(path) / kIndex; Present(index)) {
     status = checkpoint.AddIndex(index.string());
+  } else if (const fs::path pickled = fs::path(path) / kPickled; Present(pickled)) {
+    status = checkpoint.AddFile(pickled.string()).status();
+  } else if (const fs::path index = fs::path(path) / kPickledIndex; Present(index)) {
+    status = checkpoint.AddIndex(index.string());
   } else {
     status = NoWeightsError(path);
   }
@@ -125,27 +136,58 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
 absl::StatusOr<std::set<std::string>> Checkpoint::AddFile(const std::string& path) {
   absl::StatusOr<MappedFile> opened = MappedFile::Open(path);
   if (!opened.ok()) return opened.status();
-  auto entries = ReadEntries(*opened);
-  if (!entries.ok()) return entries.status();
   files_.push_back(std::make_unique<const MappedFile>(*std::move(opened)));
-  const MappedFile* const file = files_.back().get();
+  const MappedFile& file = *files_.back();
+  auto views = HoldsPickle(path) ? PickledViews(file) : StoredViews(file);
+  if (!views.ok()) return views.status();
 
   std::set<std::string> names;
-  for (TensorEntry& entry : *entries) {
-    TensorView view{.name = entry.name,
-                    .dtype = entry.dtype,
-                    .shape = std::move(entry.shape),
-                    .data = file->bytes().data() + entry.begin,
-                    .bytes = entry.end - entry.begin,
-                    .file = file,
-                    .offset = entry.begin};
-    if (!tensors_.emplace(entry.name, std::move(view)).second) {
+  for (TensorView& view : *views) {
+    const std::string name = view.name;
+    if (!tensors_.emplace(name, std::move(view)).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": tensor \"", entry.name, "\" is in another shard as well"));
+          absl::StrCat(path, ": tensor \"", name, "\" is in another shard as well"));
     }
-    names.insert(std::move(entry.name));
+    names.insert(name);
   }
   return names;
+}
+
+absl::StatusOr<std::vector<TensorView>> Checkpoint::StoredViews(const MappedFile& file) const {
+  auto entries = ReadEntries(file);
+  if (!entries.ok()) return entries.status();
+  std::vector<TensorView> views;
+  for (TensorEntry& entry : *entries) {
+    views.push_back({.name = std::move(entry.name),
+                     .dtype = entry.dtype,
+                     .shape = std::move(entry.shape),
+                     .data = file.bytes().data() + entry.begin,
+                     .bytes = entry.end - entry.begin,
+                     .file = &file,
+                     .offset = entry.begin});
+  }
+  return views;
+}
+
+absl::StatusOr<std::vector<TensorView>> Checkpoint::PickledViews(const MappedFile& file) {
+  auto entries = ReadTorchFile(file);
+  if (!entries.ok()) return entries.status();
+  std::vector<TensorView> views;
+  for (TorchEntry& entry : *entries) {
+    TensorView view{
+        .name = std::move(entry.name), .dtype = entry.dtype, .shape = std::move(entry.shape)};
+    view.bytes = static_cast<size_t>(view.elements()) * DTypeBits(view.dtype) / 8;
+    if (entry.copy.empty()) {
+      view.data = file.bytes().data() + entry.begin;
+      view.file = &file;
+      view.offset = entry.begin;
+    } else {
+      copies_.push_back(std::make_unique<const std::vector<std::byte>>(std::move(entry.copy)));
+      view.data = copies_.back()->data();
+    }
+    views.push_back(std::move(view));
+  }
+  return views;
 }
 
 absl::Status Checkpoint::AddIndex(const std::string& path) {
@@ -202,13 +244,13 @@ absl::Status NoWeightsError(const std::string& directory) {
   }
   if (error) return absl::NotFoundError(absl::StrCat(directory, ": ", error.message()));
   if (pickled.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(directory, ": no weights: neither ", kSingle, " nor ", kIndex));
+    return absl::NotFoundError(absl::StrCat(directory, ": no weights: none of ", kSingle, ", ",
+                                            kIndex, ", ", kPickled, " and ", kPickledIndex));
   }
   std::sort(pickled.begin(), pickled.end());
   return absl::FailedPreconditionError(
       absl::StrCat(directory, ": the weights are pickled (", pickled[0],
-                   "), which can run code when read. Convert them once: ",
+                   "), under a name that is not read. Convert them once: ",
                    "python3 models/convert/pickle_to_safetensors.py ", directory));
 }
 

@@ -1,4 +1,5 @@
-// The weights of a model directory, memory-mapped: one safetensors file or an index with shards.
+// The weights of a model directory, memory-mapped: one safetensors file or an index with shards, or
+// the same of pickled files, which pickle.h reads without running what they hold.
 //
 //   Checkpoint::Open(directory)  ->  TensorView by name  ->  pack or convert  ->  Release
 //
@@ -47,10 +48,11 @@ std::string ShapeText(const std::vector<int64_t>& shape);  // "[50265, 768]"
 
 class Checkpoint {
  public:
-  // `path` is a directory with model.safetensors or model.safetensors.index.json (the single
-  // file wins, as in HuggingFace), a .safetensors file, or an index file.
+  // `path` is a directory with model.safetensors, model.safetensors.index.json, pytorch_model.bin
+  // or pytorch_model.bin.index.json (the first of them wins, as in HuggingFace), a .safetensors,
+  // .bin, .pt or .pth file, or an index file.
   // Errors name the file and what is wrong: NOT_FOUND if there are no weights,
-  // FAILED_PRECONDITION with the command that converts for pickled weights only,
+  // FAILED_PRECONDITION with the command that converts for pickles that hold more than tensors,
   // INVALID_ARGUMENT for a file or index that breaks the format.
   static absl::StatusOr<Checkpoint> Open(const std::string& path);
 
@@ -67,13 +69,16 @@ class Checkpoint {
   // Returns the names of the file's tensors.
   absl::StatusOr<std::set<std::string>> AddFile(const std::string& path);
   absl::Status AddIndex(const std::string& path);
+  absl::StatusOr<std::vector<TensorView>> StoredViews(const MappedFile& file) const;
+  absl::StatusOr<std::vector<TensorView>> PickledViews(const MappedFile& file);
 
-  std::vector<std::unique_ptr<const MappedFile>> files_;  // Views point to them.
+  std::vector<std::unique_ptr<const MappedFile>> files_;               // Views point to them.
+  std::vector<std::unique_ptr<const std::vector<std::byte>>> copies_;  // As well.
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 
-// The error for a directory without safetensors weights: names pickled files and how to convert
-// them, or says that there is nothing. Never OK.
+// The error for a directory without weights that can be read: names pickled files and how to
+// convert them, or says that there is nothing. Never OK.
 absl::Status NoWeightsError(const std::string& directory);
 
 }  // namespace longview::models

@@ -18,6 +18,12 @@ uint16_t Load16(const std::byte* at) {
   return bits;
 }
 
+double LoadDouble(const std::byte* at) {
+  double value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
 float FromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
 // Scaling by 2^112 rebiases the exponent and normalises subnormals in one exact step; infinity
@@ -36,6 +42,8 @@ void Widen(DType dtype, const std::byte* source, std::span<float> out) {
     std::memcpy(out.data(), source, out.size_bytes());
   } else if (dtype == DType::kBF16) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = FromBFloat16(Load16(source + 2 * i));
+  } else if (dtype == DType::kF64) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(LoadDouble(source + 8 * i));
   } else {
     for (size_t i = 0; i < out.size(); ++i) out[i] = FromFloat16(Load16(source + 2 * i));
   }
@@ -60,7 +68,8 @@ absl::Status CheckFinite(const TensorView& tensor, int64_t first, std::span<cons
 }  // namespace
 
 bool IsFloatWeight(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 ||
+         dtype == DType::kF64;
 }
 
 void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out) {

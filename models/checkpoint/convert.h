@@ -1,4 +1,5 @@
-// Widening of stored weights to fp32. Exact: every fp16 and bf16 value is an fp32 value.
+// Stored weights as fp32. Exact for fp16 and bf16, whose values are all fp32 values; an fp64 value
+// becomes the nearest fp32 value.
 // Thread-safe: pure functions.
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace longview::models {
 
-// Whether the functions below take the type: F32, F16, BF16.
+// Whether the functions below take the type: F64, F32, F16, BF16.
 bool IsFloatWeight(DType dtype);
 
 // Elements [first, first + out.size()) of the tensor in row-major order, at any alignment.

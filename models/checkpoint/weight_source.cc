@@ -96,9 +96,9 @@ absl::StatusOr<const TensorView*> WeightSource::Take(const TensorView& tensor,
                                                    ", found ", ShapeText(tensor.shape)));
   }
   if (!IsFloatWeight(tensor.dtype)) {
-    return absl::InvalidArgumentError(absl::StrCat(origin_, ": tensor \"", tensor.name,
-                                                   "\": expected dtype F32, F16 or BF16, found ",
-                                                   View(DTypeName(tensor.dtype))));
+    return absl::InvalidArgumentError(absl::StrCat(
+        origin_, ": tensor \"", tensor.name, "\": expected dtype F64, F32, F16 or BF16, found ",
+        View(DTypeName(tensor.dtype))));
   }
   return &tensor;
 }

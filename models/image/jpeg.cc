@@ -75,7 +75,7 @@ struct JpegReader {
 };
 
 // False with a message; the same of all that follow.
-bool ReadHeader(JpegReader& reader) {
+bool ReadJpegInfo(JpegReader& reader) {
   if (setjmp(reader.jump) != 0) return false;
   jpeg_create_decompress(&reader.jpeg);
   reader.jpeg.client_data = &reader;
@@ -85,7 +85,7 @@ bool ReadHeader(JpegReader& reader) {
   return jpeg_read_header(&reader.jpeg, TRUE) == JPEG_HEADER_OK;
 }
 
-bool ReadRows(JpegReader& reader, JSAMPROW* rows) {
+bool ReadJpegRows(JpegReader& reader, JSAMPROW* rows) {
   if (setjmp(reader.jump) != 0) return false;
   if (!jpeg_start_decompress(&reader.jpeg)) return false;
   while (reader.jpeg.output_scanline < reader.jpeg.output_height) {
@@ -124,7 +124,7 @@ void CmykToRgb(const uint8_t* cmyk, size_t pixels, uint8_t* rgb) {
 
 absl::StatusOr<ImageHeader> ReadJpegHeader(ImageBytes bytes) {
   JpegReader reader(bytes);
-  if (!ReadHeader(reader)) return reader.Broken();
+  if (!ReadJpegInfo(reader)) return reader.Broken();
   const jpeg_decompress_struct& jpeg = reader.jpeg;
   if (jpeg.num_components == 2 || jpeg.num_components > 4) {
     return Undecodable(
@@ -137,7 +137,7 @@ absl::StatusOr<ImageHeader> ReadJpegHeader(ImageBytes bytes) {
 
 absl::Status DecodeJpeg(ImageBytes bytes, Raster& out) {
   JpegReader reader(bytes);
-  if (!ReadHeader(reader)) return reader.Broken();
+  if (!ReadJpegInfo(reader)) return reader.Broken();
   const bool cmyk = reader.jpeg.num_components == 4;
   reader.jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
   const size_t pixels = size_t{1} * out.width * out.height;
@@ -146,7 +146,7 @@ absl::Status DecodeJpeg(ImageBytes bytes, Raster& out) {
   for (int y = 0; y < out.height; ++y) {
     rows[y] = cmyk ? inks.data() + size_t{4} * out.width * y : out.row(y);
   }
-  if (!ReadRows(reader, rows.data())) return reader.Broken();
+  if (!ReadJpegRows(reader, rows.data())) return reader.Broken();
   if (cmyk) CmykToRgb(inks.data(), pixels, out.rgb.data());
   return absl::OkStatus();
 }

@@ -2,15 +2,20 @@
 and unloading while others serve."""
 
 import json
+import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import threading
 
 import pytest
 
-from goldens import served_models
+from goldens import served_models, tensors
 from server_process import SERVER, Server
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "models/convert"))
+import torch_pickles  # noqa: E402
 
 MODEL = served_models("longformer")["classification"]
 IDS = {"inputs": [{"name": "input_ids", "datatype": "INT64", "shape": [1, 4],
@@ -93,6 +98,23 @@ BROKEN = {
     "pickle only": (only_pickle, ["models/convert/"]),
     "tokenizer broken": (write("tokenizer.json", b"{\"model\": 7}"), ["tokenizer.json"]),
 }
+
+
+def test_pickled_weights_answer_as_their_twin(tmp_path):
+    """A directory with nothing but pytorch_model.bin, in both of torch.save's formats."""
+    with Server([f"twin={MODEL}"], "--dtype=fp32") as server:
+        want = server.post_json("/v2/models/twin/infer", IDS)[1]["outputs"]
+    for container in ("zip", "legacy"):
+        directory = tmp_path / container
+        shutil.copytree(MODEL, directory)
+        weights = {name: ("F32", value.shape, value.astype("<f4").tobytes())
+                   for name, value in tensors(directory / "model.safetensors").items()}
+        (directory / "model.safetensors").unlink()
+        entries, storages, counts = torch_pickles.state_dict(weights, container == "legacy")
+        torch_pickles.save(directory / "pytorch_model.bin", torch_pickles.dictionary(entries),
+                           storages, counts, container)
+        with Server([f"twin={directory}"], "--dtype=fp32") as server:
+            assert server.post_json("/v2/models/twin/infer", IDS)[1]["outputs"] == want
 
 
 @pytest.mark.parametrize("break_it,fragments", BROKEN.values(), ids=BROKEN.keys())

@@ -40,7 +40,7 @@ struct PickledTensor {
   std::vector<int64_t> strides = {};
 };
 
-// What a pickle came to. One of four, by what the file is for; the others stay empty.
+// A pickle that was read. PickleKind says which of the members below are filled.
 struct Pickled {
   std::vector<std::pair<std::string, PickledTensor>> tensors;  // A state dict, in its order.
   std::vector<std::string> keys;                               // A list of texts.

@@ -32,9 +32,9 @@ struct PickleValue {
     kTensor,
   };
   Kind kind = Kind::kNone;
-  int64_t number = 0;          // Of a number; of a storage or tensor its place in its own list.
-  std::string_view text = {};  // Of the pickle's bytes.
-  DType dtype = DType::kF32;   // Of a storage type.
+  int64_t number = 0;          // The value; for a storage or tensor, a place in its own list.
+  std::string_view text = {};  // A part of the pickle's bytes.
+  DType dtype = DType::kF32;   // A storage type's.
   std::vector<PickleId> parts = {};
 };
 

@@ -1,4 +1,4 @@
-// What torch.save wrote of a state dict: a zip archive (since PyTorch 1.6) with data.pkl and
+// State dicts as torch.save writes them: a zip archive (since PyTorch 1.6) with data.pkl and
 // data/<key>, or, before, pickles with the storages behind them.
 // Thread-safe: a pure function.
 #pragma once

@@ -36,7 +36,7 @@ int64_t FirstNumber(const ExifEntry& entry, ExifByteOrder order) {
   }
 }
 
-// What the tag of the first directory says; none if there is no tag.
+// The number in the orientation tag of the first directory; none if there is no tag.
 std::optional<int64_t> OrientationTag(std::string_view tiff) {
   for (int i = 0; i < 2 && tiff.starts_with(kExifHeader); ++i) tiff.remove_prefix(6);
   std::string block = std::string(kExifHeader) + std::string(tiff);

@@ -27,7 +27,7 @@ uint32_t BigEndian(std::string_view bytes) {
   return at(0) << 24 | at(1) << 16 | at(2) << 8 | at(3);
 }
 
-// What stands before the next NUL byte, which is removed too; all of it if there is none.
+// The bytes before the next NUL byte, which is removed too; all of them if there is none.
 std::string_view TakeString(std::string_view& rest) {
   const size_t end = rest.find('\0');
   const std::string_view taken = rest.substr(0, end);

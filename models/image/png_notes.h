@@ -8,7 +8,7 @@
 
 namespace longview::models {
 
-// What eXIf and text chunks anywhere in the file say about the orientation. A file may end without
+// Notes of the eXIf and text chunks, wherever they stand in the file. A file may end without
 // IEND, or in bytes that are no chunk; INVALID_ARGUMENT if it ends inside a chunk behind the
 // pixels.
 absl::StatusOr<OrientationNotes> ReadPngNotes(ImageBytes bytes);

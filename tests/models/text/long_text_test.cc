@@ -1,6 +1,8 @@
 // Long texts are tokenised in pieces; the result is that of the whole.
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <memory>
 #include <random>
 #include <string>
@@ -345,6 +347,23 @@ TEST(LongText, WordPiecesWithoutAsciiOrWords) {
       EXPECT_TRUE(Compare(tokenizer, text, nullptr, options)) << name;
     }
   }
+}
+
+TEST(LongText, FirstTokensOfAHundredMegabytes) {
+  const absl::StatusOr<Tokenizer> tokenizer =
+      Tokenizer::Load(TokenizerGolden("bert_wordpiece_cased") / "model");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
+  const auto seconds = [&](size_t bytes) {
+    std::string text;
+    while (text.size() < bytes) text += "some words, 上海北京大阪 and 你好世界。";
+    const auto start = std::chrono::steady_clock::now();
+    const auto result = tokenizer->Encode(text, {.max_length = 512});
+    EXPECT_TRUE(result.ok() && result->encoding.ids.size() == 512) << result.status();
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    std::printf("first 512 tokens of %zu bytes: %.3f s\n", bytes, took.count());
+    return took.count();
+  };
+  EXPECT_LT(seconds(100'000'000), seconds(4'000'000));
 }
 
 TEST(LongText, TooManyTokensAreCountedButNotKept) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,14 @@ void Drop(int descriptor) {
   }
 }
 
+// What an address has sent since too many calls began to arrive, and the connection that is most
+// likely to have sent the calls.
+struct Sent {
+  uint64_t bytes = 0;
+  std::pair<bool, uint64_t> rank = {false, 0};  // Of `worst`: whether likely, bytes.
+  Connection* worst = nullptr;
+};
+
 void Settle(Connection* connection, uint64_t bytes) {
   if (connection != nullptr) connection->settled.fetch_add(bytes, std::memory_order_relaxed);
 }
@@ -66,7 +75,10 @@ void Settle(Connection* connection, uint64_t bytes) {
 }  // namespace
 
 Connections::Connections(ConnectionRules rules, absl::AnyInvocable<void()> wake)
-    : rules_(std::move(rules)), wake_(std::move(wake)), ledger_(rules_.limits) {}
+    : rules_(std::move(rules)),
+      wake_(std::move(wake)),
+      ledger_(rules_.limits),
+      shut_(rules_.shut_out) {}
 
 Connections::~Connections() {
   absl::MutexLock lock(&mutex_);
@@ -77,10 +89,12 @@ Connections::~Connections() {
 }
 
 int Connections::Admit(int descriptor, std::string peer, std::string address) {
+  const bool proxy = rules_.proxies.Trusts(address);
+  const absl::Time now = SteadyNow();
+  if (!proxy && Refuses(address, now)) return -1;
   const int second = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (second < 0) return -1;
   // The entry goes before the descriptor is closed.
-  const bool proxy = rules_.proxies.Trusts(address);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_.Admit(
       address,
@@ -99,6 +113,7 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->address = std::move(address);
   connection->descriptor = second;
   connection->entry = std::move(entry);
+  connection->since = now;
   absl::MutexLock lock(&mutex_);
   connection->source_name = proxy ? connection->peer : connection->address;
   std::unique_ptr<CallSource>& source = sources_[connection->source_name];
@@ -121,6 +136,27 @@ void Connections::Cut(Connection& connection, EndCause cause) {
   shutdown(connection.descriptor, SHUT_RDWR);
   Drop(connection.descriptor);
   Tell(cause, connection.address);
+}
+
+void Connections::ShutOut(Connection& culprit, EndCause cause) {
+  Cut(culprit, cause);
+  if (culprit.source_name != culprit.address) return;  // A proxy's other connections are others'.
+  const absl::Time now = SteadyNow();
+  if (!shut_.Shut(culprit.address, cause, now)) return;
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    if (connection->source != culprit.source) continue;
+    if (now - connection->since < rules_.shut_out) Cut(*connection, cause);
+  }
+}
+
+bool Connections::Refuses(const std::string& address, absl::Time now) {
+  std::optional<EndCause> cause;
+  {
+    absl::MutexLock lock(&mutex_);
+    cause = shut_.Find(address, now);
+  }
+  if (cause) Tell(*cause, address);
+  return cause.has_value();
 }
 
 void Connections::Closed(int descriptor) {
@@ -162,10 +198,17 @@ void Connections::Begin(OpenCall& call, const std::string& peer) {
       ++connection->begun;
       ++connection->source->calls;
       CheckCalls(*connection);
+      if (call.vain_) CountVain(*connection);
       call.lost_ = connection->cut;
     }
   }
   if (resting_.exchange(false)) wake_();
+}
+
+void Connections::Leave(OpenCall& call) {
+  call.vain_ = true;
+  absl::MutexLock lock(&mutex_);
+  if (call.connection_ != nullptr) CountVain(*call.connection_);
 }
 
 void Connections::End(OpenCall& call) {
@@ -174,7 +217,7 @@ void Connections::End(OpenCall& call) {
   calls_.erase(&call);
   Connection* const connection = std::exchange(call.connection_, nullptr);
   if (connection == nullptr) return;
-  if (call.LeftSoon()) CountVain(*connection);
+  if (!call.vain_ && call.context_.IsCancelled() && call.Soon()) CountVain(*connection);
   if (connection->entry != nullptr) connection->entry->EndCall();
   --connection->source->calls;
   if (--connection->calls == 0 && connection->descriptor < 0) Forget(connection);
@@ -226,7 +269,7 @@ void Connections::CountVain(Connection& connection) {
     source.vain_since = now;
     source.vain = 0;
   }
-  if (++source.vain > rules_.most_vain_calls) Cut(connection, EndCause::kResets);
+  if (++source.vain > rules_.most_vain_calls) ShutOut(connection, EndCause::kResets);
 }
 
 void Connections::CheckCalls(const Connection& newest) {
@@ -236,15 +279,14 @@ void Connections::CheckCalls(const Connection& newest) {
     if (connection->source != newest.source || connection->cut) continue;
     if (busiest == nullptr || connection->calls > busiest->calls) busiest = connection;
   }
-  if (busiest != nullptr) Cut(*busiest, EndCause::kCalls);
+  if (busiest != nullptr) ShutOut(*busiest, EndCause::kCalls);
 }
 
 bool Connections::StopFlood() {
   const bool before =
       std::exchange(in_flood_, arriving_.load(std::memory_order_relaxed) > rules_.most_arriving);
   if (!in_flood_) return false;
-  Connection* worst = nullptr;
-  std::pair<bool, uint64_t> most = {false, 0};
+  absl::flat_hash_map<CallSource*, Sent> sources;
   for (const auto& [descriptor, connection] : by_descriptor_) {
     if (connection->cut) continue;
     const uint64_t taken = BytesTaken(descriptor);
@@ -253,15 +295,24 @@ bool Connections::StopFlood() {
       connection->taken_in_flood = taken;
       continue;
     }
-    if (taken < connection->taken_in_flood + kLeastFlood) continue;
+    if (taken == connection->taken_in_flood) continue;
     const bool likely = connection->calls == 0 || connection->calls >= kManyCalls;
     const std::pair rank = {likely, taken - connection->taken_in_flood};
-    if (worst == nullptr || rank > most) {
-      worst = connection;
-      most = rank;
-    }
+    Sent& sent = sources[connection->source];
+    sent.bytes += rank.second;
+    if (sent.worst != nullptr && rank <= sent.rank) continue;
+    sent.worst = connection;
+    sent.rank = rank;
   }
-  if (worst != nullptr) Cut(*worst, EndCause::kFlood);
+  Connection* worst = nullptr;
+  std::pair<bool, uint64_t> most = {false, 0};
+  for (const auto& [source, sent] : sources) {
+    const std::pair rank = {sent.rank.first, sent.bytes};
+    if (sent.bytes < kLeastFlood || rank <= most) continue;
+    worst = sent.worst;
+    most = rank;
+  }
+  if (worst != nullptr) ShutOut(*worst, EndCause::kFlood);
   return true;
 }
 
@@ -321,6 +372,7 @@ OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& contex
     : connections_(connections),
       context_(context),
       left_(context.IsCancelled()),
+      vain_(left_),
       begin_(absl::GetCurrentTimeNanos()) {
   const std::string peer = context.peer();
   address_ = PeerAddress(peer);
@@ -332,6 +384,11 @@ OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& contex
 void OpenCall::AwaitMessage() {
   if (connection_ != nullptr) came_before_ = connection_->came.load(std::memory_order_relaxed);
   reading_since_.store(absl::GetCurrentTimeNanos(), std::memory_order_relaxed);
+}
+
+void OpenCall::NoMessage() {
+  const bool awaited = reading_since_.exchange(0, std::memory_order_relaxed) != 0;
+  if (awaited && !vain_ && Soon()) connections_.Leave(*this);
 }
 
 void OpenCall::MessageCame(uint64_t bytes) {
@@ -352,9 +409,7 @@ void OpenCall::Taken() {
   Settle(connection_, kBytesPerMessage);
 }
 
-bool OpenCall::LeftSoon() const {
-  return context_.IsCancelled() && absl::GetCurrentTimeNanos() - begin_ < kSoonNanos;
-}
+bool OpenCall::Soon() const { return absl::GetCurrentTimeNanos() - begin_ < kSoonNanos; }
 
 bool OpenCall::Late(int64_t now, const ConnectionRules& rules) const {
   const int64_t until = writing_until_.load(std::memory_order_relaxed);

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "server/limits/connection_ends.h"
 #include "server/limits/connection_ledger.h"
+#include "server/limits/shut_addresses.h"
 #include "server/security/client_address.h"
 
 namespace longview::server {
@@ -43,6 +44,11 @@ struct ConnectionRules {
   // Calls of all connections whose headers gRPC has read and whose handlers have not run. Reading
   // slows down where these, and those that were left before they began and are not over, are more.
   int most_arriving = 2048;
+  // An address that passes one of these three is shut out for so long: the connections that it
+  // opened within as long before are closed, and new ones refused. Closing one connection alone
+  // does not stop a client that opens the next at once: its calls come faster than they end, and
+  // gRPC keeps some 25 KB of each.
+  absl::Duration shut_out = absl::Seconds(1);
   TrustedProxies proxies = {};  // Their connections are many clients'.
   ConnectionEnds ends = {};
 };
@@ -70,6 +76,7 @@ struct Connection {
   uint64_t half_sent = 0;         // Likewise.
   std::string source_name;
   CallSource* source = nullptr;
+  absl::Time since;
   bool cut = false;    // It is being closed.
   uint64_t begun = 0;  // Calls ever.
   // Bytes that gRPC had taken off the socket, and `begun`, when too many calls began to arrive.
@@ -92,7 +99,7 @@ class Connections {
 
   // Counts the connection on `descriptor`, which stays the caller's. `peer` and `address` as in
   // Connection; the address decides whose connection it is, also behind a proxy. The second
-  // descriptor, or -1 if the connection must be refused.
+  // descriptor, or -1 if the connection must be refused: its address is at a limit or shut out.
   int Admit(int descriptor, std::string peer, std::string address);
 
   // The connection of the second `descriptor` is over.
@@ -114,21 +121,29 @@ class Connections {
 
   // Tells the call its address and connection, or that the connection is lost.
   void Begin(OpenCall& call, const std::string& peer);
+  // The client left the call soon, and before its message came. Counts at once: by the time that
+  // the call is over, as many as fill the memory may have begun behind it.
+  void Leave(OpenCall& call);
   void End(OpenCall& call);
   void CountHalfSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t CloseHogs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Closes the connection; nothing more of it is read.
   void Cut(Connection& connection, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Cuts the connection and shuts out its address, unless that is a proxy's.
+  void ShutOut(Connection& culprit, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the address is shut out at `now`; told if so.
+  bool Refuses(const std::string& address, absl::Time now);
   // Tells that a connection is refused or closed.
   void Tell(EndCause cause, const std::string& address) const;
 
   // The client left a call soon after it began.
   void CountVain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Closes the busiest connection of an address with too many calls, of which `newest` began one.
+  // Shuts out an address with too many calls, by its busiest connection, of which `newest` began
+  // one.
   void CheckCalls(const Connection& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether too many calls are arriving. Closes the connection that most of them come from, once
-  // gRPC has been seen to read on without coming round to them.
+  // Whether too many calls are arriving. Shuts out by the connection that most of them come from,
+  // once gRPC has been seen to read on without coming round to them.
   bool StopFlood() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Connection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -147,6 +162,7 @@ class Connections {
   std::deque<std::string> gone_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<CallSource>> sources_ ABSL_GUARDED_BY(mutex_);
+  ShutAddresses shut_ ABSL_GUARDED_BY(mutex_);
   bool in_flood_ ABSL_GUARDED_BY(mutex_) = false;  // As of the last tick.
 };
 
@@ -170,7 +186,7 @@ class OpenCall {
   // It came, whole, as so many bytes on the wire.
   void MessageCame(uint64_t bytes);
   // None comes any more.
-  void NoMessage() { reading_since_.store(0, std::memory_order_relaxed); }
+  void NoMessage();
   // A message of so many bytes is being written, and must be taken in time.
   void AwaitReader(uint64_t bytes);
   void Taken();
@@ -184,8 +200,8 @@ class OpenCall {
  private:
   friend class Connections;
 
-  // Whether the client left the call, and soon. REQUIRES: the library is done with it.
-  bool LeftSoon() const;
+  // Whether the call began a moment ago: a client that leaves it now leaves it soon.
+  bool Soon() const;
   // Whether the call is over time at `now` (nanoseconds).
   bool Late(int64_t now, const ConnectionRules& rules) const;
 
@@ -195,6 +211,7 @@ class OpenCall {
   Connection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
   const bool left_;      // Before it began.
+  bool vain_;            // Counted as left soon. Set by one reaction, read by the last.
   const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
   // Nanoseconds since the epoch; 0 = not waiting.

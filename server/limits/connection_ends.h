@@ -1,5 +1,5 @@
 // Connections that a transport refuses or closes of its own accord: why, for the log and the
-// metrics.
+// metrics. An address that a limit has shut out is refused with the limit's cause.
 #pragma once
 
 #include <functional>

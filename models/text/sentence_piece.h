@@ -24,7 +24,7 @@ struct SentencePieceModel {
   std::vector<Piece> pieces;
   uint32_t kind = kUnigram;
   bool byte_fallback = false;
-  std::string charsmap;  // Of the normalizer, compiled.
+  std::string charsmap;  // The compiled normalizer.
 };
 
 // INVALID_ARGUMENT if `bytes` is no such message.

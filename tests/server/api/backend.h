@@ -35,6 +35,7 @@ class TestStore : public server::ModelStore {
                                            std::string_view version) const override;
   absl::StatusOr<server::ModelHandle> FindForTask(std::string_view name, std::string_view version,
                                                   models::Task task) const override;
+  std::string NameOf(std::string_view name) const override { return std::string(name); }
   std::vector<server::ModelStatus> List() const override;
   void Load(std::string_view name, Done done) override;
   void Unload(std::string_view name, Done done) override;

@@ -206,8 +206,8 @@ void Connections::Begin(OpenCall& call, const std::string& peer) {
 }
 
 void Connections::Leave(OpenCall& call) {
-  call.vain_ = true;
   absl::MutexLock lock(&mutex_);
+  call.vain_ = true;
   if (call.connection_ != nullptr) CountVain(*call.connection_);
 }
 

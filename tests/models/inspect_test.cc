@@ -86,8 +86,17 @@ TEST_F(InspectTest, SaysWhatSentenceTransformersAdd) {
   }
 }
 
-TEST_F(InspectTest, PickledWeightsAreRefusedWithTheCommand) {
+TEST_F(InspectTest, PickledWeightsAreServed) {
   Copy("checkpoint_forms/model_bin_zip");
+  const Inspection inspection = InspectDirectory(directory_.path());
+  EXPECT_TRUE(inspection.servable) << inspection.error;
+  EXPECT_TRUE(LoadModel(directory_.path(), {}).ok());
+}
+
+TEST_F(InspectTest, PicklesThatCannotBeReadAreRefusedWithTheCommand) {
+  Copy("checkpoint_forms/model_bin_zip");
+  const std::string weights = directory_.Path("pytorch_model.bin");
+  fs::resize_file(weights, fs::file_size(weights) / 2);
   ExpectRefused("python3 models/convert/pickle_to_safetensors.py " + directory_.path());
 }
 

@@ -60,12 +60,12 @@ void Drop(int descriptor) {
   }
 }
 
-// What an address has sent since too many calls began to arrive, and the connection that is most
-// likely to have sent the calls.
+// Bytes that an address has sent since too many calls began to arrive, and the connection that is
+// most likely to have sent those calls.
 struct Sent {
   uint64_t bytes = 0;
-  std::pair<bool, uint64_t> rank = {false, 0};  // Of `worst`: whether likely, bytes.
   Connection* worst = nullptr;
+  std::pair<bool, uint64_t> rank = {false, 0};  // Whether `worst` is likely, and its bytes.
 };
 
 void Settle(Connection* connection, uint64_t bytes) {

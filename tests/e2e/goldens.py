@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 from safetensors import safe_open
@@ -87,3 +88,14 @@ def assert_close(actual, wanted, tolerance, what):
     assert np.isfinite(actual).all(), f"{what}: not finite"
     error = np.abs(actual - wanted).max() if actual.size else 0.0
     assert error <= tolerance, f"{what}: off by {error:.2e}, tolerance {tolerance:.0e}"
+
+
+def half_of_a_pickle(directory, folder):
+    """Copies a directory with pytorch_model.bin into `folder`, that file cut in the middle."""
+    broken = folder / "broken"
+    shutil.copytree(directory, broken)
+    weights = broken / "pytorch_model.bin"
+    whole = weights.read_bytes()
+    weights.unlink()
+    weights.write_bytes(whole[:len(whole) // 2])
+    return broken

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from certificates import Authority
-from goldens import served_models
+from goldens import half_of_a_pickle, served_models
 from secure_server import SecureServer
 from server_process import CLIENT, ROOT, ZOO, Server
 
@@ -115,13 +115,14 @@ def test_models_estimate_embed(zoo_server):
     assert len(json.loads(embedded.stdout)["embedding"]) > 8
 
 
-def test_check_needs_no_server():
+def test_check_needs_no_server(tmp_path):
     good = subprocess.run([CLIENT, "models", "--check", ZOO / "code-language"],
                           capture_output=True, text=True, timeout=60)
     assert good.returncode == 0 and "LongformerForSequenceClassification" in good.stdout
     bin_only = next(iter(served_models("longformer").values())).parent.parent / \
         "checkpoint_forms/model_bin_zip"
-    bad = subprocess.run([CLIENT, "models", "--check", bin_only], capture_output=True, text=True,
+    broken = half_of_a_pickle(bin_only, tmp_path)
+    bad = subprocess.run([CLIENT, "models", "--check", broken], capture_output=True, text=True,
                          timeout=60)
     assert bad.returncode != 0 and "models/convert/" in bad.stdout + bad.stderr
 

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from goldens import served_models
+from goldens import half_of_a_pickle, served_models
 from server_process import SERVER, Server, wait_until
 
 MODEL = served_models("longformer")["classification"]
@@ -110,7 +110,9 @@ def test_check_explains_directories(tmp_path):
     assert good.returncode == 0
     assert "LongformerForSequenceClassification" in good.stdout
     pickle = MODEL.parent.parent / "checkpoint_forms/model_bin_zip"
-    bad = run("--check", pickle)
+    assert run("--check", pickle).returncode == 0
+    broken = half_of_a_pickle(pickle, tmp_path)
+    bad = run("--check", broken)
     assert bad.returncode != 0
     assert "models/convert/" in bad.stdout + bad.stderr
     (tmp_path / "empty").mkdir()

@@ -1,65 +1,96 @@
 #include "models/text/sentence_piece.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/wire_format_lite.h>
-
+#include <cmath>
 #include <cstring>
 #include <functional>
-#include <limits>
+#include <optional>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/text/utf8.h"
 
 namespace longview::models {
 namespace {
 
-using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedInputStream;
-
 // A member of a message: its number and its value, whichever the wire holds.
 struct Field {
-  int number = 0;
+  uint64_t number = 0;
   uint64_t integer = 0;
   float real = 0;
-  std::string bytes;
+  std::string_view bytes = {};
 };
 
-bool ReadField(CodedInputStream& in, uint32_t tag, Field& field) {
-  field.number = WireFormatLite::GetTagFieldNumber(tag);
-  uint32_t word = 0;
-  switch (WireFormatLite::GetTagWireType(tag)) {
-    case WireFormatLite::WIRETYPE_VARINT:
-      return in.ReadVarint64(&field.integer);
-    case WireFormatLite::WIRETYPE_FIXED32:
-      if (!in.ReadLittleEndian32(&word)) return false;
-      std::memcpy(&field.real, &word, sizeof(word));
-      return true;
-    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
-      return in.ReadVarint32(&word) && word <= std::numeric_limits<int32_t>::max() &&
-             in.ReadString(&field.bytes, static_cast<int>(word));
+// Removes `count` bytes from the front; none if there are fewer.
+std::optional<std::string_view> Take(std::string_view& rest, uint64_t count) {
+  if (count > rest.size()) return std::nullopt;
+  const std::string_view taken = rest.substr(0, count);
+  rest.remove_prefix(count);
+  return taken;
+}
+
+// Seven bits a byte, the lowest first; a set upper bit says that more follow.
+std::optional<uint64_t> TakeVarint(std::string_view& rest) {
+  uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    const auto byte = Take(rest, 1);
+    if (!byte) return std::nullopt;
+    const auto bits = static_cast<uint8_t>(byte->front());
+    value |= static_cast<uint64_t>(bits & 0x7f) << shift;
+    if (bits < 0x80) return value;
+  }
+  return std::nullopt;
+}
+
+// The wire format of protobuf without its deprecated groups, which this message does not have.
+std::optional<Field> TakeField(std::string_view& rest) {
+  enum : uint64_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+  const auto tag = TakeVarint(rest);
+  if (!tag || *tag >> 3 == 0) return std::nullopt;
+  Field field{.number = *tag >> 3};
+  std::optional<std::string_view> bytes = std::string_view();
+  switch (*tag & 7) {
+    case kVarint: {
+      const auto value = TakeVarint(rest);
+      if (!value) return std::nullopt;
+      field.integer = *value;
+      break;
+    }
+    case kFixed64:
+      bytes = Take(rest, sizeof(uint64_t));
+      break;
+    case kBytes: {
+      const auto length = TakeVarint(rest);
+      bytes = length ? Take(rest, *length) : std::nullopt;
+      if (bytes) field.bytes = *bytes;
+      break;
+    }
+    case kFixed32:
+      bytes = Take(rest, sizeof field.real);
+      if (bytes) std::memcpy(&field.real, bytes->data(), sizeof field.real);
+      break;
     default:
-      return WireFormatLite::SkipField(&in, tag);
+      return std::nullopt;
   }
+  return bytes ? std::optional(field) : std::nullopt;
 }
 
-bool ReadMessage(const std::string& bytes, const std::function<bool(const Field&)>& take) {
-  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) return false;
-  CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
-                      static_cast<int>(bytes.size()));
-  while (const uint32_t tag = in.ReadTag()) {
-    Field field;
-    if (!ReadField(in, tag, field) || !take(field)) return false;
+bool ReadMessage(std::string_view bytes, const std::function<bool(const Field&)>& take) {
+  while (!bytes.empty()) {
+    const std::optional<Field> field = TakeField(bytes);
+    if (!field || !take(*field)) return false;
   }
-  return in.ConsumedEntireMessage();
+  return true;
 }
 
-bool ReadPiece(const std::string& bytes, SentencePieceModel::Piece& piece) {
-  return ReadMessage(bytes, [&](const Field& field) {
+bool ReadPiece(std::string_view bytes, SentencePieceModel::Piece& piece) {
+  const bool good = ReadMessage(bytes, [&](const Field& field) {
     if (field.number == 1) piece.text = field.bytes;
     if (field.number == 2) piece.score = field.real;
     if (field.number == 3) piece.type = static_cast<uint32_t>(field.integer);
     return true;
   });
+  return good && std::isfinite(piece.score) && ReplaceInvalidUtf8(piece.text) == piece.text;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct SentencePieceModel {
   std::string charsmap;  // The compiled normalizer.
 };
 
-// INVALID_ARGUMENT if `bytes` is no such message.
+// INVALID_ARGUMENT if `bytes` is no such message, or a piece is no UTF-8 or its score no number.
 absl::StatusOr<SentencePieceModel> ParseSentencePiece(const std::string& bytes);
 
 }  // namespace longview::models

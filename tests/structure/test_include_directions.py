@@ -24,7 +24,6 @@ LIBRARIES = {
 ALLOWED = {
     "kernels": set(),
     "models": {"kernels", "LibTorch", "Abseil", "JSON"},
-    "models/text": {"Abseil", "JSON", "protobuf"},
     "server": {"proto", "models", "Abseil", "JSON", "protobuf", "gRPC", "HTTP"},
     "server/scheduler": {"Abseil"},
     "server/limits": {"Abseil"},

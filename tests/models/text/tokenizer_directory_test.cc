@@ -105,8 +105,21 @@ TEST_F(TokenizerDirectory, SentencePieceOfXlmRoberta) {
   directory_.Write("tokenizer_config.json", R"({"tokenizer_class": "CamembertTokenizer"})");
   ExpectRefused("texts need a tokenizer.json: tokenizer_class \"CamembertTokenizer\"");
   directory_.Write("tokenizer_config.json", "{}");
-  directory_.Write("sentencepiece.bpe.model", "\x0a\xff\xff");
-  ExpectRefused("not a vocabulary of SentencePiece (3 bytes)");
+  const std::string broken[] = {
+      "\x0a\xff\xff",  // A piece of a length without an end.
+      std::string("\x0a\x05\x0a\x02"
+                  "a",
+                  5),                                  // A piece that reaches beyond the file.
+      std::string("\x0a\x03\x0a\x01\xff", 5),          // A piece that is no UTF-8.
+      std::string("\x0a\x05\x15\x00\x00\xc0\x7f", 7),  // A score that is NaN.
+      std::string("\x0b\x0c", 2),                      // A group.
+      std::string("\x00", 1),                          // A member without a number.
+      std::string(11, '\xff'),                         // A number of more than 64 bits.
+  };
+  for (const std::string& bytes : broken) {
+    directory_.Write("sentencepiece.bpe.model", bytes);
+    ExpectRefused("not a vocabulary of SentencePiece (" + std::to_string(bytes.size()) + " bytes)");
+  }
 }
 
 TEST_F(TokenizerDirectory, VocabularyAndMergesAlone) {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 #include <utility>
+
+#include "models/finite.h"
 
 namespace longview::models {
 namespace {
@@ -50,13 +51,10 @@ const HostTensor* Answer::Find(std::string_view name) const {
 }
 
 std::string_view Answer::NotFinite() const {
-  const auto finite = [](float x) { return std::isfinite(x); };
   for (const HostTensor& tensor : tensors) {
-    if (tensor.type != TensorType::kFp32) continue;
-    const std::span<const float> values = tensor.floats();
-    if (!std::all_of(values.begin(), values.end(), finite)) return tensor.name;
+    if (tensor.type == TensorType::kFp32 && !AllFinite(tensor.floats())) return tensor.name;
   }
-  const auto scored = [&](const auto& part) { return finite(part.score); };
+  const auto scored = [](const auto& part) { return std::isfinite(part.score); };
   const bool all = std::all_of(labels.begin(), labels.end(), scored) &&
                    std::all_of(entities.begin(), entities.end(), scored) &&
                    std::all_of(answers.begin(), answers.end(), scored) &&

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "models/finite.h"
 
 namespace longview::models {
 namespace {
@@ -51,12 +52,7 @@ void Widen(DType dtype, const std::byte* source, std::span<float> out) {
 
 // INVALID_ARGUMENT if one of the values, the elements from `first` on, is NaN or infinite.
 absl::Status CheckFinite(const TensorView& tensor, int64_t first, std::span<const float> values) {
-  constexpr uint32_t kExponent = 0x7f800000u;
-  uint32_t found = 0;
-  for (const float value : values) {
-    found |= static_cast<uint32_t>((std::bit_cast<uint32_t>(value) & kExponent) == kExponent);
-  }
-  if (found == 0) return absl::OkStatus();
+  if (AllFinite(values)) return absl::OkStatus();
   const auto at =
       std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
   return absl::InvalidArgumentError(

@@ -212,8 +212,8 @@ void Executor::RunBatch(const Batch& batch) {
       if (!wanted[i]) continue;
       absl::StatusOr<models::Answer> answer = run->Take(static_cast<int>(i));
       if (!answer.ok()) answer = device_.CheckLost(answer.status());
-      if (answer.ok() && !answer->NotFinite().empty()) {
-        answer = NotFiniteError(served.name, answer->NotFinite(), model.info().dtype);
+      if (const auto where = answer.ok() ? answer->NotFinite() : ""; !where.empty()) {
+        answer = NotFiniteError(served.name, where, model.info().dtype);
       }
       result.answers[i] = std::move(answer);
     }

@@ -21,8 +21,9 @@ void CopyFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
 // The whole tensor. REQUIRES: IsFloatWeight(tensor.dtype).
 std::vector<float> ToFloat32(const TensorView& tensor);
 
-// The same elements by TensorView::Read; its errors, and INVALID_ARGUMENT naming the tensor and the
-// element if one is NaN or infinite. REQUIRES: as CopyFloat32.
+// Elements [first, first + out.size()) of the tensor, read by TensorView::Read. Its errors, and
+// INVALID_ARGUMENT naming the tensor and the element if one is NaN or infinite. REQUIRES: as
+// CopyFloat32.
 absl::Status ReadFloat32(const TensorView& tensor, int64_t first, std::span<float> out);
 
 // INVALID_ARGUMENT as ReadFloat32, over the whole tensor where it lies in memory.

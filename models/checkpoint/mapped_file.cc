@@ -102,6 +102,13 @@ bool MappedFile::Read(uint64_t offset, std::span<std::byte> out) const {
   return true;
 }
 
+std::optional<std::string> MappedFile::ReadBytes(uint64_t offset, uint64_t size) const {
+  if (offset > size_ || size > size_ - offset) return std::nullopt;
+  std::string bytes(size, '\0');
+  if (!Read(offset, std::as_writable_bytes(std::span(bytes)))) return std::nullopt;
+  return bytes;
+}
+
 void MappedFile::Release(std::span<const std::byte> range) const {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(range.data());

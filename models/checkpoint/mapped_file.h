@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,6 +32,9 @@ class MappedFile {
 
   // Copies the bytes from `offset` on. False if the file does not hold them any more.
   bool Read(uint64_t offset, std::span<std::byte> out) const;
+
+  // `size` bytes from `offset` on; none if the file does not hold them, or not any more.
+  std::optional<std::string> ReadBytes(uint64_t offset, uint64_t size) const;
 
   // Gives the whole pages inside `range` back to the system. They stay readable: the next
   // touch reads them from the file again. REQUIRES: `range` lies in bytes().

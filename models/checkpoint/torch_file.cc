@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -34,8 +35,8 @@ uint64_t ElementBytes(DType dtype) { return static_cast<uint64_t>(DTypeBits(dtyp
 absl::Status BrokenTorch(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 absl::StatusOr<std::string> BytesIn(const MappedFile& file, ByteRange place) {
-  std::string bytes(place.size(), '\0');
-  if (file.Read(place.begin, std::as_writable_bytes(std::span(bytes)))) return bytes;
+  std::optional<std::string> bytes = file.ReadBytes(place.begin, place.size());
+  if (bytes) return *std::move(bytes);
   return absl::FailedPreconditionError("was shortened while it was opened");
 }
 

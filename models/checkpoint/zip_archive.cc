@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,15 +39,6 @@ class Record {
   std::string_view bytes_;
 };
 
-// Bytes [begin, begin + size) of the file; none if it has fewer.
-std::optional<std::string> BytesOf(const MappedFile& file, uint64_t begin, uint64_t size) {
-  const uint64_t whole = file.bytes().size();
-  if (begin > whole || size > whole - begin) return std::nullopt;
-  std::string bytes(size, '\0');
-  if (!file.Read(begin, std::as_writable_bytes(std::span(bytes)))) return std::nullopt;
-  return bytes;
-}
-
 struct Directory {
   ByteRange place;
   uint64_t entries = 0;
@@ -57,7 +47,7 @@ struct Directory {
 std::optional<Directory> FindDirectory(const MappedFile& file) {
   const uint64_t whole = file.bytes().size();
   const uint64_t tail = std::min<uint64_t>(whole, kEndBytes + kMaxComment);
-  const std::optional<std::string> bytes = BytesOf(file, whole - tail, tail);
+  const std::optional<std::string> bytes = file.ReadBytes(whole - tail, tail);
   const size_t at = bytes ? bytes->rfind(kEndMagic) : std::string::npos;
   if (at == std::string::npos || bytes->size() - at < kEndBytes) return std::nullopt;
   const Record end(std::string_view(*bytes).substr(at));
@@ -65,9 +55,9 @@ std::optional<Directory> FindDirectory(const MappedFile& file) {
   uint64_t size = end.U32(12);
   const uint64_t end_at = whole - tail + at;
   if (end_at >= kLocator64Bytes) {
-    const auto locator = BytesOf(file, end_at - kLocator64Bytes, kLocator64Bytes);
+    const auto locator = file.ReadBytes(end_at - kLocator64Bytes, kLocator64Bytes);
     if (locator && Record(*locator).U32(0) == kLocator64Magic) {
-      const auto end64 = BytesOf(file, Record(*locator).U64(8), kEnd64Bytes);
+      const auto end64 = file.ReadBytes(Record(*locator).U64(8), kEnd64Bytes);
       if (!end64 || Record(*end64).U32(0) != kEnd64Magic) return std::nullopt;
       directory = {{Record(*end64).U64(48), 0}, Record(*end64).U64(32)};
       size = Record(*end64).U64(40);
@@ -125,7 +115,7 @@ std::string TakeEntry(std::string_view& rest, Entry& entry) {
 }  // namespace
 
 bool IsZipArchive(const MappedFile& file) {
-  const std::optional<std::string> magic = BytesOf(file, 0, 4);
+  const std::optional<std::string> magic = file.ReadBytes(0, 4);
   return magic && Record(*magic).U32(0) == kLocalMagic;
 }
 
@@ -136,7 +126,7 @@ absl::StatusOr<std::map<std::string, ByteRange, std::less<>>> ReadZipEntries(
   };
   const std::optional<Directory> directory = FindDirectory(file);
   const std::optional<std::string> bytes =
-      directory ? BytesOf(file, directory->place.begin, directory->place.size()) : std::nullopt;
+      directory ? file.ReadBytes(directory->place.begin, directory->place.size()) : std::nullopt;
   if (!bytes) return broken("no central directory; is the file truncated?");
 
   std::map<std::string, ByteRange, std::less<>> entries;
@@ -145,7 +135,7 @@ absl::StatusOr<std::map<std::string, ByteRange, std::less<>>> ReadZipEntries(
   for (uint64_t i = 0; i < directory->entries; ++i) {
     Entry entry;
     if (const std::string fault = TakeEntry(rest, entry); !fault.empty()) return broken(fault);
-    const std::optional<std::string> local = BytesOf(file, entry.header, kLocalBytes);
+    const std::optional<std::string> local = file.ReadBytes(entry.header, kLocalBytes);
     if (!local || Record(*local).U32(0) != kLocalMagic) return broken("an entry without a header");
     const uint64_t begin =
         entry.header + kLocalBytes + Record(*local).U16(26) + Record(*local).U16(28);

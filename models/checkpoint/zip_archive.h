@@ -26,9 +26,9 @@ inline constexpr uint64_t kMaxZipDirectory = 100'000'000;
 // Whether the file begins as such an archive does.
 bool IsZipArchive(const MappedFile& file);
 
-// Where the data of each entry lie: inside the file, in front of the central directory, apart from
-// each other. INVALID_ARGUMENT, without the name of the file: a broken archive, an entry that is
-// compressed or encrypted.
+// The bytes of each entry's data by its name. Ranges lie inside the file, in front of the central
+// directory, and do not overlap. INVALID_ARGUMENT, without the name of the file: a broken archive,
+// an entry that is compressed or encrypted.
 absl::StatusOr<std::map<std::string, ByteRange, std::less<>>> ReadZipEntries(
     const MappedFile& file);
 

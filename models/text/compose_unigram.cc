@@ -50,9 +50,9 @@ absl::Status NotKnown(std::string_view name, absl::string_view what) {
 }  // namespace
 
 absl::StatusOr<json> ComposeUnigramTokenizer(const std::string& bytes, std::string_view name,
-                                             std::string_view tokenizer_class) {
-  if (tokenizer_class != "XLMRobertaTokenizer" && tokenizer_class != "XLMRobertaTokenizerFast") {
-    return NotKnown(name, absl::StrCat("tokenizer_class \"", ToAbsl(tokenizer_class),
+                                             const TokenizerClass& tokenizer_class) {
+  if (tokenizer_class.kind != TokenizerKind::kXlmRoberta) {
+    return NotKnown(name, absl::StrCat("tokenizer_class \"", tokenizer_class.name,
                                        "\" is not XLMRobertaTokenizer"));
   }
   absl::StatusOr<SentencePieceModel> model = ParseSentencePiece(bytes);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "models/text/tokenizer_class.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::models {
@@ -15,6 +16,6 @@ namespace longview::models {
 // rule holds for: it names them, and says how a tokenizer.json is made.
 absl::StatusOr<nlohmann::json> ComposeUnigramTokenizer(const std::string& bytes,
                                                        std::string_view name,
-                                                       std::string_view tokenizer_class);
+                                                       const TokenizerClass& tokenizer_class);
 
 }  // namespace longview::models

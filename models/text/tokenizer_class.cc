@@ -81,6 +81,7 @@ TokenizerClass FindTokenizerClass(const json& tokenizer_config, const json& mode
       if (known == name) found.kind = kind;
     }
     found.gives_types = std::find(kGiveTypes.begin(), kGiveTypes.end(), name) != kGiveTypes.end();
+    found.name = name;
   }
   const auto inputs = tokenizer_config.find("model_input_names");
   if (inputs != tokenizer_config.end() && inputs->is_array()) {

@@ -17,12 +17,13 @@ std::string_view WithoutFast(std::string_view tokenizer_class);
 enum class TokenizerKind { kUnknown, kGeneric, kBert, kRoberta, kXlmRoberta };
 
 struct TokenizerClass {
+  std::string name;  // Without "Fast"; empty: no file names one.
   TokenizerKind kind = TokenizerKind::kUnknown;
   bool gives_types = true;  // token_type_ids are among the inputs that it makes.
 };
 
-// By tokenizer_config.json, then config.json: its tokenizer_class or model_type. Absent files are
-// empty objects.
+// The class that tokenizer_config.json names, else config.json's tokenizer_class, else that of its
+// model_type. Absent files are empty objects.
 TokenizerClass FindTokenizerClass(const nlohmann::json& tokenizer_config,
                                   const nlohmann::json& model_config);
 

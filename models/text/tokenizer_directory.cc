@@ -193,9 +193,7 @@ absl::Status CollectRoles(Kind kind, const SideFiles& files, TokenizerSource& so
 
 // Names that RoBERTa's, XLM-RoBERTa's and BERT's tokenizer classes have without any file saying so;
 // only those that the vocabulary holds count. A tokenizer.json lists its special tokens itself.
-// `tokenizer_class`: the generic one has no unknown token but what its files name, and entities
-// take
-// "[UNK]" for a word of its own only where it is that.
+// The generic class has no unknown token but the one that its files name.
 void AddDefaultRoles(Kind kind, TokenizerKind tokenizer_class, TokenizerSource& source,
                      json& document) {
   static constexpr std::array<const char*, 7> kRoberta = {"<s>",   "</s>", "<unk>", "</s>",
@@ -265,19 +263,11 @@ absl::StatusOr<json> ComposeWordPiece(const std::string& directory, const SideFi
       RoleOr(files, "unk_token", "[UNK]"));
 }
 
-// A class that the tokenizer's files leave out is that of the model.
 absl::StatusOr<json> ComposeSentencePiece(const std::string& directory, const char* name,
-                                          std::string tokenizer_class) {
-  if (tokenizer_class.empty()) {
-    absl::StatusOr<json> config = ReadOptional(Join(directory, "config.json"));
-    if (!config.ok()) return config.status();
-    if (config->is_object() && config->value("model_type", json()) == "xlm-roberta") {
-      tokenizer_class = "XLMRobertaTokenizer";
-    }
-  }
+                                          const SideFiles& files) {
   absl::StatusOr<std::string> vocab = ReadFile(Join(directory, name), kMaxVocabularyFile);
   if (!vocab.ok()) return vocab.status();
-  return ComposeUnigramTokenizer(*vocab, name, tokenizer_class);
+  return ComposeUnigramTokenizer(*vocab, name, FindTokenizerClass(files.config, files.model));
 }
 
 std::optional<std::pair<Kind, const char*>> FindMainFile(const std::string& directory) {
@@ -309,7 +299,7 @@ absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const
     case Kind::kWordPiece:
       return ComposeWordPiece(directory, files, tokenizer_class);
     case Kind::kSentencePiece:
-      return ComposeSentencePiece(directory, name, tokenizer_class);
+      return ComposeSentencePiece(directory, name, files);
     case Kind::kComplete:
       break;
   }

@@ -77,7 +77,8 @@ fn cuts_of(tokenizer: &Tokenizer) -> usize {
     longest.unwrap_or(0).clamp(FEWEST_CUTS, MOST_CUTS)
 }
 
-/// What the last of `cuts` beginnings from `from` on gives, if all begin with the same tokens.
+/// The encoding of the longest of `cuts` beginnings, the shortest of which ends at `from`. None unless
+/// all of them begin with the same `wanted` tokens.
 fn settled(
     tokenizer: &Tokenizer,
     text: &str,

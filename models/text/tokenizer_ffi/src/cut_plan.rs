@@ -323,7 +323,7 @@ impl CutPlan {
             return false;
         };
         if after.is_whitespace() {
-            // What a run becomes is seen only if all of it is looked at.
+            // Normalizers may shorten a run, which `agrees` sees only of one that lies in its reach.
             let run = text[at..].chars().take(LONGEST_RUN);
             let behind = run.skip_while(|c| c.is_whitespace()).next();
             let place = is_solid(before) && behind.is_some_and(is_solid);
@@ -355,7 +355,9 @@ impl CutPlan {
         whole == parts
     }
 
-    fn first_of(
+    /// The first safe cut among `places`, which lie inside the text: an ascending range finds the
+    /// next one, a reversed range the last one. None if too many candidates are tried in vain.
+    pub fn first_of(
         &self,
         tokenizer: &Tokenizer,
         text: &str,
@@ -369,27 +371,5 @@ impl CutPlan {
             tries += 1;
             !self.touches_added(text, at) && self.agrees(tokenizer, text, at)
         })
-    }
-
-    /// The last safe cut in [from, to], 0 < from, to < length.
-    pub fn last_cut(
-        &self,
-        tokenizer: &Tokenizer,
-        text: &str,
-        from: usize,
-        to: usize,
-    ) -> Option<usize> {
-        self.first_of(tokenizer, text, (from..=to).rev())
-    }
-
-    /// The first one.
-    pub fn first_cut(
-        &self,
-        tokenizer: &Tokenizer,
-        text: &str,
-        from: usize,
-        to: usize,
-    ) -> Option<usize> {
-        self.first_of(tokenizer, text, from..=to)
     }
 }

@@ -156,11 +156,11 @@ pub fn encode_long(
     let read = |text: &str, enough: Option<usize>| {
         long_text::encode(tokenizer, plan, text, Bounds { enough, ..bounds })
     };
-    // One more than may stay, so that a text that is not counted is known to be longer.
+    // A token more than may stay, so that a text that is not counted is known to be longer.
     let enough = cut_to.filter(|_| options.cut_left == 0).map(|n| n + 1);
     let (first, second) = match b {
         None => (read(a, enough)?, None),
-        // Which is the longer one may decide about a token: the shorter is counted then.
+        // The longer text may get the odd token, so the shorter one is counted where there is one.
         Some(b) if a.len() <= b.len() => {
             let first = read(a, enough.filter(|_| !odd(options, added)))?;
             let least = enough.map(|tokens| tokens.max(first.tokens + 1));

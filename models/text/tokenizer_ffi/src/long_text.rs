@@ -64,7 +64,8 @@ impl Bounds<'_> {
             tokenizer.encode(text, false)?
         })
     }
-    /// Of a text that is not worth reading whole for its first tokens, a window needs only them.
+    /// Bytes of the first window: enough for the wanted tokens of a text that is too long to be read
+    /// whole for them, else a whole piece.
     fn first_window(&self, text: &str) -> usize {
         match self.enough {
             Some(enough) if text.len() > self.counted() => beginning::likely_bytes(enough, self),
@@ -257,8 +258,8 @@ impl Reader<'_> {
     }
 
     fn cut_before(&self, start: usize, target: usize) -> Option<usize> {
-        self.plan
-            .last_cut(self.tokenizer, self.text, start + 1, target)
+        let places = (start + 1..=target).rev();
+        self.plan.first_of(self.tokenizer, self.text, places)
     }
 
     /// Where a window from `start` on ends, and whether that is a safe cut.
@@ -283,7 +284,7 @@ impl Reader<'_> {
         let widest = length.min(start + self.bounds.widest());
         let cut = self
             .plan
-            .first_cut(self.tokenizer, self.text, target, widest - 1);
+            .first_of(self.tokenizer, self.text, target..=widest - 1);
         match cut {
             Some(cut) => Some((cut, true)),
             None if widest == length => Some((length, true)),

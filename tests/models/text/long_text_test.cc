@@ -316,7 +316,7 @@ TEST(LongText, BeginningsOfTextsThatCannotBeCut) {
       options.cut_left = 1;
       if (text.size() > 4000) Compare(tokenizer, text, nullptr, options);
     }
-    // Their length decides about every token.
+    // Runs whose length decides about every token.
     for (const std::string run : {"ab", "ba", "-", "日本"}) {
       std::string text;
       while (text.size() < 5000) text += run;
@@ -353,17 +353,23 @@ TEST(LongText, FirstTokensOfAHundredMegabytes) {
   const absl::StatusOr<Tokenizer> tokenizer =
       Tokenizer::Load(TokenizerGolden("bert_wordpiece_cased") / "model");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  const auto seconds = [&](size_t bytes) {
+  const auto read = [&](size_t bytes) {
     std::string text;
     while (text.size() < bytes) text += "some words, 上海北京大阪 and 你好世界。";
     const auto start = std::chrono::steady_clock::now();
     const auto result = tokenizer->Encode(text, {.max_length = 512});
-    EXPECT_TRUE(result.ok() && result->encoding.ids.size() == 512) << result.status();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_TRUE(result.ok() && result->encoding.ids.size() == 512) << result.status();
     std::printf("first 512 tokens of %zu bytes: %.3f s\n", bytes, took.count());
-    return took.count();
+    return *result;
   };
-  EXPECT_LT(seconds(100'000'000), seconds(4'000'000));
+  const EncodeResult whole = read(4'000'000);
+  EXPECT_TRUE(whole.counted);
+  EXPECT_GT(whole.tokens_cut, 500'000);
+  const EncodeResult beginning = read(100'000'000);
+  EXPECT_FALSE(beginning.counted);
+  EXPECT_LT(beginning.tokens_cut, 20'000);
+  EXPECT_EQ(beginning.encoding.ids, whole.encoding.ids);
 }
 
 TEST(LongText, TooManyTokensAreCountedButNotKept) {

@@ -19,6 +19,7 @@
 #include "server/app/signals.h"
 #include "server/config/build_info.h"
 #include "server/config/config.h"
+#include "server/grpc/read_limit.h"
 #include "server/log/bounded_write.h"
 #include "server/log/log.h"
 #include "server/scheduler/steady_clock.h"
@@ -210,6 +211,7 @@ int Serve(Config config, Log& log, EventQueue& events) {
 }
 
 int Main(int argc, char** argv) {
+  LimitGrpcReads();
   LetIdleThreadsSleep(argv);
   EventQueue events;
   absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);

@@ -89,12 +89,12 @@ Connections::~Connections() {
 }
 
 int Connections::Admit(int descriptor, std::string peer, std::string address) {
-  const bool proxy = rules_.proxies.Trusts(address);
   const absl::Time now = SteadyNow();
-  if (!proxy && Refuses(address, now)) return -1;
+  if (Refuses(address, now)) return -1;
   const int second = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (second < 0) return -1;
   // The entry goes before the descriptor is closed.
+  const bool proxy = rules_.proxies.Trusts(address);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_.Admit(
       address,
@@ -140,7 +140,7 @@ void Connections::Cut(Connection& connection, EndCause cause) {
 
 void Connections::ShutOut(Connection& culprit, EndCause cause) {
   Cut(culprit, cause);
-  if (culprit.source_name != culprit.address) return;  // A proxy's other connections are others'.
+  if (culprit.source_name != culprit.address) return;  // A proxy carries other clients, too.
   const absl::Time now = SteadyNow();
   if (!shut_.Shut(culprit.address, cause, now)) return;
   for (const auto& [descriptor, connection] : by_descriptor_) {
@@ -388,7 +388,7 @@ void OpenCall::AwaitMessage() {
 
 void OpenCall::NoMessage() {
   const bool awaited = reading_since_.exchange(0, std::memory_order_relaxed) != 0;
-  if (awaited && !vain_ && Soon()) connections_.Leave(*this);
+  if (awaited && !left_ && Soon()) connections_.Leave(*this);
 }
 
 void OpenCall::MessageCame(uint64_t bytes) {

@@ -44,10 +44,9 @@ struct ConnectionRules {
   // Calls of all connections whose headers gRPC has read and whose handlers have not run. Reading
   // slows down where these, and those that were left before they began and are not over, are more.
   int most_arriving = 2048;
-  // An address that passes one of these three is shut out for so long: the connections that it
-  // opened within as long before are closed, and new ones refused. Closing one connection alone
-  // does not stop a client that opens the next at once: its calls come faster than they end, and
-  // gRPC keeps some 25 KB of each.
+  // An address that passes one of these three limits is shut out for so long: its connections that
+  // are younger are closed, and new ones refused. Closing one alone does not stop a client that
+  // opens the next at once: its calls come faster than they end, and gRPC keeps some 25 KB of each.
   absl::Duration shut_out = absl::Seconds(1);
   TrustedProxies proxies = {};  // Their connections are many clients'.
   ConnectionEnds ends = {};
@@ -76,7 +75,7 @@ struct Connection {
   uint64_t half_sent = 0;         // Likewise.
   std::string source_name;
   CallSource* source = nullptr;
-  absl::Time since;
+  absl::Time since;    // Admitted.
   bool cut = false;    // It is being closed.
   uint64_t begun = 0;  // Calls ever.
   // Bytes that gRPC had taken off the socket, and `begun`, when too many calls began to arrive.
@@ -130,20 +129,19 @@ class Connections {
 
   // Closes the connection; nothing more of it is read.
   void Cut(Connection& connection, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Cuts the connection and shuts out its address, unless that is a proxy's.
+  // Cuts the connection and shuts out its address. A proxy's address stays open.
   void ShutOut(Connection& culprit, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the address is shut out at `now`; told if so.
+  // Whether the address is shut out at `now`; if so, tells that it was refused.
   bool Refuses(const std::string& address, absl::Time now);
   // Tells that a connection is refused or closed.
   void Tell(EndCause cause, const std::string& address) const;
 
   // The client left a call soon after it began.
   void CountVain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Shuts out an address with too many calls, by its busiest connection, of which `newest` began
-  // one.
+  // Shuts out the address of `newest`, and cuts its busiest connection, if it has too many calls.
   void CheckCalls(const Connection& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether too many calls are arriving. Shuts out by the connection that most of them come from,
-  // once gRPC has been seen to read on without coming round to them.
+  // Whether too many calls are arriving. Shuts out the address that most of them come from, once
+  // gRPC has been seen to read on without coming round to them.
   bool StopFlood() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Connection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -211,7 +209,7 @@ class OpenCall {
   Connection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
   const bool left_;      // Before it began.
-  bool vain_;            // Counted as left soon. Set by one reaction, read by the last.
+  bool vain_;            // Counted as left soon; guarded by the table's lock once others see it.
   const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
   // Nanoseconds since the epoch; 0 = not waiting.

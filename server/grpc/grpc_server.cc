@@ -22,6 +22,7 @@
 #include "server/grpc/call_gate.h"
 #include "server/grpc/health_service.h"
 #include "server/grpc/open_streams.h"
+#include "server/grpc/read_limit.h"
 #include "server/grpc/reflection_guard.h"
 #include "server/grpc/services.h"
 #include "server/grpc/tls_credentials.h"
@@ -37,8 +38,6 @@ constexpr int kHandshakeTimeoutMs = 20'000;  // TLS, and the first settings.
 constexpr int kMaxIdleMs = 300'000;
 // Calls on a connection that is renewed may go on this long.
 constexpr int kMaxAgeGraceMs = 3'600'000;
-// The most that the library reads and takes apart at once: a thousand calls, if all are headers.
-constexpr int kMaxReadBytes = 32 * 1024;
 constexpr int kParseThreads = 2;
 constexpr int kMaxLibraryThreads = 64;  // Reflection holds a thread per stream.
 constexpr size_t kMinQuotaBytes = size_t{1} << 30;
@@ -128,6 +127,7 @@ class GrpcServer::Impl {
         : acceptor({.limits = options.connections,
                     .most_bytes = MostBytesOfAddress(options.max_message_bytes),
                     .transfer_grace = options.transfer_grace,
+                    .shut_out = options.shut_out,
                     .proxies = impl.proxies,
                     .ends = options.ends},
                    options.proxy_protocol ? options.proxy_header_timeout : absl::ZeroDuration()),

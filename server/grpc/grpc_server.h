@@ -30,6 +30,8 @@ struct GrpcServerOptions {
   ByteBudget* bytes = nullptr;
   // A message, either way, may take this long plus its bytes at 16 KiB a second.
   absl::Duration transfer_grace = absl::Seconds(20);
+  // An address that floods the port with calls is refused for so long.
+  absl::Duration shut_out = absl::Seconds(1);
   // Connections of trusted proxies begin with a header of the PROXY protocol.
   bool proxy_protocol = false;
   absl::Duration proxy_header_timeout = absl::Seconds(10);

@@ -22,8 +22,14 @@ namespace longview::testing {
 
 class RawHttp2 {
  public:
-  // `window`: how much of an answer the server may send before it is told to go on.
-  RawHttp2(int port, uint32_t window) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+  // `window`: how much of an answer the server may send before it is told to go on. `source`: the
+  // client's address.
+  RawHttp2(int port, uint32_t window, const char* source = "127.0.0.1")
+      : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    inet_pton(AF_INET, source, &own.sin_addr);
+    bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof(own));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
@@ -39,6 +45,11 @@ class RawHttp2 {
 
   // Begins a call on a stream (1, 3, ...) with its headers alone.
   void Call(uint32_t stream, const std::string& path) { Send(Headers(stream, path)); }
+
+  // The same of a call that has no message.
+  void CallWithoutMessage(uint32_t stream, const std::string& path) {
+    Send(Headers(stream, path, kEndHeaders | kEndStream));
+  }
 
   // Cancels the stream.
   void Reset(uint32_t stream) { Send(Cancellation(stream)); }
@@ -97,7 +108,11 @@ class RawHttp2 {
     return out + body;
   }
 
-  static std::string Headers(uint32_t stream, const std::string& path) {
+  static constexpr uint8_t kEndStream = 1;
+  static constexpr uint8_t kEndHeaders = 4;
+
+  static std::string Headers(uint32_t stream, const std::string& path,
+                             uint8_t flags = kEndHeaders) {
     std::string block;
     for (const auto& [name, value] :
          std::vector<std::pair<std::string, std::string>>{{":method", "POST"},
@@ -110,7 +125,7 @@ class RawHttp2 {
       block += static_cast<char>(name.size()) + name;
       block += static_cast<char>(value.size()) + value;
     }
-    return Frame(1, 4, stream, block);
+    return Frame(1, flags, stream, block);
   }
 
   static std::string Cancellation(uint32_t stream) {

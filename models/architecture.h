@@ -14,8 +14,8 @@ namespace longview::models {
 
 // Sets `common.architecture` by `model_type` and the tensors' names where config.json has none, or
 // by `task` of longview.json, which overrides config.json, or to the base class where weights of
-// sentence-transformers lack the named head; `common.labels` to LABEL_<i> for each
-// row of the head where no file has labels. REQUIRES: configuration and weights were read.
+// sentence-transformers lack the named head. Sets `common.labels` to LABEL_<i> for each row of the
+// head where no file has labels. REQUIRES: configuration and weights were read.
 // INVALID_ARGUMENT names the file, the key and what is possible.
 absl::Status CompleteConfiguration(ModelDirectory& directory);
 

@@ -24,7 +24,7 @@ constexpr int kMaxScans = 500;
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr unsigned kWholeMarker = 0xFFFF;
 
-// One file being read. Freed by its destructor, whatever libjpeg did.
+// A JPEG file being read. The destructor frees what libjpeg holds, also after an error.
 struct JpegReader {
   explicit JpegReader(ImageBytes bytes) {
     jpeg.err = jpeg_std_error(&errors);
@@ -74,7 +74,7 @@ struct JpegReader {
   char message[JMSG_LENGTH_MAX] = "the file ends too early";
 };
 
-// False with a message; the same of all that follow.
+// Whether the header was read. False leaves `message`, as in the functions below.
 bool ReadJpegInfo(JpegReader& reader) {
   if (setjmp(reader.jump) != 0) return false;
   jpeg_create_decompress(&reader.jpeg);

@@ -20,8 +20,9 @@ constexpr png_uint_32 kMaxPngSide = 1'000'000;
 constexpr png_alloc_size_t kMaxChunkBytes = 8u << 20;
 constexpr png_uint_32 kMaxKeptChunks = 128;
 
-// One file being read, pushed into libpng: as many rows arrive as the bytes hold, and a file whose
-// last pixel is there may end anywhere behind it. Freed by its destructor, whatever libpng did.
+// A PNG file being read, pushed into libpng: as many rows arrive as the bytes hold, and a file
+// whose last pixel is there may end anywhere behind it. Freed by its destructor, whatever libpng
+// did.
 struct PngReader {
   explicit PngReader(ImageBytes given, Raster* raster = nullptr) : bytes(given), out(raster) {
     png = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, OnError, OnWarning);

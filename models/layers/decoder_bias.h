@@ -9,8 +9,9 @@
 
 namespace longview::models {
 
-// Where the decoder is `tied` to the words, `own` and `shared` are one tensor under two names. Else
-// the decoder's own counts, and the head's, `shared`, only where no other is stored.
+// The bias [size]. `own` is the decoder's name of it, `shared` the head's. A decoder that is `tied`
+// to the word embeddings has one tensor under both names; an untied one has its own, or the head's
+// if no other is stored. Errors go to `load`.
 std::vector<float> DecoderBias(const std::string& own, const std::string& shared, bool tied,
                                int64_t size, WeightLoader& load);
 

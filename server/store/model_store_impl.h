@@ -52,8 +52,8 @@ class ModelStoreImpl : public ModelStore {
   absl::StatusOr<ModelHandle> Find(std::string_view name, std::string_view version) const override;
   absl::StatusOr<ModelHandle> FindForTask(std::string_view name, std::string_view version,
                                           models::Task task) const override;
-  // Directories that appeared since are noticed within a second.
   std::string NameOf(std::string_view name) const override;
+  // Directories that appeared since are noticed within a second.
   std::vector<ModelStatus> List() const override;
   void Load(std::string_view name, Done done) override;
   void Unload(std::string_view name, Done done) override;
@@ -100,8 +100,8 @@ class ModelStoreImpl : public ModelStore {
   absl::Status NotServed(const Entry& entry, std::string_view name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unknown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // By a served name, the hub's of a model that was found there, or the part of a served name
-  // behind its organisation where only one has it.
+  // The entry of a served name, of the hub's name of a model that was found there, or of the part
+  // behind a served name's organisation where only one model has it.
   Entries::iterator Locate(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string> paths_;

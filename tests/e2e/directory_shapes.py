@@ -217,7 +217,7 @@ def two_models_in_folders(folder):
     shutil.copytree(folder / "english", folder / "german")
 
 
-# What the one sentence of the refusal says.
+# The sentence of each refusal.
 REFUSED = {only_pickles: "pickle_to_safetensors.py", only_onnx: "no weights",
            unknown_type: "--task", masked_lm_alone: "--task embedding", unknown_module: "LSTM",
            two_models_in_folders: "name one of its folders"}

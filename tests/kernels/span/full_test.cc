@@ -132,7 +132,7 @@ TEST(FullTest, SplitAtAbsoluteSlots) {
   EXPECT_EQ(plan.partial_slots, slots);
 }
 
-// One NaN among the queries or keys, in one piece of a row or in several.
+// A NaN among the queries or keys spoils every row that reads it, in one piece or in several.
 TEST(PlanFullTest, NotANumberIsNotLost) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const int keys : {1, 70, 5000}) {

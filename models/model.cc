@@ -62,6 +62,10 @@ std::string_view Answer::NotFinite() const {
   return all ? std::string_view() : "scores";
 }
 
+absl::StatusOr<ChunkPlan> Model::PlanChunks(const Request&) const {
+  return absl::UnimplementedError(info().architecture + " does not embed chunks of texts");
+}
+
 absl::StatusOr<std::unique_ptr<Generation>> Model::Start(const Item&) {
   return absl::UnimplementedError(info().architecture + " does not generate");
 }

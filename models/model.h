@@ -148,6 +148,17 @@ struct TextRange {
   int start = 0, end = 0;
 };
 
+// Elements [begin, end) of a list.
+struct TokenRange {
+  int32_t begin = 0, end = 0;
+};
+
+// Tokens of a sequence that are pooled into several vectors.
+struct TokenChunks {
+  std::vector<int32_t> positions;  // In the sequence.
+  std::vector<TokenRange> chunks;  // Ranges of `positions`, a vector each.
+};
+
 // One item that a client asks of a model. Fields a task does not use stay empty; a
 // field that is set but means nothing to the model is an error of Prepare.
 struct Request {
@@ -164,7 +175,10 @@ struct Request {
   std::vector<std::string> choices;
   std::vector<TokenInput> choice_tokens;
 
-  bool truncate = false;
+  // Whether a text that is too long is cut; unset: as the model's directory or LoadOptions say.
+  std::optional<bool> truncate;
+  // Cut to so many tokens, at most the model's limit; -1: to that.
+  std::optional<int> truncate_tokens;
   std::string truncation_direction;  // Which end of the text goes: "right" (or ""), "left".
   std::optional<std::vector<int32_t>> global_positions;  // Token positions.
   std::vector<std::string> global_tokens;  // Every occurrence of these becomes global.
@@ -186,11 +200,20 @@ struct Request {
   // its default one.
   std::optional<std::string> prompt, prompt_name;
   std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
-  // Late chunking, of the text without its prompt: an embedding of each of these ranges, or of
-  // every `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too.
+  // Chunks of the text without its prompt: an embedding of each of these ranges, or of every
+  // `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too. Windows of a
+  // text that is longer than the model reads at once share `window_overlap` tokens; unset: an
+  // eighth of the model's limit. For Model::PlanChunks alone.
   std::vector<TextRange> chunks;
   std::optional<int> chunk_tokens;
   int chunk_overlap = 0;
+  std::optional<int> window_overlap;
+  bool wants_chunks() const {
+    return !chunks.empty() || chunk_tokens || chunk_overlap != 0 || window_overlap;
+  }
+  // Chunks of `tokens` that are a vector of the embedding each; only in requests that PlanChunks
+  // made.
+  std::optional<TokenChunks> token_chunks;
   int top_k = 0;              // 0 = the task's default.
   int max_answer_tokens = 0;  // 0 = 30.
 
@@ -277,7 +300,6 @@ struct Answer {
   std::vector<EntitySpan> entities;
   std::vector<AnswerSpan> answers;  // Best first.
   std::vector<MaskFill> masks;
-  std::vector<TextRange> chunks;      // Where late chunking was asked for.
   PairScore pair_score;               // Rerank: `text` is the query, `text_pair` the document.
   std::vector<Detection> detections;  // Best first.
   // Generation: every sequence whole, best first where beams were searched; the prompt apart.
@@ -298,6 +320,22 @@ struct Cost {
   // holds itself; reading into one: what it grows by.
   double state_bytes = 0;
   double workspace_bytes = 0;  // Scratch while it runs alone.
+};
+
+// How the chunks of a text are read: the whole text at once, in windows that overlap, or each as
+// a text of its own.
+enum class Chunking { kLate, kWindows, kSeparate };
+
+// The requests that together answer one for chunks.
+struct ChunkPlan {
+  Chunking chunking = Chunking::kLate;
+  std::vector<Request> items;
+  std::vector<TextRange> ranges;  // Each chunk's, in the text without its prompt.
+  // Which item's vector a chunk's embedding is.
+  struct Source {
+    int item = 0, vector = 0;
+  };
+  std::vector<Source> sources;  // One for each chunk.
 };
 
 // A prepared request: tokens or pixels with a known cost. Immutable, owned by the caller;
@@ -369,6 +407,9 @@ class Model {
   // model lacks the task.
   virtual absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const = 0;
 
+  // The items of a request for chunks, tokenised. Errors as Prepare.
+  virtual absl::StatusOr<ChunkPlan> PlanChunks(const Request& request) const;
+
   // The cost of a document of `tokens` tokens, without a document.
   virtual absl::StatusOr<Cost> EstimateTokens(int tokens) const = 0;
 
@@ -424,6 +465,7 @@ struct LoadOptions {
   CachePool* cache = nullptr;  // Generation state; borrowed.
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
   int64_t max_image_pixels = int64_t{1} << 26;  // Limit of an encoded image, by its header.
+  bool truncate = false;                        // Where neither request nor longview.json says.
   // Overrides config.json and longview.json: the model is HuggingFace's class with a head for the
   // task. INVALID_ARGUMENT for a family whose classes are not known by task.
   std::optional<Task> task = std::nullopt;

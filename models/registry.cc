@@ -102,6 +102,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
   const absl::StatusOr<const Family*> family = ChooseFamily(*directory);
   if (!family.ok()) return family.status();
   const bool lacks_head = LacksNamedHead(*directory);
+  if (!directory->serving.truncate) directory->serving.truncate = options.truncate;
   auto model = (*family)->load(*std::move(directory), options);
   if (!model.ok()) return WithTaskHint(model.status(), lacks_head);
   return model;

@@ -53,7 +53,7 @@ std::vector<Request> MakeRequests(const Documents& documents, const CommandLine&
   }
   for (Request& request : requests) {
     request.set_model(model);
-    request.set_truncate(line.truncate);
+    if (line.truncate) request.set_truncate(true);
   }
   return requests;
 }

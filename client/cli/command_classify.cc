@@ -52,7 +52,7 @@ ExitCode RunClassify(const CommandLine& line, Console& console) {
     v1::ClassifyRequest request;
     request.set_model(model.name());
     request.set_text(text);
-    request.set_truncate(line.truncate);
+    if (line.truncate) request.set_truncate(true);
     request.set_return_logits(line.logits);
     request.set_top_k(line.top_k.value_or(line.json ? 0 : 1));
     v1::ClassifyResponse response;

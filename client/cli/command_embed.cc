@@ -16,7 +16,7 @@ ExitCode RunEmbed(const CommandLine& line, Console& console) {
     v1::EmbedRequest request;
     request.set_model(model.name());
     request.set_text(text);
-    request.set_truncate(line.truncate);
+    if (line.truncate) request.set_truncate(true);
     request.set_pooling(line.pooling);
     if (line.normalize) request.set_normalize(*line.normalize);
     v1::EmbedResponse response;

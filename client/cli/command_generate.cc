@@ -17,7 +17,7 @@ namespace {
 v1::GenerateRequest RequestOf(const CommandLine& line, const std::string& model) {
   v1::GenerateRequest request;
   request.set_model(model);
-  request.set_truncate(line.truncate);
+  if (line.truncate) request.set_truncate(true);
   request.set_document(line.document);
   if (line.max_tokens) request.set_max_tokens(*line.max_tokens);
   if (line.min_new_tokens) request.set_min_new_tokens(*line.min_new_tokens);

@@ -34,7 +34,7 @@ ExitCode RunRerank(const CommandLine& line, Console& console) {
   v1::RerankRequest request;
   request.set_model(model.name());
   request.set_query(line.query);
-  request.set_truncate(line.truncate);
+  if (line.truncate) request.set_truncate(true);
   request.set_raw_scores(line.raw_scores);
   request.set_top_n(line.top_n.value_or(0));
   std::vector<std::string> paths;  // One for each document.

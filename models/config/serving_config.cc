@@ -25,13 +25,14 @@ absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory) {
 
   JsonReader reader(*file, path);
   // models/architecture.cc reads the task.
-  reader.RefuseUnknown({"task", "dtype", "max_tokens", "pooling", "normalize", "labels",
+  reader.RefuseUnknown({"task", "dtype", "max_tokens", "pooling", "normalize", "truncate", "labels",
                         "generation", "score_threshold", "warmup"});
   ServingConfig config;
   if (reader.Has("dtype")) config.dtype = reader.Choice("dtype", {"fp32", "bf16", "fp16"});
   if (reader.Has("max_tokens")) config.max_tokens = static_cast<int>(reader.Int("max_tokens", 1));
   if (reader.Has("pooling")) config.pooling = reader.Choice("pooling", {"cls", "mean", "pooler"});
   if (reader.Has("normalize")) config.normalize = reader.Bool("normalize");
+  if (reader.Has("truncate")) config.truncate = reader.Bool("truncate");
   if (reader.Has("labels")) {
     config.labels = reader.StringList("labels");
     if (config.labels->empty()) reader.Refuse("labels", "at least one name");

@@ -17,6 +17,7 @@ struct ServingConfig {
   std::optional<int> max_tokens;       // At least 1.
   std::optional<std::string> pooling;  // cls, mean, pooler
   std::optional<bool> normalize;
+  std::optional<bool> truncate;                          // Whether texts that are too long are cut.
   std::optional<std::vector<std::string>> labels;        // By id, instead of id2label.
   nlohmann::json generation = nlohmann::json::object();  // Defaults, by HuggingFace's names.
   std::optional<double> score_threshold;                 // In [0, 1].

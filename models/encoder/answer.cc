@@ -37,7 +37,6 @@ class AnswerMaker {
   Answer Make() {
     Answer answer;
     answer.usage = item_.usage();
-    answer.chunks = item_.chunks;
     for (const std::string& name : item_.tensors) answer.tensors.push_back(Tensor(name));
     if (!item_.typed) return answer;
     switch (item_.task) {
@@ -88,7 +87,7 @@ class AnswerMaker {
 
   HostTensor Embedding(const std::string& name) const {
     const auto size = static_cast<int64_t>(output_.embedding.size());
-    const auto chunks = static_cast<int64_t>(item_.chunks.size());
+    const int64_t chunks = item_.chunks();
     if (chunks == 0) return Floats(name, {size}, output_.embedding.data());
     return Floats(name, {chunks, size / chunks}, output_.embedding.data());
   }

@@ -19,7 +19,12 @@ constexpr size_t kMostChoices = 256;
 class Drafter {
  public:
   Drafter(const EncoderFrontEnd& front, const Request& request, const std::string& prompt)
-      : front_(front), request_(request), prompt_(prompt) {}
+      : front_(front),
+        request_(request),
+        prompt_(prompt),
+        cuts_(request.truncate_tokens || request.truncate.value_or(front.truncate)),
+        limit_(request.truncate_tokens.value_or(-1) < 0 ? front.max_tokens
+                                                        : *request.truncate_tokens) {}
 
   absl::StatusOr<std::vector<SequenceDraft>> Draft() {
     if (absl::Status status = CheckFields(); !status.ok()) return status;
@@ -37,6 +42,7 @@ class Drafter {
 
  private:
   absl::Status CheckFields() const;
+  absl::Status CheckTruncation() const;
   absl::StatusOr<std::vector<SequenceDraft>> DraftChoices();
   absl::StatusOr<std::vector<SequenceDraft>> DraftDocuments();
   absl::StatusOr<SequenceDraft> DraftText();
@@ -71,9 +77,32 @@ class Drafter {
   const EncoderFrontEnd& front_;
   const Request& request_;
   const std::string& prompt_;
+  const bool cuts_;  // Whether a sequence that is too long is cut.
+  const int limit_;  // Tokens of a sequence, at most.
 };
 
+absl::Status Drafter::CheckTruncation() const {
+  if (!request_.truncate_tokens) return absl::OkStatus();
+  const std::string field = "truncate_prompt_tokens";
+  const int tokens = *request_.truncate_tokens;
+  if (request_.truncate == false) return BadRequest(field, "does not go with truncate false");
+  if (tokens == -1) return absl::OkStatus();
+  if (tokens < 1) return BadRequest(field, absl::StrCat(tokens, " is neither -1 nor above 0"));
+  if (tokens > front_.max_tokens) {
+    return BadRequest(field,
+                      absl::StrCat(tokens, " is over the model's limit of ", front_.max_tokens));
+  }
+  if (front_.tokenizer == nullptr || !request_.text) return absl::OkStatus();
+  const absl::StatusOr<EncodeResult> empty = front_.tokenizer->Encode("", {});
+  if (!empty.ok()) return empty.status();
+  const int64_t specials = std::ssize(empty->encoding.ids) + (request_.text_pair ? 2 : 0);
+  if (tokens > specials) return absl::OkStatus();
+  return BadRequest(field, absl::StrCat(tokens, " leaves no room for text beside the model's ",
+                                        specials, " special tokens"));
+}
+
 absl::Status Drafter::CheckFields() const {
+  if (absl::Status status = CheckTruncation(); !status.ok()) return status;
   const bool choice = request_.task == Task::kMultipleChoice;
   const bool question = request_.task == Task::kQuestionAnswering;
   const PairForm form = front_.facts().pairs;
@@ -135,11 +164,10 @@ absl::Status Drafter::CheckFields() const {
 }
 
 absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens, bool counted) const {
-  if (tokens <= front_.max_tokens) return absl::OkStatus();
-  return BadRequest(field,
-                    absl::StrCat(counted ? "" : "at least ", tokens,
-                                 " tokens are more than the model's limit of ", front_.max_tokens,
-                                 "; \"truncate\" cuts what does not fit"));
+  if (tokens <= limit_) return absl::OkStatus();
+  return BadRequest(field, absl::StrCat(counted ? "" : "at least ", tokens,
+                                        " tokens are more than the model's limit of ", limit_,
+                                        "; \"truncate\" cuts what does not fit"));
 }
 
 absl::Status Drafter::CheckBeginning(const std::string& field, const std::string& text,
@@ -149,7 +177,7 @@ absl::Status Drafter::CheckBeginning(const std::string& field, const std::string
   const absl::StatusOr<EncodeResult> result = front_.tokenizer->Encode(beginning, options);
   if (!result.ok()) return BadRequest(field, std::string(result.status().message()));
   const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
-  if (tokens / 2 <= front_.max_tokens) return absl::OkStatus();
+  if (tokens / 2 <= limit_) return absl::OkStatus();
   return CheckLength(field, tokens, /*counted=*/false);
 }
 
@@ -159,13 +187,12 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   if (front_.tokenizer == nullptr) return EncodeBytes(field, first);
   // Also where too long is an error: what is cut is counted, and need not be kept. By then the
   // longer text gives way, so that no text is too long to be counted.
-  options.max_length =
-      request_.truncate ? front_.max_tokens : std::max(front_.max_tokens, kMostSpecials);
+  options.max_length = cuts_ ? limit_ : std::max(limit_, kMostSpecials);
   options.cut_left = CutsLeft();
   // The crate would take the prompt for the beginning of the text.
-  const bool behind_prompt = request_.truncate && options.cut_left && !prompt_.empty();
+  const bool behind_prompt = cuts_ && options.cut_left && !prompt_.empty();
   if (behind_prompt) options.max_length = 0;
-  if (!request_.truncate) {
+  if (!cuts_) {
     options.strategy = TruncationStrategy::kLongestFirst;
     for (const std::string* text : {&first, second}) {
       if (text == nullptr) continue;
@@ -179,7 +206,7 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   if (behind_prompt) {
     if (absl::Status status = CutBehindPrompt(*result); !status.ok()) return status;
   }
-  if (!request_.truncate) {
+  if (!cuts_) {
     const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
     if (absl::Status status = CheckLength(field, tokens, result->counted); !status.ok()) {
       return status;
@@ -193,16 +220,13 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   if (absl::Status status = CheckLength(field, draft.tokens.ids.size()); !status.ok()) {
     return status;
   }
-  // RoBERTa's template has types 0 throughout; a table of one row knows no other.
-  if (front_.facts().types > 1 && front_.tokenizer->gives_types()) {
-    draft.tokens.token_type_ids = draft.encoding->type_ids;
-  }
+  if (ReadsTypes(front_)) draft.tokens.token_type_ids = draft.encoding->type_ids;
   return draft;
 }
 
 absl::Status Drafter::CutBehindPrompt(EncodeResult& result) const {
   Encoding& encoding = result.encoding;
-  const int64_t excess = std::ssize(encoding.ids) - front_.max_tokens;
+  const int64_t excess = std::ssize(encoding.ids) - limit_;
   if (excess <= 0) return absl::OkStatus();
   const absl::StatusOr<int> kept = PromptTokens(front_, prompt_);
   if (!kept.ok()) return kept.status();
@@ -229,14 +253,14 @@ absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
   if (CutsLeft()) {
     return BadRequest("truncation_direction", "\"left\" means nothing to a tokenizer of bytes");
   }
-  TextBounds bounds = {front_.max_tokens, request_.truncate};
+  TextBounds bounds = {limit_, cuts_};
   // Masked tokens are not counted, so all must be looked at.
   const bool may_mask = facts.masked_take_no_position && !front_.codec->Bytes(facts.pad).empty();
   if (may_mask) bounds.keep = std::numeric_limits<int32_t>::max();
   absl::StatusOr<TextTokens> encoded = EncodeFirst(*front_.codec, text, bounds);
   if (!encoded.ok()) return BadRequest(field, std::string(encoded.status().message()));
   const int64_t excess = encoded->tokens - bounds.keep;
-  if (excess > 0 && !request_.truncate) {
+  if (excess > 0 && !cuts_) {
     return CheckLength(field, encoded->tokens, encoded->counted);
   }
   TokenInput tokens;
@@ -369,8 +393,8 @@ absl::StatusOr<SequenceDraft> Drafter::DraftOneDocument(const std::string& field
                                                         const TokenInput& tokens) const {
   absl::StatusOr<SequenceDraft> draft = CheckTokens(field, tokens);
   if (!draft.ok()) return draft;
-  const int64_t excess = Counted(draft->tokens) - front_.max_tokens;
-  if (request_.truncate && excess > 0) CutTokens(*draft, excess);
+  const int64_t excess = Counted(draft->tokens) - limit_;
+  if (cuts_ && excess > 0) CutTokens(*draft, excess);
   if (auto status = CheckLength(field, Counted(draft->tokens)); !status.ok()) return status;
   return draft;
 }
@@ -399,8 +423,8 @@ absl::StatusOr<SequenceDraft> Drafter::DraftTokens() {
   if (!pair.ok()) return pair;
   TokenInput& first = draft->tokens;
   TokenInput& second = pair->tokens;
-  const int64_t excess = Counted(first) + Counted(second) - front_.max_tokens;
-  if (request_.truncate && excess > 0) {
+  const int64_t excess = Counted(first) + Counted(second) - limit_;
+  if (cuts_ && excess > 0) {
     const int64_t a = Counted(first), b = Counted(second);
     int64_t from_longer = std::min(excess, std::max(a, b) - std::min(a, b));
     from_longer += (excess - from_longer + 1) / 2;
@@ -431,6 +455,11 @@ absl::StatusOr<SequenceDraft> Drafter::DraftTokens() {
 }
 
 }  // namespace
+
+// RoBERTa's template has types 0 throughout; a table of one row knows no other.
+bool ReadsTypes(const EncoderFrontEnd& front) {
+  return front.facts().types > 1 && front.tokenizer->gives_types();
+}
 
 absl::Status BadRequest(const std::string& field, const std::string& problem) {
   return absl::InvalidArgumentError(field + ": " + problem);

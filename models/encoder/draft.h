@@ -30,6 +30,9 @@ absl::StatusOr<std::vector<SequenceDraft>> DraftSequences(const EncoderFrontEnd&
                                                           const Request& request,
                                                           const std::string& prompt = "");
 
+// Whether the encoder is given the tokenizer's token types. REQUIRES: there is a tokenizer.
+bool ReadsTypes(const EncoderFrontEnd& front);
+
 // Tokens at the beginning of a prompted text that are the prompt's: what it gives alone, without a
 // special token at its end.
 absl::StatusOr<int> PromptTokens(const EncoderFrontEnd& front, const std::string& prompt);

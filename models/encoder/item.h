@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,18 +16,13 @@
 
 namespace longview::models {
 
-// Tokens [begin, end) of a list.
-struct TokenRange {
-  int32_t begin = 0, end = 0;
-};
-
 // An embedding made of all rows of tokens by the directory's pooling and modules; see
 // sentence_pipeline.h.
 struct SentencePooling {
   std::vector<PoolMode> modes;
   int skipped = 0;  // Tokens at the beginning that are not pooled: the prompt's.
-  // Late chunking: the text's tokens in its order, and the ranges of them that are a vector each.
-  // No range: one vector of all tokens.
+  // The text's tokens in its order, and the ranges of them, its chunks, that are a vector each. No
+  // range: one vector of all tokens.
   std::vector<int32_t> tokens;
   std::vector<TokenRange> chunks;
 };
@@ -41,7 +37,6 @@ struct EncoderItem final : Item {
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
   std::optional<SentencePooling> sentence;  // Instead of `pooling`.
-  std::vector<TextRange> chunks;            // Ranges of the text, as SentencePooling::chunks.
   int64_t dimensions = 0;                   // Numbers of the embedding that are wanted; 0: all.
   ScoreActivation activation = ScoreActivation::kSigmoid;  // Rerank.
   Aggregation aggregation = Aggregation::kSimple;
@@ -67,6 +62,8 @@ struct EncoderItem final : Item {
     return typed || Wants("logits") || Wants("mask_logits") || Wants("start_logits") ||
            Wants("end_logits");
   }
+  // Vectors of its embedding that are chunks'; 0: it has but one.
+  int64_t chunks() const { return sentence ? std::ssize(sentence->chunks) : 0; }
   void SetCost(const Cost& cost) { cost_ = cost; }
   void SetUsage(const ItemUsage& usage) { usage_ = usage; }
 };

@@ -10,6 +10,7 @@
 #include "models/dense/compute_choice.h"
 #include "models/device/device_compute.h"
 #include "models/encoder/best_rates.h"
+#include "models/encoder/chunk_plan.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
 #include "models/encoder/prepare.h"
@@ -42,6 +43,7 @@ EncoderFrontEnd FrontEndOf(const ModelDirectory& directory, const SequenceRules&
   front.max_tokens = MostTokens(directory, rules.facts().max_tokens);
   front.pooling = DefaultPooling(directory, rules.facts());
   front.own_pooling = directory.serving.pooling.has_value();
+  front.truncate = directory.serving.truncate.value_or(false);
   front.sentence = &directory.sentence;
   const SentenceModules* modules = front.modules();
   front.normalize =
@@ -118,6 +120,9 @@ class EncoderModel final : public Model, public Tokenizing {
 
   const ModelInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override;
+  absl::StatusOr<ChunkPlan> PlanChunks(const Request& request) const override {
+    return PlanTextChunks(front_, request);
+  }
   absl::StatusOr<Cost> EstimateTokens(int tokens) const override;
   absl::StatusOr<std::vector<TextToken>> Tokenize(std::string_view text,
                                                   bool add_special) const override {

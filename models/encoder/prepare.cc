@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
-#include "models/encoder/late_chunks.h"
+#include "models/encoder/pool_modes.h"
 #include "models/encoder/prompt.h"
 #include "models/text/token_rows.h"
 
@@ -56,9 +56,8 @@ class Preparer {
  private:
   absl::Status ReadOptions();
   absl::Status ReadPooling();
-  absl::StatusOr<std::vector<PoolMode>> PoolModes() const;
   absl::Status ChoosePooling(std::vector<PoolMode> modes);
-  absl::Status FindChunks(const SequenceDraft& draft, const EncoderSequence& sequence);
+  absl::Status TakeChunks(const EncoderSequence& sequence);
   absl::Status ReadDimensions();
   absl::Status CheckTask() const;
   absl::StatusOr<EncoderSequence> Finish(const SequenceDraft& draft);
@@ -80,25 +79,6 @@ class Preparer {
   std::unique_ptr<EncoderItem> item_ = std::make_unique<EncoderItem>();
 };
 
-// The modes that a request or the directory names; none: the family's pooling.
-absl::StatusOr<std::vector<PoolMode>> Preparer::PoolModes() const {
-  const SentenceModules* modules = front_.modules();
-  const std::string& name = request_.pooling;
-  if (name.empty()) {
-    return modules != nullptr && !front_.own_pooling ? modules->pooling : std::vector<PoolMode>();
-  }
-  const std::optional<PoolMode> mode = ParsePoolMode(name);
-  if (!mode) {
-    return BadRequest("pooling", absl::StrCat("\"", name.substr(0, 64),
-                                              "\" is not one of cls, mean, max, lasttoken, "
-                                              "mean_sqrt_len_tokens, weightedmean, pooler, none"));
-  }
-  if (modules != nullptr && modules->HasDense(/*tokens=*/false)) {
-    return BadRequest("pooling", "a Dense module follows this model's own pooling");
-  }
-  return std::vector<PoolMode>{*mode};
-}
-
 absl::Status Preparer::ReadPooling() {
   item_->pooling = front_.pooling;
   if (request_.pooling == "pooler") {
@@ -108,7 +88,7 @@ absl::Status Preparer::ReadPooling() {
       return BadRequest("pooling", "\"none\" leaves no embedding; ask for last_hidden_state");
     }
   } else {
-    absl::StatusOr<std::vector<PoolMode>> modes = PoolModes();
+    absl::StatusOr<std::vector<PoolMode>> modes = PoolModesOf(front_, request_);
     if (!modes.ok()) return modes.status();
     if (absl::Status status = ChoosePooling(*std::move(modes)); !status.ok()) return status;
   }
@@ -123,16 +103,9 @@ absl::Status Preparer::ReadPooling() {
 
 // By the family where it is one vector of the rows that the family knows, else by the pipeline.
 absl::Status Preparer::ChoosePooling(std::vector<PoolMode> modes) {
-  const bool chunks = WantsChunks(request_);
-  if (chunks && modes.empty()) {
-    modes.push_back(item_->pooling == Pooling::kMean ? PoolMode::kMean : PoolMode::kCls);
-  }
+  const bool chunks = request_.token_chunks.has_value();
+  if (chunks && modes.empty()) modes.push_back(PoolMode::kMean);
   if (modes.empty()) return absl::OkStatus();
-  const bool chunkable =
-      modes.size() == 1 && (modes[0] == PoolMode::kMean || modes[0] == PoolMode::kMax);
-  if (chunks && !chunkable) {
-    return BadRequest("pooling", "chunks are pooled by mean or max; this model's own is another");
-  }
   const SentenceModules* modules = front_.modules();
   SentencePooling pooling;
   if (modules != nullptr && !modules->include_prompt && !prompt_.empty()) {
@@ -200,9 +173,7 @@ absl::Status Preparer::ReadOptions() {
                                    "\" is not one of none, simple, first, average, max"));
   }
   item_->aggregation = *aggregation;
-  if (WantsChunks(request_)) {
-    if (auto status = CheckChunkSettings(request_); !status.ok()) return status;
-  }
+  if (request_.wants_chunks()) return absl::InternalError("chunks that were not planned");
   if (auto status = ReadPooling(); !status.ok()) return status;
   item_->normalize = request_.normalize.value_or(front_.normalize);
   if (auto status = ReadDimensions(); !status.ok()) return status;
@@ -418,18 +389,16 @@ absl::StatusOr<EncoderSequence> Preparer::Finish(const SequenceDraft& draft) {
   return sequence;
 }
 
-absl::Status Preparer::FindChunks(const SequenceDraft& draft, const EncoderSequence& sequence) {
-  if (!WantsChunks(request_)) return absl::OkStatus();
-  if (!draft.encoding) {
-    return BadRequest("chunks", "the model's tokenizer does not say where its tokens stand");
+absl::Status Preparer::TakeChunks(const EncoderSequence& sequence) {
+  if (!request_.token_chunks) return absl::OkStatus();
+  SentencePooling& pooling = *item_->sentence;
+  pooling.tokens = request_.token_chunks->positions;
+  pooling.chunks = request_.token_chunks->chunks;
+  for (int32_t& position : pooling.tokens) {
+    position -= stripped_;
+    if (position >= 0 && position < sequence.tokens()) continue;
+    return absl::InternalError("a chunk's token is not in its sequence");
   }
-  if (!item_->sentence) return BadRequest("pooling", "chunks are pooled by mean or max");
-  absl::StatusOr<LateChunks> chunks =
-      FindLateChunks(request_, prompt_, *draft.encoding, sequence, stripped_);
-  if (!chunks.ok()) return chunks.status();
-  item_->sentence->tokens = std::move(chunks->tokens);
-  item_->sentence->chunks = std::move(chunks->chunks);
-  item_->chunks = std::move(chunks->ranges);
   return absl::OkStatus();
 }
 
@@ -461,9 +430,7 @@ absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
     usage.truncated_tokens += draft.truncated;
     item_->sequences.push_back(*std::move(sequence));
   }
-  if (auto status = FindChunks(drafts->front(), item_->sequences.front()); !status.ok()) {
-    return status;
-  }
+  if (auto status = TakeChunks(item_->sequences.front()); !status.ok()) return status;
   if (item_->sentence) {
     item_->sentence->skipped = std::max(item_->sentence->skipped - stripped_, 0);
   }

@@ -24,6 +24,7 @@ struct EncoderFrontEnd {
   int max_tokens = 0;
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
+  bool truncate = false;     // Texts that are too long, where the request does not say.
   bool own_pooling = false;  // `pooling` is longview.json's, which stands above the directory's.
   // The directory's files of sentence-transformers; null: there are none.
   const SentenceConfig* sentence = nullptr;

@@ -185,7 +185,7 @@ void SentencePipeline::Finish(const EncoderItem& item, const float* rows,
   }
   if (!item.Wants("embedding")) return;
   if (item.sentence) output.embedding = Embed(item, rows, pool);
-  const int64_t vectors = std::max<int64_t>(std::ssize(item.chunks), 1);
+  const int64_t vectors = std::max<int64_t>(item.chunks(), 1);
   const int64_t width = std::ssize(output.embedding) / vectors;
   if (item.dimensions == 0 || item.dimensions == width) return;
   for (int64_t i = 0; i < vectors; ++i) {

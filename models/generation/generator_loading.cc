@@ -26,6 +26,7 @@ absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, Compu
   parts.traits.bos = directory.common.bos_token_id;
   parts.traits.eos = directory.common.eos_token_ids;
   parts.traits.pad = directory.common.pad_token_id;
+  parts.truncate = directory.serving.truncate.value_or(false);
   parts.warms_up = directory.serving.warmup;
   return start;
 }

@@ -34,6 +34,7 @@ EncoderFrontEnd DocumentsOf(const GeneratorParts& parts) {
   front.tokenizer = parts.tokenizer;
   front.codec = parts.tokenizer == nullptr ? parts.codec.get() : nullptr;
   front.max_tokens = encoder->max_tokens();
+  front.truncate = parts.truncate;
   return front;
 }
 
@@ -42,8 +43,8 @@ class GeneratorModel final : public Model, public Tokenizing {
   explicit GeneratorModel(GeneratorParts parts)
       : parts_(std::move(parts)),
         documents_(DocumentsOf(parts_)),
-        front_{parts_.codec.get(), &parts_.traits, parts_.decoder->vocab_size(),
-               parts_.decoder->max_tokens(), encodes() ? &documents_ : nullptr} {}
+        front_{parts_.codec.get(),           &parts_.traits,  parts_.decoder->vocab_size(),
+               parts_.decoder->max_tokens(), parts_.truncate, encodes() ? &documents_ : nullptr} {}
 
   absl::Status Complete();
 

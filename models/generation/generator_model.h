@@ -51,7 +51,8 @@ struct GeneratorParts {
   // model's parts with the decoder or the codec. Null: the codec encodes them.
   const Tokenizer* tokenizer = nullptr;
   GeneratorTraits traits;
-  bool warms_up = true;  // Whether WarmUp calibrates the decoder.
+  bool truncate = false;  // Texts that are too long, where the request does not say.
+  bool warms_up = true;   // Whether WarmUp calibrates the decoder.
 };
 
 // Fills in the generator's part of `info`, for descriptions made without loading; the rest stays

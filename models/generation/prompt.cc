@@ -20,7 +20,7 @@ absl::Status BadField(std::string_view field, std::string_view problem) {
 class PromptReader {
  public:
   PromptReader(const GeneratorFrontEnd& front, const Request& request)
-      : front_(front), request_(request) {}
+      : front_(front), request_(request), cuts_(request.truncate.value_or(front.truncate)) {}
 
   absl::StatusOr<std::unique_ptr<GenerationItem>> Read() {
     for (auto step :
@@ -49,6 +49,7 @@ class PromptReader {
 
   const GeneratorFrontEnd& front_;
   const Request& request_;
+  const bool cuts_;  // Whether a prompt that is too long is cut.
   std::unique_ptr<GenerationItem> item_ = std::make_unique<GenerationItem>();
   int64_t given_ = 0;    // Tokens of the prompt, also of one that is too long to be kept,
   bool counted_ = true;  // or at least so many.
@@ -113,7 +114,7 @@ absl::Status PromptReader::ReadTokens() {
 }
 
 absl::Status PromptReader::ReadText() {
-  const TextBounds bounds = {front_.max_tokens, request_.truncate};
+  const TextBounds bounds = {front_.max_tokens, cuts_};
   absl::StatusOr<TextTokens> text = EncodeFirst(*front_.codec, *request_.text, bounds);
   if (!text.ok()) return BadField("text", std::string(text.status().message()));
   if (auto problem = ProblemOfRows(text->ids, front_.vocab, TokenizerOf(front_.codec))) {
@@ -181,7 +182,7 @@ absl::Status PromptReader::CutToLimit(std::string_view field) {
   const int reserved = LeastNewTokens();
   const int64_t room = int64_t{front_.max_tokens} - item_->document_tokens - reserved;
   if (given_ <= room) return absl::OkStatus();
-  if (request_.truncate && room > 0) {
+  if (cuts_ && room > 0) {
     truncated_ = static_cast<int>(given_ - room);
     item_->prompt.resize(static_cast<size_t>(room));
     return absl::OkStatus();

@@ -19,7 +19,8 @@ struct GeneratorFrontEnd {
   const TextCodec* codec = nullptr;  // Null: token ids only.
   const GeneratorTraits* traits = nullptr;
   int vocab = 0;
-  int max_tokens = 0;  // Limit of document, prompt and output together.
+  int max_tokens = 0;     // Limit of document, prompt and output together.
+  bool truncate = false;  // Prompts that are too long, where the request does not say.
   // With an encoder: what documents are prepared with; max_tokens is the output's, start included.
   const EncoderFrontEnd* documents = nullptr;
 };

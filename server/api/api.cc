@@ -4,6 +4,7 @@
 
 #include "server/api/context.h"
 #include "server/api/document_upload.h"
+#include "server/api/embed.h"
 #include "server/api/generate.h"
 #include "server/api/generation_call.h"
 #include "server/api/infer.h"
@@ -119,7 +120,7 @@ Api::Pending Api::FillMask(const CallInfo& info, const longview::v1::FillMaskReq
 
 Api::Pending Api::Embed(const CallInfo& info, const longview::v1::EmbedRequest& request,
                         Reply<longview::v1::EmbedResponse> reply) {
-  return RunTextCall(impl_->context, info, Task::kEmbedding, request, {}, std::move(reply));
+  return RunEmbed(impl_->context, info, request, std::move(reply));
 }
 
 Api::Pending Api::ClassifyImage(const CallInfo& info,

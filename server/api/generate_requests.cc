@@ -50,7 +50,7 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::GenerateReque
   out.task = GenerationTask(info);
   if (has_text) out.text = proto.text();
   if (has_tokens) out.tokens = ToTokens(proto.token_ids());
-  out.truncate = proto.truncate();
+  if (proto.has_truncate()) out.truncate = proto.truncate();
   if (proto.global_positions_size() > 0) {
     out.global_positions.emplace(proto.global_positions().begin(), proto.global_positions().end());
   }

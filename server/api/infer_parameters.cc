@@ -145,7 +145,7 @@ std::vector<std::string> NamesOf(Task task) {
 }
 
 absl::Status ReadOne(std::string_view name, const InferParameter& value, InferParameters& out) {
-  if (name == "truncate") return ReadFlag(name, value, out.truncate);
+  if (name == "truncate") return ReadFlag(name, value, out.truncate.emplace());
   if (name == "normalize") return ReadFlag(name, value, out.normalize.emplace());
   if (name == "top_k") return ReadCount(name, value, out.top_k);
   if (name == "max_answer_tokens") return ReadCount(name, value, out.max_answer_tokens);

@@ -16,7 +16,7 @@
 namespace longview::server {
 
 struct InferParameters {
-  bool truncate = false;
+  std::optional<bool> truncate;
   std::vector<std::string> global_tokens;
   std::string aggregation;
   std::string pooling;

@@ -19,9 +19,11 @@ CallRecorder::Counts CountsOf(const GroupEnd& end) {
 
 std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInfo& info,
                                               ModelHandle model, std::vector<models::Request> items,
-                                              OnFailure on_failure, Done done, Admitted admitted) {
-  const std::shared_ptr<ItemGroup> group(
-      new ItemGroup(context, info, std::move(model), items.size(), on_failure, std::move(done)));
+                                              OnFailure on_failure, Done done, Admitted admitted,
+                                              std::shared_ptr<PendingCall> pending_call) {
+  const std::shared_ptr<ItemGroup> group(new ItemGroup(context, info, std::move(model),
+                                                       items.size(), on_failure, std::move(done),
+                                                       std::move(pending_call)));
   PendingCall& pending = *group->pending_;
   if (admitted == Admitted::kTogether) {
     std::vector<Reply<Completed>> replies;
@@ -40,7 +42,7 @@ std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const Call
                                                  std::vector<models::Request> items, Done done,
                                                  EventsOf events_of) {
   const std::shared_ptr<ItemGroup> group(new ItemGroup(
-      context, info, std::move(model), items.size(), OnFailure::kEnd, std::move(done)));
+      context, info, std::move(model), items.size(), OnFailure::kEnd, std::move(done), nullptr));
   for (size_t i = 0; i < items.size(); ++i) {
     group->pending_->Generate(group->model_, std::move(items[i]), group->info_, events_of(group, i),
                               group->ReplyOf(i));
@@ -49,13 +51,14 @@ std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const Call
 }
 
 ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
-                     OnFailure on_failure, Done done)
+                     OnFailure on_failure, Done done, std::shared_ptr<PendingCall> pending)
     : context_(context),
       info_(info),
       model_(std::move(model)),
       on_failure_(on_failure),
       done_(std::move(done)),
-      pending_(std::make_shared<PendingCall>(context.engine)),
+      pending_(pending != nullptr ? std::move(pending)
+                                  : std::make_shared<PendingCall>(context.engine)),
       waiting_(items) {
   end_.completed.resize(items);
   if (on_failure == OnFailure::kKeep) end_.errors.resize(items);

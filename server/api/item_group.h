@@ -38,11 +38,12 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
 
   // Items that are computed in batches. `done` runs once, on the thread of the answer that decided,
   // and counts nothing but the items in the statistics of the model. A group lives until its last
-  // item is answered.
+  // item is answered. `pending`: the call they belong to; null: a new one.
   static std::shared_ptr<PendingCall> Start(ApiContext& context, const CallInfo& info,
                                             ModelHandle model, std::vector<models::Request> items,
                                             OnFailure on_failure, Done done,
-                                            Admitted admitted = Admitted::kEach);
+                                            Admitted admitted = Admitted::kEach,
+                                            std::shared_ptr<PendingCall> pending = nullptr);
   // Items that are generated, whose first failure ends the others. Of each, `events_of` says who
   // gets its events.
   static std::shared_ptr<PendingCall> Generate(ApiContext& context, const CallInfo& info,
@@ -57,7 +58,7 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
 
  private:
   ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
-            OnFailure on_failure, Done done);
+            OnFailure on_failure, Done done, std::shared_ptr<PendingCall> pending);
 
   Reply<Completed> ReplyOf(size_t index);
   void ItemDone(size_t index, absl::StatusOr<Completed> completed);

@@ -11,10 +11,11 @@
 namespace longview::server {
 namespace {
 
-using ParameterMap = google::protobuf::Map<std::string, inference::ModelRepositoryParameter>;
+using RepositoryParameters =
+    google::protobuf::Map<std::string, inference::ModelRepositoryParameter>;
 
 // `accepted`: the one name that may be given, without effect.
-absl::Status CheckParameters(const ParameterMap& parameters, std::string_view accepted) {
+absl::Status CheckParameters(const RepositoryParameters& parameters, std::string_view accepted) {
   for (const auto& [name, value] : parameters) {
     if (name == accepted) continue;
     const bool overrides = name == "config" || absl::StartsWith(name, "file:");

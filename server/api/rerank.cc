@@ -48,7 +48,10 @@ std::vector<models::Request> Pairs(const RerankRequest& request) {
     pair.task = models::Task::kRerank;
     pair.text = request.query();
     pair.text_pair = request.documents(static_cast<int>(i));
-    pair.truncate = request.truncate();
+    if (request.has_truncate()) pair.truncate = request.truncate();
+    if (request.has_truncate_prompt_tokens()) {
+      pair.truncate_tokens = request.truncate_prompt_tokens();
+    }
     pair.truncation_direction = request.truncation_direction();
   }
   return pairs;

@@ -41,7 +41,7 @@ absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
   models::Request out;
   out.task = task;
   if (absl::Status status = ReadDocument(in, out); !status.ok()) return status;
-  out.truncate = in.truncate();
+  if (in.has_truncate()) out.truncate = in.truncate();
   if (in.global_positions_size() > 0) {
     out.global_positions.emplace(in.global_positions().begin(), in.global_positions().end());
   }
@@ -120,6 +120,11 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::FillMaskReque
   return out;
 }
 
+bool AsksForChunks(const longview::v1::EmbedRequest& request) {
+  return request.chunks_size() > 0 || request.has_chunk_tokens() || request.chunk_overlap() != 0 ||
+         request.has_window_overlap();
+}
+
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest& request,
                                                const models::ModelInfo&) {
   auto out = ReadShared(request, Task::kEmbedding);
@@ -135,12 +140,16 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest&
   if (request.has_prompt()) out->prompt = request.prompt();
   if (request.has_prompt_name()) out->prompt_name = request.prompt_name();
   if (request.has_dimensions()) out->dimensions = request.dimensions();
+  if (request.has_truncate_prompt_tokens()) {
+    out->truncate_tokens = request.truncate_prompt_tokens();
+  }
   out->truncation_direction = request.truncation_direction();
   for (const longview::v1::TextRange& chunk : request.chunks()) {
     out->chunks.push_back({chunk.start(), chunk.end()});
   }
   if (request.has_chunk_tokens()) out->chunk_tokens = request.chunk_tokens();
   out->chunk_overlap = request.chunk_overlap();
+  if (request.has_window_overlap()) out->window_overlap = request.window_overlap();
   out->tensors = {"embedding"};
   out->typed = false;
   return out;

@@ -12,6 +12,9 @@ namespace longview::server {
 // Token ids as the model takes them, copied.
 models::TokenInput ToTokens(const google::protobuf::RepeatedField<int32_t>& ids);
 
+// Whether the answer is a vector for each of several chunks.
+bool AsksForChunks(const longview::v1::EmbedRequest& request);
+
 // INVALID_ARGUMENT names the field. Thread-safe.
 absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyRequest& request,
                                                const models::ModelInfo& info);

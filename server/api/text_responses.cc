@@ -117,11 +117,6 @@ absl::Status FillResponse(const AnswerOptions& options, Completed done,
 
 absl::Status FillResponse(const AnswerOptions&, Completed done, longview::v1::EmbedResponse& out) {
   FillShared(done, out);
-  for (const models::TextRange& chunk : done.answer.chunks) {
-    longview::v1::TextRange* added = out.add_chunks();
-    added->set_start(chunk.start);
-    added->set_end(chunk.end);
-  }
   return CopyTensor(done.answer, "embedding", out.mutable_embedding());
 }
 

@@ -117,6 +117,7 @@ class Session {
         .dtype = config_.dtype,
         .cache = &cache,
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels),
+        .truncate = config_.truncate,
         .task = TaskOf(config_)};
     const auto security = OpenSecurity(config_, log_);
     if (!security.ok()) return Fail(log_, kFailed, std::string(security.status().message()));

@@ -102,6 +102,7 @@ absl::Status ReadSecurity(Config& config) {
   config.tls_key = absl::GetFlag(FLAGS_tls_key);
   config.tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca);
   config.api_keys_file = absl::GetFlag(FLAGS_api_keys_file);
+  config.truncate = absl::GetFlag(FLAGS_truncate);
   config.share_prefixes = absl::GetFlag(FLAGS_share_prefixes);
   config.trusted_proxies = absl::GetFlag(FLAGS_trusted_proxies);
   if (const auto proxies = TrustedProxies::Parse(config.trusted_proxies); !proxies.ok()) {
@@ -333,6 +334,7 @@ std::string ConfigJson(const Config& config) {
       {"max_message_bytes", config.max_message_bytes},
       {"max_queue_seconds", config.max_queue_seconds},
       {"max_image_pixels", config.max_image_pixels},
+      {"truncate", config.truncate},
       {"cache_bytes", config.cache_bytes},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
       {"log_level", LogLevelName(config.log_level)},

@@ -37,6 +37,7 @@ struct Config {
   uint64_t max_message_bytes = 0;
   double max_queue_seconds = 0;
   uint64_t max_image_pixels = 0;
+  bool truncate = false;
   uint64_t cache_bytes = 0;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -99,6 +99,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "max_message_bytes",
                                                                 "max_queue_seconds",
                                                                 "max_image_pixels",
+                                                                "truncate",
                                                                 "cache_bytes",
                                                                 "log_format",
                                                                 "log_level",

@@ -26,6 +26,9 @@ ABSL_FLAG(std::string, max_message_bytes, "64MiB",
 ABSL_FLAG(double, max_queue_seconds, 30, "work that may wait per device, in predicted seconds");
 ABSL_FLAG(std::string, max_image_pixels, "67108864",
           "width x height, checked on the header before decoding");
+ABSL_FLAG(bool, truncate, false,
+          "cut texts that are too long instead of refusing them, where neither the request nor the "
+          "model's longview.json says");
 ABSL_FLAG(std::string, cache_bytes, "25%", "memory for generation state; a size or a percentage");
 ABSL_FLAG(std::string, log_format, "", "text or json; default text on a terminal, else json");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning, error");

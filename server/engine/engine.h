@@ -76,6 +76,11 @@ class Engine {
   virtual void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
                         Reply<Estimated> done) = 0;
 
+  // Runs nothing: a request for the chunks of a text as the items that answer it, prepared on the
+  // pool.
+  virtual void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                          Reply<models::ChunkPlan> done) = 0;
+
   // Predicted seconds of queued and running work.
   virtual double QueuedSeconds() const = 0;
 

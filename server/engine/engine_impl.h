@@ -66,6 +66,8 @@ class EngineImpl : public Engine {
   void Cancel(CallId id) override;
   void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
                 Reply<Estimated> done) override;
+  void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                  Reply<models::ChunkPlan> done) override;
   double QueuedSeconds() const override;
   std::string Stuck() const override;
   bool Able() const override;
@@ -166,6 +168,10 @@ class EngineImpl : public Engine {
   CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Runs `job` with the request on the pool; instead of it, with no request and why, where the pool
+  // has no room or stops.
+  using PoolJob = absl::AnyInvocable<void(absl::StatusOr<models::Request>)>;
+  void OnPool(models::Request request, const std::string& client, absl::Time deadline, PoolJob job);
   Estimated Judged(const ModelHandle& model, bool generates, int lane, const models::Cost& cost,
                    const models::ItemUsage& usage);
   SchedulerGauges GaugesOf(const ModelLabels& labels) const;

@@ -37,6 +37,8 @@ size_t RequestBytes(const models::Request& request) {
 size_t PrepareScratch(const models::Request& request) {
   // A tokenizer's memory for each byte that it reads at once.
   constexpr size_t kBytesOfByte = 192, kMostAtOnce = size_t{1} << 20;
+  // Memory of the tokens of a text in chunks, all of which are kept, for each byte.
+  constexpr size_t kBytesOfKept = 32;
   // Memory of a picture's decoded forms for each pixel.
   constexpr size_t kBytesOfPixel = 8;
   if (request.image) return kBytesOfPixel * HeaderPixels(*request.image);
@@ -45,7 +47,8 @@ size_t PrepareScratch(const models::Request& request) {
     if (*text) longest = std::max(longest, (*text)->size());
   }
   for (const std::string& choice : request.choices) longest = std::max(longest, choice.size());
-  return kBytesOfByte * std::min(longest, kMostAtOnce);
+  const size_t kept = request.wants_chunks() ? kBytesOfKept * longest : 0;
+  return kBytesOfByte * std::min(longest, kMostAtOnce) + kept;
 }
 
 bool Generates(const models::ModelInfo& info, models::Task task) {
@@ -65,9 +68,37 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
     });
     return;
   }
-  const size_t bytes = RequestBytes(*request);
-  // Shared with the job so that it can still be answered if the pool has no room.
-  auto reply = std::make_shared<Reply<Estimated>>(std::move(done));
+  OnPool(*std::move(request), "", absl::InfiniteFuture(),
+         [this, model = std::move(model),
+          done = std::move(done)](absl::StatusOr<models::Request> given) mutable {
+           if (!given.ok()) return done(given.status());
+           const int lane = LaneOf(given->document);
+           const models::Model& instance = InstanceOf(*model, lane);
+           const auto item = Guarded([&] { return instance.Prepare(*given); });
+           if (!item.ok()) return done(RefusalOrInternal(item.status()));
+           const bool generates = Generates(model->model->info(), given->task);
+           done(Judged(model, generates, lane, (*item)->cost(), (*item)->usage()));
+         });
+}
+
+void EngineImpl::PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                            Reply<models::ChunkPlan> done) {
+  OnPool(std::move(request), info.client, info.deadline,
+         [model = std::move(model),
+          done = std::move(done)](absl::StatusOr<models::Request> given) mutable {
+           if (!given.ok()) return done(given.status());
+           auto plan = Guarded([&] { return model->model->PlanChunks(*given); });
+           if (!plan.ok()) return done(RefusalOrInternal(plan.status()));
+           done(*std::move(plan));
+         });
+}
+
+void EngineImpl::OnPool(models::Request request, const std::string& client, absl::Time deadline,
+                        PoolJob job) {
+  const size_t bytes = RequestBytes(request);
+  const size_t scratch = PrepareScratch(request);
+  // Shared with the pool so that it can still be answered if there is no room.
+  auto shared = std::make_shared<PoolJob>(std::move(job));
   uint64_t id;
   {
     std::lock_guard lock(mutex_);
@@ -75,21 +106,17 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
   }
   const bool added =
       pool_.Add({.id = id,
+                 .client = client,
+                 .deadline = deadline,
                  .bytes = bytes,
-                 .scratch = PrepareScratch(*request),
-                 .run = [this, model = std::move(model), request = *std::move(request),
-                         reply](PreprocessPool::Turn turn) mutable {
-                   if (turn == PreprocessPool::Turn::kStopped) return (*reply)(DrainingError());
-                   const int lane = LaneOf(request.document);
-                   const models::Model& instance = InstanceOf(*model, lane);
-                   const auto item = Guarded([&] { return instance.Prepare(request); });
-                   if (!item.ok()) return (*reply)(RefusalOrInternal(item.status()));
-                   const bool generates = Generates(model->model->info(), request.task);
-                   (*reply)(Judged(model, generates, lane, (*item)->cost(), (*item)->usage()));
+                 .scratch = scratch,
+                 .run = [shared, request = std::move(request)](PreprocessPool::Turn turn) mutable {
+                   if (turn == PreprocessPool::Turn::kStopped) return (*shared)(DrainingError());
+                   (*shared)(std::move(request));
                  }});
   if (added) return;
   replies_.Add(
-      [reply, bytes, limit = pool_.limits().bytes] { (*reply)(PoolFullError(bytes, limit)); });
+      [shared, bytes, limit = pool_.limits().bytes] { (*shared)(PoolFullError(bytes, limit)); });
 }
 
 Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,

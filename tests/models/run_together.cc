@@ -75,6 +75,22 @@ Answer RunAlone(const Model& model, const Request& request) {
   return RunTogether(model, {request})[0];
 }
 
+ChunkVectors RunChunks(const Model& model, const Request& request) {
+  absl::StatusOr<ChunkPlan> plan = model.PlanChunks(request);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok()) return {};
+  ChunkVectors out;
+  out.plan = *std::move(plan);
+  out.answers = RunTogether(model, out.plan.items);
+  for (const auto& [item, vector] : out.plan.sources) {
+    const HostTensor& tensor = out.answers[static_cast<size_t>(item)].tensors.at(0);
+    const auto width = static_cast<size_t>(tensor.shape.back());
+    const auto own = tensor.floats().subspan(width * static_cast<size_t>(vector), width);
+    out.vectors.emplace_back(own.begin(), own.end());
+  }
+  return out;
+}
+
 void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {

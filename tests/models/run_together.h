@@ -11,6 +11,14 @@ namespace longview::models {
 std::vector<Answer> RunTogether(const Model& model, const std::vector<Request>& requests);
 Answer RunAlone(const Model& model, const Request& request);
 
+// The vectors of a request for chunks, whose items run as one batch, by the chunks' order.
+struct ChunkVectors {
+  ChunkPlan plan;
+  std::vector<Answer> answers;  // One for each of the plan's items.
+  std::vector<std::vector<float>> vectors;
+};
+ChunkVectors RunChunks(const Model& model, const Request& request);
+
 // Compares tensors.
 void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b);
 

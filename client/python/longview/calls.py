@@ -37,8 +37,8 @@ class Stream(Call[Answer]):
 
 
 def classify(document: Document, *, model: Optional[str] = None, top_k: int = 0,
-             pair: Optional[Document] = None, truncate: bool = False, return_logits: bool = False,
-             global_positions: Sequence[int] = ()) -> Call[types_pb2.ClassifyResponse]:
+             pair: Optional[Document] = None, truncate: Optional[bool] = None,
+             return_logits: bool = False, global_positions: Sequence[int] = ()) -> Call[types_pb2.ClassifyResponse]:
     """The classes, best first; top_k 0 = all. pair: the second text of a pair task."""
     request = text_pb2.ClassifyRequest(top_k=top_k)
     if isinstance(pair, str):
@@ -50,7 +50,7 @@ def classify(document: Document, *, model: Optional[str] = None, top_k: int = 0,
 
 
 def classify_tokens(document: Document, *, model: Optional[str] = None,
-                    aggregation: str = "simple", truncate: bool = False,
+                    aggregation: str = "simple", truncate: Optional[bool] = None,
                     return_logits: bool = False, global_positions: Sequence[int] = ()
                     ) -> Call[text_pb2.ClassifyTokensResponse]:
     """The entities; aggregation is none, simple, first, average or max."""
@@ -60,7 +60,7 @@ def classify_tokens(document: Document, *, model: Optional[str] = None,
 
 
 def answer(question: str, document: Document, *, model: Optional[str] = None, top_k: int = 1,
-           max_answer_tokens: int = 0, truncate: bool = False, return_logits: bool = False,
+           max_answer_tokens: int = 0, truncate: Optional[bool] = None, return_logits: bool = False,
            global_positions: Sequence[int] = ()) -> Call[text_pb2.AnswerQuestionResponse]:
     """The best spans of the document; max_answer_tokens 0 = the server's default."""
     request = text_pb2.AnswerQuestionRequest(question=question, top_k=top_k,
@@ -70,7 +70,7 @@ def answer(question: str, document: Document, *, model: Optional[str] = None, to
 
 
 def fill_mask(document: Document, *, model: Optional[str] = None, top_k: int = 5,
-              truncate: bool = False, return_logits: bool = False,
+              truncate: Optional[bool] = None, return_logits: bool = False,
               global_positions: Sequence[int] = ()) -> Call[text_pb2.FillMaskResponse]:
     """The most likely tokens for every mask of the document."""
     request = text_pb2.FillMaskRequest(top_k=top_k)
@@ -79,7 +79,7 @@ def fill_mask(document: Document, *, model: Optional[str] = None, top_k: int = 5
 
 
 def embed(document: Document, *, model: Optional[str] = None, pooling: str = "",
-          normalize: Optional[bool] = None, truncate: bool = False,
+          normalize: Optional[bool] = None, truncate: Optional[bool] = None,
           global_positions: Sequence[int] = ()) -> Call[text_pb2.EmbedResponse]:
     """The document's vector; pooling is cls, mean or pooler, empty = the model's."""
     request = text_pb2.EmbedRequest(pooling=pooling, normalize=normalize)
@@ -88,7 +88,7 @@ def embed(document: Document, *, model: Optional[str] = None, pooling: str = "",
 
 
 def rerank(query: str, documents: Sequence[str], *, model: Optional[str] = None, top_n: int = 0,
-           truncate: bool = False, raw_scores: bool = False, return_documents: bool = False
+           truncate: Optional[bool] = None, raw_scores: bool = False, return_documents: bool = False
            ) -> Call[text_pb2.RerankResponse]:
     """How well each document answers the query, best first; top_n 0 = all."""
     request = text_pb2.RerankRequest(
@@ -132,7 +132,7 @@ def image_features(image: Image, *, strides: Sequence[int] = (), model: Optional
 
 
 def generate(prompt: Optional[Document] = None, *, document: Optional[str] = None,
-             model: Optional[str] = None, truncate: bool = False, **options: Any
+             model: Optional[str] = None, truncate: Optional[bool] = None, **options: Any
              ) -> Stream[text_pb2.GenerateResponse]:
     """The pieces of text as they are generated; the last has usage and timing.
 
@@ -211,11 +211,12 @@ def _set_document(request: Any, document: Document) -> None:
         request.token_ids.extend(document)
 
 
-def _fill(request: Any, document: Document, model: Optional[str], truncate: bool,
-          return_logits: bool, global_positions: Sequence[int]) -> None:
+def _fill(request: Any, document: Document, model: Optional[str],
+          truncate: Optional[bool], return_logits: bool, global_positions: Sequence[int]) -> None:
     """The fields that all text requests share."""
     request.model = model or ""
-    request.truncate = truncate
+    if truncate is not None:
+        request.truncate = truncate
     request.return_logits = return_logits
     request.global_positions.extend(global_positions)
     _set_document(request, document)

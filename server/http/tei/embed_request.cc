@@ -1,5 +1,6 @@
 #include "server/http/tei/embed_request.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,9 +17,9 @@ absl::StatusOr<EmbedRequest> ReadEmbedOptions(TeiBody& body) {
   const absl::StatusOr<bool> normalize = body.Flag("normalize", true);
   if (!normalize.ok()) return normalize.status();
   out.set_normalize(*normalize);
-  const absl::StatusOr<bool> truncate = body.Flag("truncate", false);
+  const absl::StatusOr<std::optional<bool>> truncate = body.OptionalFlag("truncate");
   if (!truncate.ok()) return truncate.status();
-  out.set_truncate(*truncate);
+  if (*truncate) out.set_truncate(**truncate);
   absl::StatusOr<std::string> direction = body.Direction();
   if (!direction.ok()) return direction.status();
   out.set_truncation_direction(*std::move(direction));

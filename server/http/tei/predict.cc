@@ -1,5 +1,6 @@
 // POST /predict.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,9 +71,9 @@ absl::StatusOr<PredictRequest> ReadPredict(TeiBody& body, size_t most) {
   out.list.model = body.model();
   out.list.field = kInputs;
   ClassifyRequest like;
-  const absl::StatusOr<bool> truncate = body.Flag("truncate", false);
+  const absl::StatusOr<std::optional<bool>> truncate = body.OptionalFlag("truncate");
   if (!truncate.ok()) return truncate.status();
-  like.set_truncate(*truncate);
+  if (*truncate) like.set_truncate(**truncate);
   const absl::StatusOr<bool> raw = body.Flag("raw_scores", false);
   if (!raw.ok()) return raw.status();
   out.raw_scores = out.list.return_logits = *raw;

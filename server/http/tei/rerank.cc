@@ -1,4 +1,5 @@
 // POST /rerank.
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,13 +45,18 @@ absl::StatusOr<RerankRequest> ReadRerank(TeiBody& body) {
   if (absl::Status status = ReadTexts(**texts, out); !status.ok()) return status;
   const std::pair<const char*, void (RerankRequest::*)(bool)> flags[] = {
       {"raw_scores", &RerankRequest::set_raw_scores},
-      {"return_text", &RerankRequest::set_return_documents},
-      {"truncate", &RerankRequest::set_truncate}};
+      {"return_text", &RerankRequest::set_return_documents}};
   for (const auto& [name, set] : flags) {
     const absl::StatusOr<bool> flag = body.Flag(name, false);
     if (!flag.ok()) return flag.status();
     (out.*set)(*flag);
   }
+  const absl::StatusOr<std::optional<bool>> truncate = body.OptionalFlag("truncate");
+  if (!truncate.ok()) return truncate.status();
+  if (*truncate) out.set_truncate(**truncate);
+  const auto tokens = body.OptionalNumber("truncate_prompt_tokens");
+  if (!tokens.ok()) return tokens.status();
+  if (*tokens) out.set_truncate_prompt_tokens(**tokens);
   absl::StatusOr<std::string> direction = body.Direction();
   if (!direction.ok()) return direction.status();
   out.set_truncation_direction(*std::move(direction));

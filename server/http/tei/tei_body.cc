@@ -52,6 +52,17 @@ absl::StatusOr<bool> TeiBody::Flag(const char* name, bool fallback) {
   return ReadBool(*member, name);
 }
 
+absl::StatusOr<std::optional<bool>> TeiBody::OptionalFlag(const char* name) {
+  if (Find(name) == nullptr) return std::nullopt;
+  return Flag(name, false);
+}
+
+absl::StatusOr<std::optional<int32_t>> TeiBody::OptionalNumber(const char* name) {
+  const nlohmann::json* const member = Find(name);
+  if (member == nullptr) return std::nullopt;
+  return ReadNumber<int32_t>(*member, name);
+}
+
 absl::StatusOr<std::string> TeiBody::Direction() {
   constexpr char kName[] = "truncation_direction";
   const nlohmann::json* const member = Find(kName);

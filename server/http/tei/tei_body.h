@@ -2,6 +2,8 @@
 // default.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +31,9 @@ class TeiBody {
   // The object at a member, taken out of this one; empty if it is absent.
   absl::StatusOr<TeiBody> Nested(const char* name);
   absl::StatusOr<bool> Flag(const char* name, bool fallback);
+  // Unset if it is absent.
+  absl::StatusOr<std::optional<bool>> OptionalFlag(const char* name);
+  absl::StatusOr<std::optional<int32_t>> OptionalNumber(const char* name);
   // "left" or "right" in any case, in lower case; empty if absent.
   absl::StatusOr<std::string> Direction();
 

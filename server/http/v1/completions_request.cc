@@ -30,7 +30,7 @@ constexpr size_t kMaxStops = 16;
 struct Members {
   CompletionsRequest* out;
   GenerationOptions options;
-  bool truncate = false;
+  std::optional<bool> truncate;
   bool has_stream_options = false;
   std::optional<int> best_of;
 };
@@ -257,7 +257,7 @@ absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_
   if (!body.ok()) return body.status();
   if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
   CompletionsRequest out;
-  Members members{.out = &out, .options = {}, .best_of = {}};
+  Members members{.out = &out, .options = {}, .truncate = {}, .best_of = {}};
   members.options.defaults = models::GenerationDefaults::kOpenAi;
   for (const auto& [name, value] : body->items()) {
     if (name == "prompt") continue;

@@ -144,10 +144,22 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     }
     body += R"(],"model":)";
     AppendJsonString(answers_.front().model(), &body);
+    if (const std::string chunking = Chunking(); !chunking.empty()) {
+      absl::StrAppend(&body, R"(,"chunking":")", chunking, "\"");
+    }
     body += absl::StrCat(R"(,"usage":{"prompt_tokens":)", tokens, R"(,"total_tokens":)", tokens,
                          R"(,"truncated_tokens":)", truncated, "}}");
     AddServerTiming(queue, compute, &response);
     return response;
+  }
+
+  // How the chunks were read; of texts that were read in different ways, how the longer ones were.
+  std::string Chunking() const {
+    std::string chunking;
+    for (const EmbedResponse& answer : answers_) {
+      if (chunking.empty() || answer.chunking() != "late") chunking = answer.chunking();
+    }
+    return chunking;
   }
 
   HttpContext& context_;

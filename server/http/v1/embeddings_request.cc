@@ -102,6 +102,13 @@ absl::Status ReadOption(const std::string& name, const json& value, EmbedRequest
   if (name == "truncate") {
     return Take(ReadBool(value, name), [&](bool t) { item->set_truncate(t); });
   }
+  if (name == "truncate_prompt_tokens") {
+    return Take(ReadNumber<int32_t>(value, name),
+                [&](int32_t n) { item->set_truncate_prompt_tokens(n); });
+  }
+  if (name == "window_overlap") {
+    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_window_overlap(n); });
+  }
   if (name == "chunks") return ReadChunks(value, name, item);
   if (name == "chunk_tokens") {
     return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_chunk_tokens(n); });

@@ -43,6 +43,12 @@ absl::Status ReadDocuments(json& documents, RerankRequest& out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadTruncateTokens(const std::string& name, const json& value, RerankRequest& out) {
+  const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
+  if (number.ok()) out.set_truncate_prompt_tokens(*number);
+  return number.status();
+}
+
 absl::Status ReadTopN(const json& value, RerankRequest& out) {
   const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, "top_n");
   if (!number.ok()) return number.status();
@@ -53,8 +59,9 @@ absl::Status ReadTopN(const json& value, RerankRequest& out) {
 
 // Members that may be null: they are left at their defaults.
 bool MayBeNull(std::string_view name) {
-  for (const std::string_view known : {"top_n", "truncation_direction", "return_documents",
-                                       "raw_scores", "truncate", "max_chunks_per_doc", "user"}) {
+  for (const std::string_view known :
+       {"top_n", "truncation_direction", "return_documents", "raw_scores", "truncate",
+        "truncate_prompt_tokens", "max_chunks_per_doc", "user"}) {
     if (name == known) return true;
   }
   return false;
@@ -78,6 +85,7 @@ absl::Status ReadMember(const std::string& name, json& value, RerankRequest& out
   if (name == "return_documents") return flag(&RerankRequest::set_return_documents);
   if (name == "raw_scores") return flag(&RerankRequest::set_raw_scores);
   if (name == "truncate") return flag(&RerankRequest::set_truncate);
+  if (name == "truncate_prompt_tokens") return ReadTruncateTokens(name, value, out);
   if (name == "max_chunks_per_doc" || name == "user") return absl::OkStatus();
   return FieldError(name, "unknown member");
 }

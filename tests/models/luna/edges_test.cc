@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "tests/models/encoder/edge_frame.h"
 
 namespace longview::models {
@@ -145,6 +146,12 @@ void ExpectMeans(const Answer& answer, const std::vector<std::vector<int>>& rows
   EXPECT_LE(LargestDifference(answer.tensors.at(0).floats(), want), 1e-6);
 }
 
+void ExpectNotPlanned(const Model& model, const Request& request, const std::string& problem) {
+  const absl::Status status = model.PlanChunks(request).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), problem)) << status;
+}
+
 // lra_use_p drops its class token, so that its rows begin with the text's.
 TEST(LunaEdgesTest, ChunksAreTheRowsOfTheirTokens) {
   for (const auto& [name, first] : {std::pair("lra_use_p", 0), std::pair("lra_text_cls", 1)}) {
@@ -153,15 +160,16 @@ TEST(LunaEdgesTest, ChunksAreTheRowsOfTheirTokens) {
     Request request = MeanRequest("t0 t1 t2 t3 t4");
     request.chunk_tokens = 2;
     const int f = first;
-    ExpectMeans(RunAlone(*model, request), {{f, f + 1}, {f + 2, f + 3}, {f + 4}});
+    const auto answer = [&] { return RunChunks(*model, request).answers.at(0); };
+    ExpectMeans(answer(), {{f, f + 1}, {f + 2, f + 3}, {f + 4}});
     // Padding in the text is masked.
     request.text = "t0 <pad> t1 t2";
-    ExpectMeans(RunAlone(*model, request), {{f, f + 2}, {f + 3}});
+    ExpectMeans(answer(), {{f, f + 2}, {f + 3}});
     request.chunk_tokens.reset();
     request.chunks = {{0, 11}, {12, 14}, {0, 14}};
-    ExpectMeans(RunAlone(*model, request), {{f, f + 2}, {f + 3}, {f, f + 2, f + 3}});
+    ExpectMeans(answer(), {{f, f + 2}, {f + 3}, {f, f + 2, f + 3}});
     request.chunks = {{3, 8}};
-    ExpectRefused(*model, request, "chunks[0]: no token");
+    ExpectNotPlanned(*model, request, "chunks[0]: no token");
   }
 }
 
@@ -177,12 +185,12 @@ TEST(LunaEdgesTest, ChunksEndBeforePaddingThatIsLeftOut) {
   Request request = MeanRequest("t0 t1 <pad> <pad>");
   request.tensors = {"embedding"};
   request.chunk_tokens = 1;
-  EXPECT_EQ(RunAlone(**model, request).chunks.size(), 2u);
+  EXPECT_EQ(RunChunks(**model, request).vectors.size(), 2u);
   request.chunk_tokens.reset();
   request.chunks = {{0, 17}, {3, 5}};
-  EXPECT_EQ(RunAlone(**model, request).chunks.size(), 2u);
+  EXPECT_EQ(RunChunks(**model, request).vectors.size(), 2u);
   request.chunks = {{0, 2}, {6, 11}};
-  ExpectRefused(**model, request, "chunks[1]: no token");
+  ExpectNotPlanned(**model, request, "chunks[1]: no token");
 }
 
 TEST(LunaEdgesTest, APromptIsLeftOutWithoutTheClassToken) {

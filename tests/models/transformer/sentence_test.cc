@@ -89,18 +89,21 @@ TEST_P(EmbeddingGoldenTest, LateChunks) {
       request.chunk_tokens = settings["chunk_tokens"].get<int>();
     }
     request.chunk_overlap = settings.value("chunk_overlap", 0);
-    const Answer answer = RunAlone(*model, request);
+    const ChunkVectors got = RunChunks(*model, request);
+    EXPECT_EQ(got.plan.chunking, Chunking::kLate);
+    const Answer& answer = got.answers.at(0);
     EXPECT_LE(LargestDifference(answer.tensors[0].floats(), golden.Expected(call["expected"])),
               golden.tolerance("embedding"))
         << call["expected"];
-    ASSERT_EQ(answer.chunks.size(), answer.tensors[0].shape[0]);
+    const std::vector<TextRange>& ranges = got.plan.ranges;
+    ASSERT_EQ(ranges.size(), answer.tensors[0].shape[0]);
     if (!settings.contains("chunk_tokens")) continue;
-    for (size_t i = 0; i < answer.chunks.size(); ++i) {
-      EXPECT_EQ(answer.chunks[i].start, call["token_spans"][i][0]);
-      EXPECT_EQ(answer.chunks[i].end, call["token_spans"][i][1]);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      EXPECT_EQ(ranges[i].start, call["token_spans"][i][0]);
+      EXPECT_EQ(ranges[i].end, call["token_spans"][i][1]);
     }
     request.truncate = true;
-    EXPECT_TRUE(absl::IsInvalidArgument(model->Prepare(request).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(model->PlanChunks(request).status()));
   }
 }
 
@@ -116,12 +119,12 @@ TEST_P(EmbeddingGoldenTest, LateChunksArePriced) {
   request.truncate = false;
   const auto ask = [&](size_t count) {
     request.chunks.assign(count, {0, 20});
-    return *model->Prepare(request);
+    return *model->Prepare(model->PlanChunks(request)->items.at(0));
   };
   const Cost one = ask(1)->cost(), many = ask(4096)->cost();
   EXPECT_GT(many.seconds, 1.5 * one.seconds);
   EXPECT_GE(many.workspace_bytes - one.workspace_bytes, 4095 * 16 * sizeof(float));
-  const Answer answer = RunAlone(*model, request);
+  const Answer answer = RunAlone(*model, model->PlanChunks(request)->items.at(0));
   ASSERT_EQ(answer.tensors[0].shape[0], 4096);
   const auto values = answer.tensors[0].floats();
   const size_t width = values.size() / 4096;

@@ -70,6 +70,8 @@ class TestEngine : public server::Engine {
   void Cancel(server::CallId id) override;
   void Estimate(server::ModelHandle model, std::optional<models::Request> request, int tokens,
                 server::Reply<server::Estimated> done) override;
+  void PlanChunks(server::ModelHandle model, models::Request request, const server::CallInfo& info,
+                  server::Reply<models::ChunkPlan> done) override;
   double QueuedSeconds() const override { return 0; }
   std::string Stuck() const override { return stuck; }
   bool Able() const override { return able; }

@@ -70,7 +70,7 @@ TEST_F(InferGeneration, ParametersOfEveryKind) {
   EXPECT_EQ(options.stop, (std::vector<std::string>{"zz", "yy"}));
   EXPECT_EQ(options.others.at("bad_words_ids"), "[[5,7]]");
   EXPECT_EQ(options.seed, 12u);
-  EXPECT_TRUE(request.truncate);
+  EXPECT_EQ(request.truncate, true);
 }
 
 TEST_F(InferGeneration, BadParametersAreNamed) {

@@ -21,7 +21,7 @@ TEST(InferParameters, BooleansComeInEveryForm) {
         R"(string_param: "True")", R"(string_param: "1")"}) {
     const auto read = Read(yes, "truncate");
     ASSERT_TRUE(read.ok()) << yes << ": " << read.status();
-    EXPECT_TRUE(read->truncate) << yes;
+    EXPECT_EQ(read->truncate, true) << yes;
   }
   const auto no = Read(R"(string_param: "false")", "normalize");
   ASSERT_TRUE(no.ok());

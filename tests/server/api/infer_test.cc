@@ -123,7 +123,7 @@ TEST(Infer, ParametersReachTheModel) {
   (*request.mutable_parameters())["timeout"].set_int64_param(60'000'000);
   const auto response = Infer(backend, request);
   ASSERT_TRUE(response.ok()) << response.status();
-  EXPECT_TRUE(backend.engine.last_request().truncate);
+  EXPECT_EQ(backend.engine.last_request().truncate, true);
   EXPECT_EQ(backend.engine.last_request().global_tokens, std::vector<std::string>{"<s>"});
   EXPECT_LT(backend.engine.last_deadline(), server::SteadyNow() + absl::Seconds(61));
   EXPECT_EQ(backend.engine.last_request().tensors, std::vector<std::string>{"logits"});

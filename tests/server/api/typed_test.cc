@@ -55,7 +55,7 @@ TEST(Typed, ClassifyTokenIdsWithOptions) {
   EXPECT_EQ(response->labels_size(), 3);
   EXPECT_EQ(response->logits_size(), 0);
   const models::Request last = backend.engine.last_request();
-  EXPECT_TRUE(last.truncate);
+  EXPECT_EQ(last.truncate, true);
   EXPECT_EQ(last.global_positions, (std::vector<int32_t>{0, 1}));
   EXPECT_TRUE(last.tensors.empty());
 }

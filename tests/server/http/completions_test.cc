@@ -124,7 +124,7 @@ TEST_F(CompletionsTest, EveryOptionReachesTheModel) {
             {"stream", false}});
   const models::Request request = backend_.engine.last_request();
   const models::GenerationOptions& options = *request.generation;
-  EXPECT_TRUE(request.truncate);
+  EXPECT_EQ(request.truncate, true);
   EXPECT_EQ(options.max_new_tokens, 3);
   EXPECT_EQ(options.temperature, 0.7);
   EXPECT_EQ(options.top_p, 0.9);

@@ -161,7 +161,7 @@ TEST_F(ListsTest, TeisRoutes) {
   EXPECT_TRUE(*backend_.engine.last_request().normalize);
   EXPECT_EQ(Answer("/embed?model=embed", {{"inputs", "a"}, {"normalize", false}})[0], vectors[0]);
   EXPECT_FALSE(*backend_.engine.last_request().normalize);
-  EXPECT_FALSE(backend_.engine.last_request().truncate);
+  EXPECT_EQ(backend_.engine.last_request().truncate, std::nullopt);
 
   const json ranks = Answer("/rerank", {{"query", "q"},
                                         {"texts", {"a", "b"}},

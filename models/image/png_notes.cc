@@ -18,7 +18,8 @@ namespace longview::models {
 namespace {
 
 constexpr size_t kSignatureBytes = 8, kChunkFrame = 12;
-constexpr size_t kMaxText = size_t{1} << 20;  // As Pillow's MAX_TEXT_CHUNK.
+constexpr size_t kMaxText = size_t{1} << 20;         // As Pillow's MAX_TEXT_CHUNK.
+constexpr size_t kMaxTextMemory = size_t{64} << 20;  // As Pillow's MAX_TEXT_MEMORY.
 constexpr std::string_view kRawExif = "Raw profile type exif";
 constexpr std::string_view kXmpKeyword = "XML:com.adobe.xmp";
 
@@ -35,15 +36,26 @@ std::string_view TakeString(std::string_view& rest) {
   return taken;
 }
 
-// Empty if it is damaged or longer than kMaxText.
-std::string Inflated(std::string_view data) {
-  std::string text(kMaxText, '\0');
-  uLongf size = text.size();
-  const int result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
-                                reinterpret_cast<const Bytef*>(data.data()), data.size());
-  text.resize(result == Z_OK ? size : 0);
-  return text;
-}
+// The compressed texts of a file, of which one may be as long as kMaxText, all kMaxTextMemory.
+class Inflater {
+ public:
+  // Empty if it is damaged or too long.
+  std::string Inflate(std::string_view data) {
+    if (exhausted()) return "";
+    std::string text(kMaxText, '\0');
+    uLongf size = text.size();
+    const int result = uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
+                                  reinterpret_cast<const Bytef*>(data.data()), data.size());
+    // Damaged data may have taken as much work as the longest text.
+    inflated_ += result == Z_OK ? size : kMaxText;
+    text.resize(result == Z_OK ? size : 0);
+    return text;
+  }
+  bool exhausted() const { return inflated_ > kMaxTextMemory; }
+
+ private:
+  size_t inflated_ = 0;
+};
 
 // ImageMagick's form: an empty line, the name, the count of bytes, then hexadecimal lines.
 std::string OfRawProfile(std::string_view text) {
@@ -62,29 +74,30 @@ std::string OfRawProfile(std::string_view text) {
 bool IsText(std::string_view type) { return type == "tEXt" || type == "zTXt" || type == "iTXt"; }
 
 // The text of a text chunk, `rest` being what follows its keyword.
-std::string TextOf(std::string_view type, std::string_view rest) {
+std::string TextOf(std::string_view type, std::string_view rest, Inflater& inflater) {
   if (type == "tEXt") return std::string(rest);
-  if (type == "zTXt") return rest.empty() || rest[0] != 0 ? "" : Inflated(rest.substr(1));
+  if (type == "zTXt") return rest.empty() || rest[0] != 0 ? "" : inflater.Inflate(rest.substr(1));
   if (rest.size() < 2) return "";
   const bool compressed = rest[0] != 0;
   if (compressed && rest[1] != 0) return "";
   rest.remove_prefix(2);
   TakeString(rest);  // The language,
   TakeString(rest);  // and the translated keyword.
-  return compressed ? Inflated(rest) : std::string(rest);
+  return compressed ? inflater.Inflate(rest) : std::string(rest);
 }
 
 struct Found {
   OrientationNotes notes;
   std::optional<std::string> raw_exif;
+  Inflater inflater;
 };
 
 void Note(std::string_view type, std::string_view data, Found& found) {
   if (type == "eXIf") found.notes.exif = std::string(data);
   if (!IsText(type)) return;
   const std::string_view keyword = TakeString(data);
-  if (keyword == kRawExif) found.raw_exif = OfRawProfile(TextOf(type, data));
-  if (keyword == kXmpKeyword) found.notes.xmp = TextOf(type, data);
+  if (keyword == kRawExif) found.raw_exif = OfRawProfile(TextOf(type, data, found.inflater));
+  if (keyword == kXmpKeyword) found.notes.xmp = TextOf(type, data, found.inflater);
   if (keyword == "exif" && type == "tEXt") found.notes.exif = std::string(data);
 }
 
@@ -112,6 +125,10 @@ absl::StatusOr<OrientationNotes> ReadPngNotes(ImageBytes bytes) {
                                       absl::string_view(type.data(), type.size())));
     }
     Note(type, file.substr(at + 8, length), found);
+    if (found.inflater.exhausted()) {
+      return Undecodable(
+          absl::StrCat("image: PNG: compressed texts of more than ", kMaxTextMemory >> 20, " MiB"));
+    }
     behind_pixels = behind_pixels || pixels;
     at += length + kChunkFrame;
   }

@@ -3,6 +3,7 @@
 #include <webp/demux.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,9 +32,15 @@ std::string ChunkOf(const WebPDemuxer* demuxer, const char* type) {
 // The first picture of an animation.
 absl::Status DecodeFirst(const WebPData& data, Raster& out) {
   const Animation animation(WebPAnimDecoderNew(&data, nullptr), &WebPAnimDecoderDelete);
+  WebPAnimInfo info;
+  if (animation == nullptr || WebPAnimDecoderGetInfo(animation.get(), &info) == 0 ||
+      static_cast<int64_t>(info.canvas_width) != out.width ||
+      static_cast<int64_t>(info.canvas_height) != out.height) {
+    return Damaged();
+  }
   uint8_t* rgba = nullptr;
   int milliseconds = 0;
-  if (animation == nullptr || WebPAnimDecoderGetNext(animation.get(), &rgba, &milliseconds) == 0) {
+  if (WebPAnimDecoderGetNext(animation.get(), &rgba, &milliseconds) == 0) {
     return Damaged();
   }
   const size_t pixels = size_t{1} * out.width * out.height;

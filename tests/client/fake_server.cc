@@ -163,9 +163,7 @@ grpc::Status FakeServer::Embed(grpc::ServerContext* context,
       std::find(prompts.begin(), prompts.end(), request->prompt_name()) == prompts.end()) {
     return InvalidArgument("prompt_name: not a prompt of this model; it has none");
   }
-  if (request->chunks_size() > 0 && !embedding_.late) {
-    return InvalidArgument("pooling: chunks are pooled by mean or max; the model's own is another");
-  }
+  if (request->chunks_size() > 0) response->set_chunking(embedding_.late ? "late" : "separate");
   std::string text = request->text();
   if (text.size() > embedding_.max_bytes) {
     if (!request->truncate()) {

@@ -21,7 +21,9 @@ bool Refuses(const grpc::Status& status, const char* part) {
          absl::StrContains(status.error_message(), part);
 }
 
-bool IsTooLong(const grpc::Status& status) { return Refuses(status, "\"truncate\" cuts"); }
+bool IsTooLong(const grpc::Status& status) {
+  return Refuses(status, "\"truncate\" cuts") || Refuses(status, "is longer than the");
+}
 
 int32_t CodePoints(std::string_view text) {
   return static_cast<int32_t>(std::count_if(text.begin(), text.end(), [](char byte) {
@@ -77,10 +79,9 @@ grpc::Status Embedder::LearnAboutDocuments(const std::string& sample) {
   whole->set_start(0);
   whole->set_end(CodePoints(sample));
   const grpc::Status status = client_.Embed(request, &response);
-  late_ = status.ok();
-  // Pooled by its first token, or without the places of its tokens.
-  const bool is_known = Refuses(status, "pooling") || Refuses(status, "chunks");
-  return is_known ? grpc::Status::OK : status;
+  late_ = status.ok() && response.chunking() != "separate";
+  // Models without the places of their tokens.
+  return Refuses(status, "chunks") ? grpc::Status::OK : status;
 }
 
 grpc::Status Embedder::Read(const std::string& text, std::span<const Chunk> chunks,

@@ -1,6 +1,7 @@
 #include "models/image/decode.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <atomic>
 #include <random>
@@ -107,6 +108,36 @@ TEST(DecodeTest, OtherBytesAreRefused) {
     EXPECT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_TRUE(IsMarked(decoded.status())) << decoded.status();
   }
+}
+
+// Each of the texts is as long as one may be, and a thousandth of that in the file.
+TEST(DecodeTest, CompressedTextsOfAPngHaveABound) {
+  const std::vector<uint8_t> text(size_t{1} << 20);
+  uLongf size = compressBound(text.size());
+  std::string packed(size, '\0');
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size, text.data(), text.size()),
+            Z_OK);
+  const std::string data = std::string("XML:com.adobe.xmp\0\1\0\0\0", 22) + packed.substr(0, size);
+  std::vector<uint8_t> chunk;
+  const auto append = [&](uint32_t number) {
+    for (int shift = 24; shift >= 0; shift -= 8)
+      chunk.push_back(static_cast<uint8_t>(number >> shift));
+  };
+  append(static_cast<uint32_t>(data.size()));
+  for (const char c : "iTXt" + data) chunk.push_back(static_cast<uint8_t>(c));
+  append(Crc32(std::span(chunk).subspan(4)));
+  const std::vector<uint8_t> picture = Picture("rgb.png");
+  constexpr ptrdiff_t kBehindHeader = 33;
+  const auto with = [&](int texts) {
+    std::vector<uint8_t> bytes(picture.begin(), picture.begin() + kBehindHeader);
+    for (int i = 0; i < texts; ++i) bytes.insert(bytes.end(), chunk.begin(), chunk.end());
+    bytes.insert(bytes.end(), picture.begin() + kBehindHeader, picture.end());
+    return DecodeImage(bytes, kLimits, false);
+  };
+  EXPECT_TRUE(with(64).ok()) << with(64).status();
+  const absl::Status refused = with(65).status();
+  EXPECT_TRUE(IsMarked(refused)) << refused;
+  EXPECT_NE(refused.message().find("compressed texts of more than 64 MiB"), refused.message().npos);
 }
 
 TEST(DecodeTest, OddPicturesAreWhatPillowMakesOfThem) {

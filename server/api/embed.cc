@@ -117,7 +117,7 @@ std::shared_ptr<PendingCall> RunChunks(ApiContext& context, const CallInfo& info
                      ItemGroup::OnFailure::kEnd, std::move(done), ItemGroup::Admitted::kTogether,
                      pending);
   };
-  context.engine.PlanChunks(model, std::move(request), info, std::move(planned));
+  pending->PlanChunks(model, std::move(request), info, std::move(planned));
   return pending;
 }
 

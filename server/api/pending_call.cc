@@ -30,6 +30,11 @@ void PendingCall::SubmitTogether(ModelHandle model, std::vector<models::Request>
   }
 }
 
+void PendingCall::PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                             Reply<models::ChunkPlan> done) {
+  engine_.PlanChunks(std::move(model), std::move(request), info, unwanted_, std::move(done));
+}
+
 void PendingCall::Generate(ModelHandle model, models::Request request, const CallInfo& info,
                            GenerationEvents events, Reply<Completed> done) {
   Start(
@@ -52,6 +57,7 @@ void PendingCall::Start(absl::FunctionRef<CallId(Reply<Completed>)> submit, Repl
 }
 
 void PendingCall::Cancel() {
+  unwanted_->store(true, std::memory_order_relaxed);
   std::vector<CallId> calls;
   {
     std::lock_guard lock(mutex_);

@@ -1,6 +1,8 @@
 // The tickets that a call has running in the engine, so that it can be cancelled.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -22,6 +24,10 @@ class PendingCall {
   void SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
                       const CallInfo& info, std::vector<Reply<Completed>> done);
 
+  // Engine::PlanChunks, likewise.
+  void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                  Reply<models::ChunkPlan> done);
+
   // Engine::Generate, likewise.
   void Generate(ModelHandle model, models::Request request, const CallInfo& info,
                 GenerationEvents events, Reply<Completed> done);
@@ -35,6 +41,7 @@ class PendingCall {
   bool Add(CallId id);
 
   Engine& engine_;
+  const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;
   bool cancelled_ = false;     // Under mutex_.
   std::vector<CallId> calls_;  // Under mutex_.

@@ -9,6 +9,7 @@
 #include "server/engine/engine_device.h"
 #include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
+#include "server/engine/request_bytes.h"
 #include "server/exception_guard.h"
 #include "server/security/client_quota.h"
 #include "server/tracing/call_spans.h"

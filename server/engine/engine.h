@@ -1,6 +1,7 @@
 // Runs requests: prepares them on a pool, admits, queues, batches, computes, answers.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,8 +78,10 @@ class Engine {
                         Reply<Estimated> done) = 0;
 
   // Runs nothing: a request for the chunks of a text as the items that answer it, prepared on the
-  // pool.
+  // pool. Ends with CANCELLED soon after `unwanted` was set, DEADLINE_EXCEEDED if its turn comes
+  // too late.
   virtual void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                          std::shared_ptr<const std::atomic<bool>> unwanted,
                           Reply<models::ChunkPlan> done) = 0;
 
   // Predicted seconds of queued and running work.

@@ -83,12 +83,6 @@ inline absl::Status LateError(const EngineCall& call, bool was_running) {
 
 inline ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
 
-// Bytes that a request holds while it waits to be prepared.
-size_t RequestBytes(const models::Request& request);
-
-// Bytes that Prepare works with beside the request, at most.
-size_t PrepareScratch(const models::Request& request);
-
 // A model that generates may have other tasks too: the scheduler knows its steps by another id.
 constexpr ModelId kStepsOf = ModelId{1} << 31;
 

@@ -67,6 +67,7 @@ class EngineImpl : public Engine {
   void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
                 Reply<Estimated> done) override;
   void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                  std::shared_ptr<const std::atomic<bool>> unwanted,
                   Reply<models::ChunkPlan> done) override;
   double QueuedSeconds() const override;
   std::string Stuck() const override;

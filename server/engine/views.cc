@@ -3,54 +3,14 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "models/stop_scope.h"
 #include "server/engine/engine_device.h"
 #include "server/engine/engine_impl.h"
-#include "server/engine/image_header.h"
 #include "server/engine/refusals.h"
+#include "server/engine/request_bytes.h"
 #include "server/exception_guard.h"
 
 namespace longview::server {
-namespace {
-
-size_t TokenBytes(const models::TokenInput& tokens) {
-  return sizeof(int32_t) * (tokens.ids.size() + tokens.token_type_ids.size()) +
-         tokens.attention_mask.size() + (tokens.global_mask ? tokens.global_mask->size() : 0);
-}
-
-}  // namespace
-
-size_t RequestBytes(const models::Request& request) {
-  size_t bytes = sizeof(models::Request);
-  for (const auto& text : {&request.text, &request.text_pair, &request.question}) {
-    if (*text) bytes += (*text)->size();
-  }
-  for (const auto& tokens : {&request.tokens, &request.tokens_pair}) {
-    if (*tokens) bytes += TokenBytes(**tokens);
-  }
-  if (request.image) bytes += request.image->size();
-  if (request.pixel_values) bytes += request.pixel_values->values.size() * sizeof(float);
-  for (const std::string& choice : request.choices) bytes += choice.size();
-  for (const models::TokenInput& choice : request.choice_tokens) bytes += TokenBytes(choice);
-  return bytes;
-}
-
-size_t PrepareScratch(const models::Request& request) {
-  // A tokenizer's memory for each byte that it reads at once.
-  constexpr size_t kBytesOfByte = 192, kMostAtOnce = size_t{1} << 20;
-  // Memory of the tokens of a text in chunks, all of which are kept, for each byte.
-  constexpr size_t kBytesOfKept = 32;
-  // Memory of a picture's decoded forms for each pixel.
-  constexpr size_t kBytesOfPixel = 8;
-  if (request.image) return kBytesOfPixel * HeaderPixels(*request.image);
-  size_t longest = 0;
-  for (const auto& text : {&request.text, &request.text_pair, &request.question}) {
-    if (*text) longest = std::max(longest, (*text)->size());
-  }
-  for (const std::string& choice : request.choices) longest = std::max(longest, choice.size());
-  const size_t kept = request.wants_chunks() ? kBytesOfKept * longest : 0;
-  return kBytesOfByte * std::min(longest, kMostAtOnce) + kept;
-}
-
 bool Generates(const models::ModelInfo& info, models::Task task) {
   return info.prefill_granule > 0 &&
          (task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration);
@@ -82,11 +42,14 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
 }
 
 void EngineImpl::PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                            std::shared_ptr<const std::atomic<bool>> unwanted,
                             Reply<models::ChunkPlan> done) {
   OnPool(std::move(request), info.client, info.deadline,
-         [model = std::move(model),
+         [this, model = std::move(model), deadline = info.deadline, unwanted = std::move(unwanted),
           done = std::move(done)](absl::StatusOr<models::Request> given) mutable {
            if (!given.ok()) return done(given.status());
+           if (clock_.Now() >= deadline) return done(DeadlineError(/*was_running=*/false));
+           const models::StopScope scope(unwanted.get());
            auto plan = Guarded([&] { return model->model->PlanChunks(*given); });
            if (!plan.ok()) return done(RefusalOrInternal(plan.status()));
            done(*std::move(plan));

@@ -178,6 +178,24 @@ absl::StatusOr<std::vector<int32_t>> FakeModel::Tokens(const models::Request& re
   return ids;
 }
 
+absl::StatusOr<models::ChunkPlan> FakeModel::PlanChunks(const models::Request& request) const {
+  models::ChunkPlan plan;
+  plan.chunking = models::Chunking::kSeparate;
+  const int size = request.chunk_tokens.value_or(1),
+            length = static_cast<int>(request.text->size());
+  for (int begin = 0; begin < length; begin += size) {
+    models::Request item;
+    item.task = request.task;
+    item.text = request.text->substr(static_cast<size_t>(begin), static_cast<size_t>(size));
+    item.tensors = request.tensors;
+    item.typed = request.typed;
+    plan.items.insert(plan.items.begin(), std::move(item));
+    plan.ranges.push_back({begin, std::min(begin + size, length)});
+  }
+  for (int i = static_cast<int>(plan.items.size()) - 1; i >= 0; --i) plan.sources.push_back({i, 0});
+  return plan;
+}
+
 absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
     const models::Request& request) const {
   options_.control->prepare.Pass();

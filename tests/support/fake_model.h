@@ -104,6 +104,8 @@ class FakeModel : public models::Model {
   const models::ModelInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<models::Item>> Prepare(
       const models::Request& request) const override;
+  // Each chunk as a text of its own, chunk_tokens bytes long; the last ones first.
+  absl::StatusOr<models::ChunkPlan> PlanChunks(const models::Request& request) const override;
   absl::StatusOr<models::Cost> EstimateTokens(int tokens) const override;
   std::unique_ptr<models::Run> Begin(std::span<const models::Item* const> items) const override;
   absl::Status WarmUp() override;

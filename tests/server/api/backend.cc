@@ -190,12 +190,13 @@ void TestEngine::Cancel(server::CallId id) {
   ++num_cancelled_;
 }
 
-void TestEngine::PlanChunks(server::ModelHandle model, models::Request request,
-                            const server::CallInfo&, server::Reply<models::ChunkPlan> done) {
-  auto job = std::make_unique<Job>();
-  job->task = [model = std::move(model), request = std::move(request),
-               done = std::move(done)]() mutable { done(model->model->PlanChunks(request)); };
-  Add(std::move(*job));
+void TestEngine::PlanChunks(ModelHandle model, models::Request request, const server::CallInfo&,
+                            std::shared_ptr<const std::atomic<bool>>,
+                            server::Reply<models::ChunkPlan> done) {
+  Job job;
+  job.task = [model = std::move(model), request = std::move(request),
+              done = std::move(done)]() mutable { done(model->model->PlanChunks(request)); };
+  Add(std::move(job));
 }
 
 void TestEngine::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,

@@ -2,6 +2,7 @@
 // scheduling.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -71,6 +72,7 @@ class TestEngine : public server::Engine {
   void Estimate(server::ModelHandle model, std::optional<models::Request> request, int tokens,
                 server::Reply<server::Estimated> done) override;
   void PlanChunks(server::ModelHandle model, models::Request request, const server::CallInfo& info,
+                  std::shared_ptr<const std::atomic<bool>> unwanted,
                   server::Reply<models::ChunkPlan> done) override;
   double QueuedSeconds() const override { return 0; }
   std::string Stuck() const override { return stuck; }

@@ -106,6 +106,35 @@ TEST(Typed, FillMask) {
   EXPECT_EQ(backend.engine.last_request().tensors, std::vector<std::string>{"mask_logits"});
 }
 
+TEST(Typed, EmbedInChunks) {
+  Backend backend;
+  AddTask(backend, "e", Task::kEmbedding);
+  const auto response = Do<v1::EmbedRequest, v1::EmbedResponse>(
+      backend, &server::Api::Embed, R"(model: "e" text: "aabbc" chunk_tokens: 2)");
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->model(), "e");
+  EXPECT_EQ(response->chunking(), "separate");
+  ASSERT_EQ(response->chunks_size(), 3);
+  EXPECT_EQ(response->chunks(2).start(), 4);
+  EXPECT_EQ(response->chunks(2).end(), 5);
+  const int width = response->embedding_size() / 3;
+  std::vector<float> want;
+  for (const char* chunk : {"aa", "bb", "c"}) {
+    const std::vector<float> own = FakeLogits(chunk, width);
+    want.insert(want.end(), own.begin(), own.end());
+  }
+  EXPECT_EQ(Floats(response->embedding()), want);
+  EXPECT_EQ(response->usage().input_tokens(), 5);
+  EXPECT_EQ(response->timing().batch_items(), 1);
+  // One item's failure is the call's.
+  EXPECT_EQ((Do<v1::EmbedRequest, v1::EmbedResponse>(
+                 backend, &server::Api::Embed,
+                 R"(model: "e" text: "0123456789!preparexx" chunk_tokens: 10)")
+                 .status()
+                 .code()),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Typed, Embed) {
   Backend backend;
   AddTask(backend, "e", Task::kEmbedding);

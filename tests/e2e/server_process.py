@@ -64,12 +64,14 @@ class Server:
     def log(self):
         """The lines so far, with those of answers that came before this call.
 
-        Lines are written a moment after their answers; under load the log never comes to rest.
+        Lines are written a moment after their answers; under load the log never comes to rest, and
+        its last line may be half written.
         """
         length, end = -1, time.monotonic() + 0.5
         while length != (length := os.path.getsize(self.log_file.name)) and time.monotonic() < end:
             time.sleep(0.05)
-        return pathlib.Path(self.log_file.name).read_text(errors="replace")
+        text = pathlib.Path(self.log_file.name).read_text(errors="replace")
+        return text[:text.rfind("\n") + 1]
 
     def request(self, method, path, body=None, headers=None, timeout=60):
         """Returns (status, headers, body bytes); errors are answers too."""

@@ -199,11 +199,13 @@ absl::StatusOr<ChunkPlan> ChunkPlanner::Windows() {
     return end - begin;
   };
   if (absl::Status status = CheckLengths(span); !status.ok()) return status;
-  const int most = room() / 2;
+  // More would read the text more than kMostCopies times.
+  const auto most = static_cast<int>(room() - (room() + kMostCopies - 1) / kMostCopies);
   const int overlap = request_.window_overlap.value_or(std::min(front_.max_tokens / 8, most));
   if (overlap < 0 || overlap > most) {
     return BadRequest("window_overlap",
-                      absl::StrCat(overlap, " is not in [0, ", most, "], half of a window"));
+                      absl::StrCat(overlap, " is not in [0, ", most, "], for windows of ", room(),
+                                   " tokens of text"));
   }
   std::vector<TokenRange> spans;
   for (size_t i = 0; i < chunks_.tokens.chunks.size(); ++i) spans.push_back(SpanOf(i));

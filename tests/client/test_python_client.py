@@ -52,7 +52,12 @@ def test_fields_arrive_as_given(client, server):
         ("b", 3, True, True)
     assert list(request.global_positions) == [0, 5]
     client.embed("a")
-    assert not server.requests[-1].HasField("normalize")
+    for field in ("normalize", "truncate", "chunk_tokens"):
+        assert not server.requests[-1].HasField(field)
+    client.embed("a", truncate=False, chunk_tokens=9, chunk_overlap=3)
+    request = server.requests[-1]
+    assert request.HasField("truncate") and not request.truncate
+    assert (request.chunk_tokens, request.chunk_overlap) == (9, 3)
     client.embed("a", normalize=False)
     assert server.requests[-1].HasField("normalize") and not server.requests[-1].normalize
 

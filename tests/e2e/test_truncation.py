@@ -158,7 +158,7 @@ def test_chunks_by_grpc(server):
 
 def test_bad_windows(server):
     for members, param in (({"window_overlap": 8}, "window_overlap"),
-                           ({"chunk_tokens": 4, "window_overlap": 20}, "window_overlap"),
+                           ({"chunk_tokens": 4, "window_overlap": 34}, "window_overlap"),
                            ({"chunk_tokens": 39}, "chunk_tokens"),
                            ({"chunk_tokens": 4, "truncate": True}, "chunk_tokens"),
                            ({"chunk_tokens": 4, "truncate_prompt_tokens": 4}, "chunk_tokens")):

@@ -80,9 +80,12 @@ def fill_mask(document: Document, *, model: Optional[str] = None, top_k: int = 5
 
 def embed(document: Document, *, model: Optional[str] = None, pooling: str = "",
           normalize: Optional[bool] = None, truncate: Optional[bool] = None,
-          global_positions: Sequence[int] = ()) -> Call[text_pb2.EmbedResponse]:
-    """The document's vector; pooling is cls, mean or pooler, empty = the model's."""
-    request = text_pb2.EmbedRequest(pooling=pooling, normalize=normalize)
+          global_positions: Sequence[int] = (), chunk_tokens: Optional[int] = None,
+          chunk_overlap: int = 0) -> Call[text_pb2.EmbedResponse]:
+    """The document's vector; pooling is cls, mean or pooler, empty = the model's. chunk_tokens: a
+    vector for each so many tokens of a text of any length, one behind another, with `chunks`."""
+    request = text_pb2.EmbedRequest(pooling=pooling, normalize=normalize, chunk_tokens=chunk_tokens,
+                                    chunk_overlap=chunk_overlap)
     _fill(request, document, model, truncate, False, global_positions)
     return Call("Text", "Embed", request, "embedding")
 

@@ -178,11 +178,11 @@ TEST_F(ChunksTest, ChunksOfAModelThatPoolsByItsFirstTokenAreTextsOfTheirOwn) {
 TEST_F(ChunksTest, BadWindowsAreRefused) {
   const auto model = Mean();
   Request request = ChunkRequest(LongText(), 4);
-  for (const int overlap : {-1, 20}) {
+  for (const int overlap : {-1, 34}) {
     request.window_overlap = overlap;
-    ExpectRefused(*model, request, absl::StrCat("window_overlap: ", overlap, " is not in [0, 19]"));
+    ExpectRefused(*model, request, absl::StrCat("window_overlap: ", overlap, " is not in [0, 33]"));
   }
-  request.window_overlap = 19;
+  request.window_overlap = 33;
   EXPECT_TRUE(model->PlanChunks(request).ok());
   request.chunk_tokens = 39;
   ExpectRefused(*model, request, "chunk_tokens: a chunk of 39 tokens");

@@ -331,7 +331,7 @@ struct ChunkPlan {
   Chunking chunking = Chunking::kLate;
   std::vector<Request> items;
   std::vector<TextRange> ranges;  // Each chunk's, in the text without its prompt.
-  // Which item's vector a chunk's embedding is.
+  // A chunk's embedding: one of the vectors of an item's.
   struct Source {
     int item = 0, vector = 0;
   };

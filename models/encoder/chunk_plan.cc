@@ -141,8 +141,7 @@ absl::Status ChunkPlanner::CheckLengths(absl::FunctionRef<int32_t(size_t)> lengt
   for (size_t i = 0; i < chunks_.tokens.chunks.size(); ++i) {
     const int32_t tokens = length(i);
     if (tokens <= room()) continue;
-    const std::string name =
-        request_.chunks.empty() ? "chunk_tokens" : absl::StrCat("chunks[", i, "]");
+    const std::string name = request_.chunks.empty() ? field() : absl::StrCat(field(), "[", i, "]");
     return BadRequest(name, absl::StrCat("a chunk of ", tokens, " tokens is longer than the ",
                                          room(), " tokens of text that the model, with a limit of ",
                                          front_.max_tokens, ", reads at once"));
@@ -194,11 +193,10 @@ ChunkPlan ChunkPlanner::Late() {
 
 absl::StatusOr<ChunkPlan> ChunkPlanner::Windows() {
   if (absl::Status status = CheckGlobals(); !status.ok()) return status;
-  const auto span = [this](size_t i) {
-    const auto [begin, end] = SpanOf(i);
-    return end - begin;
-  };
-  if (absl::Status status = CheckLengths(span); !status.ok()) return status;
+  std::vector<TokenRange> spans;
+  for (size_t i = 0; i < chunks_.tokens.chunks.size(); ++i) spans.push_back(SpanOf(i));
+  const auto length = [&](size_t i) { return spans[i].end - spans[i].begin; };
+  if (absl::Status status = CheckLengths(length); !status.ok()) return status;
   // More would read the text more than kMostCopies times.
   const auto most = static_cast<int>(room() - (room() + kMostCopies - 1) / kMostCopies);
   const int overlap = request_.window_overlap.value_or(std::min(front_.max_tokens / 8, most));
@@ -207,8 +205,6 @@ absl::StatusOr<ChunkPlan> ChunkPlanner::Windows() {
                       absl::StrCat(overlap, " is not in [0, ", most, "], for windows of ", room(),
                                    " tokens of text"));
   }
-  std::vector<TokenRange> spans;
-  for (size_t i = 0; i < chunks_.tokens.chunks.size(); ++i) spans.push_back(SpanOf(i));
   const WindowLayout layout = LayWindows(body(), room(), overlap, spans);
   if (std::ssize(layout.windows) * room() > kMostCopies * std::max(body(), room())) {
     return BadRequest(field(), absl::StrCat("need ", layout.windows.size(), " windows of ", room(),

@@ -12,7 +12,7 @@ namespace longview::models {
 namespace {
 
 constexpr size_t kMostRanges = 4096;   // Chunks that a request names.
-constexpr size_t kMostChunks = 65536;  // Chunks that chunk_tokens makes.
+constexpr size_t kMostChunks = 16384;  // Chunks that chunk_tokens makes.
 
 // A token with text of the document; positions without the prompt.
 struct TextToken {

@@ -18,8 +18,8 @@ namespace longview::models {
 namespace {
 
 constexpr size_t kSignatureBytes = 8, kChunkFrame = 12;
-constexpr size_t kMaxText = size_t{1} << 20;         // As Pillow's MAX_TEXT_CHUNK.
-constexpr size_t kMaxTextMemory = size_t{64} << 20;  // As Pillow's MAX_TEXT_MEMORY.
+constexpr size_t kMaxText = size_t{1} << 20;         // Pillow's MAX_TEXT_CHUNK.
+constexpr size_t kMaxTextMemory = size_t{64} << 20;  // Pillow's MAX_TEXT_MEMORY.
 constexpr std::string_view kRawExif = "Raw profile type exif";
 constexpr std::string_view kXmpKeyword = "XML:com.adobe.xmp";
 

@@ -13,11 +13,12 @@
 namespace longview::server {
 namespace {
 
-// Bytes that values hold outside of themselves. Structs are taken apart into all of their members:
-// one that gets a further member does not compile until it is counted.
+// Bytes that values hold outside of themselves. Structs that hold such values are taken apart into
+// all of their members: one that gets a further member does not compile until it is counted.
 struct Held {
+  // Numbers, and structs of numbers alone.
   template <typename T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) static size_t By(const T&) { return 0; }
+  requires(std::is_trivially_copyable_v<T>) static size_t By(const T&) { return 0; }
   static size_t By(const std::string& text) { return text.size(); }
   template <typename T>
   static size_t By(const std::optional<T>& value) {
@@ -46,7 +47,6 @@ struct Held {
     const auto& [height, width, values, outline] = input;
     return Sum(height, width, values, outline);
   }
-  static size_t By(const models::TileGrid&) { return 0; }
   static size_t By(const models::TokenChunks& chunks) {
     const auto& [positions, ranges] = chunks;
     return Sum(positions, ranges);

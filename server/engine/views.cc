@@ -78,8 +78,9 @@ void EngineImpl::OnPool(models::Request request, const std::string& client, absl
                    (*shared)(std::move(request));
                  }});
   if (added) return;
-  replies_.Add(
-      [shared, bytes, limit = pool_.limits().bytes] { (*shared)(PoolFullError(bytes, limit)); });
+  replies_.Add([shared, bytes, limit = pool_.limits().client_bytes] {
+    (*shared)(PoolFullError(bytes, limit));
+  });
 }
 
 Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,

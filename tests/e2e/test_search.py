@@ -11,17 +11,20 @@ from server_process import CLIENT, GOLDEN, Server
 
 FAMILY = GOLDEN / "sentence_transformers"
 LATE, ALONE = "modernbert_include_prompt_false", "roberta_list_mean_cls"
+SHORT = "short"  # LATE, but it reads less than a chunk.
 QUESTION = "where is the window"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The fixture that pools by mean reads longer texts here: several chunks at once."""
-    late = tmp_path_factory.mktemp("models") / LATE
-    shutil.copytree(FAMILY / LATE / "model", late)
-    config = json.loads((late / "tokenizer_config.json").read_text())
-    (late / "tokenizer_config.json").write_text(json.dumps({**config, "model_max_length": 1500}))
-    with Server([f"{LATE}={late},{ALONE}={FAMILY / ALONE / 'model'}"], "--dtype=fp32") as running:
+    models = tmp_path_factory.mktemp("models")
+    for name, limit in ((LATE, 1500), (SHORT, 64)):
+        shutil.copytree(FAMILY / LATE / "model", models / name)
+        config = json.loads((models / name / "tokenizer_config.json").read_text())
+        (models / name / "tokenizer_config.json").write_text(
+            json.dumps({**config, "model_max_length": limit}))
+    with Server([str(models), f"{ALONE}={FAMILY / ALONE / 'model'}"], "--dtype=fp32") as running:
         yield running
 
 
@@ -45,7 +48,7 @@ def search(server, *arguments):
 
 
 def prompts(model):
-    path = FAMILY / model / "model/config_sentence_transformers.json"
+    path = FAMILY / (LATE if model == SHORT else model) / "model/config_sentence_transformers.json"
     return json.loads(path.read_text())["prompts"] if path.exists() else {}
 
 
@@ -92,6 +95,18 @@ def test_a_file_longer_than_the_model_is_searched_to_its_end(server, tmp_path):
     assert done.returncode == 0, done.stderr
     found = "\n".join(place["text"] for place in places)
     assert all(f"line{i} " in found for i in range(900))
+
+
+def test_a_chunk_longer_than_the_model_is_cut(server, folder):
+    done, places = search(server, f"--model={SHORT}", "--top=100", folder, QUESTION)
+    assert done.returncode == 0, done.stderr
+    assert len(places) >= 4
+    status, _ = server.post_json("/v1/embeddings", {"model": SHORT, "input": places[0]["text"]})
+    assert status == 400, "the fixture's model reads less"
+    asked = vector(server, SHORT, QUESTION, "query")
+    for place in places:
+        row = vector(server, SHORT, place["text"], "document", truncate=True)
+        assert place["score"] == pytest.approx(float(asked @ row), abs=2e-5)
 
 
 def test_errors_name_what_to_do(server, folder):

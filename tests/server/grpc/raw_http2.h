@@ -46,7 +46,7 @@ class RawHttp2 {
   // Begins a call on a stream (1, 3, ...) with its headers alone.
   void Call(uint32_t stream, const std::string& path) { Send(Headers(stream, path)); }
 
-  // The same of a call that has no message.
+  // Headers that begin and end a call without a message.
   void CallWithoutMessage(uint32_t stream, const std::string& path) {
     Send(Headers(stream, path, kEndHeaders | kEndStream));
   }

@@ -39,7 +39,8 @@ Row Find(absl::StatusCode code, std::string_view reason) {
     case absl::StatusCode::kDeadlineExceeded:
       return {504, "timeout_error"};
     case absl::StatusCode::kUnimplemented:
-      return {501, "invalid_request_error"};
+      // Most clients repeat whatever is 5xx, and the model will lack the task then, too.
+      return {400, "invalid_request_error"};
     case absl::StatusCode::kCancelled:
       return {kClientClosedRequest, "timeout_error"};
     default:
@@ -73,11 +74,13 @@ HttpError ToHttpError(const absl::Status& status) {
     case 503:
       AddRetryHeaders(detail.retry_after.value_or(absl::Seconds(1)), error);
       break;
-    case 501:
     case 504:
       error.headers.emplace_back("x-should-retry", "false");
       break;
     default:
+      if (status.code() == absl::StatusCode::kUnimplemented) {
+        error.headers.emplace_back("x-should-retry", "false");
+      }
       break;
   }
   return error;

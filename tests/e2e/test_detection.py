@@ -202,7 +202,7 @@ def test_mistakes_are_named_and_others_go_on(server):
         status, answer = detect(server, BOXES, good, query)
         assert status == 400 and field in answer["error"]["message"], answer
     status, answer = post(server, f"/v1/classify?model={BOXES}", good, {"Content-Type": "image/png"})
-    assert status == 501 and "object-detection" in answer["error"]["message"], answer
+    assert status == 400 and "object-detection" in answer["error"]["message"], answer
     assert detect(server, BOXES, good)[1]["detections"] == before
 
 

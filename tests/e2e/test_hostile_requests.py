@@ -133,7 +133,7 @@ def test_statuses_of_lacks(golden_server):
     assert answer["error"]["type"] == "not_found_error"
     status, headers, answer = golden_server.post(
         "/v1/answer", {"model": "text_classification", "text": "x", "question": "y"})
-    assert status == 501 and headers["x-should-retry"] == "false"
+    assert status == 400 and headers["x-should-retry"] == "false"
     assert json.loads(answer)["error"]["code"] == "UNIMPLEMENTED"
 
 

@@ -114,7 +114,7 @@ def test_class_count(one_model, transport):
 
 def test_another_task_is_told_where_to_go(zoo_server):
     status, answer = zoo_server.post_json("/v1/classify", {"model": "code-lm", "text": "x"})
-    assert status == 501
+    assert status == 400
     message = answer["error"]["message"]
     assert "/v1/completions" in message and "code-language" in message
 

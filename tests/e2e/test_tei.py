@@ -60,7 +60,7 @@ def test_errors_have_teis_shape(server):
             ("/embed", {"inputs": 5}, 400, "invalid_request_error"),
             ("/embed", {"inputs": "a", "model": "nobody"}, 404, "not_found_error"),
             ("/predict", {"inputs": [["a", "b", "c"]]}, 400, "invalid_request_error"),
-            ("/rerank", {"query": "q", "texts": ["a"], "model": "classify"}, 501,
+            ("/rerank", {"query": "q", "texts": ["a"], "model": "classify"}, 400,
              "invalid_request_error")]:
         got, answer = server.post_json(path, body)
         assert got == status and answer["error_type"] == kind, (path, answer)

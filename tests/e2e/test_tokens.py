@@ -90,6 +90,6 @@ def test_models(server, zoo_server):
     status, answer = zoo_server.post_json("/tokenize", {"text": "a"})
     assert status == 400 and "code-lm" in answer["error"]["message"]
     assert "page-type" not in answer["error"]["message"], "which reads no text"
-    assert zoo_server.post_json("/tokenize", {"model": "page-type", "text": "a"})[0] == 501
+    assert zoo_server.post_json("/tokenize", {"model": "page-type", "text": "a"})[0] == 400
     assert server.post_json("/detokenize", {"tokens": [1.5]})[0] == 400
     assert server.post_json("/detokenize", {})[1]["error"]["param"] == "tokens"

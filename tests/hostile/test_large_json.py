@@ -35,7 +35,7 @@ def test_large_json(victim, name):
         with concurrent.futures.ThreadPoolExecutor(len(PATHS)) as pool:
             answers = list(pool.map(lambda path: post(victim.http_port, path, body), PATHS))
         figures["answers"] = [status for status, _ in answers]
-        assert all(status in (0, 400, 413, 429, 501) for status, _ in answers)
+        assert all(status in (0, 400, 413, 429) for status, _ in answers)
         assert all(len(answer) < 2000 for _, answer in answers)
 
 

@@ -22,7 +22,7 @@ TEST(StatusMapHttp, EveryCodeHasItsStatusAndType) {
       {absl::StatusCode::kNotFound, 404, "not_found_error", "NOT_FOUND"},
       {absl::StatusCode::kResourceExhausted, 429, "rate_limit_error", "RESOURCE_EXHAUSTED"},
       {absl::StatusCode::kInternal, 500, "server_error", "INTERNAL"},
-      {absl::StatusCode::kUnimplemented, 501, "invalid_request_error", "UNIMPLEMENTED"},
+      {absl::StatusCode::kUnimplemented, 400, "invalid_request_error", "UNIMPLEMENTED"},
       {absl::StatusCode::kUnavailable, 503, "unavailable_error", "UNAVAILABLE"},
       {absl::StatusCode::kDeadlineExceeded, 504, "timeout_error", "DEADLINE_EXCEEDED"},
   };

@@ -360,7 +360,7 @@ TEST_F(CompletionsTest, RefusalsNameTheMember) {
       {"TooLong", {{"prompt", "a"}, {"max_tokens", 1000000}}, "prompt"},
       {"OneOfSeveral", {{"prompt", {"a", "!prepare"}}}, "prompt"},
       {"WrongModel", {{"prompt", "a"}, {"model", "nobody"}}, nullptr, 404},
-      {"WrongTask", {{"prompt", "a"}, {"model", "one"}}, "model", 501},
+      {"WrongTask", {{"prompt", "a"}, {"model", "one"}}, "model", 400},
   };
   for (const BadCase& bad : cases) {
     for (const bool stream : {false, true}) {

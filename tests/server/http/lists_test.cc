@@ -61,7 +61,7 @@ TEST_F(ListsTest, OneBadTextFailsTheCallWithItsIndex) {
   const std::string too_long(50, 'x');
   const RawResponse response =
       Post("/v1/classify", json{{"model", "ner"}, {"text", {"a", too_long}}}.dump());
-  EXPECT_EQ(response.status, 501);
+  EXPECT_EQ(response.status, 400);
   const RawResponse bad =
       Post("/v1/classify-tokens", json{{"model", "ner"}, {"text", {"a", too_long}}}.dump());
   EXPECT_EQ(bad.status, 400);
@@ -150,7 +150,7 @@ TEST_F(ListsTest, RerankRefusesWhatItCannotRank) {
   const json too_long = refusal(change.dump().c_str());
   EXPECT_EQ(too_long["param"], "documents");
   EXPECT_THAT(too_long["message"].get<std::string>(), HasSubstr("documents[1]: 61 tokens"));
-  EXPECT_EQ(Post("/v1/rerank", R"({"model": "one", "query": "", "documents": [""]})").status, 501);
+  EXPECT_EQ(Post("/v1/rerank", R"({"model": "one", "query": "", "documents": [""]})").status, 400);
   // One empty string is a document.
   EXPECT_EQ(Answer("/v1/rerank", {{"query", "q"}, {"documents", {""}}})["results"].size(), 1u);
 }

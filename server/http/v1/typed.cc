@@ -48,16 +48,17 @@ void Run(HttpContext& context, const ExchangePtr& exchange, TypedBody& body,
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }
 
-// A route whose body is parsed first.
-template <typename Handle>
+// A route whose body is parsed first, and becomes one of `Requests`.
+template <typename... Requests, typename Handle>
 void AddBodyRoute(HttpContext& context, Router& router, std::string_view path, Handle handle) {
-  router.Add(
-      Verb::kPost, path, [&context, handle](const ExchangePtr& exchange, const PathParameters&) {
-        absl::StatusOr<TypedBody> body =
-            TypedBody::Parse(exchange->mutable_request(), context.api.options().max_message_bytes);
-        if (!body.ok()) return Refuse(context, exchange, body.status());
-        handle(exchange, *body);
-      });
+  router.Add(Verb::kPost, path,
+             [&context, handle](const ExchangePtr& exchange, const PathParameters&) {
+               const google::protobuf::Descriptor* const messages[] = {Requests::descriptor()...};
+               absl::StatusOr<TypedBody> body = TypedBody::Parse(
+                   exchange->mutable_request(), context.api.options().max_message_bytes, messages);
+               if (!body.ok()) return Refuse(context, exchange, body.status());
+               handle(exchange, *body);
+             });
 }
 
 template <typename Request, typename Response>
@@ -164,31 +165,33 @@ void RunOneOrMany(HttpContext& context, const ExchangePtr& exchange, TypedBody& 
 template <typename Request, typename Response>
 void AddListCall(HttpContext& context, Router& router, std::string_view path,
                  ApiCall<Request, Response> one, ListCall<Request, Response> many) {
-  AddBodyRoute(context, router, path,
-               [&context, one, many](const ExchangePtr& exchange, TypedBody& body) {
-                 RunOneOrMany(context, exchange, body, one, many);
-               });
+  AddBodyRoute<Request>(context, router, path,
+                        [&context, one, many](const ExchangePtr& exchange, TypedBody& body) {
+                          RunOneOrMany(context, exchange, body, one, many);
+                        });
 }
 
 template <typename Request, typename Response>
 void AddCall(HttpContext& context, Router& router, std::string_view path,
              ApiCall<Request, Response> call) {
-  AddBodyRoute(context, router, path,
-               [&context, call](const ExchangePtr& exchange, TypedBody& body) {
-                 Run(context, exchange, body, call);
-               });
+  AddBodyRoute<Request>(context, router, path,
+                        [&context, call](const ExchangePtr& exchange, TypedBody& body) {
+                          Run(context, exchange, body, call);
+                        });
 }
 
 }  // namespace
 
 void AddTyped(HttpContext& context, Router& router) {
-  AddBodyRoute(context, router, "/v1/classify",
-               [&context](const ExchangePtr& exchange, TypedBody& body) {
-                 if (body.Has("image")) {
-                   return Run(context, exchange, body, &Api::ClassifyImage);
-                 }
-                 RunOneOrMany(context, exchange, body, &Api::Classify, &Api::ClassifyList);
-               });
+  using longview::v1::ClassifyImageRequest;
+  using longview::v1::ClassifyRequest;
+  AddBodyRoute<ClassifyRequest, ClassifyImageRequest>(
+      context, router, "/v1/classify", [&context](const ExchangePtr& exchange, TypedBody& body) {
+        if (body.Has("image")) {
+          return Run(context, exchange, body, &Api::ClassifyImage);
+        }
+        RunOneOrMany(context, exchange, body, &Api::Classify, &Api::ClassifyList);
+      });
   AddListCall(context, router, "/v1/classify-tokens", &Api::ClassifyTokens,
               &Api::ClassifyTokensList);
   AddCall(context, router, "/v1/answer", &Api::AnswerQuestion);

@@ -13,10 +13,16 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/uri.h"
+#include "server/http/v1/json_as_text.h"
 #include "server/http/v1/multipart.h"
 
 namespace longview::server {
 namespace {
+
+using Messages = std::span<const google::protobuf::Descriptor* const>;
+
+constexpr std::string_view kText = "text/plain";
+constexpr std::string_view kBytes = "application/octet-stream";
 
 // "image/png" of "Image/PNG; q=1".
 std::string MediaType(std::string_view content_type) {
@@ -34,20 +40,45 @@ absl::Status CheckCharset(std::string_view content_type) {
   return UnsupportedMedia(absl::StrCat("charset is ", Quoted(charset), ", expected utf-8"));
 }
 
+// The field that a body of this type is the value of; "" if the body has fields of its own.
+std::string_view FieldOf(const std::string& media, Messages messages) {
+  if (media == kText) return "text";
+  if (absl::StartsWith(media, "image/")) return "image";
+  if (media != kBytes) return "";
+  const bool takes_text = std::any_of(messages.begin(), messages.end(), [](const auto* message) {
+    return message->FindFieldByName("text") != nullptr;
+  });
+  return takes_text ? "text" : "image";
+}
+
+absl::Status CheckIsText(std::string_view text, Messages messages) {
+  const std::string member = RequestMemberOf(text, messages);
+  if (member.empty()) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("the body is a JSON object with ", Quoted(member), " and says it is ",
+                   std::string(kText), ": send Content-Type: application/json (",
+                   std::string(kBytes), " if the object itself is the text)"),
+      {.reason = "BAD_HEADER", .retry_after = {}, .param = "Content-Type"});
+}
+
 }  // namespace
 
-absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_bytes) {
+absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_bytes,
+                                           Messages messages) {
   std::string text = std::exchange(request.body, {});
   const std::string_view content_type = request.Header("Content-Type");
   const std::string media = MediaType(content_type);
   TypedBody body;
-  const bool is_text = media == "text/plain";
-  if (is_text || absl::StartsWith(media, "image/")) {
+  if (const std::string_view field = FieldOf(media, messages); !field.empty()) {
     if (absl::Status status = CheckCharset(content_type); !status.ok()) return status;
+    if (media == kText) {
+      if (absl::Status status = CheckIsText(text, messages); !status.ok()) return status;
+    }
     auto fields = ParseQuery(request.query);
     if (!fields) return FieldError("query", absl::StrCat("malformed: ", Quoted(request.query)));
     body.fields_ = *std::move(fields);
-    body.fields_.emplace_back(is_text ? "text" : "image", std::move(text));
+    body.fields_.emplace_back(field, std::move(text));
     return body;
   }
   if (absl::StartsWith(media, "multipart/")) {

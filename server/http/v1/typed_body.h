@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
 #include "server/api/list_answer.h"
@@ -16,10 +18,17 @@ namespace longview::server {
 
 class TypedBody {
  public:
-  // INVALID_ARGUMENT for what does not parse, kUnsupportedMediaType for text that is not
-  // UTF-8 by its own declaration and for multipart other than form-data. A body of any other
-  // type is read as JSON, whose values take at most `max_bytes`. Takes the request's body.
-  static absl::StatusOr<TypedBody> Parse(HttpRequest& request, size_t max_bytes);
+  // `messages`: what the route's bodies may become. text/plain and image/* are the document itself,
+  // and so is application/octet-stream: a text if one of the messages has one, else an image.
+  //
+  // INVALID_ARGUMENT for what does not parse, and for JSON that calls itself text/plain, as
+  // browsers send it where a page names no type: a JSON object with a member of one of the
+  // messages. kUnsupportedMediaType for text that is not UTF-8 by its own declaration and for
+  // multipart other than form-data. A body of any other type is read as JSON, whose values take at
+  // most `max_bytes`. Takes the request's body.
+  static absl::StatusOr<TypedBody> Parse(
+      HttpRequest& request, size_t max_bytes,
+      std::span<const google::protobuf::Descriptor* const> messages);
 
   // Whether the caller gave the field.
   bool Has(std::string_view field) const;

@@ -61,6 +61,7 @@ class Server::Impl {
  public:
   Impl(const Config& config, Log& log, const Security* security, LoadFunction load)
       : config_(config),
+        log_(log),
         metrics_(kVersion, kCommit, absl::StrJoin(EngineOptionsOf(config, log).devices, ",")),
         tracer_(TracerOf(config)),
         bytes_(ByteLimitsFor(config.max_message_bytes)),
@@ -166,6 +167,8 @@ class Server::Impl {
     options.version = kVersion;
     options.commit = kCommit;
     options.keys = KeysOf(security);
+    options.log = &log_;
+    options.cors_origins = config.cors_origins;
     options.names = config.server_names;
     options.names.push_back(config.host);
     options.proxies = ProxiesOf(config);
@@ -185,6 +188,7 @@ class Server::Impl {
 
   // Declared in the order of dependence: each is stopped before what it uses.
   const Config config_;
+  Log& log_;
   Lifecycle lifecycle_;
   Metrics metrics_;
   const std::unique_ptr<Tracer> tracer_;  // Null = off.

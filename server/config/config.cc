@@ -21,6 +21,7 @@
 #include "server/config/flags.h"
 #include "server/config/host.h"
 #include "server/security/client_address.h"
+#include "server/security/page_origins.h"
 
 namespace longview::server {
 namespace {
@@ -65,18 +66,28 @@ bool IsHostName(std::string_view name) {
   });
 }
 
-absl::Status ReadAddress(Config& config) {
-  config.host = absl::GetFlag(FLAGS_host);
-  config.grpc_port = absl::GetFlag(FLAGS_grpc_port);
-  config.http_port = absl::GetFlag(FLAGS_http_port);
-  config.admin_port = absl::GetFlag(FLAGS_admin_port);
-  if (config.host.empty()) return Bad("host", "", "an address, such as 127.0.0.1");
+absl::Status ReadServerNames(Config& config) {
   config.server_names =
       absl::StrSplit(absl::GetFlag(FLAGS_server_names), ',', absl::SkipWhitespace());
   for (std::string& name : config.server_names) {
     absl::StripAsciiWhitespace(&name);
     if (!IsHostName(name)) return Bad("server_names", name, "a host name without a port");
   }
+  auto origins = ParsePageOrigins(absl::GetFlag(FLAGS_cors_origins));
+  if (!origins.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag --cors_origins: ", origins.status().message()));
+  }
+  config.cors_origins = *std::move(origins);
+  return absl::OkStatus();
+}
+
+absl::Status ReadAddress(Config& config) {
+  config.host = absl::GetFlag(FLAGS_host);
+  config.grpc_port = absl::GetFlag(FLAGS_grpc_port);
+  config.http_port = absl::GetFlag(FLAGS_http_port);
+  config.admin_port = absl::GetFlag(FLAGS_admin_port);
+  if (config.host.empty()) return Bad("host", "", "an address, such as 127.0.0.1");
   for (const auto& [name, port] :
        {std::pair{"grpc_port", config.grpc_port}, std::pair{"http_port", config.http_port},
         std::pair{"admin_port", config.admin_port}}) {
@@ -301,8 +312,8 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
   config.mode = ReadMode(config);
   std::vector<std::string> problems;  // All flags are checked, so that all problems are told.
-  for (auto* read : {&ReadAddress, &ReadSecurity, &ReadCompute, &ReadLimits, &ReadConnections,
-                     &ReadTimes, &ReadLog, &ReadTracing}) {
+  for (auto* read : {&ReadAddress, &ReadServerNames, &ReadSecurity, &ReadCompute, &ReadLimits,
+                     &ReadConnections, &ReadTimes, &ReadLog, &ReadTracing}) {
     AddProblem((*read)(config), problems);
   }
   AddProblem(ReadModels(positional, config), problems);
@@ -328,6 +339,7 @@ std::string ConfigJson(const Config& config) {
       {"admin_port", config.admin_port},
       {"host", config.host},
       {"server_names", absl::StrJoin(config.server_names, ",")},
+      {"cors_origins", absl::StrJoin(config.cors_origins, ",")},
       {"device", config.device},
       {"dtype", config.dtype},
       {"threads", config.threads},

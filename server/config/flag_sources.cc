@@ -93,6 +93,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "admin_port",
                                                                 "host",
                                                                 "server_names",
+                                                                "cors_origins",
                                                                 "device",
                                                                 "dtype",
                                                                 "threads",

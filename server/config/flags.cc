@@ -13,6 +13,10 @@ ABSL_FLAG(std::string, host, "127.0.0.1", "address to listen on; containers pass
 ABSL_FLAG(std::string, server_names, "",
           "comma list of names besides --host and localhost that Host may have in HTTP requests "
           "that load or unload a model");
+ABSL_FLAG(
+    std::string, cors_origins, "",
+    "comma list of origins (https://name:port) whose pages may call over HTTP, or * for every "
+    "page; default none but the server's own");
 ABSL_FLAG(int, grpc_port, 9000, "gRPC port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, http_port, 8080, "HTTP port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, admin_port, -1,

@@ -11,6 +11,7 @@ ABSL_DECLARE_FLAG(std::string, models);
 ABSL_DECLARE_FLAG(std::string, task);
 ABSL_DECLARE_FLAG(std::string, host);
 ABSL_DECLARE_FLAG(std::string, server_names);
+ABSL_DECLARE_FLAG(std::string, cors_origins);
 ABSL_DECLARE_FLAG(int, grpc_port);
 ABSL_DECLARE_FLAG(int, http_port);
 ABSL_DECLARE_FLAG(int, admin_port);

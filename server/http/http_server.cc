@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
 #include "server/http/context.h"
+#include "server/http/cors.h"
 #include "server/http/deadline.h"
 #include "server/http/error_body.h"
 #include "server/http/inflate.h"
@@ -23,6 +25,9 @@ namespace {
 
 // The `method` label of requests that match no route.
 constexpr std::string_view kNoRoute = "other";
+
+// Of a path that is not served, whose page is to read the answer that says so.
+constexpr std::string_view kAnyMethods = "GET, HEAD, POST";
 
 Router MakeRouter(HttpContext& context, bool admin) {
   Router router;
@@ -66,6 +71,8 @@ class HttpServer::Impl {
         admin_(options.admin),
         max_body_bytes_(options.transport.max_body_bytes),
         origin_(std::move(options.names)),
+        cors_(std::move(options.cors_origins)),
+        log_(options.log),
         router_(MakeRouter(context_, options.admin)),
         listener_(WithAdmission(std::move(options.transport)),
                   [this](ExchangePtr exchange) { Dispatch(std::move(exchange)); }) {}
@@ -80,6 +87,11 @@ class HttpServer::Impl {
  private:
   TransportOptions WithAdmission(TransportOptions transport) {
     transport.admit = [this](const HttpRequest& head, CallInfo& info) { return Admit(head, info); };
+    if (!admin_) {
+      transport.fields_for_page = [this](std::string_view origin) {
+        return cors_.FieldsFor(origin);
+      };
+    }
     return transport;
   }
 
@@ -88,6 +100,7 @@ class HttpServer::Impl {
     const Router::Match match = router_.Find(head.method, head.path);
     info.method = match.route.empty() ? kNoRoute : match.route;
     Locate(head, info);
+    if (!admin_ && Cors::IsPreflight(head)) return {};
     absl::Status status = absl::OkStatus();
     if (keys_ != nullptr) status = keys_->Admit(head.Header("Authorization"), info);
     if (status.ok() && PermissionOf(info.method) == Permission::kControl) {
@@ -114,6 +127,28 @@ class HttpServer::Impl {
     info.client = FairnessUnit(info.address);
   }
 
+  // Answers a browser that asks, without a key, whether a page may call.
+  void AnswerPreflight(const Router::Match& match, const ExchangePtr& exchange) {
+    const HttpRequest& request = exchange->request();
+    const std::string_view origin = request.Header("Origin");
+    absl::Status allowed = cors_.Check(origin);
+    if (allowed.ok() && PermissionOf(exchange->info().method) == Permission::kControl) {
+      allowed = origin_.Check(request.Header("Host"), origin);
+    }
+    if (!allowed.ok()) {
+      // The browser tells its user no more than that it was refused.
+      if (log_ != nullptr) {
+        log_->Warning("a page may not call", {{"origin", Excerpt(origin)},
+                                              {"client", exchange->info().caller()},
+                                              {"method", exchange->info().method},
+                                              {"error", std::string(allowed.message())}});
+      }
+      return Refuse(context_, exchange, allowed);
+    }
+    const std::string_view methods = match.allow.empty() ? kAnyMethods : match.allow;
+    Answer(context_, exchange, Cors::Preflight(request, methods));
+  }
+
   // The recorded answer to an unknown path or a wrong method.
   HttpResponse Mismatch(const Router::Match& match, const HttpRequest& request,
                         const CallInfo& info) {
@@ -122,6 +157,7 @@ class HttpServer::Impl {
         unknown ? absl::NotFoundError(absl::StrCat("no such path: ", Quoted(request.path),
                                                    admin_ ? "; there are /livez, /readyz, /metrics"
                                                           : "; /openapi.json lists what there is"))
+
                 : absl::InvalidArgumentError(absl::StrCat("method ", Quoted(request.method), " of ",
                                                           Quoted(request.path), ": allowed are ",
                                                           match.allow));
@@ -137,6 +173,7 @@ class HttpServer::Impl {
     const HttpRequest& request = exchange->request();
     Router::Match match = router_.Find(request.method, request.path);
     exchange->mutable_info().method = match.route.empty() ? kNoRoute : match.route;
+    if (!admin_ && Cors::IsPreflight(request)) return AnswerPreflight(match, exchange);
     if (match.handler == nullptr) {
       return exchange->Respond(Mismatch(match, request, exchange->info()));
     }
@@ -187,6 +224,8 @@ class HttpServer::Impl {
   const bool admin_;
   const size_t max_body_bytes_;
   const OriginCheck origin_;
+  const Cors cors_;
+  Log* const log_;  // May be null.
   const Router router_;
   Listener listener_;
 };

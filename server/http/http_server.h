@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "server/api/api.h"
 #include "server/http/transport/options.h"
+#include "server/log/log.h"
 #include "server/metrics/metrics.h"
 #include "server/security/api_keys.h"
 #include "server/security/client_address.h"
@@ -28,6 +29,10 @@ struct HttpServerOptions {
   // The server's names besides addresses and localhost: what `Host` may be where models are
   // loaded and unloaded.
   std::vector<std::string> names;
+  // Origins of other sites whose pages may call, as ParsePageOrigins gives them.
+  std::vector<std::string> cors_origins;
+  Log* log =
+      nullptr;  // For what clients should be told; null: nobody reads it. Outlives the server.
 };
 
 // Start and Stop belong to one thread. Borrowed collaborators outlive it; calls that are

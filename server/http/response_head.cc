@@ -94,6 +94,9 @@ std::string ResponseHead(const HttpResponse& response, const HeadOptions& option
   }
   AppendField("x-request-id", options.request_id, &head);
   for (const auto& [name, value] : response.headers) AppendField(name, value, &head);
+  if (options.more != nullptr) {
+    for (const auto& [name, value] : *options.more) AppendField(name, value, &head);
+  }
   if (!options.keep_alive) {
     AppendField("Connection", "close", &head);
   } else if (options.http_1_0) {

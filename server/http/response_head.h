@@ -16,6 +16,7 @@ struct HeadOptions {
   bool keep_alive = true;
   bool http_1_0 = false;  // Says keep-alive explicitly, which is not that version's default.
   std::string_view request_id;
+  const HttpFields* more = nullptr;  // Fields besides the answer's own; null: none.
 };
 
 // One part of a streamed body in chunked coding; `last` ends the body, with or without data.

@@ -132,6 +132,7 @@ Connection::Answered Connection::ServeOne() {
   if (!ok) co_return false;
   request_id_.clear();
   path_.clear();
+  page_.clear();
   head_only_ = false;
   Parser parser;
   parser.header_limit(static_cast<uint32_t>(options_.max_header_bytes));
@@ -187,6 +188,11 @@ CallInfo Connection::NewCall() const {
   info.arrival = SteadyNow();
   info.api = "http";
   return info;
+}
+
+HeadOptions Connection::HeadOf(std::string_view request_id) const {
+  return {
+      .keep_alive = keep_alive_, .http_1_0 = http_1_0_, .request_id = request_id, .more = &page_};
 }
 
 Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* info,

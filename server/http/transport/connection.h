@@ -21,6 +21,8 @@
 #include "boost/beast/http/buffer_body.hpp"
 #include "boost/beast/http/parser.hpp"
 #include "server/http/exchange.h"
+#include "server/http/message.h"
+#include "server/http/response_head.h"
 #include "server/http/transport/options.h"
 #include "server/http/transport/stream.h"
 #include "server/http/transport/wake_queue.h"
@@ -101,6 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void TellIfSlow() const;
 
   CallInfo NewCall() const;
+  HeadOptions HeadOf(std::string_view request_id) const;
   // Asks options_.admit; false: the call is refused and the connection ends.
   Answered Admit(const HttpRequest& request, CallInfo* info, size_t* max_body_bytes);
   void Arm(absl::Duration timeout);
@@ -131,6 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::string request_id_;
   std::string path_;      // Path of the request being read; chooses the shape of errors.
+  HttpFields page_;       // More fields for its answer, as its page is told.
   std::string client_;    // The client of that request.
   absl::Status refused_;  // Why Reserve said no.
   bool calling_ = false;  // There is a Call.

@@ -35,6 +35,7 @@ Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_i
   Disarm();
   const auto& message = parser.get();
   path_ = TargetPath(message);
+  if (options_.fields_for_page) page_ = options_.fields_for_page(Field(message, "Origin"));
   *request_id = RequestIdOr(Field(message, "x-request-id"));
   keep_alive_ = message.keep_alive();
   http_1_0_ = message.version() < 11;

@@ -20,8 +20,7 @@ constexpr size_t kWriteBytes = 128 * 1024;
 }  // namespace
 
 Connection::Task Connection::Write(HttpResponse response, std::string_view request_id) {
-  const HeadOptions options{keep_alive_, http_1_0_, request_id};
-  const std::string head = ResponseHead(response, options, absl::Now());
+  const std::string head = ResponseHead(response, HeadOf(request_id), absl::Now());
   const asio::const_buffer body = asio::buffer(response.body);
   co_await Send(asio::buffer(head), head_only_ ? asio::const_buffer() : body);
 }
@@ -58,7 +57,7 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
       if (self) asio::dispatch(self->stream_.get_executor(), [self] { self->Wake(); });
     });
   });
-  std::string data = ResponseHead(response, {keep_alive_, http_1_0_, request_id_}, absl::Now());
+  std::string data = ResponseHead(response, HeadOf(request_id_), absl::Now());
   ErrorCode error;
   while (probing_ && !gone_) {
     wake_.expires_at(asio::steady_timer::time_point::max());

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "server/call.h"
@@ -36,6 +37,10 @@ struct TransportOptions {
   // Asked when a head has been read, before its body. May fill in who calls. Thread-safe.
   // Empty = all are admitted, with bodies up to max_body_bytes.
   std::function<HeadVerdict(const HttpRequest& head, CallInfo& info)> admit;
+
+  // More fields for every answer, also of the transport's own errors, to a page of `origin` (""
+  // where the request names none). Thread-safe. Empty = none.
+  std::function<HttpFields(std::string_view origin)> fields_for_page;
 
   TrustedProxies proxies =
       {};  // Their connections are many clients', without a limit of their own.

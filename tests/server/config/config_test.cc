@@ -71,6 +71,19 @@ TEST_F(ConfigTest, ServerNamesAreHostNames) {
               HasSubstr("--server_names: 'a:80'"));
 }
 
+TEST_F(ConfigTest, PageOriginsAreAsBrowsersWriteThem) {
+  EXPECT_THAT(Load({"m"})->cors_origins, ::testing::ElementsAre());
+  EXPECT_THAT(Load({"m", "--cors_origins=*"})->cors_origins, ::testing::ElementsAre("*"));
+  EXPECT_THAT(Load({"m", "--cors_origins=https://A.example:443, http://localhost:3000,app://x"})
+                  ->cors_origins,
+              ::testing::ElementsAre("https://a.example", "http://localhost:3000", "app://x"));
+  for (const char* bad : {"a.example", "https://a.example/", "https://", "://a", "null",
+                          "https://*.example", "https://a,*"}) {
+    const auto config = Load({"m", std::string("--cors_origins=") + bad});
+    EXPECT_THAT(std::string(config.status().message()), HasSubstr("flag --cors_origins: '")) << bad;
+  }
+}
+
 TEST_F(ConfigTest, ConnectionsAreCounts) {
   EXPECT_EQ(Load({"m"})->max_connections, 0);
   EXPECT_EQ(Load({"m", "--max_connections=70"})->max_connections, 70);

@@ -149,15 +149,24 @@ class HttpServer::Impl {
     Answer(context_, exchange, Cors::Preflight(request, methods));
   }
 
+  absl::Status NoSuchPath(std::string_view path) const {
+    std::string message = absl::StrCat("no such path: ", Quoted(path));
+    if (admin_) {
+      message += "; there are /livez, /readyz, /metrics";
+    } else if (const std::string near = router_.Near(path); !near.empty()) {
+      absl::StrAppend(&message, "; there is ", Excerpt(near));
+    } else {
+      message += "; /openapi.json lists what there is";
+    }
+    return absl::NotFoundError(message);
+  }
+
   // The recorded answer to an unknown path or a wrong method.
   HttpResponse Mismatch(const Router::Match& match, const HttpRequest& request,
                         const CallInfo& info) {
     const bool unknown = match.route.empty();
     const absl::Status problem =
-        unknown ? absl::NotFoundError(absl::StrCat("no such path: ", Quoted(request.path),
-                                                   admin_ ? "; there are /livez, /readyz, /metrics"
-                                                          : "; /openapi.json lists what there is"))
-
+        unknown ? NoSuchPath(request.path)
                 : absl::InvalidArgumentError(absl::StrCat("method ", Quoted(request.method), " of ",
                                                           Quoted(request.path), ": allowed are ",
                                                           match.allow));

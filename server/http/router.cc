@@ -84,4 +84,12 @@ Router::Match Router::Find(std::string_view method, std::string_view path) const
   return match;
 }
 
+std::string Router::Near(std::string_view path) const {
+  constexpr std::string_view kVersion = "/v1";
+  const bool has = path.starts_with(kVersion) && path.substr(kVersion.size()).starts_with('/');
+  const std::string other =
+      has ? std::string(path.substr(kVersion.size())) : std::string(kVersion).append(path);
+  return Find("", other).route.empty() ? "" : other;
+}
+
 }  // namespace longview::server

@@ -35,6 +35,9 @@ class Router {
   // The template that spells out most of the path wins.
   Match Find(std::string_view method, std::string_view path) const;
 
+  // A path with a route that is `path` but for /v1 in front, which one of them has; "" if none is.
+  std::string Near(std::string_view path) const;
+
  private:
   struct Route {
     std::string_view path;

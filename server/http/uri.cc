@@ -1,5 +1,6 @@
 #include "server/http/uri.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace longview::server {
@@ -32,6 +33,13 @@ std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_spa
     }
   }
   return out;
+}
+
+std::string SingleSlashes(std::string_view path) {
+  std::string single(path);
+  const auto both_slashes = [](char a, char b) { return a == '/' && b == '/'; };
+  single.erase(std::unique(single.begin(), single.end(), both_slashes), single.end());
+  return single;
 }
 
 std::optional<HttpFields> ParseQuery(std::string_view query) {

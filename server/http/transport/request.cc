@@ -5,6 +5,7 @@
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/inflate.h"
+#include "server/http/uri.h"
 #include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
@@ -28,7 +29,7 @@ std::string_view Target(const BeastRequest& message) {
 
 std::string TargetPath(const BeastRequest& message) {
   const std::string_view target = Target(message);
-  return std::string(target.substr(0, target.find('?')));
+  return SingleSlashes(target.substr(0, target.find('?')));
 }
 
 std::string_view Field(const BeastRequest& message, std::string_view name) {

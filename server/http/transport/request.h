@@ -16,7 +16,8 @@ using BeastRequest = boost::beast::http::request<boost::beast::http::buffer_body
 // Everything but body and peer; `arrival` is the time of the call.
 HttpRequest ConvertHead(const BeastRequest& message);
 
-// The path of the target, also of an absolute one ("http://host/path").
+// The path of the target, also of an absolute one ("http://host/path"); slashes that follow one
+// another are one.
 std::string TargetPath(const BeastRequest& message);
 
 std::string_view Field(const BeastRequest& message, std::string_view name);

@@ -130,6 +130,16 @@ TEST_F(RoutesTest, UnknownPathsAndWrongMethods) {
   for (const char* path : {"/v2/systemsharedmemory/status", "/v2/trace/setting", "/v2/logging"}) {
     EXPECT_EQ(Get(path).status, 404) << path;
   }
+  for (const auto& [path, other] : {std::pair{"/embeddings", "there is /v1/embeddings"},
+                                    std::pair{"/models/one", "there is /v1/models/one"},
+                                    std::pair{"/v1/v1/embeddings", "there is /v1/embeddings"},
+                                    std::pair{"/v1/tokenize", "there is /tokenize"}}) {
+    const RawResponse near = Post(path, "{}");
+    EXPECT_EQ(near.status, 404) << path;
+    EXPECT_THAT(Message(near), HasSubstr(other)) << path;
+  }
+  EXPECT_EQ(Get("/v1//models//one").status, 200);
+  EXPECT_EQ(Post("//v1/classify", kClassify).status, 200);
   const RawResponse wrong = Get("/v1/classify");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.Header("Allow"), "POST");

@@ -20,6 +20,7 @@
 #include "server/config/flag_sources.h"
 #include "server/config/flags.h"
 #include "server/config/host.h"
+#include "server/limits/fixed_limits.h"
 #include "server/security/client_address.h"
 #include "server/security/page_origins.h"
 
@@ -381,7 +382,9 @@ std::string HelpText() {
     if (!flag->DefaultValue().empty()) absl::StrAppend(&text, " (", flag->DefaultValue(), ")");
     absl::StrAppend(&text, "\n");
   }
-  absl::StrAppend(&text,
+  absl::StrAppend(&text, "\nA request's head over HTTP and the metadata of a gRPC call may have ",
+                  kMaxHeadBytes >> 10, " KiB each. An HTTP connection that idles for ",
+                  kMaxIdleSeconds, " s is closed.\n",
                   "\nEvery flag can also come from the environment (LONGVIEW_GRPC_PORT=9000) or "
                   "from --config file.json.\n");
   return text;

@@ -26,6 +26,7 @@
 #include "server/grpc/reflection_guard.h"
 #include "server/grpc/services.h"
 #include "server/grpc/tls_credentials.h"
+#include "server/limits/fixed_limits.h"
 #include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
@@ -75,6 +76,7 @@ void AddLimits(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetMaxSendMessageSize(-1);  // The Api refuses answers that are too large.
   // The library inflates without a limit; MessageDecoder has one.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, static_cast<int>(kMaxHeadBytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);

@@ -1,6 +1,7 @@
 #include "server/http/response_head.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,6 +26,16 @@ const std::string& DateText(absl::Time now) {
     text = absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone());
   }
   return text;
+}
+
+void AppendConnection(const HeadOptions& options, std::string* head) {
+  const int64_t seconds = absl::ToInt64Seconds(options.idle_timeout);
+  if (!options.keep_alive) {
+    AppendField("Connection", "close", head);
+  } else if (options.http_1_0 || seconds > 0) {
+    AppendField("Connection", "keep-alive", head);
+    if (seconds > 0) AppendField("Keep-Alive", absl::StrCat("timeout=", seconds), head);
+  }
 }
 
 }  // namespace
@@ -97,11 +108,7 @@ std::string ResponseHead(const HttpResponse& response, const HeadOptions& option
   if (options.more != nullptr) {
     for (const auto& [name, value] : *options.more) AppendField(name, value, &head);
   }
-  if (!options.keep_alive) {
-    AppendField("Connection", "close", &head);
-  } else if (options.http_1_0) {
-    AppendField("Connection", "keep-alive", &head);
-  }
+  AppendConnection(options, &head);
   head.append("\r\n");
   return head;
 }

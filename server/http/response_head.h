@@ -17,6 +17,8 @@ struct HeadOptions {
   bool http_1_0 = false;  // Says keep-alive explicitly, which is not that version's default.
   std::string_view request_id;
   const HttpFields* more = nullptr;  // Fields besides the answer's own; null: none.
+  // How long the connection may idle; zero: not said.
+  absl::Duration idle_timeout = absl::ZeroDuration();
 };
 
 // One part of a streamed body in chunked coding; `last` ends the body, with or without data.

@@ -31,7 +31,8 @@ def test_answers_say_that_the_server_leaves():
         connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)
         connection.request("GET", "/livez")
         answer = connection.getresponse()
-        assert answer.getheader("Connection") is None and answer.read()
+        assert answer.getheader("Connection") == "keep-alive" and answer.read()
+        assert answer.getheader("Keep-Alive") == "timeout=120"
         server.process.terminate()
 
         def leaving():

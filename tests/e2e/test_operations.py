@@ -33,7 +33,8 @@ def test_version_and_help():
     assert first[0] == "longview" and len(first[1].split(".")) == 3
     help_text = run("--help")
     assert help_text.returncode == 0
-    for flag in ("--models", "--grpc_port", "--max_queue_seconds", "--drain_seconds"):
+    for flag in ("--models", "--grpc_port", "--max_queue_seconds", "--drain_seconds",
+                 "--cors_origins", "16 KiB", "120 s"):
         assert flag in help_text.stdout
 
 

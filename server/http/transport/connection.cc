@@ -191,8 +191,11 @@ CallInfo Connection::NewCall() const {
 }
 
 HeadOptions Connection::HeadOf(std::string_view request_id) const {
-  return {
-      .keep_alive = keep_alive_, .http_1_0 = http_1_0_, .request_id = request_id, .more = &page_};
+  return {.keep_alive = keep_alive_,
+          .http_1_0 = http_1_0_,
+          .request_id = request_id,
+          .more = &page_,
+          .idle_timeout = options_.idle_timeout};
 }
 
 Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* info,

@@ -12,6 +12,7 @@
 #include "server/limits/byte_budget.h"
 #include "server/limits/connection_ends.h"
 #include "server/limits/connection_ledger.h"
+#include "server/limits/fixed_limits.h"
 #include "server/security/client_address.h"
 #include "server/security/tls_material.h"
 
@@ -32,8 +33,8 @@ struct TransportOptions {
   ConnectionEnds ends = {};                  // Outlives the listener.
   // Bytes of bodies and answers, by client; null: not counted. Outlives the listener.
   ByteBudget* bytes = nullptr;
-  size_t max_header_bytes = size_t{16} << 10;  // Also of a chunk's head, and of the trailers.
-  const TlsSource* tls = nullptr;              // Null = plaintext. Outlives the listener.
+  size_t max_header_bytes = kMaxHeadBytes;  // Also of a chunk's head, and of the trailers.
+  const TlsSource* tls = nullptr;           // Null = plaintext. Outlives the listener.
   // Asked when a head has been read, before its body. May fill in who calls. Thread-safe.
   // Empty = all are admitted, with bodies up to max_body_bytes.
   std::function<HeadVerdict(const HttpRequest& head, CallInfo& info)> admit;
@@ -48,7 +49,7 @@ struct TransportOptions {
   // within header_timeout, and are closed without.
   bool proxy_protocol = false;
 
-  absl::Duration idle_timeout = absl::Seconds(75);    // Between requests.
+  absl::Duration idle_timeout = absl::Seconds(kMaxIdleSeconds);  // Between requests; announced.
   absl::Duration header_timeout = absl::Seconds(10);  // First byte to the last of the head.
   // A body and the reading of an answer may pause for this long, and in all take this long plus
   // the bytes that have come through at min_rate: trickling does not keep a request alive.

@@ -52,6 +52,20 @@ class Limits : protected WithHeardEnds, public GrpcFixture {
   }
 };
 
+TEST_F(Limits, MetadataMayHaveSixteenKibibytes) {
+  for (const auto& [bytes, fits] : {std::pair{15'000, true}, std::pair{17'000, false}}) {
+    grpc::ClientContext context;
+    context.AddMetadata("x-token", std::string(static_cast<size_t>(bytes), 'a'));
+    v1::ClassifyRequest request;
+    request.set_model("one");
+    request.set_text("abc");
+    v1::ClassifyResponse response;
+    const grpc::Status status =
+        v1::TextService::NewStub(channel)->Classify(&context, request, &response);
+    EXPECT_EQ(status.ok(), fits) << bytes << ": " << status.error_message();
+  }
+}
+
 TEST_F(Limits, TheKeyComesBeforeTheMessage) {
   const server::ApiKeys keys(*server::KeySet::Parse("search:secret"));
   server::GrpcServer guarded(backend.api, &keys);

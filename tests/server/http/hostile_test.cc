@@ -178,13 +178,16 @@ TEST_F(HostileTest, LongAnswersAreWhole) {
 TEST_F(HostileTest, AnswersSayThatTheServerLeaves) {
   RawClient kept(port_);
   kept.Send(Request("/v1/classify", kClassify));
-  EXPECT_EQ(kept.Read()->Header("Connection"), "");
+  const auto first = kept.Read();
+  EXPECT_EQ(first->Header("Connection"), "keep-alive");
+  EXPECT_EQ(first->Header("Keep-Alive"), "timeout=120");
   server_->Drain();
   kept.Send(Request("/v1/classify", kClassify));
   const auto last = kept.Read();
   ASSERT_TRUE(last.has_value());
   EXPECT_EQ(last->status, 200);
   EXPECT_EQ(last->Header("Connection"), "close");
+  EXPECT_EQ(last->Header("Keep-Alive"), "");
   EXPECT_TRUE(kept.ClosesWithin(20));
   RawClient late(port_);  // Everything is still accepted.
   late.Send(Request("/v1/classify", kClassify));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/generation/range_text.h"
 
 namespace longview::models {
 namespace {
@@ -66,7 +67,7 @@ double OptionReader::Number(std::string_view name, double fallback, double min, 
     const double number = value->get<double>();
     if (number >= min && number <= max) return number;
   }
-  Wrong(name, absl::StrCat("a number in [", min, ", ", max, "]"));
+  Wrong(name, NumberText(min, max));
   return fallback;
 }
 

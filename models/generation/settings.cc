@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/generation/option_reader.h"
+#include "models/generation/range_text.h"
 
 namespace longview::models {
 namespace {
@@ -46,14 +47,14 @@ class Resolver {
                Number min, Number max) {
     if (!value) return fallback;
     if (*value >= min && *value <= max) return *value;
-    Refuse(name, absl::StrCat(*value, " is not in [", min, ", ", max, "]"));
+    Refuse(name, OutsideText(*value, min, max));
     return fallback;
   }
   // The same for (0, max].
   double CheckPositive(std::string_view name, const std::optional<double>& value, double fallback,
                        double max) {
     if (!value || (*value > 0 && *value <= max)) return value.value_or(fallback);
-    Refuse(name, absl::StrCat(*value, " is not in (0, ", max, "]"));
+    Refuse(name, OutsideText(*value, std::numeric_limits<double>::min(), max));
     return fallback;
   }
 

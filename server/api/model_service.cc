@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "server/errors.h"
+#include "server/store/model_errors.h"
 
 namespace longview::server {
 namespace {
@@ -76,17 +77,11 @@ absl::StatusOr<ModelStatus> FindStatus(const ModelStore& store, std::string_view
   for (ModelStatus& status : all) {
     if (status.name != served) continue;
     if (version.empty() || version == status.version) return std::move(status);
-    return MakeError(absl::StatusCode::kNotFound,
-                     absl::StrCat("model ", Quoted(name), " has no version ", Quoted(version),
-                                  "; there is ", Quoted(status.version)),
-                     {.reason = "VERSION_NOT_FOUND", .param = "version"});
+    return VersionNotFound(name, status.version, version);
   }
-  const std::string names = absl::StrJoin(
-      all, ", ", [](std::string* out, const ModelStatus& status) { *out += status.name; });
-  return MakeError(absl::StatusCode::kNotFound,
-                   absl::StrCat("model ", Quoted(name),
-                                " is unknown; there are: ", names.empty() ? "none" : names),
-                   {.reason = "MODEL_NOT_FOUND", .param = "model"});
+  std::vector<std::string> names;
+  for (const ModelStatus& status : all) names.push_back(status.name);
+  return ModelNotFound(name, names);
 }
 
 void LoadByName(ApiContext& context, const CallInfo& info, std::string_view name,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nlohmann/json.hpp"
+#include "server/errors.h"
 #include "server/status_map_http.h"
 
 namespace longview::server {
@@ -21,6 +22,11 @@ HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
   HttpError error = ToHttpError(status);
   if (error.status == 500)
     error.message = std::string("internal error; request id ").append(request_id);
+  // What users of OpenAI's clients test.
+  if (shape == ErrorShape::kObject && GetErrorDetail(status).reason == "MODEL_NOT_FOUND") {
+    error.type = "invalid_request_error";
+    error.code = "model_not_found";
+  }
   nlohmann::json body;
   if (shape == ErrorShape::kString) {
     body["error"] = error.message;

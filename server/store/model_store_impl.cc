@@ -12,6 +12,7 @@
 #include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/store/model_errors.h"
 
 namespace longview::server {
 namespace {
@@ -362,8 +363,7 @@ void ModelStoreImpl::UnloadNow(const std::string& name, Done done) {
 absl::Status ModelStoreImpl::Unknown(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& [other, entry] : entries_) names.push_back(other);
-  return NotFound(
-      absl::StrCat("model ", Quoted(name), " not found; there are: ", NamesOr(names, "none")));
+  return ModelNotFound(name, names);
 }
 
 absl::Status ModelStoreImpl::NotServed(const Entry& entry, std::string_view name) const {
@@ -409,8 +409,7 @@ absl::StatusOr<ModelHandle> ModelStoreImpl::Find(std::string_view name,
   const Entry& entry = it->second;
   if (entry.handle == nullptr) return NotServed(entry, name);
   if (version.empty() || version == entry.handle->version) return entry.handle;
-  return NotFound(absl::StrCat("model ", Quoted(name), " has version ",
-                               Quoted(entry.handle->version), ", not ", Quoted(version)));
+  return VersionNotFound(name, entry.handle->version, version);
 }
 
 absl::StatusOr<ModelHandle> ModelStoreImpl::FindForTask(std::string_view name,

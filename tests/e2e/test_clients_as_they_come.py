@@ -87,3 +87,25 @@ def test_paths_as_clients_join_them(zoo_server):
         status, _, answer = exchange(zoo_server, "POST", path, "{}")
         assert status == 404, path
         assert json.loads(answer)["error"]["message"].endswith(f"there is {near}"), answer
+
+
+def test_a_fault_is_said_once_and_in_one_way(zoo_server):
+    calls = {"/v1/classify": {"text": "a"}, "/v1/embeddings": {"input": ["a", "b"]},
+             "/v1/completions": {"prompt": "a"}, "/v1/rerank": {"query": "a", "documents": ["b"]},
+             "/tokenize": {"text": "a"}}
+    for path, body in calls.items():
+        status, answer = zoo_server.post_json(path, body | {"model": "nobody"})
+        error = answer["error"]
+        assert status == 404 and error["message"].startswith('model "nobody" not found'), path
+        assert (error["code"], error["type"]) == ("model_not_found", "invalid_request_error"), path
+    status, _, answer = exchange(zoo_server, "GET", "/v2/models/nobody")
+    assert status == 404 and json.loads(answer)["error"].startswith('model "nobody" not found')
+    long = {"model": "code-language", "input": ["a", "int x;\n" * 100000]}
+    status, answer = zoo_server.post_json("/v1/embeddings", long)
+    message = answer["error"]["message"]
+    assert status == 400 and message.startswith("input[1]: ") and message.count("input") == 1
+    status, answer = zoo_server.post_json("/v1/completions", {"model": "code-lm", "prompt": "a",
+                                                             "temperature": -1})
+    assert status == 400 and "e+" not in answer["error"]["message"], answer
+    status, answer = zoo_server.post_json("/v1/detect", {"model": "code-language", "image": "aGk="})
+    assert status == 400 and answer["error"]["code"] == "UNIMPLEMENTED"

@@ -130,7 +130,8 @@ def test_typed_requests(golden_server, given, fragment):
 def test_statuses_of_lacks(golden_server):
     status, answer = golden_server.post_json("/v1/classify", {"model": "nobody", "text": "x"})
     assert status == 404 and "classification" in answer["error"]["message"]
-    assert answer["error"]["type"] == "not_found_error"
+    assert answer["error"]["type"] == "invalid_request_error"
+    assert answer["error"]["code"] == "model_not_found"
     status, headers, answer = golden_server.post(
         "/v1/answer", {"model": "text_classification", "text": "x", "question": "y"})
     assert status == 400 and headers["x-should-retry"] == "false"

@@ -23,7 +23,7 @@ absl::Status InOpenAiNames(const absl::Status& status, size_t item, size_t items
                                                         {"num_return_sequences", "n"},
                                                         {"text", "prompt"},
                                                         {"token_ids", "prompt"}}));
-  return items > 1 ? Prefixed(absl::StrCat("prompt[", item, "]: "), named) : named;
+  return items > 1 ? OfElement(named, "prompt", item) : named;
 }
 
 CompletionNames NamesOf(const CallInfo& info, const std::string& model,

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/api/context.h"
-#include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/context.h"
 #include "server/http/json/writer.h"
@@ -115,13 +114,8 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   // The first failure answers for all; the others are stopped.
   void Fail(size_t index, const absl::Status& status) {
     if (failed_.exchange(true)) return;
-    const absl::Status named = Renamed(status, {{"text", "input"}, {"token_ids", "input"}});
-    if (answers_.size() > 1) {
-      const std::string message = absl::StrCat("input[", index, "]: ", named.message());
-      exchange_->Fail(MakeError(named.code(), message, GetErrorDetail(named)));
-    } else {
-      exchange_->Fail(named);
-    }
+    exchange_->Fail(answers_.size() > 1 ? OfElement(status, "input", index)
+                                        : OfField(status, "input"));
     Cancel();
   }
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors.h"
+#include "server/store/model_errors.h"
 
 namespace longview::testing {
 
@@ -27,11 +27,7 @@ ModelHandle MakeServed(const std::string& name, FakeOptions options) {
   return MakeServed(name, std::make_unique<FakeModel>(std::move(options)));
 }
 
-absl::Status NotFound(std::string_view name) {
-  return server::MakeError(absl::StatusCode::kNotFound,
-                           absl::StrCat("model ", server::Quoted(name), " is not loaded"),
-                           {.reason = "MODEL_NOT_FOUND"});
-}
+absl::Status NotFound(std::string_view name) { return server::ModelNotFound(name, {}); }
 
 }  // namespace
 

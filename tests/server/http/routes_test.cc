@@ -561,6 +561,29 @@ TEST_F(RoutesTest, EmbeddingRefusals) {
   const RawResponse bad = Post("/v1/embeddings", R"({"model":"embed","input":["a","!prepare"]})");
   EXPECT_EQ(bad.status, 400);
   EXPECT_THAT(Message(bad), HasSubstr("input[1]"));
+  const RawResponse second = Post(
+      "/v1/embeddings", json{{"model", "embed"}, {"input", {"a", std::string(5000, 'x')}}}.dump());
+  EXPECT_THAT(Message(second), ::testing::StartsWith("input[1]: 5000 tokens")) << second.body;
+  EXPECT_EQ(Body(second)["error"]["param"], "input");
+}
+
+TEST_F(RoutesTest, AnUnknownModelIsTheSameFaultEverywhere) {
+  const std::vector<std::pair<const char*, const char*>> calls = {
+      {"/v1/classify", R"({"model":"nobody","text":"a"})"},
+      {"/v1/embeddings", R"({"model":"nobody","input":["a","b"]})"},
+      {"/v1/completions", R"({"model":"nobody","prompt":"a"})"},
+      {"/v1/rerank", R"({"model":"nobody","query":"a","documents":["b"]})"},
+      {"/tokenize", R"({"model":"nobody","text":"a"})"}};
+  for (const auto& [path, body] : calls) {
+    const RawResponse response = Post(path, body);
+    EXPECT_EQ(response.status, 404) << path;
+    const json error = Body(response)["error"];
+    EXPECT_EQ(error["code"], "model_not_found") << path << response.body;
+    EXPECT_EQ(error["type"], "invalid_request_error") << path;
+    EXPECT_EQ(error["param"], "model") << path;
+    EXPECT_THAT(Message(response), HasSubstr("model \"nobody\" not found")) << path;
+  }
+  EXPECT_EQ(Body(Get("/v1/models/nobody"))["error"]["code"], "model_not_found");
 }
 
 }  // namespace

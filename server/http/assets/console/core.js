@@ -37,12 +37,18 @@ function headers(extra = {}) {
   return key ? { ...extra, Authorization: "Bearer " + key } : extra;
 }
 
+// What an error of an answer says, in whatever form it comes.
+function errorText(error) {
+  if (typeof error === "string") return error;
+  return typeof error?.message === "string" && error.message || JSON.stringify(error);
+}
+
 async function request(path, options = {}) {
   const response = await fetch(path, { ...options, headers: headers(options.headers) });
   if (response.status === 401) $("key-row").hidden = false;
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
-  const message = body.error && (body.error.message || body.error);
+  const message = body.error && errorText(body.error);
   const retry = response.headers.get("Retry-After");
   throw new Error((message || "HTTP " + response.status) + (retry ? ` (again in ${retry} s)` : ""));
 }

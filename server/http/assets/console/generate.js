@@ -51,7 +51,7 @@ async function follow(response, output, speed) {
   for await (const data of events(response)) {
     if (data === "[DONE]") return;
     const event = JSON.parse(data);
-    if (event.error) throw new Error(event.error.message);
+    if (event.error) throw new Error(errorText(event.error));
     for (const choice of event.choices) output.append(choice.text);
     pieces += event.choices.length;
     const seconds = (performance.now() - begin) / 1000;

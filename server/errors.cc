@@ -61,6 +61,11 @@ absl::Status MakeError(absl::StatusCode code, std::string message, const ErrorDe
   return status;
 }
 
+absl::Status ShuttingDownError() {
+  return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
+                   {.reason = "SHUTTING_DOWN", .retry_after = absl::Seconds(1), .param = ""});
+}
+
 ErrorDetail GetErrorDetail(const absl::Status& status) {
   if (const auto payload = status.GetPayload(kPayloadUrl)) return Decode(std::string(*payload));
   const std::string_view undecodable = models::kUndecodableImage;

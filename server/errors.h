@@ -21,6 +21,9 @@ struct ErrorDetail {
 
 absl::Status MakeError(absl::StatusCode code, std::string message, const ErrorDetail& detail);
 
+// UNAVAILABLE: the server leaves, and another, or the next one, is to be asked.
+absl::Status ShuttingDownError();
+
 // The detail that MakeError attached; for other statuses a reason derived from the code.
 ErrorDetail GetErrorDetail(const absl::Status& status);
 

@@ -63,8 +63,7 @@ std::string OthersWith(const ModelStore& store, models::Task task) {
 absl::Status CheckAccepting(ApiContext& context, std::string_view model) {
   if (context.lifecycle.accepting()) return absl::OkStatus();
   context.metrics.Rejected(context.recorder.Labels(model), RejectReason::kDraining);
-  return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
-                   {.reason = "SHUTTING_DOWN", .retry_after = absl::Seconds(1)});
+  return ShuttingDownError();
 }
 
 }  // namespace

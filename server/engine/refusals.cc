@@ -118,10 +118,7 @@ absl::Status CancelledError() {
                    {"CANCELLED", std::nullopt, ""});
 }
 
-absl::Status DrainingError() {
-  return MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
-                   {"SHUTTING_DOWN", kLongRetry, ""});
-}
+absl::Status DrainingError() { return ShuttingDownError(); }
 
 absl::Status OutOfMemoryError() {
   return MakeError(absl::StatusCode::kResourceExhausted,

@@ -1,6 +1,5 @@
 #include "server/grpc/grpc_server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "grpc/reflection/v1/reflection.grpc.pb.h"
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "longview/v1/models.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"
@@ -23,7 +24,7 @@
 #include "server/grpc/health_service.h"
 #include "server/grpc/open_streams.h"
 #include "server/grpc/read_limit.h"
-#include "server/grpc/reflection_guard.h"
+#include "server/grpc/reflection_service.h"
 #include "server/grpc/services.h"
 #include "server/grpc/tls_credentials.h"
 #include "server/limits/fixed_limits.h"
@@ -40,7 +41,6 @@ constexpr int kMaxIdleMs = 300'000;
 // Calls on a connection that is renewed may go on this long.
 constexpr int kMaxAgeGraceMs = 3'600'000;
 constexpr int kParseThreads = 2;
-constexpr int kMaxLibraryThreads = 64;  // Reflection holds a thread per stream.
 constexpr size_t kMinQuotaBytes = size_t{1} << 30;
 
 std::vector<std::string> ServiceNames() {
@@ -49,7 +49,8 @@ std::vector<std::string> ServiceNames() {
           longview::v1::VisionService::service_full_name(),
           longview::v1::ModelService::service_full_name(),
           grpc::health::v1::Health::service_full_name(),
-          "grpc.reflection.v1alpha.ServerReflection"};
+          grpc::reflection::v1::ServerReflection::service_full_name(),
+          grpc::reflection::v1alpha::ServerReflection::service_full_name()};
 }
 
 std::string Address(const GrpcServerOptions& options) {
@@ -94,15 +95,7 @@ void AddLimits(const GrpcServerOptions& options, grpc::ServerBuilder& builder) {
   // The last resort where many clients together send without end.
   grpc::ResourceQuota quota("longview");
   quota.Resize(kMinQuotaBytes + 8 * options.max_message_bytes);
-  quota.SetMaxThreads(kMaxLibraryThreads);
   builder.SetResourceQuota(quota);
-}
-
-std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> Interceptors(
-    const ApiKeys* keys) {
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
-  if (keys != nullptr) creators.push_back(ReflectionGuard(*keys));
-  return creators;
 }
 
 // Requests and answers of an address, and what it has half sent, together: a message and
@@ -118,10 +111,10 @@ class GrpcServer::Impl {
  public:
   Impl(Api& api, const ApiKeys* keys, TrustedProxies proxies)
       : api(api),
-        keys(keys),
         proxies(std::move(proxies)),
         gate(api, keys, this->proxies),
-        health(api, ServiceNames()) {}
+        services(ServiceNames()),
+        health(api, services) {}
 
   // The parts that depend on the options; exist from Start on.
   struct Running {
@@ -140,12 +133,16 @@ class GrpcServer::Impl {
           vision(tools, longview::v1::VisionService::service_full_name()),
           models(tools, longview::v1::ModelService::service_full_name()),
           inference(tools, inference::GRPCInferenceService::service_full_name()),
-          health(tools, grpc::health::v1::Health::service_full_name()) {
+          health(tools, grpc::health::v1::Health::service_full_name()),
+          reflection(tools, grpc::reflection::v1::ServerReflection::service_full_name()),
+          old_reflection(tools, grpc::reflection::v1alpha::ServerReflection::service_full_name()) {
       AddTextMethods(impl.api, text);
       AddVisionMethods(impl.api, vision);
       AddModelMethods(impl.api, models);
       AddInferenceMethods(impl.api, impl.streams, inference);
       impl.health.AddMethods(health);
+      AddReflection(impl.services, impl.streams, reflection);
+      AddReflection(impl.services, impl.streams, old_reflection);
     }
 
     Acceptor acceptor;
@@ -157,13 +154,15 @@ class GrpcServer::Impl {
     ByteService models;
     ByteService inference;
     ByteService health;
+    ByteService reflection;
+    ByteService old_reflection;
   };
 
   Api& api;
-  const ApiKeys* const keys;
   const TrustedProxies proxies;
   const CallGate gate;
   OpenStreams streams;
+  const std::vector<std::string> services;  // Full names.
   HealthService health;
   std::optional<Running> running;
   std::shared_ptr<grpc::ServerCredentials> credentials;
@@ -178,7 +177,6 @@ GrpcServer::~GrpcServer() { Stop(SteadyNow()); }
 absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
   absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Open(options.host, options.port);
   if (!sockets.ok()) return CannotListen(options, sockets.status());
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   impl_->credentials = options.tls == nullptr ? grpc::InsecureServerCredentials()
                                               : TlsServerCredentials(*options.tls);
@@ -186,11 +184,11 @@ absl::StatusOr<int> GrpcServer::Start(const GrpcServerOptions& options) {
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   auto gate =
       builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, impl_->credentials);
-  builder.experimental().SetInterceptorCreators(Interceptors(impl_->keys));
   Impl::Running& running = impl_->running.emplace(*impl_, options);
   builder.SetContextAllocator(std::make_unique<ArrivingCalls>(running.acceptor.connections()));
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           &running.text, &running.vision, &running.models, &running.inference, &running.health}) {
+           &running.text, &running.vision, &running.models, &running.inference, &running.health,
+           &running.reflection, &running.old_reflection}) {
     builder.RegisterService(service);
   }
   impl_->server = builder.BuildAndStart();

@@ -12,6 +12,8 @@ namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
+using grpc::health::v1::HealthListRequest;
+using grpc::health::v1::HealthListResponse;
 
 // How late a watcher may learn of what nobody tells the server.
 constexpr std::chrono::seconds kInterval{1};
@@ -120,6 +122,9 @@ void HealthService::AddMethods(ByteService& service) {
         return Check(request.service());
       },
       Access::kAnybody);
+  // Names models, which callers without a key are not told.
+  service.AddImmediate<HealthListRequest, HealthListResponse>(
+      "List", [this](const CallInfo&, const HealthListRequest&) { return List(); });
   service.Add("Watch", [this, &service](grpc::CallbackServerContext& context) -> ByteCall* {
     return new Watcher(*this, service.tools(), context);
   });
@@ -150,6 +155,21 @@ absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& name
   }
   HealthCheckResponse response;
   response.set_status(*status);
+  return response;
+}
+
+absl::StatusOr<HealthListResponse> HealthService::List() const {
+  std::vector<std::string> names = {"", "readiness", "liveness"};
+  names.insert(names.end(), services_.begin(), services_.end());
+  const auto models = api_.ListModels();
+  if (!models.ok()) return models.status();
+  for (const auto& model : models->models()) names.push_back(model.name());
+  HealthListResponse response;
+  for (const std::string& name : names) {
+    // A model may have gone meanwhile.
+    if (const auto status = StatusOf(name))
+      (*response.mutable_statuses())[name].set_status(*status);
+  }
   return response;
 }
 

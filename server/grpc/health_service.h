@@ -1,4 +1,4 @@
-// grpc.health.v1.Health with Watch.
+// grpc.health.v1.Health with Watch and List.
 //
 // Names: "" and "readiness" (start-up models warm and not draining), "liveness", each model's
 // name, each gRPC service's full name (as ""). Models come and go, so that the names are
@@ -39,6 +39,7 @@ class HealthService {
   class Watcher;
 
   absl::StatusOr<grpc::health::v1::HealthCheckResponse> Check(const std::string& name) const;
+  absl::StatusOr<grpc::health::v1::HealthListResponse> List() const;
   // Empty for an unknown name.
   std::optional<ServingStatus> StatusOf(const std::string& name) const;
   void Add(Watcher* watcher);

@@ -50,6 +50,7 @@ constexpr Rule kRules[] = {
     {"ListModels", Permission::kAnyKey},
     {"GetModel", Permission::kAnyKey},
     {"ServerReflectionInfo", Permission::kAnyKey},
+    {"List", Permission::kAnyKey},
 
     {"/v2/models/{m}/infer", Permission::kInfer},
     {"/v2/models/{m}/versions/{v}/infer", Permission::kInfer},

@@ -11,7 +11,7 @@ from certificates import install
 from server_process import ROOT, ZOO, Server, wait_until
 
 MODEL = ZOO / "code-language"
-REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+REFLECTION = "/grpc.reflection."  # Either version.
 RELOAD_SECONDS = 60  # Patience; it takes about one.
 
 
@@ -93,8 +93,8 @@ def bearer(key):
 
 
 def grpc_methods():
-    """(path, client streams, server streams) of every method that is served, and reflection."""
-    methods = [(REFLECTION, True, True)]
+    """(path, client streams, server streams) of every method that is served."""
+    methods = []
     for proto in sorted((ROOT / "proto").rglob("*.proto")):
         if "opentelemetry" in proto.parts:
             continue  # A service that is called.

@@ -49,12 +49,28 @@ TEST_F(HealthTest, EveryKindOfName) {
   for (const char* name :
        {"", "readiness", "liveness", "one", "inference.GRPCInferenceService",
         "longview.v1.TextService", "longview.v1.VisionService", "longview.v1.ModelService",
-        "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
+        "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection"}) {
     EXPECT_EQ(Check(name), HealthCheckResponse::SERVING) << name;
   }
   for (const char* name : {"other", "ready", "longview.v1.NoService"}) {
     EXPECT_EQ(Check(name), -1) << name;
   }
+}
+
+TEST_F(HealthTest, AListHasEveryName) {
+  backend.store.AddUnloaded("late", server::ModelState::kLoading, "");
+  backend.lifecycle.set_phase(Lifecycle::Phase::kDraining);
+  grpc::ClientContext context;
+  grpc::health::v1::HealthListResponse list;
+  ASSERT_TRUE(stub->List(&context, {}, &list).ok());
+  const auto status = [&](const char* name) { return list.statuses().at(name).status(); };
+  EXPECT_EQ(status(""), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(status("readiness"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(status("liveness"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(status("one"), HealthCheckResponse::SERVING);
+  EXPECT_EQ(status("late"), HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(status("longview.v1.TextService"), HealthCheckResponse::NOT_SERVING);
 }
 
 TEST_F(HealthTest, StartingAndDraining) {

@@ -1,6 +1,4 @@
-// The listener: ports, limits, reflection, stopping with work in flight.
-#include <grpcpp/generic/generic_stub.h>
-
+// The listener: ports, limits, stopping with work in flight.
 #include "inference/grpc_service.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"
 #include "tests/server/grpc/fixture.h"
@@ -56,41 +54,6 @@ TEST_F(Lifetime, TheLimitHoldsAfterDecompression) {
   EXPECT_TRUE(Classify(std::string(99'000, 'a'), GRPC_COMPRESS_GZIP).ok());
   EXPECT_EQ(Classify(std::string(5'000'000, 'a'), GRPC_COMPRESS_GZIP).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
-}
-
-TEST_F(Lifetime, ReflectionListsEveryService) {
-  grpc::GenericStub generic(channel);
-  grpc::CompletionQueue queue;
-  grpc::ClientContext context;
-  const auto call = generic.PrepareCall(
-      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
-  const auto wait = [&queue] {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue.Next(&tag, &ok) && ok;
-  };
-  call->StartCall(nullptr);
-  ASSERT_TRUE(wait());
-  // ServerReflectionRequest{list_services: ""}: field 7, length 0.
-  const grpc::Slice request("\x3a\x00", 2);
-  call->WriteLast(grpc::ByteBuffer(&request, 1), {}, nullptr);
-  ASSERT_TRUE(wait());
-  grpc::ByteBuffer response;
-  call->Read(&response, nullptr);
-  ASSERT_TRUE(wait());
-  grpc::Slice bytes;
-  ASSERT_TRUE(response.DumpToSingleSlice(&bytes).ok());
-  const std::string names(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
-  for (const char* name :
-       {"inference.GRPCInferenceService", "longview.v1.TextService", "longview.v1.VisionService",
-        "longview.v1.ModelService", "grpc.health.v1.Health"}) {
-    EXPECT_NE(names.find(name), std::string::npos) << name;
-  }
-  context.TryCancel();
-  grpc::Status status;
-  call->Finish(&status, nullptr);
-  wait();
-  queue.Shutdown();
 }
 
 TEST_F(Lifetime, WorkInFlightFinishesWithinTheDeadline) {

@@ -169,6 +169,7 @@ class Server::Impl {
     options.keys = KeysOf(security);
     options.log = &log_;
     options.cors_origins = config.cors_origins;
+    options.refuse_token_ids = config.refuse_token_ids;
     options.names = config.server_names;
     options.names.push_back(config.host);
     options.proxies = ProxiesOf(config);

@@ -115,6 +115,7 @@ absl::Status ReadSecurity(Config& config) {
   config.tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca);
   config.api_keys_file = absl::GetFlag(FLAGS_api_keys_file);
   config.truncate = absl::GetFlag(FLAGS_truncate);
+  config.refuse_token_ids = absl::GetFlag(FLAGS_refuse_token_ids);
   config.share_prefixes = absl::GetFlag(FLAGS_share_prefixes);
   config.trusted_proxies = absl::GetFlag(FLAGS_trusted_proxies);
   if (const auto proxies = TrustedProxies::Parse(config.trusted_proxies); !proxies.ok()) {
@@ -348,6 +349,7 @@ std::string ConfigJson(const Config& config) {
       {"max_queue_seconds", config.max_queue_seconds},
       {"max_image_pixels", config.max_image_pixels},
       {"truncate", config.truncate},
+      {"refuse_token_ids", config.refuse_token_ids},
       {"cache_bytes", config.cache_bytes},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
       {"log_level", LogLevelName(config.log_level)},

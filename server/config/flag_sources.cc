@@ -101,6 +101,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "max_queue_seconds",
                                                                 "max_image_pixels",
                                                                 "truncate",
+                                                                "refuse_token_ids",
                                                                 "cache_bytes",
                                                                 "log_format",
                                                                 "log_level",

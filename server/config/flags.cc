@@ -33,6 +33,9 @@ ABSL_FLAG(std::string, max_image_pixels, "67108864",
 ABSL_FLAG(bool, truncate, false,
           "cut texts that are too long instead of refusing them, where neither the request nor the "
           "model's longview.json says");
+ABSL_FLAG(bool, refuse_token_ids, false,
+          "refuse token ids on /v1/embeddings: some of OpenAI's clients send those of its own "
+          "tokenizer");
 ABSL_FLAG(std::string, cache_bytes, "25%", "memory for generation state; a size or a percentage");
 ABSL_FLAG(std::string, log_format, "", "text or json; default text on a terminal, else json");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning, error");

@@ -14,6 +14,7 @@
 #include "server/http/exchange.h"
 #include "server/http/router.h"
 #include "server/http/transport/body_workers.h"
+#include "server/log/log.h"
 #include "server/metrics/metrics.h"
 
 namespace longview::server {
@@ -27,6 +28,8 @@ struct HttpContext {
   absl::Time started;
   BodyWorkers& workers;
   ByteBudget* bytes;  // Null: not counted.
+  Log* log;           // Null: nobody reads it.
+  bool refuse_token_ids;
 };
 
 HttpResponse JsonResponse(std::string body);

@@ -64,8 +64,15 @@ bool MayBeLong(const HttpRequest& head) {
 class HttpServer::Impl {
  public:
   Impl(Api& api, const Metrics& metrics, HttpServerOptions options)
-      : context_{api,         metrics,  std::move(options.version), std::move(options.commit),
-                 absl::Now(), workers_, options.transport.bytes},
+      : context_{api,
+                 metrics,
+                 std::move(options.version),
+                 std::move(options.commit),
+                 absl::Now(),
+                 workers_,
+                 options.transport.bytes,
+                 options.log,
+                 options.refuse_token_ids},
         keys_(options.keys),
         proxies_(std::move(options.proxies)),
         admin_(options.admin),

@@ -31,8 +31,9 @@ struct HttpServerOptions {
   std::vector<std::string> names;
   // Origins of other sites whose pages may call, as ParsePageOrigins gives them.
   std::vector<std::string> cors_origins;
-  Log* log =
-      nullptr;  // For what clients should be told; null: nobody reads it. Outlives the server.
+  bool refuse_token_ids = false;  // On /v1/embeddings.
+  // For what clients should be told; null: nobody reads it. Outlives the server.
+  Log* log = nullptr;
 };
 
 // Start and Stop belong to one thread. Borrowed collaborators outlive it; calls that are

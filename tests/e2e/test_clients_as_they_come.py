@@ -109,3 +109,18 @@ def test_a_fault_is_said_once_and_in_one_way(zoo_server):
     assert status == 400 and "e+" not in answer["error"]["message"], answer
     status, answer = zoo_server.post_json("/v1/detect", {"model": "code-language", "image": "aGk="})
     assert status == 400 and answer["error"]["code"] == "UNIMPLEMENTED"
+
+
+def test_token_ids_are_told_of(zoo_server):
+    embed = {"model": "code-language", "input": [[97, 98], [99]]}
+    status, headers, _ = exchange(zoo_server, "POST", "/v1/embeddings", json.dumps(embed))
+    assert status == 200 and "check_embedding_ctx_length" in headers["x-longview-warning"]
+    assert exchange(zoo_server, "POST", "/v1/embeddings", json.dumps(embed))[0] == 200
+    lines = [line for line in zoo_server.log().splitlines() if "check_embedding_ctx_length" in line]
+    assert len(lines) == 1 and "code-language" in lines[0] and "--refuse_token_ids" in lines[0]
+    status, headers, _ = exchange(zoo_server, "POST", "/v1/embeddings",
+                                  json.dumps(embed | {"input": "text"}))
+    assert status == 200 and "x-longview-warning" not in headers
+    with Server([ZOO / "code-language"], "--refuse_token_ids") as server:
+        status, _, answer = exchange(server, "POST", "/v1/embeddings", json.dumps(embed))
+        assert status == 400 and b"--refuse_token_ids" in answer

@@ -15,6 +15,7 @@
 #include "server/http/context.h"
 #include "server/http/json/writer.h"
 #include "server/http/v1/embeddings_request.h"
+#include "server/http/v1/token_ids_warning.h"
 
 namespace longview::server {
 namespace {
@@ -57,9 +58,12 @@ void AppendEntries(const EmbedResponse& item, size_t input, bool base64, size_t*
 // Thread-safe; kept alive by the calls.
 class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
  public:
-  EmbeddingsCall(HttpContext& context, ExchangePtr exchange, const EmbeddingsRequest& request)
+  // `warning`: where inputs are token ids, else null.
+  EmbeddingsCall(HttpContext& context, ExchangePtr exchange, const EmbeddingsRequest& request,
+                 std::shared_ptr<TokenIdsWarning> warning)
       : context_(context),
         exchange_(std::move(exchange)),
+        warning_(std::move(warning)),
         base64_(request.base64),
         answers_(request.items.size()),
         left_(request.items.size()) {}
@@ -144,6 +148,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     body += absl::StrCat(R"(,"usage":{"prompt_tokens":)", tokens, R"(,"total_tokens":)", tokens,
                          R"(,"truncated_tokens":)", truncated, "}}");
     AddServerTiming(queue, compute, &response);
+    if (warning_ != nullptr) warning_->AddTo(answers_.front().model(), &response);
     return response;
   }
 
@@ -158,6 +163,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
 
   HttpContext& context_;
   const ExchangePtr exchange_;
+  const std::shared_ptr<TokenIdsWarning> warning_;  // Null: not due.
   const bool base64_;
   std::vector<EmbedResponse> answers_;  // Each written by its own call, read by the last.
   std::atomic<size_t> left_;
@@ -167,11 +173,23 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   std::vector<Api::Pending> pending_ ABSL_GUARDED_BY(mutex_);
 };
 
-void Embeddings(HttpContext& context, const ExchangePtr& exchange) {
+bool HasTokenIds(const EmbeddingsRequest& request) {
+  return std::any_of(request.items.begin(), request.items.end(),
+                     [](const auto& item) { return item.token_ids_size() > 0; });
+}
+
+void Embeddings(HttpContext& context, const ExchangePtr& exchange,
+                std::shared_ptr<TokenIdsWarning> warning) {
   absl::StatusOr<EmbeddingsRequest> request = ParseEmbeddings(
       std::exchange(exchange->mutable_request().body, {}), context.api.options().max_message_bytes);
   if (!request.ok()) return Refuse(context, exchange, request.status());
-  auto call = std::make_shared<EmbeddingsCall>(context, exchange, *request);
+  if (HasTokenIds(*request)) {
+    const absl::Status taken = warning->Check();
+    if (!taken.ok()) return Refuse(context, exchange, taken);
+  } else {
+    warning = nullptr;
+  }
+  auto call = std::make_shared<EmbeddingsCall>(context, exchange, *request, std::move(warning));
   exchange->OnCancel([weak = std::weak_ptr(call)] {
     if (const auto self = weak.lock()) self->Cancel();
   });
@@ -186,9 +204,10 @@ void Embeddings(HttpContext& context, const ExchangePtr& exchange) {
 }  // namespace
 
 void AddEmbeddings(HttpContext& context, Router& router) {
+  const auto warning = std::make_shared<TokenIdsWarning>(context.log, context.refuse_token_ids);
   router.Add(Verb::kPost, "/v1/embeddings",
-             [&context](const ExchangePtr& exchange, const PathParameters&) {
-               Embeddings(context, exchange);
+             [&context, warning](const ExchangePtr& exchange, const PathParameters&) {
+               Embeddings(context, exchange, warning);
              });
 }
 

@@ -6,6 +6,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/errors.h"
+#include "server/retry_delay.h"
 
 namespace longview::server {
 namespace {
@@ -52,11 +53,23 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   proto.add_details()->PackFrom(info);
   if (detail.retry_after) {
     google::rpc::RetryInfo retry;
-    *retry.mutable_retry_delay() = ToProto(*detail.retry_after);
+    *retry.mutable_retry_delay() = ToProto(SpreadDelay(detail.reason, *detail.retry_after));
     proto.add_details()->PackFrom(retry);
   }
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), proto.message(),
                       proto.SerializeAsString());
+}
+
+std::optional<absl::Duration> RetryDelayOf(const grpc::Status& status) {
+  google::rpc::Status proto;
+  google::rpc::RetryInfo retry;
+  if (status.ok() || !proto.ParseFromString(status.error_details())) return std::nullopt;
+  for (const google::protobuf::Any& detail : proto.details()) {
+    if (!detail.UnpackTo(&retry)) continue;
+    return absl::Seconds(retry.retry_delay().seconds()) +
+           absl::Nanoseconds(retry.retry_delay().nanos());
+  }
+  return std::nullopt;
 }
 
 }  // namespace longview::server

@@ -3,7 +3,10 @@
 
 #include <grpcpp/support/status.h>
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace longview::server {
 
@@ -11,5 +14,9 @@ namespace longview::server {
 // the details that travel as grpc-status-details-bin. Long messages are cut: they share the
 // trailers' few kilobytes with everything else.
 grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// The delay of a status that ToGrpcStatus made: that of its RetryInfo, in whole milliseconds. None
+// if it has none.
+std::optional<absl::Duration> RetryDelayOf(const grpc::Status& status);
 
 }  // namespace longview::server

@@ -1,11 +1,11 @@
 #include "server/status_map_http.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "server/errors.h"
+#include "server/retry_delay.h"
 
 namespace longview::server {
 namespace {
@@ -48,11 +48,12 @@ Row Find(absl::StatusCode code, std::string_view reason) {
   }
 }
 
-void AddRetryHeaders(absl::Duration delay, HttpError& error) {
-  const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(delay, absl::Seconds(1)));
-  const int64_t millis = absl::ToInt64Milliseconds(absl::Ceil(delay, absl::Milliseconds(1)));
-  error.headers.emplace_back("Retry-After", absl::StrCat(std::max<int64_t>(seconds, 1)));
-  error.headers.emplace_back("retry-after-ms", absl::StrCat(std::max<int64_t>(millis, 1)));
+void AddRetryHeaders(const ErrorDetail& detail, HttpError& error) {
+  const absl::Duration told =
+      SpreadDelay(detail.reason, detail.retry_after.value_or(absl::Seconds(1)));
+  const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(told, absl::Seconds(1)));
+  error.headers.emplace_back("Retry-After", absl::StrCat(seconds));
+  error.headers.emplace_back("retry-after-ms", absl::StrCat(absl::ToInt64Milliseconds(told)));
 }
 
 }  // namespace
@@ -72,7 +73,7 @@ HttpError ToHttpError(const absl::Status& status) {
       break;
     case 429:
     case 503:
-      AddRetryHeaders(detail.retry_after.value_or(absl::Seconds(1)), error);
+      AddRetryHeaders(detail, error);
       break;
     case 504:
       error.headers.emplace_back("x-should-retry", "false");

@@ -112,7 +112,8 @@ TEST_F(InferenceService, QueueFullSaysWhenToComeAgain) {
   ASSERT_EQ(details.details_size(), 2);
   google::rpc::RetryInfo retry;
   ASSERT_TRUE(details.details(1).UnpackTo(&retry));
-  EXPECT_EQ(retry.retry_delay().seconds(), 1);
+  EXPECT_GE(retry.retry_delay().seconds(), 1);  // 1.5 s, spread where others are refused, too.
+  EXPECT_LE(retry.retry_delay().seconds(), 3);
 }
 
 TEST_F(InferenceService, TheTimeoutParameterShortensTheDeadline) {

@@ -34,6 +34,17 @@ TEST(StatusMapGrpc, RefusalsCarryReasonAndDelay) {
   ASSERT_TRUE(details.details(1).UnpackTo(&retry));
   EXPECT_EQ(retry.retry_delay().seconds(), 2);
   EXPECT_EQ(retry.retry_delay().nanos(), 500'000'000);
+  EXPECT_EQ(RetryDelayOf(status), absl::Milliseconds(2500));
+}
+
+TEST(StatusMapGrpc, DelaysAreWholeMillisecondsWhereThereAreAny) {
+  EXPECT_EQ(RetryDelayOf(grpc::Status::OK), std::nullopt);
+  EXPECT_EQ(RetryDelayOf(grpc::Status(grpc::StatusCode::UNAVAILABLE, "x")), std::nullopt);
+  EXPECT_EQ(RetryDelayOf(ToGrpcStatus(absl::UnavailableError("x"))), std::nullopt);
+  EXPECT_EQ(RetryDelayOf(ToGrpcStatus(
+                MakeError(absl::StatusCode::kUnavailable, "x",
+                          {.reason = "BRIEF", .retry_after = absl::Microseconds(10)}))),
+            absl::Milliseconds(1));
 }
 
 TEST(StatusMapGrpc, ErrorsWithoutDetailGetAReason) {

@@ -56,7 +56,8 @@ TEST_F(ConnectionLimitTest, ConnectionsAtWorkAreNotClosed) {
   const auto refused = more.Read();
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->status, 503);
-  EXPECT_EQ(refused->Header("Retry-After"), "1");
+  EXPECT_NE(refused->Header("Retry-After"), "");
+  EXPECT_NE(refused->Header("retry-after-ms"), "");
   EXPECT_EQ(ends.Count(server::EndCause::kLimit), 1);
   backend_.control->advance.Open();
   for (const auto& client : clients_) {
@@ -106,7 +107,7 @@ TEST_F(ByteLimitTest, BodiesOfOneClientHaveALimitTogether) {
     ASSERT_TRUE(Eventually([&] { return budget.held() >= 120'000; }));
     const RawResponse refused = Post("/v1/classify", spaces);
     EXPECT_EQ(refused.status, 429) << refused.body;
-    EXPECT_EQ(refused.Header("Retry-After"), "1");
+    EXPECT_NE(refused.Header("Retry-After"), "");
     EXPECT_EQ(Post("/v1/classify", kClassify).status, 200);  // Short ones are not counted.
   }
   ASSERT_TRUE(NothingIsHeld());

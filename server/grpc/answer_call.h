@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "server/api/answer_stream.h"
@@ -49,6 +50,15 @@ class AnswerCall final : public ByteCall {
     if (stream != nullptr) stream->Cancel();
   }
 
+  void EndNow(const grpc::Status& status) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (!finished_ && !early_) early_ = status;
+    }
+    Step();
+    OnCancel();
+  }
+
  private:
   struct Deleter {
     void operator()(AnswerCall* call) const { delete call; }
@@ -59,12 +69,12 @@ class AnswerCall final : public ByteCall {
       : ByteCall(tools, context, method, Access::kKey), start_(start) {}
 
   void Begin() override { Read(Pace::kInTime); }
-  void OnNoMessage() override { Finish({grpc::StatusCode::INTERNAL, "the call has no message"}); }
+  void OnNoMessage() override { EndNow({grpc::StatusCode::INTERNAL, "the call has no message"}); }
   void Delete() override { self_.reset(); }
 
   void OnMessage(grpc::ByteBuffer& bytes) override {
     Request request;
-    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return Finish(read);
+    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return EndNow(read);
     Hold();
     std::unique_ptr<Stream> stream = start_(info(), request, [weak = std::weak_ptr(self_)] {
       if (const auto alive = weak.lock()) alive->Step();
@@ -84,7 +94,11 @@ class AnswerCall final : public ByteCall {
   // holding the lock is safe.
   void Step() {
     std::lock_guard lock(mutex_);
-    while (stream_ != nullptr && !writing_ && !finished_) {
+    while (!writing_ && !finished_ && (early_ || stream_ != nullptr)) {
+      if (early_) {
+        finished_ = true;
+        return this->Finish(*early_);
+      }
       auto [message, end] = stream_->Take();
       if (!message && !end) return;
       finished_ = end.has_value();
@@ -95,7 +109,7 @@ class AnswerCall final : public ByteCall {
       grpc::ByteBuffer& bytes = Encode(*message);
       writing_ = true;
       if (finished_) {
-        this->StartWriteAndFinish(&bytes, grpc::WriteOptions(), ToGrpcStatus(*end));
+        this->WriteAndFinish(bytes, ToGrpcStatus(*end));
       } else {
         this->StartWrite(&bytes);
       }
@@ -109,6 +123,7 @@ class AnswerCall final : public ByteCall {
   bool writing_ = false;
   bool broken_ = false;  // The client takes no more.
   bool finished_ = false;
+  std::optional<grpc::Status> early_;  // Ends the call before its stream does.
 };
 
 }  // namespace longview::server

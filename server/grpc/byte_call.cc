@@ -2,6 +2,7 @@
 
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include "absl/strings/str_cat.h"
 #include "server/grpc/inflate_message.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"
@@ -62,6 +63,8 @@ ByteReactor* ByteCall::Run(ByteCall* call) {
     return call->Refuse(ToGrpcStatus(call->tools_.gate.Record(call->info_, held.status())));
   }
   call->held_ = *std::move(held);
+  call->begun_ = true;
+  call->tools_.calls.Add(call);
   call->Begin();
   return call;
 }
@@ -135,7 +138,24 @@ grpc::ByteBuffer& ByteCall::Encode(const google::protobuf::Message& message) {
 }
 
 void ByteCall::WriteAndFinish(const google::protobuf::Message& message) {
-  StartWriteAndFinish(&Encode(message), grpc::WriteOptions(), grpc::Status::OK);
+  WriteAndFinish(Encode(message), grpc::Status::OK);
+}
+
+void ByteCall::TellDelay(const grpc::Status& status) {
+  if (const auto delay = RetryDelayOf(status)) {
+    context_.AddTrailingMetadata("grpc-retry-pushback-ms",
+                                 absl::StrCat(absl::ToInt64Milliseconds(*delay)));
+  }
+}
+
+void ByteCall::Finish(const grpc::Status& status) {
+  TellDelay(status);
+  ByteReactor::Finish(status);
+}
+
+void ByteCall::WriteAndFinish(const grpc::ByteBuffer& bytes, const grpc::Status& status) {
+  TellDelay(status);
+  StartWriteAndFinish(&bytes, grpc::WriteOptions(), status);
 }
 
 void ByteCall::OnDone() {
@@ -143,8 +163,21 @@ void ByteCall::OnDone() {
   Drop();
 }
 
+bool ByteCall::TryHold() {
+  int holds = holds_.load(std::memory_order_relaxed);
+  while (holds > 0) {
+    if (holds_.compare_exchange_weak(holds, holds + 1, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
 void ByteCall::Drop() {
-  if (holds_.fetch_sub(1, std::memory_order_acq_rel) == 1) Delete();
+  if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  if (!begun_) return Delete();
+  OpenCalls& calls = tools_.calls;
+  calls.Remove(this);
+  Delete();
+  calls.Deleted();
 }
 
 }  // namespace longview::server

@@ -16,6 +16,7 @@
 #include "server/grpc/call_gate.h"
 #include "server/grpc/connections.h"
 #include "server/grpc/message_decoder.h"
+#include "server/grpc/open_calls.h"
 #include "server/grpc/parse_pool.h"
 #include "server/limits/byte_budget.h"
 
@@ -30,6 +31,7 @@ struct CallTools {
   ByteBudget& budget;
   ParsePool& pool;
   Connections& connections;
+  OpenCalls& calls;
 };
 
 // Whether a method asks for a key.
@@ -45,6 +47,16 @@ class ByteCall : public ByteReactor {
 
   void OnReadDone(bool ok) final;
   void OnDone() final;
+
+  // Ends the call with an error, if it has not ended yet, as soon as the library allows it, and
+  // stops what was begun for it. The caller holds the call.
+  virtual void EndNow(const grpc::Status& status) = 0;
+
+  // Keeps the object while work of its own is under way.
+  void Hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
+  // The same where nobody holds it; false if it is about to be deleted.
+  bool TryHold();
+  void Drop();
 
  protected:
   // `method`: static storage.
@@ -83,9 +95,11 @@ class ByteCall : public ByteReactor {
   // For unary calls: the answer and the end.
   void WriteAndFinish(const google::protobuf::Message& message);
 
-  // Keeps the object while work of its own is under way.
-  void Hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
-  void Drop();
+  // As the library's. A status that says when to repeat the call says so in a trailer, too, which
+  // clients' libraries read by themselves.
+  void Finish(const grpc::Status& status);
+  // A message and the end, likewise.
+  void WriteAndFinish(const grpc::ByteBuffer& bytes, const grpc::Status& status);
 
   const CallInfo& info() const { return info_; }
   // Begin was never called and Finish was: OnCancel must not finish the call again.
@@ -95,12 +109,14 @@ class ByteCall : public ByteReactor {
 
  private:
   ByteReactor* Refuse(const grpc::Status& status);
+  void TellDelay(const grpc::Status& status);
 
   const CallTools& tools_;
   grpc::CallbackServerContext& context_;
   OpenCall open_;
   const Access access_;
   bool refused_ = false;  // Set before gRPC can call the reactor.
+  bool begun_ = false;    // Likewise: it is among tools_.calls.
   CallInfo info_;
   ByteBudget::Reservation held_;  // Holds the call and its only request.
   grpc::ByteBuffer in_;           // Belongs to the read that is under way.

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
@@ -22,6 +24,7 @@
 #include "server/grpc/byte_service.h"
 #include "server/grpc/call_gate.h"
 #include "server/grpc/health_service.h"
+#include "server/grpc/open_calls.h"
 #include "server/grpc/open_streams.h"
 #include "server/grpc/read_limit.h"
 #include "server/grpc/reflection_service.h"
@@ -38,6 +41,8 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kMinClientPingIntervalMs = 5'000;
 constexpr int kHandshakeTimeoutMs = 20'000;  // TLS, and the first settings.
 constexpr int kMaxIdleMs = 300'000;
+// How long the end of what still runs at the deadline of a stop may take to arrive.
+constexpr absl::Duration kGoodbye = absl::Seconds(1);
 // Calls on a connection that is renewed may go on this long.
 constexpr int kMaxAgeGraceMs = 3'600'000;
 constexpr int kParseThreads = 2;
@@ -128,7 +133,7 @@ class GrpcServer::Impl {
                    options.proxy_protocol ? options.proxy_header_timeout : absl::ZeroDuration()),
           decoder(options.max_message_bytes),
           pool(kParseThreads),
-          tools{impl.gate, decoder, *options.bytes, pool, acceptor.connections()},
+          tools{impl.gate, decoder, *options.bytes, pool, acceptor.connections(), impl.calls},
           text(tools, longview::v1::TextService::service_full_name()),
           vision(tools, longview::v1::VisionService::service_full_name()),
           models(tools, longview::v1::ModelService::service_full_name()),
@@ -162,6 +167,7 @@ class GrpcServer::Impl {
   const TrustedProxies proxies;
   const CallGate gate;
   OpenStreams streams;
+  OpenCalls calls;
   const std::vector<std::string> services;  // Full names.
   HealthService health;
   std::optional<Running> running;
@@ -206,8 +212,17 @@ void GrpcServer::Stop(absl::Time deadline) {
   impl_->health.EndWatches();
   impl_->streams.EndAll();
   const absl::Duration left = std::min(deadline - SteadyNow(), absl::Hours(24));
-  impl_->server->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(left));
+  absl::Notification over;
+  std::thread ender([&] {
+    if (!over.WaitForNotificationWithTimeout(left)) impl_->calls.EndAll(ShuttingDownError());
+  });
+  // A call whose client does not take its end is cut.
+  impl_->server->Shutdown(std::chrono::system_clock::now() +
+                          absl::ToChronoMicroseconds(left + kGoodbye));
+  over.Notify();
+  ender.join();
   impl_->server->Wait();
+  impl_->calls.AwaitNone();
   impl_->server.reset();
 }
 

@@ -50,7 +50,8 @@ class GrpcServer {
   absl::StatusOr<int> Start(const GrpcServerOptions& options);
 
   // Closes the listener, ends idle streams and watches, lets work in flight finish until
-  // `deadline`; what is left then ends with UNAVAILABLE. Blocks. The destructor does it with
+  // `deadline`; what is left then ends with UNAVAILABLE and a delay, and is cut a second later if
+  // its client does not take that. Blocks. The destructor does it with
   // no time left.
   void Stop(absl::Time deadline);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
+#include "server/status_map_grpc.h"
 
 namespace longview::server {
 namespace {
@@ -48,6 +49,7 @@ class HealthService::Watcher final : public ByteCall {
     if (!ok && !end_) end_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client left");
     Step();
   }
+  void EndNow(const grpc::Status& status) override { End(status); }
   void OnCancel() override { End(grpc::Status(grpc::StatusCode::CANCELLED, "the client left")); }
 
  private:
@@ -176,7 +178,7 @@ absl::StatusOr<HealthListResponse> HealthService::List() const {
 void HealthService::Add(Watcher* watcher) {
   std::lock_guard lock(mutex_);
   if (ended_) {
-    return watcher->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
+    return watcher->End(ToGrpcStatus(ShuttingDownError()));
   }
   watcher->Show(StatusOf(watcher->name()).value_or(HealthCheckResponse::SERVICE_UNKNOWN));
   watchers_.insert(watcher);
@@ -202,7 +204,7 @@ void HealthService::EndWatches() {
   std::lock_guard lock(mutex_);
   ended_ = true;
   for (Watcher* watcher : watchers_) {
-    watcher->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
+    watcher->End(ToGrpcStatus(ShuttingDownError()));
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "longview/v1/text.pb.h"
 #include "server/api/api.h"
@@ -16,14 +17,22 @@ class OpenDocumentCall final : public ByteCall {
   OpenDocumentCall(Api& api, const CallTools& tools, grpc::CallbackServerContext& context);
 
   void OnCancel() override;
+  void EndNow(const grpc::Status& status) override;
 
  private:
   void Begin() override;
   void OnMessage(grpc::ByteBuffer& bytes) override;
   void OnNoMessage() override;
 
+  // Ends the call, but once.
+  void End(const grpc::Status& status);
+  // Reads on unless the call was ended.
+  void ReadOn();
+
   Api& api_;
   std::shared_ptr<DocumentUpload> upload_;  // Null: the call was not let in.
+  std::mutex mutex_;                        // Guards all below.
+  bool ended_ = false;
 };
 
 }  // namespace longview::server

@@ -36,7 +36,7 @@ void ReflectionCall::OnWriteDone(bool ok) {
   std::lock_guard lock(mutex_);
   answering_ = false;
   if (!ok) return End({grpc::StatusCode::CANCELLED, "the client left"});
-  if (ending_) return End(ToGrpcStatus(ShuttingDownError()));
+  if (ending_) return End(*ending_);
   Read(Pace::kAnyTime);
 }
 
@@ -45,10 +45,12 @@ void ReflectionCall::OnNoMessage() {
   End(grpc::Status::OK);
 }
 
-void ReflectionCall::EndWhenIdle() {
+void ReflectionCall::EndWhenIdle() { EndNow(ToGrpcStatus(ShuttingDownError())); }
+
+void ReflectionCall::EndNow(const grpc::Status& status) {
   std::lock_guard lock(mutex_);
-  ending_ = true;
-  if (!answering_) End(ToGrpcStatus(ShuttingDownError()));
+  ending_ = status;
+  if (!answering_) End(status);
 }
 
 void ReflectionCall::End(const grpc::Status& status) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class ReflectionCall final : public ByteCall, public EndableStream {
 
   void OnWriteDone(bool ok) override;
   void EndWhenIdle() override;
+  void EndNow(const grpc::Status& status) override;
 
  private:
   void Begin() override;
@@ -37,8 +39,8 @@ class ReflectionCall final : public ByteCall, public EndableStream {
 
   std::mutex mutex_;  // Guards all below.
   bool answering_ = false;
-  bool ending_ = false;  // The server stops.
   bool finished_ = false;
+  std::optional<grpc::Status> ending_;  // The end, once the answer is written.
 };
 
 // Adds the method of the service, whichever of the two it is. Everything is borrowed.

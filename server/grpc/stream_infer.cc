@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/api/infer_stream.h"
+#include "server/errors.h"
 #include "server/grpc/request_names.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"
@@ -75,7 +76,7 @@ void StreamInfer::Submit(const inference::ModelInferRequest& request,
   uint64_t number = 0;
   {
     std::lock_guard lock(mutex_);
-    if (finished_) return;
+    if (finished_ || cut_) return;
     number = next_number_++;
     running_bytes_ += held.bytes();
     running_[number].held = std::move(held);
@@ -89,8 +90,8 @@ void StreamInfer::Submit(const inference::ModelInferRequest& request,
   bool cancel = false;
   {
     std::lock_guard lock(mutex_);
-    cancel = broken_;
-    running_[number].stream = stream;
+    cancel = broken_ || cut_;
+    if (!cut_) running_[number].stream = stream;
     ready_.push_back(number);
   }
   // OnCancel may have come before the stream was there.
@@ -145,6 +146,21 @@ void StreamInfer::OnCancel() {
   }
 }
 
+void StreamInfer::EndNow(const grpc::Status& status) {
+  std::map<uint64_t, Request> running;
+  {
+    std::lock_guard lock(mutex_);
+    if (finished_ || cut_) return;
+    cut_ = reads_ended_ = true;
+    failure_ = status;
+    running.swap(running_);
+    Step();
+  }
+  for (const auto& [number, request] : running) {
+    if (request.stream != nullptr) request.stream->Cancel();
+  }
+}
+
 void StreamInfer::EndWhenIdle() {
   std::lock_guard lock(mutex_);
   ending_ = true;
@@ -178,7 +194,7 @@ void StreamInfer::Step() {
   } else if (reads_ended_) {
     Finish(grpc::Status::OK);
   } else {
-    Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is shutting down"));
+    Finish(ToGrpcStatus(ShuttingDownError()));
   }
 }
 

@@ -31,6 +31,7 @@ class StreamInfer final : public ByteCall,
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void EndWhenIdle() override;
+  void EndNow(const grpc::Status& status) override;
 
  private:
   // Read but not yet answered; more are read when there is room for one of the largest.
@@ -76,8 +77,9 @@ class StreamInfer final : public ByteCall,
   bool reads_ended_ = false;
   bool broken_ = false;  // Cancelled, or the client does not take answers any more.
   bool ending_ = false;  // The server stops.
+  bool cut_ = false;     // Requests that are not answered yet will not be.
   bool finished_ = false;
-  grpc::Status failure_;  // An error of the client's messages; ends the stream.
+  grpc::Status failure_;  // An error of the client's messages, or EndNow's; ends the stream.
 
   std::shared_ptr<StreamInfer> self_;  // Until the end.
 };

@@ -33,10 +33,18 @@ class UnaryCall final : public ByteCall {
     if (pending != nullptr) Api::Cancel(pending);
   }
 
+  void EndNow(const grpc::Status& status) override {
+    if (!MayEnd()) return;
+    Finish(status);
+    OnCancel();
+  }
+
  private:
   void Begin() override { Read(Pace::kInTime); }
 
-  void OnNoMessage() override { Finish({grpc::StatusCode::INTERNAL, "the call has no message"}); }
+  void OnNoMessage() override {
+    if (MayEnd()) Finish({grpc::StatusCode::INTERNAL, "the call has no message"});
+  }
 
   void OnMessage(grpc::ByteBuffer& bytes) override {
     // A parsed inference request is many small objects, and an arena frees them together.
@@ -50,17 +58,16 @@ class UnaryCall final : public ByteCall {
   }
 
   void Submit(grpc::ByteBuffer& bytes, Request& request) {
-    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return Finish(read);
-    // The reply may end the call before this function does.
+    if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) {
+      if (MayEnd()) Finish(read);
+      return;
+    }
+    // The reply may come before this function is over, or long after the end of the call.
+    Hold();
     Hold();
     Api::Pending pending = start_(info(), request, [this](absl::StatusOr<Response> result) {
-      {
-        std::lock_guard lock(mutex_);
-        answered_ = true;
-        pending_ = nullptr;
-      }
-      if (!result.ok()) return Finish(ToGrpcStatus(result.status()));
-      WriteAndFinish(*result);
+      Answer(std::move(result));
+      Drop();
     });
     bool cancel = false;
     if (pending != nullptr) {
@@ -72,11 +79,29 @@ class UnaryCall final : public ByteCall {
     Drop();
   }
 
+  void Answer(absl::StatusOr<Response> result) {
+    {
+      std::lock_guard lock(mutex_);
+      answered_ = true;
+      pending_ = nullptr;
+    }
+    if (!MayEnd()) return;
+    if (!result.ok()) return Finish(ToGrpcStatus(result.status()));
+    WriteAndFinish(*result);
+  }
+
+  // Whether the call has not been ended yet; whoever asks ends it.
+  bool MayEnd() {
+    std::lock_guard lock(mutex_);
+    return !std::exchange(ended_, true);
+  }
+
   const Start& start_;
   std::mutex mutex_;  // Guards all below.
   Api::Pending pending_;
   bool answered_ = false;
   bool cancelled_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace longview::server

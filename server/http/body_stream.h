@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 
 namespace longview::server {
 
@@ -21,6 +22,9 @@ class BodyStream {
     bool last = false;  // The body ends behind it.
   };
   virtual Part Take() = 0;
+
+  // Ends the body early: what Take gives next is the error, in the body's own form, and the last.
+  virtual void End(const absl::Status& status) = 0;
 
   // Bytes sent where nothing has been ready for long, so that proxies and clients keep waiting;
   // they must mean nothing to the reader.

@@ -28,6 +28,17 @@ void Exchange::Fail(const absl::Status& status) {
   Respond(ErrorResponse(status, ShapeOfPath(request_.path), info_.request_id));
 }
 
+void Exchange::GiveUp(const absl::Status& status) {
+  absl::AnyInvocable<void()> cancel;
+  {
+    absl::MutexLock lock(&mutex_);
+    cancel = std::exchange(cancel_, nullptr);
+  }
+  Fail(status);
+  Cancel();
+  if (cancel) cancel();
+}
+
 void Exchange::OnCancel(absl::AnyInvocable<void()> cancel) {
   {
     absl::MutexLock lock(&mutex_);

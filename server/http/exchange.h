@@ -40,6 +40,9 @@ class Exchange {
   // An error body in the shape of the request's path.
   void Fail(const absl::Status& status);
 
+  // The same, and stops the call: for one that is not answered yet.
+  void GiveUp(const absl::Status& status);
+
   // Runs `cancel` once the client is gone, at once if it is already; at most one is kept.
   void OnCancel(absl::AnyInvocable<void()> cancel);
   void Cancel();

@@ -8,6 +8,7 @@
 
 #include "boost/asio/co_spawn.hpp"
 #include "boost/asio/post.hpp"
+#include "server/errors.h"
 #include "server/http/transport/connection_parts.h"
 #include "server/http/transport/request.h"
 #include "server/scheduler/steady_clock.h"
@@ -92,6 +93,15 @@ void Connection::MakeRoom() {
     self->draining_ = true;
     ErrorCode ignored;
     if (!self->calling_) self->stream_.socket().close(ignored);
+  });
+}
+
+void Connection::GiveUp() {
+  asio::post(stream_.get_executor(), [self = shared_from_this()] {
+    self->draining_ = true;
+    self->given_up_ = true;
+    if (self->streaming_) return self->answer_->stream->End(ShuttingDownError());
+    if (self->current_ != nullptr) self->current_->GiveUp(ShuttingDownError());
   });
 }
 

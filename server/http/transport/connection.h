@@ -57,10 +57,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Start(std::function<void()> closed);
 
   // Thread-safe. After TakeNoMore no request follows the answer under way; Drain also closes at
-  // once if there is none, MakeRoom even while a request is being read; Abort cancels it.
+  // once if there is none, MakeRoom even while a request is being read. GiveUp answers what is
+  // under way UNAVAILABLE and cancels it, Abort cancels it without an answer.
   void TakeNoMore() { draining_ = true; }
   void Drain();
   void MakeRoom();
+  void GiveUp();
   void Abort();
 
  private:
@@ -144,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool http_1_0_ = false;
   bool idle_ = false;
   bool watching_ = false;
+  bool given_up_ = false;    // GiveUp was called.
   bool streaming_ = false;   // The answer's head is out, its body is being made.
   bool probing_ = false;     // An interim answer is being written.
   bool filler_due_ = false;  // Something has to be written to see whether anybody reads.

@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "boost/asio/dispatch.hpp"
 #include "boost/asio/write.hpp"
+#include "server/errors.h"
 #include "server/http/response_head.h"
 #include "server/http/transport/connection_parts.h"
 #include "server/request_id.h"
@@ -63,6 +64,7 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     wake_.expires_at(asio::steady_timer::time_point::max());
     co_await wake_.async_wait(Into(error));
   }
+  if (given_up_) response.stream->End(ShuttingDownError());
   bool last = false;
   int written = 0;  // Without a pause.
   while (!last && !gone_) {

@@ -18,6 +18,7 @@
 #include "boost/asio/use_awaitable.hpp"
 #include "server/http/transport/connection.h"
 #include "server/http/transport/tls_context.h"
+#include "server/retry_delay.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/security/proxy_socket.h"
 
@@ -28,9 +29,17 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr std::string_view kNoRoom =
-    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
-    "Connection: close\r\n\r\n";
+// The answer to a connection that finds no room.
+std::string NoRoom() {
+  const absl::Duration delay = SpreadDelay("CONNECTIONS", absl::Seconds(1));
+  return absl::StrCat("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: ",
+                      absl::ToInt64Seconds(absl::Ceil(delay, absl::Seconds(1))),
+                      "\r\nretry-after-ms: ", absl::ToInt64Milliseconds(delay),
+                      "\r\nConnection: close\r\n\r\n");
+}
+
+// How long the last answers may take, after the deadline of a stop.
+constexpr absl::Duration kGoodbye = absl::Seconds(1);
 
 // Connections of proxies whose header has not come.
 constexpr int kMostUnnamed = 1024;
@@ -166,7 +175,7 @@ void Listener::Impl::Refuse(tcp::socket socket) {
   // As much as the system takes at once; nobody waits for a client at the limit.
   boost::system::error_code ignored;
   socket.non_blocking(true, ignored);
-  if (options_.tls == nullptr) socket.write_some(asio::buffer(kNoRoom), ignored);
+  if (options_.tls == nullptr) socket.write_some(asio::buffer(NoRoom()), ignored);
   socket.shutdown(tcp::socket::shutdown_both, ignored);
 }
 
@@ -247,8 +256,12 @@ void Listener::Impl::Stop(absl::Time deadline) {
     };
     absl::MutexLock lock(&mutex_);
     if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), deadline - SteadyNow())) {
-      for (const auto& connection : connections_) connection->Abort();
-      mutex_.AwaitWithTimeout(absl::Condition(&all_closed), absl::Seconds(2));
+      // What still runs is told that it ends; whoever does not read that is cut.
+      for (const auto& connection : connections_) connection->GiveUp();
+      if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), kGoodbye)) {
+        for (const auto& connection : connections_) connection->Abort();
+        mutex_.AwaitWithTimeout(absl::Condition(&all_closed), kGoodbye);
+      }
     }
   }
   work_.reset();

@@ -25,7 +25,8 @@ class Listener {
   // that clients go elsewhere.
   void Leave();
 
-  // Accepts no more; connections end after the answer under way, all are cut at `deadline`.
+  // Accepts no more; connections end after the answer under way. At `deadline` what still runs is
+  // answered UNAVAILABLE, and a second later all are cut.
   void Stop(absl::Time deadline);
 
  private:

@@ -20,6 +20,7 @@ class CompletionsStream::Body final : public BodyStream {
     ended_ = part.last;
     return part;
   }
+  void End(const absl::Status& status) override { stream_->End(status); }
   std::string Filler() const override { return ": still at work\n\n"; }
 
  private:
@@ -63,6 +64,12 @@ void CompletionsStream::Cancel() {
     pending = pending_;
   }
   Api::Cancel(pending);
+}
+
+void CompletionsStream::End(const absl::Status& status) {
+  // First: what the engine says of the cancelled call then comes too late.
+  flow_->End({.status = status, .completed = {}});
+  Cancel();
 }
 
 void CompletionsStream::Ready() {

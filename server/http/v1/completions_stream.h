@@ -41,6 +41,7 @@ class CompletionsStream : public std::enable_shared_from_this<CompletionsStream>
   // The body's.
   void Listen(absl::AnyInvocable<void()> wake);
   BodyStream::Part Take();
+  void End(const absl::Status& status);
   void AppendEvents(PieceFlow::Output out, BodyStream::Part* part);
 
   const CompletionNames names_;

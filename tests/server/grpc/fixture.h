@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/grpc/grpc_server.h"
+#include "server/status_map_grpc.h"
 #include "tests/server/api/backend.h"
 #include "tests/server/grpc/raw_http2.h"
 #include "tests/support/slack.h"
@@ -62,6 +63,18 @@ class GrpcFixture : public ::testing::Test {
 
   static void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+
+  // That a call was ended by a server that stops: UNAVAILABLE, with one delay in both forms.
+  static void ExpectStopped(const grpc::Status& status, const grpc::ClientContext& context) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
+    const auto delay = server::RetryDelayOf(status);
+    ASSERT_TRUE(delay.has_value()) << status.error_message();
+    const auto& trailers = context.GetServerTrailingMetadata();
+    const auto pushback = trailers.find("grpc-retry-pushback-ms");
+    ASSERT_NE(pushback, trailers.end());
+    EXPECT_EQ(std::string(pushback->second.data(), pushback->second.size()),
+              absl::StrCat(absl::ToInt64Milliseconds(*delay)));
   }
 
   Backend backend;

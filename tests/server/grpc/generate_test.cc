@@ -117,6 +117,38 @@ TEST_F(GrpcGenerate, ReadersThatVanishTakeTheirGenerationsAlong) {
   EXPECT_TRUE(Eventually([&] { return control->live_generations == 0; }));
 }
 
+TEST_F(GrpcGenerate, AStreamThatIsLateEndsWithTheServer) {
+  control->advance.Close();
+  grpc::ClientContext context;
+  SetTimeout(context, absl::Seconds(60));
+  const auto reader = text->Generate(&context, Request("Once", 1000));
+  EXPECT_TRUE(Eventually([&] { return backend.engine.submitted() == 1; }));
+  std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Milliseconds(20)); });
+  v1::GenerateResponse message;
+  EXPECT_FALSE(reader->Read(&message));
+  ExpectStopped(reader->Finish(), context);
+  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
+  control->advance.Open();
+  stopper.join();
+}
+
+TEST_F(GrpcGenerate, AnUploadThatIsLateEndsWithTheServer) {
+  control->advance.Close();
+  grpc::ClientContext context;
+  SetTimeout(context, absl::Seconds(60));
+  v1::Document document;
+  const auto upload = text->OpenDocument(&context, &document);
+  v1::OpenDocumentRequest part;
+  part.set_model("gen");
+  part.set_text("Once");
+  ASSERT_TRUE(upload->Write(part));
+  ASSERT_TRUE(control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Milliseconds(20)); });
+  ExpectStopped(upload->Finish(), context);
+  control->advance.Open();
+  stopper.join();
+}
+
 TEST_F(GrpcGenerate, ErrorsEndTheStream) {
   const auto status = [&](const v1::GenerateRequest& request) {
     grpc::ClientContext context;

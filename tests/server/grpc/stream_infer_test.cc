@@ -127,6 +127,19 @@ TEST_F(StreamInferTest, AnIdleStreamEndsWithTheServer) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(StreamInferTest, WhatIsLateEndsWithTheServer) {
+  backend.control->advance.Close();
+  ASSERT_TRUE(stream->Write(Request("a", "abc")));
+  EXPECT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Milliseconds(20)); });
+  ModelStreamInferResponse answer;
+  EXPECT_FALSE(stream->Read(&answer));
+  ExpectStopped(stream->Finish(), context);
+  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
+  backend.control->advance.Open();
+  stopper.join();
+}
+
 TEST_F(StreamInferTest, AStoppingServerAnswersWhatIsInFlight) {
   backend.control->advance.Close();
   ASSERT_TRUE(stream->Write(Request("a", "abc")));

@@ -266,6 +266,18 @@ TEST_F(CompletionsTest, Http10ReadsToTheEndOfTheConnection) {
   EXPECT_EQ(Split(client.ReadToEnd()).back(), "[DONE]");
 }
 
+TEST_F(CompletionsTest, AStreamThatIsLateEndsWithAnErrorWhenTheServerStops) {
+  generator->advance.Close();
+  RawClient client(port_);
+  ASSERT_EQ(Open(client, {{"prompt", "Once"}, {"max_tokens", 9}, {"stream", true}}).status, 200);
+  server_->Stop(server::SteadyNow() + absl::Milliseconds(20));
+  const std::vector<std::string> events = Split(client.ReadChunks().value_or("no end came"));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(json::parse(events[0], nullptr, false)["error"]["code"], "UNAVAILABLE") << events[0];
+  EXPECT_TRUE(client.ClosesWithin(20));
+  EXPECT_EQ(backend_.engine.cancelled(), 1);
+}
+
 TEST_F(CompletionsTest, AClientThatLeavesCancels) {
   for (int i = 0; i < 20; ++i) {
     generator->advance.Close();

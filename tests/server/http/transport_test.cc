@@ -311,13 +311,19 @@ TEST_F(TransportTest, StopLetsAnswersUnderWayFinish) {
   EXPECT_THROW(RawClient client(port_), std::runtime_error);
 }
 
-TEST_F(TransportTest, StopCutsWhatIsLateAndCancelsIt) {
+TEST_F(TransportTest, StopAnswersWhatIsLateAndCancelsIt) {
   backend_.control->advance.Close();
   RawClient client(port_);
   client.Send(Request("/v1/classify", kClassify));
   ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
   server_->Stop(server::SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(backend_.engine.cancelled(), 1);
+  const auto response = client.Read();
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->status, 503);
+  EXPECT_EQ(Body(*response)["error"]["code"], "UNAVAILABLE");
+  EXPECT_NE(response->Header("Retry-After"), "");
+  EXPECT_EQ(response->Header("Connection"), "close");
   EXPECT_TRUE(client.ClosesWithin(20));
   backend_.control->advance.Open();
 }

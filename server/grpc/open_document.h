@@ -30,7 +30,7 @@ class OpenDocumentCall final : public ByteCall {
   void ReadOn();
 
   Api& api_;
-  std::shared_ptr<DocumentUpload> upload_;  // Null: the call was not let in.
+  std::shared_ptr<DocumentUpload> upload_;  // Set once, under mutex_. Null: not let in.
   std::mutex mutex_;                        // Guards all below.
   bool ended_ = false;
 };

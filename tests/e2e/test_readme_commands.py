@@ -22,6 +22,7 @@ NOT_RUN = {
     r"^cpack |^docker |^helm |^kubectl |^deploy/load/run\.sh": "tests/deploy has these",
     r"/path/to/directory": "a model of one's own",
     r"^python3 models/convert/": "checkpoints that are not here; tests/models has these",
+    r"^mkdir -p gen$|-I proto\b": "tests/server/grpc/test_stubs.py runs these",
     r"tests/bench/": "minutes of measuring, beside peers that are not installed",
 }
 

@@ -15,7 +15,7 @@ absl::Status ReadModelName(const nlohmann::json& body, std::string_view query, s
   constexpr size_t kLongest = 128;
   constexpr char kField[] = "model";
   const auto member = body.find(kField);
-  if (member != body.end() && !member->is_null()) {
+  if (member != body.end()) {
     absl::StatusOr<std::string> name = ReadString(*member, kField);
     if (!name.ok()) return name.status();
     *model = *std::move(name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,13 @@ std::string Problem(std::string_view what) {
   return std::string(what.substr(0, what.find("; last read")));
 }
 
+// A member that is null is as if it were absent.
+void DropNulls(json& object) {
+  for (auto member = object.begin(); member != object.end();) {
+    member = member->is_null() ? object.erase(member) : std::next(member);
+  }
+}
+
 // Builds the value from the parser's events; every callback returns whether to go on.
 class Builder : public nlohmann::json_sax<json> {
  public:
@@ -76,7 +84,10 @@ class Builder : public nlohmann::json_sax<json> {
   bool binary(binary_t&) override { return false; }  // Not part of JSON.
 
   bool start_object(std::size_t) override { return Open(json::object()); }
-  bool end_object() override { return Close(); }
+  bool end_object() override {
+    DropNulls(*open_.back());
+    return Close();
+  }
 
   bool start_array(std::size_t) override {
     const size_t ordinal = arrays_seen_++;

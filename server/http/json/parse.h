@@ -1,6 +1,7 @@
 // JSON bodies into values, with the limits a server needs.
 //
-// Stricter than nlohmann::json::parse: bounded depth and memory, no member twice. Thread-safe.
+// Stricter than nlohmann::json::parse: bounded depth and memory, no member twice. Members that are
+// null are left out, in objects of any depth. Thread-safe.
 //
 // Long arrays of numbers arrive as nlohmann *binary* values, which no JSON text can produce
 // otherwise: subtype kInt64Array or kFloat64Array, the elements in host byte order. Read

@@ -127,7 +127,6 @@ absl::StatusOr<bool> TypedBody::TakeFlag(const char* field) {
   if (member == object_.end()) return false;
   const nlohmann::json value = std::move(*member);
   object_.erase(member);
-  if (value.is_null()) return false;
   return ReadBool(value, field);
 }
 

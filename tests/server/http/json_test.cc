@@ -102,6 +102,15 @@ TEST(ParseJson, NestedRowsKeepTheirOrder) {
   EXPECT_EQ((*body)[3], json::array({json::array()}));
 }
 
+TEST(ParseJson, MembersThatAreNullAreLeftOut) {
+  const auto parsed =
+      ParseJson(R"({"a": null, "b": {"c": null, "d": [null, {"e": null}]}, "f": 1, "g": null})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, json::parse(R"({"b": {"d": [null, {}]}, "f": 1})"));
+  EXPECT_TRUE(ParseJson("null")->is_null());
+  EXPECT_FALSE(ParseJson(R"({"a": null, "a": 1})").ok());
+}
+
 TEST(ParseJson, RefusalsNameTheByte) {
   EXPECT_NE(Error("").find("not valid JSON"), std::string::npos);
   EXPECT_NE(Error(R"({"a": 1,})").find("at byte 8"), std::string::npos) << Error(R"({"a": 1,})");

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* MemberOf(TokenizeDialect dialect) {
+constexpr const char* TextMember(TokenizeDialect dialect) {
   switch (dialect) {
     case TokenizeDialect::kTei:
       return "inputs";
@@ -40,8 +40,8 @@ absl::StatusOr<TokenizeDialect> DialectOf(const json& body) {
   std::optional<TokenizeDialect> found;
   for (const auto dialect :
        {TokenizeDialect::kOwn, TokenizeDialect::kTei, TokenizeDialect::kVllm}) {
-    if (!body.contains(MemberOf(dialect))) continue;
-    if (found) return FieldError(MemberOf(dialect), "given beside another text; send one");
+    if (!body.contains(TextMember(dialect))) continue;
+    if (found) return FieldError(TextMember(dialect), "given beside another text; send one");
     found = dialect;
   }
   if (!found) return FieldError("text", "is missing; text, inputs or prompt holds it");
@@ -57,7 +57,7 @@ absl::Status ReadFlag(json& body, const char* name, bool& out) {
 }
 
 absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
-  const std::string name = MemberOf(out.dialect);
+  const std::string name = TextMember(out.dialect);
   if (value.is_string() || out.dialect != TokenizeDialect::kTei) {
     absl::StatusOr<std::string> text = TakeString(value, name);
     if (!text.ok()) return text.status();
@@ -108,10 +108,10 @@ absl::StatusOr<TokenizeRequest> ParseTokenize(std::string_view text, std::string
   }
   // text-embeddings-inference ignores what it does not know.
   if (*dialect != TokenizeDialect::kTei) {
-    absl::Status known = RefuseOthers(*body, {"model", MemberOf(*dialect), "add_special_tokens"});
+    absl::Status known = RefuseOthers(*body, {"model", TextMember(*dialect), "add_special_tokens"});
     if (!known.ok()) return known;
   }
-  absl::Status read = ReadTexts((*body)[MemberOf(*dialect)], max_texts, out);
+  absl::Status read = ReadTexts((*body)[TextMember(*dialect)], max_texts, out);
   if (!read.ok()) return read;
   return out;
 }

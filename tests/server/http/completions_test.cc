@@ -1,6 +1,9 @@
 // POST /v1/completions: whole answers, server-sent events, errors, readers that leave.
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -140,6 +143,49 @@ TEST_F(CompletionsTest, EveryOptionReachesTheModel) {
   EXPECT_EQ(options.length_penalty, 0.5);
   EXPECT_EQ(options.no_repeat_ngram_size, 4);
   EXPECT_EQ(options.early_stopping, true);
+}
+
+TEST_F(CompletionsTest, SeedsOf64BitsAreMixedDown) {
+  const auto seed = [this](const json& value) {
+    Complete({{"prompt", "Once"}, {"seed", value}});
+    return *backend_.engine.last_request().generation->seed;
+  };
+  EXPECT_EQ(seed(7), 7u);
+  EXPECT_EQ(seed(4294967295), 4294967295u);
+  std::set<uint32_t> seeds = {0, 1, 5, 7};
+  const std::vector<json> values = {-1,
+                                    -5,
+                                    int64_t{1} << 40,
+                                    (int64_t{1} << 40) + 7,
+                                    std::numeric_limits<int64_t>::max(),
+                                    std::numeric_limits<int64_t>::min(),
+                                    std::numeric_limits<uint64_t>::max() - 5};
+  for (const json& value : values) {
+    const uint32_t first = seed(value);
+    EXPECT_EQ(seed(value), first);
+    EXPECT_TRUE(seeds.insert(first).second) << value;
+  }
+}
+
+TEST_F(CompletionsTest, MembersOfOtherClients) {
+  Complete({{"prompt", "Once"},
+            {"service_tier", "auto"},
+            {"metadata", {{"a", "b"}}},
+            {"store", true},
+            {"do_sample", false},
+            {"temperature", 0.7},
+            {"return_full_text", true},
+            {"unknown", nullptr}});
+  const models::GenerationOptions options = *backend_.engine.last_request().generation;
+  EXPECT_EQ(options.temperature, 0.0);
+  EXPECT_EQ(options.do_sample, false);
+  EXPECT_TRUE(options.echo);
+  const auto events =
+      Events({{"prompt", "Once"},
+              {"max_tokens", 2},
+              {"stream", true},
+              {"stream_options", {{"include_obfuscation", false}, {"include_usage", nullptr}}}});
+  EXPECT_EQ(events.back(), "[DONE]");
 }
 
 TEST_F(CompletionsTest, PromptsOfEveryForm) {
@@ -352,7 +398,8 @@ TEST_F(CompletionsTest, RefusalsNameTheMember) {
       {"PromptObject", {{"prompt", json::object()}}, "prompt"},
       {"WrongType", {{"prompt", "a"}, {"max_tokens", "5"}}, "max_tokens"},
       {"Fraction", {{"prompt", "a"}, {"n", 1.5}}, "n"},
-      {"SeedTooLarge", {{"prompt", "a"}, {"seed", 5000000000}}, "seed"},
+      {"SeedFraction", {{"prompt", "a"}, {"seed", 5.5}}, "seed"},
+      {"SeedTooLarge", {{"prompt", "a"}, {"seed", 1e20}}, "seed"},
       {"LongStop", {{"prompt", "a"}, {"stop", std::string(1025, 'x')}}, "stop"},
       {"TooManyStops", {{"prompt", "a"}, {"stop", stops}}, "stop"},
       {"StopType", {{"prompt", "a"}, {"stop", 5}}, "stop"},
@@ -365,6 +412,9 @@ TEST_F(CompletionsTest, RefusalsNameTheMember) {
       {"StreamOptionsAlone",
        {{"prompt", "a"}, {"stream_options", {{"include_usage", true}}}},
        "stream_options"},
+      {"TwoEchoes",
+       {{"prompt", "a"}, {"echo", true}, {"return_full_text", false}},
+       "return_full_text"},
       {"StreamOption",
        {{"prompt", "a"}, {"stream", true}, {"stream_options", {{"x", 1}}}},
        "stream_options.x"},

@@ -1,0 +1,53 @@
+// Readers of members for tables: a value of one type, handed to what keeps it.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "server/http/json/values.h"
+#include "server/http/members.h"
+
+namespace longview::server {
+
+// A bool, a string, which is taken out of `value`, or a number.
+template <typename T>
+absl::StatusOr<T> TakeValue(nlohmann::json& value, const std::string& name) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return ReadBool(value, name);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return TakeString(value, name);
+  } else {
+    return ReadNumber<T>(value, name);
+  }
+}
+
+// Reads a value and hands it to `set`: Reads(+[](Body& body, bool flag) { ... }).
+template <typename Out, typename T>
+typename MemberRow<Out>::Reader Reads(void (*set)(Out&, T)) {
+  return [set](nlohmann::json& value, const std::string& name, Out& out) {
+    absl::StatusOr<T> read = TakeValue<T>(value, name);
+    if (read.ok()) set(out, *std::move(read));
+    return read.status();
+  };
+}
+
+// Moves a value of any type out of the body, to be read once all others are.
+template <typename Out>
+typename MemberRow<Out>::Reader Keeps(nlohmann::json Out::*place) {
+  return [place](nlohmann::json& value, const std::string&, Out& out) {
+    out.*place = std::move(value);
+    return absl::OkStatus();
+  };
+}
+
+// A member that is read before the others, as the model's name is.
+template <typename Out>
+typename MemberRow<Out>::Reader ReadBefore() {
+  return [](nlohmann::json&, const std::string&, Out&) { return absl::OkStatus(); };
+}
+
+}  // namespace longview::server

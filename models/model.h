@@ -180,6 +180,8 @@ struct Request {
   // Cut to so many tokens, at most the model's limit; -1: to that.
   std::optional<int> truncate_tokens;
   std::string truncation_direction;  // Which end of the text goes: "right" (or ""), "left".
+  // Rerank: `text_pair` is cut to so many tokens of its own, before anything else.
+  std::optional<int> pair_tokens;
   std::optional<std::vector<int32_t>> global_positions;  // Token positions.
   std::vector<std::string> global_tokens;  // Every occurrence of these becomes global.
 
@@ -199,6 +201,8 @@ struct Request {
   // Embeddings, multi-vector: a text put in front, or the name of one of the directory's; neither:
   // its default one.
   std::optional<std::string> prompt, prompt_name;
+  // Without these, the first of these names that the directory has; none of them: its default one.
+  std::vector<std::string> prompt_choices;
   std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
   // Chunks of the text without its prompt: an embedding of each of these ranges, or of every
   // `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too. Windows of a

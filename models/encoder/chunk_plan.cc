@@ -259,6 +259,7 @@ absl::StatusOr<ChunkPlan> ChunkPlanner::Separate() {
     item.text = index.Slice(start, end);
     item.prompt = request_.prompt;
     item.prompt_name = request_.prompt_name;
+    item.prompt_choices = request_.prompt_choices;
     // Cut within a word, a text may have more tokens than it has within the whole.
     item.truncate = true;
     bytes += item.text->size();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/encoder/cut_text.h"
 #include "models/text/bounded_codec.h"
 
 namespace longview::models {
@@ -43,9 +44,11 @@ class Drafter {
  private:
   absl::Status CheckFields() const;
   absl::Status CheckTruncation() const;
+  absl::Status CheckPairTokens() const;
   absl::StatusOr<std::vector<SequenceDraft>> DraftChoices();
   absl::StatusOr<std::vector<SequenceDraft>> DraftDocuments();
   absl::StatusOr<SequenceDraft> DraftText();
+  absl::StatusOr<SequenceDraft> DraftCutPair(const EncodeOptions& options) const;
   absl::StatusOr<SequenceDraft> DraftTokens();
   absl::StatusOr<SequenceDraft> DraftOneDocument(const std::string& field,
                                                  const TokenInput& tokens) const;
@@ -101,8 +104,21 @@ absl::Status Drafter::CheckTruncation() const {
                                         specials, " special tokens"));
 }
 
+absl::Status Drafter::CheckPairTokens() const {
+  if (!request_.pair_tokens) return absl::OkStatus();
+  const std::string field = "max_tokens_per_doc";
+  if (*request_.pair_tokens < 1) {
+    return BadRequest(field, absl::StrCat(*request_.pair_tokens, " is below 1"));
+  }
+  if (request_.task != Task::kRerank || !request_.text_pair || front_.tokenizer == nullptr) {
+    return BadRequest(field, "goes with texts that are ranked");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Drafter::CheckFields() const {
   if (absl::Status status = CheckTruncation(); !status.ok()) return status;
+  if (absl::Status status = CheckPairTokens(); !status.ok()) return status;
   const bool choice = request_.task == Task::kMultipleChoice;
   const bool question = request_.task == Task::kQuestionAnswering;
   const PairForm form = front_.facts().pairs;
@@ -283,8 +299,20 @@ absl::StatusOr<SequenceDraft> Drafter::DraftText() {
   const std::string* pair = request_.text_pair ? &*request_.text_pair : nullptr;
   // HuggingFace's tokenizers take an empty second text for none; a document that is ranked is one.
   if (pair != nullptr && pair->empty() && request_.task != Task::kRerank) pair = nullptr;
+  if (request_.pair_tokens) return DraftCutPair(options);
   if (prompt_.empty()) return Encode("text", *request_.text, pair, options);
   return Encode("text", prompt_ + *request_.text, pair, options);
+}
+
+// The second text has no more than its own number of tokens.
+absl::StatusOr<SequenceDraft> Drafter::DraftCutPair(const EncodeOptions& options) const {
+  const absl::StatusOr<TextCut> cut =
+      CutText(*front_.tokenizer, *request_.text_pair, *request_.pair_tokens, CutsLeft());
+  if (!cut.ok()) return BadRequest("text_pair", std::string(cut.status().message()));
+  const std::string kept(cut->kept);
+  absl::StatusOr<SequenceDraft> draft = Encode("text", *request_.text, &kept, options);
+  if (draft.ok()) draft->truncated += cut->tokens_cut;
+  return draft;
 }
 
 absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftChoices() {

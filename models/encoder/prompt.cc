@@ -15,6 +15,16 @@ std::string Names(const SentenceConfig* config) {
   return names;
 }
 
+// Null: the directory has none of the names.
+const std::string* ChosenPrompt(const SentenceConfig* config, const Request& request) {
+  if (config == nullptr || request.prompt || request.prompt_name) return nullptr;
+  for (const std::string& name : request.prompt_choices) {
+    const auto found = config->prompts.find(name);
+    if (found != config->prompts.end()) return &found->second;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Request& request) {
@@ -33,6 +43,7 @@ absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Re
     return BadRequest(field, "goes with text, not with token ids");
   }
   if (request.prompt) return *request.prompt;
+  if (const std::string* chosen = ChosenPrompt(config, request)) return *chosen;
   const std::string name = request.prompt_name ? *request.prompt_name
                            : config == nullptr ? ""
                                                : config->default_prompt;

@@ -13,6 +13,7 @@
 #include "server/api/model_service.h"
 #include "server/api/repository.h"
 #include "server/api/rerank.h"
+#include "server/api/score.h"
 #include "server/api/text_handlers.h"
 #include "server/api/text_lists.h"
 #include "server/tracing/tracer.h"
@@ -103,6 +104,11 @@ Api::Pending Api::Rerank(const CallInfo& info, const longview::v1::RerankRequest
 Api::Pending Api::RerankAs(const CallInfo& info, const longview::v1::RerankRequest& request,
                            std::string_view documents, Reply<longview::v1::RerankResponse> reply) {
   return RunRerank(impl_->context, info, request, documents, std::move(reply));
+}
+
+Api::Pending Api::Score(const CallInfo& info, const ScoreRequest& request,
+                        Reply<ScoreAnswer> reply) {
+  return RunScore(impl_->context, info, request, std::move(reply));
 }
 
 Api::Pending Api::AnswerQuestion(const CallInfo& info,

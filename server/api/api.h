@@ -21,6 +21,7 @@
 #include "longview/v1/vision.pb.h"
 #include "server/api/answer_stream.h"
 #include "server/api/list_answer.h"
+#include "server/api/score_answer.h"
 #include "server/call.h"
 #include "server/engine/documents.h"
 #include "server/engine/engine.h"
@@ -94,6 +95,9 @@ class Api {
                  Reply<longview::v1::RerankResponse> reply);
   Pending RerankAs(const CallInfo& info, const longview::v1::RerankRequest& request,
                    std::string_view documents, Reply<longview::v1::RerankResponse> reply);
+
+  // Pairs of texts, of which nothing is sorted.
+  Pending Score(const CallInfo& info, const ScoreRequest& request, Reply<ScoreAnswer> reply);
 
   Pending AnswerQuestion(const CallInfo& info, const longview::v1::AnswerQuestionRequest& request,
                          Reply<longview::v1::AnswerQuestionResponse> reply);

@@ -31,6 +31,10 @@ absl::Status CheckRequest(const ApiContext& context, const RerankRequest& reques
     return BadField("truncation_direction",
                     absl::StrCat(Quoted(direction), " is not left or right"));
   }
+  if (request.has_max_tokens_per_doc() && request.max_tokens_per_doc() < 1) {
+    return BadField("max_tokens_per_doc",
+                    absl::StrCat(request.max_tokens_per_doc(), " is below 1"));
+  }
   // Every pair has a copy of the query.
   const size_t limit = context.options.max_message_bytes;
   if (request.query().size() > limit / static_cast<size_t>(count)) {
@@ -53,6 +57,7 @@ std::vector<models::Request> Pairs(const RerankRequest& request) {
       pair.truncate_tokens = request.truncate_prompt_tokens();
     }
     pair.truncation_direction = request.truncation_direction();
+    if (request.has_max_tokens_per_doc()) pair.pair_tokens = request.max_tokens_per_doc();
   }
   return pairs;
 }

@@ -1,7 +1,9 @@
 #include "server/api/text_requests.h"
 
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/api/context.h"
@@ -48,6 +50,15 @@ absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
   return out;
 }
 
+// Names of prompts for a purpose, as Cohere's and Jina's clients name it, the best first.
+std::vector<std::string> PromptsFor(const std::string& purpose) {
+  if (purpose == "search_query" || purpose == "retrieval.query") return {purpose, "query"};
+  if (purpose == "search_document" || purpose == "retrieval.passage") {
+    return {purpose, "document", "passage"};
+  }
+  return {purpose};
+}
+
 }  // namespace
 
 models::TokenInput ToTokens(const RepeatedField<int32_t>& ids) {
@@ -75,6 +86,7 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::ClassifyReque
   }
   if (auto status = CheckNotNegative("top_k", request.top_k()); !status.ok()) return status;
   out->top_k = request.top_k();
+  out->truncation_direction = request.truncation_direction();
   if (request.return_logits()) out->tensors = {"logits"};
   return out;
 }
@@ -139,6 +151,7 @@ absl::StatusOr<models::Request> ToModelRequest(const longview::v1::EmbedRequest&
   if (request.has_normalize()) out->normalize = request.normalize();
   if (request.has_prompt()) out->prompt = request.prompt();
   if (request.has_prompt_name()) out->prompt_name = request.prompt_name();
+  if (!request.input_type().empty()) out->prompt_choices = PromptsFor(request.input_type());
   if (request.has_dimensions()) out->dimensions = request.dimensions();
   if (request.has_truncate_prompt_tokens()) {
     out->truncate_tokens = request.truncate_prompt_tokens();

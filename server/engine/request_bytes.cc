@@ -72,19 +72,20 @@ struct Held {
 
 size_t RequestBytes(const models::Request& request) {
   const auto& [task, text, tokens, text_pair, tokens_pair, question, choices, choice_tokens,
-               truncate, truncate_tokens, direction, global_positions, global_tokens, image,
-               pixel_values, score_threshold, max_detections, masks, tiles, aggregation, pooling,
-               normalize, prompt, prompt_name, dimensions, chunks, chunk_tokens, chunk_overlap,
-               window_overlap, token_chunks, top_k, max_answer_tokens, generation, decoder_tokens,
-               document, extend_document, tensors, typed, cache_space] = request;
-  return sizeof(request) + Held::Sum(task, text, tokens, text_pair, tokens_pair, question, choices,
-                                     choice_tokens, truncate, truncate_tokens, direction,
-                                     global_positions, global_tokens, image, pixel_values,
-                                     score_threshold, max_detections, masks, tiles, aggregation,
-                                     pooling, normalize, prompt, prompt_name, dimensions, chunks,
-                                     chunk_tokens, chunk_overlap, window_overlap, token_chunks,
-                                     top_k, max_answer_tokens, generation, decoder_tokens, document,
-                                     extend_document, tensors, typed, cache_space);
+               truncate, truncate_tokens, direction, pair_tokens, global_positions, global_tokens,
+               image, pixel_values, score_threshold, max_detections, masks, tiles, aggregation,
+               pooling, normalize, prompt, prompt_name, prompt_choices, dimensions, chunks,
+               chunk_tokens, chunk_overlap, window_overlap, token_chunks, top_k, max_answer_tokens,
+               generation, decoder_tokens, document, extend_document, tensors, typed, cache_space] =
+      request;
+  return sizeof(request) +
+         Held::Sum(task, text, tokens, text_pair, tokens_pair, question, choices, choice_tokens,
+                   truncate, truncate_tokens, direction, pair_tokens, global_positions,
+                   global_tokens, image, pixel_values, score_threshold, max_detections, masks,
+                   tiles, aggregation, pooling, normalize, prompt, prompt_name, prompt_choices,
+                   dimensions, chunks, chunk_tokens, chunk_overlap, window_overlap, token_chunks,
+                   top_k, max_answer_tokens, generation, decoder_tokens, document, extend_document,
+                   tensors, typed, cache_space);
 }
 
 size_t PrepareScratch(const models::Request& request) {

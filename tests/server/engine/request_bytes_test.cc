@@ -33,6 +33,7 @@ TEST(RequestBytesTest, EveryLongMemberCounts) {
       [&](auto& r) { r.pooling = text; },
       [&](auto& r) { r.prompt = text; },
       [&](auto& r) { r.prompt_name = text; },
+      [&](auto& r) { r.prompt_choices = {text}; },
       [&](auto& r) { r.chunks.resize(kBytes / sizeof(models::TextRange)); },
       [&](auto& r) { r.token_chunks.emplace().positions = ids; },
       [&](auto& r) { r.token_chunks.emplace().chunks.resize(kBytes / sizeof(models::TokenRange)); },

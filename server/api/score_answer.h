@@ -1,0 +1,31 @@
+// A call on pairs of texts: what goes in and what comes out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/call_totals.h"
+#include "server/metrics/metrics.h"
+
+namespace longview::server {
+
+struct ScoreRequest {
+  std::string model;
+  // As many of either, or one first for all seconds.
+  std::vector<std::string> first, second;
+  std::optional<bool> truncate;
+  std::optional<int32_t> truncate_prompt_tokens;
+  bool raw_scores = false;  // Logits instead of the model's scores.
+  std::string_view field;   // The caller's name of `second`; static storage.
+};
+
+struct ScoreAnswer {
+  ModelLabels model;
+  std::vector<float> scores;  // In order.
+  CallTotals totals;
+};
+
+}  // namespace longview::server

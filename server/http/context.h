@@ -98,7 +98,10 @@ void AddTyped(HttpContext& context, Router& router);        // /v1/classify and 
 void AddOpenAi(HttpContext& context, Router& router);       // /v1/models
 void AddCompletions(HttpContext& context, Router& router);  // /v1/completions
 void AddEmbeddings(HttpContext& context, Router& router);   // /v1/embeddings
-void AddRerank(HttpContext& context, Router& router);       // /v1/rerank
+void AddRerank(HttpContext& context, Router& router);       // /v1/rerank, /v2/rerank
+void AddScore(HttpContext& context, Router& router);        // /score
+void AddCohere(HttpContext& context, Router& router);       // /v1/embed, /v2/embed
+void AddOllama(HttpContext& context, Router& router);       // /api
 void AddTei(HttpContext& context, Router& router);          // /embed, /rerank, /predict
 void AddTokens(HttpContext& context, Router& router);       // /tokenize, /detokenize
 

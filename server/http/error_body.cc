@@ -13,8 +13,14 @@ ErrorShape ShapeOfPath(std::string_view path) {
   for (const std::string_view tei : {"/embed", "/rerank", "/predict", "/similarity"}) {
     if (path == tei) return ErrorShape::kTei;
   }
-  const bool v2 = path == "/v2" || path.starts_with("/v2/");
-  return v2 ? ErrorShape::kString : ErrorShape::kObject;
+  if (path == "/v1/rerank" || path == "/v1/embed") return ErrorShape::kObjectAndMessage;
+  if (path == "/v2/rerank" || path == "/v2/embed") return ErrorShape::kStringAndMessage;
+  for (const std::string_view root : {"/v2", "/api"}) {
+    if (!path.starts_with(root)) continue;
+    const std::string_view rest = path.substr(root.size());
+    if (rest.empty() || rest.front() == '/') return ErrorShape::kString;
+  }
+  return ErrorShape::kObject;
 }
 
 HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
@@ -28,7 +34,10 @@ HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
     error.code = "model_not_found";
   }
   nlohmann::json body;
-  if (shape == ErrorShape::kString) {
+  if (shape == ErrorShape::kStringAndMessage || shape == ErrorShape::kObjectAndMessage) {
+    body["message"] = error.message;
+  }
+  if (shape == ErrorShape::kString || shape == ErrorShape::kStringAndMessage) {
     body["error"] = error.message;
   } else if (shape == ErrorShape::kTei) {
     body = {{"error", error.message}, {"error_type", error.type}};

@@ -12,9 +12,13 @@ enum class ErrorShape {
   kString,  // {"error": "..."}: Open Inference Protocol.
   kObject,  // {"error": {"message", "type", "code", "param"}}: OpenAI, and everything else.
   kTei,     // {"error": "...", "error_type": "..."}: text-embeddings-inference.
+  // The first two with a "message" beside the error, which Cohere's clients read.
+  kStringAndMessage,
+  kObjectAndMessage,
 };
 
-// /v2 answers strings; /embed, /rerank and /predict are text-embeddings-inference's.
+// /v2 and Ollama's /api answer strings; /embed, /rerank and /predict are
+// text-embeddings-inference's; rerank and embed of /v1 and /v2 are Cohere's.
 ErrorShape ShapeOfPath(std::string_view path);
 
 // Status, body and headers (Retry-After, x-should-retry, WWW-Authenticate). INTERNAL says the

@@ -42,6 +42,9 @@ Router MakeRouter(HttpContext& context, bool admin) {
   AddCompletions(context, router);
   AddEmbeddings(context, router);
   AddRerank(context, router);
+  AddScore(context, router);
+  AddCohere(context, router);
+  AddOllama(context, router);
   AddTei(context, router);
   AddTokens(context, router);
   return router;

@@ -19,7 +19,7 @@ namespace longview::server {
 
 enum class MemberUse { kUsed, kNoEffect, kRefused };
 
-// Whose clients send a member.
+// The servers whose clients send a member.
 enum class MemberOf { kLongview, kOpenAi, kTei, kHuggingFace, kCohere, kJina, kVllm, kOllama };
 
 struct MemberInfo {
@@ -47,8 +47,8 @@ struct MemberRow {
       : info{name, of, MemberUse::kRefused}, why(refused.why) {}
 
   MemberInfo info;
-  Reader read;           // Of used ones.
-  std::string_view why;  // Of refused ones.
+  Reader read;           // Null unless it is used.
+  std::string_view why;  // Empty unless it is refused.
 };
 
 // INVALID_ARGUMENT about a member that a table does not have, with the one that may be meant.

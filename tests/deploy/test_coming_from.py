@@ -36,6 +36,32 @@ def test_paths(server):
     assert len(paths) > 20 and not paths - offered
 
 
+def test_members_without_effect(server):
+    """The page's table against the descriptions of requests."""
+    document = json.loads(server.get("/openapi.json")[2])
+    told = {}
+    for line in (ROOT / "deploy/COMING_FROM.md").read_text().splitlines():
+        cells = line.strip("|").split("|")
+        if len(cells) == 3 and line.startswith("| `/"):
+            for path in CODE.findall(cells[0]):
+                told.setdefault(path, set()).update(CODE.findall(cells[1]))
+    members = {}
+    for path, verbs in document["paths"].items():
+        content = verbs.get("post", {}).get("requestBody", {}).get("content", {})
+        schema = content.get("application/json", {}).get("schema", {})
+        for option in schema.get("anyOf", [schema]):
+            name = option.get("$ref", "").rpartition("/")[2]
+            described = document["components"]["schemas"].get(name, {}).get("properties", {})
+            names = members.setdefault(path, set())
+            for member, its in described.items():
+                inner = {f"{member}.{inner}": more for inner, more
+                         in its.get("properties", {}).items()}
+                names |= {known for known, more in {member: its, **inner}.items()
+                          if more.get("description") == "Without effect."}
+    assert {path: names for path, names in members.items() if names} == \
+        {path: names for path, names in told.items() if names}
+
+
 def test_flags():
     text = subprocess.run([SERVER, "--help"], capture_output=True, text=True, timeout=60).stdout
     offered = set(re.findall(r"--\w+", text))

@@ -16,7 +16,7 @@ SCHEMATHESIS = "schemathesis==4.32.5"
 
 # No bundled model does these.
 NOT_BUNDLED = {"/v1/classify-tokens", "/v1/answer", "/v1/fill-mask", "/v1/rerank", "/v2/rerank",
-               "/rerank"}
+               "/rerank", "/score"}
 
 
 def examples():

@@ -9,6 +9,7 @@ import openai
 import pytest
 import tiktoken
 from huggingface_hub import InferenceClient
+from huggingface_hub.errors import BadRequestError
 from langchain_huggingface import HuggingFaceEndpointEmbeddings
 from langchain_openai import OpenAIEmbeddings
 from llama_index.embeddings.openai import OpenAIEmbedding
@@ -55,8 +56,49 @@ def test_cohere(server, kind):
         [(entry["index"], entry["relevance_score"]) for entry in wanted]
     answer = client.rerank(model="reranker", query=query, documents=documents, top_n=1)
     assert [entry.index for entry in answer.results] == [wanted[0]["index"]]
-    with pytest.raises(cohere.NotFoundError):
+    version = "1" if kind is cohere.Client else "2"
+    assert answer.id and answer.meta.api_version.version == version
+    assert answer.meta.billed_units.search_units == 1
+    with pytest.raises(cohere.NotFoundError) as caught:
         client.rerank(model="nobody", query=query, documents=documents)
+    assert "nobody" in caught.value.body["message"]
+
+
+@pytest.mark.client("cohere", "rerank, v1 and v2")
+def test_cohere_members_of_rerank(server):
+    query, documents = TEXTS[0], TEXTS[1:]
+    client = cohere.Client(api_key="-", base_url=server.url)
+    plain = client.rerank(model="reranker", query=query, documents=documents)
+    answer = client.rerank(model="reranker", query=query, rank_fields=["text"],
+                           documents=[{"text": text, "title": "t"} for text in documents],
+                           return_documents=True, max_chunks_per_doc=3)
+    assert [entry.relevance_score for entry in answer.results] == \
+        [entry.relevance_score for entry in plain.results]
+    assert {entry.document.text for entry in answer.results} == set(documents)
+    client = cohere.ClientV2(api_key="-", base_url=server.url)
+    answer = client.rerank(model="reranker", query=query, documents=documents, priority=1,
+                           max_tokens_per_doc=4096)
+    assert [entry.relevance_score for entry in answer.results] == \
+        [entry.relevance_score for entry in plain.results]
+
+
+@pytest.mark.client("cohere", "embed, v1 and v2")
+def test_cohere_embed(server, vectors):
+    client = cohere.ClientV2(api_key="-", base_url=server.url)
+    answer = client.embed(model="embedder", texts=TEXTS, input_type="search_document",
+                          embedding_types=["float", "int8", "ubinary"])
+    close(answer.embeddings.float_, vectors)
+    assert answer.texts == TEXTS and answer.id and answer.meta.api_version.version == "2"
+    assert np.array_equal(answer.embeddings.ubinary, np.packbits(vectors > 0, axis=1))
+    client = cohere.Client(api_key="-", base_url=server.url)
+    close(client.embed(model="embedder", texts=TEXTS).embeddings, vectors)
+    answer = client.embed(model="embedder", texts=TEXTS, embedding_types=["float"],
+                          input_type="search_query", truncate="END")
+    status, wanted = server.post_json("/v1/embeddings", {"model": "embedder", "input": TEXTS,
+                                                         "prompt_name": "query"})
+    close(answer.embeddings.float_, [entry["embedding"] for entry in wanted["data"]])
+    with pytest.raises(cohere.BadRequestError):
+        client.embed(model="embedder", images=["data:image/png;base64,"])
 
 
 def langchain(server, **more):
@@ -120,6 +162,12 @@ def test_huggingface_hub(server, vectors):
     best = answer["labels"][0]
     got = client.text_classification(TEXTS[0])
     assert (got.label, got.score) == (best["name"], best["score"])
+    got = client.text_classification(TEXTS[0], function_to_apply="none", top_k=1)
+    status, answer = server.post_json("/v1/classify", {"model": "classifier", "text": TEXTS[0],
+                                                       "return_logits": True})
+    assert got.score == max(answer["logits"])
+    with pytest.raises(BadRequestError):
+        client.zero_shot_classification(TEXTS[0], candidate_labels=["good", "bad"])
 
 
 def test_similarity_names_what_is_wrong(server):

@@ -16,7 +16,8 @@ from server_process import CLIENT, ROOT, SERVER
 KEY = "correct-horse-battery"
 KEYS = f"# who may call\nsearch:{KEY}\nreports:another-key\n"
 OPEN_PATHS = {"/", "/health", "/livez", "/readyz", "/metrics", "/version", "/v2/health/live",
-              "/v2/health/ready", "/v2/models/{m}/ready", "/v2/models/{m}/versions/{v}/ready"}
+              "/v2/health/ready", "/api/version", "/v2/models/{m}/ready",
+              "/v2/models/{m}/versions/{v}/ready"}
 TEI_PATHS = ("/embed", "/predict", "/rerank", "/similarity")  # Errors in that server's shape.
 OPEN_METHODS = {"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
                 "/inference.GRPCInferenceService/ServerLive",
@@ -63,7 +64,7 @@ def test_every_http_endpoint_asks_for_the_key_but_the_open_ones(guarded):
             if status == 401:
                 assert headers["WWW-Authenticate"] == "Bearer" and headers["x-request-id"]
                 error = json.loads(answer)["error"]
-                assert isinstance(error, str) == path.startswith(("/v2", *TEI_PATHS))
+                assert isinstance(error, str) == path.startswith(("/v2", "/api", *TEI_PATHS))
                 if isinstance(error, dict):
                     assert error["type"] == "authentication_error"
                     assert error["code"] == "UNAUTHENTICATED"

@@ -29,7 +29,7 @@ LOADS = {"/inference.GRPCInferenceService/RepositoryModelLoad",
          "/inference.GRPCInferenceService/RepositoryModelUnload",
          "/longview.v1.ModelService/LoadModel", "/longview.v1.ModelService/UnloadModel"}
 INFERENCE = ("/embed", "/predict", "/rerank", "/similarity", "/tokenize", "/detokenize",
-             "/v2/rerank")
+             "/v2/rerank", "/score", "/v2/embed", "/api/embed")
 STATISTICS = {"/inference.GRPCInferenceService/ModelStatistics"}
 
 

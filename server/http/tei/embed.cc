@@ -1,42 +1,25 @@
 // POST /embed.
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "server/http/body_error.h"
-#include "server/http/json/values.h"
+#include "server/http/embed_inputs.h"
 #include "server/http/json/writer.h"
 #include "server/http/tei/embed_request.h"
 #include "server/http/tei/tei.h"
-#include "server/http/v1/embeddings_request.h"
 
 namespace longview::server {
 namespace {
 
-using longview::v1::EmbedRequest;
 using longview::v1::EmbedResponse;
-using nlohmann::json;
 
-absl::StatusOr<EmbedListRequest> ReadEmbed(TeiBody& body) {
-  const absl::StatusOr<EmbedRequest> like = ReadEmbedOptions(body);
-  if (!like.ok()) return like.status();
-  const absl::StatusOr<json*> inputs = body.Required(kInputs);
-  if (!inputs.ok()) return inputs.status();
-  EmbedListRequest out{body.model(), "", {}, kInputs};
-  if (!(*inputs)->is_array()) {
-    if (absl::Status s = AddEmbedText(**inputs, kInputs, *like, out); !s.ok()) return s;
-    return out;
-  }
-  json& list = **inputs;
-  if (list.empty() || list.size() > kMaxEmbeddingInputs) {
-    return FieldError(kInputs, absl::StrCat("has ", list.size(), " elements, expected 1 to ",
-                                            kMaxEmbeddingInputs));
-  }
-  for (size_t i = 0; i < list.size(); ++i) {
-    const std::string field = absl::StrCat(kInputs, "[", i, "]");
-    if (absl::Status s = AddEmbedText(list[i], field, *like, out); !s.ok()) return s;
-  }
-  return out;
+absl::StatusOr<EmbedListRequest> ReadEmbed(TeiBody body) {
+  absl::StatusOr<TeiEmbedBody> read = ReadTeiEmbed(std::move(body.object));
+  if (!read.ok()) return read.status();
+  std::vector<longview::v1::EmbedRequest> items;
+  absl::Status status = ReadEmbedInputs(read->inputs, kInputs, read->like, items);
+  if (!status.ok()) return status;
+  return TeiEmbedList(body.model, std::move(items));
 }
 
 HttpResponse Vectors(const ListAnswer<EmbedResponse>& answer) {
@@ -56,7 +39,7 @@ HttpResponse Vectors(const ListAnswer<EmbedResponse>& answer) {
 }  // namespace
 
 void TeiEmbed(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  absl::StatusOr<EmbedListRequest> list = ReadEmbed(body);
+  absl::StatusOr<EmbedListRequest> list = ReadEmbed(std::move(body));
   if (!list.ok()) return Refuse(context, exchange, list.status());
   const Api::Pending pending = context.api.EmbedList(
       exchange->info(), *std::move(list),

@@ -1,53 +1,89 @@
 #include "server/http/tei/embed_request.h"
 
-#include <optional>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/http/body_error.h"
 #include "server/http/json/values.h"
+#include "server/http/member_readers.h"
 
 namespace longview::server {
+namespace {
 
 using longview::v1::EmbedRequest;
 using nlohmann::json;
 
-absl::StatusOr<EmbedRequest> ReadEmbedOptions(TeiBody& body) {
-  EmbedRequest out;
-  const absl::StatusOr<bool> normalize = body.Flag("normalize", true);
-  if (!normalize.ok()) return normalize.status();
-  out.set_normalize(*normalize);
-  const absl::StatusOr<std::optional<bool>> truncate = body.OptionalFlag("truncate");
-  if (!truncate.ok()) return truncate.status();
-  if (*truncate) out.set_truncate(**truncate);
-  absl::StatusOr<std::string> direction = body.Direction();
-  if (!direction.ok()) return direction.status();
-  out.set_truncation_direction(*std::move(direction));
-  if (const json* name = body.Find("prompt_name")) {
-    absl::StatusOr<std::string> prompt = ReadString(*name, "prompt_name");
-    if (!prompt.ok()) return prompt.status();
-    constexpr size_t kLongest = 128;  // It is copied into every item.
-    if (prompt->size() > kLongest) {
-      return FieldError("prompt_name",
-                        absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
-    }
-    out.set_prompt_name(*std::move(prompt));
+absl::Status ReadPromptName(json& value, const std::string& name, TeiEmbedBody& out) {
+  constexpr size_t kLongest = 128;  // It is copied into every item.
+  absl::StatusOr<std::string> prompt = TakeString(value, name);
+  if (!prompt.ok()) return prompt.status();
+  if (prompt->size() > kLongest) {
+    return FieldError(name,
+                      absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
   }
-  if (const json* dimensions = body.Find("dimensions")) {
-    const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(*dimensions, "dimensions");
-    if (!number.ok()) return number.status();
-    out.set_dimensions(*number);
-  }
-  return out;
-}
-
-absl::Status AddEmbedText(json& value, const std::string& field, const EmbedRequest& like,
-                          EmbedListRequest& out) {
-  absl::StatusOr<std::string> text = TakeString(value, field);
-  if (!text.ok()) return text.status();
-  out.items.push_back(like);
-  out.items.back()->set_text(*std::move(text));
+  out.like.set_prompt_name(*std::move(prompt));
   return absl::OkStatus();
 }
+
+absl::Status ReadEmbedDirection(json& value, const std::string& name, TeiEmbedBody& out) {
+  absl::StatusOr<std::string> direction = ReadDirection(value, name);
+  if (direction.ok()) out.like.set_truncation_direction(*std::move(direction));
+  return direction.status();
+}
+
+const MemberTable<TeiEmbedBody>& TeiEmbedTable() {
+  using enum MemberOf;
+  using Body = TeiEmbedBody;
+  static const auto* const table = new MemberTable<TeiEmbedBody>{
+      {"model", kLongview, ReadBefore<Body>()},
+      {kInputs, kTei, Keeps(&Body::inputs)},
+      {"normalize", kTei, Reads(+[](Body& b, bool f) { b.like.set_normalize(f); })},
+      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like.set_truncate(f); })},
+      {"truncation_direction", kTei, ReadEmbedDirection},
+      {"prompt_name", kTei, ReadPromptName},
+      {"dimensions", kTei, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"parameters", kHuggingFace, ReadBefore<Body>()},
+      {"candidate_labels", kHuggingFace, kNoZeroShot},
+      {"hypothesis_template", kHuggingFace, kNoZeroShot},
+      {"multi_label", kHuggingFace, kNoZeroShot},
+      {"function_to_apply", kHuggingFace, kElsewhere},
+      {"top_k", kHuggingFace, kElsewhere},
+      {"encoding_format", kOpenAi, kElsewhere},
+      {"embedding_type", kJina, kElsewhere},
+      {"embedding_types", kCohere, kElsewhere},
+      {"input_type", kCohere, kElsewhere},
+      {"output_dimension", kCohere, kElsewhere},
+      {"late_chunking", kJina, kElsewhere},
+      {"normalized", kJina, kElsewhere},
+      {"task", kJina, kElsewhere},
+      {"truncate_prompt_tokens", kVllm, kElsewhere},
+      {"chunk_overlap", kLongview, kElsewhere},
+      {"chunk_tokens", kLongview, kElsewhere},
+      {"chunks", kLongview, kElsewhere},
+      {"pooling", kLongview, kElsewhere},
+      {"prompt", kLongview, kElsewhere},
+  };
+  return *table;
+}
+
+}  // namespace
+
+absl::StatusOr<TeiEmbedBody> ReadTeiEmbed(json object) {
+  TeiEmbedBody body;
+  body.like.set_normalize(true);
+  if (absl::Status s = ReadTei(TeiEmbedTable(), object, body); !s.ok()) return s;
+  if (body.inputs.is_null()) return FieldError(kInputs, "is missing");
+  return body;
+}
+
+EmbedListRequest TeiEmbedList(const std::string& model, std::vector<EmbedRequest> items) {
+  EmbedListRequest list{model, "", {}, kInputs};
+  for (EmbedRequest& item : items) list.items.push_back(std::move(item));
+  return list;
+}
+
+std::vector<MemberInfo> TeiEmbedMembers() { return TeiEmbedTable().infos(); }
 
 }  // namespace longview::server

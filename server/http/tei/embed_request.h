@@ -1,22 +1,32 @@
-// The parts that requests for embeddings have in common.
+// The bodies of /embed and /similarity.
 #pragma once
 
-#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/http/context.h"
+#include "longview/v1/text.pb.h"
+#include "nlohmann/json.hpp"
+#include "server/api/list_answer.h"
+#include "server/http/members.h"
 #include "server/http/tei/tei_body.h"
 
 namespace longview::server {
 
 using EmbedListRequest = ListRequest<longview::v1::EmbedRequest>;
 
-// An item without its text: normalize, truncate, truncation_direction, prompt_name, dimensions.
-// INVALID_ARGUMENT names the field.
-absl::StatusOr<longview::v1::EmbedRequest> ReadEmbedOptions(TeiBody& body);
+struct TeiEmbedBody {
+  longview::v1::EmbedRequest like;  // All but the text.
+  nlohmann::json inputs;            // Never null.
+};
 
-// Adds an item with the options of `like`, and takes its text, which is called `field`.
-absl::Status AddEmbedText(nlohmann::json& value, const std::string& field,
-                          const longview::v1::EmbedRequest& like, EmbedListRequest& out);
+// INVALID_ARGUMENT names the member. `normalize` is true where it is not given.
+absl::StatusOr<TeiEmbedBody> ReadTeiEmbed(nlohmann::json object);
+
+// The call of `items`, which errors call `inputs`.
+EmbedListRequest TeiEmbedList(const std::string& model,
+                              std::vector<longview::v1::EmbedRequest> items);
+
+// For tests.
+std::vector<MemberInfo> TeiEmbedMembers();
 
 }  // namespace longview::server

@@ -1,14 +1,18 @@
-// POST /rerank.
-#include <optional>
+// POST /rerank: text-embeddings-inference's form for `texts`, Jina's for `documents`.
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/http/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
+#include "server/http/member_readers.h"
 #include "server/http/tei/tei.h"
 #include "server/http/tei/tei_body.h"
+#include "server/http/v1/rerank.h"
+#include "server/http/v1/rerank_request.h"
 
 namespace longview::server {
 namespace {
@@ -20,47 +24,72 @@ using nlohmann::json;
 
 constexpr char kTexts[] = "texts";
 
-absl::Status ReadTexts(json& texts, RerankRequest& out) {
+// A body that was read.
+struct TeiRerankBody {
+  RerankRequest request;
+  bool has_query = false, has_texts = false;
+};
+
+absl::Status ReadTeiTexts(json& texts, const std::string& name, TeiRerankBody& out) {
   if (!texts.is_array()) {
-    return FieldError(kTexts, absl::StrCat("expected strings, got ", Describe(texts)));
+    return FieldError(name, absl::StrCat("expected strings, got ", Describe(texts)));
   }
   for (size_t i = 0; i < texts.size(); ++i) {
-    absl::StatusOr<std::string> text = TakeString(texts[i], absl::StrCat(kTexts, "[", i, "]"));
+    absl::StatusOr<std::string> text = TakeString(texts[i], absl::StrCat(name, "[", i, "]"));
     if (!text.ok()) return text.status();
-    out.add_documents(*std::move(text));
+    out.request.add_documents(*std::move(text));
   }
+  out.has_texts = true;
   return absl::OkStatus();
 }
 
-absl::StatusOr<RerankRequest> ReadRerank(TeiBody& body) {
-  RerankRequest out;
-  out.set_model(body.model());
-  const absl::StatusOr<json*> query = body.Required("query");
-  if (!query.ok()) return query.status();
-  absl::StatusOr<std::string> text = TakeString(**query, "query");
-  if (!text.ok()) return text.status();
-  out.set_query(*std::move(text));
-  const absl::StatusOr<json*> texts = body.Required(kTexts);
-  if (!texts.ok()) return texts.status();
-  if (absl::Status status = ReadTexts(**texts, out); !status.ok()) return status;
-  const std::pair<const char*, void (RerankRequest::*)(bool)> flags[] = {
-      {"raw_scores", &RerankRequest::set_raw_scores},
-      {"return_text", &RerankRequest::set_return_documents}};
-  for (const auto& [name, set] : flags) {
-    const absl::StatusOr<bool> flag = body.Flag(name, false);
-    if (!flag.ok()) return flag.status();
-    (out.*set)(*flag);
-  }
-  const absl::StatusOr<std::optional<bool>> truncate = body.OptionalFlag("truncate");
-  if (!truncate.ok()) return truncate.status();
-  if (*truncate) out.set_truncate(**truncate);
-  const auto tokens = body.OptionalNumber("truncate_prompt_tokens");
-  if (!tokens.ok()) return tokens.status();
-  if (*tokens) out.set_truncate_prompt_tokens(**tokens);
-  absl::StatusOr<std::string> direction = body.Direction();
-  if (!direction.ok()) return direction.status();
-  out.set_truncation_direction(*std::move(direction));
-  return out;
+absl::Status ReadRerankDirection(json& value, const std::string& name, TeiRerankBody& out) {
+  absl::StatusOr<std::string> direction = ReadDirection(value, name);
+  if (direction.ok()) out.request.set_truncation_direction(*std::move(direction));
+  return direction.status();
+}
+
+const MemberTable<TeiRerankBody>& TeiRerankTable() {
+  using enum MemberOf;
+  using Body = TeiRerankBody;
+  static const auto* const table = new MemberTable<TeiRerankBody>{
+      {"model", kLongview, ReadBefore<Body>()},
+      {"query", kTei, Reads(+[](Body& b, std::string q) {
+         b.request.set_query(std::move(q));
+         b.has_query = true;
+       })},
+      {kTexts, kTei, ReadTeiTexts},
+      {"raw_scores", kTei, Reads(+[](Body& b, bool f) { b.request.set_raw_scores(f); })},
+      {"return_text", kTei, Reads(+[](Body& b, bool f) { b.request.set_return_documents(f); })},
+      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.request.set_truncate(f); })},
+      {"truncation_direction", kTei, ReadRerankDirection},
+      {"truncate_prompt_tokens", kVllm,
+       Reads(+[](Body& b, int32_t n) { b.request.set_truncate_prompt_tokens(n); })},
+      {"parameters", kHuggingFace, ReadBefore<Body>()},
+      {"candidate_labels", kHuggingFace, kNoZeroShot},
+      {"documents", kJina, Refused{"given beside texts; send one"}},
+      {"top_n", kJina, Refused{"goes with documents"}},
+      {"return_documents", kJina, Refused{"goes with documents; return_text with texts"}},
+      {"rank_fields", kCohere, Refused{"goes with documents"}},
+      {"max_tokens_per_doc", kCohere, Refused{"goes with documents"}},
+  };
+  return *table;
+}
+
+absl::StatusOr<RerankRequest> ReadTeiRerank(TeiBody body) {
+  TeiRerankBody read;
+  read.request.set_model(std::move(body.model));
+  if (absl::Status s = ReadTei(TeiRerankTable(), body.object, read); !s.ok()) return s;
+  if (!read.has_query) return FieldError("query", "is missing");
+  if (!read.has_texts) return FieldError(kTexts, "is missing");
+  return std::move(read.request);
+}
+
+// Jina's form, which vLLM's clients send here, too.
+void RerankDocuments(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
+  absl::StatusOr<RerankBody> read = ReadRerank(std::move(body.object), exchange->request().query);
+  if (!read.ok()) return Refuse(context, exchange, read.status());
+  AnswerRerank(context, exchange, *std::move(read), "1");
 }
 
 HttpResponse Ranks(const RerankResponse& ranked, bool with_texts) {
@@ -85,7 +114,10 @@ HttpResponse Ranks(const RerankResponse& ranked, bool with_texts) {
 }  // namespace
 
 void TeiRerank(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  const absl::StatusOr<RerankRequest> request = ReadRerank(body);
+  if (body.object.contains("documents") && !body.object.contains(kTexts)) {
+    return RerankDocuments(context, exchange, std::move(body));
+  }
+  const absl::StatusOr<RerankRequest> request = ReadTeiRerank(std::move(body));
   if (!request.ok()) return Refuse(context, exchange, request.status());
   const Api::Pending pending = context.api.RerankAs(
       exchange->info(), *request, kTexts,
@@ -102,5 +134,7 @@ void TeiRerank(HttpContext& context, const ExchangePtr& exchange, TeiBody body) 
       });
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }
+
+std::vector<MemberInfo> TeiRerankMembers() { return TeiRerankTable().infos(); }
 
 }  // namespace longview::server

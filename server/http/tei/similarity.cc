@@ -1,14 +1,15 @@
 // POST /similarity: how near sentences are to one.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/http/body_error.h"
+#include "server/http/embed_inputs.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
 #include "server/http/tei/embed_request.h"
 #include "server/http/tei/tei.h"
-#include "server/http/v1/embeddings_request.h"
 
 namespace longview::server {
 namespace {
@@ -21,30 +22,29 @@ constexpr char kSource[] = "inputs.source_sentence";
 constexpr char kSentences[] = "inputs.sentences";
 
 // The source's text comes first.
-absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody& body) {
-  absl::StatusOr<TeiBody> parameters = body.Nested("parameters");
-  if (!parameters.ok()) return parameters.status();
-  absl::StatusOr<EmbedRequest> like = ReadEmbedOptions(*parameters);
-  if (!like.ok()) return like.status();
-  like->set_normalize(true);
-  if (body.Find("inputs") == nullptr) return FieldError("inputs", "is missing");
-  absl::StatusOr<TeiBody> inputs = body.Nested("inputs");
-  if (!inputs.ok()) return inputs.status();
-  json* const source = inputs->Find("source_sentence");
-  if (source == nullptr) return FieldError(kSource, "is missing");
-  json* const sentences = inputs->Find("sentences");
-  if (sentences == nullptr) return FieldError(kSentences, "is missing");
-  if (!sentences->is_array() || sentences->empty() || sentences->size() >= kMaxEmbeddingInputs) {
+absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody body) {
+  absl::StatusOr<TeiEmbedBody> read = ReadTeiEmbed(std::move(body.object));
+  if (!read.ok()) return read.status();
+  read->like.set_normalize(true);
+  json& inputs = read->inputs;
+  if (!inputs.is_object()) {
+    return FieldError(kInputs, absl::StrCat("expected an object, got ", Describe(inputs)));
+  }
+  if (!inputs.contains("source_sentence")) return FieldError(kSource, "is missing");
+  if (!inputs.contains("sentences")) return FieldError(kSentences, "is missing");
+  json& sentences = inputs["sentences"];
+  if (!sentences.is_array() || sentences.empty() || sentences.size() >= kMaxEmbeddingInputs) {
     return FieldError(kSentences, absl::StrCat("expected 1 to ", kMaxEmbeddingInputs - 1,
-                                               " strings, got ", Describe(*sentences)));
+                                               " strings, got ", Describe(sentences)));
   }
-  EmbedListRequest out{body.model(), "", {}, "inputs"};
-  if (absl::Status s = AddEmbedText(*source, kSource, *like, out); !s.ok()) return s;
-  for (size_t i = 0; i < sentences->size(); ++i) {
+  std::vector<EmbedRequest> items;
+  absl::Status status = ReadEmbedText(inputs["source_sentence"], kSource, read->like, items);
+  for (size_t i = 0; i < sentences.size() && status.ok(); ++i) {
     const std::string field = absl::StrCat(kSentences, "[", i, "]");
-    if (absl::Status s = AddEmbedText((*sentences)[i], field, *like, out); !s.ok()) return s;
+    status = ReadEmbedText(sentences[i], field, read->like, items);
   }
-  return out;
+  if (!status.ok()) return status;
+  return TeiEmbedList(body.model, std::move(items));
 }
 
 // The vectors have length 1.
@@ -70,7 +70,7 @@ HttpResponse Similarities(const ListAnswer<EmbedResponse>& answer) {
 }  // namespace
 
 void TeiSimilarity(HttpContext& context, const ExchangePtr& exchange, TeiBody body) {
-  absl::StatusOr<EmbedListRequest> list = ReadSimilarity(body);
+  absl::StatusOr<EmbedListRequest> list = ReadSimilarity(std::move(body));
   if (!list.ok()) return Refuse(context, exchange, list.status());
   const Api::Pending pending =
       context.api.EmbedList(exchange->info(), *std::move(list),

@@ -12,66 +12,43 @@
 
 namespace longview::server {
 
-absl::StatusOr<TeiBody> TeiBody::Parse(std::string_view body, std::string_view query,
-                                       size_t max_bytes) {
+absl::StatusOr<TeiBody> ParseTei(std::string_view body, std::string_view query, size_t max_bytes) {
   absl::StatusOr<nlohmann::json> object = ParseJson(body, max_bytes);
   if (!object.ok()) return object.status();
   if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   TeiBody out;
-  if (absl::Status s = ReadModelName(*object, query, &out.model_); !s.ok()) return s;
-  out.object_ = *std::move(object);
+  if (absl::Status s = ReadModelName(*object, query, &out.model); !s.ok()) return s;
+  out.object = *std::move(object);
   return out;
 }
 
-nlohmann::json* TeiBody::Find(const char* name) {
-  const auto member = object_.find(name);
-  return member == object_.end() || member->is_null() ? nullptr : &*member;
-}
-
-absl::StatusOr<nlohmann::json*> TeiBody::Required(const char* name) {
-  nlohmann::json* const member = Find(name);
-  if (member == nullptr) return FieldError(name, "is missing");
-  return member;
-}
-
-absl::StatusOr<TeiBody> TeiBody::Nested(const char* name) {
-  TeiBody out;
-  out.object_ = nlohmann::json::object();
-  nlohmann::json* const member = Find(name);
-  if (member == nullptr) return out;
-  if (!member->is_object()) {
-    return FieldError(name, absl::StrCat("expected an object, got ", Describe(*member)));
+absl::Status SpreadParameters(nlohmann::json& object,
+                              absl::FunctionRef<bool(std::string_view)> known) {
+  constexpr char kParameters[] = "parameters";
+  const auto member = object.find(kParameters);
+  if (member == object.end()) return absl::OkStatus();
+  nlohmann::json parameters = std::move(*member);
+  object.erase(member);
+  if (!parameters.is_object()) {
+    return FieldError(kParameters, absl::StrCat("expected an object, got ", Describe(parameters)));
   }
-  out.object_ = std::move(*member);
-  return out;
+  for (auto&& [name, value] : parameters.items()) {
+    const std::string field = absl::StrCat(kParameters, ".", name);
+    if (!known(name) || name == kParameters) return FieldError(field, "unknown member");
+    if (object.contains(name)) {
+      return FieldError(field, absl::StrCat("given beside ", name, "; send one"));
+    }
+    object[name] = std::move(value);
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TeiBody::Flag(const char* name, bool fallback) {
-  const nlohmann::json* const member = Find(name);
-  if (member == nullptr) return fallback;
-  return ReadBool(*member, name);
-}
-
-absl::StatusOr<std::optional<bool>> TeiBody::OptionalFlag(const char* name) {
-  if (Find(name) == nullptr) return std::nullopt;
-  return Flag(name, false);
-}
-
-absl::StatusOr<std::optional<int32_t>> TeiBody::OptionalNumber(const char* name) {
-  const nlohmann::json* const member = Find(name);
-  if (member == nullptr) return std::nullopt;
-  return ReadNumber<int32_t>(*member, name);
-}
-
-absl::StatusOr<std::string> TeiBody::Direction() {
-  constexpr char kName[] = "truncation_direction";
-  const nlohmann::json* const member = Find(kName);
-  if (member == nullptr) return "";
-  const absl::StatusOr<std::string> given = ReadString(*member, kName);
+absl::StatusOr<std::string> ReadDirection(const nlohmann::json& value, const std::string& name) {
+  const absl::StatusOr<std::string> given = ReadString(value, name);
   if (!given.ok()) return given.status();
   std::string direction = absl::AsciiStrToLower(*given);
   if (direction == "left" || direction == "right") return direction;
-  return FieldError(kName, absl::StrCat(Quoted(*given), " is not left or right"));
+  return FieldError(name, absl::StrCat(Quoted(*given), " is not left or right"));
 }
 
 }  // namespace longview::server

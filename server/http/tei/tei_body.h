@@ -1,45 +1,48 @@
-// Bodies of text-embeddings-inference's routes: members that are not known are ignored, null is the
-// default.
+// Bodies of text-embeddings-inference's routes: members that are not known are left aside, as
+// there, unless they would change the answer.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "server/http/members.h"
 
 namespace longview::server {
 
 // The member with the texts.
 inline constexpr char kInputs[] = "inputs";
 
-class TeiBody {
- public:
-  // INVALID_ARGUMENT for what is no JSON object. The model may also stand in `query`. JSON values
-  // take at most `max_bytes` (ParseJson).
-  static absl::StatusOr<TeiBody> Parse(std::string_view body, std::string_view query,
-                                       size_t max_bytes);
+// Why members of other routes are refused.
+inline constexpr Refused kNoZeroShot{"zero-shot classification is not served"};
+inline constexpr Refused kElsewhere{"means nothing to this route"};
 
-  const std::string& model() const { return model_; }
-
-  // Null if it is absent.
-  nlohmann::json* Find(const char* name);
-  // The member, which must be there.
-  absl::StatusOr<nlohmann::json*> Required(const char* name);
-  // The object at a member, taken out of this one; empty if it is absent.
-  absl::StatusOr<TeiBody> Nested(const char* name);
-  absl::StatusOr<bool> Flag(const char* name, bool fallback);
-  // Unset if it is absent.
-  absl::StatusOr<std::optional<bool>> OptionalFlag(const char* name);
-  absl::StatusOr<std::optional<int32_t>> OptionalNumber(const char* name);
-  // "left" or "right" in any case, in lower case; empty if absent.
-  absl::StatusOr<std::string> Direction();
-
- private:
-  nlohmann::json object_;
-  std::string model_;
+struct TeiBody {
+  nlohmann::json object;
+  std::string model;  // "": it names none.
 };
+
+// INVALID_ARGUMENT for what is no JSON object. The model may also stand in `query`. JSON values
+// take at most `max_bytes` (ParseJson).
+absl::StatusOr<TeiBody> ParseTei(std::string_view body, std::string_view query, size_t max_bytes);
+
+// Puts what is nested in `parameters`, as the Hugging Face client sends it, beside the other
+// members. INVALID_ARGUMENT for one that is not `known`, or is there already.
+absl::Status SpreadParameters(nlohmann::json& object,
+                              absl::FunctionRef<bool(std::string_view)> known);
+
+// Reads a body by the table of its route.
+template <typename Out>
+absl::Status ReadTei(const MemberTable<Out>& table, nlohmann::json& object, Out& out) {
+  absl::Status spread =
+      SpreadParameters(object, [&](std::string_view name) { return table.Find(name) != nullptr; });
+  return spread.ok() ? table.ReadKnown(object, out) : spread;
+}
+
+// "left" or "right" in any case, in lower case.
+absl::StatusOr<std::string> ReadDirection(const nlohmann::json& value, const std::string& name);
 
 }  // namespace longview::server

@@ -1,7 +1,5 @@
 #include "server/http/tokens/tokenize_request.h"
 
-#include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -10,7 +8,9 @@
 #include "server/http/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
+#include "server/http/member_readers.h"
 #include "server/http/model_member.h"
+#include "server/http/tei/tei_body.h"
 
 namespace longview::server {
 namespace {
@@ -20,7 +20,7 @@ using nlohmann::json;
 constexpr const char* TextMember(TokenizeDialect dialect) {
   switch (dialect) {
     case TokenizeDialect::kTei:
-      return "inputs";
+      return kInputs;
     case TokenizeDialect::kVllm:
       return "prompt";
     case TokenizeDialect::kOwn:
@@ -46,14 +46,6 @@ absl::StatusOr<TokenizeDialect> DialectOf(const json& body) {
   }
   if (!found) return FieldError("text", "is missing; text, inputs or prompt holds it");
   return *found;
-}
-
-absl::Status ReadFlag(json& body, const char* name, bool& out) {
-  const auto member = body.find(name);
-  if (member == body.end() || member->is_null()) return absl::OkStatus();
-  const absl::StatusOr<bool> flag = ReadBool(*member, name);
-  if (flag.ok()) out = *flag;
-  return flag.status();
 }
 
 absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
@@ -83,13 +75,84 @@ absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
       name, absl::StrCat("has ", bytes, " bytes, the limit of this call is ", kMaxTokenizedBytes));
 }
 
-absl::Status RefuseOthers(const json& body, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : body.items()) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return FieldError(name, "unknown member");
-    }
+// A body whose texts are not read yet.
+struct TokenizeBody {
+  TokenizeRequest request;
+  json texts;
+};
+
+using TokenizeTable = MemberTable<TokenizeBody>;
+
+const TokenizeTable& OwnTokenizeTable() {
+  using Body = TokenizeBody;
+  static const auto* const table = new TokenizeTable{
+      {"model", MemberOf::kLongview, ReadBefore<Body>()},
+      {"text", MemberOf::kLongview, Keeps(&Body::texts)},
+      {"add_special_tokens", MemberOf::kLongview,
+       Reads(+[](Body& b, bool f) { b.request.add_special_tokens = f; })},
+  };
+  return *table;
+}
+
+const TokenizeTable& VllmTokenizeTable() {
+  using Body = TokenizeBody;
+  static const auto* const table = new TokenizeTable{
+      {"model", MemberOf::kVllm, ReadBefore<Body>()},
+      {"prompt", MemberOf::kVllm, Keeps(&Body::texts)},
+      {"add_special_tokens", MemberOf::kVllm,
+       Reads(+[](Body& b, bool f) { b.request.add_special_tokens = f; })},
+  };
+  return *table;
+}
+
+const TokenizeTable& TeiTokenizeTable() {
+  using Body = TokenizeBody;
+  static const auto* const table = new TokenizeTable{
+      {"model", MemberOf::kLongview, ReadBefore<Body>()},
+      {kInputs, MemberOf::kTei, Keeps(&Body::texts)},
+      {"add_special_tokens", MemberOf::kTei,
+       Reads(+[](Body& b, bool f) { b.request.add_special_tokens = f; })},
+      {"parameters", MemberOf::kHuggingFace, ReadBefore<Body>()},
+      {"prompt_name", MemberOf::kTei,
+       Refused{"is not put in front of tokens; send the whole text"}},
+  };
+  return *table;
+}
+
+const TokenizeTable& TokenizeTableOf(TokenizeDialect dialect) {
+  switch (dialect) {
+    case TokenizeDialect::kTei:
+      return TeiTokenizeTable();
+    case TokenizeDialect::kVllm:
+      return VllmTokenizeTable();
+    case TokenizeDialect::kOwn:
+      break;
   }
-  return absl::OkStatus();
+  return OwnTokenizeTable();
+}
+
+// text-embeddings-inference leaves aside what it does not know.
+absl::Status ReadByDialect(json& body, TokenizeBody& out) {
+  const TokenizeTable& table = TokenizeTableOf(out.request.dialect);
+  const bool tei = out.request.dialect == TokenizeDialect::kTei;
+  return tei ? ReadTei(table, body, out) : table.Read(body, out);
+}
+
+struct DetokenizeBody {
+  DetokenizeRequest request;
+  json tokens, ids;
+};
+
+const MemberTable<DetokenizeBody>& DetokenizeTable() {
+  using Body = DetokenizeBody;
+  static const auto* const table = new MemberTable<DetokenizeBody>{
+      {"model", MemberOf::kVllm, ReadBefore<Body>()},
+      {"tokens", MemberOf::kVllm, Keeps(&Body::tokens)},
+      {"ids", MemberOf::kTei, Keeps(&Body::ids)},
+      {"skip_special_tokens", MemberOf::kTei,
+       Reads(+[](Body& b, bool f) { b.request.skip_special_tokens = f; })},
+  };
+  return *table;
 }
 
 }  // namespace
@@ -100,40 +163,35 @@ absl::StatusOr<TokenizeRequest> ParseTokenize(std::string_view text, std::string
   if (!body.ok()) return body.status();
   const absl::StatusOr<TokenizeDialect> dialect = DialectOf(*body);
   if (!dialect.ok()) return dialect.status();
-  TokenizeRequest out;
-  out.dialect = *dialect;
-  if (absl::Status s = ReadModelName(*body, query, &out.model); !s.ok()) return s;
-  if (absl::Status s = ReadFlag(*body, "add_special_tokens", out.add_special_tokens); !s.ok()) {
-    return s;
-  }
-  // text-embeddings-inference ignores what it does not know.
-  if (*dialect != TokenizeDialect::kTei) {
-    absl::Status known = RefuseOthers(*body, {"model", TextMember(*dialect), "add_special_tokens"});
-    if (!known.ok()) return known;
-  }
-  absl::Status read = ReadTexts((*body)[TextMember(*dialect)], max_texts, out);
+  TokenizeBody out;
+  out.request.dialect = *dialect;
+  if (absl::Status s = ReadModelName(*body, query, &out.request.model); !s.ok()) return s;
+  if (absl::Status s = ReadByDialect(*body, out); !s.ok()) return s;
+  absl::Status read = ReadTexts(out.texts, max_texts, out.request);
   if (!read.ok()) return read;
-  return out;
+  return std::move(out.request);
 }
 
 absl::StatusOr<DetokenizeRequest> ParseDetokenize(std::string_view text, std::string_view query,
                                                   size_t max_bytes) {
   absl::StatusOr<json> body = ParseObject(text, max_bytes);
   if (!body.ok()) return body.status();
-  DetokenizeRequest out;
-  if (absl::Status s = ReadModelName(*body, query, &out.model); !s.ok()) return s;
-  if (absl::Status s = ReadFlag(*body, "skip_special_tokens", out.skip_special_tokens); !s.ok()) {
-    return s;
-  }
-  absl::Status known = RefuseOthers(*body, {"model", "tokens", "ids", "skip_special_tokens"});
-  if (!known.ok()) return known;
-  const bool ids = body->contains("ids");
-  if (ids && body->contains("tokens")) return FieldError("ids", "given beside tokens; send one");
-  const char* name = ids ? "ids" : "tokens";
-  const auto member = body->find(name);
-  if (member == body->end()) return FieldError(name, "is missing");
-  if (absl::Status s = AppendNumbers(*member, name, &out.ids); !s.ok()) return s;
-  return out;
+  DetokenizeBody out;
+  if (absl::Status s = ReadModelName(*body, query, &out.request.model); !s.ok()) return s;
+  if (absl::Status s = DetokenizeTable().Read(*body, out); !s.ok()) return s;
+  const bool ids = !out.ids.is_null();
+  if (ids && !out.tokens.is_null()) return FieldError("ids", "given beside tokens; send one");
+  const json& given = ids ? out.ids : out.tokens;
+  if (given.is_null()) return FieldError("tokens", "is missing");
+  absl::Status read = AppendNumbers(given, ids ? "ids" : "tokens", &out.request.ids);
+  if (!read.ok()) return read;
+  return std::move(out.request);
 }
+
+std::vector<MemberInfo> TokenizeMembers(TokenizeDialect dialect) {
+  return TokenizeTableOf(dialect).infos();
+}
+
+std::vector<MemberInfo> DetokenizeMembers() { return DetokenizeTable().infos(); }
 
 }  // namespace longview::server

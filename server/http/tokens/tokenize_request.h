@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/http/members.h"
 
 namespace longview::server {
 
@@ -39,5 +40,9 @@ absl::StatusOr<TokenizeRequest> ParseTokenize(std::string_view body, std::string
                                               size_t max_texts, size_t max_bytes);
 absl::StatusOr<DetokenizeRequest> ParseDetokenize(std::string_view body, std::string_view query,
                                                   size_t max_bytes);
+
+// For tests.
+std::vector<MemberInfo> TokenizeMembers(TokenizeDialect dialect);
+std::vector<MemberInfo> DetokenizeMembers();
 
 }  // namespace longview::server

@@ -55,7 +55,7 @@ absl::Status ReadStop(json& value, const std::string& name, CompletionSettings& 
   return absl::OkStatus();
 }
 
-// Of `stream_options`.
+// The members of `stream_options`.
 const MemberTable<CompletionSettings>& StreamOptions() {
   static const auto* const table = new MemberTable<CompletionSettings>{
       {"include_usage", MemberOf::kOpenAi,
@@ -160,7 +160,7 @@ const MemberTable<CompletionSettings>& CompletionTable() {
   return *table;
 }
 
-// What several members say together.
+// Holds members against each other that say something together.
 absl::Status Settle(CompletionSettings& members) {
   const int n = members.options.num_return_sequences.value_or(1);
   if (members.best_of && *members.best_of != n) {

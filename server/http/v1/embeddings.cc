@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/api/context.h"
@@ -15,27 +14,23 @@
 #include "server/http/context.h"
 #include "server/http/json/writer.h"
 #include "server/http/v1/embeddings_request.h"
+#include "server/http/v1/late_chunking.h"
 #include "server/http/v1/token_ids_warning.h"
+#include "server/http/vector_form.h"
 
 namespace longview::server {
 namespace {
 
 using longview::v1::EmbedResponse;
 
-void AppendEmbedding(std::span<const float> values, bool base64, std::string* out) {
-  if (!base64) {
-    AppendJsonArray(values, out);
-    return;
-  }
-  // Little-endian float32, as the machine has them.
-  out->push_back('"');
-  out->append(absl::Base64Escape(absl::string_view(reinterpret_cast<const char*>(values.data()),
-                                                   values.size() * sizeof(float))));
-  out->push_back('"');
-}
+// How `data` is written.
+struct EntryForm {
+  VectorForm vectors;
+  bool places;  // Whether chunks say where they stand.
+};
 
 // The entries of `data` for input number `input`: one, or one per chunk. `index` counts through.
-void AppendEntries(const EmbedResponse& item, size_t input, bool base64, size_t* index,
+void AppendEntries(const EmbedResponse& item, size_t input, const EntryForm& form, size_t* index,
                    std::string* out) {
   const auto size = static_cast<size_t>(item.embedding_size());
   const auto entries = static_cast<size_t>(std::max(item.chunks_size(), 1));
@@ -43,13 +38,13 @@ void AppendEntries(const EmbedResponse& item, size_t input, bool base64, size_t*
   const size_t width = size / entries;
   for (size_t i = 0; i < entries; ++i, ++*index) {
     out->append(absl::StrCat(*index > 0 ? "," : "", R"({"object":"embedding","index":)", *index));
-    if (item.chunks_size() > 0) {
+    if (item.chunks_size() > 0 && form.places) {
       const longview::v1::TextRange& chunk = item.chunks(static_cast<int>(i));
       out->append(absl::StrCat(R"(,"chunk":{"input":)", input, R"(,"start":)", chunk.start(),
                                R"(,"end":)", chunk.end(), "}"));
     }
     out->append(R"(,"embedding":)");
-    AppendEmbedding(values.subspan(i * width, width), base64, out);
+    AppendVector(values.subspan(i * width, width), form.vectors, out);
     out->push_back('}');
   }
 }
@@ -64,7 +59,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
       : context_(context),
         exchange_(std::move(exchange)),
         warning_(std::move(warning)),
-        base64_(request.base64),
+        form_{request.form, !request.late_chunking},
         answers_(request.items.size()),
         left_(request.items.size()) {}
 
@@ -118,15 +113,18 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   // The first failure answers for all; the others are stopped.
   void Fail(size_t index, const absl::Status& status) {
     if (failed_.exchange(true)) return;
-    exchange_->Fail(answers_.size() > 1 ? OfElement(status, "input", index)
-                                        : OfField(status, "input"));
+    const absl::Status placed = form_.places ? status : OfLateInputs(status);
+    exchange_->Fail(answers_.size() > 1 ? OfElement(placed, "input", index)
+                                        : OfField(placed, "input"));
     Cancel();
   }
 
   HttpResponse Joined() const {
     HttpResponse response;
     std::string& body = response.body;
-    body = R"({"object":"list","data":[)";
+    body = R"({"id":)";
+    AppendJsonString(absl::StrCat("embd-", exchange_->info().request_id), &body);
+    body += R"(,"object":"list","data":[)";
     size_t index = 0;
     int64_t tokens = 0;
     int64_t truncated = 0;
@@ -134,7 +132,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     double compute = 0;
     for (size_t i = 0; i < answers_.size(); ++i) {
       const EmbedResponse& item = answers_[i];
-      AppendEntries(item, i, base64_, &index, &body);
+      AppendEntries(item, i, form_, &index, &body);
       tokens += item.usage().input_tokens();
       truncated += item.usage().truncated_tokens();
       queue = std::max(queue, item.timing().queue_seconds());
@@ -164,7 +162,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   HttpContext& context_;
   const ExchangePtr exchange_;
   const std::shared_ptr<TokenIdsWarning> warning_;  // Null: not due.
-  const bool base64_;
+  const EntryForm form_;
   std::vector<EmbedResponse> answers_;  // Each written by its own call, read by the last.
   std::atomic<size_t> left_;
   std::atomic<bool> failed_{false};

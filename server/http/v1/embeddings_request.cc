@@ -1,14 +1,19 @@
 #include "server/http/v1/embeddings_request.h"
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "server/errors.h"
 #include "server/http/body_error.h"
+#include "server/http/embed_inputs.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
+#include "server/http/member_readers.h"
+#include "server/http/v1/late_chunking.h"
 
 namespace longview::server {
 namespace {
@@ -16,31 +21,81 @@ namespace {
 using longview::v1::EmbedRequest;
 using nlohmann::json;
 
-// Takes the value of a successful read, else returns its error.
-template <typename T, typename Set>
-absl::Status Take(absl::StatusOr<T> value, Set set) {
-  if (value.ok()) set(*std::move(value));
-  return value.status();
-}
+// A body whose inputs are not read yet: they go into copies of `like`.
+struct EmbeddingsBody {
+  EmbedRequest like;
+  json input;
+  VectorForm form = VectorForm::kFloat;
+  bool late_chunking = false;
+  std::string form_by, normalize_by;  // The members that said so.
+};
 
-// Copied into every item.
-absl::Status CheckName(const std::string& name, const std::string& value) {
-  constexpr size_t kLongest = 128;
-  if (value.size() <= kLongest) return absl::OkStatus();
-  return FieldError(name, absl::StrCat("is ", Quoted(value), ", of ", value.size(),
-                                       " bytes; the limit is ", kLongest));
+using EmbeddingsReader = MemberRow<EmbeddingsBody>::Reader;
+
+// A string that is copied into every item.
+EmbeddingsReader ShortText(void (*set)(EmbedRequest&, std::string)) {
+  return [set](json& value, const std::string& name, EmbeddingsBody& out) -> absl::Status {
+    constexpr size_t kLongest = 128;
+    absl::StatusOr<std::string> text = TakeString(value, name);
+    if (!text.ok()) return text.status();
+    if (text->size() > kLongest) {
+      return FieldError(name, absl::StrCat("is ", Quoted(*text), ", of ", text->size(),
+                                           " bytes; the limit is ", kLongest));
+    }
+    set(out.like, *std::move(text));
+    return absl::OkStatus();
+  };
 }
 
 // Stands in front of every input.
-absl::StatusOr<std::string> ReadPrompt(const json& value, const std::string& name) {
+absl::Status ReadEmbedPrompt(json& value, const std::string& name, EmbeddingsBody& out) {
   constexpr size_t kLongest = size_t{64} << 10;
-  absl::StatusOr<std::string> prompt = ReadString(value, name);
-  if (!prompt.ok() || prompt->size() <= kLongest) return prompt;
-  return FieldError(name, absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
+  absl::StatusOr<std::string> prompt = TakeString(value, name);
+  if (!prompt.ok()) return prompt.status();
+  if (prompt->size() > kLongest) {
+    return FieldError(name,
+                      absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
+  }
+  out.like.set_prompt(*std::move(prompt));
+  return absl::OkStatus();
+}
+
+// INVALID_ARGUMENT if another member said the same thing before.
+absl::Status TakeTurn(const std::string& name, std::string& said_by) {
+  if (!said_by.empty()) return FieldError(name, absl::StrCat("given beside ", said_by));
+  said_by = name;
+  return absl::OkStatus();
+}
+
+absl::Status ReadNormalize(json& value, const std::string& name, EmbeddingsBody& out) {
+  const absl::StatusOr<bool> flag = ReadBool(value, name);
+  if (flag.ok()) out.like.set_normalize(*flag);
+  return flag.ok() ? TakeTurn(name, out.normalize_by) : flag.status();
+}
+
+absl::Status ReadForm(const json& value, const std::string& name, std::span<const VectorForm> known,
+                      EmbeddingsBody& out) {
+  const absl::StatusOr<VectorForm> form = ReadVectorForm(value, name, known);
+  if (form.ok()) out.form = *form;
+  return form.ok() ? TakeTurn(name, out.form_by) : form.status();
+}
+
+absl::Status ReadEncodingFormat(json& value, const std::string& name, EmbeddingsBody& out) {
+  constexpr VectorForm kKnown[] = {VectorForm::kFloat, VectorForm::kBase64};
+  return ReadForm(value, name, kKnown, out);
+}
+
+// Jina takes a list of forms, too.
+absl::Status ReadEmbeddingType(json& value, const std::string& name, EmbeddingsBody& out) {
+  constexpr VectorForm kKnown[] = {VectorForm::kFloat, VectorForm::kBase64, VectorForm::kBinary,
+                                   VectorForm::kUbinary};
+  if (!value.is_array()) return ReadForm(value, name, kKnown, out);
+  if (value.size() == 1) return ReadForm(value.front(), name, kKnown, out);
+  return FieldError(name, absl::StrCat("expected one form, got ", value.size()));
 }
 
 // [[start, end], ...]
-absl::Status ReadChunks(const json& value, const std::string& name, EmbedRequest* item) {
+absl::Status ReadChunks(json& value, const std::string& name, EmbeddingsBody& out) {
   constexpr size_t kMostChunks = 4096;
   if (!value.is_array() || value.empty() || value.size() > kMostChunks) {
     return FieldError(name, absl::StrCat("expected 1 to ", kMostChunks, " pairs [start, end], got ",
@@ -51,137 +106,84 @@ absl::Status ReadChunks(const json& value, const std::string& name, EmbedRequest
     std::vector<int32_t> ends;
     if (absl::Status status = AppendNumbers(value[i], field, &ends); !status.ok()) return status;
     if (ends.size() != 2) return FieldError(field, "expected [start, end]");
-    longview::v1::TextRange* chunk = item->add_chunks();
+    longview::v1::TextRange* chunk = out.like.add_chunks();
     chunk->set_start(ends[0]);
     chunk->set_end(ends[1]);
   }
   return absl::OkStatus();
 }
 
-// Everything but `input`, which is read into copies of `item`.
-absl::Status ReadOption(const std::string& name, const json& value, EmbedRequest* item,
-                        EmbeddingsRequest* out) {
-  const bool named = name == "model" || name == "pooling" || name == "prompt_name" ||
-                     name == "truncation_direction";
-  if (named && value.is_string()) {
-    const absl::Status status = CheckName(name, value.get_ref<const std::string&>());
-    if (!status.ok()) return status;
-  }
-  if (name == "model") {
-    return Take(ReadString(value, name), [&](std::string m) { item->set_model(std::move(m)); });
-  }
-  if (name == "encoding_format") {
-    const absl::StatusOr<std::string> format = ReadString(value, name);
-    if (!format.ok()) return format.status();
-    if (*format != "float" && *format != "base64") {
-      return FieldError(name, absl::StrCat("is ", Quoted(*format), ", expected float or base64"));
-    }
-    out->base64 = *format == "base64";
-    return absl::OkStatus();
-  }
-  if (name == "dimensions") {
-    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_dimensions(n); });
-  }
-  if (name == "prompt") {
-    return Take(ReadPrompt(value, name), [&](std::string p) { item->set_prompt(std::move(p)); });
-  }
-  if (name == "prompt_name") {
-    return Take(ReadString(value, name),
-                [&](std::string p) { item->set_prompt_name(std::move(p)); });
-  }
-  if (name == "truncation_direction") {
-    return Take(ReadString(value, name),
-                [&](std::string d) { item->set_truncation_direction(std::move(d)); });
-  }
-  if (name == "pooling") {
-    return Take(ReadString(value, name), [&](std::string p) { item->set_pooling(std::move(p)); });
-  }
-  if (name == "normalize") {
-    return Take(ReadBool(value, name), [&](bool n) { item->set_normalize(n); });
-  }
-  if (name == "truncate") {
-    return Take(ReadBool(value, name), [&](bool t) { item->set_truncate(t); });
-  }
-  if (name == "truncate_prompt_tokens") {
-    return Take(ReadNumber<int32_t>(value, name),
-                [&](int32_t n) { item->set_truncate_prompt_tokens(n); });
-  }
-  if (name == "window_overlap") {
-    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_window_overlap(n); });
-  }
-  if (name == "chunks") return ReadChunks(value, name, item);
-  if (name == "chunk_tokens") {
-    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_chunk_tokens(n); });
-  }
-  if (name == "chunk_overlap") {
-    return Take(ReadNumber<int32_t>(value, name), [&](int32_t n) { item->set_chunk_overlap(n); });
-  }
-  if (name == "user") return absl::OkStatus();
-  return FieldError(name, "unknown member");
+const MemberTable<EmbeddingsBody>& EmbeddingsTable() {
+  using enum MemberOf;
+  using Body = EmbeddingsBody;
+  static const auto* const table = new MemberTable<EmbeddingsBody>{
+      {"model", kOpenAi,
+       ShortText(+[](EmbedRequest& r, std::string m) { r.set_model(std::move(m)); })},
+      {"input", kOpenAi, Keeps(&Body::input)},
+      {"encoding_format", kOpenAi, ReadEncodingFormat},
+      {"dimensions", kOpenAi, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"user", kOpenAi, NoEffect{}},
+      {"embedding_type", kJina, ReadEmbeddingType},
+      {"normalized", kJina, ReadNormalize},
+      {"task", kJina,
+       ShortText(+[](EmbedRequest& r, std::string t) { r.set_input_type(std::move(t)); })},
+      {"late_chunking", kJina, Reads(+[](Body& b, bool f) { b.late_chunking = f; })},
+      {"return_multivector", kJina, Refused{"is not served; /v2 has last_hidden_state"}},
+      {"truncate_prompt_tokens", kVllm,
+       Reads(+[](Body& b, int32_t n) { b.like.set_truncate_prompt_tokens(n); })},
+      {"priority", kVllm, NoEffect{}},
+      {"normalize", kVllm, ReadNormalize},
+      {"prompt", kLongview, ReadEmbedPrompt},
+      {"prompt_name", kLongview,
+       ShortText(+[](EmbedRequest& r, std::string p) { r.set_prompt_name(std::move(p)); })},
+      {"pooling", kLongview,
+       ShortText(+[](EmbedRequest& r, std::string p) { r.set_pooling(std::move(p)); })},
+      {"truncate", kLongview, Reads(+[](Body& b, bool t) { b.like.set_truncate(t); })},
+      {"truncation_direction", kLongview, ShortText(+[](EmbedRequest& r, std::string d) {
+         r.set_truncation_direction(std::move(d));
+       })},
+      {"chunks", kLongview, ReadChunks},
+      {"chunk_tokens", kLongview, Reads(+[](Body& b, int32_t n) { b.like.set_chunk_tokens(n); })},
+      {"chunk_overlap", kLongview, Reads(+[](Body& b, int32_t n) { b.like.set_chunk_overlap(n); })},
+      {"window_overlap", kLongview,
+       Reads(+[](Body& b, int32_t n) { b.like.set_window_overlap(n); })},
+  };
+  return *table;
 }
 
-absl::Status ReadIds(const json& ids, const std::string& field, EmbedRequest* item) {
-  std::vector<int32_t> values;
-  if (absl::Status status = AppendNumbers(ids, field, &values); !status.ok()) return status;
-  if (values.empty()) return FieldError(field, "has no tokens");
-  item->mutable_token_ids()->Add(values.begin(), values.end());
-  return absl::OkStatus();
-}
-
-// Takes the texts out of `input`.
-absl::Status ReadInput(json& input, const EmbedRequest& item, EmbeddingsRequest* out) {
+absl::Status ReadInput(EmbeddingsBody& body, EmbeddingsRequest& out) {
   constexpr char kField[] = "input";
-  if (input.is_string()) {
-    out->items.push_back(item);
-    out->items.back().set_text(*TakeString(input, kField));
-    return absl::OkStatus();
+  if (body.input.is_null()) return FieldError(kField, "is missing");
+  if (body.like.chunks_size() > 0 && !body.input.is_string()) {
+    return FieldError("chunks", "goes with a single string");
   }
-  if (!IsArray(input)) {
-    return FieldError(kField, absl::StrCat("expected a string, strings, token ids or lists of "
-                                           "token ids, got ",
-                                           Describe(input)));
+  if (absl::Status s = ReadEmbedInputs(body.input, kField, body.like, out.items); !s.ok()) return s;
+  if (!body.late_chunking) return absl::OkStatus();
+  for (const bool given : {body.like.chunks_size() > 0, body.like.has_chunk_tokens()}) {
+    if (given) return FieldError("late_chunking", "given beside chunks or chunk_tokens; send one");
   }
-  if (ArraySize(input) == 0) return FieldError(kField, "has no elements");
-  if (input.is_binary() || input.front().is_number()) {
-    out->items.push_back(item);
-    return ReadIds(input, kField, &out->items.back());
-  }
-  if (input.size() > kMaxEmbeddingInputs) {
-    return FieldError(kField, absl::StrCat("has ", input.size(), " elements, the limit is ",
-                                           kMaxEmbeddingInputs));
-  }
-  const bool strings = input.front().is_string();
-  for (size_t i = 0; i < input.size(); ++i) {
-    const std::string field = absl::StrCat(kField, "[", i, "]");
-    out->items.push_back(item);
-    absl::Status status =
-        strings ? Take(TakeString(input[i], field),
-                       [&](std::string text) { out->items.back().set_text(std::move(text)); })
-                : ReadIds(input[i], field, &out->items.back());
-    if (!status.ok()) return status;
-  }
+  absl::StatusOr<EmbedRequest> document = JoinToDocument(std::move(out.items));
+  if (!document.ok()) return document.status();
+  out.items.clear();
+  out.items.push_back(*std::move(document));
+  out.late_chunking = true;
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> body = ParseJson(text, max_bytes);
-  if (!body.ok()) return body.status();
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
+  absl::StatusOr<json> object = ParseJson(text, max_bytes);
+  if (!object.ok()) return object.status();
+  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
+  EmbeddingsBody body;
+  if (absl::Status s = EmbeddingsTable().Read(*object, body); !s.ok()) return s;
   EmbeddingsRequest out;
-  EmbedRequest item;
-  for (const auto& [name, value] : body->items()) {
-    if (name == "input" || value.is_null()) continue;
-    if (absl::Status status = ReadOption(name, value, &item, &out); !status.ok()) return status;
-  }
-  const auto input = body->find("input");
-  if (input == body->end()) return FieldError("input", "is missing");
-  if (item.chunks_size() > 0 && !input->is_string()) {
-    return FieldError("chunks", "goes with a single string");
-  }
-  if (absl::Status status = ReadInput(*input, item, &out); !status.ok()) return status;
+  out.form = body.form;
+  if (absl::Status status = ReadInput(body, out); !status.ok()) return status;
   return out;
 }
+
+std::vector<MemberInfo> EmbeddingsMembers() { return EmbeddingsTable().infos(); }
 
 }  // namespace longview::server

@@ -1,14 +1,13 @@
 #include "server/http/v1/rerank_request.h"
 
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
 #include "server/http/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
+#include "server/http/member_readers.h"
 #include "server/http/model_member.h"
 
 namespace longview::server {
@@ -17,96 +16,131 @@ namespace {
 using longview::v1::RerankRequest;
 using nlohmann::json;
 
-// A string, or an object whose `text` is one.
-absl::StatusOr<std::string> TakeDocument(json& document, const std::string& field) {
-  if (!document.is_object()) return TakeString(document, field);
-  for (const auto& [name, value] : document.items()) {
-    if (name != "text") return FieldError(absl::StrCat(field, ".", name), "unknown member");
-  }
-  const std::string text = absl::StrCat(field, ".text");
-  if (!document.contains("text")) return FieldError(text, "is missing");
-  return TakeString(document["text"], text);
-}
+constexpr char kDocuments[] = "documents";
 
-absl::Status ReadDocuments(json& documents, RerankRequest& out) {
-  constexpr char kField[] = "documents";
-  if (!IsArray(documents)) {
-    return FieldError(kField, absl::StrCat("expected an array, got ", Describe(documents)));
-  }
-  if (documents.is_binary()) return FieldError(kField, "expected strings, got numbers");
-  for (size_t i = 0; i < documents.size(); ++i) {
-    absl::StatusOr<std::string> text =
-        TakeDocument(documents[i], absl::StrCat(kField, "[", i, "]"));
-    if (!text.ok()) return text.status();
-    out.add_documents(*std::move(text));
-  }
-  return absl::OkStatus();
-}
+// A body whose documents are not read yet.
+struct ParsedRerank {
+  RerankBody body;
+  json documents;
+  std::vector<std::string> rank_fields;
+};
 
-absl::Status ReadTruncateTokens(const std::string& name, const json& value, RerankRequest& out) {
+absl::Status ReadTopN(json& value, const std::string& name, ParsedRerank& out) {
   const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
-  if (number.ok()) out.set_truncate_prompt_tokens(*number);
-  return number.status();
-}
-
-absl::Status ReadTopN(const json& value, RerankRequest& out) {
-  const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, "top_n");
   if (!number.ok()) return number.status();
-  if (*number < 1) return FieldError("top_n", absl::StrCat(*number, " is below 1"));
-  out.set_top_n(*number);
+  if (*number < 1) return FieldError(name, absl::StrCat(*number, " is below 1"));
+  out.body.request.set_top_n(*number);
   return absl::OkStatus();
 }
 
-// Members that may be null: they are left at their defaults.
-bool MayBeNull(std::string_view name) {
-  for (const std::string_view known :
-       {"top_n", "truncation_direction", "return_documents", "raw_scores", "truncate",
-        "truncate_prompt_tokens", "max_chunks_per_doc", "user"}) {
-    if (name == known) return true;
+absl::Status ReadRankFields(json& value, const std::string& name, ParsedRerank& out) {
+  constexpr size_t kMost = 64;  // Looked up in every document.
+  if (!value.is_array() || value.size() > kMost) {
+    return FieldError(name,
+                      absl::StrCat("expected at most ", kMost, " strings, got ", Describe(value)));
   }
-  return false;
+  for (size_t i = 0; i < value.size(); ++i) {
+    absl::StatusOr<std::string> field = TakeString(value[i], absl::StrCat(name, "[", i, "]"));
+    if (!field.ok()) return field.status();
+    out.rank_fields.push_back(*std::move(field));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status ReadMember(const std::string& name, json& value, RerankRequest& out) {
-  if (name == "documents") return ReadDocuments(value, out);
-  if (name == "top_n") return ReadTopN(value, out);
-  if (name == "query" || name == "truncation_direction") {
-    absl::StatusOr<std::string> text = TakeString(value, name);
-    if (!text.ok()) return text.status();
-    name == "query" ? out.set_query(*std::move(text))
-                    : out.set_truncation_direction(*std::move(text));
-    return absl::OkStatus();
-  }
-  const auto flag = [&](void (RerankRequest::*set)(bool)) {
-    const absl::StatusOr<bool> given = ReadBool(value, name);
-    if (given.ok()) (out.*set)(*given);
-    return given.status();
+const MemberTable<ParsedRerank>& RerankTable() {
+  using enum MemberOf;
+  static const auto* const table = new MemberTable<ParsedRerank>{
+      {"model", kJina, ReadBefore<ParsedRerank>()},
+      {"query", kJina,
+       Reads(+[](ParsedRerank& p, std::string q) { p.body.request.set_query(std::move(q)); })},
+      {kDocuments, kJina, Keeps(&ParsedRerank::documents)},
+      {"top_n", kJina, ReadTopN},
+      {"return_documents", kJina,
+       Reads(+[](ParsedRerank& p, bool f) { p.body.request.set_return_documents(f); })},
+      {"rank_fields", kCohere, ReadRankFields},
+      {"max_tokens_per_doc", kCohere,
+       Reads(+[](ParsedRerank& p, int32_t n) { p.body.request.set_max_tokens_per_doc(n); })},
+      {"max_chunks_per_doc", kCohere, NoEffect{}},
+      {"priority", kCohere, NoEffect{}},
+      {"relevant_spans", kCohere, Refused{"spans of documents are not served"}},
+      {"truncate_prompt_tokens", kVllm,
+       Reads(+[](ParsedRerank& p, int32_t n) { p.body.request.set_truncate_prompt_tokens(n); })},
+      {"user", kVllm, NoEffect{}},
+      {"raw_scores", kLongview,
+       Reads(+[](ParsedRerank& p, bool f) { p.body.request.set_raw_scores(f); })},
+      {"truncate", kLongview,
+       Reads(+[](ParsedRerank& p, bool f) { p.body.request.set_truncate(f); })},
+      {"truncation_direction", kLongview, Reads(+[](ParsedRerank& p, std::string d) {
+         p.body.request.set_truncation_direction(std::move(d));
+       })},
   };
-  if (name == "return_documents") return flag(&RerankRequest::set_return_documents);
-  if (name == "raw_scores") return flag(&RerankRequest::set_raw_scores);
-  if (name == "truncate") return flag(&RerankRequest::set_truncate);
-  if (name == "truncate_prompt_tokens") return ReadTruncateTokens(name, value, out);
-  if (name == "max_chunks_per_doc" || name == "user") return absl::OkStatus();
-  return FieldError(name, "unknown member");
+  return *table;
+}
+
+// The values of the members that `rank_fields` names, in its order; "" if there are none.
+std::string RankedText(const json& document, const std::vector<std::string>& rank_fields) {
+  std::string text;
+  for (const std::string& field : rank_fields) {
+    const auto member = document.find(field);
+    if (member == document.end()) continue;
+    if (!text.empty()) text.push_back('\n');
+    text += member->is_string() ? member->get_ref<const std::string&>() : member->dump();
+  }
+  return text;
+}
+
+// A string, or an object with a text.
+absl::StatusOr<std::string> TextOf(json& document, const std::string& field,
+                                   const std::vector<std::string>& rank_fields) {
+  if (!document.is_object()) return TakeString(document, field);
+  std::string ranked = RankedText(document, rank_fields);
+  if (!ranked.empty()) return ranked;
+  const std::string text = absl::StrCat(field, ".text");
+  const auto member = document.find("text");
+  if (member == document.end()) return FieldError(text, "is missing");
+  return TakeString(*member, text);
+}
+
+absl::Status ReadDocuments(ParsedRerank& parsed) {
+  json& documents = parsed.documents;
+  if (!IsArray(documents)) {
+    return FieldError(kDocuments, absl::StrCat("expected an array, got ", Describe(documents)));
+  }
+  if (documents.is_binary()) return FieldError(kDocuments, "expected strings, got numbers");
+  RerankBody& out = parsed.body;
+  const bool returned = out.request.return_documents();
+  for (size_t i = 0; i < documents.size(); ++i) {
+    if (returned) out.as_sent.push_back(documents[i].is_object() ? documents[i].dump() : "");
+    absl::StatusOr<std::string> text =
+        TextOf(documents[i], absl::StrCat(kDocuments, "[", i, "]"), parsed.rank_fields);
+    if (!text.ok()) return text.status();
+    out.request.add_documents(*std::move(text));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<RerankRequest> ParseRerank(std::string_view text, size_t max_bytes) {
+absl::StatusOr<RerankBody> ReadRerank(json body, std::string_view query) {
+  if (absl::Status status = ExpectObject(body); !status.ok()) return status;
+  ParsedRerank out;
+  if (absl::Status s = ReadModelName(body, query, out.body.request.mutable_model()); !s.ok()) {
+    return s;
+  }
+  for (const char* needed : {"query", kDocuments}) {
+    if (!body.contains(needed)) return FieldError(needed, "is missing");
+  }
+  if (absl::Status status = RerankTable().Read(body, out); !status.ok()) return status;
+  if (absl::Status status = ReadDocuments(out); !status.ok()) return status;
+  return std::move(out.body);
+}
+
+absl::StatusOr<RerankBody> ParseRerank(std::string_view text, size_t max_bytes) {
   absl::StatusOr<json> body = ParseJson(text, max_bytes);
   if (!body.ok()) return body.status();
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
-  RerankRequest out;
-  if (absl::Status s = ReadModelName(*body, "", out.mutable_model()); !s.ok()) return s;
-  for (const char* needed : {"query", "documents"}) {
-    const auto member = body->find(needed);
-    if (member == body->end() || member->is_null()) return FieldError(needed, "is missing");
-  }
-  for (auto& [name, value] : body->items()) {
-    if (name == "model" || (value.is_null() && MayBeNull(name))) continue;
-    if (absl::Status status = ReadMember(name, value, out); !status.ok()) return status;
-  }
-  return out;
+  return ReadRerank(*std::move(body), "");
 }
+
+std::vector<MemberInfo> RerankMembers() { return RerankTable().infos(); }
 
 }  // namespace longview::server

@@ -1,14 +1,30 @@
 // The body of POST /v1/rerank, as Jina's and Cohere's clients write it.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "longview/v1/text.pb.h"
+#include "nlohmann/json.hpp"
+#include "server/http/members.h"
 
 namespace longview::server {
 
+struct RerankBody {
+  longview::v1::RerankRequest request;
+  // The documents as JSON, if they are to be returned; "" for one that is a string.
+  std::vector<std::string> as_sent;
+};
+
 // INVALID_ARGUMENT names the member. JSON values take at most `max_bytes` (ParseJson). Thread-safe.
-absl::StatusOr<longview::v1::RerankRequest> ParseRerank(std::string_view body, size_t max_bytes);
+absl::StatusOr<RerankBody> ParseRerank(std::string_view body, size_t max_bytes);
+
+// The same of an object. The model may also stand in `query`.
+absl::StatusOr<RerankBody> ReadRerank(nlohmann::json body, std::string_view query);
+
+// For tests.
+std::vector<MemberInfo> RerankMembers();
 
 }  // namespace longview::server

@@ -1,0 +1,128 @@
+#include "server/http/cohere/embed_request.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "server/errors.h"
+#include "server/http/body_error.h"
+#include "server/http/embed_inputs.h"
+#include "server/http/json/parse.h"
+#include "server/http/json/values.h"
+#include "server/http/member_readers.h"
+#include "server/http/model_member.h"
+
+namespace longview::server {
+namespace {
+
+using longview::v1::EmbedRequest;
+using nlohmann::json;
+
+constexpr char kCohereTexts[] = "texts";
+
+// A body whose texts are not read yet: they go into copies of `like`.
+struct CohereEmbedBody {
+  EmbedRequest like;
+  json texts;
+  std::vector<VectorForm> forms;
+  std::optional<int32_t> max_tokens;
+};
+
+absl::Status ReadInputType(json& value, const std::string& name, CohereEmbedBody& out) {
+  constexpr size_t kLongest = 128;  // It is copied into every item.
+  absl::StatusOr<std::string> type = TakeString(value, name);
+  if (!type.ok()) return type.status();
+  if (type->size() > kLongest) {
+    return FieldError(name, absl::StrCat("is ", Quoted(*type), ", of ", type->size(),
+                                         " bytes; the limit is ", kLongest));
+  }
+  out.like.set_input_type(*std::move(type));
+  return absl::OkStatus();
+}
+
+absl::Status ReadTypes(json& value, const std::string& name, CohereEmbedBody& out) {
+  constexpr VectorForm kKnown[] = {VectorForm::kFloat,  VectorForm::kInt8,    VectorForm::kUint8,
+                                   VectorForm::kBinary, VectorForm::kUbinary, VectorForm::kBase64};
+  if (!value.is_array() || value.empty()) {
+    return FieldError(name, absl::StrCat("expected strings, got ", Describe(value)));
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    const auto form = ReadVectorForm(value[i], absl::StrCat(name, "[", i, "]"), kKnown);
+    if (!form.ok()) return form.status();
+    const bool again = std::find(out.forms.begin(), out.forms.end(), *form) != out.forms.end();
+    if (!again) out.forms.push_back(*form);
+  }
+  return absl::OkStatus();
+}
+
+// END cuts the end of a text off, START its beginning; NONE makes a text that is too long an error.
+absl::Status ReadCohereTruncate(json& value, const std::string& name, CohereEmbedBody& out) {
+  const absl::StatusOr<std::string> which = ReadString(value, name);
+  if (!which.ok()) return which.status();
+  if (*which != "NONE" && *which != "START" && *which != "END") {
+    return FieldError(name, absl::StrCat("is ", Quoted(*which), ", expected NONE, START or END"));
+  }
+  out.like.set_truncate(*which != "NONE");
+  if (*which == "START") out.like.set_truncation_direction("left");
+  if (*which == "END") out.like.set_truncation_direction("right");
+  return absl::OkStatus();
+}
+
+const MemberTable<CohereEmbedBody>& CohereEmbedTable() {
+  using enum MemberOf;
+  using Body = CohereEmbedBody;
+  static const auto* const table = new MemberTable<CohereEmbedBody>{
+      {"model", kCohere, ReadBefore<Body>()},
+      {kCohereTexts, kCohere, Keeps(&Body::texts)},
+      {"input_type", kCohere, ReadInputType},
+      {"embedding_types", kCohere, ReadTypes},
+      {"truncate", kCohere, ReadCohereTruncate},
+      {"output_dimension", kCohere, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"max_tokens", kCohere, Reads(+[](Body& b, int32_t n) { b.max_tokens = n; })},
+      {"priority", kCohere, NoEffect{}},
+      {"images", kCohere, Refused{"are not embedded; send texts"}},
+      {"inputs", kCohere, Refused{"are not read; send texts"}},
+  };
+  return *table;
+}
+
+absl::Status ReadCohereTexts(CohereEmbedBody& body, CohereEmbedRequest& out) {
+  json& texts = body.texts;
+  if (texts.is_null()) return FieldError(kCohereTexts, "is missing");
+  if (!texts.is_array() || texts.empty() || texts.size() > kMaxEmbeddingInputs) {
+    return FieldError(kCohereTexts, absl::StrCat("expected 1 to ", kMaxEmbeddingInputs,
+                                                 " strings, got ", Describe(texts)));
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string field = absl::StrCat(kCohereTexts, "[", i, "]");
+    if (auto s = ReadEmbedText(texts[i], field, body.like, out.items); !s.ok()) return s;
+    out.texts.push_back(out.items.back().text());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CohereEmbedRequest> ParseCohereEmbed(std::string_view text, size_t max_bytes) {
+  absl::StatusOr<json> object = ParseJson(text, max_bytes);
+  if (!object.ok()) return object.status();
+  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
+  CohereEmbedRequest out;
+  if (absl::Status s = ReadModelName(*object, "", &out.model); !s.ok()) return s;
+  CohereEmbedBody body;
+  if (absl::Status s = CohereEmbedTable().Read(*object, body); !s.ok()) return s;
+  if (body.max_tokens) {
+    if (!body.like.truncate()) return FieldError("max_tokens", "goes with truncate START or END");
+    body.like.set_truncate_prompt_tokens(*body.max_tokens);
+  }
+  out.forms = std::move(body.forms);
+  if (absl::Status status = ReadCohereTexts(body, out); !status.ok()) return status;
+  return out;
+}
+
+std::vector<MemberInfo> CohereEmbedMembers() { return CohereEmbedTable().infos(); }
+
+}  // namespace longview::server

@@ -1,0 +1,85 @@
+#include "server/http/ollama/embed_request.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
+#include "server/http/body_error.h"
+#include "server/http/embed_inputs.h"
+#include "server/http/json/parse.h"
+#include "server/http/json/values.h"
+#include "server/http/member_readers.h"
+#include "server/http/model_member.h"
+
+namespace longview::server {
+namespace {
+
+using longview::v1::EmbedRequest;
+using nlohmann::json;
+
+// A body whose texts are not read yet: they go into copies of `like`.
+struct OllamaBody {
+  EmbedRequest like;
+  json texts;
+};
+
+const MemberTable<OllamaBody>& OllamaEmbedTable() {
+  using enum MemberOf;
+  using Body = OllamaBody;
+  static const auto* const table = new MemberTable<OllamaBody>{
+      {"model", kOllama, ReadBefore<Body>()},
+      {"input", kOllama, Keeps(&Body::texts)},
+      {"truncate", kOllama, Reads(+[](Body& b, bool f) { b.like.set_truncate(f); })},
+      {"dimensions", kOllama, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"keep_alive", kOllama, NoEffect{}},
+      {"options", kOllama, NoEffect{}},
+  };
+  return *table;
+}
+
+const MemberTable<OllamaBody>& OllamaEmbeddingsTable() {
+  using enum MemberOf;
+  static const auto* const table = new MemberTable<OllamaBody>{
+      {"model", kOllama, ReadBefore<OllamaBody>()},
+      {"prompt", kOllama, Keeps(&OllamaBody::texts)},
+      {"keep_alive", kOllama, NoEffect{}},
+      {"options", kOllama, NoEffect{}},
+  };
+  return *table;
+}
+
+const MemberTable<OllamaBody>& TableOf(OllamaRoute route) {
+  return route == OllamaRoute::kEmbed ? OllamaEmbedTable() : OllamaEmbeddingsTable();
+}
+
+}  // namespace
+
+absl::StatusOr<ListRequest<EmbedRequest>> ParseOllamaEmbed(OllamaRoute route, std::string_view text,
+                                                           size_t max_bytes) {
+  absl::StatusOr<json> object = ParseJson(text, max_bytes);
+  if (!object.ok()) return object.status();
+  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
+  const char* const field = route == OllamaRoute::kEmbed ? "input" : "prompt";
+  ListRequest<EmbedRequest> list{"", "", {}, field};
+  if (absl::Status s = ReadModelName(*object, "", &list.model); !s.ok()) return s;
+  // Ollama's clients name the tag that a model has without being given one.
+  list.model = std::string(absl::StripSuffix(list.model, ":latest"));
+  OllamaBody body;
+  body.like.set_truncate(true);
+  if (absl::Status s = TableOf(route).Read(*object, body); !s.ok()) return s;
+  if (body.texts.is_null()) return FieldError(field, "is missing");
+  std::vector<EmbedRequest> items;
+  absl::Status read = route == OllamaRoute::kEmbed
+                          ? ReadEmbedInputs(body.texts, field, body.like, items)
+                          : ReadEmbedText(body.texts, field, body.like, items);
+  if (!read.ok()) return read;
+  for (EmbedRequest& item : items) list.items.push_back(std::move(item));
+  return list;
+}
+
+std::vector<MemberInfo> OllamaMembers(OllamaRoute route) { return TableOf(route).infos(); }
+
+}  // namespace longview::server

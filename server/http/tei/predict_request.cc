@@ -1,0 +1,142 @@
+#include "server/http/tei/predict_request.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors.h"
+#include "server/http/body_error.h"
+#include "server/http/json/values.h"
+#include "server/http/member_readers.h"
+
+namespace longview::server {
+namespace {
+
+using longview::v1::ClassifyRequest;
+using nlohmann::json;
+using ClassifyList = ListRequest<ClassifyRequest>;
+
+// A body whose texts are not read yet: they go into copies of `like`.
+struct PredictBody {
+  ClassifyRequest like;
+  json inputs;
+  PredictForm form;
+  bool raw_scores = false;
+};
+
+absl::Status ReadFunction(json& value, const std::string& name, PredictBody& out) {
+  const absl::StatusOr<std::string> function = ReadString(value, name);
+  if (!function.ok()) return function.status();
+  if (*function == "softmax") {
+    out.form.scores = PredictScores::kSoftmax;
+  } else if (*function == "sigmoid") {
+    out.form.scores = PredictScores::kSigmoid;
+  } else if (*function == "none") {
+    out.form.scores = PredictScores::kLogits;
+  } else {
+    return FieldError(
+        name, absl::StrCat("is ", Quoted(*function), ", expected softmax, sigmoid or none"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPredictTopK(json& value, const std::string& name, PredictBody& out) {
+  const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
+  if (!number.ok()) return number.status();
+  if (*number < 1) return FieldError(name, absl::StrCat(*number, " is below 1"));
+  out.form.top_k = *number;
+  return absl::OkStatus();
+}
+
+absl::Status ReadPredictDirection(json& value, const std::string& name, PredictBody& out) {
+  absl::StatusOr<std::string> direction = ReadDirection(value, name);
+  if (direction.ok()) out.like.set_truncation_direction(*std::move(direction));
+  return direction.status();
+}
+
+const MemberTable<PredictBody>& PredictTable() {
+  using enum MemberOf;
+  using Body = PredictBody;
+  static const auto* const table = new MemberTable<PredictBody>{
+      {"model", kLongview, ReadBefore<Body>()},
+      {kInputs, kTei, Keeps(&Body::inputs)},
+      {"raw_scores", kTei, Reads(+[](Body& b, bool f) { b.raw_scores = f; })},
+      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like.set_truncate(f); })},
+      {"truncation_direction", kTei, ReadPredictDirection},
+      {"parameters", kHuggingFace, ReadBefore<Body>()},
+      {"function_to_apply", kHuggingFace, ReadFunction},
+      {"top_k", kHuggingFace, ReadPredictTopK},
+      {"candidate_labels", kHuggingFace, kNoZeroShot},
+      {"hypothesis_template", kHuggingFace, kNoZeroShot},
+      {"multi_label", kHuggingFace, kNoZeroShot},
+      {"aggregation_strategy", kHuggingFace, kElsewhere},
+      {"aggregation", kLongview, kElsewhere},
+      {"return_logits", kLongview, kElsewhere},
+      {"text_pair", kLongview, kElsewhere},
+      {"truncate_prompt_tokens", kVllm, kElsewhere},
+  };
+  return *table;
+}
+
+// One text, or a pair of them.
+absl::Status AddTexts(json& texts, const std::string& field, const ClassifyRequest& like,
+                      ClassifyList& out) {
+  if (!texts.is_array() || texts.empty() || texts.size() > 2) {
+    return FieldError(field, absl::StrCat("expected one string or two, got ", Describe(texts)));
+  }
+  ClassifyRequest item = like;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    absl::StatusOr<std::string> text = TakeString(texts[i], absl::StrCat(field, "[", i, "]"));
+    if (!text.ok()) return text.status();
+    i == 0 ? item.set_text(*std::move(text)) : item.set_text_pair(*std::move(text));
+  }
+  out.items.push_back(std::move(item));
+  return absl::OkStatus();
+}
+
+absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like,
+                        PredictRequest& out) {
+  if (inputs.is_string()) {
+    json one = json::array({std::move(inputs)});
+    return AddTexts(one, kInputs, like, out.list);
+  }
+  if (!inputs.is_array() || inputs.empty()) {
+    return FieldError(kInputs, absl::StrCat("expected a string, one or two strings, or a list of "
+                                            "such lists, got ",
+                                            Describe(inputs)));
+  }
+  out.form.batch = inputs.front().is_array();
+  if (!out.form.batch) return AddTexts(inputs, kInputs, like, out.list);
+  if (inputs.size() > most) {
+    return FieldError(kInputs,
+                      absl::StrCat("has ", inputs.size(), " elements, the limit is ", most));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string field = absl::StrCat(kInputs, "[", i, "]");
+    if (absl::Status s = AddTexts(inputs[i], field, like, out.list); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<PredictRequest> ReadPredict(TeiBody body, size_t most) {
+  PredictBody read;
+  if (absl::Status s = ReadTei(PredictTable(), body.object, read); !s.ok()) return s;
+  if (read.inputs.is_null()) return FieldError(kInputs, "is missing");
+  PredictRequest out;
+  out.form = read.form;
+  if (read.raw_scores) out.form.scores = PredictScores::kLogits;
+  const bool logits = out.form.scores != PredictScores::kProbabilities;
+  out.list.model = std::move(body.model);
+  out.list.field = kInputs;
+  out.list.return_logits = logits;
+  read.like.set_return_logits(logits);
+  if (absl::Status s = ReadInputs(read.inputs, most, read.like, out); !s.ok()) return s;
+  return out;
+}
+
+std::vector<MemberInfo> PredictMembers() { return PredictTable().infos(); }
+
+}  // namespace longview::server

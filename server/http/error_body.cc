@@ -29,7 +29,8 @@ HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
   if (error.status == 500)
     error.message = std::string("internal error; request id ").append(request_id);
   // What users of OpenAI's clients test.
-  if (shape == ErrorShape::kObject && GetErrorDetail(status).reason == "MODEL_NOT_FOUND") {
+  const bool object = shape == ErrorShape::kObject || shape == ErrorShape::kObjectAndMessage;
+  if (object && GetErrorDetail(status).reason == "MODEL_NOT_FOUND") {
     error.type = "invalid_request_error";
     error.code = "model_not_found";
   }

@@ -25,7 +25,7 @@ constexpr char kBinaryData[] = "binary_data";
 constexpr char kBinaryOutput[] = "binary_data_output";
 
 // Member `name` of an object; null if it has none.
-const json& Member(const json& object, const char* name) {
+const json& MemberAt(const json& object, const char* name) {
   static const json kNull;
   const auto it = object.find(name);
   return it == object.end() ? kNull : *it;
@@ -61,7 +61,7 @@ absl::Status ReadParameter(const json& value, const std::string& field, InferPar
 // All parameters but `own`, which is HTTP's and goes to the caller.
 absl::Status ReadParameters(const json& holder, const std::string& field, const char* own,
                             ParameterMap* out, json* own_value) {
-  const json& parameters = Member(holder, "parameters");
+  const json& parameters = MemberAt(holder, "parameters");
   if (parameters.is_null()) return absl::OkStatus();
   if (!parameters.is_object()) {
     return FieldError(field, absl::StrCat("expected an object, got ", Describe(parameters)));
@@ -79,7 +79,7 @@ absl::Status ReadParameters(const json& holder, const std::string& field, const 
 
 absl::StatusOr<std::string> RequiredString(const json& holder, const char* member,
                                            const std::string& field) {
-  const json& value = Member(holder, member);
+  const json& value = MemberAt(holder, member);
   if (value.is_null()) return FieldError(field, absl::StrCat("lacks ", member));
   return ReadString(value, absl::StrCat(field, ".", member));
 }
@@ -109,7 +109,8 @@ class InputReader {
     absl::StatusOr<std::string> datatype = RequiredString(input, "datatype", place);
     if (!datatype.ok()) return datatype.status();
     std::vector<int64_t> shape;
-    if (absl::Status s = AppendNumbers(Member(input, "shape"), place + ".shape", &shape); !s.ok()) {
+    if (absl::Status s = AppendNumbers(MemberAt(input, "shape"), place + ".shape", &shape);
+        !s.ok()) {
       return s;
     }
     auto* tensor = request_->add_inputs();
@@ -219,7 +220,7 @@ absl::StatusOr<ParsedInference> ParseInference(std::string_view head, std::strin
 absl::StatusOr<ParsedInference> ReadInference(json body, std::string_view binary) {
   if (absl::Status status = ExpectObject(body); !status.ok()) return status;
   ParsedInference parsed;
-  if (const json& id = Member(body, "id"); !id.is_null()) {
+  if (const json& id = MemberAt(body, "id"); !id.is_null()) {
     absl::StatusOr<std::string> value = ReadString(id, "id");
     if (!value.ok()) return value.status();
     parsed.request.set_id(*std::move(value));

@@ -27,7 +27,7 @@ struct Config {
       task;  // The task of every model, for the caller to check; empty = as their files say.
   std::string host;
   std::vector<std::string> server_names;  // Other names of this server.
-  std::vector<std::string> cors_origins;  // Whose pages may call; as ParsePageOrigins gives them.
+  std::vector<std::string> cors_origins;  // Pages that may call, as ParsePageOrigins gives them.
   int grpc_port = 0;                      // 0 = a free one, -1 = off.
   int http_port = 0;
   int admin_port = -1;

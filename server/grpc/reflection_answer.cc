@@ -6,6 +6,8 @@
 
 #include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"

@@ -49,7 +49,7 @@ absl::Status Cors::Check(std::string_view origin) const {
 HttpFields Cors::FieldsFor(std::string_view origin) const {
   HttpFields fields;
   if (origins_.empty()) return fields;
-  // What one page is told must not be kept for another.
+  // An answer to one page must not be kept for another.
   if (!all_) fields.emplace_back("Vary", "Origin");
   if (origin.empty() || !Allows(origin)) return fields;
   fields.emplace_back("Access-Control-Allow-Origin", all_ ? kEveryOrigin : origin);

@@ -25,7 +25,7 @@ class Cors {
   // PERMISSION_DENIED, with header and flag, unless pages of `origin` may call.
   absl::Status Check(std::string_view origin) const;
 
-  // What every answer to a page of `origin` says; `origin` is "" where the request names none.
+  // Headers of every answer to a page of `origin`; `origin` is "" where the request names none.
   HttpFields FieldsFor(std::string_view origin) const;
 
   // The answer to a preflight for a path of these methods, as in Allow. FieldsFor is beside it.

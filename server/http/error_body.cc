@@ -28,7 +28,7 @@ HttpResponse ErrorResponse(const absl::Status& status, ErrorShape shape,
   HttpError error = ToHttpError(status);
   if (error.status == 500)
     error.message = std::string("internal error; request id ").append(request_id);
-  // What users of OpenAI's clients test.
+  // Users of OpenAI's clients test these two.
   const bool object = shape == ErrorShape::kObject || shape == ErrorShape::kObjectAndMessage;
   if (object && GetErrorDetail(status).reason == "MODEL_NOT_FOUND") {
     error.type = "invalid_request_error";

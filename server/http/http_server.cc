@@ -26,7 +26,7 @@ namespace {
 // The `method` label of requests that match no route.
 constexpr std::string_view kNoRoute = "other";
 
-// Of a path that is not served, whose page is to read the answer that says so.
+// The answer for a path that is not served, whose page is to read the answer that says so.
 constexpr std::string_view kAnyMethods = "GET, HEAD, POST";
 
 Router MakeRouter(HttpContext& context, bool admin) {

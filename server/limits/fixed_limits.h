@@ -5,8 +5,8 @@
 
 namespace longview::server {
 
-// Of a request's head over HTTP and of a call's metadata over gRPC, either with its field names:
-// tokens of some identity providers (JWT with groups, Kerberos) pass 8 KiB.
+// The bytes of a request's head over HTTP and of a call's metadata over gRPC, either with its field
+// names: tokens of some identity providers (JWT with groups, Kerberos) pass 8 KiB.
 inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
 
 // An HTTP connection may idle for so long between requests. Clients that keep theirs for 90 s (Go,

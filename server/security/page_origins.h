@@ -9,7 +9,7 @@
 
 namespace longview::server {
 
-// Of "*", or of a comma list such as "https://name, http://name:3000": the origins in lower case
+// The origins of "*", or of a comma list such as "https://name, http://name:3000": in lower case
 // and without a scheme's usual port, as browsers write them. INVALID_ARGUMENT names the one that is
 // none and what is expected.
 absl::StatusOr<std::vector<std::string>> ParsePageOrigins(std::string_view list);

@@ -1,4 +1,4 @@
-// What a call is told about a model that it cannot have: one message for one fault, whatever the
+// Errors of a model that a call cannot have: one message for one fault, whatever the
 // call was.
 #pragma once
 

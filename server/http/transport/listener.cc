@@ -256,7 +256,7 @@ void Listener::Impl::Stop(absl::Time deadline) {
     };
     absl::MutexLock lock(&mutex_);
     if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), deadline - SteadyNow())) {
-      // What still runs is told that it ends; whoever does not read that is cut.
+      // Calls that still run are told that they end; a client that does not read that is cut.
       for (const auto& connection : connections_) connection->GiveUp();
       if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), kGoodbye)) {
         for (const auto& connection : connections_) connection->Abort();

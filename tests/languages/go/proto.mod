@@ -1,0 +1,3 @@
+module longview.internal/proto
+
+go 1.24

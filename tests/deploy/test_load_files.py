@@ -18,7 +18,8 @@ LEFT_OUT = {
     "CloseDocument": "needs a handle of an open document",
     "LoadModel": "changes the server", "UnloadModel": "changes the server",
     "RepositoryModelLoad": "changes the server", "RepositoryModelUnload": "changes the server",
-    "Watch": "never ends",
+    "List": "says what Check says, of all services at once", "Watch": "never ends",
+    "ServerReflectionInfo": "asked once by tools before they call",
 }
 NOT_OFFERED = re.compile(r"SharedMemory|TraceSetting|LogSettings")
 

@@ -14,7 +14,10 @@ ZOO = ROOT / "models/zoo"
 FILES = [f"tests/api_resources/test_{name}.py" for name in ("completions", "embeddings", "models")]
 # Calls that are not served, and what the client's tests cannot read of any server's answer.
 LEFT_OUT = {
-    r"Models::test_\w+_delete": "models are unloaded by their repository, not deleted",
+    r"Models::test_(method|raw_response|streaming_response)_delete": "models are unloaded by their repository, "
+                                                                     "not deleted",
+    r"Completions::test_method_create_with_all_params": "a suffix and a best_of of 0 are not served, stream_options "
+                                                        "go with a stream, and logit_bias has ids, not words",
     r"Embeddings::test_\w+_create\[(strict|aiohttp)\]": "the client asks for base64 by itself, and checks "
                                                        "the answer before it decodes that",
 }
@@ -62,5 +65,6 @@ def test_its_own_tests(names, tmp_path):
     print(f"openai {openai_sources.VERSION}: {len(passed)} of {len(found)} passed, "
           f"{len(known - passed)} left out")
     assert len(found) >= 90
+    assert not passed & known, "these pass and are in LEFT_OUT"
     failed = sorted(set(found) - passed - known)
     assert not failed, ran.stdout[-4000:]

@@ -1,6 +1,6 @@
 """What the tests of other servers expect of calls that are served here too, in words of our own:
-vLLM's of pooling models, llama.cpp's of embeddings and reranking. COMING_FROM.md names what is left
-out on purpose."""
+vLLM's of pooling models and of Cohere's path, llama.cpp's of embeddings and reranking.
+COMING_FROM.md names what is left out on purpose."""
 
 import base64
 
@@ -101,6 +101,22 @@ class TestEmbeddings:
     def test_pooling_none_has_no_vector(self, server):
         assert "pooling" in message(embed(server, TEXT, 400, pooling="none"))
 
+    def test_an_empty_text(self, server):
+        assert len(vectors(embed(server, ["", TEXT]))) == 2
+
+    def test_members_that_are_null(self, server):
+        assert (vectors(embed(server, TEXT, encoding_format=None, dimensions=None)) ==
+                vectors(embed(server, TEXT))).all()
+
+    @pytest.mark.parametrize("member", ["encoding_format", "embed_dtype", "endianness"])
+    def test_unknown_forms_of_vectors(self, server, member):
+        assert member in message(embed(server, TEXT, 400, **{member: "unheard of"}))
+
+    def test_tokens_are_those_that_are_counted(self, server):
+        tokens = post(server, "/tokenize", model="embedder", prompt=TEXT)["tokens"]
+        assert embed(server, TEXT)["usage"]["prompt_tokens"] == len(tokens)
+        assert (vectors(embed(server, tokens)) == vectors(embed(server, TEXT))).all()
+
     def test_an_unknown_model(self, server):
         answer = post(server, "/v1/embeddings", 404, model="nobody", input=TEXT)
         assert answer["error"]["code"] == "model_not_found"
@@ -127,6 +143,37 @@ class TestRerank:
     @pytest.mark.parametrize("documents", [[], "text", 5, [5], None])
     def test_bad_documents(self, server, documents):
         post(server, "/v1/rerank", 400, model="reranker", query="q", documents=documents)
+
+    @pytest.mark.parametrize("text", ["texts", "documents"])
+    def test_all_come_without_top_n(self, server, text):
+        answer = post(server, "/rerank", model="reranker", query="q", **{text: DOCUMENTS})
+        assert len(answer if text == "texts" else answer["results"]) == len(DOCUMENTS)
+
+    def test_usage_grows_with_the_documents(self, server):
+        counts = []
+        for documents in (DOCUMENTS[:1], DOCUMENTS):
+            usage = post(server, "/rerank", model="reranker", query="q", documents=documents)["usage"]
+            assert usage["prompt_tokens"] == usage["total_tokens"]
+            counts.append(usage["total_tokens"])
+        assert 0 < counts[0] < counts[1]
+
+    def test_documents_are_cut(self, server):
+        def tokens(**members):
+            answer = post(server, "/rerank", model="reranker", query="q", documents=[LONG[:600], "x"],
+                          **members)
+            assert len(answer["results"]) == 2
+            return answer["usage"]["prompt_tokens"]
+        assert tokens(max_tokens_per_doc=10) < tokens(max_tokens_per_doc=20) < tokens()
+
+    @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
+    @pytest.mark.parametrize("limit", [0, -5])
+    def test_documents_are_not_cut_to_nothing(self, server, path, limit):
+        answer = post(server, path, 400, model="reranker", query="q", documents=DOCUMENTS,
+                      max_tokens_per_doc=limit)
+        assert "max_tokens_per_doc" in str(answer["error"])
+
+    def test_too_long_a_query(self, server):
+        post(server, "/v1/rerank", 400, model="reranker", query="query " * 2000, documents=DOCUMENTS)
 
     def test_too_long_a_document(self, server):
         long = "document " * 2000
@@ -157,7 +204,59 @@ class TestScore:
         for entry in self.score(server, "a", DOCUMENTS)["data"]:
             assert entry["score"] == pytest.approx(by_index[entry["index"]], abs=1e-7)
 
+    def test_too_long_a_text(self, server):
+        assert "tokens" in message(self.score(server, "text " * 2000, DOCUMENTS, 400))
+        assert "truncate_prompt_tokens" in message(
+            self.score(server, "text " * 2000, DOCUMENTS, 400, truncate_prompt_tokens=1000))
+        self.score(server, "text " * 2000, DOCUMENTS, truncate_prompt_tokens=100)
+
     @pytest.mark.parametrize("one, two", [([], []), ("a", []), (["a", "b"], ["c"]),
                                           (["a", "b"], ["c", "d", "e"]), (5, "a")])
     def test_other_lengths(self, server, one, two):
         self.score(server, one, two, 400)
+
+
+class TestWithoutTheTask:
+    def test_a_model_that_embeds_does_not_rank(self, server):
+        assert "rerank" in message(post(server, "/score", 400, model="embedder", text_1="a", text_2="b"))
+        assert "rerank" in message(post(server, "/v1/rerank", 400, model="embedder", query="a",
+                                        documents=["b"]))
+
+
+class TestCohereEmbed:
+    def cohere(self, server, status=200, **members):
+        return post(server, "/v2/embed", status, model="embedder", **members)
+
+    def floats(self, server, *texts, **members):
+        answer = self.cohere(server, texts=texts, embedding_types=["float"], **members)
+        return np.array(answer["embeddings"]["float"])
+
+    def test_the_vectors_are_those_of_v1_embeddings(self, server):
+        texts = [TEXT, "x", "y z"]
+        assert np.allclose(self.floats(server, *texts), vectors(embed(server, texts)), atol=1e-7)
+
+    def test_what_is_in_an_answer(self, server):
+        answer = self.cohere(server, texts=[TEXT], embedding_types=["float"])
+        assert answer["id"] and answer["texts"] == [TEXT]
+        assert answer["meta"]["api_version"]["version"] == "2"
+        assert answer["meta"]["billed_units"]["input_tokens"] > 0
+
+    def test_types(self, server):
+        given = self.cohere(server, texts=[TEXT],
+                            embedding_types=["float", "base64", "binary", "ubinary"])["embeddings"]
+        plain = np.array(given["float"][0])
+        decoded = np.frombuffer(base64.b64decode(given["base64"][0]), "<f4")
+        assert np.allclose(decoded, plain, rtol=1e-5)
+        assert len(given["binary"][0]) == len(given["ubinary"][0]) == len(plain) // 8
+        assert np.array_equal(np.unpackbits(np.array(given["ubinary"][0], np.uint8)), plain > 0)
+
+    def test_long_texts(self, server):
+        long = " ".join(["first"] * LIMIT + ["other things"] * LIMIT)
+        assert str(LIMIT) in self.cohere(server, 400, texts=[long], truncate="NONE")["message"]
+        end, start = (self.floats(server, long, truncate=side)[0] for side in ("END", "START"))
+        assert not np.allclose(end, start, atol=1e-3)
+
+    @pytest.mark.parametrize("members", [{}, {"texts": []}, {"texts": 5}, {"images": ["data:,"]},
+                                         {"texts": [TEXT], "embedding_types": ["unheard of"]}])
+    def test_bad_requests(self, server, members):
+        assert self.cohere(server, 400, **members)["message"]

@@ -1,6 +1,6 @@
 """The sources of openai's Python client, with its own tests, and an environment that runs them."""
 
-import packages
+import suite_packages
 
 VERSION = "3.52.0"
 # As the client's pyproject.toml has them, and what its fixtures import.
@@ -9,8 +9,8 @@ REQUIREMENTS = [f"openai=={VERSION}", "httpx-aiohttp==0.2.0", "inline-snapshot",
 
 
 def sources():
-    return packages.unpacked("openai", f"openai-{VERSION}.tar.gz") / f"openai-{VERSION}"
+    return suite_packages.unpacked("openai", f"openai-{VERSION}.tar.gz") / f"openai-{VERSION}"
 
 
 def python():
-    return packages.python("openai", REQUIREMENTS)
+    return suite_packages.python("openai", REQUIREMENTS)

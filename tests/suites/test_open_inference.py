@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-import packages
+import suite_packages
 from goldens import GOLDEN
 from server_process import ZOO, Server
 
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def run():
-    folders = [packages.unpacked(project, name) for project, name in WHEELS.items()]
-    python = packages.python("open-inference", REQUIREMENTS)
+    folders = [suite_packages.unpacked(project, name) for project, name in WHEELS.items()]
+    python = suite_packages.python("open-inference", REQUIREMENTS)
     program = pathlib.Path(__file__).parent / "open_inference_models.py"
 
     def run(*jobs):

@@ -240,6 +240,7 @@ class TestCohereEmbed:
         assert answer["id"] and answer["texts"] == [TEXT]
         assert answer["meta"]["api_version"]["version"] == "2"
         assert answer["meta"]["billed_units"]["input_tokens"] > 0
+        assert answer["meta"]["tokens"] == answer["meta"]["billed_units"]
 
     def test_types(self, server):
         given = self.cohere(server, texts=[TEXT],

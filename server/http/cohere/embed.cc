@@ -61,7 +61,8 @@ HttpResponse CohereEmbeddings(const EmbedAnswer& answer, const CohereNames& name
     AppendJsonString(text, &body);
   }
   absl::StrAppend(&body, R"(],"meta":{"api_version":{"version":")", std::string(names.api_version),
-                  R"("},"billed_units":{"input_tokens":)", answer.totals.usage.input_tokens, "}}}");
+                  R"("},"billed_units":{"input_tokens":)", answer.totals.usage.input_tokens,
+                  R"(},"tokens":{"input_tokens":)", answer.totals.usage.input_tokens, "}}}");
   AddServerTiming(answer.totals.queue_seconds, answer.totals.compute_seconds, &response);
   return response;
 }

@@ -224,6 +224,7 @@ TEST_F(ClientMembersTest, CoheresEmbed) {
   EXPECT_EQ(answer["response_type"], "embeddings_by_type");
   EXPECT_EQ(answer["meta"]["api_version"]["version"], "2");
   EXPECT_EQ(answer["meta"]["billed_units"]["input_tokens"], 4);
+  EXPECT_EQ(answer["meta"]["tokens"], answer["meta"]["billed_units"]);
   EXPECT_EQ(answer["embeddings"].size(), 4u);
   const json& floats = answer["embeddings"]["float"];
   double largest = 0;

@@ -15,7 +15,10 @@ CASES = {
     "javascript-openai": OPENAI,
     "javascript-huggingface": ("embed", "embed_settings", "similarity", "classify"),
     "javascript-cohere": ("rerank", "rerank_first", "rerank_settings", "embed", "embed_query"),
+    "javascript-langchain": ("embed", "embed_one_line", "embed_short", "complete", "stream"),
+    "javascript-vercel": ("embed", "complete_as_user"),
     "go-openai": OPENAI,
+    "go-sashabaranov": OPENAI,
     "go-cohere": ("rerank", "rerank_first", "rerank_settings", "embed", "embed_query"),
     "go-grpc": ("embed", "rerank", "classify", "stream", "models"),
     "rust-async-openai": OPENAI,
@@ -25,8 +28,8 @@ CASES = {
     "java-grpc": ("embed", "rerank", "classify", "stream", "models"),
 }
 # Calls by which each client meets a model without the task.
-LACKING = {"openai": ("/v1/completions", {"model": "embedder", "prompt": INPUTS["prompt"]}),
-           "async-openai": ("/v1/completions", {"model": "embedder", "prompt": INPUTS["prompt"]}),
+COMPLETION = ("/v1/completions", {"model": "embedder", "prompt": INPUTS["prompt"]})
+LACKING = {**dict.fromkeys(("openai", "async-openai", "sashabaranov", "langchain", "vercel"), COMPLETION),
            "huggingface": ("/v1/embeddings", {"model": "code-lm", "input": "a"}),
            "grpc": ("/v1/embeddings", {"model": "code-lm", "input": "a"}),
            "cohere": ("/v1/rerank", {"model": "code-lm", "query": "a", "documents": ["b"]}),
@@ -53,9 +56,9 @@ def ranked(server):
     return [[entry["index"], entry["relevance_score"]] for entry in answer["results"]]
 
 
-def text(server):
-    answer = ask(server, "/v1/completions", {"model": "code-lm", "prompt": INPUTS["prompt"], "temperature": 0,
-                                             "max_tokens": INPUTS["max_tokens"]})
+def text(server, prompt=INPUTS["prompt"], **more):
+    answer = ask(server, "/v1/completions", {"model": "code-lm", "prompt": prompt, "temperature": 0,
+                                             "max_tokens": INPUTS["max_tokens"], **more})
     return answer["choices"][0]["text"]
 
 
@@ -77,9 +80,12 @@ def models(server):
 WANTED = {
     "embed": vectors,
     "embed_settings": vectors,  # The directory normalises already.
+    "embed_one_line": lambda server: vectors(server, input=[text.replace("\n", " ") for text in INPUTS["texts"]]),
     "embed_short": lambda server: vectors(server, dimensions=INPUTS["dimensions"]),
     "embed_query": lambda server: vectors(server, prompt_name="query"),
     "complete": text,
+    # This client makes a conversation of a prompt.
+    "complete_as_user": lambda server: text(server, f"user:\n{INPUTS['prompt']}\n\nassistant:\n", stop=["\nuser:"]),
     "stream": text,
     "classify": labels,
     "models": models,

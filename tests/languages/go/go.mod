@@ -10,6 +10,7 @@ tool (
 require (
 	github.com/cohere-ai/cohere-go/v2 v2.15.3
 	github.com/openai/openai-go/v3 v3.98.0
+	github.com/sashabaranov/go-openai v1.43.0
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	longview.internal/proto v0.0.0

@@ -59,7 +59,7 @@ func main() {
 		fail(err)
 	}
 	clients := map[string]func(string, Inputs) ([]Case, func(error) Refused, error){
-		"openai": openaiCases, "cohere": cohereCases, "grpc": grpcCases,
+		"openai": openaiCases, "sashabaranov": sashabaranovCases, "cohere": cohereCases, "grpc": grpcCases,
 	}
 	cases, refused, err := clients[os.Args[1]](os.Args[2], inputs)
 	if err != nil {

@@ -3,7 +3,10 @@
 // Prints an object: the answer of each case, or {error: {status, message}}.
 import { readFileSync } from "node:fs";
 
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { InferenceClient } from "@huggingface/inference";
+import { OpenAI as LangChainOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { embedMany, generateText } from "ai";
 import { CohereClient, CohereClientV2 } from "cohere-ai";
 import OpenAI from "openai";
 
@@ -108,8 +111,66 @@ function cohere() {
   };
 }
 
+function langchain() {
+  const configuration = { baseURL: `${url}/v1` };
+  const embedder = (model, more) =>
+    new OpenAIEmbeddings({ model, apiKey: "-", configuration, ...more });
+  const writer = (model) =>
+    new LangChainOpenAI({
+      model,
+      apiKey: "-",
+      configuration,
+      temperature: 0,
+      maxTokens: inputs.max_tokens,
+    });
+  return {
+    embed: () => embedder("embedder", { stripNewLines: false }).embedDocuments(inputs.texts),
+    embed_one_line: () => embedder("embedder").embedDocuments(inputs.texts),
+    embed_short: () =>
+      embedder("embedder", {
+        dimensions: inputs.dimensions,
+        stripNewLines: false,
+      }).embedDocuments(inputs.texts),
+    complete: () => writer("code-lm").invoke(inputs.prompt),
+    stream: async () => {
+      const pieces = [];
+      for await (const piece of await writer("code-lm").stream(inputs.prompt)) pieces.push(piece);
+      return pieces.join("");
+    },
+    unknown_model: () => embedder("nobody").embedDocuments(inputs.texts),
+    lacking_task: () => writer("embedder").invoke(inputs.prompt),
+  };
+}
+
+function vercel() {
+  const provider = createOpenAICompatible({
+    name: "longview",
+    baseURL: `${url}/v1`,
+    apiKey: "-",
+  });
+  const embed = async (model) => {
+    const answer = await embedMany({ model: provider.embeddingModel(model), values: inputs.texts });
+    return answer.embeddings;
+  };
+  const complete = async (model) => {
+    const answer = await generateText({
+      model: provider.completionModel(model),
+      prompt: inputs.prompt,
+      temperature: 0,
+      maxOutputTokens: inputs.max_tokens,
+    });
+    return answer.text;
+  };
+  return {
+    embed: () => embed("embedder"),
+    complete_as_user: () => complete("code-lm"),
+    unknown_model: () => embed("nobody"),
+    lacking_task: () => complete("embedder"),
+  };
+}
+
 const answers = {};
-for (const [key, call] of Object.entries({ openai, huggingface, cohere }[name]())) {
+for (const [key, call] of Object.entries({ openai, huggingface, cohere, langchain, vercel }[name]())) {
   if (only && only !== key) continue;
   try {
     answers[key] = await call();

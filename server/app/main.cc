@@ -15,6 +15,7 @@
 #include "server/app/exit_timer.h"
 #include "server/app/grpc_log.h"
 #include "server/app/idle_threads.h"
+#include "server/app/malloc_arenas.h"
 #include "server/app/server.h"
 #include "server/app/signals.h"
 #include "server/config/build_info.h"
@@ -214,6 +215,7 @@ int Serve(Config config, Log& log, EventQueue& events) {
 int Main(int argc, char** argv) {
   LimitGrpcReads();
   LetIdleThreadsSleep(argv);
+  LimitMallocArenas();
   EventQueue events;
   absl::StatusOr<Config> config = LoadConfig(argc, argv, environ);
   if (!config.ok()) return Fail(kMisconfigured, std::string(config.status().message()));

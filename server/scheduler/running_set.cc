@@ -20,6 +20,7 @@ void RunningSet::Count(Group& group, const Member& member, int sign) {
     group.decode_seconds += sign * member.need.decode_seconds;
     if (group.decoding == 0) group.decode_seconds = 0;
   }
+  group.unread += sign * member.need.prompt_seconds;
   if (member.begun) {
     group.committed_seconds += sign * member.need.decode_seconds;
   } else {
@@ -31,6 +32,7 @@ void RunningSet::Note(Group& group, const StepNeed& need) {
   group.longest_decode = std::max(group.longest_decode, need.decode_seconds);
   group.prefill_seconds = std::max(group.prefill_seconds, need.prefill_seconds);
   group.pace = need.pace;
+  group.read_pace = need.read_pace;
 }
 
 void RunningSet::Add(const Ticket& ticket, const StepNeed& need, absl::Time urgency,
@@ -41,9 +43,10 @@ void RunningSet::Add(const Ticket& ticket, const StepNeed& need, absl::Time urge
   group.granule = ticket.granule;
   if (group.decoding == 0) group.last_tokens = now;
   Note(group, need);
-  Member member{ticket, need, urgency, ticket.seconds, need.prefill == 0};
+  const double left = std::max(0.0, ticket.seconds - ticket.prompt_seconds) / need.pace;
+  Member member{ticket, need, urgency, left, need.prefill == 0};
   Count(group, member, +1);
-  left_ += member.left;
+  group.left += member.left;
   members_.emplace(ticket.id, std::move(member));
 }
 
@@ -62,7 +65,7 @@ Ticket RunningSet::Remove(TicketId id) {
   Member& member = node.mapped();
   const auto group = groups_.find(member.ticket.model);
   Count(group->second, member, -1);
-  left_ = members_.empty() ? 0 : left_ - member.left;
+  group->second.left -= member.left;
   std::erase(group->second.ids, id);
   if (group->second.ids.empty()) groups_.erase(group);
   return std::move(member.ticket);
@@ -187,7 +190,7 @@ Batch RunningSet::PlanFull(ModelId model, absl::Time now, double share,
   bool held = false;  // Somebody who is overdue waits to begin.
   for (const auto& [client_lead, urgency, id] : order) {
     Member& member = members_.at(id);
-    const double per_token = group.pace * member.need.prefill_seconds;
+    const double per_token = group.read_pace * member.need.prefill_seconds;
     // Rounding must not cost a granule that the budget was made for.
     const double tokens = per_token > 0 ? budget / per_token * (1 + 1e-9) : kInfinity;
     int granted = member.need.prefill;
@@ -209,22 +212,25 @@ Batch RunningSet::PlanFull(ModelId model, absl::Time now, double share,
 }
 
 std::vector<double> RunningSet::Split(const Batch& step, double seconds) {
-  const Group& group = groups_.at(step.model);
+  Group& group = groups_.at(step.model);
   if (step.seconds > 0) {
     const double pace = (1 - kFollow) * pace_ + kFollow * seconds / step.seconds;
     pace_ = std::clamp(pace, 1.0, kSlowest);
   }
-  const double each = group.pace * group.step_seconds / static_cast<double>(step.tickets.size());
+  const double each = group.step_seconds / static_cast<double>(step.tickets.size());
   std::vector<double> parts;
   double sum = 0;
   for (size_t i = 0; i < step.tickets.size(); ++i) {
     Member& member = members_.at(step.tickets[i]);
     const int prefill = step.prefill[i];
-    const double grant =
-        prefill > 0 ? prefill * member.need.prefill_seconds : member.need.decode_seconds;
-    const double part = each + group.pace * grant;
-    left_ -= std::min(part, member.left);
-    member.left = std::max(0.0, member.left - part);
+    // What is left of a prompt follows from the need.
+    const double behind =
+        std::min(each + (prefill > 0 ? 0 : member.need.decode_seconds), member.left);
+    group.left -= behind;
+    member.left -= behind;
+    const double grant = prefill > 0 ? group.read_pace * prefill * member.need.prefill_seconds
+                                     : group.pace * member.need.decode_seconds;
+    const double part = group.pace * each + grant;
     parts.push_back(part);
     sum += part;
   }
@@ -237,6 +243,36 @@ std::vector<double> RunningSet::Split(const Batch& step, double seconds) {
 void RunningSet::Stepped(ModelId model, absl::Time now) {
   const auto group = groups_.find(model);
   if (group != groups_.end()) group->second.last_tokens = now;
+}
+
+double RunningSet::LeftSeconds() const {
+  double seconds = 0;
+  for (const auto& [model, group] : groups_) {
+    seconds += group.read_pace * group.unread + group.pace * group.left;
+  }
+  return std::max(0.0, seconds);
+}
+
+void RunningSet::ForEachPrompt(absl::FunctionRef<void(const Ticket&, double)> visit) const {
+  for (const auto& [model, group] : groups_) {
+    if (group.decoding == static_cast<int>(group.ids.size())) continue;
+    for (const TicketId id : group.ids) {
+      const Member& member = members_.at(id);
+      if (!member.decoding()) visit(member.ticket, group.read_pace * member.need.prompt_seconds);
+    }
+  }
+}
+
+double RunningSet::IdlePrompts(const Ticket& like) const {
+  double seconds = 0;
+  const auto group = groups_.find(like.model);
+  if (waiting_ == 0 || group == groups_.end()) return seconds;
+  for (const TicketId id : group->second.ids) {
+    const Member& member = members_.at(id);
+    if (member.begun || member.ticket.client != like.client) continue;
+    seconds += group->second.read_pace * member.need.prompt_seconds;
+  }
+  return seconds;
 }
 
 std::vector<ModelId> RunningSet::Models() const {

@@ -69,14 +69,19 @@ class RunningSet {
   size_t waiting() const { return waiting_; }  // Members that have not begun their prompt.
 
   // Predicted seconds that members still take.
-  double LeftSeconds() const { return left_; }
+  double LeftSeconds() const;
+  // Calls visit(ticket, seconds) for the members that have not read their prompts: what is left of
+  // these.
+  void ForEachPrompt(absl::FunctionRef<void(const Ticket&, double)> visit) const;
+  // Seconds of prompts of a client and model that have not begun.
+  double IdlePrompts(const Ticket& like) const;
 
  private:
   struct Member {
     Ticket ticket;
     StepNeed need;
     absl::Time urgency;
-    double left = 0;     // Rest of ticket.seconds.
+    double left = 0;     // Seconds behind the prompt, at a pace of 1.
     bool begun = false;  // Some of its prompt was granted, or it has none left.
     bool decoding() const { return need.prefill == 0; }
   };
@@ -89,10 +94,13 @@ class RunningSet {
     double committed_seconds = 0;  // Sum over all that have begun.
     double longest_decode = 0;     // The most any ticket took.
     double prefill_seconds = 0;    // Per token; the most there was.
-    double pace = 1;               // Factor of all of these, from the last need.
+    double left = 0;               // Sum of what members take behind their prompts,
+    double unread = 0;             // and of the prompts.
+    // Factors of all of these, from the last need: read_pace of the prompts, pace of the rest.
+    double pace = 1, read_pace = 1;
     absl::Time last_tokens;
     double Cost() const { return pace * (step_seconds + decode_seconds); }
-    double Granule() const { return pace * granule * prefill_seconds; }
+    double Granule() const { return read_pace * granule * prefill_seconds; }
   };
 
   void Count(Group& group, const Member& member, int sign);
@@ -106,8 +114,9 @@ class RunningSet {
   std::map<ModelId, Group> groups_;  // None empty.
   absl::flat_hash_map<TicketId, Member> members_;
   size_t waiting_ = 0;
-  double left_ = 0;
-  double pace_ = 1;  // Recent measured over predicted seconds of steps; at least 1.
+  // Recent measured over predicted seconds of steps, where that is more than the paces of needs
+  // have followed yet; at least 1, as prompts are cut by it and predictions are not made with it.
+  double pace_ = 1;
 };
 
 }  // namespace longview::server

@@ -66,11 +66,17 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   }
 
   const LaneWait wait(lanes, AliveLanes(), now, ticket.generates());
-  const double queued = queue_.seconds() - freed;
+  const Bound bound = BoundOf(ticket);
+  const double queued = queue_.Seconds(bound.measure) + bound.started - freed;
+  const double others = queue_.seconds() - queue_.Seconds(bound.measure) - bound.started;
+  const double beside = std::max(0.0, wait.beside() + others / AliveLanes());
   const auto wait_for = [&](double work) {
     // It shares the device with what it does not wait for: at most half of the time is theirs.
     const double ahead = wait.Behind(work);
-    return ahead + std::min(wait.beside(), ahead + ticket.seconds);
+    return ahead + std::min(beside, ahead + ticket.seconds);
+  };
+  const auto started = [&](const std::string& client) {
+    return bound.started > 0 ? StartedPromptsOf(client) : 0;
   };
   result.wait_seconds = wait_for(queued);
   // Short work need not wait for long work to end.
@@ -80,7 +86,10 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
     const double available = absl::ToDoubleSeconds(ticket.deadline - now);
     // The order of turns matters only where not all waiting work fits before the deadline.
     const bool roomy = result.wait_seconds + ticket.seconds <= available;
-    if (!roomy) result.wait_seconds = std::min(nested, wait_for(queue_.WorkAhead(ticket, now)));
+    if (!roomy) {
+      const double ahead = queue_.WorkAhead(ticket, now, bound.measure, started);
+      result.wait_seconds = std::min(nested, wait_for(ahead));
+    }
     const double need = result.wait_seconds + ticket.seconds;
     if (!roomy && need > available) {
       std::optional<absl::Duration> retry;
@@ -89,8 +98,8 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
     }
   }
 
-  const double need = queued + ticket.seconds;
-  if (queue_.size() > 0 && need > QueueLimit() && !StartsAtOnce(ticket)) {
+  const double need = queued + ticket.*bound.measure;
+  if (bound.applies && need > QueueLimit()) {
     const absl::Duration retry = RetryAfter(wait.Behind(need - QueueLimit()));
     return {Verdict::kQueueFull, result.wait_seconds, retry, need, QueueLimit(), {}, AliveLanes()};
   }
@@ -100,12 +109,13 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
 Admission Scheduler::JudgeKnown(const Ticket& ticket) const {
   Admission result = JudgeWithRoom(ticket, 0);
   if (result.verdict != Verdict::kQueueFull) return result;
-  const double own = queue_.ClientSeconds(ticket.client) + ticket.seconds;
+  const WaitingQueue::Measure measure = BoundOf(ticket).measure;
+  const double own = queue_.ClientSeconds(ticket.client, measure) + ticket.*measure;
   std::vector<TicketId> displaced =
-      queue_.Displaceable(ticket.client, result.need - result.limit, own);
+      queue_.Displaceable(ticket.client, result.need - result.limit, own, measure);
   if (displaced.empty()) return result;
   double freed = 0;
-  for (const TicketId id : displaced) freed += queue_.Find(id)->seconds;
+  for (const TicketId id : displaced) freed += queue_.Find(id)->*measure;
   result = JudgeWithRoom(ticket, freed);
   if (result.verdict == Verdict::kAdmitted) result.displaced = std::move(displaced);
   return result;
@@ -257,7 +267,9 @@ double Scheduler::WorkSeconds() const {
 
 QueueGauges Scheduler::GaugesOf(ModelId model) const {
   const auto it = gauges_.find(model);
-  return it == gauges_.end() ? QueueGauges{} : it->second;
+  QueueGauges gauges = it == gauges_.end() ? QueueGauges{} : it->second;
+  gauges.queued_seconds += WaitingPromptsOf(model);
+  return gauges;
 }
 
 QueueGauges Scheduler::Gauges() const {
@@ -267,6 +279,7 @@ QueueGauges Scheduler::Gauges() const {
     sum.running_requests += gauges.running_requests;
     sum.queued_seconds += gauges.queued_seconds;
   }
+  sum.queued_seconds += WaitingPrompts();
   return sum;
 }
 

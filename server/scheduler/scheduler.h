@@ -10,7 +10,9 @@
 //   finding its cost. What is expected counts there only: Admit goes by what is known.
 // * The queue is bounded in predicted seconds. Where it is full, a client that has less
 //   waiting than the longest displaces that one's least urgent tickets; else it is refused
-//   with the time until there is room.
+//   with the time until there is room. What generates and fits shares the device with batches
+//   instead of waiting for them: of such tickets the prompts are bounded, to as many seconds
+//   (scheduler_prompts.cc).
 // * A deadline that the work in front of a ticket and the running batch leave no time for is
 //   refused at admission; a waiting ticket leaves as soon as its latest start is before the
 //   earliest moment the device can be free. Nothing is spent on it.
@@ -38,8 +40,9 @@
 // * It is started when its bytes fit beside those reserved; the bytes stay reserved until it is
 //   over. One that has waited for `patience` is not overtaken by smaller ones. Bytes held for
 //   documents (Hold) leave less for all; a ticket that finds no room beside them alone is refused,
-//   or leaves the queue, instead of waiting for what may never come. The bound of the queue is
-//   for those that do not fit yet: a burst of others is shared out over the steps.
+//   or leaves the queue, instead of waiting for what may never come. Those that do not fit yet wait
+//   for others to end, and count in the queue with all they take; of a burst of others, which is
+//   shared out over the steps, only prompts do, until they are read.
 // * A step takes every sequence's next token and as much of prompts as leaves no token late
 //   (running_set.h). Whoever had part in it is charged for what it took, so that clients and models
 //   share the device whether they generate or not: the model that had least goes first.
@@ -216,11 +219,29 @@ class Scheduler {
   };
   using TimeIndex = std::set<std::pair<absl::Time, TicketId>>;
   // Started tickets that do not begin their prompts yet reserve memory for nothing: no more than
-  // these on a lane, so that the order in which clients take turns still counts.
+  // these on a lane, so that the order in which clients take turns still counts, and those of a
+  // client and model only until one's prompts are enough for the next steps (PromptInFront).
   static constexpr size_t kMaxIdle = 8;
 
   Lane& LaneAt(int lane) { return lanes_[static_cast<size_t>(lane)]; }
   const Lane& LaneAt(int lane) const { return lanes_[static_cast<size_t>(lane)]; }
+
+  // Prompts; scheduler_prompts.cc.
+  // Calls visit(ticket, seconds) for the prompts that wait, of tickets that have started.
+  void ForEachWaitingPrompt(absl::FunctionRef<void(const Ticket&, double seconds)> visit) const;
+  double WaitingPrompts() const;  // Their seconds,
+  double WaitingPromptsOf(ModelId model) const;
+  // and a client's, together with those that are being read.
+  double StartedPromptsOf(const std::string& client) const;
+  // Whether prompts of its client and model that have not begun keep the lane's next steps busy.
+  bool PromptInFront(const Lane& lane, const Ticket& ticket) const;
+  // The part of the queue that a ticket waits with, and that its bound counts.
+  struct Bound {
+    WaitingQueue::Measure measure = &Ticket::seconds;  // Of tickets in the line,
+    double started = 0;                                // and seconds of those that have started.
+    bool applies = false;  // Somebody waits: the first one is never refused.
+  };
+  Bound BoundOf(const Ticket& ticket) const;
 
   // When a device can start something else.
   absl::Time EarliestStart(absl::Time now) const;

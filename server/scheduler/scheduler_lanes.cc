@@ -70,7 +70,7 @@ bool Scheduler::TakesGenerating(const Lane& lane, const Ticket& ticket) const {
   const size_t idle = lane.running_set.waiting() + lane.joining.size();
   const size_t members = lane.running_set.size() + lane.joining.size();
   return MayServe(lane, ticket) && !lane.yielded && Fits(lane, ticket) && idle < kMaxIdle &&
-         members < static_cast<size_t>(options_.max_generating);
+         !PromptInFront(lane, ticket) && members < static_cast<size_t>(options_.max_generating);
 }
 
 bool Scheduler::BetterElsewhere(const Lane& lane, const Ticket& ticket) const {

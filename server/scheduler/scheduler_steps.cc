@@ -129,6 +129,7 @@ std::optional<Batch> Scheduler::NextMembership(Lane& lane) {
         return WaitingQueue::Reply::kStop;
       }
       if (!MayServe(lane, ticket)) return WaitingQueue::Reply::kSkip;
+      if (PromptInFront(lane, ticket)) return WaitingQueue::Reply::kPass;
       if (!Fits(lane, ticket)) {
         const bool patient = queue_.Urgency(ticket.id) <= now && HasMostRoom(lane, ticket);
         return patient ? WaitingQueue::Reply::kStop : WaitingQueue::Reply::kPass;

@@ -21,9 +21,10 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Ticket {
   TicketId id = 0;
   ModelId model = 0;
-  std::string client;  // The unit of fairness.
-  double seconds = 0;  // Predicted device time.
-  double bytes = 0;    // Reserved from the start of its batch to the end of its work.
+  std::string client;         // The unit of fairness.
+  double seconds = 0;         // Predicted device time,
+  double prompt_seconds = 0;  // and of that, generating: of reading its prompt.
+  double bytes = 0;           // Reserved from the start of its batch to the end of its work.
   absl::Time deadline = absl::InfiniteFuture();
   // The client's own: refused, or taken out of the queue, where it is out of reach. Else it is a
   // bound of the server's, and ends only what has really reached it.
@@ -43,7 +44,9 @@ struct StepNeed {
   int prefill = 0;             // Tokens to read before the next one can be sampled.
   double prefill_seconds = 0;  // Predicted, per token read.
   double decode_seconds = 0;   // Predicted, of a token for each of its sequences.
-  double pace = 1;             // Recent measured over predicted time of its model's steps.
+  // Recent measured over predicted time of its model's steps: of tokens sampled, and of those read.
+  double pace = 1, read_pace = 1;
+  double prompt_seconds = 0;  // Predicted, of all of `prefill`.
 };
 
 // The outcome of a step, or of a start, for one ticket.

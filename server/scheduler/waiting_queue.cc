@@ -19,9 +19,9 @@ void WaitingQueue::Add(const Ticket& ticket, absl::Time now) {
   if (client.count++ == 0) client_shares_.Wake(ticket.client);
   if (model_counts_[ticket.model]++ == 0) model_shares_.Wake(ticket.model);
   client.lines[ticket.model].insert({urgency, ticket.id});
-  client.seconds += ticket.seconds;
+  client.sums.Add(ticket, +1);
   client.weight = ticket.weight;
-  seconds_ += ticket.seconds;
+  sums_.Add(ticket, +1);
   if (ticket.generates()) {
     ++generating_;
     generating_bytes_ += ticket.bytes;
@@ -39,8 +39,8 @@ Ticket WaitingQueue::TakeFromLine(TicketId id) {
   Order& line = client.lines.at(ticket.model);
   line.erase({node.mapped().urgency, id});
   if (line.empty()) client.lines.erase(ticket.model);
-  client.seconds -= ticket.seconds;
-  seconds_ -= ticket.seconds;
+  client.sums.Add(ticket, -1);
+  sums_.Add(ticket, -1);
   if (ticket.generates()) {
     --generating_;
     generating_bytes_ = generating_ == 0 ? 0 : generating_bytes_ - ticket.bytes;
@@ -49,8 +49,10 @@ Ticket WaitingQueue::TakeFromLine(TicketId id) {
     arrivals_.erase({node.mapped().arrival, id});
     lengths_.erase({ticket.seconds, id});
   }
-  // Rounding errors of the sum must not outlive the tickets.
-  if (entries_.empty()) seconds_ = 0;
+  // Rounding errors of the sums must not outlive the tickets.
+  if (client.lines.empty()) client.sums = {};
+  if (entries_.empty()) sums_ = {};
+  if (generating_ == 0) sums_.prompt_seconds = 0;
   return ticket;
 }
 
@@ -239,21 +241,24 @@ const Ticket* WaitingQueue::Find(TicketId id) const {
   return it == entries_.end() ? nullptr : &it->second.ticket;
 }
 
-double WaitingQueue::WorkAheadOf(const Client& client, absl::Time urgency) const {
+double WaitingQueue::WorkAheadOf(const Client& client, absl::Time urgency, Measure measure) const {
   double work = 0;
   for (const auto& [model, line] : client.lines) {
     for (const auto& [other, id] : line) {
       if (other > urgency) break;
-      work += entries_.at(id).ticket.seconds;
+      work += entries_.at(id).ticket.*measure;
     }
   }
   return work;
 }
 
-double WaitingQueue::WorkAhead(const Ticket& ticket, absl::Time now) const {
+double WaitingQueue::WorkAhead(const Ticket& ticket, absl::Time now, Measure measure,
+                               absl::FunctionRef<double(const std::string&)> started) const {
   const absl::Time urgency = Urgency(ticket, now);
   const auto own = clients_.find(ticket.client);
-  const double own_ahead = own == clients_.end() ? 0 : WorkAheadOf(own->second, urgency);
+  const double own_ahead =
+      own == clients_.end() ? 0
+                            : WorkAheadOf(own->second, urgency, measure) + started(ticket.client);
   // The client's virtual time when the ticket's turn comes.
   const double turn = client_shares_.TimeOf(ticket.client) + own_ahead / ticket.weight;
 
@@ -264,45 +269,50 @@ double WaitingQueue::WorkAhead(const Ticket& ticket, absl::Time now) const {
     // Served first whatever its urgency; served first at most.
     const double least = std::max(0.0, behind - slack_) * client.weight;
     const double most = std::max(0.0, behind + slack_) * client.weight;
-    const double urgent = std::min(WorkAheadOf(client, urgency), most);
-    ahead += std::min(client.seconds, std::max(urgent, least));
+    const double begun = started(name);
+    const double urgent = std::min(WorkAheadOf(client, urgency, measure) + begun, most);
+    ahead += std::min(client.sums.Of(measure) + begun, std::max(urgent, least));
   }
   return ahead;
 }
 
-std::map<std::string, WaitingQueue::Client>::const_iterator WaitingQueue::Longest() const {
-  return std::max_element(clients_.begin(), clients_.end(), [](const auto& a, const auto& b) {
-    return a.second.seconds < b.second.seconds;
+std::map<std::string, WaitingQueue::Client>::const_iterator WaitingQueue::Longest(
+    Measure measure) const {
+  return std::max_element(clients_.begin(), clients_.end(), [&](const auto& a, const auto& b) {
+    return a.second.sums.Of(measure) < b.second.sums.Of(measure);
   });
 }
 
-double WaitingQueue::LongestBeside(const std::string& client) const {
-  const auto longest = Longest();
+double WaitingQueue::LongestBeside(const std::string& client, Measure measure) const {
+  const auto longest = Longest(measure);
   const bool other = longest != clients_.end() && longest->first != client;
-  return other ? longest->second.seconds : 0;
+  return other ? longest->second.sums.Of(measure) : 0;
 }
 
 std::vector<TicketId> WaitingQueue::Displaceable(const std::string& client, double seconds,
-                                                 double keep) const {
-  const auto longest = Longest();
+                                                 double keep, Measure measure) const {
+  const auto longest = Longest(measure);
   if (longest == clients_.end() || longest->first == client) return {};
-  if (longest->second.seconds - seconds < keep) return {};
+  const double most = longest->second.sums.Of(measure);
+  if (most - seconds < keep) return {};
 
   Order all;
   for (const auto& [model, line] : longest->second.lines) all.insert(line.begin(), line.end());
   std::vector<TicketId> chosen;
   double freed = 0;
   for (auto it = all.rbegin(); it != all.rend() && freed < seconds; ++it) {
-    freed += entries_.at(it->second).ticket.seconds;
+    const double counts = entries_.at(it->second).ticket.*measure;
+    if (counts <= 0) continue;
+    freed += counts;
     chosen.push_back(it->second);
   }
-  if (longest->second.seconds - freed < keep) return {};
+  if (most - freed < keep) return {};
   return chosen;
 }
 
-double WaitingQueue::ClientSeconds(const std::string& client) const {
+double WaitingQueue::ClientSeconds(const std::string& client, Measure measure) const {
   const auto it = clients_.find(client);
-  return it == clients_.end() ? 0 : it->second.seconds;
+  return it == clients_.end() ? 0 : it->second.sums.Of(measure);
 }
 
 }  // namespace longview::server

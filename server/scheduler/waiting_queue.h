@@ -28,6 +28,9 @@ namespace longview::server {
 
 class WaitingQueue {
  public:
+  // The seconds of a ticket that count: all of them, or those of its prompt.
+  using Measure = double Ticket::*;
+
   WaitingQueue(double slack_seconds, absl::Duration patience)
       : slack_(slack_seconds), patience_(patience) {}
 
@@ -80,17 +83,20 @@ class WaitingQueue {
 
   // Work that would be served before a ticket like this if nothing else came: what its own
   // client has waiting in front of it, and of other clients what is more urgent, as far as
-  // fairness lets them pass.
-  double WorkAhead(const Ticket& ticket, absl::Time now) const;
+  // fairness lets them pass. `started`: what a client has out of the line that waits as well.
+  double WorkAhead(const Ticket& ticket, absl::Time now, Measure measure,
+                   absl::FunctionRef<double(const std::string& client)> started) const;
 
   // The least urgent tickets of the client with most work waiting, as few as free `seconds`,
   // if it keeps at least `keep` seconds; else none. Never of `client` itself.
-  std::vector<TicketId> Displaceable(const std::string& client, double seconds, double keep) const;
+  std::vector<TicketId> Displaceable(const std::string& client, double seconds, double keep,
+                                     Measure measure) const;
 
-  double ClientSeconds(const std::string& client) const;
+  double ClientSeconds(const std::string& client, Measure measure) const;
   // Waiting seconds of the client with most work waiting; 0 if that is `client` itself.
-  double LongestBeside(const std::string& client) const;
-  double seconds() const { return seconds_; }
+  double LongestBeside(const std::string& client, Measure measure) const;
+  double Seconds(Measure measure) const { return sums_.Of(measure); }
+  double seconds() const { return sums_.seconds; }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   // Count of the generating ones, and the bytes they will reserve.
@@ -108,19 +114,29 @@ class WaitingQueue {
     absl::Time urgency;
     absl::Time arrival;
   };
+  struct Sums {
+    double seconds = 0, prompt_seconds = 0;
+    void Add(const Ticket& ticket, int sign) {
+      seconds += sign * ticket.seconds;
+      prompt_seconds += sign * ticket.prompt_seconds;
+    }
+    double Of(Measure measure) const {
+      return measure == &Ticket::prompt_seconds ? prompt_seconds : seconds;
+    }
+  };
   struct Client {
     std::map<ModelId, Order> lines;  // None empty.
-    double seconds = 0;
+    Sums sums;                       // Of those in the lines.
     double weight = 1;
     size_t count = 0;  // Waiting, or out of the line with work that goes on.
   };
 
   // The client with most work waiting; the end if there is none.
-  std::map<std::string, Client>::const_iterator Longest() const;
+  std::map<std::string, Client>::const_iterator Longest(Measure measure) const;
   Ticket TakeFromLine(TicketId id);
   Ticket Take(TicketId id, bool served);
   absl::Time Urgency(const Ticket& ticket, absl::Time now) const;
-  double WorkAheadOf(const Client& client, absl::Time urgency) const;
+  double WorkAheadOf(const Client& client, absl::Time urgency, Measure measure) const;
   // The highest virtual time with which a client may be served.
   double WindowEnd() const;
   bool WaitsForBatch(const Client& client) const;
@@ -138,7 +154,7 @@ class WaitingQueue {
   std::map<ModelId, size_t> model_counts_;
   FairShares<std::string> client_shares_;
   FairShares<ModelId> model_shares_;
-  double seconds_ = 0;
+  Sums sums_;
   size_t generating_ = 0;  // Generating ones in entries_.
   double generating_bytes_ = 0;
 };

@@ -44,14 +44,16 @@ class StepDevice {
   SimulatedCall MakeCall(TicketId id, std::string client, int prompt, int tokens,
                          ModelId model = 1) const {
     SimulatedCall call;
-    call.need = {prompt, 1e-4, 1e-3};
+    call.need = {.prefill = prompt, .prefill_seconds = 1e-4, .decode_seconds = 1e-3};
+    call.need.prompt_seconds = prompt * call.need.prefill_seconds;
     call.tokens = tokens;
     call.ticket.id = id;
     call.ticket.model = model;
     call.ticket.client = std::move(client);
     call.ticket.granule = 16;
     call.ticket.step_seconds = 2e-3;
-    call.ticket.seconds = prompt * call.need.prefill_seconds + tokens * call.need.decode_seconds;
+    call.ticket.prompt_seconds = call.need.prompt_seconds;
+    call.ticket.seconds = call.ticket.prompt_seconds + tokens * call.need.decode_seconds;
     call.ticket.bytes = prompt + tokens;
     return call;
   }
@@ -250,6 +252,7 @@ class StepDevice {
     const double cost = reads ? prefill * call.need.prefill_seconds : call.need.decode_seconds;
     call.served += cost;
     call.need.prefill -= prefill;
+    call.need.prompt_seconds = call.need.prefill * call.need.prefill_seconds;
     prefilled += prefill;
     if (call.need.prefill > 0) return cost;
     ++call.sampled;

@@ -126,7 +126,7 @@ TEST(StepsTest, PaceOfNeedsScalesWhatStepsArePlannedWith) {
   running_set.Add(ticket, need, now, now);
   EXPECT_DOUBLE_EQ(running_set.Ceiling(), 2 * (0.5 + 0.05 + 0.16));
   // Warmed up beside others: everything is 25 times faster, and the ceiling comes down with it.
-  need.pace = 0.04;
+  need.pace = need.read_pace = 0.04;
   running_set.Update(1, need);
   EXPECT_DOUBLE_EQ(running_set.Ceiling(), options.inter_token_seconds);
   const Batch step = running_set.PlanFull(0, now, 1, [](const Ticket&) { return 0.0; });
@@ -218,9 +218,9 @@ TEST(StepsTest, PromptsThatBeganGoOnWhereDecodingAloneTakesLongerThanTheCeiling)
   running_set.Update(reader, reading);
   // Everything takes three times as long from now on.
   for (TicketId id = 1; id < reader; ++id) {
-    running_set.Update(id, {.decode_seconds = 1e-3, .pace = 3});
+    running_set.Update(id, {.decode_seconds = 1e-3, .pace = 3, .read_pace = 3});
   }
-  reading.pace = 3;
+  reading.pace = reading.read_pace = 3;
   running_set.Update(reader, reading);
   running_set.Stepped(1, now);
   const Batch step = plan();

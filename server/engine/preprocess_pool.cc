@@ -49,20 +49,20 @@ bool PreprocessPool::Add(Job job) {
     client->second.bytes += job.bytes;
     ++client->second.jobs;
     everybody = IsLong(job);
-    places_.emplace(job.id, Place{client, urgency});
-    client->second.waiting.emplace(Urgency(urgency, job.id), std::move(job));
+    places_.emplace(job.id, Place{client, urgency, everybody});
+    LineOf(client->second, everybody).emplace(Urgency(urgency, job.id), std::move(job));
   }
   everybody ? changed_.notify_all() : changed_.notify_one();
   return true;
 }
 
 bool PreprocessPool::Remove(uint64_t id) {
-  std::map<Urgency, Job>::node_type node;  // Destroyed after the lock is released.
+  Line::node_type node;  // Destroyed after the lock is released.
   std::lock_guard lock(mutex_);
   const auto it = places_.find(id);
   if (it == places_.end()) return false;
   const Clients::iterator client = it->second.client;
-  node = client->second.waiting.extract(Urgency(it->second.urgency, id));
+  node = it->second.line().extract(Urgency(it->second.urgency, id));
   places_.erase(it);
   bytes_ -= node.mapped().bytes;
   client->second.bytes -= node.mapped().bytes;
@@ -77,13 +77,15 @@ void PreprocessPool::Stop() {
     std::lock_guard lock(mutex_);
     stopped_ = true;
     for (auto& [name, client] : clients_) {
-      for (auto& [urgency, job] : client.waiting) {
-        bytes_ -= job.bytes;
-        client.bytes -= job.bytes;
-        --client.jobs;
-        left.push_back(std::move(job));
+      for (Line* line : {&client.waiting_short, &client.waiting_long}) {
+        for (auto& [urgency, job] : *line) {
+          bytes_ -= job.bytes;
+          client.bytes -= job.bytes;
+          --client.jobs;
+          left.push_back(std::move(job));
+        }
+        line->clear();
       }
-      client.waiting.clear();
     }
     places_.clear();
     changed_.notify_all();
@@ -111,26 +113,23 @@ absl::Duration PreprocessPool::Stalled() const {
 }
 
 PreprocessPool::Choice PreprocessPool::Next(bool short_only) {
-  Choice best_short{clients_.end(), nullptr}, best_long = best_short;
+  Choice best_short{clients_.end(), nullptr, false}, best_long{clients_.end(), nullptr, true};
   const auto comes_before = [this](const Choice& a, const Choice& b) {
     if (b.job == nullptr) return true;
     return std::pair(a.client->second.served, *a.job) < std::pair(b.client->second.served, *b.job);
   };
   for (auto client = clients_.begin(); client != clients_.end(); ++client) {
-    bool wants_short = true;
-    bool wants_long = !short_only && (thread_count_ < 3 || client->second.running_long == 0);
-    for (const auto& [urgency, job] : client->second.waiting) {
-      bool& wanted = IsLong(job) ? wants_long : wants_short;
-      Choice& best = IsLong(job) ? best_long : best_short;
-      const Choice choice{client, &urgency};
-      if (wanted && comes_before(choice, best)) best = choice;
-      wanted = false;
-      if (!wants_short && !wants_long) break;
+    const bool wants_long = !short_only && (thread_count_ < 3 || client->second.running_long == 0);
+    for (Choice* const best : {&best_short, &best_long}) {
+      const Line& line = LineOf(client->second, best->is_long);
+      if (line.empty() || (best->is_long && !wants_long)) continue;
+      const Choice choice{client, &line.begin()->first, best->is_long};
+      if (comes_before(choice, *best)) *best = choice;
     }
   }
   // Long jobs keep their order: none passes one that waits for room.
   if (best_long.job == nullptr) return best_short;
-  const Job& job = best_long.client->second.waiting.at(*best_long.job);
+  const Job& job = best_long.client->second.waiting_long.at(*best_long.job);
   const bool fits = scratch_ == 0 || scratch_ + job.scratch <= limits_.scratch;
   return fits && comes_before(best_long, best_short) ? best_long : best_short;
 }
@@ -149,9 +148,9 @@ void PreprocessPool::Loop(bool short_only) {
       continue;
     }
     const Clients::iterator client = choice.client;
-    auto node = client->second.waiting.extract(*choice.job);
+    const bool is_long = choice.is_long;
+    auto node = LineOf(client->second, is_long).extract(*choice.job);
     const Job& job = node.mapped();
-    const bool is_long = IsLong(job);
     const uint64_t id = job.id;
     places_.erase(id);
     last_change_ = SteadyNow();

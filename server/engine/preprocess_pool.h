@@ -67,8 +67,9 @@ class PreprocessPool {
 
  private:
   using Urgency = std::pair<absl::Time, uint64_t>;
+  using Line = std::map<Urgency, Job>;
   struct Client {
-    std::map<Urgency, Job> waiting;
+    Line waiting_short, waiting_long;
     int jobs = 0;       // Waiting and running,
     size_t bytes = 0;   // and their bytes.
     double served = 0;  // Bytes that were started, beyond where newcomers begin.
@@ -78,17 +79,23 @@ class PreprocessPool {
   struct Place {  // A waiting job's position.
     Clients::iterator client;
     absl::Time urgency;
+    bool is_long;
+    Line& line() const { return LineOf(client->second, is_long); }
   };
   struct Running {
     absl::Time start;
     absl::Duration allowance;
   };
 
+  static Line& LineOf(Client& client, bool is_long) {
+    return is_long ? client.waiting_long : client.waiting_short;
+  }
   void Loop(bool short_only);
   bool IsLong(const Job& job) const { return job.scratch > limits_.long_scratch; }
   struct Choice {
     Clients::iterator client;
     const Urgency* job;  // Null: none may run now.
+    bool is_long;
   };
   Choice Next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One of its jobs is over.

@@ -57,8 +57,10 @@ struct TransportOptions {
   double min_rate = 16 * 1024;  // Bytes per second.
   // A streamed answer with nothing to say for this long sends its filler.
   absl::Duration stream_filler = absl::Seconds(15);
-  // After this long a client that has shut its sending side is asked whether it still reads.
-  absl::Duration half_close_probe = absl::Milliseconds(250);
+  // After this long a client that has shut its sending side is asked whether it still reads: soon,
+  // as the device computes for a client that may have gone, but not before an answer that is about
+  // to come.
+  absl::Duration half_close_probe = absl::Milliseconds(5);
 };
 
 }  // namespace longview::server

@@ -30,4 +30,13 @@ class PauseScope {
 // A loop is over and the thread holds nothing that others could need: pauses if its scope says so.
 void PauseBetweenLoops();
 
+// Seconds that the calling thread has spent in pauses, for clocks of what it computes itself.
+double PausedSeconds();
+
+// Computes it to its end; pauses between its parts too.
+template <typename Run>
+void RunToEnd(Run& run) {
+  while (run.Advance()) PauseBetweenLoops();
+}
+
 }  // namespace longview::models

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <numeric>
 #include <utility>
 
@@ -17,7 +16,9 @@
 #include "models/detection/weights.h"
 #include "models/device/device.h"
 #include "models/encoder/best_rates.h"
+#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
+#include "models/pauses.h"
 #include "models/vil/model.h"
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
@@ -189,13 +190,11 @@ absl::Status DetectorModel::WarmUp() {
   for (int i = best_.empty() ? 0 : 1; i < 2; ++i) {
     DetectionTimes times;
     const Item* const items[] = {item->get()};
-    const auto start = std::chrono::steady_clock::now();
+    const double start = ComputeClock();
     DetectionRun run(parts_, items, scratch_, &times);
-    while (run.Advance()) {
-    }
+    RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = ComputeClock() - start;
     if (i == 1) best_.Add(work, times.work.parts, work, seconds);
   }
   rates_ = best_.rates();

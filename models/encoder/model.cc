@@ -1,7 +1,6 @@
 #include "models/encoder/model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -17,7 +16,9 @@
 #include "models/encoder/run.h"
 #include "models/encoder/seated_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
+#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
+#include "models/pauses.h"
 #include "models/text/text_listing.h"
 #include "models/text/token_rows.h"
 
@@ -219,12 +220,11 @@ absl::StatusOr<Cost> EncoderModel::EstimateTokens(int tokens) const {
 
 absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, EncoderTimes* times) const {
   const Item* const items[] = {&item};
-  const auto start = std::chrono::steady_clock::now();
+  const double start = ComputeClock();
   const std::unique_ptr<Run> run = BeginTimed(items, times);
-  while (run->Advance()) {
-  }
+  RunToEnd(*run);
   if (absl::Status status = run->Take(0).status(); !status.ok()) return status;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return ComputeClock() - start;
 }
 
 // Rates from a document long enough to fill panels and windows; what a short one takes beyond its

@@ -1,12 +1,13 @@
 #include "models/generation/decoder_rates.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/span/plan.h"
+#include "models/layers/stopwatch.h"
+#include "models/pauses.h"
 
 namespace longview::models {
 namespace {
@@ -71,12 +72,11 @@ DecoderRates BestOf(const DecoderRates& a, const DecoderRates& b) {
 }
 
 absl::StatusOr<double> TimeStep(Decoder& decoder, const DecoderFeed& feed) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = ComputeClock();
   const std::unique_ptr<DecoderStep> step = decoder.Begin({&feed, 1});
-  while (step->Advance()) {
-  }
+  RunToEnd(*step);
   if (absl::Status status = step->status(); !status.ok()) return status;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return ComputeClock() - start;
 }
 
 absl::Status CalibrateDecoder(const Calibration& calibration) {

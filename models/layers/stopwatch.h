@@ -3,7 +3,15 @@
 
 #include <chrono>
 
+#include "models/pauses.h"
+
 namespace longview::models {
+
+// Seconds on a clock that stands still while others run in the calling thread's pauses.
+inline double ComputeClock() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count() - PausedSeconds();
+}
 
 // By what limits the work.
 struct EncoderTimes {
@@ -12,21 +20,20 @@ struct EncoderTimes {
   double rest = 0;
 };
 
-// Adds the seconds it lives to *sum, unless null. For one thread.
+// Adds the seconds it lives to *sum by the ComputeClock, unless null. For one thread.
 class Stopwatch {
  public:
-  explicit Stopwatch(double* sum) : sum_(sum), start_(Clock::now()) {}
+  explicit Stopwatch(double* sum) : sum_(sum), start_(sum == nullptr ? 0 : ComputeClock()) {}
   ~Stopwatch() { Stop(); }
   void Stop() {
-    if (sum_ != nullptr) *sum_ += std::chrono::duration<double>(Clock::now() - start_).count();
+    if (sum_ != nullptr) *sum_ += ComputeClock() - start_;
     sum_ = nullptr;
   }
   Stopwatch(const Stopwatch&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
   double* sum_;
-  Clock::time_point start_;
+  double start_;
 };
 
 }  // namespace longview::models

@@ -1,12 +1,13 @@
 #include "models/vision/model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/encoder/best_rates.h"
+#include "models/layers/stopwatch.h"
+#include "models/pauses.h"
 #include "models/vision/prepare.h"
 #include "models/vision/run.h"
 
@@ -104,13 +105,11 @@ absl::Status VisionModel::WarmUp() {
   for (int i = best_.empty() ? 0 : 1; i < 2; ++i) {
     EncoderTimes times;
     const Item* const items[] = {&item};
-    const auto start = std::chrono::steady_clock::now();
+    const double start = ComputeClock();
     VisionRun run(*family_, items, scratch_, &times);
-    while (run.Advance()) {
-    }
+    RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = ComputeClock() - start;
     if (i == 1) best_.Add(work, times, work, seconds);
   }
   rates_ = best_.rates();

@@ -17,6 +17,9 @@ double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(SteadyNow()
 // between finds the caches full of something else.
 constexpr absl::Duration kLeastSlice = absl::Milliseconds(5);
 
+// A moment of a model's warm-up, about.
+constexpr double kExclusiveSeconds = 0.25;
+
 absl::Status Stopped() { return absl::UnavailableError("the server is shutting down"); }
 
 }  // namespace
@@ -108,6 +111,31 @@ void Executor::RunPosted() {
   for (Task& task : tasks) task();
 }
 
+// Cuts what one batch or task computes into slices and lets others through between them.
+class Executor::Slices final : public models::Pauses {
+ public:
+  // Adds the seconds of others to `of_others`.
+  Slices(Executor& executor, double& of_others)
+      : executor_(executor), of_others_(of_others), start_(SteadyNow()) {}
+
+  void Pause() override {
+    if (SteadyNow() - start_ >= kLeastSlice) End();
+  }
+  // The slice is over, however short.
+  void End() {
+    const absl::Time end = SteadyNow();
+    executor_.device_.watch().Beat();
+    executor_.LetOthersThrough(absl::ToDoubleSeconds(end - start_));
+    start_ = SteadyNow();
+    of_others_ += absl::ToDoubleSeconds(start_ - end);
+  }
+
+ private:
+  Executor& executor_;
+  double& of_others_;
+  absl::Time start_;
+};
+
 void Executor::RunNextExclusive() {
   std::unique_lock lock(mutex_);
   if (exclusives_.empty() || queue_.stopped()) return;
@@ -115,8 +143,13 @@ void Executor::RunNextExclusive() {
   lock.unlock();
   absl::Status status;
   {
-    const TurnWatch::Scope scope(device_.watch(), exclusive->model, 0);
+    const TurnWatch::Scope watched(device_.watch(), exclusive->model, 0);
+    double of_others = 0;
+    Slices slices(*this, of_others);
+    queue_.BeginTask(kExclusiveSeconds, device_.lane());
+    const models::PauseScope scope(&slices);
     status = Guarded([&] { return exclusive->task(); });
+    queue_.Finish(device_.lane());
   }
   device_.Note(status);
   lock.lock();
@@ -128,31 +161,6 @@ void Executor::RunNextExclusive() {
   // The others' turn comes first, if there is one.
   if (more) queue_.Wake(device_.lane());
 }
-
-// Cuts what one batch computes into slices and lets others through between them.
-class Executor::Slices final : public models::Pauses {
- public:
-  // `result` takes the seconds of others.
-  Slices(Executor& executor, BatchResult& result)
-      : executor_(executor), result_(result), start_(SteadyNow()) {}
-
-  void Pause() override {
-    if (SteadyNow() - start_ >= kLeastSlice) End();
-  }
-  // The slice is over, however short.
-  void End() {
-    const absl::Time end = SteadyNow();
-    executor_.device_.watch().Beat();
-    executor_.LetOthersThrough(absl::ToDoubleSeconds(end - start_));
-    start_ = SteadyNow();
-    result_.interrupted_seconds += absl::ToDoubleSeconds(start_ - end);
-  }
-
- private:
-  Executor& executor_;
-  BatchResult& result_;
-  absl::Time start_;
-};
 
 void Executor::LetOthersThrough(double slice_seconds) {
   RunPosted();
@@ -168,7 +176,7 @@ void Executor::LetOthersThrough(double slice_seconds) {
 }
 
 bool Executor::RunLayers(models::Run& run, BatchResult& result, std::vector<bool>& wanted) {
-  Slices slices(*this, result);
+  Slices slices(*this, result.interrupted_seconds);
   for (bool more = true; more;) {
     const DeviceQueue::Drops drops = queue_.TakeDrops(device_.lane());
     for (const TicketId id : drops.tickets) {

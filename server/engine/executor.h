@@ -5,7 +5,8 @@
 // and where a layer pauses (models/pauses.h), it lets steps of generating calls (StepRunner) and a
 // shorter batch through while the batch waits. Everything that belongs to
 // the device's thread but is not a request goes through RunExclusive, between two turns, if it
-// takes long (a model's warm-up), else through Post.
+// takes long (a model's warm-up: others go between its slices as between those of a batch), else
+// through Post.
 //
 // Once a model says that the device is lost, all that is on it ends with UNAVAILABLE and the lane
 // takes nothing more; the thread goes on for what was posted.
@@ -62,9 +63,10 @@ class Executor {
   ~Executor();
   void Stop();
 
-  // Runs `task` of a model on the device's thread while it computes nothing else, and waits for it.
-  // A turn of those that wait for the device goes between two such tasks. UNAVAILABLE if the
-  // executor stops first. Not to be called on the device's thread.
+  // Runs `task` of a model on the device's thread, between two turns, and waits for it. Where it
+  // pauses, others have as much of the time as it has. A turn of those that wait for the device
+  // goes between two such tasks. UNAVAILABLE if the executor stops first. Not to be called on the
+  // device's thread.
   absl::Status RunExclusive(std::string_view model, absl::AnyInvocable<absl::Status()> task);
 
   // Runs a short task on the device's thread, soon, and does not wait for it; on the caller's if

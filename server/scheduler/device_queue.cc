@@ -134,6 +134,11 @@ std::optional<Batch> DeviceQueue::Interrupt(double slice_seconds, int lane) {
   return turn;
 }
 
+void DeviceQueue::BeginTask(double seconds, int lane) {
+  std::lock_guard lock(mutex_);
+  scheduler_.BeginTask(seconds, lane);
+}
+
 DeviceQueue::Drops DeviceQueue::TakeDrops(int lane) {
   std::lock_guard lock(mutex_);
   return {scheduler_.TakeDrops(lane), scheduler_.Wanted(lane)};

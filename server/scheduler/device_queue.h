@@ -2,8 +2,8 @@
 // NextBatch for each device's thread, and a timer thread that takes out expired tickets within
 // milliseconds.
 //
-// Thread-safe. Of a lane, NextBatch, Interrupt, TakeDrops, Finish and Lose belong to one thread,
-// its executor's.
+// Thread-safe. Of a lane, NextBatch, Interrupt, TakeDrops, BeginTask, Finish and Lose belong to one
+// thread, its executor's.
 #pragma once
 
 #include <condition_variable>
@@ -47,6 +47,7 @@ class DeviceQueue {
   Drops TakeDrops(int lane = 0);
   // Scheduler::Interrupt: a turn that goes before the next slice of the running batch.
   std::optional<Batch> Interrupt(double slice_seconds, int lane = 0);
+  void BeginTask(double seconds, int lane = 0);
   void Finish(int lane = 0);
   void Finish(std::span<const StepOutcome> outcomes, int lane = 0);
   void Hold(uint64_t key, double bytes, int lane = 0);

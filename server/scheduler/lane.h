@@ -31,6 +31,7 @@ struct RunningBatch {
   double longest_slice = 0;  // Seconds.
   int wanted = 0;            // Tickets somebody waits for.
   std::vector<TicketId> drops;
+  bool task = false;  // The server runs it for itself: no tickets.
 
   // Seconds that it computed.
   double Own(absl::Time now) const { return absl::ToDoubleSeconds(now - start) - interrupted; }

@@ -223,7 +223,7 @@ std::vector<double> RunningSet::Split(const Batch& step, double seconds) {
   for (size_t i = 0; i < step.tickets.size(); ++i) {
     Member& member = members_.at(step.tickets[i]);
     const int prefill = step.prefill[i];
-    // What is left of a prompt follows from the need.
+    // The need says what is left of a prompt.
     const double behind =
         std::min(each + (prefill > 0 ? 0 : member.need.decode_seconds), member.left);
     group.left -= behind;
@@ -253,12 +253,13 @@ double RunningSet::LeftSeconds() const {
   return std::max(0.0, seconds);
 }
 
-void RunningSet::ForEachPrompt(absl::FunctionRef<void(const Ticket&, double)> visit) const {
+void RunningSet::ForEachPrompt(PromptVisit visit) const {
   for (const auto& [model, group] : groups_) {
     if (group.decoding == static_cast<int>(group.ids.size())) continue;
     for (const TicketId id : group.ids) {
       const Member& member = members_.at(id);
-      if (!member.decoding()) visit(member.ticket, group.read_pace * member.need.prompt_seconds);
+      if (member.decoding()) continue;
+      visit(member.ticket, member.urgency, group.read_pace * member.need.prompt_seconds);
     }
   }
 }

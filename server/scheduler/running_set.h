@@ -70,9 +70,10 @@ class RunningSet {
 
   // Predicted seconds that members still take.
   double LeftSeconds() const;
-  // Calls visit(ticket, seconds) for the members that have not read their prompts: what is left of
-  // these.
-  void ForEachPrompt(absl::FunctionRef<void(const Ticket&, double)> visit) const;
+  // Calls visit(ticket, urgency, seconds) for the members that have not read their prompts: what is
+  // left of these.
+  using PromptVisit = absl::FunctionRef<void(const Ticket&, absl::Time urgency, double seconds)>;
+  void ForEachPrompt(PromptVisit visit) const;
   // Seconds of prompts of a client and model that have not begun.
   double IdlePrompts(const Ticket& like) const;
 

@@ -75,8 +75,8 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
     const double ahead = wait.Behind(work);
     return ahead + std::min(beside, ahead + ticket.seconds);
   };
-  const auto started = [&](const std::string& client) {
-    return bound.started > 0 ? StartedPromptsOf(client) : 0;
+  const auto started = [&](const std::string& client, absl::Time until) {
+    return ticket.generates() ? StartedPromptsOf(client, until) : 0;
   };
   result.wait_seconds = wait_for(queued);
   // Short work need not wait for long work to end.

@@ -26,11 +26,14 @@
 //   at most what is left of the long one, and all of them together in
 //     E = max(nested_share T, min(nested_seconds, (T - 1) / 4))
 //   where T is what the long one takes: a = min(batch_seconds, E) of it in advance, if T is more
-//   than batch_seconds, and the rest as it computes. Bytes of both fit the memory.
+//   than batch_seconds, and the rest as it computes. Bytes of both fit the memory. So requests of s
+//   seconds that come one after the other, each when the one before is answered, take
+//     s + s T / (E - a), about s (1 + 1 / nested_share) beside a document of many seconds,
+//   which takes nested_share longer for it.
 // * So beside it a ticket of s <= a waits for a slice, for what is between slices already, and,
 //   with S the work like it whose turn is before its own, for max(0, S + s - a) T / (E - a) of the
 //   time in which the long one computes, and never beyond its end. Beside a document of 2 s or
-//   more, a request of 0.1 s waits for a slice; one of 10 s takes at most a twentieth longer.
+//   more, a request of 0.1 s waits for a slice; one of 10 s takes at most a seventh longer.
 // * Running tickets that are cancelled or expire are reported by TakeDrops between layers.
 //
 // A generating ticket goes on over many turns:
@@ -53,7 +56,7 @@
 // * So no ticket of a batch waits for ever. Let W be the seconds and N the number of the tickets
 //   that do not generate and wait when it comes, L the longest batch, B the budget of a batch and C
 //   what InterTokenCeiling says: it starts within
-//     patience + 2.4 (8 (W + N B) + 3 L) + 4 C
+//     patience + 2 (1 + n) (8 (W + N B) + 3 L) + 4 C, n = max(nested_share, 0.2)
 //   whatever else is admitted, as far as predictions hold.
 // * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
 //   next membership turn.
@@ -97,7 +100,7 @@ struct SchedulerOptions {
   // where the machine or a slice of a batch is too slow for it (Scheduler::InterTokenCeiling).
   double inter_token_seconds = 0.1;
   // Share of a running batch's time that shorter ones may take between its slices.
-  double nested_share = 0.05;
+  double nested_share = 0.14;
   // The same in seconds, for a batch of seconds: a twentieth of it would be less than one request.
   double nested_seconds = 0.5;
   // Whether two batches of one model may run at a time: not where its batches share buffers.
@@ -155,7 +158,13 @@ class Scheduler {
     return !batches.empty() && batches.back().wanted > 0;
   }
 
-  // The running batch (the inner one) is over. REQUIRES: one runs, and nothing interrupts it.
+  // The lane's thread begins something of its own that takes about so many seconds; as a batch,
+  // with turns between its slices and a Finish, but shorter batches have as much of the time as it
+  // has. REQUIRES: no turn runs.
+  void BeginTask(double seconds, int lane = 0);
+
+  // The running batch (the inner one) or task is over. REQUIRES: one runs, and nothing interrupts
+  // it.
   void Finish(int lane = 0);
 
   // The running step or membership turn is over: what became of each of its tickets, and of a
@@ -231,14 +240,14 @@ class Scheduler {
   void ForEachWaitingPrompt(absl::FunctionRef<void(const Ticket&, double seconds)> visit) const;
   double WaitingPrompts() const;  // Their seconds,
   double WaitingPromptsOf(ModelId model) const;
-  // and a client's, together with those that are being read.
-  double StartedPromptsOf(const std::string& client) const;
+  // and a client's as urgent as `until`, together with those that are being read.
+  double StartedPromptsOf(const std::string& client, absl::Time until) const;
   // Whether prompts of its client and model that have not begun keep the lane's next steps busy.
   bool PromptInFront(const Lane& lane, const Ticket& ticket) const;
   // The part of the queue that a ticket waits with, and that its bound counts.
   struct Bound {
-    WaitingQueue::Measure measure = &Ticket::seconds;  // Of tickets in the line,
-    double started = 0;                                // and seconds of those that have started.
+    WaitingQueue::Measure measure = &Ticket::seconds;  // Counted of tickets in the line.
+    double started = 0;                                // Seconds of those that have started.
     bool applies = false;  // Somebody waits: the first one is never refused.
   };
   Bound BoundOf(const Ticket& ticket) const;
@@ -277,6 +286,9 @@ class Scheduler {
     double now = 0, soon = 0;
   };
   NestedRoom NestedRoomOf(const Lane& lane) const;
+  double NestedShare(const RunningBatch& outer) const {
+    return outer.task ? 1 : options_.nested_share;
+  }
   // Seconds that shorter work may take in all,
   double NestedTotal(const RunningBatch& outer) const;
   // in advance,

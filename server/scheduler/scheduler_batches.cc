@@ -87,9 +87,23 @@ Batch Scheduler::StartBatch(const Ticket& first, Lane& lane, double most, bool n
   return started;
 }
 
+void Scheduler::BeginTask(double seconds, int number) {
+  Lane& lane = LaneAt(number);
+  RunningBatch running;
+  running.task = true;
+  running.start = last_progress_ = clock_.Now();
+  running.end = running.start + absl::Seconds(seconds);
+  running.soonest = absl::InfiniteFuture();
+  running.batch.seconds = seconds;
+  // Nobody is wanted in it: how long it takes is no more than a guess, which makes no ticket late.
+  lane.batches.push_back(std::move(running));
+  lane.stepped = false;
+}
+
 double Scheduler::NestedTotal(const RunningBatch& outer) const {
   if (options_.nested_share <= 0) return 0;
   const double seconds = outer.batch.seconds;
+  if (outer.task) return seconds + options_.batch_seconds;
   return std::max(options_.nested_share * seconds,
                   std::min(options_.nested_seconds, (seconds - 1) / 4));
 }
@@ -102,14 +116,14 @@ double Scheduler::NestedAdvance(const RunningBatch& outer) const {
 
 double Scheduler::NestedAllowance(const RunningBatch& outer, double own) const {
   const double seconds = outer.batch.seconds, total = NestedTotal(outer);
-  if (own >= seconds) return total + options_.nested_share * (own - seconds);
+  if (own >= seconds) return total + NestedShare(outer) * (own - seconds);
   const double advance = NestedAdvance(outer);
   return advance + (total - advance) * own / seconds;
 }
 
 double Scheduler::NestedAfter(const RunningBatch& outer, double nested) const {
   const double seconds = outer.batch.seconds, total = NestedTotal(outer);
-  if (nested >= total) return seconds + (nested - total) / options_.nested_share;
+  if (nested >= total) return seconds + (nested - total) / NestedShare(outer);
   const double advance = NestedAdvance(outer);
   return nested <= advance ? 0 : seconds * (nested - advance) / (total - advance);
 }

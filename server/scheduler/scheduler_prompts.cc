@@ -10,26 +10,27 @@
 namespace longview::server {
 namespace {
 
-using Visit = absl::FunctionRef<void(const Ticket&, double seconds)>;
-
-// Of those that have started on the lane, or just do.
-void ForEachPrompt(const Lane& lane, Visit visit) {
+// Those that have started on the lane, or just do.
+void ForEachPrompt(const Lane& lane, RunningSet::PromptVisit visit) {
   lane.running_set.ForEachPrompt(visit);
-  for (const auto& [id, ticket] : lane.joining) visit(ticket, ticket.prompt_seconds);
+  for (const auto& [id, ticket] : lane.joining) {
+    visit(ticket, ticket.deadline, ticket.prompt_seconds);
+  }
 }
 
 }  // namespace
 
-void Scheduler::ForEachWaitingPrompt(Visit visit) const {
+void Scheduler::ForEachWaitingPrompt(
+    absl::FunctionRef<void(const Ticket&, double seconds)> visit) const {
   for (const Lane& lane : lanes_) {
     TicketId read = 0;
     double longest = -1;
-    ForEachPrompt(lane, [&](const Ticket& ticket, double seconds) {
+    ForEachPrompt(lane, [&](const Ticket& ticket, absl::Time, double seconds) {
       if (seconds <= longest) return;
       longest = seconds;
       read = ticket.id;
     });
-    ForEachPrompt(lane, [&](const Ticket& ticket, double seconds) {
+    ForEachPrompt(lane, [&](const Ticket& ticket, absl::Time, double seconds) {
       if (ticket.id != read) visit(ticket, seconds);
     });
   }
@@ -49,11 +50,11 @@ double Scheduler::WaitingPromptsOf(ModelId model) const {
   return sum;
 }
 
-double Scheduler::StartedPromptsOf(const std::string& client) const {
+double Scheduler::StartedPromptsOf(const std::string& client, absl::Time until) const {
   double sum = 0;
   for (const Lane& lane : lanes_) {
-    ForEachPrompt(lane, [&](const Ticket& ticket, double left) {
-      if (ticket.client == client) sum += left;
+    ForEachPrompt(lane, [&](const Ticket& ticket, absl::Time urgency, double left) {
+      if (ticket.client == client && urgency <= until) sum += left;
     });
   }
   return sum;

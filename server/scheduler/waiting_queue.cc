@@ -253,12 +253,12 @@ double WaitingQueue::WorkAheadOf(const Client& client, absl::Time urgency, Measu
 }
 
 double WaitingQueue::WorkAhead(const Ticket& ticket, absl::Time now, Measure measure,
-                               absl::FunctionRef<double(const std::string&)> started) const {
+                               Started started) const {
   const absl::Time urgency = Urgency(ticket, now);
   const auto own = clients_.find(ticket.client);
-  const double own_ahead =
-      own == clients_.end() ? 0
-                            : WorkAheadOf(own->second, urgency, measure) + started(ticket.client);
+  const double own_ahead = own == clients_.end() ? 0
+                                                 : WorkAheadOf(own->second, urgency, measure) +
+                                                       started(ticket.client, urgency);
   // The client's virtual time when the ticket's turn comes.
   const double turn = client_shares_.TimeOf(ticket.client) + own_ahead / ticket.weight;
 
@@ -269,9 +269,10 @@ double WaitingQueue::WorkAhead(const Ticket& ticket, absl::Time now, Measure mea
     // Served first whatever its urgency; served first at most.
     const double least = std::max(0.0, behind - slack_) * client.weight;
     const double most = std::max(0.0, behind + slack_) * client.weight;
-    const double begun = started(name);
-    const double urgent = std::min(WorkAheadOf(client, urgency, measure) + begun, most);
-    ahead += std::min(client.sums.Of(measure) + begun, std::max(urgent, least));
+    const double urgent =
+        std::min(WorkAheadOf(client, urgency, measure) + started(name, urgency), most);
+    const double all = client.sums.Of(measure) + started(name, absl::InfiniteFuture());
+    ahead += std::min(all, std::max(urgent, least));
   }
   return ahead;
 }

@@ -83,9 +83,10 @@ class WaitingQueue {
 
   // Work that would be served before a ticket like this if nothing else came: what its own
   // client has waiting in front of it, and of other clients what is more urgent, as far as
-  // fairness lets them pass. `started`: what a client has out of the line that waits as well.
-  double WorkAhead(const Ticket& ticket, absl::Time now, Measure measure,
-                   absl::FunctionRef<double(const std::string& client)> started) const;
+  // fairness lets them pass. `started`: what a client has out of the line that waits as well, as
+  // urgent as `until`.
+  using Started = absl::FunctionRef<double(const std::string& client, absl::Time until)>;
+  double WorkAhead(const Ticket& ticket, absl::Time now, Measure measure, Started started) const;
 
   // The least urgent tickets of the client with most work waiting, as few as free `seconds`,
   // if it keeps at least `keep` seconds; else none. Never of `client` itself.
@@ -126,7 +127,7 @@ class WaitingQueue {
   };
   struct Client {
     std::map<ModelId, Order> lines;  // None empty.
-    Sums sums;                       // Of those in the lines.
+    Sums sums;                       // Tickets in the lines.
     double weight = 1;
     size_t count = 0;  // Waiting, or out of the line with work that goes on.
   };

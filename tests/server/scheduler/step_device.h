@@ -85,7 +85,8 @@ class StepDevice {
       ++count;
     }
     batch.most_wait = absl::ToDoubleSeconds(options_.patience) +
-                      2.4 * (8 * (work + count * options_.batch_seconds) + 3 * longest_) +
+                      2 * (1 + std::max(options_.nested_share, 0.2)) *
+                          (8 * (work + count * options_.batch_seconds) + 3 * longest_) +
                       4 * scheduler.InterTokenCeiling();
     const Verdict verdict = scheduler.Admit(ticket).verdict;
     ASSERT_TRUE(verdict == Verdict::kAdmitted || due != absl::InfiniteDuration());
@@ -125,6 +126,24 @@ class StepDevice {
     }
     RunBatch(*turn, /*nested=*/false);
     return true;
+  }
+
+  // The lane's own task of so many slices, with what interrupts it.
+  void RunTask(double predicted, double seconds, int slices) {
+    scheduler.Expire();
+    scheduler.BeginTask(predicted);
+    for (int slice = 0; slice < slices; ++slice) {
+      Work(seconds / slices);
+      at_slices();
+      while (const auto other = scheduler.Interrupt(seconds / slices)) {
+        if (other->kind == TurnKind::kBatch) {
+          RunBatch(*other, true);
+        } else {
+          RunSteps(*other);
+        }
+      }
+    }
+    scheduler.Finish();
   }
 
   // Runs until nothing is left to do, at most `turns` turns.

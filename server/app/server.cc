@@ -28,6 +28,7 @@ EngineOptions EngineOptionsOf(const Config& config, Log& log) {
   EngineOptions options;
   if (!config.devices.empty()) options.devices = config.devices;
   options.scheduler.max_queue_seconds = config.max_queue_seconds;
+  options.scheduler.nested_share = config.nested_share;
   options.scheduler.memory_bytes = static_cast<double>(config.cache_bytes);
   options.scheduler.keeps_state = config.cache_bytes > 0;
   const auto seconds = [](int flag) {

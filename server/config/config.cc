@@ -213,6 +213,10 @@ absl::Status ReadLimits(Config& config) {
     return Bad("max_queue_seconds", absl::StrCat(config.max_queue_seconds),
                "above 0 and at most 86400");
   }
+  config.nested_share = absl::GetFlag(FLAGS_nested_share);
+  if (!(config.nested_share >= 0 && config.nested_share <= 1)) {
+    return Bad("nested_share", absl::StrCat(config.nested_share), "from 0 to 1");
+  }
   return absl::OkStatus();
 }
 
@@ -347,6 +351,7 @@ std::string ConfigJson(const Config& config) {
       {"threads", config.threads},
       {"max_message_bytes", config.max_message_bytes},
       {"max_queue_seconds", config.max_queue_seconds},
+      {"nested_share", config.nested_share},
       {"max_image_pixels", config.max_image_pixels},
       {"truncate", config.truncate},
       {"refuse_token_ids", config.refuse_token_ids},

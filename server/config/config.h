@@ -37,6 +37,7 @@ struct Config {
   int threads = 0;
   uint64_t max_message_bytes = 0;
   double max_queue_seconds = 0;
+  double nested_share = 0;
   uint64_t max_image_pixels = 0;
   bool truncate = false;
   bool refuse_token_ids = false;

@@ -99,6 +99,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "threads",
                                                                 "max_message_bytes",
                                                                 "max_queue_seconds",
+                                                                "nested_share",
                                                                 "max_image_pixels",
                                                                 "truncate",
                                                                 "refuse_token_ids",

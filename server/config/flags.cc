@@ -28,6 +28,10 @@ ABSL_FLAG(absl::optional<int>, threads, absl::nullopt,
 ABSL_FLAG(std::string, max_message_bytes, "64MiB",
           "limit of a request and of an answer, after decompression");
 ABSL_FLAG(double, max_queue_seconds, 30, "work that may wait per device, in predicted seconds");
+ABSL_FLAG(double, nested_share, 0.14,
+          "share of a long document's time that shorter requests may take between its parts: "
+          "steady short traffic waits about its own time divided by it, and the document takes "
+          "that much longer; 0 = they wait for its end");
 ABSL_FLAG(std::string, max_image_pixels, "67108864",
           "width x height, checked on the header before decoding");
 ABSL_FLAG(bool, truncate, false,

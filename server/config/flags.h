@@ -20,6 +20,7 @@ ABSL_DECLARE_FLAG(std::string, dtype);
 ABSL_DECLARE_FLAG(absl::optional<int>, threads);
 ABSL_DECLARE_FLAG(std::string, max_message_bytes);
 ABSL_DECLARE_FLAG(double, max_queue_seconds);
+ABSL_DECLARE_FLAG(double, nested_share);
 ABSL_DECLARE_FLAG(std::string, max_image_pixels);
 ABSL_DECLARE_FLAG(bool, truncate);
 ABSL_DECLARE_FLAG(bool, refuse_token_ids);

@@ -111,7 +111,7 @@ def test_documents_streams_and_short_requests(server):
           f"{len(shorts)}; gap {slowest:.3f} s, ceiling {ceiling:.3f} s")
     assert answer == wanted
     assert beside <= 3 * alone + 1
-    # How soon they are let through depends on what they are predicted to take: at most a twentieth
-    # of what the document took so far.
+    # How soon they are let through depends on what they are predicted to take: at most
+    # --nested_share of what the document took so far.
     assert max(shorts) <= beside + 1
     assert slowest <= 2 * ceiling + 0.1  # The client's own time on a machine that is shared.

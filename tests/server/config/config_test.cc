@@ -53,6 +53,7 @@ TEST_F(ConfigTest, Defaults) {
   EXPECT_EQ(config->max_message_bytes, 64u << 20);
   EXPECT_EQ(config->max_image_pixels, 1u << 26);
   EXPECT_EQ(config->max_queue_seconds, 30);
+  EXPECT_EQ(config->nested_share, 0.14);
   EXPECT_EQ(config->drain_seconds, 10);
   EXPECT_EQ(config->shutdown_seconds, 60);
   EXPECT_EQ(config->max_connection_age_seconds, 600);
@@ -229,6 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadCase{{"m", "--max_message_bytes=4GiB"}, "must be from 1024"},
                       BadCase{{"m", "--cache_bytes=200%"}, "percentage"},
                       BadCase{{"m", "--max_queue_seconds=nan"}, "max_queue_seconds"},
+                      BadCase{{"m", "--nested_share=1.5"}, "'1.5' must be from 0 to 1"},
                       BadCase{{"m", "--drain_seconds=-1"}, "drain_seconds"},
                       BadCase{{"m", "--otlp_endpoint=collector"}, "'collector' must be host:port"},
                       BadCase{{"m", "--otlp_endpoint=c:1/v1/traces"}, "must be host:port"},

@@ -320,6 +320,7 @@ struct Answer {
 // The cost of an item. Bytes are exact, seconds a calibrated prediction.
 struct Cost {
   double seconds = 0;
+  double prompt_seconds = 0;  // The part for reading the prompt, if it generates.
   // Held from admission to the end (generation). Continuing a document: beside what the document
   // holds itself; reading into one: what it grows by.
   double state_bytes = 0;
@@ -382,6 +383,7 @@ class Generation {
     int sequences = 0;
     double prefill_seconds = 0;  // Predicted, per token read.
     double decode_seconds = 0;   // Predicted, of one token for each sequence.
+    double prompt_seconds = 0;   // Predicted, of all of `prefill`.
   };
   virtual Need need() const = 0;
   virtual bool done() const = 0;

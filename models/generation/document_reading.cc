@@ -1,6 +1,9 @@
 #include "models/generation/document_reading.h"
 
+#include <cstdint>
 #include <utility>
+
+#include "models/generation/generation_cost.h"
 
 namespace longview::models {
 
@@ -26,7 +29,9 @@ Generation::Need DocumentReading::need() const {
   Need need;
   need.prefill = unread();
   if (need.prefill > 0) {
-    need.prefill_seconds = decoder_.costs().PrefillSeconds(sequence_->tokens());
+    const int64_t read = sequence_->tokens();
+    need.prefill_seconds = decoder_.costs().PrefillSeconds(read);
+    need.prompt_seconds = ReadingSeconds(decoder_.costs(), read, read + need.prefill);
   }
   return need;
 }

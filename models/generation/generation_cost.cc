@@ -37,9 +37,12 @@ GenerationSize SizeOf(const GenerationItem& item, int granule) {
 
 }  // namespace
 
+double ReadingSeconds(const DecoderCosts& costs, int64_t begin, int64_t end) {
+  return Sum(begin, end, [&](int64_t t) { return costs.PrefillSeconds(t); });
+}
+
 double GenerationSeconds(const DecoderCosts& costs, const GenerationSize& size) {
-  const double prefill =
-      Sum(size.read, size.prompt, [&](int64_t t) { return costs.PrefillSeconds(t); });
+  const double prefill = ReadingSeconds(costs, size.read, size.prompt);
   const double decode =
       Sum(size.prompt, int64_t{size.prompt} + std::max(size.new_tokens - 1, 0),
           [&](int64_t t) { return size.sequences * costs.DecodeSeconds(t) + costs.StepSeconds(); });
@@ -68,10 +71,12 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   const GenerationSize size = SizeOf(item, granule);
   Cost cost;
   cost.seconds = GenerationSeconds(costs, size);
+  cost.prompt_seconds = ReadingSeconds(costs, size.read, size.prompt);
   cost.state_bytes = GenerationStateBytes(costs, item, granule);
   const int part = std::min(kPrefillPart, size.prompt - size.read);
   if (encoder != nullptr) {
     const int tokens = item.source->tokens();
+    cost.prompt_seconds += item.source_cost.seconds;
     cost.seconds += item.source_cost.seconds +
                     encoder->AttendSeconds(tokens) * size.new_tokens * size.sequences;
     cost.state_bytes += item.source_cost.bytes;

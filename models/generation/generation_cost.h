@@ -2,6 +2,8 @@
 // Thread-safe: pure functions of a thread-safe object.
 #pragma once
 
+#include <cstdint>
+
 #include "models/generation/decoder.h"
 #include "models/generation/encoder_stage.h"
 #include "models/generation/generation_item.h"
@@ -19,6 +21,8 @@ struct GenerationSize {
 };
 
 double GenerationSeconds(const DecoderCosts& costs, const GenerationSize& size);
+// Reading the tokens in [begin, end).
+double ReadingSeconds(const DecoderCosts& costs, int64_t begin, int64_t end);
 
 // Reservation of an item without an encoder, beside its document: a continuation of one
 // shares the document's memory, a piece of one is what the document grows by.

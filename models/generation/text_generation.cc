@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/generation/encoder_stage.h"
+#include "models/generation/generation_cost.h"
 
 namespace longview::models {
 namespace {
@@ -59,6 +60,8 @@ Generation::Need TextGeneration::need() const {
   Need need;
   need.prefill = left_to_grant();
   need.prefill_seconds = PrefillSeconds();
+  need.prompt_seconds = item_.source ? need.prefill * need.prefill_seconds
+                                     : ReadingSeconds(costs, read_, int64_t{read_} + need.prefill);
   if (continuation_ == nullptr) return need;
   need.sequences = need.prefill > 0 ? std::max(item_.settings.sequences, item_.settings.beams)
                                     : continuation_->sequences();

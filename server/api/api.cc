@@ -150,8 +150,7 @@ Api::Pending Api::ExtractFeatures(const CallInfo& info,
 
 Api::Pending Api::Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
                            Reply<longview::v1::EstimateResponse> reply) {
-  RunEstimate(impl_->context, info, request, std::move(reply));
-  return nullptr;
+  return RunEstimate(impl_->context, info, request, std::move(reply));
 }
 
 std::unique_ptr<GenerateStream> Api::Generate(const CallInfo& info,

@@ -35,6 +35,11 @@ void PendingCall::PlanChunks(ModelHandle model, models::Request request, const C
   engine_.PlanChunks(std::move(model), std::move(request), info, unwanted_, std::move(done));
 }
 
+void PendingCall::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                           const CallInfo& info, Reply<Estimated> done) {
+  engine_.Estimate(std::move(model), std::move(request), tokens, info, unwanted_, std::move(done));
+}
+
 void PendingCall::Generate(ModelHandle model, models::Request request, const CallInfo& info,
                            GenerationEvents events, Reply<Completed> done) {
   Start(

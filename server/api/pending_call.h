@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -27,6 +28,10 @@ class PendingCall {
   // Engine::PlanChunks, likewise.
   void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
                   Reply<models::ChunkPlan> done);
+
+  // Engine::Estimate, likewise.
+  void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                const CallInfo& info, Reply<Estimated> done);
 
   // Engine::Generate, likewise.
   void Generate(ModelHandle model, models::Request request, const CallInfo& info,

@@ -1,7 +1,11 @@
 #include "server/api/text_handlers.h"
 
+#include <memory>
+#include <utility>
+
 #include "server/api/call_totals.h"
 #include "server/api/generate_requests.h"
+#include "server/api/pending_call.h"
 
 namespace longview::server {
 namespace {
@@ -20,22 +24,23 @@ longview::v1::EstimateResponse ToResponse(const Estimated& estimated) {
 
 }  // namespace
 
-void RunEstimate(ApiContext& context, const CallInfo& info,
-                 const longview::v1::EstimateRequest& proto,
-                 Reply<longview::v1::EstimateResponse> reply) {
+std::shared_ptr<PendingCall> RunEstimate(ApiContext& context, const CallInfo& info,
+                                         const longview::v1::EstimateRequest& proto,
+                                         Reply<longview::v1::EstimateResponse> reply) {
   absl::StatusOr<ModelHandle> model = FindOnlyModel(context, proto.model(), proto.version());
   if (!model.ok()) {
     reply(context.recorder.Done(info, context.recorder.Labels(proto.model()), model.status(), {}));
-    return;
+    return nullptr;
   }
   const ModelLabels labels{(*model)->name, (*model)->version};
   absl::StatusOr<EstimateSubject> subject = ToEstimateSubject(proto, (*model)->model->info());
   if (!subject.ok()) {
     reply(context.recorder.Done(info, labels, subject.status(), {}));
-    return;
+    return nullptr;
   }
-  context.engine.Estimate(
-      *std::move(model), std::move(subject->request), subject->tokens,
+  auto pending = std::make_shared<PendingCall>(context.engine);
+  pending->Estimate(
+      *std::move(model), std::move(subject->request), subject->tokens, info,
       [&context, info, labels, reply = std::move(reply)](absl::StatusOr<Estimated> result) mutable {
         const absl::Status named = WithParam(InTypedNames(result.status(), 0, 1));
         const absl::Status status = context.recorder.Done(info, labels, named, {});
@@ -45,6 +50,7 @@ void RunEstimate(ApiContext& context, const CallInfo& info,
           reply(status);
         }
       });
+  return pending;
 }
 
 }  // namespace longview::server

@@ -60,8 +60,8 @@ std::shared_ptr<PendingCall> RunTextCall(ApiContext& context, const CallInfo& in
 }
 
 // EstimateRequest; runs nothing.
-void RunEstimate(ApiContext& context, const CallInfo& info,
-                 const longview::v1::EstimateRequest& proto,
-                 Reply<longview::v1::EstimateResponse> reply);
+std::shared_ptr<PendingCall> RunEstimate(ApiContext& context, const CallInfo& info,
+                                         const longview::v1::EstimateRequest& proto,
+                                         Reply<longview::v1::EstimateResponse> reply);
 
 }  // namespace longview::server

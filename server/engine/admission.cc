@@ -77,8 +77,10 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   if (!cheap) {
     const CostHistory& history = use.HistoryOf(call->generates);
     const double expected = history.Expected(bytes);
-    Ticket ticket = TicketOf(id, *call->model, call->generates, call->info, {.seconds = expected},
-                             history.PaceOf(expected, call->submitted), call->lane);
+    const models::Cost cost = {.seconds = expected,
+                               .prompt_seconds = expected * history.PromptShare()};
+    Ticket ticket = TicketOf(id, *call->model, call->generates, call->info,
+                             use.Paced(cost, call->generates, call->submitted), call->lane);
     ticket.firm = !call->deadline_imposed;
     const Admission admission = queue.Expect(ticket);
     if (admission.verdict != Verdict::kAdmitted) {
@@ -154,10 +156,9 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
 }
 
 Ticket EngineImpl::PreparedTicket(const EngineCall& call) {
-  CostHistory& history = UseOf(call.model).HistoryOf(call.generates);
-  const models::Cost& cost = call.item->cost();
-  Ticket ticket = TicketOf(call.id, *call.model, call.generates, call.info, cost,
-                           history.PaceOf(cost.seconds, clock_.Now()), call.lane);
+  const models::Cost cost =
+      UseOf(call.model).Paced(call.item->cost(), call.generates, clock_.Now());
+  Ticket ticket = TicketOf(call.id, *call.model, call.generates, call.info, cost, call.lane);
   ticket.firm = !call.deadline_imposed;
   return ticket;
 }
@@ -202,7 +203,10 @@ void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where wher
     std::lock_guard lock(mutex_);
     if (status.ok() && call.done != nullptr) {
       if (where == Where::kPool) {
-        UseOf(call.model).HistoryOf(call.generates).Prepared(call.bytes, call.item->cost().seconds);
+        const models::Cost& cost = call.item->cost();
+        UseOf(call.model)
+            .HistoryOf(call.generates)
+            .Prepared(call.bytes, cost.seconds, cost.prompt_seconds);
       }
       admission = queue.Admit(PreparedTicket(call));
       if (admission.verdict == Verdict::kAdmitted) {

@@ -12,9 +12,10 @@ constexpr double kCaution = 0.5;
 
 }  // namespace
 
-void CostHistory::Prepared(size_t bytes, double predicted_seconds) {
+void CostHistory::Prepared(size_t bytes, double predicted_seconds, double prompt_seconds) {
   bytes_ = kMemory * bytes_ + static_cast<double>(bytes);
   seconds_ = kMemory * seconds_ + predicted_seconds;
+  prompt_seconds_ = kMemory * prompt_seconds_ + prompt_seconds;
   dearest_ = std::max(kMemory * dearest_, predicted_seconds);
 }
 

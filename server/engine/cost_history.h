@@ -17,11 +17,9 @@ namespace longview::server {
 
 class CostHistory {
  public:
-  explicit CostHistory(PredictionPace::Classes classes = PredictionPace::Classes::kBySize)
-      : pace_(classes) {}
-
-  // A request of so many bytes was prepared, and the model predicts so many seconds for it.
-  void Prepared(size_t bytes, double predicted_seconds);
+  // A request of so many bytes was prepared, and the model predicts so many seconds for it; where
+  // it generates, so many of them for its prompt.
+  void Prepared(size_t bytes, double predicted_seconds, double prompt_seconds = 0);
 
   // A batch of `items` for which the model predicted so many seconds took so many, until `now`.
   void Computed(double predicted_seconds, size_t items, double seconds, absl::Time now) {
@@ -30,6 +28,8 @@ class CostHistory {
 
   // Expected seconds of a request of so many bytes, as the model would predict them; 0 = unknown.
   double Expected(size_t bytes) const;
+  // The part of expected seconds that is for prompts.
+  double PromptShare() const { return seconds_ > 0 ? prompt_seconds_ / seconds_ : 0; }
 
   // Seconds that an item takes over those predicted by the model, of late.
   double PaceOf(double predicted_seconds, absl::Time now) const {
@@ -40,8 +40,9 @@ class CostHistory {
   // Averages over prepared requests, the last ones counting most.
   double bytes_ = 0;
   double seconds_ = 0;
+  double prompt_seconds_ = 0;
   double dearest_ = 0;
-  PredictionPace pace_;
+  PredictionPace pace_ = PredictionPace(PredictionPace::Classes::kBySize);
 };
 
 }  // namespace longview::server

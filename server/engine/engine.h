@@ -73,8 +73,10 @@ class Engine {
   // or finished ids are ignored.
   virtual void Cancel(CallId id) = 0;
 
-  // Runs nothing; `request` set: prepared on the pool. Else `tokens` counts.
+  // Runs nothing; `request` set: prepared on the pool. Else `tokens` counts. The wait is that of
+  // the caller. Ends as PlanChunks does.
   virtual void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                        const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
                         Reply<Estimated> done) = 0;
 
   // Runs nothing: a request for the chunks of a text as the items that answer it, prepared on the

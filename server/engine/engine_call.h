@@ -58,7 +58,8 @@ struct EngineCall {
   std::shared_ptr<models::Document> document;  // That it reads into; null = it answers with text.
   absl::Time started;
   absl::Time last_tokens = absl::InfinitePast();
-  double pace = 1;             // Recent measured over predicted time of its model's steps.
+  // Recent measured over predicted time of its model's steps: of tokens sampled and read.
+  double pace = 1, read_pace = 1;
   double compute_seconds = 0;  // Sum over the steps it had part in.
   size_t most_items = 0;       // In one of these.
   bool streams = false;        // Pieces have left.

@@ -88,19 +88,20 @@ constexpr ModelId kStepsOf = ModelId{1} << 31;
 
 bool Generates(const models::ModelInfo& info, models::Task task);
 
-// `generates` as above says of the request; `pace` of the model's history, for a cost as the model
-// predicts it; `lane`: of its document, or -1.
+// `generates` as above says of the request; `cost` at the pace of late (ModelUse::Paced); `lane`:
+// of its document, or -1.
 inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, const CallInfo& info,
-                       const models::Cost& cost, double pace, int lane) {
+                       const models::Cost& cost, int lane) {
   Ticket ticket;
   ticket.id = id;
   ticket.model = model.id;
   ticket.client = info.client;
   ticket.weight = info.weight;
-  ticket.seconds = cost.seconds * pace;
+  ticket.seconds = cost.seconds;
   ticket.deadline = info.deadline;
   if (generates) {
     ticket.model |= kStepsOf;
+    ticket.prompt_seconds = cost.prompt_seconds;
     ticket.lane = lane;
     ticket.bytes = cost.state_bytes;
     ticket.granule = model.model->info().prefill_granule;

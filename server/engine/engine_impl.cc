@@ -129,8 +129,22 @@ EngineImpl::ModelUse& EngineImpl::UseOf(const ModelHandle& model) {
       .first->second;
 }
 
-double EngineImpl::StepPace(const ModelHandle& model) {
-  return UseOf(model).generated.PaceOf(0, clock_.Now());
+models::Cost EngineImpl::ModelUse::Paced(models::Cost cost, bool generates, absl::Time now) const {
+  if (!generates) {
+    cost.seconds *= batched.PaceOf(cost.seconds, now);
+    return cost;
+  }
+  const double prompt = cost.prompt_seconds * steps.OfReading(now);
+  cost.seconds = prompt + (cost.seconds - cost.prompt_seconds) * steps.OfSampling(now);
+  cost.prompt_seconds = prompt;
+  return cost;
+}
+
+void EngineImpl::SetPace(EngineCall& call) {
+  const absl::Time now = clock_.Now();
+  const StepPace& steps = UseOf(call.model).steps;
+  call.pace = steps.OfSampling(now);
+  call.read_pace = steps.OfReading(now);
 }
 
 std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
@@ -144,7 +158,7 @@ std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
       spans->End(CallPart::kQueue, now);
       spans->Begin(CallPart::kCompute, now);
     }
-    if (call->generates) call->pace = StepPace(call->model);
+    if (call->generates) SetPace(*call);
     calls.push_back(call);
   }
   return calls;

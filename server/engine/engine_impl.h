@@ -24,6 +24,7 @@
 #include "server/engine/engine_call.h"
 #include "server/engine/executor.h"
 #include "server/engine/preprocess_pool.h"
+#include "server/engine/step_pace.h"
 #include "server/engine/task_thread.h"
 #include "server/lifecycle.h"
 #include "server/metrics/metrics.h"
@@ -65,6 +66,7 @@ class EngineImpl : public Engine {
   void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) override;
   void Cancel(CallId id) override;
   void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
                 Reply<Estimated> done) override;
   void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
                   std::shared_ptr<const std::atomic<bool>> unwanted,
@@ -104,9 +106,11 @@ class EngineImpl : public Engine {
     std::weak_ptr<const ServedModel> model;
     ModelLabels labels;
     const Devices* devices;
-    CostHistory batched = CostHistory(PredictionPace::Classes::kBySize);  // Work in batches and
-    CostHistory generated = CostHistory(PredictionPace::Classes::kOne);   // generating work.
+    CostHistory batched = {}, generated = {};
+    StepPace steps = {};
     CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
+    // The seconds of a cost at the pace of late.
+    models::Cost Paced(models::Cost cost, bool generates, absl::Time now) const;
   };
   using CallPtr = std::unique_ptr<EngineCall>;
 
@@ -135,8 +139,8 @@ class EngineImpl : public Engine {
   // Puts the options' bounds on a call's time.
   void LimitTime(EngineCall& call) const;
   ModelUse& UseOf(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Seconds that the model's steps take over those predicted, of late.
-  double StepPace(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the call how long its model's steps take over those predicted, of late.
+  void SetPace(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The steps of a call.
   // `where` says whether replies may run inside.
@@ -173,8 +177,9 @@ class EngineImpl : public Engine {
   // has no room or stops.
   using PoolJob = absl::AnyInvocable<void(absl::StatusOr<models::Request>)>;
   void OnPool(models::Request request, const std::string& client, absl::Time deadline, PoolJob job);
-  Estimated Judged(const ModelHandle& model, bool generates, int lane, const models::Cost& cost,
-                   const models::ItemUsage& usage);
+  // `asker`: whose turn it would be.
+  Estimated Judged(const ModelHandle& model, bool generates, int lane, const CallInfo& asker,
+                   const models::Cost& cost, const models::ItemUsage& usage);
   SchedulerGauges GaugesOf(const ModelLabels& labels) const;
 
   const EngineOptions options_;

@@ -68,11 +68,10 @@ void EngineImpl::RecordStep(const StepResult& result) {
   const double predicted = result.prefill_seconds + result.decode_seconds;
   if (predicted > 0) {
     EngineCall& first = *result.shares.front().call;
-    const double whole = predicted + first.model->model->StepSeconds();
-    numbers.predicted_seconds = whole * first.pace;
-    UseOf(first.model).generated.Computed(whole, 1, result.seconds, now);
-    const double pace = StepPace(first.model);
-    for (const StepShare& share : result.shares) share.call->pace = pace;
+    const double sampling = result.decode_seconds + first.model->model->StepSeconds();
+    numbers.predicted_seconds = result.prefill_seconds * first.read_pace + sampling * first.pace;
+    UseOf(first.model).steps.Computed(result.prefill_seconds, sampling, result.seconds, now);
+    for (const StepShare& share : result.shares) SetPace(*share.call);
     numbers.prefill_seconds = result.seconds * result.prefill_seconds / predicted;
     numbers.decode_seconds = result.seconds * result.decode_seconds / predicted;
   }

@@ -66,7 +66,7 @@ void EngineImpl::GatherPrepared(EngineCall& call, absl::Status status, Where whe
       others = Break(*group);
     } else {
       if (where == Where::kPool) {
-        UseOf(call.model).HistoryOf(call.generates).Prepared(call.bytes, call.item->cost().seconds);
+        UseOf(call.model).batched.Prepared(call.bytes, call.item->cost().seconds);
       }
       call.stage = CallStage::kGathered;
       group->gathered.push_back(call.id);

@@ -35,7 +35,7 @@ class PredictionPace {
   // REQUIRES: items > 0.
   void Computed(double predicted_seconds, size_t items, double seconds, absl::Time now);
 
-  // The factor for an item of that predicted size; from 0.02 to 10.
+  // The factor for an item of that predicted size; from 1e-4 to 10.
   double At(double predicted_seconds, absl::Time now) const;
 
  private:

@@ -20,7 +20,8 @@ StepOutcome OutcomeOf(const StepShare& share) {
   }
   if (share.over) return outcome;
   const models::Generation::Need need = share.call->generation->need();
-  outcome.need = {need.prefill, need.prefill_seconds, need.decode_seconds, share.call->pace};
+  outcome.need = {need.prefill,     need.prefill_seconds,  need.decode_seconds,
+                  share.call->pace, share.call->read_pace, need.prompt_seconds};
   return outcome;
 }
 

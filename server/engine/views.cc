@@ -11,33 +11,51 @@
 #include "server/exception_guard.h"
 
 namespace longview::server {
+namespace {
+
+// No more than decides on a turn: an answer is not to depend on how long its caller waits.
+CallInfo AskerOf(const CallInfo& info) {
+  CallInfo asker;
+  asker.client = info.client;
+  asker.weight = info.weight;
+  return asker;
+}
+
+}  // namespace
+
 bool Generates(const models::ModelInfo& info, models::Task task) {
   return info.prefill_granule > 0 &&
          (task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration);
 }
 
 void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                          const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
                           Reply<Estimated> done) {
   if (!request) {
-    replies_.Add([this, model = std::move(model), tokens, done = std::move(done)]() mutable {
+    replies_.Add([this, model = std::move(model), tokens, asker = AskerOf(info),
+                  done = std::move(done)]() mutable {
       const absl::StatusOr<models::Cost> cost = model->model->EstimateTokens(tokens);
       if (!cost.ok()) return done(RefusalOrInternal(cost.status()));
       models::ItemUsage usage;
       usage.input_tokens = tokens;
-      done(Judged(model, /*generates=*/false, /*lane=*/-1, *cost, usage));
+      done(Judged(model, /*generates=*/false, /*lane=*/-1, asker, *cost, usage));
     });
     return;
   }
-  OnPool(*std::move(request), "", absl::InfiniteFuture(),
-         [this, model = std::move(model),
+  OnPool(*std::move(request), info.client, info.deadline,
+         [this, model = std::move(model), asker = AskerOf(info), deadline = info.deadline,
+          unwanted = std::move(unwanted),
           done = std::move(done)](absl::StatusOr<models::Request> given) mutable {
            if (!given.ok()) return done(given.status());
+           if (clock_.Now() >= deadline) return done(DeadlineError(/*was_running=*/false));
+           const models::StopScope scope(unwanted.get());
+           if (!models::CheckStop().ok()) return done(CancelledError());
            const int lane = LaneOf(given->document);
            const models::Model& instance = InstanceOf(*model, lane);
            const auto item = Guarded([&] { return instance.Prepare(*given); });
            if (!item.ok()) return done(RefusalOrInternal(item.status()));
            const bool generates = Generates(model->model->info(), given->task);
-           done(Judged(model, generates, lane, (*item)->cost(), (*item)->usage()));
+           done(Judged(model, generates, lane, asker, (*item)->cost(), (*item)->usage()));
          });
 }
 
@@ -84,13 +102,14 @@ void EngineImpl::OnPool(models::Request request, const std::string& client, absl
 }
 
 Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
-                             const models::Cost& cost, const models::ItemUsage& usage) {
-  double pace;
+                             const CallInfo& asker, const models::Cost& cost,
+                             const models::ItemUsage& usage) {
+  models::Cost paced;
   {
     std::lock_guard lock(mutex_);
-    pace = UseOf(model).HistoryOf(generates).PaceOf(cost.seconds, clock_.Now());
+    paced = UseOf(model).Paced(cost, generates, clock_.Now());
   }
-  const Ticket ticket = TicketOf(0, *model, generates, CallInfo(), cost, pace, lane);
+  const Ticket ticket = TicketOf(0, *model, generates, asker, paced, lane);
   const Admission admission = DevicesOf(*model).queue.Judge(ticket);
   Estimated estimated;
   estimated.cost = cost;

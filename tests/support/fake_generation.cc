@@ -101,7 +101,8 @@ models::Generation::Need FakeGeneration::need() const {
   return {.prefill = to_read_,
           .sequences = samples,
           .prefill_seconds = options_.prefill_seconds,
-          .decode_seconds = options_.decode_seconds * samples};
+          .decode_seconds = options_.decode_seconds * samples,
+          .prompt_seconds = to_read_ * options_.prefill_seconds};
 }
 
 bool FakeGeneration::done() const {

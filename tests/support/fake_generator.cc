@@ -119,6 +119,7 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeGenerator::Prepare(
   }
   const models::Cost cost = {
       .seconds = read * options_.prefill_seconds + fresh * options_.decode_seconds,
+      .prompt_seconds = read * options_.prefill_seconds,
       .state_bytes = (read + forked + fresh) * options_.token_bytes,
       .workspace_bytes = 0};
   return std::make_unique<GeneratorItem>(std::move(prepared), std::move(prompt), cost,
@@ -127,6 +128,7 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeGenerator::Prepare(
 
 absl::StatusOr<models::Cost> FakeGenerator::EstimateTokens(int tokens) const {
   return models::Cost{.seconds = tokens * options_.prefill_seconds,
+                      .prompt_seconds = tokens * options_.prefill_seconds,
                       .state_bytes = tokens * options_.token_bytes,
                       .workspace_bytes = 0};
 }

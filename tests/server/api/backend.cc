@@ -196,6 +196,7 @@ void TestEngine::PlanChunks(ModelHandle model, models::Request request, const se
 }
 
 void TestEngine::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                          const server::CallInfo&, std::shared_ptr<const std::atomic<bool>>,
                           server::Reply<server::Estimated> done) {
   server::Estimated estimated;
   if (request) {

@@ -70,6 +70,7 @@ class TestEngine : public server::Engine {
                    server::Reply<std::shared_ptr<models::Document>> done) override;
   void Cancel(server::CallId id) override;
   void Estimate(server::ModelHandle model, std::optional<models::Request> request, int tokens,
+                const server::CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
                 server::Reply<server::Estimated> done) override;
   void PlanChunks(server::ModelHandle model, models::Request request, const server::CallInfo& info,
                   std::shared_ptr<const std::atomic<bool>> unwanted,

@@ -376,7 +376,7 @@ TEST_F(EngineTest, ShutdownAnswersEverybodyOnce) {
   Submit(model, "preparing", preparing);
   ASSERT_TRUE(control_->prepare.AwaitWaiting(1, absl::Seconds(20)));
   Submit(model, "pooled", pooled);
-  engine_->Estimate(model, TextRequest("x"), 0, estimate.reply());
+  engine_->Estimate(model, TextRequest("x"), 0, Info(), nullptr, estimate.reply());
   std::thread shutdown([&] { engine_->Shutdown(); });
   for (Box* box : {&running, &queued, &preparing, &pooled}) {
     EXPECT_EQ(box->WaitCode(), StatusCode::kUnavailable);
@@ -420,19 +420,19 @@ TEST_F(EngineTest, EstimateRunsNothing) {
   FakeOptions options;
   const ModelHandle model = MakeModel(options);
   ReplyBox<Estimated> text, tokens, large, wrong;
-  engine_->Estimate(model, TextRequest("12345"), 0, text.reply());
+  engine_->Estimate(model, TextRequest("12345"), 0, Info(), nullptr, text.reply());
   ASSERT_TRUE(text.Wait().ok());
   EXPECT_DOUBLE_EQ(text.Wait()->cost.seconds, 1e-4 + 5e-6);
   EXPECT_EQ(text.Wait()->usage.input_tokens, 5);
   EXPECT_TRUE(text.Wait()->fits);
-  engine_->Estimate(model, std::nullopt, 50, tokens.reply());
+  engine_->Estimate(model, std::nullopt, 50, Info(), nullptr, tokens.reply());
   ASSERT_TRUE(tokens.Wait().ok());
   EXPECT_EQ(tokens.Wait()->usage.input_tokens, 50);
-  engine_->Estimate(model, std::nullopt, 101, large.reply());
+  engine_->Estimate(model, std::nullopt, 101, Info(), nullptr, large.reply());
   ASSERT_TRUE(large.Wait().ok());
   EXPECT_FALSE(large.Wait()->fits);
   EXPECT_NE(large.Wait()->reason.find("103424"), std::string::npos);
-  engine_->Estimate(model, std::nullopt, 0, wrong.reply());
+  engine_->Estimate(model, std::nullopt, 0, Info(), nullptr, wrong.reply());
   EXPECT_EQ(wrong.WaitCode(), StatusCode::kInvalidArgument);
   EXPECT_EQ(options.control->begun, 0);
 }

@@ -2,7 +2,8 @@
 // that are asked for by somebody.
 #include <atomic>
 #include <memory>
-#include <thread>
+#include <string>
+#include <vector>
 
 #include "models/layers/stopwatch.h"
 #include "models/pauses.h"
@@ -11,6 +12,7 @@
 namespace longview::server {
 namespace {
 
+using absl::StatusCode;
 using testing::FakeLogits;
 using testing::FakeOptions;
 using testing::GeneratorOptions;
@@ -121,6 +123,37 @@ TEST_F(SlicesTest, WhatATaskTimesIsItsOwn) {
   EXPECT_LE(own, all - 0.05);
   EXPECT_LE(watched, own);
   EXPECT_GE(watched, 0.005);
+}
+
+TEST_F(SlicesTest, PromptsThatWaitFillTheQueue) {
+  options_.scheduler.max_queue_seconds = 3;
+  StartEngine();
+  GeneratorOptions options;
+  options.prefill_seconds = 1e-3;
+  const ModelHandle model = MakeGenerator(options);
+  control_->advance.Close();
+  const std::string prompt(2000, 'p');  // Two seconds.
+  std::vector<EventBox> boxes(4);
+  Generate(model, Prompt(prompt, 1), boxes[0]);
+  // One is read,
+  ASSERT_TRUE(control_->advance.AwaitWaiting(1, absl::Seconds(20)));
+  Generate(model, Prompt(prompt, 1), boxes[1]);
+  AwaitQueued(1);
+  EXPECT_NEAR(Metric("longview_queued_work_seconds{model=\"gen\""), 2, 0.1);
+  ReplyBox<Estimated> estimate;
+  engine_->Estimate(model, Prompt(prompt, 1), 0, Info(), nullptr, estimate.reply());
+  ASSERT_TRUE(estimate.Wait().ok());
+  EXPECT_GE(estimate.Wait()->queue_seconds, 2);
+  EXPECT_FALSE(estimate.Wait()->fits) << "4 s beside a bound of 3";
+  Generate(model, Prompt(prompt, 1), boxes[2]);
+  EXPECT_EQ(boxes[2].WaitCode(), StatusCode::kResourceExhausted);
+  // Who only decodes is let in, and so is one whose prompt fits.
+  Generate(model, Prompt("short", 2000), boxes[3]);
+  control_->advance.Open();
+  for (const int admitted : {0, 1, 3}) {
+    EXPECT_TRUE(boxes[static_cast<size_t>(admitted)].Wait().ok()) << admitted;
+  }
+  ExpectNothingLeft();
 }
 
 TEST_F(SlicesTest, AnEstimateNobodyWaitsForIsNotPrepared) {

@@ -1,7 +1,6 @@
 #include "models/encoder/draft.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +15,14 @@ constexpr int kMostSpecials = 16;
 
 // Each is read with the whole text.
 constexpr size_t kMostChoices = 256;
+
+// Without those of the template.
+absl::StatusOr<int> TextTokensOfPrompt(const Tokenizer& tokenizer, const std::string& prompt) {
+  const absl::StatusOr<EncodeResult> alone =
+      tokenizer.Encode(prompt, {.add_special_tokens = false});
+  if (!alone.ok()) return BadRequest("prompt", std::string(alone.status().message()));
+  return static_cast<int>(alone->encoding.ids.size());
+}
 
 class Drafter {
  public:
@@ -74,8 +81,6 @@ class Drafter {
   }
   // Where the first text begins that may be cut: behind a leading special token.
   size_t FirstCut(const TokenInput& tokens) const;
-  // Cuts the text behind the prompt, which stays.
-  absl::Status CutBehindPrompt(EncodeResult& result) const;
 
   const EncoderFrontEnd& front_;
   const Request& request_;
@@ -205,9 +210,13 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   // longer text gives way, so that no text is too long to be counted.
   options.max_length = cuts_ ? limit_ : std::max(limit_, kMostSpecials);
   options.cut_left = CutsLeft();
-  // The crate would take the prompt for the beginning of the text.
   const bool behind_prompt = cuts_ && options.cut_left && !prompt_.empty();
-  if (behind_prompt) options.max_length = 0;
+  if (behind_prompt) {
+    const absl::StatusOr<int> kept = TextTokensOfPrompt(*front_.tokenizer, prompt_);
+    if (!kept.ok()) return kept.status();
+    options.keep_first = *kept;
+    options.strategy = TruncationStrategy::kOnlyFirst;
+  }
   if (!cuts_) {
     options.strategy = TruncationStrategy::kLongestFirst;
     for (const std::string* text : {&first, second}) {
@@ -219,8 +228,10 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
                                             ? front_.tokenizer->EncodePair(first, *second, options)
                                             : front_.tokenizer->Encode(first, options);
   if (!result.ok()) return BadRequest(field, std::string(result.status().message()));
-  if (behind_prompt) {
-    if (absl::Status status = CutBehindPrompt(*result); !status.ok()) return status;
+  const std::vector<int8_t>& texts = result->encoding.sequences;
+  if (result->tokens_cut > 0 && std::count(texts.begin(), texts.end(), 0) < options.keep_first) {
+    return BadRequest("prompt", absl::StrCat("its ", options.keep_first,
+                                             " tokens leave no room for the text within ", limit_));
   }
   if (!cuts_) {
     const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
@@ -240,29 +251,6 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   return draft;
 }
 
-absl::Status Drafter::CutBehindPrompt(EncodeResult& result) const {
-  Encoding& encoding = result.encoding;
-  const int64_t excess = std::ssize(encoding.ids) - limit_;
-  if (excess <= 0) return absl::OkStatus();
-  const absl::StatusOr<int> kept = PromptTokens(front_, prompt_);
-  if (!kept.ok()) return kept.status();
-  const auto from = static_cast<ptrdiff_t>(*kept);
-  if (from + excess > std::ssize(encoding.ids)) {
-    return BadRequest("prompt", absl::StrCat("its ", from, " tokens leave no room for the text"));
-  }
-  const auto cut = [&](auto& values) {
-    values.erase(values.begin() + from, values.begin() + from + excess);
-  };
-  cut(encoding.ids);
-  cut(encoding.type_ids);
-  cut(encoding.offsets);
-  cut(encoding.words);
-  cut(encoding.sequences);
-  cut(encoding.special_mask);
-  result.tokens_cut = static_cast<int>(excess);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
                                                    const std::string& text) const {
   const EncoderFacts& facts = front_.facts();
@@ -270,9 +258,7 @@ absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
     return BadRequest("truncation_direction", "\"left\" means nothing to a tokenizer of bytes");
   }
   TextBounds bounds = {limit_, cuts_};
-  // Masked tokens are not counted, so all must be looked at.
-  const bool may_mask = facts.masked_take_no_position && !front_.codec->Bytes(facts.pad).empty();
-  if (may_mask) bounds.keep = std::numeric_limits<int32_t>::max();
+  if (facts.masked_take_no_position) bounds.uncounted = facts.pad;
   absl::StatusOr<TextTokens> encoded = EncodeFirst(*front_.codec, text, bounds);
   if (!encoded.ok()) return BadRequest(field, std::string(encoded.status().message()));
   const int64_t excess = encoded->tokens - bounds.keep;
@@ -282,7 +268,10 @@ absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
   TokenInput tokens;
   tokens.ids = std::move(encoded->ids);
   // As CutTokens: a final separator stays.
-  if (excess > 0 && facts.sep && encoded->last == facts.sep) tokens.ids.back() = *facts.sep;
+  if (excess > 0 && facts.sep && encoded->last == facts.sep) {
+    while (tokens.ids.back() == bounds.uncounted) tokens.ids.pop_back();
+    tokens.ids.back() = *facts.sep;
+  }
   absl::StatusOr<SequenceDraft> draft = DraftOneDocument(field, tokens);
   if (draft.ok()) draft->truncated += static_cast<int>(std::max<int64_t>(excess, 0));
   return draft;

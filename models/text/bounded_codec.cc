@@ -1,7 +1,5 @@
 #include "models/text/bounded_codec.h"
 
-#include <utility>
-
 #include "models/text/utf8.h"
 
 namespace longview::models {
@@ -13,21 +11,21 @@ std::string_view CountedBeginning(std::string_view text) {
   return text.substr(0, text.size() - IncompleteUtf8Suffix(text));
 }
 
+absl::StatusOr<TextTokens> EncodeAllThenFirst(const TextCodec& codec, std::string_view text,
+                                              const TextBounds& bounds) {
+  const absl::StatusOr<std::vector<int32_t>> ids = codec.Encode(text);
+  if (!ids.ok()) return ids.status();
+  FirstTokens first(bounds);
+  for (const int32_t id : *ids) first.Take(id);
+  return first.Result();
+}
+
 absl::StatusOr<TextTokens> EncodeFirst(const TextCodec& codec, std::string_view text,
                                        const TextBounds& bounds) {
   if (const auto* bounded = dynamic_cast<const BoundedCodec*>(&codec)) {
     return bounded->EncodeFirst(text, bounds);
   }
-  absl::StatusOr<std::vector<int32_t>> ids = codec.Encode(text);
-  if (!ids.ok()) return ids.status();
-  TextTokens result;
-  result.tokens = std::ssize(*ids);
-  if (!ids->empty()) result.last = ids->back();
-  result.ids = *std::move(ids);
-  if (result.tokens > bounds.keep) {
-    result.ids.resize(bounds.cut ? static_cast<size_t>(bounds.keep) : 0);
-  }
-  return result;
+  return EncodeAllThenFirst(codec, text, bounds);
 }
 
 }  // namespace longview::models

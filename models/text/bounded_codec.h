@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,8 @@ namespace longview::models {
 struct TextBounds {
   int64_t keep = 0;  // Tokens.
   bool cut = false;  // The first `keep` are wanted of a longer text too; else it has no ids.
+  // Tokens of that id are neither counted nor limited: all between those that are kept are, too.
+  std::optional<int32_t> uncounted = std::nullopt;
 };
 
 // The part of a text with a token limit that is tokenised first: all of it, or the beginning of a
@@ -26,7 +29,30 @@ struct TextTokens {
   std::vector<int32_t> ids;
   int64_t tokens = 0;  // Count of the whole text; a lower bound if not `counted`.
   bool counted = true;
-  std::optional<int32_t> last;  // Last id of the whole text, where the codec knows it.
+  std::optional<int32_t> last;  // Last counted id of the whole text, where the codec knows it.
+};
+
+// Makes that of all tokens, shown one after the other.
+class FirstTokens {
+ public:
+  explicit FirstTokens(const TextBounds& bounds) : bounds_(bounds) {}
+
+  void Take(int32_t id) {
+    if (id != bounds_.uncounted) {
+      ++result_.tokens;
+      result_.last = id;
+    }
+    if (result_.tokens <= bounds_.keep) result_.ids.push_back(id);
+  }
+  // To be called last, and once.
+  TextTokens Result() {
+    if (result_.tokens > bounds_.keep && !bounds_.cut) result_.ids.clear();
+    return std::move(result_);
+  }
+
+ private:
+  const TextBounds bounds_;
+  TextTokens result_;
 };
 
 // A codec that need not hold all tokens of a text at once.
@@ -38,6 +64,10 @@ class BoundedCodec {
   virtual absl::StatusOr<TextTokens> EncodeFirst(std::string_view text,
                                                  const TextBounds& bounds) const = 0;
 };
+
+// From all tokens at once.
+absl::StatusOr<TextTokens> EncodeAllThenFirst(const TextCodec& codec, std::string_view text,
+                                              const TextBounds& bounds);
 
 // By BoundedCodec, where `codec` is one.
 absl::StatusOr<TextTokens> EncodeFirst(const TextCodec& codec, std::string_view text,

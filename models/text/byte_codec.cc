@@ -113,6 +113,11 @@ absl::StatusOr<std::vector<int32_t>> ByteCodec::Encode(std::string_view text) co
 
 absl::StatusOr<TextTokens> ByteCodec::EncodeFirst(std::string_view text,
                                                   const TextBounds& bounds) const {
+  if (bounds.uncounted) {
+    FirstTokens first(bounds);
+    for (const char byte : text) first.Take(ids_[static_cast<unsigned char>(byte)]);
+    return first.Result();
+  }
   TextTokens result;
   result.tokens = std::ssize(text);
   if (!text.empty()) result.last = ids_[static_cast<unsigned char>(text.back())];

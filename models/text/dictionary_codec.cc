@@ -33,14 +33,9 @@ absl::StatusOr<std::vector<int32_t>> DictionaryCodec::Encode(std::string_view te
 
 absl::StatusOr<TextTokens> DictionaryCodec::EncodeFirst(std::string_view text,
                                                         const TextBounds& bounds) const {
-  TextTokens result;
-  dictionary_.ForEachId(text, [&](int32_t id) {
-    ++result.tokens;
-    result.last = id;
-    if (result.tokens <= bounds.keep) result.ids.push_back(id);
-  });
-  if (result.tokens > bounds.keep && !bounds.cut) result.ids.clear();
-  return result;
+  FirstTokens first(bounds);
+  dictionary_.ForEachId(text, [&](int32_t id) { first.Take(id); });
+  return first.Result();
 }
 
 std::string DictionaryCodec::Bytes(int32_t id) const {

@@ -135,9 +135,10 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
   if (text.size() > kMaxBytes || (pair != nullptr && pair->size() > kMaxBytes)) {
     return absl::InvalidArgumentError(absl::StrCat("text has more than ", kMaxBytes, " bytes"));
   }
-  if (options.max_length < 0 || options.stride < 0) {
+  if (options.max_length < 0 || options.stride < 0 || options.keep_first < 0) {
     return absl::InvalidArgumentError(absl::StrCat("max_length ", options.max_length, ", stride ",
-                                                   options.stride, ": must not be negative"));
+                                                   options.stride, ", keep_first ",
+                                                   options.keep_first, ": must not be negative"));
   }
   const LvtEncodeOptions raw = {
       .stop = StopFlag(),
@@ -145,6 +146,7 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
       .most_tokens = 0,
       .max_length = static_cast<uint32_t>(options.max_length),
       .stride = options.windows ? static_cast<uint32_t>(options.stride) : 0,
+      .keep_first = static_cast<uint32_t>(options.keep_first),
       .strategy = static_cast<uint8_t>(options.strategy),
       .cut_left = options.cut_left,
       .add_special = options.add_special_tokens,

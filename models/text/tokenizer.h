@@ -35,7 +35,8 @@ struct EncodeOptions {
   bool match_special_tokens = true;
   int max_length = 0;  // Tokens, specials included; 0 = no truncation.
   TruncationStrategy strategy = TruncationStrategy::kLongestFirst;
-  bool cut_left = false;  // Keep the end of the text instead of its beginning.
+  bool cut_left = false;  // Keep the end of the text instead of its beginning,
+  int keep_first = 0;     // but for so many of the first text's tokens in front. No windows then.
   // The cut-off rest follows as further windows of max_length tokens that share `stride` tokens
   // with their neighbours, each in its own template. For pairs not with kLongestFirst.
   bool windows = false;

@@ -69,6 +69,7 @@ absl::StatusOr<std::vector<int32_t>> TokenizerCodec::Encode(std::string_view tex
 
 absl::StatusOr<TextTokens> TokenizerCodec::EncodeFirst(std::string_view text,
                                                        const TextBounds& bounds) const {
+  if (bounds.uncounted) return EncodeAllThenFirst(*this, text, bounds);
   constexpr int64_t kMostKept = std::numeric_limits<int>::max();
   EncodeOptions options;
   options.add_special_tokens = false;

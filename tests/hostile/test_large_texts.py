@@ -1,6 +1,7 @@
 """Three posts of 60 MB of plain text, which a tokenizer would turn into gigabytes."""
 
 import concurrent.futures
+import json
 
 from http1 import post
 
@@ -21,7 +22,6 @@ def test_large_texts_are_refused_before_they_are_tokenised(victim):
 
 
 def test_large_texts_in_members_of_a_list(victim):
-    import json
     text = "x" * 20_000_000
     body = json.dumps({"model": "code-language", "input": [text, text, text]}).encode()
     with victim.watched() as figures:
@@ -30,3 +30,14 @@ def test_large_texts_in_members_of_a_list(victim):
                                     range(3)))
         figures["answers"] = [status for status, _ in answers]
         assert all(status in LIMITS for status, _ in answers)
+
+
+def test_a_long_text_behind_a_prompt_is_cut_on_the_left(victim):
+    """The tokens in front of those that stay are not held on the way."""
+    body = json.dumps({"model": "code-language", "input": "int value = compute(left, right);\n" * 350_000,
+                       "prompt": "query: ", "truncate": True,
+                       "truncation_direction": "left"}).encode()
+    with victim.watched() as figures:
+        status, answer = post(victim.http_port, "/v1/embeddings", body)
+        figures["answers"] = [status]
+        assert status == 200, answer[:300]

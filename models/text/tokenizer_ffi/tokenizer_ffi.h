@@ -37,6 +37,7 @@ typedef struct {
   uint32_t most_tokens;  /* Longer texts are counted, not kept; 0 = none. Not with max_length. */
   uint32_t max_length;   /* Tokens with specials; 0 = whatever comes. */
   uint32_t stride;       /* Tokens that neighbouring windows share. */
+  uint32_t keep_first;   /* With cut_left: so many of the first text's tokens stay in front. */
   uint8_t strategy;      /* 0 longest first, 1 only first, 2 only second. */
   uint8_t cut_left;      /* 1 = keep the end of the text. */
   uint8_t add_special;   /* Wrap into the template. */

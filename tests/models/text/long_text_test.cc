@@ -86,6 +86,7 @@ LvtEncodeOptions Options(uint32_t piece_bytes) {
           .most_tokens = 0,
           .max_length = 0,
           .stride = 0,
+          .keep_first = 0,
           .strategy = 0,
           .cut_left = 0,
           .add_special = 1,
@@ -178,7 +179,7 @@ bool Compare(const Pieces& tokenizer, const std::string& text, const std::string
 }
 
 int Answered(const Pieces& tokenizer, bool spaces, int rounds, int seed) {
-  std::mt19937 random(seed);
+  std::mt19937 random(seed), fronts(seed + 100);
   int answered = 0;
   for (int round = 0; round < rounds; ++round) {
     LvtEncodeOptions options = Options(64u << random() % 3);
@@ -186,6 +187,7 @@ int Answered(const Pieces& tokenizer, bool spaces, int rounds, int seed) {
     options.byte_offsets = random() % 2;
     if (random() % 2 != 0) options.max_length = 8 + random() % 300;
     options.cut_left = random() % 2;
+    if (fronts() % 2 != 0) options.keep_first = fronts() % 40;
     options.strategy = static_cast<uint8_t>(random() % 3);
     std::string text = RandomText(random, 300 + random() % 3000);
     std::string pair = RandomText(random, random() % 2000);

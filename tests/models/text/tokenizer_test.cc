@@ -200,6 +200,7 @@ TEST(TokenizerFfi, MutatedJsonNeverEscapes) {
                                    .most_tokens = 0,
                                    .max_length = 8,
                                    .stride = 0,
+                                   .keep_first = 0,
                                    .strategy = 0,
                                    .cut_left = 0,
                                    .add_special = 1,

@@ -25,6 +25,7 @@ pub struct EncodeOptions {
     pub most_tokens: u32,
     pub max_length: u32,
     pub stride: u32,
+    pub keep_first: u32,
     pub strategy: u8,
     pub cut_left: u8,
     pub add_special: u8,
@@ -100,7 +101,20 @@ pub fn encode(
     }
     let length = |x: &Encoding, y: &Option<Encoding>| x.len() + y.as_ref().map_or(0, |e| e.len());
     let before = length(&first, &second);
-    let (mut first, mut second) = truncate(template, first, second, options)?;
+    let added = |pair| match template {
+        Some(template) if options.add_special != 0 => template.added_tokens(pair),
+        _ => 0,
+    };
+    let whole = |encoding: Encoding| LongEncoding {
+        tokens: encoding.len(),
+        encoding,
+        complete: true,
+    };
+    let (mut first, mut second) = if options.keep_first != 0 && options.windows == 0 {
+        cut_kept(whole(first), second.map(whole), added(b.is_some()), options)?
+    } else {
+        truncate(template, first, second, options)?
+    };
     let tokens_cut = before - length(&first, &second);
     if options.windows == 0 {
         first.take_overflowing();
@@ -136,6 +150,7 @@ pub fn encode_long(
         piece: options.piece_bytes as usize,
         keep: cut_to.or(most).unwrap_or(usize::MAX),
         keep_last: cut_to.is_some() && options.cut_left != 0,
+        keep_first: 0,
         most,
         enough: None,
         chars: options.byte_offsets == 0,
@@ -156,13 +171,22 @@ pub fn encode_long(
     let read = |text: &str, enough: Option<usize>| {
         long_text::encode(tokenizer, plan, text, Bounds { enough, ..bounds })
     };
+    let read_first = |enough: Option<usize>| {
+        let keep_first = kept_first(options, options.max_length as usize);
+        let bounds = Bounds {
+            enough,
+            keep_first,
+            ..bounds
+        };
+        long_text::encode(tokenizer, plan, a, bounds)
+    };
     // A token more than may stay, so that a text that is not counted is known to be longer.
     let enough = cut_to.filter(|_| options.cut_left == 0).map(|n| n + 1);
     let (first, second) = match b {
-        None => (read(a, enough)?, None),
+        None => (read_first(enough)?, None),
         // The longer text may get the odd token, so the shorter one is counted where there is one.
         Some(b) if a.len() <= b.len() => {
-            let first = read(a, enough.filter(|_| !odd(options, added)))?;
+            let first = read_first(enough.filter(|_| !odd(options, added)))?;
             let least = enough.map(|tokens| tokens.max(first.tokens + 1));
             let second = read(b, least)?;
             (first, Some(second))
@@ -170,7 +194,7 @@ pub fn encode_long(
         Some(b) => {
             let second = read(b, enough.filter(|_| !odd(options, added)))?;
             let least = enough.map(|tokens| tokens.max(second.tokens + 1));
-            (read(a, least)?, Some(second))
+            (read_first(least)?, Some(second))
         }
     };
     if most.is_some() && !first.complete {
@@ -217,13 +241,43 @@ fn cut_kept(
         0 => TruncationDirection::Right,
         _ => TruncationDirection::Left,
     };
-    first.truncate(to_first, 0, direction);
-    first.take_overflowing();
+    cut(
+        &mut first,
+        to_first,
+        kept_first(options, to_first),
+        direction,
+    );
     if let Some(encoding) = second.as_mut() {
-        encoding.truncate(to_second, 0, direction);
-        encoding.take_overflowing();
+        cut(encoding, to_second, 0, direction);
     }
     Ok((first, second))
+}
+
+/// How many tokens of the first text stay in front of what is cut, if `length` stay in all.
+fn kept_first(options: &EncodeOptions, length: usize) -> usize {
+    match options.cut_left {
+        0 => 0,
+        _ => length.min(options.keep_first as usize),
+    }
+}
+
+/// Leaves `length` tokens, `front` of them the first ones whatever the direction.
+fn cut(encoding: &mut Encoding, length: usize, front: usize, direction: TruncationDirection) {
+    if encoding.len() <= length {
+        return;
+    }
+    let mut head = Encoding::default();
+    if front > 0 {
+        head = encoding.clone();
+        head.truncate(front, 0, TruncationDirection::Right);
+        head.take_overflowing();
+    }
+    encoding.truncate(length - front, 0, direction);
+    encoding.take_overflowing();
+    if front > 0 {
+        head.merge_with(std::mem::take(encoding), false);
+        *encoding = head;
+    }
 }
 
 /// Whether the longer one of two texts gets a token more than the other.

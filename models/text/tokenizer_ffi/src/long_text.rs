@@ -26,7 +26,8 @@ use crate::cut_plan::CutPlan;
 pub struct Bounds<'a> {
     pub piece: usize,          // Bytes of a window.
     pub keep: usize,           // Tokens.
-    pub keep_last: bool,       // Those at the end instead of the first.
+    pub keep_last: bool,       // Those at the end instead of the first,
+    pub keep_first: usize,     // and so many at the beginning, too.
     pub most: Option<usize>,   // More tokens than that need not all be counted in a very long text.
     pub enough: Option<usize>, // The same, and no more are wanted either.
     pub chars: bool,           // Offsets in code points instead of bytes.
@@ -392,21 +393,23 @@ impl Reader<'_> {
         kept.offsets
             .extend(offsets.map(|o| (o.0 + window.start, o.1 + window.start)));
         if kept.ids.len() > self.bounds.keep.saturating_mul(2) {
-            self.drop_first();
+            self.drop_surplus();
         }
     }
 
-    fn drop_first(&mut self) {
+    fn drop_surplus(&mut self) {
         let kept = &mut self.kept;
+        let front = self.bounds.keep_first.min(kept.ids.len());
         let surplus = kept.ids.len().saturating_sub(self.bounds.keep);
-        kept.ids.drain(..surplus);
-        kept.tokens.drain(..surplus);
-        kept.words.drain(..surplus);
-        kept.offsets.drain(..surplus);
+        let surplus = front..surplus.max(front);
+        kept.ids.drain(surplus.clone());
+        kept.tokens.drain(surplus.clone());
+        kept.words.drain(surplus.clone());
+        kept.offsets.drain(surplus);
     }
 
     fn finish(mut self) -> Encoding {
-        self.drop_first();
+        self.drop_surplus();
         let mut kept = std::mem::take(&mut self.kept);
         if self.bounds.chars {
             self.count_chars(&mut kept.offsets);

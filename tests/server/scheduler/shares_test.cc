@@ -1,6 +1,8 @@
 // Steps and batches that both want the device, and who waits how long for it, in simulated time.
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <vector>
 
 #include "tests/server/scheduler/step_device.h"
 
@@ -10,11 +12,19 @@ namespace {
 constexpr TicketId kDocument = 1000000;
 constexpr double kRounding = 1e-6;
 
-SchedulerOptions Options() {
+constexpr double kTwentieth = 0.05;
+
+SchedulerOptions Options(double nested_share = kTwentieth) {
   SchedulerOptions options;
   options.max_queue_seconds = 1e6;
   options.patience = absl::Seconds(2);
+  options.nested_share = nested_share;
   return options;
+}
+
+// Every other seed has the default.
+double ShareOf(unsigned seed) {
+  return seed % 2 == 0 ? kTwentieth : SchedulerOptions().nested_share;
 }
 
 // Beside so many sequences that never end: the document takes at most 3 times its time and a
@@ -69,7 +79,7 @@ TEST(SharesTest, SequencesOfAClientWhoHadMoreHoldNobodysDocumentBack) {
 class WaitTest : public ::testing::TestWithParam<unsigned> {};
 
 TEST_P(WaitTest, NobodyWaitsLongerThanTheClosedForm) {
-  SchedulerOptions options = Options();
+  SchedulerOptions options = Options(ShareOf(GetParam()));
   options.max_queue_seconds = 8;
   StepDevice device(options);
   std::mt19937_64 random(GetParam());
@@ -143,10 +153,12 @@ TEST(NestedTest, ShortWorkGoesBetweenTheSlicesOfLongWork) {
 }
 
 // Seconds that shorter work may take of a document, and of these in advance.
-double NestedTotal(double document) {
-  return std::max(0.05 * document, std::min(0.5, (document - 1) / 4));
+double NestedTotal(double document, double share) {
+  return std::max(share * document, std::min(0.5, (document - 1) / 4));
 }
-double NestedAdvance(double document) { return std::min(0.1, NestedTotal(document)); }
+double NestedAdvance(double document, double share) {
+  return std::min(0.1, NestedTotal(document, share));
+}
 
 // The wait of one ticket that comes when the document has computed for 0.3 s.
 double WaitBeside(double document, double seconds) {
@@ -193,7 +205,8 @@ TEST(NestedTest, FloodOfShorterWorkKeepsNobodysPlace) {
 
 // Clients with little to do, each at its own pace, beside documents of any length.
 TEST_P(WaitTest, ShortOnesWaitNoLongerThanTheClosedForm) {
-  StepDevice device(Options());
+  const double share = ShareOf(GetParam());
+  StepDevice device(Options(share));
   std::mt19937_64 random(GetParam());
   const auto between = [&](double low, double high) {
     return low * std::pow(high / low, static_cast<double>(random() % 1001) / 1000);
@@ -206,7 +219,7 @@ TEST_P(WaitTest, ShortOnesWaitNoLongerThanTheClosedForm) {
   device.at_slices = [&] {
     for (; next < device.now(); next += std::exponential_distribution<>(1.5)(random)) {
       const double seconds = between(0.002, 0.1);
-      const double advance = NestedAdvance(document);
+      const double advance = NestedAdvance(document, share);
       double ahead = 0;
       for (const auto& [other, waiting] : device.batch_calls) {
         if (waiting.started < 0 && other < kDocument) ahead += waiting.seconds;
@@ -215,7 +228,8 @@ TEST_P(WaitTest, ShortOnesWaitNoLongerThanTheClosedForm) {
       ++id;
       device.AdmitBatch(id, seconds, 3, 3, "c" + std::to_string(id % 7));
       // Work before it may have used up all that is allowed; others run between meanwhile.
-      const double needed = seconds * document / std::max(1e-9, NestedTotal(document) - advance);
+      const double needed =
+          seconds * document / std::max(1e-9, NestedTotal(document, share) - advance);
       most[id] = 0.1 + 2 * document / 50 + 1.2 * std::min(needed, document);
     }
   };
@@ -233,7 +247,7 @@ TEST_P(WaitTest, ShortOnesWaitNoLongerThanTheClosedForm) {
     for (const auto& [other, call] : device.batch_calls) {
       if (other < kDocument && !call.nested) after += call.seconds;
     }
-    EXPECT_LE(device.now() - begun - after, document + NestedTotal(document) + kRounding);
+    EXPECT_LE(device.now() - begun - after, document + NestedTotal(document, share) + kRounding);
     device.batch_calls.clear();
   }
   EXPECT_GT(in_documents, 100);
@@ -247,6 +261,31 @@ double SecondsBesideAFlood(double document) {
   device.at_slices = [&] { device.AdmitBatch(++id, 0.02, 3, 2, "short"); };
   EXPECT_TRUE(device.Turn());
   return device.batch_calls.at(kDocument).ended;
+}
+
+// Requests of 0.055 s, each when the one before is answered, beside a document of 28 s.
+TEST(NestedTest, SteadyShortTrafficIsAnsweredInHalfASecondByDefault) {
+  constexpr double kShort = 0.055, kLong = 28;
+  StepDevice device(Options(SchedulerOptions().nested_share));
+  TicketId id = 0;
+  device.AdmitBatch(kDocument, kLong, 2, 2800);
+  device.at_slices = [&] {
+    if (id == 0 || device.batch_calls.at(id).ended >= 0) {
+      device.AdmitBatch(++id, kShort, 3, 3, "short");
+    }
+  };
+  ASSERT_TRUE(device.Turn());
+  std::vector<double> times;
+  for (TicketId i = 1; i < id; ++i) {
+    const SimulatedBatch& call = device.batch_calls.at(i);
+    EXPECT_TRUE(call.nested);
+    times.push_back(call.ended - call.arrival);
+  }
+  ASSERT_GT(times.size(), 50u);
+  std::sort(times.begin(), times.end());
+  EXPECT_LE(times[times.size() / 2], 0.5);
+  EXPECT_LE(times.back(), 0.55);
+  EXPECT_LE(device.batch_calls.at(kDocument).ended, 1.15 * kLong);
 }
 
 TEST(NestedTest, FloodOfShortWorkTakesATwentiethOfALongDocument) {

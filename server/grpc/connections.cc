@@ -68,6 +68,9 @@ struct Sent {
   std::pair<bool, uint64_t> rank = {false, 0};  // Whether `worst` is likely, and its bytes.
 };
 
+// Now, in nanoseconds, on the clock that Tick is given the time of.
+int64_t SteadyNanos() { return absl::ToUnixNanos(SteadyNow()); }
+
 void Settle(Connection* connection, uint64_t bytes) {
   if (connection != nullptr) connection->settled.fetch_add(bytes, std::memory_order_relaxed);
 }
@@ -373,7 +376,7 @@ OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& contex
       context_(context),
       left_(context.IsCancelled()),
       vain_(left_),
-      begin_(absl::GetCurrentTimeNanos()) {
+      begin_(SteadyNanos()) {
   const std::string peer = context.peer();
   address_ = PeerAddress(peer);
   if (left_) connections.left_.fetch_add(1, std::memory_order_relaxed);
@@ -383,7 +386,7 @@ OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& contex
 
 void OpenCall::AwaitMessage() {
   if (connection_ != nullptr) came_before_ = connection_->came.load(std::memory_order_relaxed);
-  reading_since_.store(absl::GetCurrentTimeNanos(), std::memory_order_relaxed);
+  reading_since_.store(SteadyNanos(), std::memory_order_relaxed);
 }
 
 void OpenCall::NoMessage() {
@@ -400,8 +403,7 @@ void OpenCall::AwaitReader(uint64_t bytes) {
   const absl::Duration time =
       connections_.rules_.transfer_grace +
       absl::Seconds(static_cast<double>(bytes) / connections_.rules_.min_rate);
-  writing_until_.store(absl::GetCurrentTimeNanos() + absl::ToInt64Nanoseconds(time),
-                       std::memory_order_relaxed);
+  writing_until_.store(SteadyNanos() + absl::ToInt64Nanoseconds(time), std::memory_order_relaxed);
 }
 
 void OpenCall::Taken() {
@@ -409,7 +411,7 @@ void OpenCall::Taken() {
   Settle(connection_, kBytesPerMessage);
 }
 
-bool OpenCall::Soon() const { return absl::GetCurrentTimeNanos() - begin_ < kSoonNanos; }
+bool OpenCall::Soon() const { return SteadyNanos() - begin_ < kSoonNanos; }
 
 bool OpenCall::Late(int64_t now, const ConnectionRules& rules) const {
   const int64_t until = writing_until_.load(std::memory_order_relaxed);

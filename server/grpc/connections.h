@@ -104,8 +104,9 @@ class Connections {
   // The connection of the second `descriptor` is over.
   void Closed(int descriptor);
 
-  // Ends calls that are over time, and connections over their bytes or that flood. Returns when it
-  // is to be called again; infinite if no call is open: then not until `wake`.
+  // Ends calls that are over time, and connections over their bytes or that flood. `now` is of
+  // SteadyNow. Returns when it is to be called again; infinite if no call is open: then not until
+  // `wake`.
   absl::Duration Tick(absl::Time now);
 
   // A call's headers were read. Its OpenCall follows, or Arrived. Called on a thread that reads,
@@ -212,7 +213,7 @@ class OpenCall {
   bool vain_;            // Counted as left soon; guarded by the table's lock once others see it.
   const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
-  // Nanoseconds since the epoch; 0 = not waiting.
+  // Nanoseconds of SteadyNow; 0 = not waiting.
   std::atomic<int64_t> reading_since_{0};
   std::atomic<int64_t> writing_until_{0};
   std::atomic<uint64_t> came_before_{0};  // Bytes of the connection when reading began.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/tracing/otlp_messages.h"
 
 namespace longview::server {
@@ -56,7 +57,7 @@ SpanExporter::~SpanExporter() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    last_deadline_ = absl::Now() + kLastPatience;
+    last_deadline_ = SteadyNow() + kLastPatience;
     if (sending_ != nullptr) sending_->TryCancel();
   }
   changed_.notify_all();
@@ -112,7 +113,8 @@ void SpanExporter::Send(std::vector<CallTrace> traces) {
     {
       const std::lock_guard lock(mutex_);
       last = ending_;
-      context->set_deadline(absl::ToChronoTime(last ? last_deadline_ : absl::Now() + kPatience));
+      const absl::Duration left = last ? last_deadline_ - SteadyNow() : kPatience;
+      context->set_deadline(absl::ToChronoTime(absl::Now() + left));
       sending_ = last ? nullptr : context;
     }
     const grpc::Status status = collector_->Export(context.get(), request, &response);

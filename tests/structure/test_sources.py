@@ -7,6 +7,8 @@ import re
 import statistics
 import subprocess
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
 CODE = (".h", ".cc", ".cu", ".cuh", ".inc", ".py", ".rs", ".sh", ".proto")
@@ -36,16 +38,39 @@ def test_no_marks_of_unfinished_work():
     assert not found, found
 
 
+# Every way to read the clock that people and NTP set.
+WALL_CLOCK = re.compile(r"absl::Now\(\)|GetCurrentTimeNanos|system_clock::now|\bSystemClock\b|gettimeofday|"
+                        r"CLOCK_REALTIME|GPR_CLOCK_REALTIME|timespec_get|\b(?:std::)?time\((?:nullptr|NULL|0)\)|"
+                        r"\bWithDeadline\b|AwaitWithDeadline|wait_until|sleep_until")
+# Places that read it, and how often: dates, and gRPC's deadlines, which are times of that clock.
+WALL_CLOCK_USES = {
+    "server/scheduler/clock.h": 2, "server/scheduler/steady_clock.h": 1,
+    "server/log/log.cc": 1, "server/http/http_server.cc": 1, "server/http/v1/completions.cc": 1,
+    "server/http/v1/score.cc": 1, "server/api/statistics.cc": 1,
+    "server/http/transport/connection_writing.cc": 2,
+    "server/tracing/span_exporter.cc": 1, "server/grpc/grpc_server.cc": 1,
+    "server/grpc/call_context.cc": 1,
+}
+
+
+def wall_clock_uses(text):
+    return len(WALL_CLOCK.findall(re.sub(r"//.*", "", text)))
+
+
 def test_nothing_is_timed_by_the_wall_clock():
     """Deadlines and durations are on SteadyNow, which nobody sets; dates are what is left."""
-    dates = {"server/scheduler/clock.h", "server/scheduler/steady_clock.h", "server/log/log.cc",
-             "server/http/http_server.cc", "server/http/v1/completions.cc", "server/http/v1/score.cc",
-             "server/api/statistics.cc",
-             "server/http/transport/connection_writing.cc", "server/tracing/span_exporter.cc"}
-    found = {path.relative_to(ROOT).as_posix() for path in tracked()
-             if path.suffix in (".h", ".cc") and path.is_relative_to(ROOT / "server")
-             and "absl::Now()" in path.read_text(encoding="utf-8")}
-    assert found <= dates, found - dates
+    found = {path.relative_to(ROOT).as_posix(): wall_clock_uses(path.read_text(encoding="utf-8"))
+             for path in tracked() if path.suffix in (".h", ".cc")
+             and path.relative_to(ROOT).parts[0] in ("server", "models", "kernels")}
+    assert {path: uses for path, uses in found.items() if uses} == WALL_CLOCK_USES
+
+
+@pytest.mark.parametrize("line", [
+    "begin_(absl::GetCurrentTimeNanos()) {", "last_ = absl::Now() + kPatience;",
+    "auto now = std::chrono::system_clock::now();", "clock_gettime(CLOCK_REALTIME, &now);",
+    "const time_t now = std::time(nullptr);", "changed_.wait_until(lock, deadline);"])
+def test_a_use_of_the_wall_clock_is_seen(line):
+    assert wall_clock_uses(line) == 1 and wall_clock_uses("// " + line) == 0
 
 
 def test_every_source_is_built():

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/api/context.h"
+#include "server/api/copies.h"
 #include "server/api/token_rows.h"
 #include "server/errors.h"
 
@@ -212,33 +213,7 @@ absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Reque
   return absl::OkStatus();
 }
 
-absl::Status CheckCopies(const InferParameters& parameters, int64_t items) {
-  size_t bytes = parameters.pooling.size() + parameters.aggregation.size() +
-                 parameters.prompt.value_or("").size();
-  for (const std::string& token : parameters.global_tokens) {
-    bytes += sizeof(std::string) + token.size();
-  }
-  if (parameters.generation) bytes += OptionBytes(*parameters.generation);
-  return CheckOptionCopies(bytes, items);
-}
-
 }  // namespace
-
-size_t OptionBytes(const models::GenerationOptions& options) {
-  size_t bytes = 0;
-  for (const std::string& stop : options.stop) bytes += sizeof(std::string) + stop.size();
-  for (const auto& [name, value] : options.others) {
-    bytes += 2 * sizeof(std::string) + name.size() + value.size();
-  }
-  return bytes;
-}
-
-absl::Status CheckOptionCopies(size_t bytes, int64_t items) {
-  constexpr size_t kMost = size_t{16} << 20;
-  if (items <= 1 || bytes <= kMost / static_cast<size_t>(items)) return absl::OkStatus();
-  return BadField("parameters", absl::StrCat(bytes, " bytes of options for each of ", items,
-                                             " items are more than ", kMost, " in all"));
-}
 
 bool IsImageTask(Task task) {
   return task == Task::kImageClassification || task == Task::kImageFeatures ||
@@ -275,34 +250,33 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
   }
   const bool has_pair =
       Find(inputs, "text_pair") != nullptr || Find(inputs, "input_ids_pair") != nullptr;
-  if (auto status = CheckCopies(parameters, document->shape[0]); !status.ok()) return status;
-  std::vector<Request> items(document->shape[0]);
-  for (Request& item : items) {
-    item.task =
-        info.task == Task::kTextClassification ? ClassificationTask(info, has_pair) : info.task;
-    item.truncate = parameters.truncate;
-    item.global_tokens = parameters.global_tokens;
-    item.aggregation = parameters.aggregation;
-    item.pooling = parameters.pooling;
-    item.normalize = parameters.normalize;
-    item.prompt = parameters.prompt;
-    item.prompt_name = parameters.prompt_name;
-    item.dimensions = parameters.dimensions;
-    item.truncation_direction = parameters.truncation_direction;
-    item.top_k = parameters.top_k;
-    item.max_answer_tokens = parameters.max_answer_tokens;
-    item.score_threshold = parameters.score_threshold;
-    item.max_detections = parameters.max_detections;
-    item.generation = parameters.generation;
-  }
-  const absl::Status status = IsImageTask(info.task) ? AddImages(inputs, items)
-                              : text != nullptr      ? AddTexts(inputs, items)
-                                                     : AddTokens(inputs, keep_padding, items);
+  Like<Request> like;
+  like->task =
+      info.task == Task::kTextClassification ? ClassificationTask(info, has_pair) : info.task;
+  like->truncate = parameters.truncate;
+  like->global_tokens = parameters.global_tokens;
+  like->aggregation = parameters.aggregation;
+  like->pooling = parameters.pooling;
+  like->normalize = parameters.normalize;
+  like->prompt = parameters.prompt;
+  like->prompt_name = parameters.prompt_name;
+  like->dimensions = parameters.dimensions;
+  like->truncation_direction = parameters.truncation_direction;
+  like->top_k = parameters.top_k;
+  like->max_answer_tokens = parameters.max_answer_tokens;
+  like->score_threshold = parameters.score_threshold;
+  like->max_detections = parameters.max_detections;
+  like->generation = parameters.generation;
+  absl::StatusOr<std::vector<Request>> items = like.Copies(static_cast<size_t>(document->shape[0]));
+  if (!items.ok()) return items;
+  const absl::Status status = IsImageTask(info.task) ? AddImages(inputs, *items)
+                              : text != nullptr      ? AddTexts(inputs, *items)
+                                                     : AddTokens(inputs, keep_padding, *items);
   if (!status.ok()) return status;
   if (const InputTensor* start = Find(inputs, kDecoderInput)) {
     absl::StatusOr<std::vector<int32_t>> ids = ReadIntegers(*start);
     if (!ids.ok()) return ids.status();
-    items.front().decoder_tokens.emplace().ids = *std::move(ids);
+    items->front().decoder_tokens.emplace().ids = *std::move(ids);
   }
   return items;
 }

@@ -19,12 +19,6 @@ struct ItemShape {
   int64_t decoder_tokens = 0;  // D of decoder_input_ids.
 };
 
-// Bytes of the strings and lists among the options.
-size_t OptionBytes(const models::GenerationOptions& options);
-
-// INVALID_ARGUMENT if so many bytes of options would be too much with a copy for every item.
-absl::Status CheckOptionCopies(size_t bytes, int64_t items);
-
 bool IsImageTask(models::Task task);
 
 // Checks which inputs the task needs together and that they agree in n and T.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/api/call_totals.h"
+#include "server/api/copies.h"
 #include "server/api/item_group.h"
 #include "server/errors.h"
 
@@ -18,8 +19,7 @@ using longview::v1::RerankRequest;
 using longview::v1::RerankResponse;
 using longview::v1::RerankResult;
 
-absl::Status CheckRequest(const ApiContext& context, const RerankRequest& request,
-                          std::string_view documents) {
+absl::Status CheckRequest(const RerankRequest& request, std::string_view documents) {
   const int count = request.documents_size();
   if (count < 1 || count > kMaxRerankDocuments) {
     return BadField(documents,
@@ -35,29 +35,27 @@ absl::Status CheckRequest(const ApiContext& context, const RerankRequest& reques
     return BadField("max_tokens_per_doc",
                     absl::StrCat(request.max_tokens_per_doc(), " is below 1"));
   }
-  // Every pair has a copy of the query.
-  const size_t limit = context.options.max_message_bytes;
-  if (request.query().size() > limit / static_cast<size_t>(count)) {
-    return BadField(
-        "query", absl::StrCat("has ", request.query().size(), " bytes, for each of ", count, " ",
-                              std::string(documents), " these are more than ", limit, " in all"));
-  }
   return absl::OkStatus();
 }
 
-std::vector<models::Request> Pairs(const RerankRequest& request) {
-  std::vector<models::Request> pairs(static_cast<size_t>(request.documents_size()));
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    models::Request& pair = pairs[i];
-    pair.task = models::Task::kRerank;
-    pair.text = request.query();
-    pair.text_pair = request.documents(static_cast<int>(i));
-    if (request.has_truncate()) pair.truncate = request.truncate();
-    if (request.has_truncate_prompt_tokens()) {
-      pair.truncate_tokens = request.truncate_prompt_tokens();
-    }
-    pair.truncation_direction = request.truncation_direction();
-    if (request.has_max_tokens_per_doc()) pair.pair_tokens = request.max_tokens_per_doc();
+// Every pair has a copy of the query.
+absl::StatusOr<std::vector<models::Request>> Pairs(const ApiContext& context,
+                                                   const RerankRequest& request,
+                                                   std::string_view documents) {
+  Like<models::Request> like;
+  like->task = models::Task::kRerank;
+  like->text = request.query();
+  if (request.has_truncate()) like->truncate = request.truncate();
+  if (request.has_truncate_prompt_tokens()) {
+    like->truncate_tokens = request.truncate_prompt_tokens();
+  }
+  like->truncation_direction = request.truncation_direction();
+  if (request.has_max_tokens_per_doc()) like->pair_tokens = request.max_tokens_per_doc();
+  auto pairs = like.Copies(static_cast<size_t>(request.documents_size()),
+                           {context.options.max_message_bytes, documents, "query"});
+  if (!pairs.ok()) return pairs;
+  for (size_t i = 0; i < pairs->size(); ++i) {
+    (*pairs)[i].text_pair = request.documents(static_cast<int>(i));
   }
   return pairs;
 }
@@ -106,9 +104,11 @@ std::shared_ptr<PendingCall> RunRerank(ApiContext& context, const CallInfo& info
       FindModelForTask(context, request.model(), request.version(), models::Task::kRerank);
   if (!model.ok()) return refuse(context.recorder.Labels(request.model()), model.status());
   const ModelLabels labels{(*model)->name, (*model)->version};
-  if (absl::Status status = CheckRequest(context, request, documents); !status.ok()) {
+  if (absl::Status status = CheckRequest(request, documents); !status.ok()) {
     return refuse(labels, status);
   }
+  absl::StatusOr<std::vector<models::Request>> pairs = Pairs(context, request, documents);
+  if (!pairs.ok()) return refuse(labels, pairs.status());
   Wanted wanted{static_cast<size_t>(request.top_n()), request.raw_scores(), {}};
   if (request.return_documents()) {
     wanted.documents.assign(request.documents().begin(), request.documents().end());
@@ -130,7 +130,7 @@ std::shared_ptr<PendingCall> RunRerank(ApiContext& context, const CallInfo& info
     if (!status.ok()) return reply(status);
     reply(std::move(response));
   };
-  return ItemGroup::Start(context, info, *model, Pairs(request), ItemGroup::OnFailure::kEnd,
+  return ItemGroup::Start(context, info, *model, *std::move(pairs), ItemGroup::OnFailure::kEnd,
                           std::move(done), ItemGroup::Admitted::kTogether);
 }
 

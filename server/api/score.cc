@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/api/call_totals.h"
+#include "server/api/copies.h"
 #include "server/api/item_group.h"
 #include "server/api/rerank.h"
 #include "server/errors.h"
@@ -12,8 +13,7 @@
 namespace longview::server {
 namespace {
 
-// A first text stands in every pair that it is of.
-absl::Status CheckPairs(const ApiContext& context, const ScoreRequest& request) {
+absl::Status CheckPairs(const ScoreRequest& request) {
   const size_t pairs = request.second.size();
   if (pairs < 1 || pairs > size_t{kMaxRerankDocuments}) {
     return BadField(request.field,
@@ -24,25 +24,24 @@ absl::Status CheckPairs(const ApiContext& context, const ScoreRequest& request) 
     return BadField(request.field, absl::StrCat("has ", pairs, " elements beside ", firsts,
                                                 " of the first texts, which must be 1 or as many"));
   }
-  const size_t limit = context.options.max_message_bytes;
-  if (firsts == 1 && request.first.front().size() > limit / pairs) {
-    return BadField(
-        request.field,
-        absl::StrCat("has ", pairs, " elements, each with a copy of the first text of ",
-                     request.first.front().size(), " bytes: more than ", limit, " in all"));
-  }
   return absl::OkStatus();
 }
 
-std::vector<models::Request> ScoredPairs(const ScoreRequest& request) {
-  std::vector<models::Request> pairs(request.second.size());
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    models::Request& pair = pairs[i];
-    pair.task = models::Task::kRerank;
-    pair.text = request.first[request.first.size() == 1 ? 0 : i];
-    pair.text_pair = request.second[i];
-    pair.truncate = request.truncate;
-    pair.truncate_tokens = request.truncate_prompt_tokens;
+// A lone first text stands in every pair.
+absl::StatusOr<std::vector<models::Request>> ScoredPairs(const ApiContext& context,
+                                                         const ScoreRequest& request) {
+  const bool lone = request.first.size() == 1;
+  Like<models::Request> like;
+  like->task = models::Task::kRerank;
+  if (lone) like->text = request.first.front();
+  like->truncate = request.truncate;
+  like->truncate_tokens = request.truncate_prompt_tokens;
+  auto pairs = like.Copies(request.second.size(),
+                           {context.options.max_message_bytes, request.field, request.first_field});
+  if (!pairs.ok()) return pairs;
+  for (size_t i = 0; i < pairs->size(); ++i) {
+    if (!lone) (*pairs)[i].text = request.first[i];
+    (*pairs)[i].text_pair = request.second[i];
   }
   return pairs;
 }
@@ -60,9 +59,11 @@ std::shared_ptr<PendingCall> RunScore(ApiContext& context, const CallInfo& info,
       FindModelForTask(context, request.model, "", models::Task::kRerank);
   if (!model.ok()) return refuse(context.recorder.Labels(request.model), model.status());
   const ModelLabels labels{(*model)->name, (*model)->version};
-  if (absl::Status status = CheckPairs(context, request); !status.ok()) {
+  if (absl::Status status = CheckPairs(request); !status.ok()) {
     return refuse(labels, status);
   }
+  absl::StatusOr<std::vector<models::Request>> pairs = ScoredPairs(context, request);
+  if (!pairs.ok()) return refuse(labels, pairs.status());
   auto done = [&context, info, labels, field = request.field, raw = request.raw_scores,
                reply = std::move(reply)](const GroupEnd& end) mutable {
     const absl::Status status =
@@ -76,7 +77,7 @@ std::shared_ptr<PendingCall> RunScore(ApiContext& context, const CallInfo& info,
     }
     reply(std::move(answer));
   };
-  return ItemGroup::Start(context, info, *model, ScoredPairs(request), ItemGroup::OnFailure::kEnd,
+  return ItemGroup::Start(context, info, *model, *std::move(pairs), ItemGroup::OnFailure::kEnd,
                           std::move(done), ItemGroup::Admitted::kTogether);
 }
 

@@ -19,7 +19,8 @@ struct ScoreRequest {
   std::optional<bool> truncate;
   std::optional<int32_t> truncate_prompt_tokens;
   bool raw_scores = false;  // Logits instead of the model's scores.
-  std::string_view field;   // The caller's name of `second`; static storage.
+  // The caller's names of `second` and `first`; static storage.
+  std::string_view field, first_field = "text";
 };
 
 struct ScoreAnswer {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "server/api/copies.h"
 #include "server/http/body_error.h"
 #include "server/http/json/values.h"
 
@@ -14,13 +14,11 @@ namespace {
 using longview::v1::EmbedRequest;
 using nlohmann::json;
 
-absl::Status ReadEmbedIds(const json& ids, const std::string& field, const EmbedRequest& like,
-                          std::vector<EmbedRequest>& out) {
+absl::Status ReadEmbedIds(const json& ids, const std::string& field, EmbedRequest& out) {
   std::vector<int32_t> values;
   if (absl::Status status = AppendNumbers(ids, field, &values); !status.ok()) return status;
   if (values.empty()) return FieldError(field, "has no tokens");
-  out.push_back(like);
-  out.back().mutable_token_ids()->Add(values.begin(), values.end());
+  out.mutable_token_ids()->Add(values.begin(), values.end());
   return absl::OkStatus();
 }
 
@@ -31,41 +29,51 @@ bool IsTextObject(const json& value) {
 
 }  // namespace
 
-absl::Status ReadEmbedText(json& value, const std::string& field, const EmbedRequest& like,
-                           std::vector<EmbedRequest>& out) {
+absl::Status ReadEmbedText(json& value, const std::string& field, EmbedRequest& out) {
   absl::StatusOr<std::string> text = IsTextObject(value)
                                          ? TakeString(value["text"], absl::StrCat(field, ".text"))
                                          : TakeString(value, field);
   if (!text.ok()) return text.status();
-  out.push_back(like);
-  out.back().set_text(*std::move(text));
+  out.set_text(*std::move(text));
   return absl::OkStatus();
 }
 
-absl::Status ReadEmbedInputs(json& inputs, const std::string& field, const EmbedRequest& like,
-                             std::vector<EmbedRequest>& out) {
-  if (inputs.is_string() || IsTextObject(inputs)) return ReadEmbedText(inputs, field, like, out);
+absl::StatusOr<std::vector<EmbedRequest>> ReadLoneEmbedText(json& value, const std::string& field,
+                                                            const Like<EmbedRequest>& like) {
+  absl::StatusOr<std::vector<EmbedRequest>> one = like.Copies(1);
+  if (!one.ok()) return one;
+  if (absl::Status s = ReadEmbedText(value, field, one->front()); !s.ok()) return s;
+  return one;
+}
+
+absl::StatusOr<std::vector<EmbedRequest>> ReadEmbedInputs(json& inputs, const std::string& field,
+                                                          const Like<EmbedRequest>& like) {
+  if (inputs.is_string() || IsTextObject(inputs)) return ReadLoneEmbedText(inputs, field, like);
   if (!IsArray(inputs)) {
     return FieldError(field, absl::StrCat("expected a string, strings, token ids or lists of "
                                           "token ids, got ",
                                           Describe(inputs)));
   }
   if (ArraySize(inputs) == 0) return FieldError(field, "has no elements");
-  if (inputs.is_binary() || inputs.front().is_number()) {
-    return ReadEmbedIds(inputs, field, like, out);
-  }
-  if (inputs.size() > kMaxEmbeddingInputs) {
+  const bool one = inputs.is_binary() || inputs.front().is_number();
+  if (!one && inputs.size() > kMaxEmbeddingInputs) {
     return FieldError(field, absl::StrCat("has ", inputs.size(), " elements, the limit is ",
                                           kMaxEmbeddingInputs));
+  }
+  absl::StatusOr<std::vector<EmbedRequest>> out = like.Copies(one ? 1 : inputs.size());
+  if (!out.ok()) return out;
+  if (one) {
+    if (absl::Status s = ReadEmbedIds(inputs, field, out->front()); !s.ok()) return s;
+    return out;
   }
   const bool ids = IsArray(inputs.front());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string element = absl::StrCat(field, "[", i, "]");
-    absl::Status status = ids ? ReadEmbedIds(inputs[i], element, like, out)
-                              : ReadEmbedText(inputs[i], element, like, out);
+    absl::Status status = ids ? ReadEmbedIds(inputs[i], element, (*out)[i])
+                              : ReadEmbedText(inputs[i], element, (*out)[i]);
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return out;
 }
 
 }  // namespace longview::server

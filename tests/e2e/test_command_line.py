@@ -24,7 +24,7 @@ def run(server, *arguments, **kwargs):
 def test_classify_files_folders_and_stdin(zoo_server, tmp_path):
     shutil.copy(ROOT / "tests/support/summary.py", tmp_path / "a.py")
     (tmp_path / "sub").mkdir()
-    shutil.copy(ROOT / "models/text/tokenizer_ffi/src/encode.rs", tmp_path / "sub/b.rs")
+    shutil.copy(ROOT / "models/text/tokenizer_ffi/src/lowered.rs", tmp_path / "sub/b.rs")
     done = run(zoo_server, "classify", CODE, "--json", str(tmp_path))
     assert done.returncode == 0, done.stderr
     answers = {json.loads(line)["input"]: json.loads(line) for line in done.stdout.splitlines()}

@@ -1,5 +1,6 @@
 """One long member of a request with many items, which must not be copied into each."""
 
+import concurrent.futures
 import json
 
 import pytest
@@ -22,6 +23,11 @@ REQUESTS = {
     "model of embeddings": ("/v1/embeddings", lambda: {"model": LONG, "input": ["x"] * ITEMS}),
     "pooling": ("/v1/embeddings", lambda: {"model": "code-language", "input": ["x"] * ITEMS,
                                            "pooling": LONG}),
+    "logit_bias": ("/v1/completions", lambda: {
+        "model": "code-lm", "prompt": ["x"] * ITEMS, "max_tokens": 1,
+        "logit_bias": {str(token): 1.5 for token in range(70_000)}}),
+    "prompt of embeddings": ("/v1/embeddings", lambda: {
+        "model": "code-language", "input": ["x"] * 2048, "prompt": "x" * (64 << 10)}),
     "user": ("/v1/completions", lambda: {"model": "code-lm", "prompt": ["x"] * ITEMS,
                                          "user": LONG, "max_tokens": 1}),
     "stop of tensors": ("/v2/models/code-lm/infer", lambda: tensor_request(
@@ -34,7 +40,7 @@ REQUESTS = {
 }
 
 
-QUICK = ("stop", "pooling", "global tokens", "id")
+QUICK = ("stop", "logit_bias", "prompt of embeddings", "pooling", "global tokens", "id")
 CASES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in REQUESTS]
 
 
@@ -47,6 +53,19 @@ def test_long_members(victim, name):
         figures["answer"] = status
         assert status != 0
         assert status == 200 or len(answer) < 2000
+
+
+def test_a_prompt_of_many_inputs_from_many_connections(victim):
+    """64 KiB in front of each of 2,048 inputs, sixteen times at once: refused, and the refusal says why."""
+    body = json.dumps(REQUESTS["prompt of embeddings"][1]()).encode()
+    with victim.watched() as figures, concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: post(victim.http_port, "/v1/embeddings", body), range(16)))
+        figures["answers"] = sorted({status for status, _ in answers})
+    for status, answer in answers:
+        assert status == 400, answer
+        message = json.loads(answer)["error"]["message"]
+        for said in ("prompt 655", "2048 items", str(16 << 20)):
+            assert said in message, message
 
 
 def test_a_long_member_of_a_message(victim):

@@ -73,6 +73,34 @@ def test_a_use_of_the_wall_clock_is_seen(line):
     assert wall_clock_uses(line) == 1 and wall_clock_uses("// " + line) == 0
 
 
+# Copies of a value of options, one for each element of a list, beside those of Like (server/api/copies.h).
+OWN_COPIES = re.compile(r"(?:push_back|emplace_back)\((?:\w+(?:\.|->))?like\)|"
+                        r"\b\w+ (?:\w+) = (?:\w+(?:\.|->))?like;|^\s*(?!Like<)[\w:]*Request like;|"
+                        r"\*\w*(?:\.|->)?like\b",
+                        re.MULTILINE)
+
+
+def test_options_are_copied_in_one_place():
+    """Each element of a list gets its options by Like::Copies, which checks what they take."""
+    sources = [path for path in tracked() if path.suffix in (".h", ".cc")
+               and path.is_relative_to(ROOT / "server") and path.name != "copies.h"]
+    found = {path.relative_to(ROOT).as_posix(): match[0] for path in sources
+             if (match := OWN_COPIES.search(re.sub(r"//.*", "", path.read_text(encoding="utf-8"))))}
+    assert not found, found
+    taken_apart = [path.name for path in sources if "like.operator->()" in path.read_text(encoding="utf-8")]
+    assert taken_apart == ["typed.cc"]  # A parser fills it there.
+    users = {path.name for path in sources if ".Copies(" in path.read_text(encoding="utf-8")}
+    assert len(users) >= 9
+
+
+@pytest.mark.parametrize("line", [
+    "  models::Request like;", "    out.push_back(like);", "    list.items.push_back(body.like);",
+    "  ClassifyRequest item = like;", "  EmbedRequest like;"])
+def test_a_copy_of_options_is_seen(line):
+    assert OWN_COPIES.search(line)
+    assert not OWN_COPIES.search(line.replace("like", "found"))
+
+
 def test_every_source_is_built():
     commands = json.loads((BUILD / "compile_commands.json").read_text())
     built = {(pathlib.Path(entry["directory"]) / entry["file"]).resolve() for entry in commands}

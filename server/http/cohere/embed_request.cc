@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "server/api/copies.h"
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/embed_inputs.h"
@@ -25,7 +26,7 @@ constexpr char kCohereTexts[] = "texts";
 
 // A body whose texts are not read yet: they go into copies of `like`.
 struct CohereEmbedBody {
-  EmbedRequest like;
+  Like<EmbedRequest> like;
   json texts;
   std::vector<VectorForm> forms;
   std::optional<int32_t> max_tokens;
@@ -39,7 +40,7 @@ absl::Status ReadInputType(json& value, const std::string& name, CohereEmbedBody
     return FieldError(name, absl::StrCat("is ", Quoted(*type), ", of ", type->size(),
                                          " bytes; the limit is ", kLongest));
   }
-  out.like.set_input_type(*std::move(type));
+  out.like->set_input_type(*std::move(type));
   return absl::OkStatus();
 }
 
@@ -65,9 +66,9 @@ absl::Status ReadCohereTruncate(json& value, const std::string& name, CohereEmbe
   if (*which != "NONE" && *which != "START" && *which != "END") {
     return FieldError(name, absl::StrCat("is ", Quoted(*which), ", expected NONE, START or END"));
   }
-  out.like.set_truncate(*which != "NONE");
-  if (*which == "START") out.like.set_truncation_direction("left");
-  if (*which == "END") out.like.set_truncation_direction("right");
+  out.like->set_truncate(*which != "NONE");
+  if (*which == "START") out.like->set_truncation_direction("left");
+  if (*which == "END") out.like->set_truncation_direction("right");
   return absl::OkStatus();
 }
 
@@ -80,7 +81,7 @@ const MemberTable<CohereEmbedBody>& CohereEmbedTable() {
       {"input_type", kCohere, ReadInputType},
       {"embedding_types", kCohere, ReadTypes},
       {"truncate", kCohere, ReadCohereTruncate},
-      {"output_dimension", kCohere, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"output_dimension", kCohere, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
       {"max_tokens", kCohere, Reads(+[](Body& b, int32_t n) { b.max_tokens = n; })},
       {"priority", kCohere, NoEffect{}},
       {"images", kCohere, Refused{"are not embedded; send texts"}},
@@ -96,10 +97,13 @@ absl::Status ReadCohereTexts(CohereEmbedBody& body, CohereEmbedRequest& out) {
     return FieldError(kCohereTexts, absl::StrCat("expected 1 to ", kMaxEmbeddingInputs,
                                                  " strings, got ", Describe(texts)));
   }
+  absl::StatusOr<std::vector<EmbedRequest>> items = body.like.Copies(texts.size());
+  if (!items.ok()) return items.status();
+  out.items = *std::move(items);
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string field = absl::StrCat(kCohereTexts, "[", i, "]");
-    if (auto s = ReadEmbedText(texts[i], field, body.like, out.items); !s.ok()) return s;
-    out.texts.push_back(out.items.back().text());
+    if (auto s = ReadEmbedText(texts[i], field, out.items[i]); !s.ok()) return s;
+    out.texts.push_back(out.items[i].text());
   }
   return absl::OkStatus();
 }
@@ -115,8 +119,8 @@ absl::StatusOr<CohereEmbedRequest> ParseCohereEmbed(std::string_view text, size_
   CohereEmbedBody body;
   if (absl::Status s = CohereEmbedTable().Read(*object, body); !s.ok()) return s;
   if (body.max_tokens) {
-    if (!body.like.truncate()) return FieldError("max_tokens", "goes with truncate START or END");
-    body.like.set_truncate_prompt_tokens(*body.max_tokens);
+    if (!body.like->truncate()) return FieldError("max_tokens", "goes with truncate START or END");
+    body.like->set_truncate_prompt_tokens(*body.max_tokens);
   }
   out.forms = std::move(body.forms);
   if (absl::Status status = ReadCohereTexts(body, out); !status.ok()) return status;

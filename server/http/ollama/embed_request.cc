@@ -7,6 +7,7 @@
 
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
+#include "server/api/copies.h"
 #include "server/http/body_error.h"
 #include "server/http/embed_inputs.h"
 #include "server/http/json/parse.h"
@@ -22,7 +23,7 @@ using nlohmann::json;
 
 // A body whose texts are not read yet: they go into copies of `like`.
 struct OllamaBody {
-  EmbedRequest like;
+  Like<EmbedRequest> like;
   json texts;
 };
 
@@ -32,8 +33,8 @@ const MemberTable<OllamaBody>& OllamaEmbedTable() {
   static const auto* const table = new MemberTable<OllamaBody>{
       {"model", kOllama, ReadBefore<Body>()},
       {"input", kOllama, Keeps(&Body::texts)},
-      {"truncate", kOllama, Reads(+[](Body& b, bool f) { b.like.set_truncate(f); })},
-      {"dimensions", kOllama, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"truncate", kOllama, Reads(+[](Body& b, bool f) { b.like->set_truncate(f); })},
+      {"dimensions", kOllama, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
       {"keep_alive", kOllama, NoEffect{}},
       {"options", kOllama, NoEffect{}},
   };
@@ -68,15 +69,14 @@ absl::StatusOr<ListRequest<EmbedRequest>> ParseOllamaEmbed(OllamaRoute route, st
   // Ollama's clients name the tag that a model has without being given one.
   list.model = std::string(absl::StripSuffix(list.model, ":latest"));
   OllamaBody body;
-  body.like.set_truncate(true);
+  body.like->set_truncate(true);
   if (absl::Status s = TableOf(route).Read(*object, body); !s.ok()) return s;
   if (body.texts.is_null()) return FieldError(field, "is missing");
-  std::vector<EmbedRequest> items;
-  absl::Status read = route == OllamaRoute::kEmbed
-                          ? ReadEmbedInputs(body.texts, field, body.like, items)
-                          : ReadEmbedText(body.texts, field, body.like, items);
-  if (!read.ok()) return read;
-  for (EmbedRequest& item : items) list.items.push_back(std::move(item));
+  absl::StatusOr<std::vector<EmbedRequest>> items =
+      route == OllamaRoute::kEmbed ? ReadEmbedInputs(body.texts, field, body.like)
+                                   : ReadLoneEmbedText(body.texts, field, body.like);
+  if (!items.ok()) return items.status();
+  for (EmbedRequest& item : *items) list.items.push_back(std::move(item));
   return list;
 }
 

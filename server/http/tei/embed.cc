@@ -16,10 +16,9 @@ using longview::v1::EmbedResponse;
 absl::StatusOr<EmbedListRequest> ReadEmbed(TeiBody body) {
   absl::StatusOr<TeiEmbedBody> read = ReadTeiEmbed(std::move(body.object));
   if (!read.ok()) return read.status();
-  std::vector<longview::v1::EmbedRequest> items;
-  absl::Status status = ReadEmbedInputs(read->inputs, kInputs, read->like, items);
-  if (!status.ok()) return status;
-  return TeiEmbedList(body.model, std::move(items));
+  auto items = ReadEmbedInputs(read->inputs, kInputs, read->like);
+  if (!items.ok()) return items.status();
+  return TeiEmbedList(body.model, *std::move(items));
 }
 
 HttpResponse Vectors(const ListAnswer<EmbedResponse>& answer) {

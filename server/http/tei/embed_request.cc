@@ -23,13 +23,13 @@ absl::Status ReadPromptName(json& value, const std::string& name, TeiEmbedBody& 
     return FieldError(name,
                       absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
   }
-  out.like.set_prompt_name(*std::move(prompt));
+  out.like->set_prompt_name(*std::move(prompt));
   return absl::OkStatus();
 }
 
 absl::Status ReadEmbedDirection(json& value, const std::string& name, TeiEmbedBody& out) {
   absl::StatusOr<std::string> direction = ReadDirection(value, name);
-  if (direction.ok()) out.like.set_truncation_direction(*std::move(direction));
+  if (direction.ok()) out.like->set_truncation_direction(*std::move(direction));
   return direction.status();
 }
 
@@ -39,11 +39,11 @@ const MemberTable<TeiEmbedBody>& TeiEmbedTable() {
   static const auto* const table = new MemberTable<TeiEmbedBody>{
       {"model", kLongview, ReadBefore<Body>()},
       {kInputs, kTei, Keeps(&Body::inputs)},
-      {"normalize", kTei, Reads(+[](Body& b, bool f) { b.like.set_normalize(f); })},
-      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like.set_truncate(f); })},
+      {"normalize", kTei, Reads(+[](Body& b, bool f) { b.like->set_normalize(f); })},
+      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like->set_truncate(f); })},
       {"truncation_direction", kTei, ReadEmbedDirection},
       {"prompt_name", kTei, ReadPromptName},
-      {"dimensions", kTei, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"dimensions", kTei, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
       {"parameters", kHuggingFace, ReadBefore<Body>()},
       {"candidate_labels", kHuggingFace, kNoZeroShot},
       {"hypothesis_template", kHuggingFace, kNoZeroShot},
@@ -72,7 +72,7 @@ const MemberTable<TeiEmbedBody>& TeiEmbedTable() {
 
 absl::StatusOr<TeiEmbedBody> ReadTeiEmbed(json object) {
   TeiEmbedBody body;
-  body.like.set_normalize(true);
+  body.like->set_normalize(true);
   if (absl::Status s = ReadTei(TeiEmbedTable(), object, body); !s.ok()) return s;
   if (body.inputs.is_null()) return FieldError(kInputs, "is missing");
   return body;

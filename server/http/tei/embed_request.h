@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "longview/v1/text.pb.h"
 #include "nlohmann/json.hpp"
+#include "server/api/copies.h"
 #include "server/api/list_answer.h"
 #include "server/http/members.h"
 #include "server/http/tei/tei_body.h"
@@ -15,8 +16,8 @@ namespace longview::server {
 using EmbedListRequest = ListRequest<longview::v1::EmbedRequest>;
 
 struct TeiEmbedBody {
-  longview::v1::EmbedRequest like;  // All but the text.
-  nlohmann::json inputs;            // Never null.
+  Like<longview::v1::EmbedRequest> like;  // All but the text.
+  nlohmann::json inputs;                  // Never null.
 };
 
 // INVALID_ARGUMENT names the member. `normalize` is true where it is not given.

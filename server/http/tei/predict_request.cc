@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/copies.h"
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/json/values.h"
@@ -15,11 +17,10 @@ namespace {
 
 using longview::v1::ClassifyRequest;
 using nlohmann::json;
-using ClassifyList = ListRequest<ClassifyRequest>;
 
 // A body whose texts are not read yet: they go into copies of `like`.
 struct PredictBody {
-  ClassifyRequest like;
+  Like<ClassifyRequest> like;
   json inputs;
   PredictForm form;
   bool raw_scores = false;
@@ -51,7 +52,7 @@ absl::Status ReadPredictTopK(json& value, const std::string& name, PredictBody& 
 
 absl::Status ReadPredictDirection(json& value, const std::string& name, PredictBody& out) {
   absl::StatusOr<std::string> direction = ReadDirection(value, name);
-  if (direction.ok()) out.like.set_truncation_direction(*std::move(direction));
+  if (direction.ok()) out.like->set_truncation_direction(*std::move(direction));
   return direction.status();
 }
 
@@ -62,7 +63,7 @@ const MemberTable<PredictBody>& PredictTable() {
       {"model", kLongview, ReadBefore<Body>()},
       {kInputs, kTei, Keeps(&Body::inputs)},
       {"raw_scores", kTei, Reads(+[](Body& b, bool f) { b.raw_scores = f; })},
-      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like.set_truncate(f); })},
+      {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like->set_truncate(f); })},
       {"truncation_direction", kTei, ReadPredictDirection},
       {"parameters", kHuggingFace, ReadBefore<Body>()},
       {"function_to_apply", kHuggingFace, ReadFunction},
@@ -80,41 +81,41 @@ const MemberTable<PredictBody>& PredictTable() {
 }
 
 // One text, or a pair of them.
-absl::Status AddTexts(json& texts, const std::string& field, const ClassifyRequest& like,
-                      ClassifyList& out) {
+absl::Status ReadPredictTexts(json& texts, const std::string& field, ClassifyRequest& out) {
   if (!texts.is_array() || texts.empty() || texts.size() > 2) {
     return FieldError(field, absl::StrCat("expected one string or two, got ", Describe(texts)));
   }
-  ClassifyRequest item = like;
   for (size_t i = 0; i < texts.size(); ++i) {
     absl::StatusOr<std::string> text = TakeString(texts[i], absl::StrCat(field, "[", i, "]"));
     if (!text.ok()) return text.status();
-    i == 0 ? item.set_text(*std::move(text)) : item.set_text_pair(*std::move(text));
+    i == 0 ? out.set_text(*std::move(text)) : out.set_text_pair(*std::move(text));
   }
-  out.items.push_back(std::move(item));
   return absl::OkStatus();
 }
 
-absl::Status ReadInputs(json& inputs, size_t most, const ClassifyRequest& like,
+absl::Status ReadInputs(json& inputs, size_t most, const Like<ClassifyRequest>& like,
                         PredictRequest& out) {
-  if (inputs.is_string()) {
-    json one = json::array({std::move(inputs)});
-    return AddTexts(one, kInputs, like, out.list);
-  }
+  if (inputs.is_string()) inputs = json::array({std::move(inputs)});
   if (!inputs.is_array() || inputs.empty()) {
     return FieldError(kInputs, absl::StrCat("expected a string, one or two strings, or a list of "
                                             "such lists, got ",
                                             Describe(inputs)));
   }
   out.form.batch = inputs.front().is_array();
-  if (!out.form.batch) return AddTexts(inputs, kInputs, like, out.list);
-  if (inputs.size() > most) {
+  if (out.form.batch && inputs.size() > most) {
     return FieldError(kInputs,
                       absl::StrCat("has ", inputs.size(), " elements, the limit is ", most));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::string field = absl::StrCat(kInputs, "[", i, "]");
-    if (absl::Status s = AddTexts(inputs[i], field, like, out.list); !s.ok()) return s;
+  absl::StatusOr<std::vector<ClassifyRequest>> items =
+      like.Copies(out.form.batch ? inputs.size() : 1);
+  if (!items.ok()) return items.status();
+  for (size_t i = 0; i < items->size(); ++i) {
+    absl::Status s =
+        out.form.batch
+            ? ReadPredictTexts(inputs[i], absl::StrCat(kInputs, "[", i, "]"), (*items)[i])
+            : ReadPredictTexts(inputs, kInputs, (*items)[i]);
+    if (!s.ok()) return s;
+    out.list.items.push_back(std::move((*items)[i]));
   }
   return absl::OkStatus();
 }
@@ -132,7 +133,7 @@ absl::StatusOr<PredictRequest> ReadPredict(TeiBody body, size_t most) {
   out.list.model = std::move(body.model);
   out.list.field = kInputs;
   out.list.return_logits = logits;
-  read.like.set_return_logits(logits);
+  read.like->set_return_logits(logits);
   if (absl::Status s = ReadInputs(read.inputs, most, read.like, out); !s.ok()) return s;
   return out;
 }

@@ -25,7 +25,7 @@ constexpr char kSentences[] = "inputs.sentences";
 absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody body) {
   absl::StatusOr<TeiEmbedBody> read = ReadTeiEmbed(std::move(body.object));
   if (!read.ok()) return read.status();
-  read->like.set_normalize(true);
+  read->like->set_normalize(true);
   json& inputs = read->inputs;
   if (!inputs.is_object()) {
     return FieldError(kInputs, absl::StrCat("expected an object, got ", Describe(inputs)));
@@ -37,14 +37,15 @@ absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody body) {
     return FieldError(kSentences, absl::StrCat("expected 1 to ", kMaxEmbeddingInputs - 1,
                                                " strings, got ", Describe(sentences)));
   }
-  std::vector<EmbedRequest> items;
-  absl::Status status = ReadEmbedText(inputs["source_sentence"], kSource, read->like, items);
+  absl::StatusOr<std::vector<EmbedRequest>> items = read->like.Copies(1 + sentences.size());
+  if (!items.ok()) return items.status();
+  absl::Status status = ReadEmbedText(inputs["source_sentence"], kSource, items->front());
   for (size_t i = 0; i < sentences.size() && status.ok(); ++i) {
     const std::string field = absl::StrCat(kSentences, "[", i, "]");
-    status = ReadEmbedText(sentences[i], field, read->like, items);
+    status = ReadEmbedText(sentences[i], field, (*items)[1 + i]);
   }
   if (!status.ok()) return status;
-  return TeiEmbedList(body.model, std::move(items));
+  return TeiEmbedList(body.model, *std::move(items));
 }
 
 // The vectors have length 1.

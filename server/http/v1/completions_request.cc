@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "server/api/copies.h"
 #include "server/http/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
@@ -45,38 +46,39 @@ absl::Status ReadPrompt(json& value, bool strings, size_t index, models::Request
   return absl::OkStatus();
 }
 
-// Takes the texts out of `prompt`.
-absl::Status ReadPrompts(json& prompt, size_t max_prompts, const models::Request& like,
-                         std::vector<models::Request>& out) {
+// Takes the texts out of `prompt`: a request like `like` for each.
+absl::StatusOr<std::vector<models::Request>> ReadPrompts(json& prompt, size_t max_prompts,
+                                                         const Like<models::Request>& like) {
   constexpr char kField[] = "prompt";
-  if (prompt.is_string()) {
-    out.push_back(like);
-    out.back().text = std::move(prompt.get_ref<std::string&>());
-    return absl::OkStatus();
-  }
-  if (!IsArray(prompt)) {
+  if (!prompt.is_string() && !IsArray(prompt)) {
     return FieldError(kField, absl::StrCat("expected a string, strings, token ids or lists of "
                                            "token ids, got ",
                                            Describe(prompt)));
   }
-  if (ArraySize(prompt) == 0) return FieldError(kField, "has no elements");
-  if (prompt.is_binary() || prompt.front().is_number()) {
+  const bool text = prompt.is_string();
+  if (!text && ArraySize(prompt) == 0) return FieldError(kField, "has no elements");
+  const bool ids = !text && (prompt.is_binary() || prompt.front().is_number());
+  const size_t count = text || ids ? 1 : prompt.size();
+  if (count > max_prompts) {
+    return FieldError(kField, absl::StrCat("has ", count, " elements, the limit is ", max_prompts));
+  }
+  absl::StatusOr<std::vector<models::Request>> out = like.Copies(count, {.elements = "prompts"});
+  if (!out.ok()) return out;
+  if (text) {
+    out->front().text = std::move(prompt.get_ref<std::string&>());
+    return out;
+  }
+  if (ids) {
     absl::StatusOr<models::TokenInput> tokens = ReadIds(prompt, kField);
     if (!tokens.ok()) return tokens.status();
-    out.push_back(like);
-    out.back().tokens = *std::move(tokens);
-    return absl::OkStatus();
-  }
-  if (prompt.size() > max_prompts) {
-    return FieldError(kField,
-                      absl::StrCat("has ", prompt.size(), " elements, the limit is ", max_prompts));
+    out->front().tokens = *std::move(tokens);
+    return out;
   }
   const bool strings = prompt.front().is_string();
-  for (size_t i = 0; i < prompt.size(); ++i) {
-    out.push_back(like);
-    if (auto status = ReadPrompt(prompt[i], strings, i, out.back()); !status.ok()) return status;
+  for (size_t i = 0; i < count; ++i) {
+    if (auto s = ReadPrompt(prompt[i], strings, i, (*out)[i]); !s.ok()) return s;
   }
-  return absl::OkStatus();
+  return out;
 }
 
 }  // namespace
@@ -92,11 +94,13 @@ absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_
   out.model = std::move(members->model);
   out.stream = members->stream;
   out.include_usage = members->include_usage;
-  models::Request like;
-  like.truncate = members->truncate;
-  like.generation = std::move(members->options);
-  auto status = ReadPrompts(members->prompt, max_prompts, like, out.prompts);
-  if (!status.ok()) return status;
+  Like<models::Request> like;
+  like->truncate = members->truncate;
+  like->generation = std::move(members->options);
+  absl::StatusOr<std::vector<models::Request>> prompts =
+      ReadPrompts(members->prompt, max_prompts, like);
+  if (!prompts.ok()) return prompts.status();
+  out.prompts = *std::move(prompts);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "server/api/copies.h"
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/embed_inputs.h"
@@ -23,7 +24,7 @@ using nlohmann::json;
 
 // A body whose inputs are not read yet: they go into copies of `like`.
 struct EmbeddingsBody {
-  EmbedRequest like;
+  Like<EmbedRequest> like;
   json input;
   VectorForm form = VectorForm::kFloat;
   bool late_chunking = false;
@@ -33,7 +34,7 @@ struct EmbeddingsBody {
 using EmbeddingsReader = MemberRow<EmbeddingsBody>::Reader;
 
 // A string that is copied into every item.
-EmbeddingsReader ShortText(void (*set)(EmbedRequest&, std::string)) {
+EmbeddingsReader ShortText(void (*set)(EmbeddingsBody&, std::string)) {
   return [set](json& value, const std::string& name, EmbeddingsBody& out) -> absl::Status {
     constexpr size_t kLongest = 128;
     absl::StatusOr<std::string> text = TakeString(value, name);
@@ -42,7 +43,7 @@ EmbeddingsReader ShortText(void (*set)(EmbedRequest&, std::string)) {
       return FieldError(name, absl::StrCat("is ", Quoted(*text), ", of ", text->size(),
                                            " bytes; the limit is ", kLongest));
     }
-    set(out.like, *std::move(text));
+    set(out, *std::move(text));
     return absl::OkStatus();
   };
 }
@@ -56,7 +57,7 @@ absl::Status ReadEmbedPrompt(json& value, const std::string& name, EmbeddingsBod
     return FieldError(name,
                       absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
   }
-  out.like.set_prompt(*std::move(prompt));
+  out.like->set_prompt(*std::move(prompt));
   return absl::OkStatus();
 }
 
@@ -69,7 +70,7 @@ absl::Status TakeTurn(const std::string& name, std::string& said_by) {
 
 absl::Status ReadNormalize(json& value, const std::string& name, EmbeddingsBody& out) {
   const absl::StatusOr<bool> flag = ReadBool(value, name);
-  if (flag.ok()) out.like.set_normalize(*flag);
+  if (flag.ok()) out.like->set_normalize(*flag);
   return flag.ok() ? TakeTurn(name, out.normalize_by) : flag.status();
 }
 
@@ -106,7 +107,7 @@ absl::Status ReadChunks(json& value, const std::string& name, EmbeddingsBody& ou
     std::vector<int32_t> ends;
     if (absl::Status status = AppendNumbers(value[i], field, &ends); !status.ok()) return status;
     if (ends.size() != 2) return FieldError(field, "expected [start, end]");
-    longview::v1::TextRange* chunk = out.like.add_chunks();
+    longview::v1::TextRange* chunk = out.like->add_chunks();
     chunk->set_start(ends[0]);
     chunk->set_end(ends[1]);
   }
@@ -118,35 +119,35 @@ const MemberTable<EmbeddingsBody>& EmbeddingsTable() {
   using Body = EmbeddingsBody;
   static const auto* const table = new MemberTable<EmbeddingsBody>{
       {"model", kOpenAi,
-       ShortText(+[](EmbedRequest& r, std::string m) { r.set_model(std::move(m)); })},
+       ShortText(+[](Body& b, std::string m) { b.like->set_model(std::move(m)); })},
       {"input", kOpenAi, Keeps(&Body::input)},
       {"encoding_format", kOpenAi, ReadEncodingFormat},
-      {"dimensions", kOpenAi, Reads(+[](Body& b, int32_t n) { b.like.set_dimensions(n); })},
+      {"dimensions", kOpenAi, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
       {"user", kOpenAi, NoEffect{}},
       {"embedding_type", kJina, ReadEmbeddingType},
       {"normalized", kJina, ReadNormalize},
       {"task", kJina,
-       ShortText(+[](EmbedRequest& r, std::string t) { r.set_input_type(std::move(t)); })},
+       ShortText(+[](Body& b, std::string t) { b.like->set_input_type(std::move(t)); })},
       {"late_chunking", kJina, Reads(+[](Body& b, bool f) { b.late_chunking = f; })},
       {"return_multivector", kJina, Refused{"is not served; /v2 has last_hidden_state"}},
       {"truncate_prompt_tokens", kVllm,
-       Reads(+[](Body& b, int32_t n) { b.like.set_truncate_prompt_tokens(n); })},
+       Reads(+[](Body& b, int32_t n) { b.like->set_truncate_prompt_tokens(n); })},
       {"priority", kVllm, NoEffect{}},
       {"normalize", kVllm, ReadNormalize},
       {"prompt", kLongview, ReadEmbedPrompt},
       {"prompt_name", kLongview,
-       ShortText(+[](EmbedRequest& r, std::string p) { r.set_prompt_name(std::move(p)); })},
+       ShortText(+[](Body& b, std::string p) { b.like->set_prompt_name(std::move(p)); })},
       {"pooling", kLongview,
-       ShortText(+[](EmbedRequest& r, std::string p) { r.set_pooling(std::move(p)); })},
-      {"truncate", kLongview, Reads(+[](Body& b, bool t) { b.like.set_truncate(t); })},
-      {"truncation_direction", kLongview, ShortText(+[](EmbedRequest& r, std::string d) {
-         r.set_truncation_direction(std::move(d));
-       })},
+       ShortText(+[](Body& b, std::string p) { b.like->set_pooling(std::move(p)); })},
+      {"truncate", kLongview, Reads(+[](Body& b, bool t) { b.like->set_truncate(t); })},
+      {"truncation_direction", kLongview,
+       ShortText(+[](Body& b, std::string d) { b.like->set_truncation_direction(std::move(d)); })},
       {"chunks", kLongview, ReadChunks},
-      {"chunk_tokens", kLongview, Reads(+[](Body& b, int32_t n) { b.like.set_chunk_tokens(n); })},
-      {"chunk_overlap", kLongview, Reads(+[](Body& b, int32_t n) { b.like.set_chunk_overlap(n); })},
+      {"chunk_tokens", kLongview, Reads(+[](Body& b, int32_t n) { b.like->set_chunk_tokens(n); })},
+      {"chunk_overlap", kLongview,
+       Reads(+[](Body& b, int32_t n) { b.like->set_chunk_overlap(n); })},
       {"window_overlap", kLongview,
-       Reads(+[](Body& b, int32_t n) { b.like.set_window_overlap(n); })},
+       Reads(+[](Body& b, int32_t n) { b.like->set_window_overlap(n); })},
   };
   return *table;
 }
@@ -154,12 +155,14 @@ const MemberTable<EmbeddingsBody>& EmbeddingsTable() {
 absl::Status ReadInput(EmbeddingsBody& body, EmbeddingsRequest& out) {
   constexpr char kField[] = "input";
   if (body.input.is_null()) return FieldError(kField, "is missing");
-  if (body.like.chunks_size() > 0 && !body.input.is_string()) {
+  if (body.like->chunks_size() > 0 && !body.input.is_string()) {
     return FieldError("chunks", "goes with a single string");
   }
-  if (absl::Status s = ReadEmbedInputs(body.input, kField, body.like, out.items); !s.ok()) return s;
+  absl::StatusOr<std::vector<EmbedRequest>> items = ReadEmbedInputs(body.input, kField, body.like);
+  if (!items.ok()) return items.status();
+  out.items = *std::move(items);
   if (!body.late_chunking) return absl::OkStatus();
-  for (const bool given : {body.like.chunks_size() > 0, body.like.has_chunk_tokens()}) {
+  for (const bool given : {body.like->chunks_size() > 0, body.like->has_chunk_tokens()}) {
     if (given) return FieldError("late_chunking", "given beside chunks or chunk_tokens; send one");
   }
   absl::StatusOr<EmbedRequest> document = JoinToDocument(std::move(out.items));

@@ -63,6 +63,7 @@ absl::StatusOr<ScoreRequest> ParseScore(std::string_view text, std::string_view 
   if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
   ScoreRequest out;
   out.field = kSecond;
+  out.first_field = kFirst;
   if (absl::Status s = ReadModelName(*body, query, &out.model); !s.ok()) return s;
   for (const char* needed : {kFirst, kSecond}) {
     if (!body->contains(needed)) return FieldError(needed, "is missing");

@@ -1,9 +1,9 @@
 // The typed calls of longview.v1 over HTTP.
-#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "server/api/infer_items.h"
+#include "server/api/copies.h"
 #include "server/http/context.h"
 #include "server/http/error_body.h"
 #include "server/http/json/message.h"
@@ -103,23 +103,22 @@ size_t AnswerBytes(const ListAnswer<Response>& answer) {
   return bytes;
 }
 
-// A request for each text: `like` is copied, so what it holds is bounded.
+// A request for each text.
 template <typename Request>
-absl::StatusOr<ListRequest<Request>> ToList(Request like, TextList texts, bool partial) {
-  if (absl::Status status = CheckOptionCopies(like.ByteSizeLong(), std::ssize(texts));
-      !status.ok()) {
-    return status;
-  }
-  ListRequest<Request> list{like.model(),        like.version(), {}, "text", partial, 0,
-                            like.return_logits()};
-  if constexpr (requires { like.top_k(); }) list.top_k = like.top_k();
-  for (absl::StatusOr<std::string>& text : texts) {
-    if (!text.ok()) {
-      list.items.push_back(text.status());
+absl::StatusOr<ListRequest<Request>> ToList(const Like<Request>& like, TextList texts,
+                                            bool partial) {
+  absl::StatusOr<std::vector<Request>> items = like.Copies(texts.size(), {.elements = "texts"});
+  if (!items.ok()) return items.status();
+  ListRequest<Request> list{like->model(),        like->version(), {}, "text", partial, 0,
+                            like->return_logits()};
+  if constexpr (requires { like->top_k(); }) list.top_k = like->top_k();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (!texts[i].ok()) {
+      list.items.push_back(texts[i].status());
       continue;
     }
-    list.items.push_back(like);
-    list.items.back()->set_text(*std::move(text));
+    (*items)[i].set_text(*std::move(texts[i]));
+    list.items.push_back(std::move((*items)[i]));
   }
   return list;
 }
@@ -128,11 +127,11 @@ absl::StatusOr<ListRequest<Request>> ToList(Request like, TextList texts, bool p
 template <typename Request, typename Response>
 void RunList(HttpContext& context, const ExchangePtr& exchange, TypedBody& body, TextList texts,
              bool partial, ListCall<Request, Response> call) {
-  Request like;
-  if (absl::Status status = body.MoveTo(&like); !status.ok()) {
+  Like<Request> like;
+  if (absl::Status status = body.MoveTo(like.operator->()); !status.ok()) {
     return Refuse(context, exchange, status);
   }
-  absl::StatusOr<ListRequest<Request>> list = ToList(std::move(like), std::move(texts), partial);
+  absl::StatusOr<ListRequest<Request>> list = ToList(like, std::move(texts), partial);
   if (!list.ok()) return Refuse(context, exchange, list.status());
   const Api::Pending pending = (context.api.*call)(
       exchange->info(), *std::move(list),

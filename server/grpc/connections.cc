@@ -26,6 +26,9 @@ constexpr uint64_t kBytesPerCall = 512;
 constexpr uint64_t kBytesPerMessage = 64;
 constexpr uint64_t kMessageBytesPerFrameByte = 64;
 
+// Bytes that may come on a connection before its next call has begun; its headers may have 16 KiB.
+constexpr uint64_t kMostBeforeCall = uint64_t{1} << 20;
+
 constexpr size_t kMostGone = 64;
 constexpr size_t kDropBytes = size_t{1} << 20;
 constexpr int64_t kSoonNanos = 2'000'000'000;
@@ -117,16 +120,19 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->descriptor = second;
   connection->entry = std::move(entry);
   connection->since = now;
-  absl::MutexLock lock(&mutex_);
   connection->source_name = proxy ? connection->peer : connection->address;
-  std::unique_ptr<CallSource>& source = sources_[connection->source_name];
-  if (source == nullptr) source = std::make_unique<CallSource>();
-  ++source->connections;
-  connection->source = source.get();
-  Connection* const place = connection.get();
-  by_peer_[place->peer] = place;
-  by_descriptor_[second] = place;
-  all_[place] = std::move(connection);
+  {
+    absl::MutexLock lock(&mutex_);
+    std::unique_ptr<CallSource>& source = sources_[connection->source_name];
+    if (source == nullptr) source = std::make_unique<CallSource>();
+    ++source->connections;
+    connection->source = source.get();
+    Connection* const place = connection.get();
+    by_peer_[place->peer] = place;
+    by_descriptor_[second] = place;
+    all_[place] = std::move(connection);
+  }
+  if (resting_.exchange(false)) wake_();
   return second;
 }
 
@@ -233,9 +239,10 @@ absl::Duration Connections::Tick(absl::Time now) {
   {
     absl::MutexLock lock(&mutex_);
     flood = StopFlood();
+    CloseEndlessHeads();
     if (calls_.empty() && !flood) {
       resting_ = true;
-      return absl::InfiniteDuration();
+      return by_descriptor_.empty() ? absl::InfiniteDuration() : kIdleTick;
     }
     CountHalfSent();
     most = CloseHogs();
@@ -317,6 +324,21 @@ bool Connections::StopFlood() {
   }
   if (worst != nullptr) ShutOut(*worst, EndCause::kFlood);
   return true;
+}
+
+void Connections::CloseEndlessHeads() {
+  for (const auto& [descriptor, connection] : by_descriptor_) {
+    if (connection->cut) continue;
+    const bool before = std::exchange(connection->without_call, connection->calls == 0);
+    if (!connection->without_call) continue;
+    const uint64_t came = BytesReceived(descriptor);
+    if (!before || connection->begun != connection->begun_without_call) {
+      connection->base_without_call = came;
+      connection->begun_without_call = connection->begun;
+    } else if (came - connection->base_without_call > kMostBeforeCall) {
+      Cut(*connection, EndCause::kBytes);
+    }
+  }
 }
 
 void Connections::CountHalfSent() {

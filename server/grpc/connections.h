@@ -78,6 +78,10 @@ struct Connection {
   absl::Time since;    // Admitted.
   bool cut = false;    // It is being closed.
   uint64_t begun = 0;  // Calls ever.
+  // No call was open at the last look; then bytes and calls that had come when that was first so.
+  bool without_call = false;
+  uint64_t base_without_call = 0;
+  uint64_t begun_without_call = 0;
   // Bytes that gRPC had taken off the socket, and `begun`, when too many calls began to arrive.
   uint64_t taken_in_flood = 0;
   uint64_t begun_in_flood = 0;
@@ -95,6 +99,8 @@ class Connections {
   static constexpr absl::Duration kTick = absl::Milliseconds(100);
   // The same while an address has much half sent: it may send the rest of its limit in less.
   static constexpr absl::Duration kShortTick = absl::Milliseconds(10);
+  // The same while there are connections and no calls.
+  static constexpr absl::Duration kIdleTick = absl::Milliseconds(250);
 
   // Counts the connection on `descriptor`, which stays the caller's. `peer` and `address` as in
   // Connection; the address decides whose connection it is, also behind a proxy. The second
@@ -105,8 +111,8 @@ class Connections {
   void Closed(int descriptor);
 
   // Ends calls that are over time, and connections over their bytes or that flood. `now` is of
-  // SteadyNow. Returns when it is to be called again; infinite if no call is open: then not until
-  // `wake`.
+  // SteadyNow. Returns when it is to be called again; infinite if there is no connection: then not
+  // until `wake`.
   absl::Duration Tick(absl::Time now);
 
   // A call's headers were read. Its OpenCall follows, or Arrived. Called on a thread that reads,
@@ -125,6 +131,9 @@ class Connections {
   // the call is over, as many as fill the memory may have begun behind it.
   void Leave(OpenCall& call);
   void End(OpenCall& call);
+  // Closes connections that send much and begin no call: a block of headers without an end, which
+  // gRPC 1.51 keeps.
+  void CloseEndlessHeads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountHalfSent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t CloseHogs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -11,7 +11,7 @@ enum class EndCause {
   kLimit,        // Refused: the port, or the address, has as many as it may, and none idles.
   kRoom,         // It idled, and made room for a newcomer.
   kProxyHeader,  // A trusted proxy sent no valid header of the PROXY protocol in time.
-  kBytes,        // Its address has too many bytes of messages half sent or in memory.
+  kBytes,        // Its address has too many bytes half sent or in memory, or no call followed them.
   kCalls,        // Its address has too many calls open.
   kResets,       // Its address left too many calls soon after they began.
   kFlood,        // Calls came faster than they could begin, most of them on it.

@@ -16,6 +16,23 @@ class TorchParallelFor final : public kernels::ParallelFor {
   void Run(kernels::ThreadBody body, void* context) const override;
 };
 
+// The compute threads that loops of the calling thread use outside of any TeamScope.
+int WholeTeam();
+
+// While it lives, loops of the calling thread, LibTorch's and oneDNN's too, run on so many threads.
+// Results do not depend on it. Scopes nest; the inner one counts.
+class TeamScope {
+ public:
+  explicit TeamScope(int threads);
+  ~TeamScope();
+  TeamScope(const TeamScope&) = delete;
+  TeamScope& operator=(const TeamScope&) = delete;
+
+ private:
+  const int before_;
+  const bool outermost_;
+};
+
 // Half-open ranges of [0, count) of at least `grain` elements each, one per thread.
 // The ranges decide only who computes, so a body's results must not depend on them.
 template <typename Body>

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "c10/util/intrusive_ptr.h"
+#include "models/parallel.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -51,6 +52,8 @@ struct Linear::Packed {
 
   Tensor Run(const void* x, int rows) const {
     const c10::InferenceMode inference;
+    std::optional<TeamScope> team;
+    if (sizes.whole_team) team.emplace(WholeTeam());
     const Tensor input = at::from_blob(const_cast<void*>(x), {rows, in},
                                        at::TensorOptions().dtype(TorchType(compute)));
     return multiply.call(input, weight, std::nullopt, "none", no_scalars, "");
@@ -101,6 +104,9 @@ absl::Status Linear::Packed::ChooseSizes(const std::string& name) {
   };
   sizes.small = agrees(kSmallRows);
   sizes.medium = agrees(kMediumRows);
+  const TeamScope one(1);
+  sizes.whole_team = !agrees(kPanelRows) || (sizes.medium && !agrees(kMediumRows)) ||
+                     (sizes.small && !agrees(kSmallRows));
   sizes.large = !sizes.medium || out <= kWideOutput;
   return absl::OkStatus();
 }

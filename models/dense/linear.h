@@ -31,6 +31,8 @@ struct PanelSizes {
   // A panel's result should stay well below what the allocator maps afresh every time: very
   // wide outputs (a vocabulary) go without the largest panel where the medium one agrees.
   bool large = true;
+  // One thread would give other bits than all: products run on all, whoever else computes.
+  bool whole_team = false;
 };
 
 // Results of the check, by (out, in, compute). One per load; not thread-safe.

@@ -152,7 +152,8 @@ class DetectorModel final : public Model {
     return BeginTimed(items, nullptr);
   }
   std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, DetectionTimes* times) const {
-    return std::make_unique<DetectionRun>(parts_, items, scratch_, times);
+    return std::make_unique<DetectionRun>(parts_, items, scratch_,
+                                          info_.device == "cpu" ? &teams_ : nullptr, times);
   }
 
   absl::Status WarmUp() override;
@@ -168,8 +169,10 @@ class DetectorModel final : public Model {
   DetectorParts parts_;
   ModelInfo info_;
   EncoderRates rates_;
-  BestRates best_;                 // The best of all warm-ups.
-  mutable ScratchKeeper scratch_;  // Used by the executor's thread, as the runs are.
+  BestRates best_;  // The best of all warm-ups.
+  // Used by the executor's thread, as the runs are.
+  mutable ScratchKeeper scratch_;
+  mutable TeamChoice teams_;
 };
 
 // The very first run pays for code generation. A picture of half the usual side has the rates of a
@@ -191,7 +194,7 @@ absl::Status DetectorModel::WarmUp() {
     DetectionTimes times;
     const Item* const items[] = {item->get()};
     const double start = ComputeClock();
-    DetectionRun run(parts_, items, scratch_, &times);
+    DetectionRun run(parts_, items, scratch_, nullptr, &times);
     RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
     const double seconds = ComputeClock() - start;

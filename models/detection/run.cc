@@ -50,12 +50,14 @@ HostTensor TensorOf(const std::string& name, const FeatureMap& map) {
 }  // namespace
 
 DetectionRun::DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
-                           ScratchKeeper& scratch, DetectionTimes* times)
+                           ScratchKeeper& scratch, TeamChoice* teams, DetectionTimes* times)
     : parts_(parts),
       scratch_(scratch),
       times_(times),
+      turn_(teams),
       dropped_(items.size()),
       answers_(items.size()) {
+  turn_.Begin(items);
   for (const Item* item : items) {
     items_.push_back(static_cast<const DetectionItem*>(item));
     const DetectionItem& added = *items_.back();
@@ -67,7 +69,11 @@ DetectionRun::DetectionRun(const DetectorParts& parts, std::span<const Item* con
 bool DetectionRun::Advance() {
   if (!status_.ok()) return false;
   bool more = false;
-  status_ = GuardTorch(parts_.backbone->facts().family, [&] { more = Step(); });
+  {
+    const TeamTurn::Part part(turn_);
+    status_ = GuardTorch(parts_.backbone->facts().family, [&] { more = Step(); });
+  }
+  if (status_.ok() && !more) turn_.End();
   return status_.ok() && more;
 }
 

@@ -13,6 +13,7 @@
 #include "models/detection/item.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
+#include "models/team_turn.h"
 #include "models/vision/family.h"
 
 namespace longview::models {
@@ -37,12 +38,15 @@ struct DetectionTimes {
 // Used by one executor thread. Failures of LibTorch surface in Take.
 class DetectionRun final : public Run {
  public:
-  // Borrowed arguments outlive the run; `times` may be null.
+  // Borrowed arguments outlive the run; `teams` and `times` may be null.
   DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
-               ScratchKeeper& scratch, DetectionTimes* times = nullptr);
+               ScratchKeeper& scratch, TeamChoice* teams, DetectionTimes* times = nullptr);
 
   bool Advance() override;
-  void Drop(int i) override { dropped_[i] = true; }
+  void Drop(int i) override {
+    dropped_[i] = true;
+    turn_.Spoil();
+  }
   absl::StatusOr<Answer> Take(int i) override;
 
  private:
@@ -59,6 +63,7 @@ class DetectionRun final : public Run {
   const DetectorParts parts_;
   ScratchKeeper& scratch_;
   DetectionTimes* const times_;
+  TeamTurn turn_;
   std::vector<const DetectionItem*> items_;
   std::vector<bool> dropped_;
   std::vector<Answer> answers_;

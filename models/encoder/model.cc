@@ -140,7 +140,8 @@ class EncoderModel final : public Model, public Tokenizing {
 
   std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
     const EncoderBackEnd back = {front_.tokenizer, &sentence_, &pool_};
-    return std::make_unique<EncoderTaskRun>(*encoder_, back, items, scratch_, times);
+    return std::make_unique<EncoderTaskRun>(*encoder_, back, items, scratch_,
+                                            info_.device == "cpu" ? &teams_ : nullptr, times);
   }
 
  private:
@@ -158,8 +159,10 @@ class EncoderModel final : public Model, public Tokenizing {
   const EncoderFrontEnd front_;
   ModelInfo info_;
   EncoderRates rates_;
-  BestRates best_;                 // The best of all warm-ups.
-  mutable ScratchKeeper scratch_;  // Used by the executor's thread alone, as the runs are.
+  BestRates best_;  // The best of all warm-ups.
+  // Used by the executor's thread alone, as the runs are.
+  mutable ScratchKeeper scratch_;
+  mutable TeamChoice teams_;
 };
 
 EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {

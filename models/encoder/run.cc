@@ -7,8 +7,14 @@ namespace longview::models {
 
 EncoderTaskRun::EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEnd& back,
                                std::span<const Item* const> items, ScratchKeeper& scratch,
-                               EncoderTimes* times)
-    : encoder_(encoder), back_(back), scratch_(scratch), times_(times), dropped_(items.size()) {
+                               TeamChoice* teams, EncoderTimes* times)
+    : encoder_(encoder),
+      back_(back),
+      scratch_(scratch),
+      times_(times),
+      turn_(teams),
+      dropped_(items.size()) {
+  turn_.Begin(items);
   first_sequence_.push_back(0);
   for (const Item* item : items) {
     items_.push_back(static_cast<const EncoderItem*>(item));
@@ -20,7 +26,11 @@ EncoderTaskRun::EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEn
 bool EncoderTaskRun::Advance() {
   if (!status_.ok()) return false;
   bool more = false;
-  status_ = GuardTorch(encoder_.facts().family, [&] { more = RunLayer(); });
+  {
+    const TeamTurn::Part part(turn_);
+    status_ = GuardTorch(encoder_.facts().family, [&] { more = RunLayer(); });
+  }
+  if (status_.ok() && !more) turn_.End();
   return status_.ok() && more;
 }
 
@@ -64,6 +74,7 @@ void EncoderTaskRun::RunHeads() {
 
 void EncoderTaskRun::Drop(int i) {
   dropped_[i] = true;
+  turn_.Spoil();
   if (!batch_) return;
   for (int s = first_sequence_[i]; s < first_sequence_[i + 1]; ++s) batch_->Drop(s);
 }

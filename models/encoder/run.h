@@ -11,6 +11,7 @@
 #include "models/encoder/seated_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
 #include "models/model.h"
+#include "models/team_turn.h"
 
 namespace longview::models {
 
@@ -24,9 +25,9 @@ struct EncoderBackEnd {
 // Used by one executor thread. Failures of LibTorch surface in Take.
 class EncoderTaskRun final : public Run {
  public:
-  // Borrowed arguments outlive the run.
+  // Borrowed arguments outlive the run; `teams` and `times` may be null.
   EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEnd& back,
-                 std::span<const Item* const> items, ScratchKeeper& scratch,
+                 std::span<const Item* const> items, ScratchKeeper& scratch, TeamChoice* teams,
                  EncoderTimes* times = nullptr);
 
   bool Advance() override;
@@ -41,6 +42,7 @@ class EncoderTaskRun final : public Run {
   const EncoderBackEnd back_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;
+  TeamTurn turn_;
   std::vector<const EncoderItem*> items_;
   std::vector<int> first_sequence_;  // Each item's first among all sequences; one entry more.
   std::vector<bool> dropped_;

@@ -68,7 +68,8 @@ class GeneratorModel final : public Model, public Tokenizing {
 
   absl::StatusOr<std::unique_ptr<Generation>> Start(const Item& item) override;
   std::unique_ptr<Run> BeginStep(std::span<const StepGrant> grants) override {
-    return std::make_unique<GeneratorRun>(*parts_.decoder, grants);
+    return std::make_unique<GeneratorRun>(*parts_.decoder,
+                                          parts_.info.device == "cpu" ? &teams_ : nullptr, grants);
   }
   double StepSeconds() const override { return parts_.decoder->costs().StepSeconds(); }
   absl::StatusOr<std::shared_ptr<Document>> NewDocument() override {
@@ -90,6 +91,7 @@ class GeneratorModel final : public Model, public Tokenizing {
   GeneratorParts parts_;
   const EncoderFrontEnd documents_;
   const GeneratorFrontEnd front_;
+  TeamChoice teams_;  // Used by the executor's thread alone.
 };
 
 absl::Status GeneratorModel::Complete() {

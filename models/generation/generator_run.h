@@ -9,13 +9,14 @@
 #include "models/generation/decoder.h"
 #include "models/generation/step_member.h"
 #include "models/model.h"
+#include "models/team_turn.h"
 
 namespace longview::models {
 
 class GeneratorRun final : public Run {
  public:
-  // Borrows the decoder and the generations, which are StepMembers.
-  GeneratorRun(Decoder& decoder, std::span<const StepGrant> grants);
+  // Borrows the decoder, the choice, which may be null, and the generations, which are StepMembers.
+  GeneratorRun(Decoder& decoder, TeamChoice* teams, std::span<const StepGrant> grants);
 
   bool Advance() override;
   void Drop(int i) override;
@@ -31,9 +32,11 @@ class GeneratorRun final : public Run {
     bool dropped = false;
   };
 
+  bool Step();
   void Finish();
 
   Decoder& decoder_;
+  TeamTurn turn_;
   std::vector<DecoderFeed> feeds_;
   std::vector<Member> members_;
   std::unique_ptr<DecoderStep> step_;

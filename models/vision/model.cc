@@ -72,7 +72,8 @@ class VisionModel final : public Model {
     return BeginTimed(items, nullptr);
   }
   std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
-    return std::make_unique<VisionRun>(*family_, items, scratch_, times);
+    return std::make_unique<VisionRun>(*family_, items, scratch_,
+                                       info_.device == "cpu" ? &teams_ : nullptr, times);
   }
 
   absl::Status WarmUp() override;
@@ -90,8 +91,10 @@ class VisionModel final : public Model {
   ModelInfo info_;
   VisionFrontEnd front_;
   EncoderRates rates_;
-  BestRates best_;                 // The best of all warm-ups.
-  mutable ScratchKeeper scratch_;  // Used by the executor's thread, as the runs are.
+  BestRates best_;  // The best of all warm-ups.
+  // Used by the executor's thread, as the runs are.
+  mutable ScratchKeeper scratch_;
+  mutable TeamChoice teams_;
 };
 
 // The very first run pays for code generation.
@@ -106,7 +109,7 @@ absl::Status VisionModel::WarmUp() {
     EncoderTimes times;
     const Item* const items[] = {&item};
     const double start = ComputeClock();
-    VisionRun run(*family_, items, scratch_, &times);
+    VisionRun run(*family_, items, scratch_, nullptr, &times);
     RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
     const double seconds = ComputeClock() - start;

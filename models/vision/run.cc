@@ -23,8 +23,9 @@ HostTensor Floats(const std::string& name, std::vector<int64_t> shape,
 }  // namespace
 
 VisionRun::VisionRun(const VisionFamily& family, std::span<const Item* const> items,
-                     ScratchKeeper& scratch, EncoderTimes* times)
-    : family_(family), scratch_(scratch), times_(times), dropped_(items.size()) {
+                     ScratchKeeper& scratch, TeamChoice* teams, EncoderTimes* times)
+    : family_(family), scratch_(scratch), times_(times), turn_(teams), dropped_(items.size()) {
+  turn_.Begin(items);
   for (const Item* item : items) {
     items_.push_back(static_cast<const ImageItem*>(item));
     if (!items_.back()->pixels.values.empty()) continue;
@@ -35,23 +36,30 @@ VisionRun::VisionRun(const VisionFamily& family, std::span<const Item* const> it
 bool VisionRun::Advance() {
   if (!status_.ok() || finished_) return false;
   bool more = false;
-  status_ = GuardTorch(family_.facts().family, [&] {
-    if (!batch_) {
-      std::vector<VisionInput> inputs;
-      for (const ImageItem* item : items_) inputs.push_back({&item->pixels, item->stages});
-      batch_ = family_.Begin(inputs, scratch_, times_);
-      for (size_t i = 0; i < items_.size(); ++i) {
-        if (dropped_[i]) batch_->Drop(static_cast<int>(i));
-      }
-    }
-    more = batch_->Advance();
-  });
+  {
+    const TeamTurn::Part part(turn_);
+    status_ = GuardTorch(family_.facts().family, [&] { more = RunBlock(); });
+  }
   finished_ = status_.ok() && !more;
+  if (finished_) turn_.End();
   return status_.ok() && more;
+}
+
+bool VisionRun::RunBlock() {
+  if (!batch_) {
+    std::vector<VisionInput> inputs;
+    for (const ImageItem* item : items_) inputs.push_back({&item->pixels, item->stages});
+    batch_ = family_.Begin(inputs, scratch_, times_);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (dropped_[i]) batch_->Drop(static_cast<int>(i));
+    }
+  }
+  return batch_->Advance();
 }
 
 void VisionRun::Drop(int i) {
   dropped_[i] = true;
+  turn_.Spoil();
   if (batch_) batch_->Drop(i);
 }
 

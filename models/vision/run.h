@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/model.h"
+#include "models/team_turn.h"
 #include "models/vision/family.h"
 #include "models/vision/item.h"
 
@@ -16,20 +17,22 @@ namespace longview::models {
 // Used by one executor thread. Failures of LibTorch surface in Take.
 class VisionRun final : public Run {
  public:
-  // Borrowed arguments outlive the run.
+  // Borrowed arguments outlive the run; `teams` and `times` may be null.
   VisionRun(const VisionFamily& family, std::span<const Item* const> items, ScratchKeeper& scratch,
-            EncoderTimes* times = nullptr);
+            TeamChoice* teams, EncoderTimes* times = nullptr);
 
   bool Advance() override;
   void Drop(int i) override;
   absl::StatusOr<Answer> Take(int i) override;
 
  private:
+  bool RunBlock();
   Answer MakeAnswer(int i);
 
   const VisionFamily& family_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;
+  TeamTurn turn_;
   std::vector<const ImageItem*> items_;
   std::vector<bool> dropped_;
   std::unique_ptr<VisionBatch> batch_;

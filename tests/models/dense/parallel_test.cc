@@ -40,6 +40,25 @@ TEST(TorchParallelForTest, InsideAnotherRegionAllRunsOnOneThread) {
   }
 }
 
+TEST(TeamScopeTest, LoopsOfTheThreadAloneHaveThatTeam) {
+  SetComputeThreads(3);
+  const TorchParallelFor pool;
+  EXPECT_EQ(WholeTeam(), 3);
+  {
+    const TeamScope one(1);
+    EXPECT_EQ(Threads(pool), Ids{std::this_thread::get_id()});
+    EXPECT_EQ(WholeTeam(), 3);
+    std::thread([&] { EXPECT_EQ(Threads(pool).size(), 3u); }).join();
+    {
+      const TeamScope all(WholeTeam());
+      const Ids ids = Threads(pool);
+      EXPECT_EQ(std::set(ids.begin(), ids.end()).size(), 3u);
+    }
+    EXPECT_EQ(Threads(pool).size(), 1u);
+  }
+  EXPECT_EQ(Threads(pool).size(), 3u);
+}
+
 TEST(ParallelRangesTest, CoversEverythingOnce) {
   SetComputeThreads(3);
   for (const long count : {0L, 1L, 7L, 64L, 1000L}) {

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "models/config/json_reader.h"
+#include "models/model.h"
+#include "models/team_turn.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
@@ -99,6 +102,23 @@ TEST_P(CompanyTest, AloneAndInRandomBatches) {
         ASSERT_EQ(answers[i].tensors[t].data, want.tensors[t].data)
             << "document " << members[i] << " in batch " << batch << ", " << want.tensors[t].name;
       }
+    }
+  }
+}
+
+// A step may run on one thread or on all: its bits are the same.
+TEST_P(CompanyTest, OneThreadAndAll) {
+  SetComputeThreads(3);
+  for (int i = 0; i < 12; ++i) {
+    const Request request = RandomRequest();
+    std::array<Answer, 2> answers;
+    for (const Team team : {Team::kOne, Team::kAll}) {
+      const TeamForced forced(team);
+      answers[static_cast<size_t>(team)] = RunAlone(*model_, request);
+    }
+    for (size_t t = 0; t < answers[0].tensors.size(); ++t) {
+      EXPECT_EQ(answers[0].tensors[t].data, answers[1].tensors[t].data)
+          << answers[0].tensors[t].name;
     }
   }
 }

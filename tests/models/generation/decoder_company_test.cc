@@ -5,7 +5,10 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "models/model.h"
+#include "models/parallel.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/generation/decoder_reader.h"
@@ -55,6 +58,23 @@ TEST_P(DecoderCompany, PrefillCutAnywhereGivesTheSameBits) {
   const int granule = model_.decoder().prefill_granule();
   // Multiples of the granule, and any other length, which documents that grow have.
   ExpectCutsChangeNoBit(model_, 333, {granule, 2 * granule, 1, 50, 100});
+}
+
+// A step may run on one thread or on all: its bits are the same.
+TEST_P(DecoderCompany, OneThreadAndAll) {
+  SetComputeThreads(3);
+  const std::unique_ptr<DecoderReader> reader = Load(GetParam());
+  const std::vector<int32_t> text = reader->Text(150, 1), tail = reader->Text(4, 2);
+  const auto read = [&](int threads) {
+    const TeamScope team(threads);
+    const auto sequence = reader->New();
+    std::vector<float> logits = reader->Read(*sequence, text);
+    const std::vector<float> decoded = reader->Step(*sequence, tail);
+    logits.insert(logits.end(), decoded.begin(), decoded.end());
+    return logits;
+  };
+  EXPECT_EQ(read(1), read(3));
+  SetComputeThreads(1);
 }
 
 TEST_P(DecoderCompany, AForkReadsLikeAFreshSequence) {

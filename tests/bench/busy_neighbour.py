@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -110,6 +111,7 @@ def main():
     parser.add_argument("--lm")
     parser.add_argument("--ahead", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that the servers end, too.
     if options.ahead:
         step_ahead()
     models = [str(ZOO / name) for name in ("code-lm", "code-language", "page-type")]

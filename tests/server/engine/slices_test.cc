@@ -1,4 +1,4 @@
-// What goes between the slices of a task that has the device, such as a model's warm-up; estimates
+// Work between the slices of a task that has the device, such as a model's warm-up; estimates
 // that are asked for by somebody.
 #include <atomic>
 #include <memory>
@@ -147,7 +147,7 @@ TEST_F(SlicesTest, PromptsThatWaitFillTheQueue) {
   EXPECT_FALSE(estimate.Wait()->fits) << "4 s beside a bound of 3";
   Generate(model, Prompt(prompt, 1), boxes[2]);
   EXPECT_EQ(boxes[2].WaitCode(), StatusCode::kResourceExhausted);
-  // Who only decodes is let in, and so is one whose prompt fits.
+  // A call that mostly decodes is let in, as its prompt fits.
   Generate(model, Prompt("short", 2000), boxes[3]);
   control_->advance.Open();
   for (const int admitted : {0, 1, 3}) {

@@ -26,7 +26,7 @@ struct Machine {
       for (int i = 0; i < sampled; ++i) Step(0);
     }
   }
-  // What the paces make of a prediction, over what it really takes.
+  // The prediction at its pace, over the time that it really takes.
   double ReadingIsOff() const { return read_error * pace.OfReading(now); }
   double SamplingIsOff() const { return step_error * pace.OfSampling(now); }
 };

@@ -98,10 +98,10 @@ TEST(PromptsTest, TheWaitIsThatOfThePromptsBefore) {
   Ticket late = mine;
   late.deadline = device.clock.Now() + absl::Seconds(3);
   EXPECT_EQ(device.scheduler.Judge(late).verdict, Verdict::kTooLate);
-  // What is due before they are patient no longer goes first.
+  // A ticket that is due before their patience ends goes first.
   late.deadline = device.clock.Now() + absl::Seconds(0.5);
   EXPECT_EQ(device.scheduler.Judge(late).verdict, Verdict::kAdmitted);
-  // Who had less has the next turn.
+  // The client that had less has the next turn.
   Ticket other = device.MakeCall(11, "b", 100, 1).ticket;
   other.deadline = device.clock.Now() + absl::Seconds(1);
   EXPECT_EQ(device.scheduler.Judge(other).verdict, Verdict::kAdmitted);

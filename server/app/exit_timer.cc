@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 
-ExitTimer::ExitTimer() : thread_([this] { Run(); }) {}
+ExitTimer::ExitTimer() : thread_(StartThread([this] { Run(); })) {}
 
 ExitTimer::~ExitTimer() {
   {

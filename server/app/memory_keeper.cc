@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 
@@ -14,7 +15,7 @@ MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes, absl::
       keep_bytes_(keep_bytes),
       interval_(interval),
       look_(look),
-      thread_([this] { Run(); }) {}
+      thread_(StartThread([this] { Run(); })) {}
 
 MemoryKeeper::~MemoryKeeper() {
   {

@@ -19,6 +19,7 @@
 #include "server/limits/connection_ledger.h"
 #include "server/metrics/metrics.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 #include "server/tracing/tracer.h"
 
 namespace longview::server {
@@ -122,7 +123,7 @@ class Server::Impl {
     if (stopped_) return;
     stopped_ = true;
     lifecycle_.set_phase(Lifecycle::Phase::kStopping);
-    std::thread http([&] { http_.Stop(deadline); });
+    std::thread http = StartThread([&] { http_.Stop(deadline); });
     grpc_.Stop(deadline);
     http.join();
     admin_.Stop(SteadyNow());  // Last, so that probes and scrapes see the end.

@@ -8,6 +8,7 @@
 
 #include "server/log/bounded_write.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -39,7 +40,7 @@ EventQueue::EventQueue() : hang_up_ignored_(IsIgnored(SIGHUP)) {
   const sigset_t set = TakenSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  thread_ = std::thread([this] { TakeSignals(); });
+  thread_ = StartThread([this] { TakeSignals(); });
 }
 
 EventQueue::~EventQueue() {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "server/engine/refusals.h"
 #include "server/errors.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -43,9 +44,11 @@ void AddUsage(models::ItemUsage& sum, const models::ItemUsage& usage) {
 
 Documents::Documents(Engine& engine, const ModelStore& store, const Clock& clock,
                      const DocumentsOptions& options)
-    : engine_(engine), store_(store), clock_(clock), options_(options), leases_([this] {
-        LeaseLoop();
-      }) {}
+    : engine_(engine),
+      store_(store),
+      clock_(clock),
+      options_(options),
+      leases_(StartThread([this] { LeaseLoop(); })) {}
 
 Documents::~Documents() {
   Entries left;

@@ -7,6 +7,7 @@
 #include "server/engine/refusals.h"
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -34,7 +35,7 @@ Executor::Executor(DeviceQueue& queue, LaneDevice device, OnStart on_start, OnFi
       steps_(
           queue, device_, [this](const Batch& turn) { return on_start_(turn); },
           std::move(on_stepped)),
-      thread_([this] { Loop(); }) {}
+      thread_(StartThread([this] { Loop(); })) {}
 
 Executor::~Executor() { Stop(); }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -25,7 +26,8 @@ absl::Duration Allowance(const PreprocessPool::Job& job) {
 PreprocessPool::PreprocessPool(int threads, const PreprocessLimits& limits)
     : limits_(limits), thread_count_(threads), last_change_(SteadyNow()) {
   for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, short_only = i == 0 && threads > 1] { Loop(short_only); });
+    threads_.push_back(
+        StartThread([this, short_only = i == 0 && threads > 1] { Loop(short_only); }));
   }
 }
 

@@ -4,9 +4,11 @@
 #include <future>
 #include <utility>
 
+#include "server/scheduler/thread_loop.h"
+
 namespace longview::server {
 
-TaskThread::TaskThread() : thread_([this] { Loop(); }) {}
+TaskThread::TaskThread() : thread_(StartThread([this] { Loop(); })) {}
 
 TaskThread::~TaskThread() {
   {

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 #include "server/security/proxy_socket.h"
 
 namespace longview::server {
@@ -82,7 +83,7 @@ void Acceptor::Start(ListeningSockets sockets,
   closed_ = false;
   Watch(wake_, EPOLLIN);
   for (const int listener : sockets_.descriptors()) Watch(listener, EPOLLIN);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = StartThread([this] { Run(); });
 }
 
 void Acceptor::StopListening() {
@@ -110,7 +111,7 @@ void Acceptor::Unwatch(int descriptor) const {
 
 void Acceptor::Run() {
   std::array<epoll_event, 64> events;
-  absl::Time next_tick = absl::InfiniteFuture();
+  absl::Time next_tick = SteadyNow();  // Also where the loop begins again.
   absl::Time next_late = absl::InfiniteFuture();
   while (!stop_) {
     int wait = -1;

@@ -75,7 +75,6 @@ class AnswerCall final : public ByteCall {
   void OnMessage(grpc::ByteBuffer& bytes) override {
     Request request;
     if (const grpc::Status read = Decode(bytes, request, held()); !read.ok()) return EndNow(read);
-    Hold();
     std::unique_ptr<Stream> stream = start_(info(), request, [weak = std::weak_ptr(self_)] {
       if (const auto alive = weak.lock()) alive->Step();
     });
@@ -87,13 +86,18 @@ class AnswerCall final : public ByteCall {
     }
     if (cancel) stream_->Cancel();
     Step();
-    Drop();
   }
 
-  // Writes what is due. The library never runs a reaction inside a Start or Finish, so that
-  // holding the lock is safe.
   void Step() {
-    std::lock_guard lock(mutex_);
+    this->OrEnd([this] {
+      std::lock_guard lock(mutex_);
+      WriteDue();
+    });
+  }
+
+  // Writes what is due. REQUIRES: mutex_ held. The library never runs a reaction inside a Start or
+  // Finish, so that this is safe.
+  void WriteDue() {
     while (!writing_ && !finished_ && (early_ || stream_ != nullptr)) {
       if (early_) {
         finished_ = true;
@@ -101,12 +105,13 @@ class AnswerCall final : public ByteCall {
       }
       auto [message, end] = stream_->Take();
       if (!message && !end) return;
-      finished_ = end.has_value();
       if (!message || broken_) {
+        finished_ = end.has_value();
         if (finished_) this->Finish(ToGrpcStatus(*end));
         continue;
       }
       grpc::ByteBuffer& bytes = Encode(*message);
+      finished_ = end.has_value();
       writing_ = true;
       if (finished_) {
         this->WriteAndFinish(bytes, ToGrpcStatus(*end));

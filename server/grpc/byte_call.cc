@@ -88,12 +88,15 @@ void ByteCall::OnReadDone(bool ok) {
     return OnNoMessage();
   }
   open_.MessageCame(in_.Length());
-  if (in_.Length() <= kLargeMessage && !IsCompressed(in_)) return OnMessage(in_);
-  Hold();
-  tools_.pool.Run([this] {
-    OnMessage(in_);
-    Drop();
-  });
+  if (in_.Length() <= kLargeMessage && !IsCompressed(in_)) {
+    const Keeper keeper(this);
+    return OrEnd([this] { OnMessage(in_); });
+  }
+  tools_.pool.Run([this, keeper = Keeper(this)] { OrEnd([this] { OnMessage(in_); }); });
+}
+
+grpc::Status ByteCall::Failed(const absl::Status& status) const {
+  return ToGrpcStatus(tools_.gate.Record(info_, status));
 }
 
 absl::Status ByteCall::TryDecode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "server/call.h"
+#include "server/exception_guard.h"
 #include "server/grpc/call_gate.h"
 #include "server/grpc/connections.h"
 #include "server/grpc/message_decoder.h"
@@ -58,6 +59,20 @@ class ByteCall : public ByteReactor {
   bool TryHold();
   void Drop();
 
+  // Holds the call as long as it lives.
+  class Keeper {
+   public:
+    explicit Keeper(ByteCall* call) : call_(call) { call->Hold(); }
+    Keeper(Keeper&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+    Keeper& operator=(Keeper&&) = delete;
+    ~Keeper() {
+      if (call_ != nullptr) call_->Drop();
+    }
+
+   private:
+    ByteCall* call_;
+  };
+
  protected:
   // `method`: static storage.
   ByteCall(const CallTools& tools, grpc::CallbackServerContext& context, std::string_view method,
@@ -66,12 +81,24 @@ class ByteCall : public ByteReactor {
 
   // The first step of a call that was let in: usually Read.
   virtual void Begin() = 0;
-  // A message came; Decode reads it. On a polling thread, or on the pool's.
+  // A message came; Decode reads it. On a polling thread, or on the pool's. If there is no memory
+  // for what this does, and it throws, the call ends.
   virtual void OnMessage(grpc::ByteBuffer& bytes) = 0;
   // The client sends no more, or left.
   virtual void OnNoMessage() = 0;
   // The end of the object, and of whatever still refers to it.
   virtual void Delete() { delete this; }
+
+  // Runs a step of the call. If there is no memory for it, and it throws, the call ends by EndNow.
+  // REQUIRES: the call is held.
+  template <typename Step>
+  void OrEnd(Step step) {
+    const absl::Status stepped = Guarded([&step] {
+      step();
+      return absl::OkStatus();
+    });
+    if (!stepped.ok()) EndNow(Failed(stepped));
+  }
 
   enum class Pace { kInTime, kAnyTime };  // kAnyTime: a stream may be silent between messages.
   void Read(Pace pace);
@@ -110,6 +137,8 @@ class ByteCall : public ByteReactor {
  private:
   ByteReactor* Refuse(const grpc::Status& status);
   void TellDelay(const grpc::Status& status);
+  // The status to end with, recorded.
+  grpc::Status Failed(const absl::Status& status) const;
 
   const CallTools& tools_;
   grpc::CallbackServerContext& context_;

@@ -32,6 +32,7 @@
 #include "server/grpc/tls_credentials.h"
 #include "server/limits/fixed_limits.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -213,7 +214,7 @@ void GrpcServer::Stop(absl::Time deadline) {
   impl_->streams.EndAll();
   const absl::Duration left = std::min(deadline - SteadyNow(), absl::Hours(24));
   absl::Notification over;
-  std::thread ender([&] {
+  std::thread ender = StartThread([&] {
     if (!over.WaitForNotificationWithTimeout(left)) impl_->calls.EndAll(ShuttingDownError());
   });
   // A call whose client does not take its end is cut.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
+#include "server/scheduler/thread_loop.h"
 #include "server/status_map_grpc.h"
 
 namespace longview::server {
@@ -83,8 +84,8 @@ class HealthService::Watcher final : public ByteCall {
     shown_ = status_;
     HealthCheckResponse response;
     response.set_status(*status_);
-    writing_ = true;
     StartWrite(&Encode(response));
+    writing_ = true;
   }
 
   HealthService& service_;
@@ -99,7 +100,7 @@ class HealthService::Watcher final : public ByteCall {
 };
 
 HealthService::HealthService(Api& api, std::vector<std::string> services)
-    : api_(api), services_(std::move(services)), thread_([this] { Compare(); }) {
+    : api_(api), services_(std::move(services)), thread_(StartThread([this] { Compare(); })) {
   subscription_ = api_.SubscribeToStates([this] {
     std::lock_guard lock(mutex_);
     news_ = true;

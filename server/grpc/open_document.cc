@@ -22,14 +22,14 @@ void OpenDocumentCall::OnMessage(grpc::ByteBuffer& bytes) {
     upload_->Cancel();
     return End(read);
   }
-  Hold();  // The part may be read for long after the end of the call.
-  upload_->Append(std::move(part), [this](const absl::Status& read) {
+  // The part may be read for long after the end of the call.
+  upload_->Append(std::move(part), [this, keeper = Keeper(this)](const absl::Status& read) mutable {
+    const Keeper last = std::move(keeper);
     if (read.ok()) {
       ReadOn();
     } else {
       End(ToGrpcStatus(read));
     }
-    Drop();
   });
 }
 

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "server/scheduler/thread_loop.h"
+
 namespace longview::server {
 
 ParsePool::ParsePool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  for (int i = 0; i < threads; ++i) threads_.push_back(StartThread([this] { Work(); }));
 }
 
 ParsePool::~ParsePool() {

@@ -27,8 +27,8 @@ void ReflectionCall::OnMessage(grpc::ByteBuffer& bytes) {
   std::lock_guard lock(mutex_);
   if (finished_) return;
   if (!read.ok()) return End(read);
-  answering_ = true;
   StartWrite(&Encode(AnswerReflection(request, services_)));
+  answering_ = true;
 }
 
 void ReflectionCall::OnWriteDone(bool ok) {

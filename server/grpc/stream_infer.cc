@@ -99,9 +99,11 @@ void StreamInfer::Submit(const inference::ModelInferRequest& request,
 }
 
 void StreamInfer::Ready(uint64_t number) {
-  std::lock_guard lock(mutex_);
-  ready_.push_back(number);
-  Step();
+  OrEnd([this, number] {
+    std::lock_guard lock(mutex_);
+    ready_.push_back(number);
+    Step();
+  });
 }
 
 bool StreamInfer::TakeAnswer() {
@@ -127,10 +129,12 @@ bool StreamInfer::TakeAnswer() {
 
 void StreamInfer::OnWriteDone(bool ok) {
   open().Taken();
-  std::lock_guard lock(mutex_);
-  writing_ = false;
-  broken_ = broken_ || !ok;
-  Step();
+  OrEnd([this, ok] {
+    std::lock_guard lock(mutex_);
+    writing_ = false;
+    broken_ = broken_ || !ok;
+    Step();
+  });
 }
 
 void StreamInfer::OnCancel() {
@@ -177,8 +181,8 @@ void StreamInfer::Delete() {
 void StreamInfer::Step() {
   if (finished_ || refused()) return;
   if (!writing_ && TakeAnswer()) {
-    writing_ = true;
     StartWrite(&Encode(answer_));
+    writing_ = true;
   }
   const bool over = reads_ended_ || broken_ || ending_;
   if (!over && !reading_ && running_.size() < kMaxOpenRequests && running_bytes_ <= kMaxOpenBytes) {

@@ -9,6 +9,7 @@
 
 #include "inference/grpc_service.pb.h"
 #include "server/api/api.h"
+#include "server/exception_guard.h"
 #include "server/grpc/byte_call.h"
 #include "server/status_map_grpc.h"
 
@@ -63,12 +64,11 @@ class UnaryCall final : public ByteCall {
       return;
     }
     // The reply may come before this function is over, or long after the end of the call.
-    Hold();
-    Hold();
-    Api::Pending pending = start_(info(), request, [this](absl::StatusOr<Response> result) {
-      Answer(std::move(result));
-      Drop();
-    });
+    Api::Pending pending = start_(
+        info(), request, [this, keeper = Keeper(this)](absl::StatusOr<Response> result) mutable {
+          const Keeper last = std::move(keeper);
+          Answer(std::move(result));
+        });
     bool cancel = false;
     if (pending != nullptr) {
       std::lock_guard lock(mutex_);
@@ -76,7 +76,6 @@ class UnaryCall final : public ByteCall {
       if (!answered_) pending_ = pending;
     }
     if (cancel) Api::Cancel(pending);
-    Drop();
   }
 
   void Answer(absl::StatusOr<Response> result) {
@@ -87,7 +86,13 @@ class UnaryCall final : public ByteCall {
     }
     if (!MayEnd()) return;
     if (!result.ok()) return Finish(ToGrpcStatus(result.status()));
-    WriteAndFinish(*result);
+    grpc::ByteBuffer* bytes = nullptr;
+    const absl::Status encoded = Guarded([&] {
+      bytes = &Encode(*result);
+      return absl::OkStatus();
+    });
+    if (!encoded.ok()) return Finish(ToGrpcStatus(encoded));
+    WriteAndFinish(*bytes, grpc::Status::OK);
   }
 
   // Whether the call has not been ended yet; whoever asks ends it.

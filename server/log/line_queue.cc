@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "server/log/bounded_write.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -22,7 +23,7 @@ LineQueue::LineQueue(int descriptor, size_t max_bytes, Report report)
     : descriptor_(descriptor),
       max_bytes_(max_bytes),
       report_(std::move(report)),
-      thread_([this] { Loop(); }) {}
+      thread_(StartThread([this] { Loop(); })) {}
 
 LineQueue::~LineQueue() {
   Flush(kLastPatience);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "server/scheduler/thread_loop.h"
+
 namespace longview::server {
 namespace {
 
@@ -18,7 +20,7 @@ DeviceQueue::DeviceQueue(const SchedulerOptions& options, const Clock& clock,
       on_departures_(std::move(on_departures)),
       scheduler_(options, clock),
       sleepers_(static_cast<size_t>(options.lanes)),
-      timer_([this] { TimerLoop(); }) {}
+      timer_(StartThread([this] { TimerLoop(); })) {}
 
 DeviceQueue::~DeviceQueue() {
   {

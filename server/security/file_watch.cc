@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
 namespace {
@@ -56,7 +57,7 @@ absl::StatusOr<FileContents> FileWatch::Add(std::vector<std::string> paths, Chan
 }
 
 void FileWatch::Start() {
-  if (!groups_.empty()) thread_ = std::thread([this] { Run(); });
+  if (!groups_.empty()) thread_ = StartThread([this] { Run(); });
 }
 
 Digest FileWatch::DigestOf(const absl::StatusOr<FileContents>& contents) {

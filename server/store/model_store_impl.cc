@@ -12,6 +12,7 @@
 #include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 #include "server/store/model_errors.h"
 
 namespace longview::server {
@@ -156,7 +157,7 @@ absl::StatusOr<std::unique_ptr<models::Model>> ModelStoreImpl::LoadOn(const Foun
   // GNU OpenMP would count more threads than cores and let those of the device sleep between any
   // two parallel regions, which halves the throughput of small models.
   absl::StatusOr<std::unique_ptr<models::Model>> model = absl::UnknownError("");
-  std::thread([&] { model = Guarded([&] { return load_(found.directory, device); }); }).join();
+  StartThread([&] { model = Guarded([&] { return load_(found.directory, device); }); }).join();
   if (!model.ok()) return model.status();
   if (absl::Status warm = WarmUp(found, **model); !warm.ok()) return warm;
   return model;

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 #include "server/tracing/otlp_messages.h"
 
 namespace longview::server {
@@ -51,7 +52,7 @@ bool IsPassing(grpc::StatusCode code) {
 SpanExporter::SpanExporter(TracerOptions options)
     : options_(std::move(options)),
       collector_(Collector::NewStub(Connect(options_.endpoint))),
-      thread_([this] { Loop(); }) {}
+      thread_(StartThread([this] { Loop(); })) {}
 
 SpanExporter::~SpanExporter() {
   {

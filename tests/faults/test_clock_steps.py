@@ -1,14 +1,16 @@
 """The wall clock jumps, as when it is set by hand or by NTP: nobody's deadline moves with it."""
 
+import functools
 import json
 import time
 import urllib.request
 
 import pytest
 
-from neighbours import Neighbours, models, record
+from neighbours import Neighbours, generate, models, over_grpc, record
 from preload import Switch
 from server_process import Server, wait_until
+from wire import field
 
 HOUR, YEAR = 3600, 365 * 86400
 
@@ -32,6 +34,34 @@ def test_the_wall_clock_jumps(step, preload, tmp_path):
         begin = time.monotonic()
         assert server.stop(15, 40) == 0
         assert time.monotonic() - begin < 15
+
+
+@pytest.mark.parametrize("step", [HOUR, -HOUR])
+def test_calls_over_grpc_do_not_move_with_the_clock(step, preload, tmp_path):
+    """A stream goes on to its end, and short calls and messages of megabytes are answered, whenever the clock
+    jumps: what a call waits for is timed by the clock that nobody sets."""
+    fault = Switch(preload("step_clock"), tmp_path)
+    with Server(models(), env=fault.env) as server:
+        stream = functools.partial(generate, server, "a", 600, timeout=600)
+        whole = stream()
+        assert isinstance(whole, list), whole
+        assert stream(on_piece=lambda pieces: fault.set(step if pieces > 3 else 0)) == whole
+        recorded = record(server)
+        large = field(1, "classifier") + field(3, "x" * (4 << 20)) + field(5, 1)
+
+        def send():
+            """Read as a whole, then refused: the model has no tokenizer."""
+            return over_grpc(server, "/longview.v1.TextService/Classify", large, 60, list)
+
+        refused = send()
+        assert refused[0] == "INVALID_ARGUMENT", refused
+        with Neighbours(server, recorded) as neighbours:
+            for turn in range(20):
+                fault.set(step * (turn % 2))
+                assert send() == refused, turn
+            neighbours.wait_for(8)
+        fault.set(0)
+        assert stream() == whole
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])

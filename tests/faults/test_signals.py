@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from neighbours import DOCUMENTS, Neighbours, classify, complete, models, record
+from neighbours import CALLS, DOCUMENTS, PROMPTS, Neighbours, classify, complete, models, of_documents, record
 from server_process import Server, wait_until
 
 LEAVES = ("--drain_seconds=1", "--shutdown_seconds=20")
@@ -168,6 +168,6 @@ def test_standard_streams_are_gone():
     with Server(models()) as server:
         recorded = record(server)
         server.process.stdout.close()
-        assert [classify(server, ids) for ids in DOCUMENTS] == recorded[:len(DOCUMENTS)]
+        assert [classify(server, ids) for ids in DOCUMENTS] == of_documents(recorded)
         os.truncate(server.log_file.name, 0)
-        assert complete(server, "def main():") == recorded[len(DOCUMENTS)]
+        assert complete(server, "def main():") == recorded[CALLS.index((complete, PROMPTS[0]))]

@@ -73,6 +73,42 @@ def test_a_use_of_the_wall_clock_is_seen(line):
     assert wall_clock_uses(line) == 1 and wall_clock_uses("// " + line) == 0
 
 
+THREAD = re.compile(r"std::thread\s*(?:\w+\s*)?[({]")
+THREAD_MEMBER = re.compile(r"std::(?:thread|vector<std::thread>) (\w+);")
+
+
+def own_threads(text, members):
+    """Threads that begin otherwise than by StartThread: built by name, or in place as a member."""
+    text = re.sub(r"//.*", "", text)
+    found = [match[0] for match in THREAD.finditer(text)]
+    for member in members:
+        begun = re.compile(rf"\b{member}(?:\(|\{{|\.emplace_back\(|\.push_back\(| = )\s*(?!StartThread\()[^\s;)]")
+        found += [match[0] for match in begun.finditer(text)]
+    return found
+
+
+def test_no_thread_ends_the_process():
+    """server/scheduler/thread_loop.h begins the server's threads: what they throw ends what they were at."""
+    sources = {path: path.read_text(encoding="utf-8") for path in tracked()
+               if path.suffix in (".h", ".cc") and path.is_relative_to(ROOT / "server")
+               and path.name != "thread_loop.h"}
+    members = {path: THREAD_MEMBER.findall(text) for path, text in sources.items()}
+    found = {path.relative_to(ROOT).as_posix(): threads for path, text in sources.items()
+             if (threads := own_threads(text, members[path] + members.get(path.with_suffix(".h"), [])))}
+    assert sum(map(len, members.values())) > 10
+    assert not found, found
+
+
+@pytest.mark.parametrize("text", [
+    "thread_([this] { Loop(); }) {}", "thread_ = std::thread([this] { Loop(); });",
+    "std::thread stopper([&] { Stop(); });", "threads_.emplace_back([this] { Loop(); });"])
+def test_a_thread_of_its_own_is_seen(text):
+    members = ["thread_", "threads_"]
+    assert own_threads(text, members)
+    assert not own_threads("thread_(StartThread([this] { Loop(); })) {} "
+                           "threads_.push_back(StartThread([this] { Loop(); }));", members)
+
+
 # Copies of a value of options, one for each element of a list, beside those of Like (server/api/copies.h).
 OWN_COPIES = re.compile(r"(?:push_back|emplace_back)\((?:\w+(?:\.|->))?like\)|"
                         r"\b\w+ (?:\w+) = (?:\w+(?:\.|->))?like;|^\s*(?!Like<)[\w:]*Request like;|"

@@ -1,6 +1,5 @@
 #include "server/http/transport/listener.h"
 
-#include <exception>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "server/http/transport/tls_context.h"
 #include "server/retry_delay.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/thread_loop.h"
 #include "server/security/proxy_socket.h"
 
 namespace longview::server {
@@ -43,16 +43,6 @@ constexpr absl::Duration kGoodbye = absl::Seconds(1);
 
 // Connections of proxies whose header has not come.
 constexpr int kMostUnnamed = 1024;
-
-// A handler that throws (no memory, most likely) ends there, and the loop goes on.
-void RunLoop(asio::io_context& context) {
-  while (!context.stopped()) {
-    try {
-      context.run();
-    } catch (const std::exception&) {
-    }
-  }
-}
 
 }  // namespace
 
@@ -129,7 +119,7 @@ absl::StatusOr<int> Listener::Impl::Start() {
   if (absl::Status status = Bind(); !status.ok()) return status;
   asio::co_spawn(acceptor_.get_executor(), Accept(), asio::detached);
   for (int i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back([context = context_] { RunLoop(*context); });
+    threads_.push_back(StartThread([context = context_] { context->run(); }));
   }
   return acceptor_.local_endpoint().port();
 }

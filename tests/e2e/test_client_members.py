@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from goldens import GOLDEN
-from server_process import ZOO, Server
+from server_process import ROOT, ZOO, Server
 
-MODELS = {"reranker": GOLDEN / "xlm_roberta/text_reranker",
-          "late": GOLDEN / "sentence_transformers/longformer_mean",
-          "passages": GOLDEN / "sentence_transformers/bert_unigram_more_rows"}
+OWN = ROOT / "tests/golden"
+MODELS = {"reranker": OWN / "xlm_roberta/text_reranker",
+          "late": OWN / "sentence_transformers/longformer_mean",
+          "passages": OWN / "sentence_transformers/bert_unigram_more_rows"}
 QUERY = "What is a span?"
 DOCUMENTS = ["A span is a run of keys that a query sees.", "Longview reads long documents.",
              "The third text has a few more words than the others, so that it can be cut."]

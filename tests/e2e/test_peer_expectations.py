@@ -7,9 +7,9 @@ import base64
 import numpy as np
 import pytest
 
-from goldens import GOLDEN
-from server_process import Server
+from server_process import ROOT, Server
 
+OWN = ROOT / "tests/golden"
 MODELS = {"embedder": "sentence_transformers/bert_wordpiece_limit_128",
           "reranker": "xlm_roberta/text_reranker"}
 LIMIT = 128
@@ -20,7 +20,7 @@ IDS = [101, 30, 31, 32, 102]
 
 @pytest.fixture(scope="module")
 def server():
-    with Server([",".join(f"{name}={GOLDEN / case / 'model'}" for name, case in MODELS.items())],
+    with Server([",".join(f"{name}={OWN / case / 'model'}" for name, case in MODELS.items())],
                 "--dtype=fp32") as server:
         yield server
 

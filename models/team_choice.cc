@@ -92,7 +92,7 @@ void TeamChoice::Note(int kind, Team team, double work, double seconds) {
   } else if (!state.GoesOn() || !state.EndTrial()) {
     return;
   }
-  // Where all threads are faster again, a neighbour has gone, for all kinds alike.
+  // All threads are faster again: a neighbour has gone, and steps of other kinds are tried, too.
   if (state.used == Team::kOne) return;
   for (auto& [other, others] : kinds_) {
     if (other != kind) others.credit = std::max(others.credit, kLeastSetback);

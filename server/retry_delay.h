@@ -33,7 +33,8 @@ class DelaySpread {
   std::map<std::string, Refused, std::less<>> refused_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The same of the whole process, now: what an answer says, in every form. Thread-safe.
+// DelaySpread::Next of the whole process, now. Every form of an answer says this delay.
+// Thread-safe.
 absl::Duration SpreadDelay(std::string_view reason, absl::Duration delay);
 
 }  // namespace longview::server

@@ -56,7 +56,7 @@ class Like {
   T* operator->() { return &value_; }
   const T* operator->() const { return &value_; }
 
-  // As many as there are elements. INVALID_ARGUMENT if several take more than the limit.
+  // One copy for each element. INVALID_ARGUMENT if several take more than the limit.
   absl::StatusOr<std::vector<T>> Copies(size_t elements, const CopyTerms& terms = {}) const {
     if (absl::Status status = CheckCopies(MembersOf(value_, terms), elements, terms);
         !status.ok()) {

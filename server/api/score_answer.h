@@ -14,7 +14,7 @@ namespace longview::server {
 
 struct ScoreRequest {
   std::string model;
-  // As many of either, or one first for all seconds.
+  // The texts of the pairs: one `second` for each `first`, or for each of them the only `first`.
   std::vector<std::string> first, second;
   std::optional<bool> truncate;
   std::optional<int32_t> truncate_prompt_tokens;

@@ -10,6 +10,7 @@
 #include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
 #include "server/engine/request_bytes.h"
+#include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/security/client_quota.h"
 #include "server/tracing/call_spans.h"
@@ -70,7 +71,7 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   std::unique_lock lock(mutex_);
   if (stopped_ || !lifecycle_.accepting()) {
     lock.unlock();
-    return refuse(RejectReason::kDraining, DrainingError());
+    return refuse(RejectReason::kDraining, ShuttingDownError());
   }
   const CallId id = call->id = ++last_id_;
   ModelUse& use = UseOf(call->model);
@@ -115,7 +116,7 @@ void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
       DevicesOf(*call->model).queue.Cancel(id);
       const CallPtr freed = Free(id);
       lock.unlock();
-      if (freed->done) EndLater(TakeEnding(*freed), DrainingError());
+      if (freed->done) EndLater(TakeEnding(*freed), ShuttingDownError());
       return;
     }
   }

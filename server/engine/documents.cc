@@ -59,7 +59,7 @@ Documents::~Documents() {
     changed_.notify_all();
   }
   leases_.join();
-  for (auto& [handle, entry] : left) End(std::move(entry), DrainingError());
+  for (auto& [handle, entry] : left) End(std::move(entry), ShuttingDownError());
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return pending_ == 0; });
 }
@@ -137,7 +137,7 @@ absl::StatusOr<OpenDocument> Documents::Enter(
   entry->document = *std::move(made);
   Renew(*entry);
   std::lock_guard lock(mutex_);
-  if (ending_) return DrainingError();
+  if (ending_) return ShuttingDownError();
   if (CountOf(entry->client) >= options_.max_per_client) {
     return MakeError(absl::StatusCode::kResourceExhausted,
                      absl::StrCat("this client has ", options_.max_per_client,
@@ -202,7 +202,7 @@ void Documents::ReadNext(const std::string& handle) {
 void Documents::PieceRead(const std::string& handle, absl::StatusOr<Completed> read) {
   std::unique_ptr<Entry> ended;
   Reply<OpenDocument> done;
-  absl::StatusOr<OpenDocument> answer = DrainingError();
+  absl::StatusOr<OpenDocument> answer = ShuttingDownError();
   bool more = false;
   {
     std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 
 #include "server/engine/engine_device.h"
 #include "server/engine/refusals.h"
+#include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/tracing/call_spans.h"
 
@@ -205,7 +206,7 @@ void EngineImpl::Finish(BatchResult result, bool more) {
     // it, or the executor was stopped.
     const bool late = !result.answers[i] && call.info.deadline <= now;
     if (!result.answers[i]) {
-      result.answers[i] = late ? LateError(call, /*was_running=*/true) : DrainingError();
+      result.answers[i] = late ? LateError(call, /*was_running=*/true) : ShuttingDownError();
     }
     absl::StatusOr<models::Answer>& answer = *result.answers[i];
     if (!answer.ok()) {
@@ -334,7 +335,7 @@ void EngineImpl::Shutdown() {
     }
     for (const CallId id : waiting) freed.push_back(Free(id));
   }
-  for (Ending& ending : endings) End(std::move(ending), DrainingError());
+  for (Ending& ending : endings) End(std::move(ending), ShuttingDownError());
   pool_.Stop();
   for (const auto& devices : devices_) {
     for (const auto& lane : devices->lanes) lane->executor.Stop();

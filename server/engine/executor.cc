@@ -5,6 +5,7 @@
 
 #include "models/pauses.h"
 #include "server/engine/refusals.h"
+#include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
@@ -20,8 +21,6 @@ constexpr absl::Duration kLeastSlice = absl::Milliseconds(5);
 
 // A moment of a model's warm-up, about.
 constexpr double kExclusiveSeconds = 0.25;
-
-absl::Status Stopped() { return absl::UnavailableError("the server is shutting down"); }
 
 }  // namespace
 
@@ -57,7 +56,7 @@ void Executor::Loop() {
     RunNextExclusive();
     LoseDevice();
   }
-  steps_.EndAll(DrainingError());
+  steps_.EndAll(ShuttingDownError());
   RunPosted();
   std::unique_lock lock(mutex_);
   while (!posted_.empty()) {
@@ -66,7 +65,7 @@ void Executor::Loop() {
     lock.lock();
   }
   ended_ = true;
-  for (Exclusive* exclusive : exclusives_) exclusive->result = Stopped();
+  for (Exclusive* exclusive : exclusives_) exclusive->result = ShuttingDownError();
   exclusives_.clear();
   exclusive_changed_.notify_all();
 }
@@ -82,7 +81,7 @@ absl::Status Executor::RunExclusive(std::string_view model,
                                     absl::AnyInvocable<absl::Status()> task) {
   Exclusive exclusive{std::string(model), std::move(task), std::nullopt};
   std::unique_lock lock(mutex_);
-  if (ended_) return Stopped();
+  if (ended_) return ShuttingDownError();
   exclusives_.push_back(&exclusive);
   lock.unlock();
   queue_.Wake(device_.lane());

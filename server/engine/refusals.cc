@@ -118,8 +118,6 @@ absl::Status CancelledError() {
                    {"CANCELLED", std::nullopt, ""});
 }
 
-absl::Status DrainingError() { return ShuttingDownError(); }
-
 absl::Status OutOfMemoryError() {
   return MakeError(absl::StatusCode::kResourceExhausted,
                    "the server has no memory left for the request",

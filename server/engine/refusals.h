@@ -37,7 +37,6 @@ absl::Status DevicesLostError();
 absl::Status NotFiniteError(std::string_view model, std::string_view where, std::string_view dtype);
 
 absl::Status CancelledError();
-absl::Status DrainingError();
 
 // The pool holds as many bytes of requests as it may.
 absl::Status PoolFullError(size_t bytes, size_t limit);

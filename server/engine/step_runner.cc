@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/engine/refusals.h"
+#include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
 
@@ -161,7 +162,7 @@ void StepRunner::RunStep(const Batch& turn, StepResult& result) {
     share.prefill = share.sequences = 0;
     result.prefill_seconds = result.decode_seconds = 0;
     if (wanted[i] && !status.ok()) share.answer = device_.CheckLost(status);
-    if (wanted[i] && status.ok()) share.answer = DrainingError();  // The queue was stopped.
+    if (wanted[i] && status.ok()) share.answer = ShuttingDownError();  // The queue was stopped.
     End(share);
   }
 }

@@ -8,6 +8,7 @@
 #include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
 #include "server/engine/request_bytes.h"
+#include "server/errors.h"
 #include "server/exception_guard.h"
 
 namespace longview::server {
@@ -92,7 +93,8 @@ void EngineImpl::OnPool(models::Request request, const std::string& client, absl
                  .bytes = bytes,
                  .scratch = scratch,
                  .run = [shared, request = std::move(request)](PreprocessPool::Turn turn) mutable {
-                   if (turn == PreprocessPool::Turn::kStopped) return (*shared)(DrainingError());
+                   if (turn == PreprocessPool::Turn::kStopped)
+                     return (*shared)(ShuttingDownError());
                    (*shared)(std::move(request));
                  }});
   if (added) return;

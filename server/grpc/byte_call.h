@@ -55,7 +55,7 @@ class ByteCall : public ByteReactor {
 
   // Keeps the object while work of its own is under way.
   void Hold() { holds_.fetch_add(1, std::memory_order_relaxed); }
-  // The same where nobody holds it; false if it is about to be deleted.
+  // Hold for callers who do not hold the call yet: false if it is about to be deleted.
   bool TryHold();
   void Drop();
 
@@ -122,10 +122,10 @@ class ByteCall : public ByteReactor {
   // For unary calls: the answer and the end.
   void WriteAndFinish(const google::protobuf::Message& message);
 
-  // As the library's. A status that says when to repeat the call says so in a trailer, too, which
-  // clients' libraries read by themselves.
+  // Ends the call. The delay of a status that may be repeated also goes into the trailer that
+  // clients' libraries obey by themselves.
   void Finish(const grpc::Status& status);
-  // A message and the end, likewise.
+  // Writes the last message and ends the call like Finish.
   void WriteAndFinish(const grpc::ByteBuffer& bytes, const grpc::Status& status);
 
   const CallInfo& info() const { return info_; }
@@ -145,7 +145,7 @@ class ByteCall : public ByteReactor {
   OpenCall open_;
   const Access access_;
   bool refused_ = false;  // Set before gRPC can call the reactor.
-  bool begun_ = false;    // Likewise: it is among tools_.calls.
+  bool begun_ = false;    // The call is among tools_.calls; set before gRPC can call it.
   CallInfo info_;
   ByteBudget::Reservation held_;  // Holds the call and its only request.
   grpc::ByteBuffer in_;           // Belongs to the read that is under way.

@@ -26,8 +26,9 @@ constexpr uint64_t kBytesPerCall = 512;
 constexpr uint64_t kBytesPerMessage = 64;
 constexpr uint64_t kMessageBytesPerFrameByte = 64;
 
-// Bytes that may come on a connection before its next call has begun; its headers may have 16 KiB.
-constexpr uint64_t kMostBeforeCall = uint64_t{1} << 20;
+// Bytes that may come on a connection before its next call has begun: those of headers, and of a
+// message as long as no thread has come round to the call.
+constexpr uint64_t kMostBeforeCall = uint64_t{4} << 20;
 
 constexpr size_t kMostGone = 64;
 constexpr size_t kDropBytes = size_t{1} << 20;

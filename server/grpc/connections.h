@@ -99,7 +99,7 @@ class Connections {
   static constexpr absl::Duration kTick = absl::Milliseconds(100);
   // The same while an address has much half sent: it may send the rest of its limit in less.
   static constexpr absl::Duration kShortTick = absl::Milliseconds(10);
-  // The same while there are connections and no calls.
+  // The time between two ticks while there are connections and no calls.
   static constexpr absl::Duration kIdleTick = absl::Milliseconds(250);
 
   // Counts the connection on `descriptor`, which stays the caller's. `peer` and `address` as in

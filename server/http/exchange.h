@@ -40,7 +40,7 @@ class Exchange {
   // An error body in the shape of the request's path.
   void Fail(const absl::Status& status);
 
-  // The same, and stops the call: for one that is not answered yet.
+  // Answers a call that is not answered yet with the error, and stops it.
   void GiveUp(const absl::Status& status);
 
   // Runs `cancel` once the client is gone, at once if it is already; at most one is kept.

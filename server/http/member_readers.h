@@ -1,13 +1,17 @@
 // Readers of members for tables: a value of one type, handed to what keeps it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "server/errors.h"
+#include "server/http/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/members.h"
 
@@ -32,6 +36,34 @@ typename MemberRow<Out>::Reader Reads(void (*set)(Out&, T)) {
     absl::StatusOr<T> read = TakeValue<T>(value, name);
     if (read.ok()) set(out, *std::move(read));
     return read.status();
+  };
+}
+
+// Reads a string of at most 128 bytes, which is enough for any name and is copied into every item.
+template <typename Out>
+typename MemberRow<Out>::Reader ReadsName(void (*set)(Out&, std::string)) {
+  return [set](nlohmann::json& value, const std::string& name, Out& out) -> absl::Status {
+    constexpr size_t kLongest = 128;
+    absl::StatusOr<std::string> text = TakeString(value, name);
+    if (!text.ok()) return text.status();
+    if (text->size() > kLongest) {
+      return FieldError(name, absl::StrCat("is ", Quoted(*text), ", of ", text->size(),
+                                           " bytes; the limit is ", kLongest));
+    }
+    set(out, *std::move(text));
+    return absl::OkStatus();
+  };
+}
+
+// Reads a number of at least 1.
+template <typename Out>
+typename MemberRow<Out>::Reader ReadsCount(void (*set)(Out&, int32_t)) {
+  return [set](nlohmann::json& value, const std::string& name, Out& out) -> absl::Status {
+    const absl::StatusOr<int32_t> count = ReadNumber<int32_t>(value, name);
+    if (!count.ok()) return count.status();
+    if (*count < 1) return FieldError(name, absl::StrCat(*count, " is below 1"));
+    set(out, *count);
+    return absl::OkStatus();
   };
 }
 

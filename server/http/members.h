@@ -67,11 +67,11 @@ class MemberTable {
   // Reads the members of an object, by name in alphabetical order. INVALID_ARGUMENT names the first
   // that is wrong.
   absl::Status Read(nlohmann::json& body, Out& out) const { return ReadAll(body, "", true, out); }
-  // The same, but members that the table does not have are left aside.
+  // Reads the members that the table has, and leaves others aside.
   absl::Status ReadKnown(nlohmann::json& body, Out& out) const {
     return ReadAll(body, "", false, out);
   }
-  // The same of the object at the member `within`, which stands in front of names in errors.
+  // Reads `body`, the object at the member `within`; errors name both members.
   absl::Status ReadWithin(std::string_view within, nlohmann::json& body, Out& out) const {
     return ReadAll(body, std::string(within).append("."), true, out);
   }

@@ -10,7 +10,7 @@
 namespace longview::server {
 namespace {
 
-// Those that have started on the lane, or just do.
+// Calls `visit` for the prompts of tickets that have started on the lane or are about to.
 void ForEachPrompt(const Lane& lane, RunningSet::PromptVisit visit) {
   lane.running_set.ForEachPrompt(visit);
   for (const auto& [id, ticket] : lane.joining) {

@@ -27,8 +27,6 @@ constexpr std::chrono::milliseconds kBetweenMoments(20);
 
 constexpr std::string_view kCpu = "cpu";
 
-absl::Status Leaving() { return absl::UnavailableError("the server is shutting down"); }
-
 ModelLabels LabelsOf(const ServedModel& model) { return {model.name, model.version}; }
 
 absl::Status NotFound(std::string message) {
@@ -167,7 +165,7 @@ absl::Status ModelStoreImpl::WarmUp(const FoundModel& found, models::Model& mode
   for (int moment = 0; moment < kMoments; ++moment) {
     // Others have their turns meanwhile; what disturbs one moment may be over at the next.
     if (moment > 0) std::this_thread::sleep_for(kBetweenMoments);
-    if (stopping_) return Leaving();
+    if (stopping_) return ShuttingDownError();
     const absl::Status warm =
         engine_.RunOnDevice(model.info().device, found.name, [&model] { return model.WarmUp(); });
     if (!warm.ok()) return warm;
@@ -223,7 +221,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadOnto(
 }
 
 absl::Status ModelStoreImpl::LoadNow(std::string name) {
-  if (stopping_) return Leaving();
+  if (stopping_) return ShuttingDownError();
   FoundModel found;
   const absl::Status scanned = Rescan();
   {

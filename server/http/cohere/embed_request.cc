@@ -32,18 +32,6 @@ struct CohereEmbedBody {
   std::optional<int32_t> max_tokens;
 };
 
-absl::Status ReadInputType(json& value, const std::string& name, CohereEmbedBody& out) {
-  constexpr size_t kLongest = 128;  // It is copied into every item.
-  absl::StatusOr<std::string> type = TakeString(value, name);
-  if (!type.ok()) return type.status();
-  if (type->size() > kLongest) {
-    return FieldError(name, absl::StrCat("is ", Quoted(*type), ", of ", type->size(),
-                                         " bytes; the limit is ", kLongest));
-  }
-  out.like->set_input_type(*std::move(type));
-  return absl::OkStatus();
-}
-
 absl::Status ReadTypes(json& value, const std::string& name, CohereEmbedBody& out) {
   constexpr VectorForm kKnown[] = {VectorForm::kFloat,  VectorForm::kInt8,    VectorForm::kUint8,
                                    VectorForm::kBinary, VectorForm::kUbinary, VectorForm::kBase64};
@@ -78,7 +66,8 @@ const MemberTable<CohereEmbedBody>& CohereEmbedTable() {
   static const auto* const table = new MemberTable<CohereEmbedBody>{
       {"model", kCohere, ReadBefore<Body>()},
       {kCohereTexts, kCohere, Keeps(&Body::texts)},
-      {"input_type", kCohere, ReadInputType},
+      {"input_type", kCohere,
+       ReadsName(+[](Body& b, std::string t) { b.like->set_input_type(std::move(t)); })},
       {"embedding_types", kCohere, ReadTypes},
       {"truncate", kCohere, ReadCohereTruncate},
       {"output_dimension", kCohere, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
@@ -111,9 +100,8 @@ absl::Status ReadCohereTexts(CohereEmbedBody& body, CohereEmbedRequest& out) {
 }  // namespace
 
 absl::StatusOr<CohereEmbedRequest> ParseCohereEmbed(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> object = ParseJson(text, max_bytes);
+  absl::StatusOr<json> object = ParseObject(text, max_bytes);
   if (!object.ok()) return object.status();
-  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   CohereEmbedRequest out;
   if (absl::Status s = ReadModelName(*object, "", &out.model); !s.ok()) return s;
   CohereEmbedBody body;

@@ -135,7 +135,6 @@ absl::Status ReadMembers(json& object, Message* message) {
   for (auto&& [name, value] : object.items()) {
     const auto field = FindMember(*message->GetDescriptor(), name);
     if (!field.ok()) return field.status();
-    if (value.is_null()) continue;
     if (absl::Status status = ReadField(value, **field, message); !status.ok()) return status;
   }
   return absl::OkStatus();

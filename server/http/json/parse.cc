@@ -11,6 +11,7 @@
 #include "server/errors.h"
 #include "server/http/body_error.h"
 #include "server/http/json/number_arrays.h"
+#include "server/http/json/values.h"
 
 namespace longview::server {
 namespace {
@@ -181,6 +182,13 @@ absl::StatusOr<json> ParseJson(std::string_view text, size_t max_bytes) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("body is not valid JSON: ", builder.error()),
                    {.reason = "BAD_JSON", .retry_after = {}, .param = ""});
+}
+
+absl::StatusOr<json> ParseObject(std::string_view text, size_t max_bytes) {
+  absl::StatusOr<json> body = ParseJson(text, max_bytes);
+  if (!body.ok()) return body;
+  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
+  return body;
 }
 
 }  // namespace longview::server

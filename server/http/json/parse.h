@@ -29,4 +29,8 @@ inline constexpr size_t kLeastJsonBytes = size_t{1} << 20;
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text,
                                          size_t max_bytes = size_t{64} << 20);
 
+// ParseJson of a body that must be an object; INVALID_ARGUMENT for any other.
+absl::StatusOr<nlohmann::json> ParseObject(std::string_view text,
+                                           size_t max_bytes = size_t{64} << 20);
+
 }  // namespace longview::server

@@ -60,9 +60,8 @@ const MemberTable<OllamaBody>& TableOf(OllamaRoute route) {
 
 absl::StatusOr<ListRequest<EmbedRequest>> ParseOllamaEmbed(OllamaRoute route, std::string_view text,
                                                            size_t max_bytes) {
-  absl::StatusOr<json> object = ParseJson(text, max_bytes);
+  absl::StatusOr<json> object = ParseObject(text, max_bytes);
   if (!object.ok()) return object.status();
-  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   const char* const field = route == OllamaRoute::kEmbed ? "input" : "prompt";
   ListRequest<EmbedRequest> list{"", "", {}, field};
   if (absl::Status s = ReadModelName(*object, "", &list.model); !s.ok()) return s;

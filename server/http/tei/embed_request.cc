@@ -15,24 +15,6 @@ namespace {
 using longview::v1::EmbedRequest;
 using nlohmann::json;
 
-absl::Status ReadPromptName(json& value, const std::string& name, TeiEmbedBody& out) {
-  constexpr size_t kLongest = 128;  // It is copied into every item.
-  absl::StatusOr<std::string> prompt = TakeString(value, name);
-  if (!prompt.ok()) return prompt.status();
-  if (prompt->size() > kLongest) {
-    return FieldError(name,
-                      absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
-  }
-  out.like->set_prompt_name(*std::move(prompt));
-  return absl::OkStatus();
-}
-
-absl::Status ReadEmbedDirection(json& value, const std::string& name, TeiEmbedBody& out) {
-  absl::StatusOr<std::string> direction = ReadDirection(value, name);
-  if (direction.ok()) out.like->set_truncation_direction(*std::move(direction));
-  return direction.status();
-}
-
 const MemberTable<TeiEmbedBody>& TeiEmbedTable() {
   using enum MemberOf;
   using Body = TeiEmbedBody;
@@ -41,8 +23,11 @@ const MemberTable<TeiEmbedBody>& TeiEmbedTable() {
       {kInputs, kTei, Keeps(&Body::inputs)},
       {"normalize", kTei, Reads(+[](Body& b, bool f) { b.like->set_normalize(f); })},
       {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like->set_truncate(f); })},
-      {"truncation_direction", kTei, ReadEmbedDirection},
-      {"prompt_name", kTei, ReadPromptName},
+      {"truncation_direction", kTei, ReadsDirection(+[](Body& b, std::string d) {
+         b.like->set_truncation_direction(std::move(d));
+       })},
+      {"prompt_name", kTei,
+       ReadsName(+[](Body& b, std::string p) { b.like->set_prompt_name(std::move(p)); })},
       {"dimensions", kTei, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
       {"parameters", kHuggingFace, ReadBefore<Body>()},
       {"candidate_labels", kHuggingFace, kNoZeroShot},

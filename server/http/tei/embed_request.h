@@ -16,7 +16,7 @@ namespace longview::server {
 using EmbedListRequest = ListRequest<longview::v1::EmbedRequest>;
 
 struct TeiEmbedBody {
-  Like<longview::v1::EmbedRequest> like;  // All but the text.
+  Like<longview::v1::EmbedRequest> like;  // Has every member but the text.
   nlohmann::json inputs;                  // Never null.
 };
 

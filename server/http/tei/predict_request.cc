@@ -42,20 +42,6 @@ absl::Status ReadFunction(json& value, const std::string& name, PredictBody& out
   return absl::OkStatus();
 }
 
-absl::Status ReadPredictTopK(json& value, const std::string& name, PredictBody& out) {
-  const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
-  if (!number.ok()) return number.status();
-  if (*number < 1) return FieldError(name, absl::StrCat(*number, " is below 1"));
-  out.form.top_k = *number;
-  return absl::OkStatus();
-}
-
-absl::Status ReadPredictDirection(json& value, const std::string& name, PredictBody& out) {
-  absl::StatusOr<std::string> direction = ReadDirection(value, name);
-  if (direction.ok()) out.like->set_truncation_direction(*std::move(direction));
-  return direction.status();
-}
-
 const MemberTable<PredictBody>& PredictTable() {
   using enum MemberOf;
   using Body = PredictBody;
@@ -64,10 +50,12 @@ const MemberTable<PredictBody>& PredictTable() {
       {kInputs, kTei, Keeps(&Body::inputs)},
       {"raw_scores", kTei, Reads(+[](Body& b, bool f) { b.raw_scores = f; })},
       {"truncate", kTei, Reads(+[](Body& b, bool f) { b.like->set_truncate(f); })},
-      {"truncation_direction", kTei, ReadPredictDirection},
+      {"truncation_direction", kTei, ReadsDirection(+[](Body& b, std::string d) {
+         b.like->set_truncation_direction(std::move(d));
+       })},
       {"parameters", kHuggingFace, ReadBefore<Body>()},
       {"function_to_apply", kHuggingFace, ReadFunction},
-      {"top_k", kHuggingFace, ReadPredictTopK},
+      {"top_k", kHuggingFace, ReadsCount(+[](Body& b, int32_t n) { b.form.top_k = n; })},
       {"candidate_labels", kHuggingFace, kNoZeroShot},
       {"hypothesis_template", kHuggingFace, kNoZeroShot},
       {"multi_label", kHuggingFace, kNoZeroShot},

@@ -43,12 +43,6 @@ absl::Status ReadTeiTexts(json& texts, const std::string& name, TeiRerankBody& o
   return absl::OkStatus();
 }
 
-absl::Status ReadRerankDirection(json& value, const std::string& name, TeiRerankBody& out) {
-  absl::StatusOr<std::string> direction = ReadDirection(value, name);
-  if (direction.ok()) out.request.set_truncation_direction(*std::move(direction));
-  return direction.status();
-}
-
 const MemberTable<TeiRerankBody>& TeiRerankTable() {
   using enum MemberOf;
   using Body = TeiRerankBody;
@@ -62,7 +56,9 @@ const MemberTable<TeiRerankBody>& TeiRerankTable() {
       {"raw_scores", kTei, Reads(+[](Body& b, bool f) { b.request.set_raw_scores(f); })},
       {"return_text", kTei, Reads(+[](Body& b, bool f) { b.request.set_return_documents(f); })},
       {"truncate", kTei, Reads(+[](Body& b, bool f) { b.request.set_truncate(f); })},
-      {"truncation_direction", kTei, ReadRerankDirection},
+      {"truncation_direction", kTei, ReadsDirection(+[](Body& b, std::string d) {
+         b.request.set_truncation_direction(std::move(d));
+       })},
       {"truncate_prompt_tokens", kVllm,
        Reads(+[](Body& b, int32_t n) { b.request.set_truncate_prompt_tokens(n); })},
       {"parameters", kHuggingFace, ReadBefore<Body>()},

@@ -13,9 +13,8 @@
 namespace longview::server {
 
 absl::StatusOr<TeiBody> ParseTei(std::string_view body, std::string_view query, size_t max_bytes) {
-  absl::StatusOr<nlohmann::json> object = ParseJson(body, max_bytes);
+  absl::StatusOr<nlohmann::json> object = ParseObject(body, max_bytes);
   if (!object.ok()) return object.status();
-  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   TeiBody out;
   if (absl::Status s = ReadModelName(*object, query, &out.model); !s.ok()) return s;
   out.object = *std::move(object);

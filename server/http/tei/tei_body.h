@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -44,5 +45,15 @@ absl::Status ReadTei(const MemberTable<Out>& table, nlohmann::json& object, Out&
 
 // "left" or "right" in any case, in lower case.
 absl::StatusOr<std::string> ReadDirection(const nlohmann::json& value, const std::string& name);
+
+// ReadDirection for tables: hands the direction to `set`.
+template <typename Out>
+typename MemberRow<Out>::Reader ReadsDirection(void (*set)(Out&, std::string)) {
+  return [set](nlohmann::json& value, const std::string& name, Out& out) {
+    absl::StatusOr<std::string> direction = ReadDirection(value, name);
+    if (direction.ok()) set(out, *std::move(direction));
+    return direction.status();
+  };
+}
 
 }  // namespace longview::server

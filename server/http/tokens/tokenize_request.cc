@@ -29,13 +29,6 @@ constexpr const char* TextMember(TokenizeDialect dialect) {
   return "text";
 }
 
-absl::StatusOr<json> ParseObject(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> body = ParseJson(text, max_bytes);
-  if (!body.ok()) return body;
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
-  return body;
-}
-
 absl::StatusOr<TokenizeDialect> DialectOf(const json& body) {
   std::optional<TokenizeDialect> found;
   for (const auto dialect :

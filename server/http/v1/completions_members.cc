@@ -29,7 +29,7 @@ Reader Number(std::optional<T> GenerationOptions::*option) {
 
 // Options are copied into every prompt's request.
 absl::Status AddStop(json& value, const std::string& name, CompletionSettings& members) {
-  constexpr size_t kLongest = 1024;  // As models take.
+  constexpr size_t kLongest = 1024;  // Models take no longer ones.
   const auto& stop = value.get_ref<const std::string&>();
   if (stop.size() > kLongest) {
     return FieldError(name,
@@ -73,7 +73,7 @@ absl::Status ReadStreamOptions(json& value, const std::string& name, CompletionS
   return StreamOptions().ReadWithin(name, value, members);
 }
 
-// As in vLLM: -1 is off, too.
+// Takes vLLM's -1 for off, which is 0 here.
 absl::Status ReadTopK(json& value, const std::string& name, CompletionSettings& members) {
   const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
   if (number.ok()) members.options.top_k = *number == -1 ? 0 : *number;

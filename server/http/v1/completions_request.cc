@@ -85,9 +85,8 @@ absl::StatusOr<std::vector<models::Request>> ReadPrompts(json& prompt, size_t ma
 
 absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_t max_prompts,
                                                     size_t max_bytes) {
-  absl::StatusOr<json> body = ParseJson(text, max_bytes);
+  absl::StatusOr<json> body = ParseObject(text, max_bytes);
   if (!body.ok()) return body.status();
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
   absl::StatusOr<CompletionSettings> members = ReadCompletionSettings(*body);
   if (!members.ok()) return members.status();
   CompletionsRequest out;

@@ -31,23 +31,6 @@ struct EmbeddingsBody {
   std::string form_by, normalize_by;  // The members that said so.
 };
 
-using EmbeddingsReader = MemberRow<EmbeddingsBody>::Reader;
-
-// A string that is copied into every item.
-EmbeddingsReader ShortText(void (*set)(EmbeddingsBody&, std::string)) {
-  return [set](json& value, const std::string& name, EmbeddingsBody& out) -> absl::Status {
-    constexpr size_t kLongest = 128;
-    absl::StatusOr<std::string> text = TakeString(value, name);
-    if (!text.ok()) return text.status();
-    if (text->size() > kLongest) {
-      return FieldError(name, absl::StrCat("is ", Quoted(*text), ", of ", text->size(),
-                                           " bytes; the limit is ", kLongest));
-    }
-    set(out, *std::move(text));
-    return absl::OkStatus();
-  };
-}
-
 // Stands in front of every input.
 absl::Status ReadEmbedPrompt(json& value, const std::string& name, EmbeddingsBody& out) {
   constexpr size_t kLongest = size_t{64} << 10;
@@ -119,7 +102,7 @@ const MemberTable<EmbeddingsBody>& EmbeddingsTable() {
   using Body = EmbeddingsBody;
   static const auto* const table = new MemberTable<EmbeddingsBody>{
       {"model", kOpenAi,
-       ShortText(+[](Body& b, std::string m) { b.like->set_model(std::move(m)); })},
+       ReadsName(+[](Body& b, std::string m) { b.like->set_model(std::move(m)); })},
       {"input", kOpenAi, Keeps(&Body::input)},
       {"encoding_format", kOpenAi, ReadEncodingFormat},
       {"dimensions", kOpenAi, Reads(+[](Body& b, int32_t n) { b.like->set_dimensions(n); })},
@@ -127,7 +110,7 @@ const MemberTable<EmbeddingsBody>& EmbeddingsTable() {
       {"embedding_type", kJina, ReadEmbeddingType},
       {"normalized", kJina, ReadNormalize},
       {"task", kJina,
-       ShortText(+[](Body& b, std::string t) { b.like->set_input_type(std::move(t)); })},
+       ReadsName(+[](Body& b, std::string t) { b.like->set_input_type(std::move(t)); })},
       {"late_chunking", kJina, Reads(+[](Body& b, bool f) { b.late_chunking = f; })},
       {"return_multivector", kJina, Refused{"is not served; /v2 has last_hidden_state"}},
       {"truncate_prompt_tokens", kVllm,
@@ -136,12 +119,12 @@ const MemberTable<EmbeddingsBody>& EmbeddingsTable() {
       {"normalize", kVllm, ReadNormalize},
       {"prompt", kLongview, ReadEmbedPrompt},
       {"prompt_name", kLongview,
-       ShortText(+[](Body& b, std::string p) { b.like->set_prompt_name(std::move(p)); })},
+       ReadsName(+[](Body& b, std::string p) { b.like->set_prompt_name(std::move(p)); })},
       {"pooling", kLongview,
-       ShortText(+[](Body& b, std::string p) { b.like->set_pooling(std::move(p)); })},
+       ReadsName(+[](Body& b, std::string p) { b.like->set_pooling(std::move(p)); })},
       {"truncate", kLongview, Reads(+[](Body& b, bool t) { b.like->set_truncate(t); })},
       {"truncation_direction", kLongview,
-       ShortText(+[](Body& b, std::string d) { b.like->set_truncation_direction(std::move(d)); })},
+       ReadsName(+[](Body& b, std::string d) { b.like->set_truncation_direction(std::move(d)); })},
       {"chunks", kLongview, ReadChunks},
       {"chunk_tokens", kLongview, Reads(+[](Body& b, int32_t n) { b.like->set_chunk_tokens(n); })},
       {"chunk_overlap", kLongview,
@@ -176,9 +159,8 @@ absl::Status ReadInput(EmbeddingsBody& body, EmbeddingsRequest& out) {
 }  // namespace
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> object = ParseJson(text, max_bytes);
+  absl::StatusOr<json> object = ParseObject(text, max_bytes);
   if (!object.ok()) return object.status();
-  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   EmbeddingsBody body;
   if (absl::Status s = EmbeddingsTable().Read(*object, body); !s.ok()) return s;
   EmbeddingsRequest out;

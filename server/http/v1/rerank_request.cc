@@ -25,14 +25,6 @@ struct ParsedRerank {
   std::vector<std::string> rank_fields;
 };
 
-absl::Status ReadTopN(json& value, const std::string& name, ParsedRerank& out) {
-  const absl::StatusOr<int32_t> number = ReadNumber<int32_t>(value, name);
-  if (!number.ok()) return number.status();
-  if (*number < 1) return FieldError(name, absl::StrCat(*number, " is below 1"));
-  out.body.request.set_top_n(*number);
-  return absl::OkStatus();
-}
-
 absl::Status ReadRankFields(json& value, const std::string& name, ParsedRerank& out) {
   constexpr size_t kMost = 64;  // Looked up in every document.
   if (!value.is_array() || value.size() > kMost) {
@@ -54,7 +46,8 @@ const MemberTable<ParsedRerank>& RerankTable() {
       {"query", kJina,
        Reads(+[](ParsedRerank& p, std::string q) { p.body.request.set_query(std::move(q)); })},
       {kDocuments, kJina, Keeps(&ParsedRerank::documents)},
-      {"top_n", kJina, ReadTopN},
+      {"top_n", kJina,
+       ReadsCount(+[](ParsedRerank& p, int32_t n) { p.body.request.set_top_n(n); })},
       {"return_documents", kJina,
        Reads(+[](ParsedRerank& p, bool f) { p.body.request.set_return_documents(f); })},
       {"rank_fields", kCohere, ReadRankFields},

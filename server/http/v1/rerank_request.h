@@ -21,7 +21,7 @@ struct RerankBody {
 // INVALID_ARGUMENT names the member. JSON values take at most `max_bytes` (ParseJson). Thread-safe.
 absl::StatusOr<RerankBody> ParseRerank(std::string_view body, size_t max_bytes);
 
-// The same of an object. The model may also stand in `query`.
+// ParseRerank of a body that is JSON already. The model may also stand in `query`.
 absl::StatusOr<RerankBody> ReadRerank(nlohmann::json body, std::string_view query);
 
 // For tests.

@@ -58,9 +58,8 @@ const MemberTable<ScoreRequest>& ScoreTable() {
 
 absl::StatusOr<ScoreRequest> ParseScore(std::string_view text, std::string_view query,
                                         size_t max_bytes) {
-  absl::StatusOr<json> body = ParseJson(text, max_bytes);
+  absl::StatusOr<json> body = ParseObject(text, max_bytes);
   if (!body.ok()) return body.status();
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
   ScoreRequest out;
   out.field = kSecond;
   out.first_field = kFirst;

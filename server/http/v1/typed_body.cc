@@ -91,9 +91,8 @@ absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_byte
     body.fields_ = *std::move(parts);
     return body;
   }
-  absl::StatusOr<nlohmann::json> object = ParseJson(text, max_bytes);
+  absl::StatusOr<nlohmann::json> object = ParseObject(text, max_bytes);
   if (!object.ok()) return object.status();
-  if (absl::Status status = ExpectObject(*object); !status.ok()) return status;
   body.object_ = *std::move(object);
   return body;
 }

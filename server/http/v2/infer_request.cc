@@ -192,7 +192,7 @@ absl::Status ReadOutput(const json& output, const std::string& place, ParsedInfe
 template <typename Each>
 absl::Status ForEach(json& body, const char* name, Each each) {
   const auto member = body.find(name);
-  if (member == body.end() || member->is_null()) return absl::OkStatus();
+  if (member == body.end()) return absl::OkStatus();
   json& list = *member;
   if (!list.is_array()) {
     return FieldError(name, absl::StrCat("expected an array, got ", Describe(list)));

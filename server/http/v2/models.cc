@@ -44,10 +44,7 @@ absl::StatusOr<HttpResponse> ModelReady(const HttpContext& context, const PathPa
 // The body of a repository call: nothing, or an object.
 absl::StatusOr<json> OptionalObject(const HttpRequest& request) {
   if (request.body.empty()) return json::object();
-  absl::StatusOr<json> body = ParseJson(request.body);
-  if (!body.ok()) return body.status();
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
-  return body;
+  return ParseObject(request.body);
 }
 
 absl::StatusOr<HttpResponse> RepositoryIndex(const HttpContext& context,

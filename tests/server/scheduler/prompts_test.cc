@@ -77,7 +77,7 @@ TEST(PromptsTest, GaugesSayWhatIsNotRead) {
   const double both =
       device.scheduler.GaugesOf(1).queued_seconds + device.scheduler.GaugesOf(2).queued_seconds;
   EXPECT_DOUBLE_EQ(device.scheduler.Gauges().queued_seconds, both);
-  // All but the one that is read.
+  // Every prompt waits but the one that is read.
   EXPECT_LE(both, left - 1.5);
   EXPECT_GE(both, left - 2.1);
   while (!device.calls.at(1).over || !device.calls.at(2).over) ASSERT_TRUE(device.Turn());

@@ -26,7 +26,7 @@ use crate::cut_plan::CutPlan;
 pub struct Bounds<'a> {
     pub piece: usize,          // Bytes of a window.
     pub keep: usize,           // Tokens.
-    pub keep_last: bool,       // Those at the end instead of the first,
+    pub keep_last: bool,       // Tokens at the end are kept instead of the first,
     pub keep_first: usize,     // and so many at the beginning, too.
     pub most: Option<usize>,   // More tokens than that need not all be counted in a very long text.
     pub enough: Option<usize>, // The same, and no more are wanted either.

@@ -14,6 +14,10 @@ ROOMS = ["server", "proto", "kernels", "models", "client", "deploy", "tests"]
 READMES = sorted([ROOT / "README.md",
                   *(path for room in ROOMS for path in (ROOT / room).rglob("README.md"))])
 
+SHELLS = {"sh", "bash"}
+# Commands that make a file which others read; these run first, so that each test may run alone.
+MAKES = re.compile(r" > (\w+\.txt)$")
+
 # Commands that a test cannot run, and why.
 NOT_RUN = {
     r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh|^deploy/demo\.sh":
@@ -73,6 +77,11 @@ def folder(tmp_path_factory):
         if entry.name != "build":
             (folder / entry.name).symlink_to(entry)
     (folder / "build").symlink_to(BUILD)
+    for path in READMES:
+        for language, text in blocks(path):
+            for command in shell_commands(text) if language in SHELLS else ():
+                if MAKES.search(command):
+                    subprocess.run(["bash", "-c", command], cwd=folder, check=True)
     return folder
 
 
@@ -106,13 +115,13 @@ def run(arguments, server, folder, **more):
     return done.stdout
 
 
-@pytest.mark.parametrize("command", every({"sh", "bash"}, shell_commands))
+@pytest.mark.parametrize("command", every(SHELLS, shell_commands))
 def test_shell(command, zoo_server, folder):
     for pattern, why in NOT_RUN.items():
         if re.search(pattern, command):
             pytest.skip(why)
-    if re.search(r" > \w+\.txt$", command):  # It makes what the next one reads.
-        subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+    if made := MAKES.search(command):
+        assert (folder / made[1]).stat().st_size
         return
     run(["bash", "-c", "set -o pipefail; " + here(command, zoo_server)], zoo_server, folder)
 

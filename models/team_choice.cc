@@ -15,9 +15,11 @@ constexpr double kLongStep = 0.5;
 // A pace is that of about so many seconds of steps, but of four steps at least.
 constexpr double kMemory = 0.03;
 constexpr double kLeastKept = 0.75;
-// A trial has so many steps and seconds of each team: more than a turn of another process.
+// A trial has so many steps and seconds of the other team, then as many of the one in use. A thread
+// that has slept runs some milliseconds before another process has its turn: all threads look good
+// for as long, and would each time if steps of one thread went between theirs.
 constexpr int kTrialSteps = 3;
-constexpr double kTrialSeconds = 0.008;
+constexpr double kTrialSeconds = 0.02;
 // One that loses more is given up.
 constexpr double kTrialLoss = 0.003;
 // Share of the time that may be lost by trials. More of that of one thread: what one takes is known
@@ -27,13 +29,17 @@ constexpr double kMostCredit = 0.05, kMostDebt = 0.15;  // Seconds.
 // A trial that failed may have met a moment's trouble: what it lost is counted as one step at most,
 // as twice that if the one before failed, and so on.
 constexpr int kMostFailures = 6;
-constexpr double kBetter = 0.98;  // How much faster the other has to be.
+// How much faster the other has to be. All threads take cores from others: for a few percent, one
+// is better.
+constexpr double kOneBetter = 0.98, kAllBetter = 0.95;
 // Seconds of credit that it costs if all threads lose their place: twice as much each time
 // they kept it for less than kShortUse, half as much otherwise.
 constexpr double kLeastSetback = 0.005, kMostSetback = 0.16;
 constexpr double kShortUse = 0.3;
 
 Team Other(Team team) { return team == Team::kOne ? Team::kAll : Team::kOne; }
+
+double Better(Team team) { return team == Team::kOne ? kOneBetter : kAllBetter; }
 
 }  // namespace
 
@@ -44,6 +50,10 @@ void TeamChoice::Pace::Add(double step_work, double step_seconds, double kept) {
 }
 
 bool TeamChoice::Kind::Knows() const { return paces[0].steps > 0 && paces[1].steps > 0; }
+
+bool TeamChoice::Enough(const Pace& pace) {
+  return pace.steps >= kTrialSteps && pace.seconds >= kTrialSeconds;
+}
 
 double TeamChoice::Kind::Expected(Team team, double work, double predicted) const {
   const Pace& pace = paces[Place(team)].steps > 0 ? paces[Place(team)] : trial[Place(team)];
@@ -59,14 +69,12 @@ Team TeamChoice::Choose(int kind, double work, double predicted) {
     return state.trial[Place(Team::kOne)].steps < state.trial[Place(Team::kAll)].steps ? Team::kOne
                                                                                        : Team::kAll;
   }
-  if (!state.tries && (state.credit > 0 || of_other < of_used * kBetter)) {
+  if (!state.tries && (state.credit > 0 || of_other < of_used * Better(Other(state.used)))) {
     state.tries = true;
     state.trial = {};
   }
   if (!state.tries) return state.used;
-  const bool others_turn =
-      state.trial[Place(Other(state.used))].steps <= state.trial[Place(state.used)].steps;
-  return others_turn ? Other(state.used) : state.used;
+  return Enough(state.trial[Place(Other(state.used))]) ? state.used : Other(state.used);
 }
 
 void TeamChoice::Note(int kind, Team team, double work, double seconds) {
@@ -117,12 +125,14 @@ void TeamChoice::Kind::Pay(double step, double lost) {
 }
 
 bool TeamChoice::Kind::EndTrial() {
-  for (const Pace& pace : trial) {
-    if (pace.steps < kTrialSteps || pace.seconds < kTrialSeconds) return false;
-  }
   const Pace& own = trial[Place(used)];
   const Pace& other = trial[Place(Other(used))];
-  const bool better = other.rate() < own.rate() * kBetter;
+  if (own.steps == 0 || other.steps < kTrialSteps) return false;
+  // The pace of one thread is known soon.
+  const bool known = Enough(other) || used == Team::kAll;
+  const bool loses = known && own.seconds - other.rate() * own.work > kTrialLoss;
+  if (!loses && !(Enough(own) && Enough(other))) return false;
+  const bool better = other.rate() < own.rate() * Better(Other(used));
   Pay(own.seconds / own.steps, other.seconds - own.rate() * other.work);
   paces = trial;
   trial = {};

@@ -3,9 +3,9 @@
 // Threads that share a step meet at each of its loops. Where a loop takes microseconds that costs
 // as much as it saves, and where another process has one of the cores, every loop waits until the
 // thread there gets its turn: a hundred times the step's own time. Nothing but time tells, so both
-// are timed. The one in use goes on; when the other was faster before, or once in a while, both
-// compute in turn for some milliseconds, and the faster one is used then. What such trials lose is
-// a small share of the time.
+// are timed. The one in use goes on; when the other was faster before, or once in a while, the
+// other computes for some milliseconds, then the one in use again, and the faster one is used from
+// then on. What such trials lose is a small share of the time.
 #pragma once
 
 #include <array>
@@ -36,6 +36,8 @@ class TeamChoice {
     double seconds = 0, work = 0;
   };
   using Paces = std::array<Pace, 2>;
+  // Whether a trial tells as much of it as it needs to.
+  static bool Enough(const Pace& pace);
   struct Kind {
     bool Knows() const;
     double Expected(Team team, double work, double predicted) const;

@@ -33,6 +33,8 @@ struct CallInfo {
 
   double weight = 1;         // The client's share of the devices relative to others.
   uint64_t cache_space = 0;  // models::Request::cache_space of its requests.
+  // Requests of one list, which all come back if one of them is refused.
+  size_t refused_together = 1;
   // Limits of the key; null: none. The call's place among those in flight, given back when the call
   // is recorded, or with the last copy.
   std::shared_ptr<ClientQuota> quota;

@@ -11,7 +11,7 @@ absl::Duration DelaySpread::Next(std::string_view reason, absl::Duration delay, 
   // The fractions of its multiples fill [0, 1) evenly, however many there are.
   constexpr double kGolden = 0.6180339887498949;
   double turns = 0;
-  {
+  if (reason != "QUEUE_FULL") {
     absl::MutexLock lock(&mutex_);
     auto found = refused_.find(reason);
     if (found == refused_.end()) found = refused_.emplace(std::string(reason), Refused()).first;

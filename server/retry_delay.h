@@ -21,7 +21,8 @@ class DelaySpread {
   static constexpr absl::Duration kTogether = absl::Seconds(1);
 
   // `delay` for the first of those that are together, for the others up to twice as long, evenly
-  // spread; in whole milliseconds, at least one. `reason`: ErrorDetail's.
+  // spread; in whole milliseconds, at least one. `reason`: ErrorDetail's. Those of "QUEUE_FULL" are
+  // spread already (server/scheduler/return_line.h).
   absl::Duration Next(std::string_view reason, absl::Duration delay, absl::Time now);
 
  private:

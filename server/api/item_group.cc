@@ -50,10 +50,19 @@ std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const Call
   return group->pending_;
 }
 
+namespace {
+
+CallInfo WithList(CallInfo info, size_t items) {
+  info.refused_together *= items;
+  return info;
+}
+
+}  // namespace
+
 ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
                      OnFailure on_failure, Done done, std::shared_ptr<PendingCall> pending)
     : context_(context),
-      info_(info),
+      info_(WithList(info, on_failure == OnFailure::kEnd ? items : 1)),
       model_(std::move(model)),
       on_failure_(on_failure),
       done_(std::move(done)),

@@ -185,10 +185,15 @@ void EngineImpl::EndAt(Where where, EngineCall& call, absl::Status why) {
 }
 
 void EngineImpl::EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where) {
-  const absl::Duration retry = absl::Seconds(std::max(0.1, by.wait_seconds));
+  const absl::Duration room = absl::Seconds(std::max(0.1, by.wait_seconds));
   for (CallPtr& call : displaced) {
     if (call == nullptr || call->done == nullptr) continue;
     metrics_.Rejected(LabelsOf(*call->model), RejectReason::kQueue);
+    absl::Duration retry;
+    {
+      std::lock_guard lock(mutex_);
+      retry = DevicesOf(*call->model).queue.ReturnDelay(PreparedTicket(*call), room);
+    }
     EndAt(where, *call, DisplacedError(retry));
   }
 }

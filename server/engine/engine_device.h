@@ -97,6 +97,8 @@ inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, cons
   ticket.model = model.id;
   ticket.client = info.client;
   ticket.weight = info.weight;
+  ticket.list = static_cast<double>(info.refused_together);
+  ticket.arrival = info.arrival;
   ticket.seconds = cost.seconds;
   ticket.deadline = info.deadline;
   if (generates) {

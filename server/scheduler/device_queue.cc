@@ -12,6 +12,16 @@ namespace {
 // So that a step of the wall clock is noticed.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
+// What the queue's bound counts of the ticket.
+double QueuedSeconds(const Ticket& ticket) {
+  return ticket.generates() ? ticket.prompt_seconds : ticket.seconds;
+}
+
+// All that comes back with it if it is refused.
+Returning ReturningWith(const Ticket& ticket) {
+  return {ticket.client, ticket.arrival, ticket.list * QueuedSeconds(ticket)};
+}
+
 }  // namespace
 
 DeviceQueue::DeviceQueue(const SchedulerOptions& options, const Clock& clock,
@@ -19,6 +29,7 @@ DeviceQueue::DeviceQueue(const SchedulerOptions& options, const Clock& clock,
     : clock_(clock),
       on_departures_(std::move(on_departures)),
       scheduler_(options, clock),
+      line_(options.max_queue_seconds),
       sleepers_(static_cast<size_t>(options.lanes)),
       timer_(StartThread([this] { TimerLoop(); })) {}
 
@@ -84,6 +95,9 @@ void DeviceQueue::NotifyChanged(std::unique_lock<std::mutex>& lock) {
 Admission DeviceQueue::Expect(const Ticket& ticket) {
   std::unique_lock lock(mutex_);
   Admission admission = scheduler_.Expect(ticket);
+  if (admission.verdict == Verdict::kQueueFull) {
+    admission.retry_after = PlaceInLine(ReturningWith(ticket), *admission.retry_after);
+  }
   NotifyChanged(lock);
   return admission;
 }
@@ -91,6 +105,14 @@ Admission DeviceQueue::Expect(const Ticket& ticket) {
 Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
   std::unique_lock lock(mutex_);
   Admission admission = scheduler_.Admit(tickets);
+  if (admission.verdict == Verdict::kQueueFull) {
+    Returning all = ReturningWith(tickets.front());
+    if (tickets.size() > 1) {
+      all.seconds = 0;
+      for (const Ticket& ticket : tickets) all.seconds += QueuedSeconds(ticket);
+    }
+    admission.retry_after = PlaceInLine(std::move(all), *admission.retry_after);
+  }
   NotifyChanged(lock);
   return admission;
 }
@@ -98,6 +120,16 @@ Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
 Admission DeviceQueue::Judge(const Ticket& ticket) const {
   std::lock_guard lock(mutex_);
   return scheduler_.Judge(ticket);
+}
+
+absl::Duration DeviceQueue::PlaceInLine(Returning returning, absl::Duration room) {
+  returning.seconds /= static_cast<double>(sleepers_.size());
+  return line_.Next(returning, room, clock_.Now());
+}
+
+absl::Duration DeviceQueue::ReturnDelay(const Ticket& ticket, absl::Duration room) {
+  std::lock_guard lock(mutex_);
+  return PlaceInLine(ReturningWith(ticket), room);
 }
 
 CancelOutcome DeviceQueue::Cancel(TicketId id) {

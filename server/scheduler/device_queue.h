@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "server/scheduler/clock.h"
+#include "server/scheduler/return_line.h"
 #include "server/scheduler/scheduler.h"
 #include "server/scheduler/ticket.h"
 
@@ -31,12 +32,15 @@ class DeviceQueue {
   DeviceQueue(const SchedulerOptions& options, const Clock& clock, OnDepartures on_departures);
   ~DeviceQueue();
 
-  // As in Scheduler.
+  // As in Scheduler, but those that a full queue refuses are asked to come back one after the other
+  // (ReturnLine).
   Admission Expect(const Ticket& ticket);
   Admission Admit(const Ticket& ticket) { return Admit({&ticket, 1}); }
   Admission Admit(std::span<const Ticket> tickets);
   Admission Judge(const Ticket& ticket) const;
   CancelOutcome Cancel(TicketId id);
+  // When a ticket that had to leave the queue may come back, if there is room for it after `room`.
+  absl::Duration ReturnDelay(const Ticket& ticket, absl::Duration room);
 
   // Blocks until there is work for the lane; nothing after Wake or Stop.
   std::optional<Batch> NextBatch(int lane = 0);
@@ -76,6 +80,9 @@ class DeviceQueue {
   void TimerLoop();
   // Takes out who is expired and reports them with the lock released.
   void ExpireAndReport(std::unique_lock<std::mutex>& lock);
+  // `returning.seconds`: of one device.
+  absl::Duration PlaceInLine(Returning returning, absl::Duration room)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Releases the lock, then wakes whoever has something to do that it does not know of.
   void NotifyChanged(std::unique_lock<std::mutex>& lock);
 
@@ -96,6 +103,7 @@ class DeviceQueue {
   mutable std::mutex mutex_;  // Held for microseconds: policy only, never a callback.
   std::condition_variable timer_changed_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
+  ReturnLine line_ ABSL_GUARDED_BY(mutex_);
   absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::vector<Sleeper> sleepers_ ABSL_GUARDED_BY(mutex_);  // By lane.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -30,6 +30,9 @@ struct Ticket {
   // bound of the server's, and ends only what has really reached it.
   bool firm = true;
   double weight = 1;  // The client's share relative to others.
+  // Tickets like it, with itself, that came at one time and all come back if one is refused.
+  double list = 1;
+  absl::Time arrival = absl::InfinitePast();
   // The device (Lane::number) that has what it continues; -1 = any. Only if it generates.
   int lane = -1;
 

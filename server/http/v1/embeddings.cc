@@ -191,9 +191,11 @@ void Embeddings(HttpContext& context, const ExchangePtr& exchange,
   exchange->OnCancel([weak = std::weak_ptr(call)] {
     if (const auto self = weak.lock()) self->Cancel();
   });
+  CallInfo info = exchange->info();
+  info.refused_together = request->items.size();
   for (size_t i = 0; i < request->items.size(); ++i) {
     const bool goes_on = call->Add(context.api.Embed(
-        exchange->info(), request->items[i],
+        info, request->items[i],
         [call, i](absl::StatusOr<EmbedResponse> response) { call->Done(i, std::move(response)); }));
     if (!goes_on) break;
   }

@@ -40,7 +40,7 @@ TEST(StatusMapHttp, EveryCodeHasItsStatusAndType) {
 TEST(StatusMapHttp, DelaysAreOneFigureInSecondsAndMilliseconds) {
   const absl::Status full =
       MakeError(absl::StatusCode::kResourceExhausted, "full",
-                {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(1201)});
+                {.reason = "REQUEST_BYTES", .retry_after = absl::Milliseconds(1201)});
   std::set<int> told;
   for (int i = 0; i < 100; ++i) {
     const auto headers = Headers(ToHttpError(full));

@@ -14,7 +14,7 @@ TEST(DelaySpread, ThoseRefusedTogetherComeBackOneByOne) {
   const absl::Duration delay = absl::Seconds(10);
   std::set<absl::Duration> told;
   for (int i = 0; i < 100; ++i) {
-    told.insert(spread.Next("QUEUE_FULL", delay, kStart + i * absl::Milliseconds(5)));
+    told.insert(spread.Next("CONNECTIONS", delay, kStart + i * absl::Milliseconds(5)));
   }
   EXPECT_EQ(told.size(), 100u);
   EXPECT_EQ(*told.begin(), delay);
@@ -29,10 +29,18 @@ TEST(DelaySpread, ThoseRefusedTogetherComeBackOneByOne) {
 TEST(DelaySpread, ARefusalAloneIsToldTheDelayItself) {
   DelaySpread spread;
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(spread.Next("QUEUE_FULL", absl::Seconds(2), kStart + i * absl::Seconds(1.5)),
+    EXPECT_EQ(spread.Next("CONNECTIONS", absl::Seconds(2), kStart + i * absl::Seconds(1.5)),
               absl::Seconds(2));
   }
   EXPECT_EQ(spread.Next("OTHER", absl::Seconds(2), kStart + absl::Seconds(3)), absl::Seconds(2));
+}
+
+// The queue told each of them a time of its own.
+TEST(DelaySpread, DelaysOfAFullQueueStay) {
+  DelaySpread spread;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(spread.Next("QUEUE_FULL", absl::Seconds(2), kStart), absl::Seconds(2));
+  }
 }
 
 TEST(DelaySpread, DelaysAreWholeMilliseconds) {

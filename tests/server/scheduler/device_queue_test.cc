@@ -53,6 +53,26 @@ class DeviceQueueTest : public ::testing::Test {
                      [this](std::span<const Departure> d) { departed_.Add(d); }};
 };
 
+// Twenty requests of a list, two of which are refused before the client hears of it, and the next.
+TEST_F(DeviceQueueTest, RefusedListsAreToldToComeOneAfterTheOther) {
+  queue_.Admit(Make(1, 29));
+  ASSERT_TRUE(queue_.NextBatch().has_value());  // Never finished.
+  queue_.Admit(Make(2, 29));
+  const auto refused = [&](TicketId id, absl::Time arrival) {
+    Ticket ticket = Make(id, 0.1);
+    ticket.seconds = 2;
+    ticket.list = 3;
+    ticket.arrival = arrival;
+    const Admission admission = queue_.Admit(ticket);
+    EXPECT_EQ(admission.verdict, Verdict::kQueueFull);
+    return admission.retry_after.value_or(absl::ZeroDuration());
+  };
+  const absl::Time first = absl::Now();
+  const absl::Duration told = refused(3, first);
+  EXPECT_LE(refused(4, first), told);
+  EXPECT_GT(refused(5, first + absl::Nanoseconds(1)), told + absl::Seconds(6));
+}
+
 TEST_F(DeviceQueueTest, TimerFiresWhileTheDeviceIsBusy) {
   queue_.Admit(Make(1, 0.001));
   ASSERT_TRUE(queue_.NextBatch().has_value());  // Never finished.

@@ -5,8 +5,9 @@
 
 Answers of all servers are compared first. Rounds alternate between the servers; idle rounds come
 first, then those beside a busy loop (or several: --loops). Prints medians, and the means of the busy
-rounds: a rare long wait shows there. --lm adds another language model's directory. --ahead, as root,
-puts servers and loops before everything else on the machine, for measuring where others work.
+rounds: a rare long wait shows there. --quota, as root, gives each server so many CPUs instead, as
+Kubernetes does (cgroup, periods of 0.1 s). --lm adds another language model's directory. --ahead, as
+root, puts servers and loops before everything else on the machine, for measuring where others work.
 """
 
 import argparse
@@ -103,11 +104,40 @@ def step_ahead():
     os.nice(-20)
 
 
+class Quota:
+    """A control group that a process is put into; both versions of the kernel's interface. Its weight
+    is the highest, so that nothing but the quota limits it."""
+
+    PERIOD = 100_000  # Microseconds.
+
+    def __init__(self, process, cpus):
+        root = pathlib.Path("/sys/fs/cgroup")
+        unified = (root / "cgroup.controllers").exists()
+        self.folder = (root if unified else root / "cpu") / f"longview-bench-{process.pid}"
+        if unified:
+            (root / "cgroup.subtree_control").write_text("+cpu")
+        self.folder.mkdir()
+        micros = int(cpus * self.PERIOD)
+        if unified:
+            (self.folder / "cpu.weight").write_text("10000")
+            (self.folder / "cpu.max").write_text(f"{micros} {self.PERIOD}")
+        else:
+            (self.folder / "cpu.shares").write_text("262144")
+            (self.folder / "cpu.cfs_period_us").write_text(str(self.PERIOD))
+            (self.folder / "cpu.cfs_quota_us").write_text(str(micros))
+        (self.folder / "cgroup.procs").write_text(str(process.pid))
+
+    def remove(self):
+        """Once the process has ended."""
+        self.folder.rmdir()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", action="append", help="a command, with flags; may be repeated")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--loops", type=int, default=1)
+    parser.add_argument("--quota", type=float, help="CPUs")
     parser.add_argument("--lm")
     parser.add_argument("--ahead", action="store_true")
     options = parser.parse_args()
@@ -118,7 +148,7 @@ def main():
     models += [options.lm] if options.lm else []
     commands = options.server or [str(ROOT / "build/bin/longview-server")]
     servers = [Served(command, models) for command in commands]
-    loops = []
+    loops, quotas = [], []
     try:
         wanted = cases(options.lm)
         for name, (ask, _) in wanted.items():
@@ -127,7 +157,9 @@ def main():
                 raise SystemExit(f"{name}: the servers answer differently")
         seconds = {}
         for state in ("warm", "idle", "busy"):
-            if state == "busy":
+            if state == "busy" and options.quota:
+                quotas = [Quota(served.process, options.quota) for served in servers]
+            elif state == "busy":
                 loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
                          for _ in range(options.loops)]
                 time.sleep(1)
@@ -143,6 +175,8 @@ def main():
         for process in [*loops, *(served.process for served in servers)]:
             process.kill()
             process.wait()
+        for quota in quotas:
+            quota.remove()
     print(f"{'':26}" + "".join(f"{served.name[-44:]:>46}" for served in servers))
     for name in wanted:
         line = f"{name:26}"

@@ -61,7 +61,8 @@ std::vector<CopiedMember> MembersOf(const Message& message, const CopyTerms&) {
   reflection.ListFields(message, &fields);
   std::vector<CopiedMember> members;
   for (const FieldDescriptor* field : fields) {
-    CopiedMember& member = members.emplace_back(std::string(field->name()));
+    CopiedMember& member = members.emplace_back();
+    member.name = std::string(field->name());
     const int values = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
     for (int i = 0; i < values; ++i) member.bytes += ValueBytes(message, *field, i);
   }

@@ -101,7 +101,7 @@ std::shared_ptr<PendingCall> RunChunks(ApiContext& context, const CallInfo& info
                                        const ModelHandle& model, models::Request request,
                                        Reply<EmbedResponse> reply) {
   auto pending = std::make_shared<PendingCall>(context.engine);
-  auto call = std::make_shared<ChunksCall>(context, info, model, std::move(reply));
+  std::shared_ptr<ChunksCall> call(new ChunksCall{context, info, model, std::move(reply)});
   auto planned = [call, pending](absl::StatusOr<models::ChunkPlan> plan) {
     if (!plan.ok()) {
       call->context.statistics.RequestFailed(

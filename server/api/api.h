@@ -26,6 +26,7 @@
 #include "server/engine/documents.h"
 #include "server/engine/engine.h"
 #include "server/lifecycle.h"
+#include "server/limits/byte_budget.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
 #include "server/store/model_store.h"
@@ -42,8 +43,9 @@ struct ApiOptions {
   size_t max_message_bytes = 64u << 20;  // Limit of an answer as protobuf.
   int max_items = 1024;                  // n of one inference request.
   bool allow_model_control = true;
-  std::string version;       // The server's, as in ServerMetadata.
-  Tracer* tracer = nullptr;  // Borrowed; null = no call is traced.
+  std::string version;          // The server's, as in ServerMetadata.
+  Tracer* tracer = nullptr;     // Borrowed; null = no call is traced.
+  ByteBudget* bytes = nullptr;  // Borrowed, and counts answers; null: nothing does.
 };
 
 // Holds what a call needs in order to be cancelled: all engine calls it started.

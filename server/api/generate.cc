@@ -1,6 +1,7 @@
 #include "server/api/generate.h"
 
 #include <deque>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,13 +33,16 @@ class Stream final : public GenerateStream {
     while (waiting_.empty() && !end_) {
       PieceFlow::Output out = flow_->Take();
       if (out.empty()) return {};
-      for (Piece& piece : out.pieces) waiting_.push_back(std::move(piece));
+      for (const Echo& echo : out.echoes) {
+        for (int i = 0; i < echo.copies; ++i) Wait({}, echo.prompt).piece.index = echo.first + i;
+      }
+      for (Piece& piece : out.pieces) Wait(std::move(piece));
       end_ = std::move(out.end);
       if (end_ && end_->status.ok()) AddLast();
     }
     Next next;
     if (!waiting_.empty()) {
-      next.message = ToMessage(std::move(waiting_.front()));
+      next.message = ToMessage(waiting_.front());
       waiting_.pop_front();
     }
     if (end_ && waiting_.empty()) {
@@ -53,37 +57,42 @@ class Stream final : public GenerateStream {
   }
 
  private:
+  // A piece, and the prompt to put in front: sequences share it until they are messages.
+  struct Waiting {
+    Piece piece;
+    std::shared_ptr<const Piece> prompt;  // Null: none.
+  };
+
+  Waiting& Wait(Piece piece, std::shared_ptr<const Piece> prompt = nullptr) {
+    return waiting_.emplace_back(std::move(piece), std::move(prompt));
+  }
+
   // Adds the last piece: everything if the call collects, else an empty piece that carries usage
   // and timing.
   void AddLast() {
     models::Answer& answer = end_->completed.front().answer;
     if (collect_) {
-      for (Piece& piece : answer.sequences) {
-        if (answer.prompt) Prepend(*answer.prompt, piece);
-        waiting_.push_back(std::move(piece));
-      }
-      if (waiting_.empty() && answer.prompt) waiting_.push_back(*std::move(answer.prompt));
+      std::shared_ptr<const Piece> prompt;
+      if (answer.prompt) prompt = std::make_shared<const Piece>(*std::move(answer.prompt));
+      for (Piece& piece : answer.sequences) Wait(std::move(piece), prompt);
+      if (waiting_.empty() && prompt != nullptr) Wait({}, prompt);
     }
-    if (waiting_.empty()) waiting_.emplace_back();
+    if (waiting_.empty()) Wait({});
   }
 
-  static void Prepend(const Piece& prompt, Piece& piece) {
-    piece.text.insert(0, prompt.text);
-    piece.token_ids.insert(piece.token_ids.begin(), prompt.token_ids.begin(),
-                           prompt.token_ids.end());
-    piece.logprobs.insert(piece.logprobs.begin(), prompt.logprobs.begin(), prompt.logprobs.end());
-  }
-
-  GenerateResponse ToMessage(Piece piece) {
+  GenerateResponse ToMessage(const Waiting& waiting) {
     GenerateResponse out;
     out.set_model(model_->name);
     out.set_version(model_->version);
-    out.set_index(piece.index);
+    out.set_index(waiting.piece.index);
     out.set_number(number_++);
-    out.set_text(std::move(piece.text));
-    out.mutable_token_ids()->Add(piece.token_ids.begin(), piece.token_ids.end());
-    for (const models::TokenLogprob& token : piece.logprobs) out.add_logprobs(token.logprob);
-    out.set_finish_reason(std::move(piece.finish_reason));
+    for (const Piece* piece : {waiting.prompt.get(), &waiting.piece}) {
+      if (piece == nullptr) continue;
+      out.mutable_text()->append(piece->text);
+      out.mutable_token_ids()->Add(piece->token_ids.begin(), piece->token_ids.end());
+      for (const models::TokenLogprob& token : piece->logprobs) out.add_logprobs(token.logprob);
+    }
+    out.set_finish_reason(waiting.piece.finish_reason);
     return out;
   }
 
@@ -98,7 +107,7 @@ class Stream final : public GenerateStream {
   ModelHandle model_;
   bool collect_ = false;
   std::shared_ptr<PendingCall> pending_;
-  std::deque<Piece> waiting_;
+  std::deque<Waiting> waiting_;
   std::optional<GenerationEnd> end_;
   int number_ = 0;
 };

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <utility>
 
+#include "server/api/answer_bytes.h"
 #include "server/api/item_group.h"
+#include "server/exception_guard.h"
 
 namespace longview::server {
 namespace {
@@ -26,7 +28,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   std::shared_ptr<PendingCall> Start() {
     const auto self = shared_from_this();
     return ItemGroup::Generate(
-        context_, info_, job_.model, std::move(job_.items),
+        context_, info_, job_.model, std::move(job_.items), sink_.on_pieces == nullptr,
         [self](GroupEnd end) { self->End(std::move(end)); },
         [this](const std::shared_ptr<ItemGroup>& group, size_t item) {
           return EventsOf(group, item);
@@ -44,25 +46,37 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     if (sink_.on_pieces == nullptr) return events;
     events.on_pieces = [self, group, item](std::vector<Piece> pieces) {
       if (group->over()) return;
-      const absl::Status taken = self->sink_.on_pieces(self->Renumbered(item, std::move(pieces)));
+      // A piece that is lost, for want of memory, is an error and not a gap.
+      const absl::Status taken = Guarded([&] { return self->Forward(item, std::move(pieces)); });
       if (!taken.ok()) group->Fail(item, taken);
     };
     return events;
   }
 
-  std::vector<Piece> Renumbered(size_t item, std::vector<Piece> pieces) const {
+  absl::Status Forward(size_t item, std::vector<Piece> pieces) {
     const int first = static_cast<int>(item) * sequences_;
-    if (first == 0 && std::none_of(pieces.begin(), pieces.end(), [](auto& p) { return p.echo; })) {
-      return pieces;
-    }
-    std::vector<Piece> out;
+    std::vector<Piece> others;
     for (Piece& piece : pieces) {
-      const int copies = piece.echo ? sequences_ : 1;
-      for (int i = 1; i < copies; ++i) out.emplace_back(piece).index = first + i;
-      piece.index = piece.echo ? first : first + piece.index;
-      out.push_back(std::move(piece));
+      if (piece.echo) {
+        if (absl::Status told = TellPrompt(first, std::move(piece)); !told.ok()) return told;
+        continue;
+      }
+      piece.index += first;
+      others.push_back(std::move(piece));
     }
-    return out;
+    return others.empty() ? absl::OkStatus() : sink_.on_pieces(std::move(others));
+  }
+
+  absl::Status TellPrompt(int first, Piece piece) {
+    struct Held {
+      Piece piece;
+      AnswerBytes bytes;
+    };
+    AnswerBytes bytes(context_.options.bytes, info_.client);
+    if (absl::Status fits = bytes.Add(MemoryOf(piece)); !fits.ok()) return fits;
+    const auto held = std::make_shared<const Held>(std::move(piece), std::move(bytes));
+    sink_.on_echo({{held, &held->piece}, first, sequences_});
+    return absl::OkStatus();
   }
 
   void End(GroupEnd end) {
@@ -78,7 +92,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     const ModelLabels labels = {job_.model->name, job_.model->version};
     status = context_.recorder.Done(info_, labels, status, counts);
     if (!status.ok()) end.completed.clear();
-    sink_.on_end({status, std::move(end.completed)});
+    sink_.on_end({status, std::move(end.completed), std::move(end.held)});
   }
 
   ApiContext& context_;
@@ -96,6 +110,7 @@ GenerationSink Into(std::shared_ptr<PieceFlow> flow, bool pieces) {
   sink.on_admitted = [flow] { flow->Admit(); };
   if (pieces) {
     sink.on_pieces = [flow](std::vector<Piece> more) { return flow->Add(std::move(more)); };
+    sink.on_echo = [flow](Echo echo) { flow->AddEcho(std::move(echo)); };
   }
   sink.on_end = [flow](GenerationEnd end) { flow->End(std::move(end)); };
   return sink;

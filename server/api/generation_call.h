@@ -25,6 +25,7 @@ struct GenerationSink {
   absl::AnyInvocable<void()> on_admitted;  // May be null.
   // An error ends the call. Null: the end is enough.
   absl::AnyInvocable<absl::Status(std::vector<models::Piece>)> on_pieces;
+  absl::AnyInvocable<void(Echo)> on_echo;  // Goes with on_pieces, and comes before its item's.
   // Makes an answer of the completed items; an error becomes the call's. May be null.
   absl::AnyInvocable<absl::Status(std::vector<Completed>&)> answer;
   absl::AnyInvocable<void(GenerationEnd)> on_end;  // Always, and once.
@@ -36,9 +37,8 @@ GenerationSink Into(std::shared_ptr<PieceFlow> flow, bool pieces = true);
 // Sequences each item of the job gives.
 int SequencesPerItem(const GenerationJob& job);
 
-// Submits all. Pieces are numbered through: item x sequences + sample; an item's prompt (echo)
-// comes once for each of its sequences. Admitted when all are; the first failure ends the call
-// and cancels the others. The end may come inside this call.
+// Submits all. Pieces are numbered through: item x sequences + sample. Admitted when all are; the
+// first failure ends the call and cancels the others. The end may come inside this call.
 std::shared_ptr<PendingCall> StartGeneration(ApiContext& context, const CallInfo& info,
                                              GenerationJob job, GenerationSink sink);
 

@@ -36,7 +36,8 @@ std::shared_ptr<PendingCall> Collect(ApiContext& context, const CallInfo& info,
     if (joined.ok()) *response = *std::move(joined);
     return joined.status();
   };
-  sink.on_end = [response, reply = std::move(reply)](const GenerationEnd& end) mutable {
+  sink.on_end = [response, reply = std::move(reply)](GenerationEnd end) mutable {
+    end.held = {};  // The answers have become the response.
     if (!end.status.ok()) return reply(end.status);
     reply(std::move(*response));
   };

@@ -7,6 +7,7 @@
 #include "server/api/detection_outputs.h"
 #include "server/api/infer_items.h"
 #include "server/api/infer_parameters.h"
+#include "server/api/sequence_outputs.h"
 #include "server/api/tensor_encode.h"
 
 namespace longview::server {
@@ -79,6 +80,10 @@ absl::StatusOr<inference::ModelInferResponse> BuildInferResponse(
   for (const PlannedOutput& output : frame.plan.outputs) {
     if (output.kind == OutputKind::kMaskPixels) {
       const absl::Status status = CheckAnswerSize(context, MaskPixelBytes(answers.front()));
+      if (!status.ok()) return status;
+    }
+    if (output.kind == OutputKind::kTokenIds) {
+      const absl::Status status = CheckAnswerSize(context, TokenRowBytes(answers));
       if (!status.ok()) return status;
     }
     const auto tensor = JoinOutput(output, frame.model->model->info(), answers);

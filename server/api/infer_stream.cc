@@ -1,6 +1,7 @@
 #include "server/api/infer_stream.h"
 
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -103,12 +104,15 @@ class Pieces final : public InferStream {
     while (waiting_.empty() && !end_) {
       PieceFlow::Output out = flow_->Take();
       if (out.empty()) return {};
-      for (Piece& piece : out.pieces) waiting_.push_back(std::move(piece));
+      for (const Echo& echo : out.echoes) {
+        for (int i = 0; i < echo.copies; ++i) waiting_.push_back({{}, echo.prompt, echo.first + i});
+      }
+      for (Piece& piece : out.pieces) waiting_.push_back({std::move(piece), nullptr, 0});
       end_ = std::move(out.end);
     }
     Next next;
     if (!waiting_.empty()) {
-      next.message = ToAnswer(std::move(waiting_.front()));
+      next.message = ToAnswer(Waited(std::move(waiting_.front())));
       waiting_.pop_front();
     } else if (end_->status.ok()) {
       next.message = ToAnswer({});
@@ -133,6 +137,22 @@ class Pieces final : public InferStream {
   // The count of tokens in a piece is no output of a stream unless it is named.
   static bool IsCount(const PlannedOutput& output) { return output.kind == OutputKind::kNumTokens; }
 
+  // A piece, or a prompt that sequences share until it is one's message.
+  struct Waiting {
+    Piece piece;
+    std::shared_ptr<const Piece> prompt;  // Null: `piece` counts.
+    int index = 0;                        // The sequence with the prompt.
+  };
+
+  static Piece Waited(Waiting waiting) {
+    if (waiting.prompt == nullptr) return std::move(waiting.piece);
+    Piece piece;
+    piece.index = waiting.index;
+    piece.text = waiting.prompt->text;
+    piece.token_ids = waiting.prompt->token_ids;
+    return piece;
+  }
+
   ModelStreamInferResponse ToAnswer(Piece piece) const {
     const int index = piece.index;
     std::vector<models::Answer> answers(1);
@@ -151,7 +171,7 @@ class Pieces final : public InferStream {
   const std::shared_ptr<PieceFlow> flow_;
   InferFrame frame_;
   std::shared_ptr<PendingCall> pending_;
-  std::deque<Piece> waiting_;
+  std::deque<Waiting> waiting_;
   std::optional<GenerationEnd> end_;
 };
 

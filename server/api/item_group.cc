@@ -21,9 +21,14 @@ std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInf
                                               ModelHandle model, std::vector<models::Request> items,
                                               OnFailure on_failure, Done done, Admitted admitted,
                                               std::shared_ptr<PendingCall> pending_call) {
-  const std::shared_ptr<ItemGroup> group(new ItemGroup(context, info, std::move(model),
-                                                       items.size(), on_failure, std::move(done),
-                                                       std::move(pending_call)));
+  // Whoever joins the answers counts what they become.
+  Done counted = [done = std::move(done)](GroupEnd end) mutable {
+    end.held = {};
+    done(std::move(end));
+  };
+  const std::shared_ptr<ItemGroup> group(
+      new ItemGroup(context, info, std::move(model), items.size(), on_failure, true,
+                    std::move(counted), std::move(pending_call)));
   PendingCall& pending = *group->pending_;
   if (admitted == Admitted::kTogether) {
     std::vector<Reply<Completed>> replies;
@@ -39,10 +44,11 @@ std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInf
 
 std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const CallInfo& info,
                                                  ModelHandle model,
-                                                 std::vector<models::Request> items, Done done,
-                                                 EventsOf events_of) {
-  const std::shared_ptr<ItemGroup> group(new ItemGroup(
-      context, info, std::move(model), items.size(), OnFailure::kEnd, std::move(done), nullptr));
+                                                 std::vector<models::Request> items, bool texts,
+                                                 Done done, EventsOf events_of) {
+  const std::shared_ptr<ItemGroup> group(new ItemGroup(context, info, std::move(model),
+                                                       items.size(), OnFailure::kEnd, texts,
+                                                       std::move(done), nullptr));
   for (size_t i = 0; i < items.size(); ++i) {
     group->pending_->Generate(group->model_, std::move(items[i]), group->info_, events_of(group, i),
                               group->ReplyOf(i));
@@ -60,16 +66,19 @@ CallInfo WithList(CallInfo info, size_t items) {
 }  // namespace
 
 ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
-                     OnFailure on_failure, Done done, std::shared_ptr<PendingCall> pending)
+                     OnFailure on_failure, bool texts, Done done,
+                     std::shared_ptr<PendingCall> pending)
     : context_(context),
       info_(WithList(info, on_failure == OnFailure::kEnd ? items : 1)),
       model_(std::move(model)),
       on_failure_(on_failure),
+      texts_(texts),
       done_(std::move(done)),
       pending_(pending != nullptr ? std::move(pending)
                                   : std::make_shared<PendingCall>(context.engine)),
       waiting_(items) {
   end_.completed.resize(items);
+  end_.held = AnswerBytes(context.options.bytes, info.client);
   if (on_failure == OnFailure::kKeep) end_.errors.resize(items);
 }
 
@@ -86,6 +95,19 @@ void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
     std::lock_guard lock(mutex_);
     if (completed.ok()) {
       context_.statistics.ItemDone(model_->name, model_->version, *completed);
+      if (!texts_) {
+        completed->answer.sequences.clear();
+        completed->answer.prompt.reset();
+      }
+      // Nobody takes the answers of a group that is over.
+      if (over_) *completed = Completed();
+      // Many small ones are bounded by the limit of items, and by that of the answer.
+      constexpr size_t kSmall = 64 << 10;
+      const size_t bytes = MemoryOf(completed->answer);
+      const absl::Status fits = bytes > kSmall ? end_.held.Add(bytes) : absl::OkStatus();
+      if (!fits.ok()) completed = fits;
+    }
+    if (completed.ok()) {
       end_.completed[index] = *std::move(completed);
     } else if (on_failure_ == OnFailure::kKeep) {
       end_.errors[index] = completed.status();
@@ -126,6 +148,9 @@ void ItemGroup::Tell(size_t index, const absl::Status& status) {
   {
     std::lock_guard lock(mutex_);
     end.completed.resize(end_.completed.size());
+    // The answers that were there are gone with this call.
+    std::vector<Completed>(end_.completed.size()).swap(end_.completed);
+    end_.held = {};
   }
   done_(std::move(end));
 }

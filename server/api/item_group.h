@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "models/model.h"
+#include "server/api/answer_bytes.h"
 #include "server/api/context.h"
 
 namespace longview::server {
@@ -20,6 +21,7 @@ struct GroupEnd {
   size_t failed = 0;  // Its index.
   std::vector<Completed> completed;
   std::vector<absl::Status> errors;  // Where failures are kept.
+  AnswerBytes held = {};             // For `completed` of generated items.
 };
 
 // Items, tokens and pixels of the answered ones, for metrics and the log.
@@ -45,11 +47,11 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
                                             Admitted admitted = Admitted::kEach,
                                             std::shared_ptr<PendingCall> pending = nullptr);
   // Items that are generated, whose first failure ends the others. Of each, `events_of` says who
-  // gets its events.
+  // gets its events. Without `texts`, `completed` tells of usage and times alone.
   static std::shared_ptr<PendingCall> Generate(ApiContext& context, const CallInfo& info,
                                                ModelHandle model,
-                                               std::vector<models::Request> items, Done done,
-                                               EventsOf events_of);
+                                               std::vector<models::Request> items, bool texts,
+                                               Done done, EventsOf events_of);
 
   // Ends the group as if item `index` had failed, unless one has, or all are answered.
   void Fail(size_t index, const absl::Status& status);
@@ -58,7 +60,7 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
 
  private:
   ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
-            OnFailure on_failure, Done done, std::shared_ptr<PendingCall> pending);
+            OnFailure on_failure, bool texts, Done done, std::shared_ptr<PendingCall> pending);
 
   Reply<Completed> ReplyOf(size_t index);
   void ItemDone(size_t index, absl::StatusOr<Completed> completed);
@@ -69,7 +71,8 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
   const CallInfo info_;
   const ModelHandle model_;
   const OnFailure on_failure_;
-  Done done_;  // Taken once: by the first failure or the last answer.
+  const bool texts_;  // Generated ones are wanted.
+  Done done_;         // Taken once: by the first failure or the last answer.
   const std::shared_ptr<PendingCall> pending_;
 
   mutable std::mutex mutex_;

@@ -14,17 +14,6 @@ void Append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// The memory of what a piece holds, about.
-size_t BytesOf(const models::Piece& piece) {
-  if (piece.echo) return 0;
-  size_t bytes = piece.text.size() + piece.token_ids.size() * sizeof(int32_t) +
-                 piece.logprobs.size() * sizeof(models::TokenLogprob);
-  for (const auto& candidates : piece.top) {
-    bytes += sizeof(candidates) + candidates.size() * sizeof(models::TokenLogprob);
-  }
-  return bytes;
-}
-
 void Join(models::Piece& first, models::Piece second) {
   first.text += second.text;
   Append(first.token_ids, second.token_ids);
@@ -39,7 +28,8 @@ void Join(models::Piece& first, models::Piece second) {
 bool PieceFlow::Ready() const {
   if (news_ || end_) return true;
   if (!admitted_) return false;
-  return pieces_.size() > 1 || (!pieces_.empty() && pieces_.front().finish_reason.empty());
+  return !echoes_.empty() || pieces_.size() > 1 ||
+         (!pieces_.empty() && pieces_.front().finish_reason.empty());
 }
 
 bool PieceFlow::Awaited() { return Ready() && std::exchange(awaited_, false); }
@@ -63,10 +53,9 @@ absl::Status PieceFlow::Add(std::vector<models::Piece> pieces) {
           "the answer is not read: ", bytes_, " bytes of it wait, more than ", kMostBytes));
     }
     for (models::Piece& piece : pieces) {
-      bytes_ += BytesOf(piece);
-      const auto same = std::find_if(pieces_.begin(), pieces_.end(), [&](const auto& other) {
-        return other.index == piece.index && other.echo == piece.echo;
-      });
+      bytes_ += MemoryOf(piece) - sizeof(piece);
+      const auto same = std::find_if(pieces_.begin(), pieces_.end(),
+                                     [&](const auto& other) { return other.index == piece.index; });
       if (same == pieces_.end()) {
         bytes_ += sizeof(piece);
         pieces_.push_back(std::move(piece));
@@ -80,12 +69,25 @@ absl::Status PieceFlow::Add(std::vector<models::Piece> pieces) {
   return absl::OkStatus();
 }
 
+void PieceFlow::AddEcho(Echo echo) {
+  {
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    echoes_.push_back(std::move(echo));
+    if (!Awaited()) return;
+  }
+  on_ready_();
+}
+
 void PieceFlow::End(GenerationEnd end) {
   {
     std::lock_guard lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    if (!end.status.ok()) pieces_.clear();
+    if (!end.status.ok()) {
+      echoes_.clear();
+      pieces_.clear();
+    }
     end_ = std::move(end);
     if (!Awaited()) return;
   }
@@ -102,6 +104,7 @@ PieceFlow::Output PieceFlow::Take() {
     return out;
   }
   const bool hold = !out.end && !pieces_.empty() && !pieces_.back().finish_reason.empty();
+  out.echoes = std::exchange(echoes_, {});
   out.pieces = std::exchange(pieces_, {});
   bytes_ = 0;
   if (hold) {

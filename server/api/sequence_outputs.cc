@@ -32,6 +32,18 @@ void SetTokenRows(const std::vector<const Piece*>& sequences, int32_t pad, HostT
 
 }  // namespace
 
+size_t TokenRowBytes(const std::vector<models::Answer>& answers) {
+  size_t sequences = 0;
+  size_t longest = 0;
+  for (const models::Answer& answer : answers) {
+    sequences += answer.sequences.size();
+    for (const Piece& piece : answer.sequences) {
+      longest = std::max(longest, piece.token_ids.size());
+    }
+  }
+  return sequences * longest * sizeof(int64_t);
+}
+
 HostTensor JoinSequences(const PlannedOutput& output, const models::ModelInfo& info,
                          const std::vector<models::Answer>& answers) {
   std::vector<const Piece*> sequences;

@@ -9,6 +9,9 @@
 
 namespace longview::server {
 
+// Bytes of the output token_ids.
+size_t TokenRowBytes(const std::vector<models::Answer>& answers);
+
 // text BYTES [s], token_ids INT64 [s, L] filled on the right with the pad token, num_tokens INT64
 // [s], scores FP32 [s]: s sequences, item by item. REQUIRES: one of these kinds.
 models::HostTensor JoinSequences(const PlannedOutput& output, const models::ModelInfo& info,

@@ -69,8 +69,8 @@ std::shared_ptr<PendingCall> RunTextList(ApiContext& context, const CallInfo& in
       }
       status = FillResponse(options, std::move(end.completed[i]), *result);
       bytes += result->ByteSizeLong();
+      if (status.ok()) status = CheckAnswerSize(context, bytes);
     }
-    if (status.ok()) status = CheckAnswerSize(context, bytes);
     status = context.recorder.Done(info, labels, status, counts);
     if (!status.ok()) return reply(status);
     reply(std::move(answer));

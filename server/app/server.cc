@@ -43,11 +43,12 @@ EngineOptions EngineOptionsOf(const Config& config, Log& log) {
   return options;
 }
 
-ApiOptions ApiOptionsOf(const Config& config, Tracer* tracer) {
+ApiOptions ApiOptionsOf(const Config& config, Tracer* tracer, ByteBudget* bytes) {
   return {.max_message_bytes = config.max_message_bytes,
           .allow_model_control = config.allow_model_control,
           .version = kVersion,
-          .tracer = tracer};
+          .tracer = tracer,
+          .bytes = bytes};
 }
 
 std::unique_ptr<Tracer> TracerOf(const Config& config) {
@@ -72,7 +73,7 @@ class Server::Impl {
                /*cpu_instead=*/config.device == "auto"),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log,
-             ApiOptionsOf(config, tracer_.get())),
+             ApiOptionsOf(config, tracer_.get(), &bytes_)),
         tls_(security == nullptr ? nullptr : security->tls()),
         connection_log_(metrics_, log),
         connection_limits_(ConnectionLimitsFor(RaiseDescriptorLimit(), config.max_connections,

@@ -65,7 +65,6 @@ def test_the_description_has_lists():
             "/score", "/v1/classify", "/predict", "/tokenize"} <= paths, paths
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES, ids=[f"{path} {listed}" for path, listed, *_ in ROUTES])
 def test_long_members_beside_a_list(victim, route):
     path, listed, required, members = route

@@ -1,4 +1,5 @@
 // POST /v1/completions, OpenAI's shape: whole, or as server-sent events.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,31 +37,22 @@ CompletionNames NamesOf(const CallInfo& info, const std::string& model,
           .alternatives = options.logprobs.value_or(0) > 0};
 }
 
-// About as many bytes as the answer will have.
-size_t AnswerBytes(const CompletionNames& names, const std::vector<Completed>& completed) {
-  constexpr size_t kTokenBytes = 8;
-  constexpr size_t kLogprobBytes = 64;
-  const auto tokens = static_cast<size_t>(TotalsOf(completed).usage.output_tokens);
-  return tokens * (names.logprobs ? kLogprobBytes * (names.alternatives ? 8 : 1) : kTokenBytes);
-}
-
 // Answers when every choice is whole.
 void Collect(HttpContext& context, const ExchangePtr& exchange, GenerationJob job,
              CompletionNames names) {
   GenerationSink sink;
   sink.on_end = [&context, exchange, names = std::move(names)](GenerationEnd end) {
     if (!end.status.ok()) return exchange->Fail(end.status);
-    const size_t bytes = AnswerBytes(names, end.completed);
-    WriteSized(context, exchange, bytes,
-               [&context, exchange, names, completed = std::move(end.completed)] {
-                 HttpResponse response;
-                 response.body = CompletionBody(names, completed);
-                 const CallTotals totals = TotalsOf(completed);
-                 AddServerTiming(totals.queue_seconds, totals.compute_seconds, &response);
-                 const absl::Status status = CheckAnswerSize(context, response.body);
-                 if (!status.ok()) return exchange->Fail(status);
-                 exchange->Respond(std::move(response));
-               });
+    const size_t limit = context.api.options().max_message_bytes;
+    const size_t bytes = std::min(CompletionBytes(names, end.completed), limit);
+    WriteSized(context, exchange, bytes, [exchange, names, limit, end = std::move(end)] {
+      absl::StatusOr<std::string> body = CompletionBody(names, end.completed, limit);
+      if (!body.ok()) return exchange->Fail(body.status());
+      HttpResponse response = JsonResponse(*std::move(body));
+      const CallTotals totals = TotalsOf(end.completed);
+      AddServerTiming(totals.queue_seconds, totals.compute_seconds, &response);
+      exchange->Respond(std::move(response));
+    });
   };
   const Api::Pending pending =
       context.api.RunGeneration(exchange->info(), std::move(job), std::move(sink));

@@ -1,12 +1,15 @@
 #include "server/http/v1/completions_format.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/http/body_error.h"
 #include "server/http/json/writer.h"
 
 namespace longview::server {
@@ -40,19 +43,6 @@ void Comma(std::string* out) {
   if (out->back() != '[' && out->back() != '{') out->push_back(',');
 }
 
-void AppendTokens(const std::vector<TokenLogprob>& tokens, std::string* out) {
-  out->append(R"({"tokens":[)");
-  for (const TokenLogprob& token : tokens) {
-    Comma(out);
-    AppendJsonString(TokenText(token), out);
-  }
-  out->append(R"(],"token_logprobs":[)");
-  for (const TokenLogprob& token : tokens) {
-    Comma(out);
-    AppendJson(token.logprob, out);  // null for the first of all.
-  }
-}
-
 // The likeliest tokens at a position and the one that was taken. JSON objects hold a name once:
 // of tokens with the same text the likelier counts.
 void AppendAlternatives(const std::vector<TokenLogprob>& top, const TokenLogprob& taken,
@@ -77,43 +67,23 @@ void AppendAlternatives(const std::vector<TokenLogprob>& top, const TokenLogprob
   out->push_back('}');
 }
 
-void AppendLogprobs(const CompletionNames& names, const Piece& piece, TextOffsets* offsets,
-                    std::string* out) {
-  if (!names.logprobs) {
-    out->append("null");
-    return;
-  }
-  AppendTokens(piece.logprobs, out);
-  out->append(R"(],"top_logprobs":)");
-  if (names.alternatives) {
-    out->push_back('[');
-    for (size_t i = 0; i < piece.logprobs.size(); ++i) {
-      Comma(out);
-      AppendAlternatives(i < piece.top.size() ? piece.top[i] : std::vector<TokenLogprob>(),
-                         piece.logprobs[i], out);
-    }
-    out->push_back(']');
-  } else {
-    out->append("null");
-  }
-  out->append(R"(,"text_offset":[)");
-  for (const TokenLogprob& token : piece.logprobs) {
-    Comma(out);
-    AppendJson(offsets->Next(token.bytes), out);
-  }
-  out->append("]}");
-}
+// JSON of text: most characters are themselves.
+size_t JsonBytes(size_t text) { return text + text / 4; }
 
-Piece Joined(const Piece* prompt, const Piece& sequence, int index) {
-  Piece joined;
-  if (prompt != nullptr) joined = *prompt;
-  joined.index = index;
-  joined.text += sequence.text;
-  joined.logprobs.insert(joined.logprobs.end(), sequence.logprobs.begin(), sequence.logprobs.end());
-  if (prompt != nullptr) joined.top.resize(prompt->logprobs.size());
-  joined.top.insert(joined.top.end(), sequence.top.begin(), sequence.top.end());
-  joined.finish_reason = sequence.finish_reason;
-  return joined;
+size_t PieceBytes(const CompletionNames& names, const Piece& piece) {
+  constexpr size_t kNumber = 12;
+  size_t bytes = JsonBytes(piece.text.size());
+  if (!names.logprobs) return bytes;
+  for (const TokenLogprob& token : piece.logprobs) {
+    bytes += JsonBytes(token.bytes.size()) + 2 * kNumber;
+  }
+  if (!names.alternatives) return bytes;
+  for (const std::vector<TokenLogprob>& alternatives : piece.top) {
+    for (const TokenLogprob& token : alternatives) {
+      bytes += JsonBytes(token.bytes.size()) + kNumber;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -144,20 +114,102 @@ std::string TokenText(const TokenLogprob& token) {
   return text;
 }
 
+ChoiceWriter::ChoiceWriter(const CompletionNames& names, std::vector<const Piece*> pieces,
+                           int index, TextOffsets* offsets)
+    : names_(names), pieces_(std::move(pieces)), index_(index), offsets_(offsets) {}
+
+bool ChoiceWriter::Append(size_t most, std::string* out) {
+  const size_t end = out->size() + most;
+  while (stage_ != Stage::kWritten && out->size() < end) Step(out);
+  return stage_ != Stage::kWritten;
+}
+
+const TokenLogprob* ChoiceWriter::Next() {
+  if (cut_) return nullptr;
+  while (piece_ < pieces_.size() && token_ == pieces_[piece_]->logprobs.size()) {
+    ++piece_;
+    token_ = 0;
+  }
+  return piece_ < pieces_.size() ? &pieces_[piece_]->logprobs[token_++] : nullptr;
+}
+
+void ChoiceWriter::Go(Stage stage, std::string_view between, std::string* out) {
+  out->append(between);
+  stage_ = stage;
+  piece_ = token_ = 0;
+  first_ = true;
+}
+
+void ChoiceWriter::Separate(std::string* out) {
+  if (!std::exchange(first_, false)) out->push_back(',');
+}
+
+void ChoiceWriter::Begin(std::string* out) {
+  out->append(R"({"index":)");
+  AppendJson(int64_t{index_}, out);
+  out->append(R"(,"text":)");
+  std::string joined;
+  if (pieces_.size() > 1) {
+    for (const Piece* piece : pieces_) joined += piece->text;
+  }
+  AppendJsonString(pieces_.size() > 1 ? joined : pieces_.front()->text, out);
+  out->append(R"(,"logprobs":)");
+  if (names_.logprobs) return Go(Stage::kTokens, R"({"tokens":[)", out);
+  Go(Stage::kEnd, "null", out);
+}
+
+void ChoiceWriter::Step(std::string* out) {
+  if (stage_ == Stage::kBegin) return Begin(out);
+  if (stage_ == Stage::kEnd) return End(out);
+  if (const TokenLogprob* const token = Next()) {
+    Separate(out);
+    return AppendToken(*token, out);
+  }
+  switch (stage_) {
+    case Stage::kTokens:
+      return Go(Stage::kLogprobs, R"(],"token_logprobs":[)", out);
+    case Stage::kLogprobs:
+      if (names_.alternatives) return Go(Stage::kAlternatives, R"(],"top_logprobs":[)", out);
+      return Go(Stage::kOffsets, R"(],"top_logprobs":null,"text_offset":[)", out);
+    case Stage::kAlternatives:
+      return Go(Stage::kOffsets, R"(],"text_offset":[)", out);
+    default:
+      return Go(Stage::kEnd, "]}", out);
+  }
+}
+
+void ChoiceWriter::AppendToken(const TokenLogprob& token, std::string* out) {
+  switch (stage_) {
+    case Stage::kTokens:
+      return AppendJsonString(TokenText(token), out);
+    case Stage::kLogprobs:
+      return AppendJson(token.logprob, out);  // null for the first of all.
+    case Stage::kAlternatives: {
+      const auto& top = pieces_[piece_]->top;
+      const size_t taken = token_ - 1;
+      static const std::vector<TokenLogprob> kNone;
+      return AppendAlternatives(taken < top.size() ? top[taken] : kNone, token, out);
+    }
+    default:
+      return AppendJson(offsets_->Next(token.bytes), out);
+  }
+}
+
+void ChoiceWriter::End(std::string* out) {
+  out->append(R"(,"finish_reason":)");
+  const std::string& reason = pieces_.back()->finish_reason;
+  if (reason.empty() || cut_) {
+    out->append("null");
+  } else {
+    AppendJsonString(reason, out);
+  }
+  Go(Stage::kWritten, "}", out);
+}
+
 void AppendChoice(const CompletionNames& names, const Piece& piece, TextOffsets* offsets,
                   std::string* out) {
-  out->append(R"({"index":)");
-  AppendJson(int64_t{piece.index}, out);
-  out->append(R"(,"text":)");
-  AppendJsonString(piece.text, out);
-  out->append(R"(,"logprobs":)");
-  AppendLogprobs(names, piece, offsets, out);
-  out->append(R"(,"finish_reason":)");
-  if (piece.finish_reason.empty()) {
-    out->append("null}");
-  } else {
-    AppendJsonString(piece.finish_reason, out);
-    out->push_back('}');
+  ChoiceWriter writer(names, {&piece}, piece.index, offsets);
+  while (writer.Append(std::numeric_limits<uint32_t>::max(), out)) {
   }
 }
 
@@ -179,21 +231,42 @@ void AppendUsage(const models::ItemUsage& usage, std::string* out) {
                   R"(},"truncated_tokens":)", usage.truncated_tokens, "}");
 }
 
-std::string CompletionBody(const CompletionNames& names, const std::vector<Completed>& completed) {
+size_t CompletionBytes(const CompletionNames& names, const std::vector<Completed>& completed) {
+  constexpr size_t kChoice = 128;
+  size_t bytes = kChoice;
+  for (const Completed& item : completed) {
+    const size_t prompt = item.answer.prompt ? PieceBytes(names, *item.answer.prompt) : 0;
+    for (const Piece& sequence : item.answer.sequences) {
+      bytes += kChoice + prompt + PieceBytes(names, sequence);
+    }
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::string> CompletionBody(const CompletionNames& names,
+                                           const std::vector<Completed>& completed, size_t limit) {
+  constexpr size_t kPart = 256 << 10;
   std::string body;
+  body.reserve(std::min(CompletionBytes(names, completed), limit + kPart));
   AppendHead(names, &body);
   int index = 0;
   for (const Completed& item : completed) {
-    const Piece* prompt = item.answer.prompt ? &*item.answer.prompt : nullptr;
     for (const Piece& sequence : item.answer.sequences) {
-      Comma(&body);
+      if (index > 0) body.push_back(',');
+      std::vector<const Piece*> pieces;
+      if (item.answer.prompt) pieces.push_back(&*item.answer.prompt);
+      pieces.push_back(&sequence);
       TextOffsets offsets;
-      AppendChoice(names, Joined(prompt, sequence, index++), &offsets, &body);
+      ChoiceWriter writer(names, std::move(pieces), index++, &offsets);
+      while (writer.Append(kPart, &body)) {
+        if (body.size() > limit) return AnswerTooLarge(body.size(), limit);
+      }
     }
   }
   body += R"(],"usage":)";
   AppendUsage(TotalsOf(completed).usage, &body);
   body.push_back('}');
+  if (body.size() > limit) return AnswerTooLarge(body.size(), limit);
   return body;
 }
 

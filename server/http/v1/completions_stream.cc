@@ -1,10 +1,17 @@
 #include "server/http/v1/completions_stream.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "server/http/error_body.h"
 
 namespace longview::server {
+namespace {
+
+constexpr size_t kPart = 64 << 10;  // Bytes of a part of the body, about.
+
+}  // namespace
 
 // Destroyed with its end unread: the client has left.
 class CompletionsStream::Body final : public BodyStream {
@@ -21,7 +28,8 @@ class CompletionsStream::Body final : public BodyStream {
     return part;
   }
   void End(const absl::Status& status) override { stream_->End(status); }
-  std::string Filler() const override { return ": still at work\n\n"; }
+  // None within a line that is written part by part.
+  std::string Filler() const override { return stream_->writer_ ? "" : ": still at work\n\n"; }
 
  private:
   const std::shared_ptr<CompletionsStream> stream_;
@@ -69,6 +77,7 @@ void CompletionsStream::Cancel() {
 void CompletionsStream::End(const absl::Status& status) {
   // First: what the engine says of the cancelled call then comes too late.
   flow_->End({.status = status, .completed = {}});
+  early_ = status;
   Cancel();
 }
 
@@ -102,37 +111,75 @@ void CompletionsStream::Listen(absl::AnyInvocable<void()> wake) {
 
 BodyStream::Part CompletionsStream::Take() {
   BodyStream::Part part;
-  while (part.data.empty() && !part.last) {
-    PieceFlow::Output out = std::exchange(first_, {});
-    if (out.empty()) out = flow_->Take();
-    if (out.empty()) break;
-    AppendEvents(std::move(out), &part);
+  if (!early_.ok()) {
+    // The line that was begun is closed: a client can still read it.
+    if (writer_) writer_->Cut();
+    while (writer_) Continue(&part);
+    AppendError(early_, &part);
+    return part;
+  }
+  while (part.data.size() < kPart && !part.last) {
+    if (writer_) {
+      Continue(&part);
+    } else if (!Begin(&part)) {
+      break;
+    }
   }
   return part;
 }
 
-void CompletionsStream::AppendEvents(PieceFlow::Output out, BodyStream::Part* part) {
-  std::string& data = part->data;
-  for (const models::Piece& piece : out.pieces) {
-    data += head_;
-    AppendChoice(names_, piece, &offsets_[piece.index], &data);
-    data += include_usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+bool CompletionsStream::Begin(BodyStream::Part* part) {
+  while (events_.empty() && !end_) {
+    PieceFlow::Output out = std::exchange(first_, {});
+    // Pieces that came together leave together.
+    if (out.empty() && part->data.empty()) out = flow_->Take();
+    if (out.empty()) return false;
+    for (const Echo& echo : out.echoes) {
+      for (int i = 0; i < echo.copies; ++i) events_.push_back({{}, echo.prompt, echo.first + i});
+    }
+    for (models::Piece& piece : out.pieces) {
+      const int index = piece.index;
+      events_.push_back({std::move(piece), nullptr, index});
+    }
+    end_ = std::move(out.end);
+    if (end_ && !end_->status.ok()) events_.clear();
   }
-  if (!out.end) return;
+  if (!events_.empty()) {
+    const Event& event = events_.front();
+    part->data += head_;
+    writer_.emplace(names_, std::vector{event.prompt ? event.prompt.get() : &event.piece},
+                    event.index, &offsets_[event.index]);
+    return true;
+  }
+  AppendEnd(*end_, part);
+  return true;
+}
+
+void CompletionsStream::Continue(BodyStream::Part* part) {
+  const size_t most = kPart - std::min(kPart, part->data.size());
+  if (writer_->Append(std::max<size_t>(most, 1), &part->data)) return;
+  writer_.reset();
+  events_.pop_front();
+  part->data += include_usage_ ? "],\"usage\":null}\n\n" : "]}\n\n";
+}
+
+void CompletionsStream::AppendError(const absl::Status& status, BodyStream::Part* part) {
   part->last = true;
-  if (!out.end->status.ok()) {
-    data += "data: ";
-    data += ErrorResponse(out.end->status, ErrorShape::kObject, names_.request_id).body;
-    data += "\n\n";
-    return;
-  }
+  part->data += "data: ";
+  part->data += ErrorResponse(status, ErrorShape::kObject, names_.request_id).body;
+  part->data += "\n\n";
+}
+
+void CompletionsStream::AppendEnd(const GenerationEnd& end, BodyStream::Part* part) {
+  if (!end.status.ok()) return AppendError(end.status, part);
+  part->last = true;
   if (include_usage_) {
-    data += head_;
-    data += "],\"usage\":";
-    AppendUsage(TotalsOf(out.end->completed).usage, &data);
-    data += "}\n\n";
+    part->data += head_;
+    part->data += "],\"usage\":";
+    AppendUsage(TotalsOf(end.completed).usage, &part->data);
+    part->data += "}\n\n";
   }
-  data += "data: [DONE]\n\n";
+  part->data += "data: [DONE]\n\n";
 }
 
 }  // namespace longview::server

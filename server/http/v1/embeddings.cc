@@ -78,7 +78,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
 
   void Done(size_t index, absl::StatusOr<EmbedResponse> response) {
     if (response.ok()) {
-      answers_[index] = *std::move(response);
+      Keep(index, *std::move(response));
     } else {
       Fail(index, response.status());
     }
@@ -102,6 +102,15 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   }
 
  private:
+  // The vectors so far are a bound of the body before it is written.
+  void Keep(size_t index, EmbedResponse response) {
+    const size_t own = sizeof(float) * static_cast<size_t>(response.embedding_size());
+    const size_t sum = bytes_.fetch_add(own) + own;
+    const size_t limit = context_.api.options().max_message_bytes;
+    if (sum > limit) return Fail(index, AnswerTooLarge(sum, limit));
+    answers_[index] = std::move(response);
+  }
+
   void Finish() {
     HttpResponse joined = Joined();
     if (absl::Status status = CheckAnswerSize(context_, joined.body); !status.ok()) {
@@ -165,6 +174,7 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
   const EntryForm form_;
   std::vector<EmbedResponse> answers_;  // Each written by its own call, read by the last.
   std::atomic<size_t> left_;
+  std::atomic<size_t> bytes_{0};  // Vectors so far.
   std::atomic<bool> failed_{false};
   absl::Mutex mutex_;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;

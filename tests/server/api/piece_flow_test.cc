@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace longview::testing {
 namespace {
 
@@ -62,14 +66,24 @@ TEST_F(PieceFlowTest, SmallPiecesCountAsTheTextTheyBecome) {
 TEST_F(PieceFlowTest, AReaderThatDoesNotReadEndsTheCall) {
   flow.Admit();
   Piece long_one = Part(0, std::string(PieceFlow::kMostBytes / 2, 'x'));
+  long_one.logprobs.clear();  // They have the text a second time, and count.
   const auto add = [&] { return flow.Add({long_one}); };
   EXPECT_TRUE(add().ok());
   EXPECT_TRUE(add().ok());
   EXPECT_TRUE(absl::IsResourceExhausted(add()));
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
   EXPECT_TRUE(add().ok()) << "it reads again";
-  long_one.echo = true;
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(add().ok()) << "prompts do not count";
+}
+
+TEST_F(PieceFlowTest, AlternativesCountAsMuchAsText) {
+  flow.Admit();
+  Piece scored = Part(0, "x");
+  scored.top = {
+      std::vector<models::TokenLogprob>(PieceFlow::kMostBytes / 2 / sizeof(models::TokenLogprob))};
+  const auto add = [&] { return flow.Add({scored}); };
+  EXPECT_TRUE(add().ok());
+  EXPECT_TRUE(add().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(add()));
 }
 
 TEST_F(PieceFlowTest, PiecesOfASequenceJoinInOrder) {
@@ -87,15 +101,21 @@ TEST_F(PieceFlowTest, PiecesOfASequenceJoinInOrder) {
   EXPECT_EQ(pieces[2].text, "p");
 }
 
-TEST_F(PieceFlowTest, ThePromptStaysApart) {
+TEST_F(PieceFlowTest, ThePromptStaysApartAndIsOneForAll) {
   flow.Admit();
-  Piece prompt = Part(0, "prompt");
-  prompt.echo = true;
-  Add({prompt, Part(0, "a")});
-  const std::vector<Piece> pieces = flow.Take().pieces;
-  ASSERT_EQ(pieces.size(), 2u);
-  EXPECT_TRUE(pieces[0].echo);
-  EXPECT_EQ(pieces[1].text, "a");
+  const auto prompt =
+      std::make_shared<const Piece>(Part(0, std::string(PieceFlow::kMostBytes, 'x')));
+  flow.AddEcho({prompt, 2, 3});
+  EXPECT_EQ(ready, 1);
+  Add({Part(2, "a")});
+  Add({Part(2, "b")});
+  const PieceFlow::Output out = flow.Take();
+  ASSERT_EQ(out.echoes.size(), 1u);
+  EXPECT_EQ(out.echoes[0].prompt, prompt);
+  EXPECT_EQ(out.echoes[0].first, 2);
+  EXPECT_EQ(out.echoes[0].copies, 3);
+  ASSERT_EQ(out.pieces.size(), 1u);
+  EXPECT_EQ(out.pieces[0].text, "ab");
 }
 
 TEST_F(PieceFlowTest, TheLastPieceComesWithTheEnd) {
@@ -121,11 +141,13 @@ TEST_F(PieceFlowTest, TheLastPieceComesWithTheEnd) {
 
 TEST_F(PieceFlowTest, AFailureDropsWhatWaits) {
   Add({Part(0, "a")});
+  flow.AddEcho({std::make_shared<const Piece>(Part(0, "prompt")), 0, 1});
   flow.End({absl::CancelledError("gone"), {}});
   Add({Part(0, "b")});
   flow.End({absl::OkStatus(), {}});
   const PieceFlow::Output out = flow.Take();
   EXPECT_TRUE(out.pieces.empty());
+  EXPECT_TRUE(out.echoes.empty());
   ASSERT_TRUE(out.end.has_value());
   EXPECT_EQ(out.end->status.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(flow.Take().empty());

@@ -2,14 +2,38 @@
 
 #include <grpc/support/log.h>
 
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/time/time.h"
+#include "server/scheduler/steady_clock.h"
+
 namespace longview::server {
 namespace {
+
+// Whether the line tells of one peer's handshake, which anybody can fail: a client that speaks
+// plaintext to a port with TLS is no error of the server's.
+bool TellsOfHandshake(const gpr_log_func_args& line) {
+  const std::string_view file = line.file == nullptr ? "" : line.file;
+  return file.ends_with("ssl_transport_security.cc") ||
+         std::string_view(line.message).find("andshake failed") != std::string_view::npos;
+}
+
+// One a second.
+bool MayTellOfPeer() {
+  static std::atomic<int64_t> last{0};
+  const int64_t now = absl::ToUnixSeconds(SteadyNow());
+  return last.exchange(now, std::memory_order_relaxed) != now;
+}
 
 // The library takes a plain function, which has nowhere to keep a format.
 template <LogFormat kFormat>
 void WriteLine(gpr_log_func_args* args) {
+  const bool of_peer = TellsOfHandshake(*args);
+  if (of_peer && !MayTellOfPeer()) return;
   const LogLevel level =
-      args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kError : LogLevel::kInfo;
+      args->severity == GPR_LOG_SEVERITY_ERROR && !of_peer ? LogLevel::kError : LogLevel::kInfo;
   Log::WriteNow(kFormat, level, "grpc", {{"text", args->message}});
 }
 

@@ -97,14 +97,15 @@ Connections::~Connections() {
 
 int Connections::Admit(int descriptor, std::string peer, std::string address) {
   const absl::Time now = SteadyNow();
-  if (Refuses(address, now)) return -1;
+  std::string unit = FairnessUnit(address);
+  if (Refuses(unit, address, now)) return -1;
   const int second = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (second < 0) return -1;
   // The entry goes before the descriptor is closed.
   const bool proxy = rules_.proxies.Trusts(address);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_.Admit(
-      address,
+      unit,
       [this, second, address] {
         shutdown(second, SHUT_RDWR);
         Tell(EndCause::kRoom, address);
@@ -121,7 +122,8 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->descriptor = second;
   connection->entry = std::move(entry);
   connection->since = now;
-  connection->source_name = proxy ? connection->peer : connection->address;
+  connection->unit = std::move(unit);
+  connection->source_name = proxy ? connection->peer : connection->unit;
   {
     absl::MutexLock lock(&mutex_);
     std::unique_ptr<CallSource>& source = sources_[connection->source_name];
@@ -150,20 +152,20 @@ void Connections::Cut(Connection& connection, EndCause cause) {
 
 void Connections::ShutOut(Connection& culprit, EndCause cause) {
   Cut(culprit, cause);
-  if (culprit.source_name != culprit.address) return;  // A proxy carries other clients, too.
+  if (culprit.source_name != culprit.unit) return;  // A proxy carries other clients, too.
   const absl::Time now = SteadyNow();
-  if (!shut_.Shut(culprit.address, cause, now)) return;
+  if (!shut_.Shut(culprit.unit, cause, now)) return;
   for (const auto& [descriptor, connection] : by_descriptor_) {
     if (connection->source != culprit.source) continue;
     if (now - connection->since < rules_.shut_out) Cut(*connection, cause);
   }
 }
 
-bool Connections::Refuses(const std::string& address, absl::Time now) {
+bool Connections::Refuses(const std::string& unit, const std::string& address, absl::Time now) {
   std::optional<EndCause> cause;
   {
     absl::MutexLock lock(&mutex_);
-    cause = shut_.Find(address, now);
+    cause = shut_.Find(unit, now);
   }
   if (cause) Tell(*cause, address);
   return cause.has_value();
@@ -198,10 +200,12 @@ void Connections::Begin(OpenCall& call, const std::string& peer) {
     const auto found = by_peer_.find(peer);
     if (found == by_peer_.end()) {
       call.lost_ = std::find(gone_.begin(), gone_.end(), peer) != gone_.end();
+      call.unit_ = FairnessUnit(call.address_);
     } else {
       Connection* const connection = found->second;
       call.connection_ = connection;
       call.address_ = connection->address;
+      call.unit_ = connection->unit;
       if (++connection->calls == 1) connection->rebase = true;
       connection->entry->BeginCall();
       Settle(connection, kBytesPerCall);
@@ -370,17 +374,17 @@ uint64_t Connections::CloseHogs() {
   absl::flat_hash_map<std::string, Share> shares;
   for (const auto& [descriptor, connection] : by_descriptor_) {
     if (connection->calls == 0 || connection->half_sent == 0) continue;
-    Share& share = shares[connection->address];
+    Share& share = shares[connection->unit];
     share.bytes += connection->half_sent;
     share.senders.push_back(connection);
   }
   if (shares.empty()) return 0;
   for (const OpenCall* call : calls_) {
-    const auto found = shares.find(call->address_);
+    const auto found = shares.find(call->unit_);
     if (found != shares.end()) found->second.bytes += call->held_.load(std::memory_order_relaxed);
   }
   uint64_t most = 0;
-  for (auto& [address, share] : shares) {
+  for (auto& [unit, share] : shares) {
     most = std::max(most, share.bytes);
     if (share.bytes <= rules_.most_bytes) continue;
     std::sort(share.senders.begin(), share.senders.end(),

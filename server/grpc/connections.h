@@ -63,7 +63,8 @@ struct CallSource {
 // A connection, from accept to the end of its last call. Fields are the table's.
 struct Connection {
   std::string peer;     // As gRPC writes it: "ipv4:10.0.0.1:443".
-  std::string address;  // Without port; what clients without a key are told apart by.
+  std::string address;  // Without port.
+  std::string unit;     // FairnessUnit of it: what limits of an address go by.
   int descriptor = -1;  // The second one.
   std::unique_ptr<ConnectionLedger::Entry> entry;
   int calls = 0;
@@ -141,8 +142,8 @@ class Connections {
   void Cut(Connection& connection, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cuts the connection and shuts out its address. A proxy's address stays open.
   void ShutOut(Connection& culprit, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the address is shut out at `now`; if so, tells that it was refused.
-  bool Refuses(const std::string& address, absl::Time now);
+  // Whether the address, of this unit, is shut out at `now`; if so, tells that it was refused.
+  bool Refuses(const std::string& unit, const std::string& address, absl::Time now);
   // Tells that a connection is refused or closed.
   void Tell(EndCause cause, const std::string& address) const;
 
@@ -216,6 +217,7 @@ class OpenCall {
   Connections& connections_;
   grpc::CallbackServerContext& context_;
   std::string address_;
+  std::string unit_;                  // The same as in Connection.
   Connection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
   const bool left_;      // Before it began.

@@ -91,6 +91,9 @@ Families::Families(Registry& r)
       cache_bytes(Gauge(*this, "generation_cache_bytes",
                         "Bytes of generation state that the model's sequences "
                         "and documents use.")),
+      cache_kept(Gauge(*this, "generation_cache_kept_bytes",
+                       "Bytes of generation state kept for prompts that may come again; given up "
+                       "where sequences and documents need them.")),
       cache_usage(Gauge(*this, "generation_cache_usage_ratio",
                         "Generation state in use over the room there is, 0 to 1; of all "
                         "models that share the room.")),

@@ -47,6 +47,7 @@ struct Families {
   Gauges& running_requests;
   Gauges& queued_work;
   Gauges& cache_bytes;
+  Gauges& cache_kept;
   Gauges& cache_usage;
   Gauges& inter_token_ceiling;
   Gauges& model_memory;

@@ -79,8 +79,8 @@ struct Series {
     f.images.Add(Of(model));
     f.pixels.Add(Of(model));
     for (Families::Gauges* gauge :
-         {&f.queued_requests, &f.running_requests, &f.queued_work, &f.cache_bytes, &f.cache_usage,
-          &f.inter_token_ceiling, &f.padding}) {
+         {&f.queued_requests, &f.running_requests, &f.queued_work, &f.cache_bytes, &f.cache_kept,
+          &f.cache_usage, &f.inter_token_ceiling, &f.padding}) {
       gauge->Add(Of(model));
     }
   }
@@ -168,6 +168,7 @@ class Metrics::Impl {
       const std::optional<CacheGauges> cache = read_caches ? read_caches(model) : std::nullopt;
       if (!cache) continue;
       families.cache_bytes.Add(Of(model)).Set(cache->used);
+      families.cache_kept.Add(Of(model)).Set(cache->kept);
       const double ratio = cache->capacity > 0 ? cache->used_by_all / cache->capacity : 0;
       families.cache_usage.Add(Of(model)).Set(ratio);
       families.inter_token_ceiling.Add(Of(model)).Set(now.inter_token_ceiling_seconds);

@@ -40,6 +40,7 @@ struct SchedulerGauges {
 // Memory for generation state, bytes; read at scrape time.
 struct CacheGauges {
   double used = 0;         // By the model.
+  double kept = 0;         // For its prompts that may come again, beside `used`.
   double used_by_all = 0;  // By all models that share the capacity.
   double capacity = 0;
 };

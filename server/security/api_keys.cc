@@ -12,6 +12,7 @@ namespace longview::server {
 namespace {
 
 constexpr std::string_view kScheme = "bearer ";
+constexpr std::string_view kMetricsPath = "/metrics";
 
 // The token after the scheme, whose name has no case; "" if it is another one.
 std::string_view BearerToken(std::string_view authorization) {
@@ -84,8 +85,14 @@ absl::StatusOr<KeyClient> ApiKeys::Authenticate(std::string_view authorization) 
                    {.reason = "WRONG_KEY"});
 }
 
+bool ApiKeys::ClosesMetrics() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return keys_.names_metrics();
+}
+
 absl::Status ApiKeys::Admit(std::string_view authorization, CallInfo& info) const {
-  const Permission permission = PermissionOf(info.method);
+  Permission permission = PermissionOf(info.method);
+  if (info.method == kMetricsPath && ClosesMetrics()) permission = Permission::kMetrics;
   if (permission == Permission::kOpen) return absl::OkStatus();
   absl::StatusOr<KeyClient> client = Authenticate(authorization);
   if (!client.ok()) return client.status();

@@ -48,6 +48,8 @@ class ApiKeys {
     uint64_t cache_space = 0;
     std::shared_ptr<ClientQuota> quota;
   };
+  // Whether /metrics asks for a key (KeySet::names_metrics).
+  bool ClosesMetrics() const;
   void UpdateClients() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const bool share_prefixes_;

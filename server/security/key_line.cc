@@ -59,7 +59,11 @@ std::optional<double> ReadNumber(std::string_view text, double least, double mos
 }
 
 absl::Status ReadOption(std::string_view name, std::string_view value, KeyLine& line) {
-  if (name == "role") return ReadRoles(value, line.roles);
+  if (name == "role") {
+    const absl::Status read = ReadRoles(value, line.roles);
+    line.names_metrics = read.ok() && line.roles.Has(Role::kMetrics);
+    return read;
+  }
   if (name == "max_inflight") {
     int number = 0;
     if (!absl::SimpleAtoi(absl::string_view(value.data(), value.size()), &number) || number < 1) {

@@ -14,6 +14,7 @@ struct KeyLine {
   std::string_view name;
   std::string_view key;
   Roles roles = Roles::All();
+  bool names_metrics = false;  // `role` is there, and has it.
   std::optional<int> max_inflight;
   std::optional<double> tokens_per_second;
   std::optional<double> weight;

@@ -84,6 +84,7 @@ absl::StatusOr<KeySet> KeySet::Parse(std::string_view text) {
     const std::string name(read->name);
     if (absl::Status merged = limits[name].Merge(*read, line); !merged.ok()) return merged;
     keys.entries_.push_back({{name, read->roles}, digest, line});
+    keys.names_metrics_ = keys.names_metrics_ || read->names_metrics;
   }
   if (keys.entries_.empty()) {
     return absl::InvalidArgumentError("it holds no key; lines are name:key");

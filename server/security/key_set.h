@@ -7,6 +7,7 @@
 //   deploys:Zq9rXc3vBt role=control,metrics
 //
 // `role` is the key's: infer, control and metrics, separated by commas; without it, all of them.
+// If a line names metrics, /metrics asks for a key with that role; else it is open.
 // `max_inflight`, `tokens_per_second` and `weight` are the name's, and stand in any one of its
 // lines, or equally in several (client_quota.h).
 //
@@ -46,6 +47,9 @@ class KeySet {
 
   size_t size() const { return entries_.size(); }
 
+  // Whether a line names the role metrics: the operator gave a scraper a key of its own.
+  bool names_metrics() const { return names_metrics_; }
+
  private:
   struct Entry {
     KeyHolder holder;
@@ -54,6 +58,7 @@ class KeySet {
   };
   std::vector<Entry> entries_;
   std::map<std::string, ClientLimits> limits_;
+  bool names_metrics_ = false;
 };
 
 }  // namespace longview::server

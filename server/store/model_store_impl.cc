@@ -90,10 +90,14 @@ std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) co
   }
   if (handle == nullptr) return CacheGauges();  // It is gone.
   const models::CacheUse first = handle->model->cache();
-  CacheGauges sum{.used = first.used, .used_by_all = first.used_by_all, .capacity = first.capacity};
+  CacheGauges sum{.used = first.used,
+                  .kept = first.evictable,
+                  .used_by_all = first.used_by_all,
+                  .capacity = first.capacity};
   for (const auto& model : handle->further) {
     const models::CacheUse use = model->cache();
     sum.used += use.used;
+    sum.kept += use.evictable;
     sum.used_by_all += use.used_by_all;
     sum.capacity += use.capacity;
   }

@@ -98,10 +98,12 @@ class Server:
         status, _, answer = self.post(path, body, **kwargs)
         return status, json.loads(answer)
 
+    metrics_headers = {}  # For a server whose /metrics asks for a key.
+
     def metric(self, name, **labels):
         """The sum of a metric's samples whose labels include these."""
         total, found = 0.0, False
-        for line in self.get("/metrics")[2].decode().splitlines():
+        for line in self.get("/metrics", headers=self.metrics_headers)[2].decode().splitlines():
             match = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
             if not match or match[1] != name:
                 continue

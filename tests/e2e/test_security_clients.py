@@ -36,6 +36,7 @@ STATISTICS = {"/inference.GRPCInferenceService/ModelStatistics"}
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with SecureServer(tmp_path_factory.mktemp("clients"), keys=KEYS, models=MODELS) as running:
+        running.metrics_headers = {"Authorization": "Bearer key-m"}
         yield running
 
 
@@ -58,6 +59,13 @@ def grpcurl(server, key, method, *messages):
          "\n".join(map(json.dumps, messages)), server.grpc, f"longview.v1.TextService/{method}"],
         capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout, done.stderr
+
+
+def test_metrics_ask_for_the_key_that_is_there_for_them(server):
+    for key, wanted in ((None, 401), ("wrong", 401), ("key-i", 403), ("key-c", 403), ("key-m", 200),
+                        ("key-a", 200)):
+        assert server.call_http("GET", "/metrics", key=key)[0] == wanted, key
+    assert server.call_http("GET", "/readyz")[0] == 200
 
 
 def test_a_key_does_not_see_what_another_one_prompted(server):
@@ -155,7 +163,7 @@ def test_generated_tokens_are_owed_too(tmp_path):
 def expected_role(path):
     if path.startswith("/v2/repository/models/") or path in LOADS:
         return "key-c"
-    if path.endswith("/stats") or path in STATISTICS:
+    if path.endswith("/stats") or path == "/metrics" or path in STATISTICS:
         return "key-m"
     infers = path.startswith(("/v1/", "/longview.v1.", *INFERENCE)) or \
         path.endswith(("/infer", "/ModelInfer", "/ModelStreamInfer"))

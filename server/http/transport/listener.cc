@@ -199,7 +199,7 @@ void Listener::Impl::Serve(tcp::socket socket, const std::string& address) {
                                                  address, service_);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_->Admit(
-      address,
+      FairnessUnit(address),
       [this, address, weak = std::weak_ptr(connection)] {
         const auto self = weak.lock();
         if (self == nullptr) return;

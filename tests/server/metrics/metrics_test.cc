@@ -58,9 +58,10 @@ TEST_F(MetricsTest, EveryFamilyIsDescribedFromTheStart) {
          {"request_duration_seconds", "queue_duration_seconds", "compute_duration_seconds",
           "batch_tokens", "batch_items", "time_to_first_token_seconds",
           "inter_token_latency_seconds", "predicted_vs_actual_ratio"});
-  expect("gauge", {"queued_requests", "running_requests", "queued_work_seconds",
-                   "generation_cache_bytes", "generation_cache_usage_ratio", "model_memory_bytes",
-                   "model_load_seconds", "model_ready", "padding_ratio", "build_info"});
+  expect("gauge",
+         {"queued_requests", "running_requests", "queued_work_seconds", "generation_cache_bytes",
+          "generation_cache_kept_bytes", "generation_cache_usage_ratio", "model_memory_bytes",
+          "model_load_seconds", "model_ready", "padding_ratio", "build_info"});
   expect("counter",
          {"tokens_total", "images_total", "pixels_total", "rejected_total", "cancelled_total",
           "wasted_tokens_total", "truncated_requests_total", "truncated_tokens_total"});
@@ -83,8 +84,8 @@ TEST_F(MetricsTest, EveryFamilyOfAModelExistsAtZeroFromLoad) {
        {"queue_duration_seconds_count", "batch_tokens_count", "batch_items_count",
         "time_to_first_token_seconds_count", "inter_token_latency_seconds_count",
         "predicted_vs_actual_ratio_count", "queued_requests", "running_requests",
-        "queued_work_seconds", "generation_cache_bytes", "generation_cache_usage_ratio",
-        "padding_ratio", "images_total", "pixels_total"}) {
+        "queued_work_seconds", "generation_cache_bytes", "generation_cache_kept_bytes",
+        "generation_cache_usage_ratio", "padding_ratio", "images_total", "pixels_total"}) {
     EXPECT_EQ(Value(text, "longview_" + std::string(name) + labels), 0) << name;
   }
   EXPECT_EQ(Value(text, "longview_model_memory_bytes" + labels), 1000);
@@ -191,13 +192,14 @@ TEST_F(MetricsTest, CacheBytesAreTheModelsOwnTheRatioThatOfAll) {
   metrics_.SetCacheGauges([](const ModelLabels& model) -> std::optional<CacheGauges> {
     if (model.model == "classifier") return std::nullopt;
     const double used = model.model == "pages" ? 30 : 10;
-    return CacheGauges{.used = used, .used_by_all = 40, .capacity = 80};
+    return CacheGauges{.used = used, .kept = 7, .used_by_all = 40, .capacity = 80};
   });
   const std::string text = metrics_.Serialize();
   const std::string pages = "{model=\"pages\",version=\"1\"}";
   const std::string others = "{model=\"other\",version=\"1\"}";
   EXPECT_EQ(Value(text, "longview_generation_cache_bytes" + pages), 30);
   EXPECT_EQ(Value(text, "longview_generation_cache_bytes" + others), 10);
+  EXPECT_EQ(Value(text, "longview_generation_cache_kept_bytes" + others), 7);
   EXPECT_EQ(Value(text, "longview_generation_cache_usage_ratio" + pages), 0.5);
   EXPECT_EQ(Value(text, "longview_generation_cache_usage_ratio" + others), 0.5);
   EXPECT_EQ(Value(text, "longview_generation_cache_bytes{model=\"classifier\",version=\"1\"}"), 0);

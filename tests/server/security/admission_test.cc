@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "server/errors.h"
 #include "server/security/api_keys.h"
 #include "server/security/client_quota.h"
@@ -52,6 +54,26 @@ TEST(Admission, ARoleIsNeededForWhatItNames) {
       EXPECT_EQ(GetErrorDetail(status).reason, "ROLE_MISSING");
       EXPECT_THAT(Message(status), HasSubstr("lacks the role"));
     }
+  }
+}
+
+TEST(Admission, MetricsAskForAKeyWhereOneIsThereForThem) {
+  for (const auto& [keys, closed] : {std::pair{"a:4\ni:1 role=infer", false},
+                                     std::pair{"a:4\ni:1 role=infer\nm:3 role=metrics", true}}) {
+    ApiKeys admission(*KeySet::Parse(keys));
+    CallInfo open = Call("/metrics");
+    EXPECT_EQ(admission.Admit("", open).code(),
+              closed ? absl::StatusCode::kUnauthenticated : absl::StatusCode::kOk);
+    CallInfo probe = Call("/livez");
+    EXPECT_TRUE(admission.Admit("", probe).ok());
+    if (!closed) continue;
+    for (const auto& [key, may] :
+         {std::pair{"1", false}, std::pair{"3", true}, std::pair{"4", true}}) {
+      CallInfo info = Call("/metrics");
+      EXPECT_EQ(Admit(admission, key, info).ok(), may) << key;
+    }
+    admission.Replace(*KeySet::Parse("a:4"));
+    EXPECT_TRUE(admission.Admit("", open).ok()) << "the file may change";
   }
 }
 

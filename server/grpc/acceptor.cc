@@ -155,7 +155,8 @@ void Acceptor::Accept(int listener) {
   for (int i = 0; i < 16; ++i) {
     const int descriptor = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor >= 0) {
-      Begin(descriptor, listener);
+      OwnedDescriptor accepted(descriptor);
+      Begin(accepted, listener);
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -165,25 +166,23 @@ void Acceptor::Accept(int listener) {
   }
 }
 
-void Acceptor::Begin(int descriptor, int listener) {
+void Acceptor::Begin(OwnedDescriptor& accepted, int listener) {
+  const int descriptor = accepted.get();
   sockaddr_storage from{};
   socklen_t size = sizeof(from);
-  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&from), &size) != 0) {
-    close(descriptor);
-    return;
-  }
+  if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&from), &size) != 0) return;
   Prepare(descriptor);
   Peer peer = PeerOf(from);
   if (!proxies_.Trusts(peer.address)) {
-    return HandOver(descriptor, listener, std::move(peer.name), std::move(peer.address));
+    return HandOver(accepted, listener, std::move(peer.name), std::move(peer.address));
   }
   if (unnamed_.size() >= kMostUnnamed) {
     if (ends_) ends_(EndCause::kLimit, peer.address);
-    close(descriptor);
     return;
   }
   unnamed_[descriptor] = {listener, std::move(peer.name), std::move(peer.address),
                           SteadyNow() + header_timeout_};
+  accepted.Release();
   Watch(descriptor, EPOLLIN);
 }
 
@@ -192,18 +191,14 @@ void Acceptor::ReadHeader(int descriptor) {
   if (header.kind == ProxyHeader::Kind::kPartial) return;
   Unwatch(descriptor);
   Unnamed unnamed = std::move(unnamed_.extract(descriptor).mapped());
-  if (header.kind != ProxyHeader::Kind::kWhole) return EndUnnamed(descriptor, unnamed.address);
-  if (!listening_) {
-    close(descriptor);
+  OwnedDescriptor accepted(descriptor);
+  if (header.kind != ProxyHeader::Kind::kWhole) {
+    if (ends_) ends_(EndCause::kProxyHeader, unnamed.address);
     return;
   }
-  HandOver(descriptor, unnamed.listener, std::move(unnamed.peer),
+  if (!listening_) return;
+  HandOver(accepted, unnamed.listener, std::move(unnamed.peer),
            header.client.empty() ? std::move(unnamed.address) : header.client);
-}
-
-void Acceptor::EndUnnamed(int descriptor, const std::string& address) const {
-  if (ends_) ends_(EndCause::kProxyHeader, address);
-  close(descriptor);
 }
 
 absl::Time Acceptor::EndLateHeaders(absl::Time now) {
@@ -214,23 +209,22 @@ absl::Time Acceptor::EndLateHeaders(absl::Time now) {
       next = std::min(next, unnamed.deadline);
       return false;
     }
+    if (ends_) ends_(EndCause::kProxyHeader, unnamed.address);
     Unwatch(descriptor);
-    EndUnnamed(descriptor, unnamed.address);
+    close(descriptor);
     return true;
   });
   return next;
 }
 
-void Acceptor::HandOver(int descriptor, int listener, std::string peer, std::string address) {
-  const int second = connections_.Admit(descriptor, std::move(peer), std::move(address));
-  if (second < 0) {
-    close(descriptor);
-    return;
-  }
+void Acceptor::HandOver(OwnedDescriptor& accepted, int listener, std::string peer,
+                        std::string address) {
+  const int second = connections_.Admit(accepted.get(), std::move(peer), std::move(address));
+  if (second < 0) return;
   Watch(second, 0);  // Ends are always told.
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
-  connection.fd = descriptor;
+  connection.fd = accepted.Release();
   gate_->HandleNewConnection(&connection);
 }
 

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "server/grpc/connections.h"
 #include "server/grpc/listening_sockets.h"
+#include "server/grpc/owned_descriptor.h"
 
 namespace longview::server {
 
@@ -42,15 +43,13 @@ class Acceptor {
   void Run();
   void Accept(int listener);
   // A connection was accepted.
-  void Begin(int descriptor, int listener);
+  void Begin(OwnedDescriptor& accepted, int listener);
   // The beginning of a proxy's connection came, or its end.
   void ReadHeader(int descriptor);
   // Ends those whose header is late; returns when the next will be.
   absl::Time EndLateHeaders(absl::Time now);
   // `address`: the client's.
-  void HandOver(int descriptor, int listener, std::string peer, std::string address);
-  // The proxy at `address` sent no header that names a client.
-  void EndUnnamed(int descriptor, const std::string& address) const;
+  void HandOver(OwnedDescriptor& accepted, int listener, std::string peer, std::string address);
   void Unwatch(int descriptor) const;
   void Watch(int descriptor, uint32_t events) const;
   void Wake() const;

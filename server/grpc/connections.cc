@@ -15,6 +15,7 @@
 
 #include "absl/time/clock.h"
 #include "server/grpc/call_context.h"
+#include "server/grpc/owned_descriptor.h"
 #include "server/scheduler/steady_clock.h"
 
 namespace longview::server {
@@ -99,9 +100,10 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   const absl::Time now = SteadyNow();
   std::string unit = FairnessUnit(address);
   if (Refuses(unit, address, now)) return -1;
-  const int second = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  // The entry, which shuts it down, goes before it is closed.
+  OwnedDescriptor owned(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  const int second = owned.get();
   if (second < 0) return -1;
-  // The entry goes before the descriptor is closed.
   const bool proxy = rules_.proxies.Trusts(address);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_.Admit(
@@ -113,7 +115,6 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
       proxy ? PerAddress::kUnlimited : PerAddress::kLimited);
   if (entry == nullptr) {
     Tell(EndCause::kLimit, address);
-    close(second);
     return -1;
   }
   auto connection = std::make_unique<Connection>();
@@ -126,14 +127,19 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->source_name = proxy ? connection->peer : connection->unit;
   {
     absl::MutexLock lock(&mutex_);
+    // Steps that may find no memory come first: the tables have all of a connection or nothing.
+    by_descriptor_.reserve(by_descriptor_.size() + 1);
+    all_.reserve(all_.size() + 1);
+    auto fresh = std::make_unique<CallSource>();
     std::unique_ptr<CallSource>& source = sources_[connection->source_name];
-    if (source == nullptr) source = std::make_unique<CallSource>();
-    ++source->connections;
-    connection->source = source.get();
+    if (source == nullptr) source = std::move(fresh);
     Connection* const place = connection.get();
     by_peer_[place->peer] = place;
+    ++source->connections;
+    connection->source = source.get();
     by_descriptor_[second] = place;
     all_[place] = std::move(connection);
+    owned.Release();
   }
   if (resting_.exchange(false)) wake_();
   return second;

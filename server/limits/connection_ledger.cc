@@ -82,11 +82,13 @@ std::unique_ptr<ConnectionLedger::Entry> ConnectionLedger::Admit(std::string add
     ++own.open;
     ++open_;
   }
+  // Takes the newcomer out again where closing the other fails.
+  auto entry = std::make_unique<Entry>(*this, std::move(record));
   if (victim != nullptr) {
     absl::MutexLock lock(&victim->closing);
     if (!victim->gone) victim->close();
   }
-  return std::make_unique<Entry>(*this, std::move(record));
+  return entry;
 }
 
 std::shared_ptr<ConnectionLedger::Record> ConnectionLedger::TakeIdle(Address& address) {

@@ -1,4 +1,4 @@
-"""A server under limits, attacked from another address while an ordinary client looks."""
+"""A server under limits, attacked from another address while ordinary clients look."""
 
 import contextlib
 import json
@@ -9,18 +9,15 @@ import sys
 
 import grpc
 
+from probe import CLASSIFY, HEALTH, SHORT_MESSAGE
 from server_process import ZOO, Server
 
-ATTACKER = "127.0.0.2"  # The ordinary client is at 127.0.0.1.
+ATTACKER = "127.0.0.2"  # The ordinary clients are at 127.0.0.1.
 MOST_BYTES = 300 << 20  # For any single client's doing.
 LIVEZ_SECONDS = 1.0
 SHORT_SECONDS = 2.0
 ADDRESS_SPACE = 14 << 30  # Beyond it the process fails; the machine goes on.
 
-HEALTH = "/grpc.health.v1.Health/Check"
-CLASSIFY = "/longview.v1.TextService/Classify"
-# ClassifyRequest: model = 1, text = 3.
-SHORT_MESSAGE = b"\x0a\x0dcode-language\x1a\x0aimport os\n"
 
 
 class Victim(Server):
@@ -58,7 +55,7 @@ class Victim(Server):
         before = self._kilobytes("VmRSS")
         pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # VmHWM begins anew.
         probe = subprocess.Popen([sys.executable, pathlib.Path(__file__).parent / "probe.py",
-                                  str(self.http_port)], stdin=subprocess.PIPE,
+                                  str(self.http_port), self.grpc], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)
         probe.stdout.readline()
         figures = {}
@@ -70,17 +67,15 @@ class Victim(Server):
             grown = None if died is not None else (self._kilobytes("VmHWM") - before) << 10
             figures.update(
                 exit=died, grown_MB=None if grown is None else round(grown / 1e6),
-                livez_s=round(seen["livez"]["longest"], 3),
-                short_s=round(seen["short"]["longest"], 3),
-                looks=(seen["livez"]["count"], seen["short"]["count"]),
-                failed=(seen["livez"]["failed"], seen["short"]["failed"]))
+                **{f"{name}_s": round(look["longest"], 3) for name, look in seen.items()},
+                looks=tuple(look["count"] for look in seen.values()),
+                failed=tuple(look["failed"] for look in seen.values()))
             print("\n  " + "  ".join(f"{name} {value}" for name, value in figures.items()))
         assert died is None, f"the server died with {died}: {self.log()[-2000:]}"
         assert grown <= most_bytes, figures
-        assert not seen["livez"]["failures"], seen["livez"]
-        assert not seen["short"]["failures"], seen["short"]
-        assert seen["livez"]["longest"] <= livez, figures
-        assert seen["short"]["longest"] <= short, figures
+        for name, most in (("livez", livez), ("health", livez), ("short", short), ("short_grpc", short)):
+            assert not seen[name]["failures"], (name, seen[name])
+            assert seen[name]["longest"] <= most, (name, figures)
         self.assert_alive()
         self.spoiled = False
 

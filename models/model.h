@@ -308,7 +308,7 @@ struct Answer {
   std::vector<Detection> detections;  // Best first.
   // Generation: every sequence whole, best first where beams were searched; the prompt apart.
   std::vector<Piece> sequences;
-  std::optional<Piece> prompt;  // With GenerationOptions::echo.
+  std::optional<Piece> prompt;  // With GenerationOptions::echo, unless TakePieces gave it.
   ItemUsage usage;
 
   const HostTensor* Find(std::string_view name) const;
@@ -325,6 +325,7 @@ struct Cost {
   // holds itself; reading into one: what it grows by.
   double state_bytes = 0;
   double workspace_bytes = 0;  // Scratch while it runs alone.
+  double answer_bytes = 0;     // The echoed prompt with its scores; in state_bytes.
 };
 
 // How the chunks of a text are read: the whole text at once, in windows that overlap, or each as

@@ -46,6 +46,14 @@ enum class DecoderPhase { kPrefill, kDecode };
 
 enum class WantedLogits { kNone, kLast, kAll };
 
+// Takes rows of logits as they are computed.
+class LogitSink {
+ public:
+  virtual ~LogitSink() = default;
+  // [tokens, vocabulary] of the tokens from `position` on. Borrowed for the call.
+  virtual void Add(int position, std::span<const float> rows) = 0;
+};
+
 // Tokens for one sequence to read in a step.
 struct DecoderFeed {
   DecoderSequence* sequence = nullptr;
@@ -58,6 +66,9 @@ struct DecoderFeed {
   // How the token after the last one will be chosen, for decoders that can do it themselves; null:
   // the caller does, from the logits. Borrowed until the step is destroyed.
   const TokenChoice* choice = nullptr;
+  // With kAll: gets the rows, some thousand at most at a time; Logits then has the last one alone.
+  // Null: Logits has all of them. Borrowed until the step is destroyed.
+  LogitSink* sink = nullptr;
 };
 
 // A step in flight.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/generation/prefill_part.h"
+#include "models/generation/prompt_scores.h"
 
 namespace longview::models {
 namespace {
@@ -88,14 +89,16 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   if (size.new_tokens > 0) {
     cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(0, size.sequences));
   }
-  // Rows of a step that reads all of it; those that are wanted are kept until the answer is taken.
+  // Rows of a pass; those that are wanted are kept until the answer is taken.
   const double row_bytes = sizeof(float) * static_cast<double>(vocab);
   if (item.scores_prompt() || item.wants_logits) {
-    cost.workspace_bytes += (size.prompt - size.read) * row_bytes;
+    cost.workspace_bytes += std::max(part, 0) * row_bytes;
   }
   if (item.wants_logits) {
     cost.state_bytes += static_cast<double>(item.prompt.size()) * row_bytes;
   }
+  cost.answer_bytes = EchoBytes(item);
+  cost.state_bytes += cost.answer_bytes;
   return cost;
 }
 

@@ -54,6 +54,7 @@ TokenReport ReportToken(std::span<const float> logits, int32_t id, int count,
     if (full) best.pop_back();
     best.insert(std::upper_bound(best.begin(), best.end(), token, better), token);
   }
+  report.top.reserve(best.size());
   for (const int32_t token : best) report.top.push_back(entry(token));
   return report;
 }

@@ -36,6 +36,18 @@ bool PassStep::Chooses(const DecoderFeed& feed) const {
          feed.phase == DecoderPhase::kDecode && rules_.chooses(*feed.choice->settings);
 }
 
+int64_t PassStep::RowsOf(const Feed& feed) const {
+  return feed.feed.sink == nullptr ? feed.wanted() : std::min<int64_t>(feed.wanted(), kPrefillPart);
+}
+
+void PassStep::TellSinks() {
+  for (Feed& feed : feeds_) {
+    if (std::exchange(feed.told, true) || feed.dropped) continue;
+    feed.feed.sink->Add(static_cast<int>(feed.start),
+                        {feed.logits.get(), static_cast<size_t>(feed.rows * rules_.vocab)});
+  }
+}
+
 TokenRun PassStep::NextRun(const Cut& cut, Feed& feed) const {
   TokenRun run;
   run.group = cut.group;
@@ -56,7 +68,14 @@ TokenRun PassStep::NextRun(const Cut& cut, Feed& feed) const {
   }
   if (feed.logits == nullptr) {
     feed.logits =
-        std::make_unique_for_overwrite<float[]>(static_cast<size_t>(wanted * rules_.vocab));
+        std::make_unique_for_overwrite<float[]>(static_cast<size_t>(RowsOf(feed) * rules_.vocab));
+  }
+  if (feed.feed.sink != nullptr) {
+    feed.start = run.start + count - run.wanted;
+    feed.rows = run.wanted;
+    feed.told = false;
+    run.logits = feed.logits.get();
+    return run;
   }
   run.logits = feed.logits.get() + (first - (total - wanted)) * rules_.vocab;
   return run;
@@ -106,6 +125,7 @@ bool PassStep::AdvancePass() {
   }
   if (pass_->Advance()) return true;
   pass_.reset();
+  TellSinks();
   return std::any_of(feeds_.begin(), feeds_.end(), [](const Feed& f) { return f.left() > 0; });
 }
 
@@ -121,7 +141,11 @@ bool PassStep::Advance() {
 std::span<const float> PassStep::Logits(int feed) const {
   const Feed& read = feeds_[static_cast<size_t>(feed)];
   if (read.logits == nullptr) return {};
-  return {read.logits.get(), static_cast<size_t>(read.wanted() * rules_.vocab)};
+  const auto vocab = static_cast<size_t>(rules_.vocab);
+  if (read.feed.sink == nullptr) {
+    return {read.logits.get(), static_cast<size_t>(read.wanted()) * vocab};
+  }
+  return std::span(read.logits.get(), static_cast<size_t>(read.rows) * vocab).last(vocab);
 }
 
 const ChosenToken* PassStep::Chosen(int feed) const {

@@ -64,6 +64,9 @@ class PassStep final : public DecoderStep {
     int64_t read = 0;  // Tokens already given to a pass.
     bool dropped = false;
     std::unique_ptr<float[]> logits;  // [wanted, V], written by passes.
+    // With a sink `logits` are those of one pass, these so many rows.
+    int64_t start = 0, rows = 0;
+    bool told = true;  // The sink has them.
     std::optional<ChosenToken> chosen;
 
     int64_t left() const { return dropped ? 0 : static_cast<int64_t>(feed.tokens.size()) - read; }
@@ -81,6 +84,9 @@ class PassStep final : public DecoderStep {
   // The next part of a feed with tokens left.
   Cut NextCut(const Feed& feed) const;
   TokenRun NextRun(const Cut& cut, Feed& feed) const;
+  // Rows of logits that are in memory at once.
+  int64_t RowsOf(const Feed& feed) const;
+  void TellSinks();
   bool Chooses(const DecoderFeed& feed) const;
   std::vector<TokenRun> NextRuns();
   bool AdvancePass();

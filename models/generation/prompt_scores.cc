@@ -7,10 +7,24 @@
 
 namespace longview::models {
 
+double EchoBytes(const GenerationItem& item) {
+  if (!item.settings.echo) return 0;
+  constexpr size_t kAllocation = 16;  // The allocator's own, for each list.
+  size_t each = sizeof(int32_t);
+  if (item.scores_prompt()) {
+    const auto others = static_cast<size_t>(*item.settings.logprobs);
+    each += sizeof(TokenLogprob) + sizeof(std::vector<TokenLogprob>);
+    if (others > 0) each += others * sizeof(TokenLogprob) + kAllocation;
+  }
+  return static_cast<double>(item.prompt_text.size() + item.prompt.size() * each);
+}
+
 PromptScores::PromptScores(const GenerationItem& item, const TextCodec* codec, int vocab)
     : item_(item), codec_(codec), vocab_(vocab) {
   if (!item.scores_prompt() || item.document_tokens > 0) return;
   // Nothing came before the first token.
+  logprobs_.reserve(item.prompt.size());
+  top_.reserve(item.prompt.size());
   const int32_t first = item.prompt[0];
   logprobs_.push_back({first, std::numeric_limits<float>::quiet_NaN(),
                        codec == nullptr ? std::string() : codec->Bytes(first)});

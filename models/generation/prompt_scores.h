@@ -5,13 +5,17 @@
 #include <span>
 #include <vector>
 
+#include "models/generation/decoder.h"
 #include "models/generation/generation_item.h"
 #include "models/model.h"
 #include "models/text/text_codec.h"
 
 namespace longview::models {
 
-class PromptScores {
+// Bytes that the prompt takes as a piece, with the log-probabilities that were asked for.
+double EchoBytes(const GenerationItem& item);
+
+class PromptScores final : public LogitSink {
  public:
   // All borrowed; `codec` may be null.
   PromptScores(const GenerationItem& item, const TextCodec* codec, int vocab);
@@ -20,7 +24,7 @@ class PromptScores {
 
   // The rows [tokens, vocabulary] of the text's tokens from `position` on; document tokens count.
   // Every position of the prompt, and the one before it, is added once, in order.
-  void Add(int position, std::span<const float> rows);
+  void Add(int position, std::span<const float> rows) override;
 
   // The prompt as a piece; with log-probabilities once all rows were added.
   Piece TakePiece();

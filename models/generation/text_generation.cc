@@ -94,6 +94,7 @@ void TextGeneration::AddFeeds(int prefill, std::vector<DecoderFeed>& feeds) {
   feed.tokens =
       std::span(context_tokens_).subspan(static_cast<size_t>(read_), static_cast<size_t>(fed_));
   feed.wanted = fed_ > 0 ? WantedOf(fed_) : WantedLogits::kNone;
+  if (scores_.wanted()) feed.sink = &scores_;
   if (item_.source) feed.encode = prefill;
 }
 
@@ -103,7 +104,6 @@ void TextGeneration::Absorb(const DecoderStep& step, int first) {
 }
 
 void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
-  if (fed_ > 0 && WantedOf(fed_) == WantedLogits::kAll) scores_.Add(read_, step.Logits(feed));
   read_ += fed_;
   if (unread() > 0) return;
   states_ = sequence_->TakeEncoderStates();
@@ -127,7 +127,7 @@ void TextGeneration::Fail(const absl::Status& status) { status_ = status; }
 std::vector<Piece> TextGeneration::TakePieces() {
   std::vector<Piece> pieces;
   if (!status_.ok() || taken_) return pieces;
-  if (prompt_ && !std::exchange(prompt_taken_, true)) pieces.push_back(*prompt_);
+  if (prompt_) pieces.push_back(*std::exchange(prompt_, std::nullopt));
   if (continuation_ != nullptr) continuation_->TakePieces(pieces);
   if (!std::exchange(empty_taken_, !empty_.empty())) {
     pieces.insert(pieces.end(), empty_.begin(), empty_.end());

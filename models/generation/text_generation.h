@@ -56,7 +56,7 @@ class TextGeneration final : public StepMember {
   const int cached_;
   std::vector<std::byte> states_;  // The encoder's, if wanted.
   std::optional<Piece> prompt_;
-  bool prompt_taken_ = false, empty_taken_ = false;
+  bool empty_taken_ = false;
   bool taken_ = false;
   absl::Status status_;
 };

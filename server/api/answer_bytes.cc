@@ -26,7 +26,7 @@ struct Outside {
   }
   template <typename T>
   static size_t Of(const std::vector<T>& values) {
-    size_t bytes = sizeof(T) * values.size();
+    size_t bytes = sizeof(T) * values.capacity();
     if constexpr (!std::is_trivially_copyable_v<T>) {
       for (const T& value : values) bytes += Of(value);
     }

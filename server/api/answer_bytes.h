@@ -27,6 +27,7 @@ class AnswerBytes {
   // INVALID_ARGUMENT for more than one client may ever hold, RESOURCE_EXHAUSTED for what does not
   // fit now; what was counted stays. A few kilobytes always fit.
   absl::Status Add(size_t bytes);
+  size_t bytes() const { return bytes_; }
 
  private:
   ByteBudget* budget_ = nullptr;

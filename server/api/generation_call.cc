@@ -47,18 +47,21 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     events.on_pieces = [self, group, item](std::vector<Piece> pieces) {
       if (group->over()) return;
       // A piece that is lost, for want of memory, is an error and not a gap.
-      const absl::Status taken = Guarded([&] { return self->Forward(item, std::move(pieces)); });
+      const absl::Status taken =
+          Guarded([&] { return self->Forward(*group, item, std::move(pieces)); });
       if (!taken.ok()) group->Fail(item, taken);
     };
     return events;
   }
 
-  absl::Status Forward(size_t item, std::vector<Piece> pieces) {
+  absl::Status Forward(ItemGroup& group, size_t item, std::vector<Piece> pieces) {
     const int first = static_cast<int>(item) * sequences_;
     std::vector<Piece> others;
     for (Piece& piece : pieces) {
       if (piece.echo) {
-        if (absl::Status told = TellPrompt(first, std::move(piece)); !told.ok()) return told;
+        AnswerBytes held = group.TakeExpected(item);
+        const absl::Status told = TellPrompt(first, std::move(piece), std::move(held));
+        if (!told.ok()) return told;
         continue;
       }
       piece.index += first;
@@ -67,13 +70,17 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     return others.empty() ? absl::OkStatus() : sink_.on_pieces(std::move(others));
   }
 
-  absl::Status TellPrompt(int first, Piece piece) {
+  // `bytes`: those that are counted for it already.
+  absl::Status TellPrompt(int first, Piece piece, AnswerBytes bytes) {
     struct Held {
       Piece piece;
       AnswerBytes bytes;
     };
-    AnswerBytes bytes(context_.options.bytes, info_.client);
-    if (absl::Status fits = bytes.Add(MemoryOf(piece)); !fits.ok()) return fits;
+    if (bytes.bytes() == 0) bytes = AnswerBytes(context_.options.bytes, info_.client);
+    const size_t all = MemoryOf(piece);
+    if (all > bytes.bytes()) {
+      if (absl::Status fits = bytes.Add(all - bytes.bytes()); !fits.ok()) return fits;
+    }
     const auto held = std::make_shared<const Held>(std::move(piece), std::move(bytes));
     sink_.on_echo({{held, &held->piece}, first, sequences_});
     return absl::OkStatus();

@@ -21,7 +21,7 @@ std::shared_ptr<PendingCall> ItemGroup::Start(ApiContext& context, const CallInf
                                               ModelHandle model, std::vector<models::Request> items,
                                               OnFailure on_failure, Done done, Admitted admitted,
                                               std::shared_ptr<PendingCall> pending_call) {
-  // Whoever joins the answers counts what they become.
+  // The joined answers are counted by their own code.
   Done counted = [done = std::move(done)](GroupEnd end) mutable {
     end.held = {};
     done(std::move(end));
@@ -50,7 +50,9 @@ std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const Call
                                                        items.size(), OnFailure::kEnd, texts,
                                                        std::move(done), nullptr));
   for (size_t i = 0; i < items.size(); ++i) {
-    group->pending_->Generate(group->model_, std::move(items[i]), group->info_, events_of(group, i),
+    GenerationEvents events = events_of(group, i);
+    events.on_prepared = [group, i](const models::Cost& cost) { return group->Expect(i, cost); };
+    group->pending_->Generate(group->model_, std::move(items[i]), group->info_, std::move(events),
                               group->ReplyOf(i));
   }
   return group->pending_;
@@ -77,6 +79,7 @@ ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle mode
       pending_(pending != nullptr ? std::move(pending)
                                   : std::make_shared<PendingCall>(context.engine)),
       waiting_(items) {
+  expected_.resize(items);
   end_.completed.resize(items);
   end_.held = AnswerBytes(context.options.bytes, info.client);
   if (on_failure == OnFailure::kKeep) end_.errors.resize(items);
@@ -88,11 +91,26 @@ Reply<Completed> ItemGroup::ReplyOf(size_t index) {
   };
 }
 
+absl::Status ItemGroup::Expect(size_t index, const models::Cost& cost) {
+  if (cost.answer_bytes <= 0) return absl::OkStatus();
+  AnswerBytes bytes(context_.options.bytes, info_.client);
+  const absl::Status fits = bytes.Add(static_cast<size_t>(cost.answer_bytes));
+  std::lock_guard lock(mutex_);
+  expected_[index] = std::move(bytes);
+  return fits;
+}
+
+AnswerBytes ItemGroup::TakeExpected(size_t index) {
+  std::lock_guard lock(mutex_);
+  return std::exchange(expected_[index], AnswerBytes());
+}
+
 void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
   bool last = false;
   bool first_failure = false;
   {
     std::lock_guard lock(mutex_);
+    expected_[index] = AnswerBytes();
     if (completed.ok()) {
       context_.statistics.ItemDone(model_->name, model_->version, *completed);
       if (!texts_) {

@@ -55,10 +55,15 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
 
   // Ends the group as if item `index` had failed, unless one has, or all are answered.
   void Fail(size_t index, const absl::Status& status);
+  // The bytes that were counted for the prompt of item `index` before it ran.
+  AnswerBytes TakeExpected(size_t index);
   // Whether `done` has been taken.
   bool over() const;
 
  private:
+  // Counts the bytes of an echoed prompt before the item runs.
+  absl::Status Expect(size_t index, const models::Cost& cost);
+
   ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
             OnFailure on_failure, bool texts, Done done, std::shared_ptr<PendingCall> pending);
 
@@ -76,8 +81,9 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
   const std::shared_ptr<PendingCall> pending_;
 
   mutable std::mutex mutex_;
-  GroupEnd end_;       // Under mutex_ until the last answer is in.
-  size_t waiting_;     // Under mutex_, as below.
+  std::vector<AnswerBytes> expected_;  // By item, under mutex_.
+  GroupEnd end_;                       // Under mutex_ until the last answer is in.
+  size_t waiting_;                     // Under mutex_, as below.
   bool over_ = false;  // An item has failed that ends the others, or all are answered.
 };
 

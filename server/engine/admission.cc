@@ -143,6 +143,7 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
     const models::Document* document = call.request.document.get();
     const int known = document == nullptr ? 0 : document->tokens();
     call.new_tokens = std::max(0, call.item->usage().input_tokens - known);
+    if (call.on_prepared != nullptr) return call.on_prepared(call.item->cost());
     return absl::OkStatus();
   });
   call.request = Request();

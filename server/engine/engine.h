@@ -25,9 +25,11 @@ struct Completed {
   double state_bytes = 0;  // Bytes held by the document that was read into.
 };
 
-// Callbacks of a generating call before its reply; either may be null. Both run on the reply
-// thread, in order, never after `done`; must not block.
+// Callbacks of a generating call before its reply; any may be null. Must not block. All but the
+// first run on the reply thread, in order, never after `done`.
 struct GenerationEvents {
+  // Once its cost is known, on whatever thread prepares it; an error is as one of Prepare.
+  absl::AnyInvocable<absl::Status(const models::Cost&)> on_prepared;
   absl::AnyInvocable<void()> on_admitted;  // Once.
   absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;
 };

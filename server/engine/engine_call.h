@@ -36,6 +36,7 @@ struct EngineCall {
   absl::Time submitted;
   bool deadline_imposed = false;  // The server's bound; the caller's would be later, or is none.
   bool generates = false;         // In steps; else in a batch.
+  bool tells_pieces = false;      // Somebody wants its output as it comes.
   int lane = -1;     // Where its document is, that it reads into or continues; -1 = none.
   size_t bytes = 0;  // The request's size as it came.
 
@@ -47,7 +48,8 @@ struct EngineCall {
   int64_t sampled_tokens = 0;                // sampled so far.
 
   // Used by the stage's owner alone.
-  models::Request request;             // Until prepared.
+  models::Request request;                                            // Until prepared.
+  absl::AnyInvocable<absl::Status(const models::Cost&)> on_prepared;  // May be null.
   std::atomic<bool> unwanted = false;  // It is answered: its preparation stops.
   std::unique_ptr<models::Item> item;
   double prepare_seconds = 0;

@@ -19,6 +19,8 @@ CallId EngineImpl::Generate(ModelHandle model, models::Request request, const Ca
   call->info = info;
   call->model = std::move(model);
   call->done = std::move(done);
+  call->on_prepared = std::exchange(events.on_prepared, nullptr);
+  call->tells_pieces = events.on_pieces != nullptr;
   call->events = std::make_unique<GenerationEvents>(std::move(events));
   call->generates = Generates(call->model->model->info(), request.task);
   if (!call->generates) {
@@ -94,13 +96,13 @@ void EngineImpl::Step(StepResult result) {
   for (StepShare& share : result.shares) {
     EngineCall& call = *share.call;
     if (CallSpans* const spans = call.info.spans.get()) {
-      if (!share.pieces.empty() && !std::exchange(call.streams, true)) {
+      const bool speaks = call.tells_pieces ? !share.pieces.empty() : share.sequences > 0;
+      if (speaks && !std::exchange(call.streams, true)) {
         spans->Begin(CallPart::kStream, now);  // Until the call is over.
       }
       if (share.over) spans->End(CallPart::kCompute, now);
     }
-    if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr &&
-        call.events->on_pieces != nullptr) {
+    if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr) {
       news.push_back({call.id, call.events.get(), std::move(share.pieces)});
     }
     if (!share.over) continue;

@@ -70,7 +70,7 @@ void StepRunner::End(StepShare& share) {
 void StepRunner::Collect(StepShare& share) {
   models::Generation& generation = *share.call->generation;
   const absl::Status status = Guarded([&] {
-    share.pieces = generation.TakePieces();
+    if (share.call->tells_pieces) share.pieces = generation.TakePieces();
     if (!generation.done()) return absl::OkStatus();
     absl::StatusOr<models::Answer> answer = generation.Take();
     if (!answer.ok()) answer = device_.CheckLost(answer.status());

@@ -7,7 +7,7 @@ import pytest
 from http1 import connect, head, post
 
 LINE = "value = compute(a, b)\n"
-LINES = [2_000]  # 0.04 MB.
+LINES = [2_000, pytest.param(11_000, marks=pytest.mark.slow)]  # 0.04 MB; 0.24 MB.
 SEQUENCES = 32
 
 

@@ -208,7 +208,9 @@ class ToyStep final : public models::DecoderStep {
     for (size_t f = 0; f < feeds_.size(); ++f) {
       if (dropped_[f]) continue;
       Of(feeds_[f]).set_broken(false);
+      const int before = feeds_[f].sequence->tokens();
       rows_[f] = Of(feeds_[f]).Read(feeds_[f]);
+      if (feeds_[f].sink != nullptr && !rows_[f].empty()) TellSink(feeds_[f], before, rows_[f]);
     }
     return false;
   }
@@ -221,6 +223,16 @@ class ToyStep final : public models::DecoderStep {
   absl::Status status() const override { return status_; }
 
  private:
+  // In two parts, then the last row stays.
+  static void TellSink(const DecoderFeed& feed, int position, std::vector<float>& rows) {
+    const auto tokens = static_cast<int>(feed.tokens.size());
+    const int first = tokens / 2;
+    const auto values = std::span<const float>(rows);
+    if (first > 0) feed.sink->Add(position, values.first(static_cast<size_t>(first) * kToyVocab));
+    feed.sink->Add(position + first, values.subspan(static_cast<size_t>(first) * kToyVocab));
+    rows.erase(rows.begin(), rows.end() - kToyVocab);
+  }
+
   static ToySequence& Of(const DecoderFeed& feed) {
     return static_cast<ToySequence&>(*feed.sequence);
   }

@@ -382,6 +382,28 @@ TEST(Generation, BytesAreReservedForAllThatMayBeRead) {
   EXPECT_GT((*item)->cost().seconds, 20 * 100e-6);
 }
 
+TEST(Generation, ThePromptWithItsScoresIsReserved) {
+  const ToyModel toy = MakeToyModel();
+  GenerationOptions options = NewTokens(0);
+  const std::string text(500, 'n');
+  const auto plain = toy.model->Prepare(TextRequest(text, options));
+  EXPECT_EQ((*plain)->cost().answer_bytes, 0);
+  options.echo = true;
+  options.logprobs = 20;
+  const auto item = toy.model->Prepare(TextRequest(text, options));
+  const double bytes = (*item)->cost().answer_bytes;
+  EXPECT_DOUBLE_EQ((*item)->cost().state_bytes, (*plain)->cost().state_bytes + bytes);
+  const Answer answer = Generate(*toy.model, TextRequest(text, options));
+  const Piece& prompt = *answer.prompt;
+  double held = static_cast<double>(prompt.text.size() + prompt.token_ids.size() * sizeof(int32_t) +
+                                    prompt.logprobs.size() * sizeof(TokenLogprob));
+  for (const auto& top : prompt.top) {
+    held += static_cast<double>(sizeof(top) + top.capacity() * sizeof(TokenLogprob));
+  }
+  EXPECT_LE(held, bytes);
+  EXPECT_GE(held, 0.95 * bytes);
+}
+
 // The tensor until the answer is taken, and the rows of the step that makes it.
 TEST(Generation, LogitsOfThePromptAreReserved) {
   const ToyModel toy = MakeToyModel();

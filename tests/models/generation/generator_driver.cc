@@ -72,7 +72,13 @@ void StepOnce(Model& model, const std::vector<Live*>& lives, int prefill) {
 absl::StatusOr<Answer> Finish(Model& model, Live& live, int prefill) {
   while (!live.generation->done()) StepOnce(model, {&live}, prefill);
   for (Piece& piece : live.generation->TakePieces()) live.pieces.push_back(std::move(piece));
-  return live.generation->Take();
+  absl::StatusOr<Answer> answer = live.generation->Take();
+  if (!answer.ok() || answer->prompt) return answer;
+  // The prompt came as a piece.
+  for (const Piece& piece : live.pieces) {
+    if (piece.echo) answer->prompt = piece;
+  }
+  return answer;
 }
 
 Answer Generate(Model& model, const Request& request, int prefill) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <ostream>
 #include <utility>
 #include <vector>
@@ -182,6 +183,51 @@ TEST(PassStep, LogitsOfAllTokensComeFromAllPasses) {
   for (size_t i = 0; i < logits.size(); ++i) {
     ASSERT_EQ(logits[i], 70.0f + static_cast<float>(i / kVocab)) << i;
   }
+}
+
+// Checks that the rows of a sink are their positions, and keeps these.
+class Positions final : public LogitSink {
+ public:
+  void Add(int position, std::span<const float> rows) override {
+    largest = std::max(largest, rows.size() / kVocab);
+    for (size_t i = 0; i < rows.size(); i += kVocab, ++position) {
+      EXPECT_EQ(rows[i], static_cast<float>(position));
+      positions.push_back(position);
+    }
+  }
+
+  std::vector<int> positions;
+  size_t largest = 0;
+};
+
+TEST(PassStep, ASinkGetsTheRowsOfEachPassAndTheLastStays) {
+  Steps steps;
+  const auto sequence = steps.Sequence(70);
+  Positions sink;
+  DecoderFeed feed = steps.Feed(*sequence, 3 * kPrefillPart, WantedLogits::kAll);
+  feed.sink = &sink;
+  const auto step = steps.Run({feed});
+  std::vector<int> all(3 * kPrefillPart);
+  std::iota(all.begin(), all.end(), 70);
+  EXPECT_EQ(sink.positions, all);
+  EXPECT_LE(sink.largest, static_cast<size_t>(kPrefillPart));
+  const std::span<const float> last = step->Logits(0);
+  ASSERT_EQ(last.size(), size_t{kVocab});
+  EXPECT_EQ(last[0], static_cast<float>(all.back()));
+}
+
+TEST(PassStep, ASinkGetsNothingOfAPassInWhichItsFeedLeft) {
+  Steps steps;
+  const auto sequence = steps.Sequence();
+  Positions sink;
+  DecoderFeed feed = steps.Feed(*sequence, 3 * kPrefillPart, WantedLogits::kAll);
+  feed.sink = &sink;
+  const auto step = steps.Begin({feed});
+  ASSERT_TRUE(step->Advance());
+  EXPECT_EQ(sink.positions.size(), size_t{kPrefillPart});
+  step->Drop(0);
+  EXPECT_FALSE(step->Advance());
+  EXPECT_EQ(sink.positions.size(), size_t{kPrefillPart});
 }
 
 TEST(PassStep, SingleTokensDoNotWaitForOthersPasses) {

@@ -272,6 +272,9 @@ absl::StatusOr<Completed> TestEngine::RunGeneration(Job& job) {
   const auto item = model.Prepare(job.request);
   if (!item.ok()) return item.status();
   if (const absl::Status status = Stopped(job); !status.ok()) return status;
+  if (job.events->on_prepared != nullptr) {
+    if (absl::Status status = job.events->on_prepared((*item)->cost()); !status.ok()) return status;
+  }
   if (job.events->on_admitted != nullptr) job.events->on_admitted();
   auto started = model.Start(**item);
   if (!started.ok()) return started.status();
@@ -282,10 +285,9 @@ absl::StatusOr<Completed> TestEngine::RunGeneration(Job& job) {
     const auto run = model.BeginStep(grants);
     while (run->Advance()) {
     }
+    if (job.events->on_pieces == nullptr) continue;
     std::vector<models::Piece> pieces = generation.TakePieces();
-    if (!pieces.empty() && job.events->on_pieces != nullptr) {
-      job.events->on_pieces(std::move(pieces));
-    }
+    if (!pieces.empty()) job.events->on_pieces(std::move(pieces));
   }
   auto answer = generation.Take();
   if (!answer.ok()) return answer.status();

@@ -86,6 +86,28 @@ TEST_F(GenerationTest, StopStringsEchoAndScoring) {
   ExpectNothingLeft();
 }
 
+TEST_F(GenerationTest, WhoeverCountsTheAnswerMayRefuseItBeforeItIsAdmitted) {
+  StartEngine();
+  const ModelHandle model = MakeGenerator({});
+  EventBox refused, counted;
+  GenerationEvents events = refused.events();
+  events.on_prepared = [](const models::Cost&) { return absl::ResourceExhaustedError("too much"); };
+  engine_->Generate(model, Prompt("p", 3), Info(), std::move(events), refused.reply());
+  EXPECT_EQ(refused.WaitCode(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(refused.in_order());
+  EXPECT_EQ(refused.pieces(), 0);
+  models::Cost cost;
+  events = counted.events();
+  events.on_prepared = [&cost](const models::Cost& predicted) {
+    cost = predicted;
+    return absl::OkStatus();
+  };
+  engine_->Generate(model, Prompt("p", 3), Info(), std::move(events), counted.reply());
+  ASSERT_TRUE(counted.Wait().ok());
+  EXPECT_GT(cost.seconds, 0);
+  ExpectNothingLeft();
+}
+
 TEST_F(GenerationTest, FailuresReachTheirOwnCall) {
   StartEngine();
   const ModelHandle model = MakeGenerator({});

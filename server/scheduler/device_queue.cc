@@ -12,7 +12,7 @@ namespace {
 // So that a step of the wall clock is noticed.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
-// What the queue's bound counts of the ticket.
+// Seconds of the ticket that the queue's bound counts.
 double QueuedSeconds(const Ticket& ticket) {
   return ticket.generates() ? ticket.prompt_seconds : ticket.seconds;
 }

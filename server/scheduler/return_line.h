@@ -10,10 +10,10 @@
 
 namespace longview::server {
 
-// What a client sends again if any of it was refused: one request, or a list.
+// A request, or a list of them, that a client sends again if any of it was refused.
 struct Returning {
   std::string client;
-  absl::Time arrival = absl::InfinitePast();  // What a client sent at one time is one list.
+  absl::Time arrival = absl::InfinitePast();  // Requests that a client sent at it are one list.
   double seconds = 0;                         // Predicted, of all devices together.
 };
 
@@ -50,7 +50,7 @@ class ReturnLine {
   const double limit_;
   absl::Time end_ = absl::InfinitePast();  // When all refused work has run.
   absl::flat_hash_map<std::string, Client> clients_;
-  absl::flat_hash_map<std::pair<std::string, absl::Time>, absl::Time> starts_;  // Of lists.
+  absl::flat_hash_map<std::pair<std::string, absl::Time>, absl::Time> starts_;  // Lists'.
 };
 
 }  // namespace longview::server

@@ -26,8 +26,9 @@ import work
 from server_process import Server
 
 WORKERS = 4
-# Seconds between two rests, and of one: the server looks once a second, and twice.
-REST_EVERY, REST = 120, 6
+# Seconds between two rests, and of one at least: the server looks once a second, and twice. It is
+# over when resident memory has stayed for STILL seconds, or after MOST_REST.
+REST_EVERY, REST, STILL, MOST_REST = 120, 6, 4, 30
 # Growth allowed in the settled part of a run, by its fitted line.
 MEMORY_GROWTH, DESCRIPTOR_GROWTH = 24 << 20, 6
 REFUSALS = (429, 503)
@@ -107,6 +108,11 @@ class Soak:
         self.awake.clear()
         self.control("unload")
         self.stopped.wait(REST)
+        seen = []
+        while len(seen) < MOST_REST - REST and not self.stopped.wait(1):
+            seen.append(self.server.resident_bytes())
+            if seen[-STILL:] == [seen[-1]] * STILL:
+                break
         self.sample(at_rest=1)
         self.awake.set()
 

@@ -72,7 +72,7 @@ TEST_F(TeamChoiceTest, RareLongWaitsCount) {
   EXPECT_LT(seconds, 1.1 * least);
 }
 
-// What one thread takes is known from before: all threads need not be timed for long to be left.
+// The pace of one thread is known from before: all threads need not be timed for long to be left.
 TEST_F(TeamChoiceTest, ThreadsThatWaitInEachStepAreLeftWithinMilliseconds) {
   Run(1.2e-4, 1e-4, 1);
   EXPECT_LT(Run(1.2e-4, 8e-4, 0.2), 0.02);

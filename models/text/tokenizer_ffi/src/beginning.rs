@@ -5,7 +5,7 @@
 //! a Unigram model to any later place leads through one of as many places in a row as its longest
 //! piece has characters, and all paths to these begin alike. Merges and longest matches look less
 //! far. Where the tokens differ, as in a run of one character whose length decides, the beginning
-//! grows.
+//! grows, and so it does where an added token behind it may reach into the wanted tokens.
 
 use tokenizers::{Encoding, ModelWrapper, Tokenizer};
 
@@ -35,6 +35,7 @@ pub fn encode(
         .filter(|_| CutPlan::begins_alike(tokenizer))
         .ok_or_else(&impossible)?;
     let cuts = cuts_of(tokenizer);
+    let reach = Reach::of(tokenizer);
     let mut size = likely_bytes(wanted, bounds);
     let mut margin = size / 4;
     loop {
@@ -48,8 +49,12 @@ pub fn encode(
             continue;
         }
         let ends = read.get_offsets()[..wanted].iter();
-        let from = ends.map(|offset| offset.1).max().unwrap_or(0) + margin;
+        let end = ends.map(|offset| offset.1).max().unwrap_or(0);
+        let from = end + margin;
         margin *= 4;
+        if reach.is_over(text, end, from) {
+            continue;
+        }
         if let Some(encoding) = settled(tokenizer, text, from, cuts, wanted, bounds)? {
             return Ok(LongEncoding {
                 tokens: encoding.len().saturating_sub(cuts).max(wanted),
@@ -67,6 +72,34 @@ pub fn encode(
         encoding,
         complete: true,
     })
+}
+
+/// How far added tokens reach to the left of their end.
+struct Reach {
+    longest: usize,     // Bytes of one.
+    takes_spaces: bool, // One takes all white space before it, too.
+}
+
+impl Reach {
+    fn of(tokenizer: &Tokenizer) -> Reach {
+        let tokens = tokenizer.get_added_tokens_decoder();
+        let lengths = tokens.values().map(|token| token.content.len());
+        Reach {
+            longest: lengths.max().unwrap_or(0),
+            takes_spaces: tokens.values().any(|token| token.lstrip),
+        }
+    }
+
+    /// Whether a token that is not written whole before `to` may begin before `end`.
+    fn is_over(&self, text: &str, end: usize, to: usize) -> bool {
+        let seen = &text[..text.floor_char_boundary(to)];
+        let behind = seen.get(end..).unwrap_or_default();
+        let behind = match self.takes_spaces {
+            true => behind.trim_start(),
+            false => behind,
+        };
+        behind.len() < self.longest
+    }
 }
 
 fn cuts_of(tokenizer: &Tokenizer) -> usize {

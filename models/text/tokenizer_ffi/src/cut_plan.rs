@@ -58,11 +58,13 @@ pub struct CutPlan {
 }
 
 /// An added token: how it is written, and whether what stands beside it makes a difference. (White
-/// space before one that takes it does not: no cut is behind white space.)
+/// space before one that takes it does not where a text is cut safely: no such cut is behind white
+/// space.)
 struct Added {
     content: Vec<u8>,
     minds_before: bool,
     minds_after: bool,
+    takes_before: bool, // All white space before it.
 }
 
 /// GPT-2's words of bytes, joined by merges: they can be found from any word's beginning on, and
@@ -280,6 +282,7 @@ impl CutPlan {
                     content: token.content.as_bytes().to_vec(),
                     minds_before: token.single_word,
                     minds_after: token.single_word || token.rstrip,
+                    takes_before: token.lstrip,
                 });
             }
         }
@@ -311,6 +314,14 @@ impl CutPlan {
                 .min((bytes.len() + 1).saturating_sub(length));
             (first..last).any(|begin| bytes[begin..].starts_with(&token.content))
         })
+    }
+
+    /// Whether white space that ends at `at` may belong to an added token that begins there.
+    pub fn takes_spaces_before(&self, text: &str, at: usize) -> bool {
+        let rest = &text.as_bytes()[at..];
+        self.added
+            .iter()
+            .any(|token| token.takes_before && rest.starts_with(&token.content))
     }
 
     fn is_candidate(&self, text: &str, at: usize) -> bool {

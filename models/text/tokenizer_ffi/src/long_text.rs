@@ -8,11 +8,13 @@
 //!   finds them goes from left to right, looks at nothing before a match and at most three
 //!   characters behind one, or at the first that is not white space. The next window begins behind
 //!   the last of these words.
-//! * of a word longer than a window, merges give tokens t1 t2 ... of which any two neighbours,
+//! * of a word longer than a window, the rest is a word with the same end (but for apostrophes, see
+//!   `is_contraction`), and merges give tokens t1 t2 ... of which any two neighbours,
 //!   merged alone, stay as they are; and any sequence with that property is what merging the whole
 //!   gives (the first merge across a border between two tokens would happen with these two alone
 //!   as well). So the next window may begin at a token of this one, if its first token is the same.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokenizers::{Encoding, Tokenizer};
@@ -109,6 +111,7 @@ struct Reader<'a> {
     bounds: Bounds<'a>,
     kept: Kept,
     total: usize,
+    white: Cell<(usize, usize)>, // A run of white space whose end was looked for.
 }
 
 fn floor(text: &str, mut at: usize) -> usize {
@@ -116,6 +119,14 @@ fn floor(text: &str, mut at: usize) -> usize {
         at -= 1;
     }
     at
+}
+
+/// Whether the word that begins with `rest` may be one such as 's or 'll. Such a word ends where
+/// letters go on: what begins behind its apostrophe is a longer word, and an apostrophe that ends
+/// other signs would begin such a word if they were left out.
+fn is_contraction(rest: &str) -> bool {
+    rest.strip_prefix('\'')
+        .is_some_and(|letters| letters.starts_with(char::is_alphabetic))
 }
 
 fn too_wide(bounds: &Bounds) -> Failure {
@@ -152,6 +163,7 @@ pub fn encode(
             bounds,
             kept: Kept::default(),
             total: 0,
+            white: Cell::default(),
         },
         None => return beginning::encode(tokenizer, text, &bounds, || too_wide(&bounds)),
     };
@@ -340,6 +352,9 @@ impl Reader<'_> {
         }
         let word = words[words.len() - 1];
         let first = words.iter().rposition(|w| *w != word).map_or(0, |i| i + 1);
+        if is_contraction(&self.text[window.start + offsets[first].0..]) {
+            return Ok(None);
+        }
         for part in [8, 4, 2] {
             let from = length - (self.bounds.piece / part).min(length);
             let Some(i) = (first + 1..words.len()).find(|&i| {
@@ -367,11 +382,27 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Whether the word before `at` goes on there: the last of several white space characters may
-    /// belong to the next word.
+    /// Whether the word before `at` goes on there, and has its end where a word that begins there
+    /// has it. The last of several white space characters may belong to the next word, and all of
+    /// them to an added token behind.
     fn is_inside(&self, at: usize) -> bool {
-        let mut next = self.text[at..].chars().map(char::is_whitespace);
-        next.next() == Some(false) || next.next() == Some(true)
+        let rest = &self.text[at..];
+        if !rest.starts_with(char::is_whitespace) {
+            return !rest.is_empty() && !is_contraction(rest);
+        }
+        rest.chars().nth(1).is_some_and(char::is_whitespace)
+            && !self.plan.takes_spaces_before(self.text, self.white_end(at))
+    }
+
+    /// Where the white space at `at` ends.
+    fn white_end(&self, at: usize) -> usize {
+        let (begin, end) = self.white.get();
+        if (begin..end).contains(&at) {
+            return end;
+        }
+        let end = self.text.len() - self.text[at..].trim_start().len();
+        self.white.set((at, end));
+        end
     }
 
     /// The window's first `count` tokens are the text's next ones.

@@ -1,9 +1,9 @@
 // Memory that the caches of several models share. Each block is in one of three places: *used* by
-// a sequence, *evictable* (only kept so that a later prompt may find it), or *idle* (free, its
-// memory still held by a pool). Who needs room takes idle memory back first, then evicts what was
-// found least recently, in any cache: so the three stay within the capacity, which is what
-// sequences of all models together may reserve. Only where they use nearly all of it does a step in
-// flight go beyond, by its model's headroom at most.
+// a sequence, *evictable* (only kept so that a later prompt may find it, as what it is found by),
+// or *idle* (free, its memory still held by a pool). Who needs room takes idle memory back first,
+// then evicts what was found least recently, in any cache: so the three stay within the capacity,
+// which is what sequences of all models together may reserve. Only where they use nearly all of it
+// does a step in flight go beyond, by its model's headroom at most.
 //
 // Every model counts through a CacheBudget of its own (cache_budget.h).
 //
@@ -26,7 +26,7 @@ class CacheMemory {
     virtual ~Member() = default;
     // Gives idle memory back to the system, at least `bytes` if there is that much.
     virtual void ReleaseIdle(int64_t bytes) = 0;
-    // When its least recently found entry with evictable memory was found; kNever if none.
+    // When the entry was found that is evicted next; kNever if none.
     virtual uint64_t OldestEvictable() const = 0;
     // Drops that entry. Its memory becomes idle where nothing else holds it.
     virtual void EvictOldest() = 0;

@@ -7,6 +7,18 @@
 #include <utility>
 
 namespace longview::kernels {
+namespace {
+
+// The bytes of a list's node and a table's, and of what the entry's arrays hold.
+int64_t BytesOf(std::span<const int32_t> ids, std::span<const BlockList> strips) {
+  constexpr size_t kNodes = 4 * sizeof(void*);
+  size_t bytes = kNodes + sizeof(PrefixIndex::Entry) + sizeof(std::pair<uint64_t, void*>) +
+                 ids.size_bytes() + strips.size_bytes();
+  for (const BlockList& strip : strips) bytes += strip.blocks.size() * sizeof(int32_t);
+  return static_cast<int64_t>(bytes);
+}
+
+}  // namespace
 
 uint64_t HashTokens(uint64_t before, std::span<const int32_t> ids) {
   const std::string_view bytes(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
@@ -79,16 +91,19 @@ void PrefixIndex::Insert(uint64_t space, std::span<const int32_t> ids,
     }
     Drop(old);
   }
+  const int64_t bytes = BytesOf(ids, strips);
+  if (!budget_->MakeRoom(bytes)) return;
+  budget_->AddEvictable(bytes);
   for (size_t i = 0; i < strips.size(); ++i) {
     for (int32_t block : strips[i].blocks) pools_[i]->AddKeeper(block);
   }
   entries_.push_back(
-      {{ids.begin(), ids.end()}, std::move(strips), made, budget_->Tick(), key, space});
+      {{ids.begin(), ids.end()}, std::move(strips), made, budget_->Tick(), key, space, bytes});
   by_key_.emplace(key, std::prev(entries_.end()));
 }
 
 PrefixIndex::Entries::const_iterator PrefixIndex::Oldest() const {
-  return std::ranges::find_if(entries_, [this](const Entry& entry) {
+  const auto oldest = std::ranges::find_if(entries_, [this](const Entry& entry) {
     for (size_t i = 0; i < entry.strips.size(); ++i) {
       for (int32_t block : entry.strips[i].blocks) {
         if (pools_[i]->users(block) == 0) return true;
@@ -96,6 +111,7 @@ PrefixIndex::Entries::const_iterator PrefixIndex::Oldest() const {
     }
     return false;
   });
+  return oldest == entries_.end() ? entries_.begin() : oldest;
 }
 
 uint64_t PrefixIndex::OldestEvictable() const {
@@ -112,6 +128,7 @@ void PrefixIndex::Drop(Entries::const_iterator entry) {
   for (size_t i = 0; i < entry->strips.size(); ++i) {
     for (int32_t block : entry->strips[i].blocks) pools_[i]->DropKeeper(block);
   }
+  budget_->AddEvictable(-entry->bytes);
   const auto [first, last] = by_key_.equal_range(entry->key);
   for (auto it = first; it != last; ++it) {
     if (it->second != entry) continue;

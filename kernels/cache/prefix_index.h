@@ -7,7 +7,7 @@
 // ids are.
 //
 // Found by a chained hash of the ids; space and ids are always compared, so a collision costs time
-// and nothing else. Beside its blocks an entry holds 4 bytes per token outside the budget.
+// and nothing else. Beside its blocks an entry holds 4 bytes per token, which count as evictable.
 //
 // Used under the lock of the budget's memory.
 #pragma once
@@ -42,6 +42,7 @@ class PrefixIndex {
     uint64_t found = 0;  // CacheBudget::Tick of the last time.
     uint64_t key = 0;
     uint64_t space = 0;
+    int64_t bytes = 0;  // Beside the blocks.
 
     int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
   };
@@ -61,11 +62,13 @@ class PrefixIndex {
   void Touch(const Entry* entry);
 
   // Keeps the blocks of a new entry. One made by decoding gives way to one made by prefill; any
-  // other entry of the space for the same ids stays and counts as found.
+  // other entry of the space for the same ids stays and counts as found. Nothing is kept where
+  // sequences leave no room for it.
   void Insert(uint64_t space, std::span<const int32_t> ids, std::vector<BlockList> strips,
               Made made);
 
-  // Use time of the oldest entry that has an evictable block; CacheBudget::kNever if none.
+  // Use time of the oldest entry that has an evictable block, else of the oldest one, which is
+  // evictable but for its blocks; CacheBudget::kNever if there is none.
   uint64_t OldestEvictable() const;
   void EvictOldest();
 

@@ -267,6 +267,37 @@ TEST(Eviction, GivesWayToWhatWasReserved) {
   for (const CacheSequence& sequence : running) driver.Check(sequence);
 }
 
+TEST(Eviction, IdsOfEntriesCountAndGiveWay) {
+  const CacheShape shape = SmallShape(100, 16, 1);
+  constexpr int kSpaces = 2000;
+  const int64_t one = shape.SequenceBytes(0, 700, 1), ids = 640 * int64_t{sizeof(int32_t)};
+  CacheBudget budget(3 * one);
+  ASSERT_GT(kSpaces * ids, budget.capacity());
+  Driver driver(shape, &budget);
+  CacheSequence sequence = driver.New();
+  driver.Prefill(&sequence, Text(650));
+  const int64_t used = budget.used();
+  // All blocks are the sequence's.
+  sequence.Publish(1);
+  EXPECT_GE(budget.evictable(), ids);
+  EXPECT_LE(budget.evictable(), ids + 1000);
+  for (uint64_t space = 2; space <= kSpaces; ++space) {
+    sequence.Publish(space);
+    ASSERT_LE(budget.used() + budget.evictable() + budget.idle(), budget.capacity());
+  }
+  EXPECT_EQ(budget.used(), used);
+  EXPECT_EQ(driver.cache()->Find(Text(650), Reuse::kAny, kSpaces), 640);
+  EXPECT_EQ(driver.cache()->Find(Text(650), Reuse::kAny, 1), 0) << "gave way to the later ones";
+  // What was reserved is there, though no entry has a block that nobody uses.
+  std::vector<CacheSequence> running;
+  for (int i = 0; i < 2; ++i) {
+    running.push_back(driver.New());
+    driver.Prefill(&running.back(), Text(700, 100 + i));
+  }
+  for (const CacheSequence& other : running) driver.Check(other);
+  driver.Check(sequence);
+}
+
 TEST(Eviction, TwoCachesShareOneBudget) {
   const CacheShape small = SmallShape(100, 16, 1);
   CacheShape large = SmallShape(200, 16, 2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
 
@@ -151,30 +152,36 @@ void PreprocessPool::Loop(bool short_only) {
     }
     const Clients::iterator client = choice.client;
     const bool is_long = choice.is_long;
-    auto node = LineOf(client->second, is_long).extract(*choice.job);
-    const Job& job = node.mapped();
+    Line& line = LineOf(client->second, is_long);
+    const Job& job = line.at(*choice.job);
     const uint64_t id = job.id;
+    const absl::Time now = SteadyNow();
+    // May find no memory: the job still waits then.
+    running_.emplace(id, Running{now, Allowance(job)});
+    Line::node_type node = line.extract(*choice.job);
     places_.erase(id);
-    last_change_ = SteadyNow();
-    running_.emplace(id, Running{last_change_, Allowance(job)});
+    last_change_ = now;
     const size_t bytes = job.bytes, scratch = is_long ? job.scratch : 0;
     scratch_ += scratch;
     client->second.running_long += is_long ? 1 : 0;
     served_ = std::max(served_, client->second.served);
     client->second.served += kJobBytes + static_cast<double>(job.bytes);
+    // However the job ends, it counts no longer.
+    const absl::Cleanup end = [&] {
+      node = {};
+      lock.lock();
+      running_.erase(id);
+      last_change_ = SteadyNow();
+      bytes_ -= bytes;
+      scratch_ -= scratch;
+      client->second.bytes -= bytes;
+      client->second.running_long -= is_long ? 1 : 0;
+      Forget(client);
+      // Jobs that had no room may have it now.
+      if (!places_.empty()) changed_.notify_all();
+    };
     lock.unlock();
     node.mapped().run(Turn::kRun);
-    node = {};
-    lock.lock();
-    running_.erase(id);
-    last_change_ = SteadyNow();
-    bytes_ -= bytes;
-    scratch_ -= scratch;
-    client->second.bytes -= bytes;
-    client->second.running_long -= is_long ? 1 : 0;
-    Forget(client);
-    // Jobs that had no room may have it now.
-    if (!places_.empty()) changed_.notify_all();
   }
 }
 

@@ -1,7 +1,9 @@
 #include "server/engine/preprocess_pool.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
@@ -98,6 +100,25 @@ TEST(PreprocessPool, OneClientDoesNotFillIt) {
   EXPECT_TRUE(pool.Remove(3));
   EXPECT_TRUE(pool.Add(jobs.Make(4, "third", 0, 20)));
   for (const uint64_t id : {1, 4}) jobs.LetGo(id);
+}
+
+TEST(PreprocessPool, AJobThatThrowsCountsNoLonger) {
+  Jobs jobs;
+  PreprocessPool pool(3, {.bytes = 100, .scratch = kLong});
+  for (uint64_t id = 1; id <= 20; ++id) {
+    PreprocessPool::Job job = jobs.Make(id, "a", kLong, 90);
+    job.run = [](Turn) { throw std::bad_alloc(); };
+    // The one before is over once there is room.
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (pool.bytes() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(pool.Add(std::move(job))) << id;
+  }
+  // Nor does it hold up long jobs of its client.
+  const absl::Time end = absl::Now() + absl::Seconds(30);
+  while (pool.bytes() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  ASSERT_TRUE(pool.Add(jobs.Make(21, "a", kLong)));
+  EXPECT_EQ(jobs.AwaitStarted(1), (std::vector<uint64_t>{21}));
+  jobs.LetGo(21);
 }
 
 TEST(PreprocessPool, BusyIsNotStalled) {

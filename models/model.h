@@ -203,6 +203,8 @@ struct Request {
   std::optional<std::string> prompt, prompt_name;
   // Without these, the first of these names that the directory has; none of them: its default one.
   std::vector<std::string> prompt_choices;
+  // Put in front instead of all these; only in requests that PlanChunks made, which share it.
+  std::shared_ptr<const std::string> shared_prompt;
   std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
   // Chunks of the text without its prompt: an embedding of each of these ranges, or of every
   // `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too. Windows of a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,7 @@ class ChunkPlanner {
 
   const EncoderFrontEnd& front_;
   const Request& request_;
+  std::shared_ptr<const std::string> prompt_;
   Encoding encoding_;  // The prompt's tokens and the text's in the template.
   TextChunks chunks_;
   int32_t body_begin_ = 0, body_end_ = 0;  // The text's tokens in the encoding.
@@ -86,10 +88,12 @@ absl::StatusOr<ChunkPlan> ChunkPlanner::Plan() {
 }
 
 absl::Status ChunkPlanner::Read() {
-  const absl::StatusOr<std::string> prompt = ResolvePrompt(front_.sentence, request_);
+  absl::StatusOr<std::string> prompt = ResolvePrompt(front_.sentence, request_);
   if (!prompt.ok()) return prompt.status();
+  prompt_ = std::make_shared<const std::string>(*std::move(prompt));
   const EncodeOptions options = {.max_length = kMostTokens};
-  absl::StatusOr<EncodeResult> result = front_.tokenizer->Encode(*prompt + *request_.text, options);
+  absl::StatusOr<EncodeResult> result =
+      front_.tokenizer->Encode(*prompt_ + *request_.text, options);
   if (!result.ok()) return BadRequest("text", std::string(result.status().message()));
   if (result->tokens_cut > 0) {
     return BadRequest(
@@ -99,10 +103,10 @@ absl::Status ChunkPlanner::Read() {
   if (auto problem = ProblemOfRows(encoding_.ids, front_.facts().vocab, front_.tokenizer)) {
     return BadRequest("text", *problem + "; leave it out of the text");
   }
-  FindBody(*prompt);
+  FindBody(*prompt_);
   const EncoderFacts& facts = front_.facts();
   const int32_t masked = facts.pad_masks ? facts.pad : -1;
-  absl::StatusOr<TextChunks> chunks = FindTextChunks(request_, *prompt, encoding_, masked);
+  absl::StatusOr<TextChunks> chunks = FindTextChunks(request_, *prompt_, encoding_, masked);
   if (!chunks.ok()) return chunks.status();
   chunks_ = *std::move(chunks);
   return absl::OkStatus();
@@ -257,9 +261,7 @@ absl::StatusOr<ChunkPlan> ChunkPlanner::Separate() {
   for (const auto& [start, end] : chunks_.ranges) {
     Request item = Item();
     item.text = index.Slice(start, end);
-    item.prompt = request_.prompt;
-    item.prompt_name = request_.prompt_name;
-    item.prompt_choices = request_.prompt_choices;
+    item.shared_prompt = prompt_;
     // Cut within a word, a text may have more tokens than it has within the whole.
     item.truncate = true;
     bytes += item.text->size();

@@ -42,6 +42,7 @@ absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Re
     if (none) return "";
     return BadRequest(field, "goes with text, not with token ids");
   }
+  if (request.shared_prompt != nullptr) return *request.shared_prompt;
   if (request.prompt) return *request.prompt;
   if (const std::string* chosen = ChosenPrompt(config, request)) return *chosen;
   const std::string name = request.prompt_name ? *request.prompt_name

@@ -59,6 +59,8 @@ struct Held {
                repetition_penalty, seed, stop, ignore_eos, sequences, beams, length_penalty, ngram,
                early_stopping, logprobs, echo, others);
   }
+  // One of many requests' prompt, which is read with each of them.
+  static size_t By(const std::shared_ptr<const std::string>& text) { return text ? By(*text) : 0; }
   // Documents count against the memory of their device.
   static size_t By(const std::shared_ptr<models::Document>&) { return 0; }
 
@@ -74,18 +76,18 @@ size_t RequestBytes(const models::Request& request) {
   const auto& [task, text, tokens, text_pair, tokens_pair, question, choices, choice_tokens,
                truncate, truncate_tokens, direction, pair_tokens, global_positions, global_tokens,
                image, pixel_values, score_threshold, max_detections, masks, tiles, aggregation,
-               pooling, normalize, prompt, prompt_name, prompt_choices, dimensions, chunks,
-               chunk_tokens, chunk_overlap, window_overlap, token_chunks, top_k, max_answer_tokens,
-               generation, decoder_tokens, document, extend_document, tensors, typed, cache_space] =
-      request;
+               pooling, normalize, prompt, prompt_name, prompt_choices, shared_prompt, dimensions,
+               chunks, chunk_tokens, chunk_overlap, window_overlap, token_chunks, top_k,
+               max_answer_tokens, generation, decoder_tokens, document, extend_document, tensors,
+               typed, cache_space] = request;
   return sizeof(request) +
          Held::Sum(task, text, tokens, text_pair, tokens_pair, question, choices, choice_tokens,
                    truncate, truncate_tokens, direction, pair_tokens, global_positions,
                    global_tokens, image, pixel_values, score_threshold, max_detections, masks,
                    tiles, aggregation, pooling, normalize, prompt, prompt_name, prompt_choices,
-                   dimensions, chunks, chunk_tokens, chunk_overlap, window_overlap, token_chunks,
-                   top_k, max_answer_tokens, generation, decoder_tokens, document, extend_document,
-                   tensors, typed, cache_space);
+                   shared_prompt, dimensions, chunks, chunk_tokens, chunk_overlap, window_overlap,
+                   token_chunks, top_k, max_answer_tokens, generation, decoder_tokens, document,
+                   extend_document, tensors, typed, cache_space);
 }
 
 size_t PrepareScratch(const models::Request& request) {

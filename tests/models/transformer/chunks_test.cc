@@ -175,6 +175,29 @@ TEST_F(ChunksTest, ChunksOfAModelThatPoolsByItsFirstTokenAreTextsOfTheirOwn) {
   ExpectRefused(*model, request, "chunks[1]: a chunk of ");
 }
 
+TEST_F(ChunksTest, ChunksOfTheirOwnShareThePrompt) {
+  const auto model = FirstToken();
+  const std::string text = LongText(), prompt = "an answer ";
+  Request request = ChunkRequest(text, 20);
+  request.prompt = prompt;
+  const ChunkVectors got = RunChunks(*model, request);
+  EXPECT_EQ(got.plan.chunking, Chunking::kSeparate);
+  ASSERT_GT(got.vectors.size(), 5u);
+  for (size_t i = 0; i < got.vectors.size(); ++i) {
+    const Request& item = got.plan.items[i];
+    EXPECT_EQ(item.shared_prompt, got.plan.items[0].shared_prompt);
+    EXPECT_FALSE(item.prompt);
+    const auto [start, end] = got.plan.ranges[i];
+    Request alone =
+        ChunkRequest(text.substr(static_cast<size_t>(start), static_cast<size_t>(end - start)), 1);
+    alone.chunk_tokens.reset();
+    alone.prompt = prompt;
+    const Answer answer = RunAlone(*model, alone);
+    const auto want = answer.tensors.at(0).floats();
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), got.vectors[i].begin())) << i;
+  }
+}
+
 TEST_F(ChunksTest, BadWindowsAreRefused) {
   const auto model = Mean();
   Request request = ChunkRequest(LongText(), 4);

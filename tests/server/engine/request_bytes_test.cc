@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ TEST(RequestBytesTest, EveryLongMemberCounts) {
       [&](auto& r) { r.prompt = text; },
       [&](auto& r) { r.prompt_name = text; },
       [&](auto& r) { r.prompt_choices = {text}; },
+      [&](auto& r) { r.shared_prompt = std::make_shared<const std::string>(text); },
       [&](auto& r) { r.chunks.resize(kBytes / sizeof(models::TextRange)); },
       [&](auto& r) { r.token_chunks.emplace().positions = ids; },
       [&](auto& r) { r.token_chunks.emplace().chunks.resize(kBytes / sizeof(models::TokenRange)); },

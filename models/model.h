@@ -429,6 +429,9 @@ class Model {
   // Before serving, on the executor thread (or any thread while nothing else runs).
   virtual absl::Status WarmUp() = 0;
 
+  // Bytes kept of what follows from the sizes of pictures; thread-safe.
+  virtual double image_plan_bytes() const { return 0; }
+
   // ---- Generators (prefill_granule > 0); others refuse with UNIMPLEMENTED. ----
 
   // A generation for an admitted item, whose state bytes are the caller's to reserve until it is
@@ -473,8 +476,9 @@ struct LoadOptions {
   std::string device = "cpu";
   CachePool* cache = nullptr;  // Generation state; borrowed.
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
-  int64_t max_image_pixels = int64_t{1} << 26;  // Limit of an encoded image, by its header.
-  bool truncate = false;                        // Where neither request nor longview.json says.
+  int64_t max_image_pixels = int64_t{1} << 26;    // Limit of an encoded image, by its header.
+  int64_t image_plan_bytes = int64_t{128} << 20;  // Kept of what follows from pictures' sizes.
+  bool truncate = false;                          // Where neither request nor longview.json says.
   // Overrides config.json and longview.json: the model is HuggingFace's class with a head for the
   // task. INVALID_ARGUMENT for a family whose classes are not known by task.
   std::optional<Task> task = std::nullopt;

@@ -1,4 +1,4 @@
-// How much memory a plan takes, for who keeps plans.
+// How much memory a plan takes beside its own size, for who keeps plans.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ inline size_t BytesOf(const Plan& plan) {
   const auto held = [](const auto&... arrays) {
     return ((arrays.capacity() * sizeof(arrays[0])) + ...);
   };
-  return sizeof plan + held(plan.tiles, plan.spans, plan.intervals, plan.biases, plan.items,
-                            plan.sources, plan.runs, plan.valid, plan.merges);
+  return held(plan.tiles, plan.spans, plan.intervals, plan.biases, plan.items, plan.sources,
+              plan.runs, plan.valid, plan.merges);
 }
 
 }  // namespace longview::kernels

@@ -128,6 +128,7 @@ class DetectorModel final : public Model {
   }
 
   const ModelInfo& info() const override { return info_; }
+  double image_plan_bytes() const override { return static_cast<double>(backbone_->plan_bytes()); }
   // Where the backbone runs, and what is worth saying of it.
   void Describe(const std::string& device, std::vector<std::string> notes) {
     info_.device = device;
@@ -239,12 +240,11 @@ absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const Load
   if (!builder.ok()) return builder.status();
   const bool on_device = device != nullptr;
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<SeatedVision> backbone =
-      BuildSeated(*kept, options, std::move(device),
-                  [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-                    return builder->build(from, DetectorBackbonePlace(), compute, std::move(on),
-                                          options.max_image_pixels);
-                  });
+  absl::StatusOr<SeatedVision> backbone = BuildSeated(
+      *kept, options, std::move(device),
+      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
+        return builder->build(from, DetectorBackbonePlace(), compute, std::move(on), options);
+      });
   if (!backbone.ok()) return backbone.status();
   const VisionFacts& facts = backbone->family->facts();
   const Compute head_compute = on_device ? Compute::kFp32 : backbone->family->compute();

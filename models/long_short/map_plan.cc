@@ -44,12 +44,8 @@ LongShortPlan PlanLongShort(const LongShortPattern& pattern,
 }
 
 size_t BytesOf(const LongShortPlan& plan) {
-  size_t bytes = kernels::BytesOf(plan.tokens) + kernels::BytesOf(plan.class_rows) +
-                 plan.offsets.capacity() * sizeof(int32_t) + plan.in_map.capacity();
-  for (const std::vector<int32_t>& rows : plan.bias_rows) {
-    bytes += rows.capacity() * sizeof(int32_t);
-  }
-  return bytes;
+  return kernels::BytesOf(plan.tokens) + kernels::BytesOf(plan.class_rows) + BytesOf(plan.offsets) +
+         BytesOf(plan.in_map) + BytesOf(plan.bias_rows);
 }
 
 }  // namespace longview::models

@@ -72,9 +72,8 @@ std::vector<float> ResizeRows(std::span<const float> values, int from, int to, i
 }
 
 size_t BytesOf(const VilMapWeights& weights) {
-  size_t floats = weights.row_positions.size() + weights.column_positions.size();
-  for (const std::vector<float>& table : weights.tables) floats += table.size();
-  return floats * sizeof(float);
+  return BytesOf(weights.row_positions) + BytesOf(weights.column_positions) +
+         BytesOf(weights.tables);
 }
 
 VilMapWeights MakeVilMapWeights(const VilStage& stage, const VilStageWeights& weights,

@@ -19,7 +19,6 @@ struct VilMapWeights {
   std::vector<std::vector<float>> tables;
 };
 
-// Bytes of its numbers.
 size_t BytesOf(const VilMapWeights& weights);
 
 // `first_positions`: maps smaller than the positions take the first of them. `bias_rows`: the row

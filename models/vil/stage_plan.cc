@@ -87,9 +87,7 @@ void PlanLongShort(const VilContext& context, size_t index, bool measure, VilSta
 }  // namespace
 
 size_t BytesOf(const VilPlan& plan) {
-  size_t bytes = kernels::BytesOf(plan.plan);
-  for (const std::vector<int32_t>& rows : plan.bias_rows) bytes += BytesOf(rows);
-  return bytes;
+  return kernels::BytesOf(plan.plan) + BytesOf(plan.bias_rows);
 }
 
 void JoinTables(int32_t first, VilPlan& plan) {

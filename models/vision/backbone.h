@@ -34,14 +34,14 @@ struct BackboneBuilder {
   std::string_view name;
   absl::StatusOr<BackboneFacts> (*describe)(const ModelDirectory& directory,
                                             const BackbonePlace& place);
-  // On a device, null: on the CPU. `most_pixels`: of the largest picture that a device is to hold;
-  // RESOURCE_EXHAUSTED if a usual one does not fit. May throw DeviceError and what LibTorch throws;
-  // within the Device::Turn.
+  // On a device, null: on the CPU. Of the options those of pictures count: the largest one is to
+  // fit a device; RESOURCE_EXHAUSTED if a usual one does not. May throw DeviceError and what
+  // LibTorch throws; within the Device::Turn.
   absl::StatusOr<std::unique_ptr<VisionFamily>> (*build)(const ModelDirectory& directory,
                                                          const BackbonePlace& place,
                                                          Compute compute,
                                                          std::unique_ptr<Device> device,
-                                                         int64_t most_pixels);
+                                                         const LoadOptions& options);
 };
 
 }  // namespace longview::models

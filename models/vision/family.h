@@ -58,6 +58,8 @@ class VisionFamily {
   virtual Compute compute() const = 0;
   virtual double parameters() const = 0;
   virtual double memory_bytes() const = 0;
+  // Bytes kept of what follows from sizes, such as plans of attention.
+  virtual size_t plan_bytes() const = 0;
   // The size a plain request of the model has, for warm-up.
   virtual ImageSize typical_size() const = 0;
 

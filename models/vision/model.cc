@@ -78,6 +78,8 @@ class VisionModel final : public Model {
 
   absl::Status WarmUp() override;
 
+  double image_plan_bytes() const override { return static_cast<double>(family_->plan_bytes()); }
+
  private:
   Cost CostOf(ImageSize size) const {
     Cost cost;

@@ -1,8 +1,15 @@
 #include "models/vision/shape_cache.h"
 
-#include <algorithm>
-
 namespace longview::models {
+namespace {
+
+// Three pointers and a colour lie before what a tree keeps, two pointers before what a list does,
+// and a table and two counts before what a shared_ptr was made with.
+constexpr size_t kTreeNode = 4 * sizeof(void*);
+constexpr size_t kListNode = 2 * sizeof(void*);
+constexpr size_t kShared = 2 * sizeof(void*);
+
+}  // namespace
 
 size_t ShapeCache::bytes() const {
   const std::lock_guard lock(mutex_);
@@ -16,22 +23,39 @@ size_t ShapeCache::size() const {
 
 std::shared_ptr<ShapeCache::Entry> ShapeCache::Use(const Key& key) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Entry>& entry = kept_[key];
-  if (entry == nullptr) entry = std::make_shared<Entry>();
-  entry->used = ++uses_;
+  const auto found = kept_.find(key);
+  if (found != kept_.end()) {
+    order_.splice(order_.end(), order_, found->second->place);
+    return found->second;
+  }
+  auto entry = std::make_shared<Entry>();
+  entry->place = order_.insert(order_.end(), kept_.end());
+  try {
+    *entry->place = kept_.emplace(key, entry).first;
+  } catch (...) {
+    order_.erase(entry->place);
+    throw;
+  }
   return entry;
 }
 
 // A value larger than the cache would empty it and not stay.
 void ShapeCache::Count(const Key& key, Entry& entry, size_t value_bytes) {
   const std::lock_guard lock(mutex_);
-  entry.bytes = sizeof(Entry) + BytesOf(key) + value_bytes;
-  if (entry.bytes > most_bytes_) {
-    kept_.erase(key);
-    return;
-  }
+  entry.bytes = kTreeNode + sizeof(Kept::value_type) + BytesOf(key) + kListNode +
+                sizeof(Order::value_type) + kShared + sizeof(Entry) + kShared + value_bytes;
   bytes_ += entry.bytes;
-  Shrink();
+  if (entry.bytes > most_bytes_) {
+    Erase(*entry.place);
+  } else {
+    Shrink();
+  }
+}
+
+void ShapeCache::Erase(Kept::iterator kept) {
+  bytes_ -= kept->second->bytes;
+  order_.erase(kept->second->place);
+  kept_.erase(kept);
 }
 
 // Whoever fails gives its entry back under the lock, so the last one finds it with no owner left.
@@ -40,19 +64,14 @@ void ShapeCache::Leave(const Key& key, std::shared_ptr<Entry> entry) {
   entry.reset();
   const auto kept = kept_.find(key);
   if (kept == kept_.end() || kept->second.use_count() > 1 || kept->second->bytes > 0) return;
-  kept_.erase(kept);
+  Erase(kept);
 }
 
 void ShapeCache::Shrink() {
-  while (bytes_ > most_bytes_) {
+  for (auto place = order_.begin(); bytes_ > most_bytes_ && place != order_.end();) {
+    const Kept::iterator kept = *place++;
     // Those being made have no bytes to give.
-    const auto age = [](const auto& kept) {
-      return kept.second->bytes == 0 ? UINT64_MAX : kept.second->used;
-    };
-    const auto oldest = std::min_element(
-        kept_.begin(), kept_.end(), [&](const auto& a, const auto& b) { return age(a) < age(b); });
-    bytes_ -= oldest->second->bytes;
-    kept_.erase(oldest);
+    if (kept->second->bytes > 0) Erase(kept);
   }
 }
 

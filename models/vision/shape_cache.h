@@ -3,18 +3,20 @@
 // a batch and from batch to batch, and what Prepare made of a shape to tell its cost is there when
 // the batch begins.
 //
-// Those used last are kept, up to a number of bytes. Thread-safe: of several threads that ask for
-// the same, one makes it and the others wait. What was handed out stays valid after it was thrown
-// out.
+// Those used last are kept, up to a number of bytes; one larger than that is made for whoever asks
+// and not kept. Thread-safe: of several threads that ask for the same, one makes it and the others
+// wait. What was handed out stays valid after it was thrown out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,10 +24,15 @@
 
 namespace longview::models {
 
-// The bytes a kept value holds; types with more to say bring an overload of their own.
-template <class Number>
-size_t BytesOf(const std::vector<Number>& numbers) {
-  return numbers.capacity() * sizeof(Number);
+// The bytes a kept value holds beside its own size; types with more to say bring an overload of
+// their own.
+template <class Element>
+size_t BytesOf(const std::vector<Element>& elements) {
+  size_t bytes = elements.capacity() * sizeof(Element);
+  if constexpr (!std::is_arithmetic_v<Element>) {
+    for (const Element& element : elements) bytes += BytesOf(element);
+  }
+  return bytes;
 }
 
 // Kinds of things that a model keeps by shape; each has a type of its own in a family.
@@ -43,7 +50,9 @@ class ShapeCache {
  public:
   using Key = std::vector<int32_t>;  // All that the value follows from; see ShapeKey.
 
-  explicit ShapeCache(size_t most_bytes = size_t{128} << 20) : most_bytes_(most_bytes) {}
+  static constexpr size_t kMostBytes = size_t{128} << 20;
+
+  explicit ShapeCache(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
 
   // make() if it is not there, called without the cache's lock: it may ask for other keys. What it
   // throws goes to this caller; the next one makes it again.
@@ -55,7 +64,7 @@ class ShapeCache {
       if (entry->value == nullptr) {
         auto made = std::make_shared<const Value>(make());
         entry->value = made;
-        Count(key, *entry, BytesOf(*made));
+        Count(key, *entry, sizeof(Value) + BytesOf(*made));
       }
       return std::static_pointer_cast<const Value>(entry->value);
     } catch (...) {
@@ -64,16 +73,20 @@ class ShapeCache {
     }
   }
 
+  // The bytes of all that is kept, with what it takes to find it again.
   size_t bytes() const;
   // Values that are kept or being made.
   size_t size() const;
 
  private:
+  struct Entry;
+  using Kept = std::map<Key, std::shared_ptr<Entry>>;
+  using Order = std::list<Kept::iterator>;
   struct Entry {
     std::mutex making;                  // Held by who makes the value.
     std::shared_ptr<const void> value;  // Guarded by `making`.
     size_t bytes = 0;                   // With the key; 0: not made yet.
-    uint64_t used = 0;                  // When.
+    Order::iterator place;
   };
 
   std::shared_ptr<Entry> Use(const Key& key);
@@ -81,12 +94,13 @@ class ShapeCache {
   // Throws an entry out that nobody could make and nobody waits for any more.
   void Leave(const Key& key, std::shared_ptr<Entry> entry);
   void Shrink();
+  void Erase(Kept::iterator kept);
 
   const size_t most_bytes_;
-  mutable std::mutex mutex_;  // Guards what follows, and bytes and used of entries.
-  std::map<Key, std::shared_ptr<Entry>> kept_;
+  mutable std::mutex mutex_;  // Guards what follows, and bytes and place of entries.
+  Kept kept_;
+  Order order_;  // Least recently used first.
   size_t bytes_ = 0;
-  uint64_t uses_ = 0;
 };
 
 // Key of maps of these sizes, in this order, in a stage; `more`: what else decides, as often as the

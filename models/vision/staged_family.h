@@ -66,7 +66,7 @@ class StagedFamily final : public VisionFamily {
     return LoadVision(
         std::move(directory), options,
         [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> device) {
-          return Build(from, nullptr, compute, std::move(device), options.max_image_pixels);
+          return Build(from, nullptr, compute, std::move(device), options);
         });
   }
   static BackboneBuilder Backbone(std::string_view name) {
@@ -75,8 +75,8 @@ class StagedFamily final : public VisionFamily {
               return Check(directory, &place);
             },
             [](const ModelDirectory& directory, const BackbonePlace& place, Compute compute,
-               std::unique_ptr<Device> device, int64_t most_pixels) {
-              return Build(directory, &place, compute, std::move(device), most_pixels);
+               std::unique_ptr<Device> device, const LoadOptions& options) {
+              return Build(directory, &place, compute, std::move(device), options);
             }};
   }
   // As BackboneBuilder::build; `place`: of a backbone's tensors, else null.
@@ -84,7 +84,7 @@ class StagedFamily final : public VisionFamily {
                                                              const BackbonePlace* place,
                                                              Compute compute,
                                                              std::unique_ptr<Device> device,
-                                                             int64_t most_pixels);
+                                                             const LoadOptions& options);
   // The most that one picture of this size needs on a device, with weights that may have sizes
   // alone.
   static DeviceRunBytes DeviceBytes(const Config& config, const Weights& weights, Compute compute,
@@ -100,8 +100,11 @@ class StagedFamily final : public VisionFamily {
     const std::unique_ptr<DeviceBlock> weights;
     DeviceWorkspace workspace;  // Used by the executor's thread, as batches are.
   };
-  StagedFamily(Config config, Weights weights, Compute compute, std::unique_ptr<Seat> seat)
-      : config_(std::move(config)),
+  // At most `plan_bytes` are kept of what follows from sizes.
+  StagedFamily(Config config, Weights weights, Compute compute, std::unique_ptr<Seat> seat,
+               size_t plan_bytes)
+      : shapes_(plan_bytes),
+        config_(std::move(config)),
         weights_(std::move(weights)),
         facts_(StagedFacts(config_)),
         context_(config_, weights_, compute, pool_, shapes_),
@@ -116,6 +119,7 @@ class StagedFamily final : public VisionFamily {
     if (seat_ == nullptr) return weights_.memory_bytes;
     return static_cast<double>(seat_->at.weight_bytes + seat_->workspace.room().device());
   }
+  size_t plan_bytes() const override { return shapes_.bytes(); }
   ImageSize typical_size() const override { return config_.image; }
 
   absl::Status CheckSize(ImageSize size) const override {
@@ -197,15 +201,16 @@ DeviceRunBytes StagedFamily<Forward>::DeviceBytes(const Config& config, const We
 template <class Forward>
 absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
     const ModelDirectory& directory, const BackbonePlace* place, Compute compute,
-    std::unique_ptr<Device> device, int64_t most_pixels) {
+    std::unique_ptr<Device> device, const LoadOptions& options) {
+  const auto plan_bytes = static_cast<size_t>(options.image_plan_bytes);
   absl::StatusOr<Config> config = Read(directory, place);
   if (!config.ok()) return config.status();
   if (device == nullptr) {
     absl::StatusOr<Weights> weights =
         Forward::Load(*config, place, directory.checkpoint, directory.path, compute, nullptr);
     if (!weights.ok()) return weights.status();
-    return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), compute,
-                                          nullptr);
+    return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), compute, nullptr,
+                                          plan_bytes);
   }
   absl::Status runs = Forward::CheckDevice(*config, directory.config_path, device->name());
   if (!runs.ok()) return runs;
@@ -220,8 +225,8 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
     if (!Forward::CheckSize(*config, size).ok()) return std::nullopt;
     return DeviceBytes(*config, *sizes, compute, size);
   };
-  const absl::StatusOr<DeviceRunBytes> room =
-      RoomForPictures(directory.path, *device, {weight_bytes, config->image, most_pixels, of});
+  const absl::StatusOr<DeviceRunBytes> room = RoomForPictures(
+      directory.path, *device, {weight_bytes, config->image, options.max_image_pixels, of});
   if (!room.ok()) return room.status();
   store.Allocate(*device);
   absl::StatusOr<Weights> weights = load(Compute::kFp32);
@@ -229,7 +234,7 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
   auto seat = std::make_unique<Seat>(DeviceSeat{std::move(device), compute, weight_bytes, *room},
                                      store.TakeBlock());
   return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), Compute::kFp32,
-                                        std::move(seat));
+                                        std::move(seat), plan_bytes);
 }
 
 }  // namespace longview::models

@@ -118,6 +118,7 @@ class Session {
         .dtype = config_.dtype,
         .cache = &cache,
         .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels),
+        .image_plan_bytes = static_cast<int64_t>(config_.image_plan_bytes),
         .truncate = config_.truncate,
         .task = TaskOf(config_)};
     const auto security = OpenSecurity(config_, log_);

@@ -198,6 +198,11 @@ absl::Status ReadLimits(Config& config) {
       !read.ok()) {
     return read;
   }
+  if (auto read = ReadBytes("image_plan_bytes", absl::GetFlag(FLAGS_image_plan_bytes), 0, 0,
+                            uint64_t{1} << 50, config.image_plan_bytes);
+      !read.ok()) {
+    return read;
+  }
   if (auto read = ReadBytes("cache_bytes", absl::GetFlag(FLAGS_cache_bytes), AvailableMemory(), 0,
                             uint64_t{1} << 50, config.cache_bytes);
       !read.ok()) {
@@ -353,6 +358,7 @@ std::string ConfigJson(const Config& config) {
       {"max_queue_seconds", config.max_queue_seconds},
       {"nested_share", config.nested_share},
       {"max_image_pixels", config.max_image_pixels},
+      {"image_plan_bytes", config.image_plan_bytes},
       {"truncate", config.truncate},
       {"refuse_token_ids", config.refuse_token_ids},
       {"cache_bytes", config.cache_bytes},

@@ -39,6 +39,7 @@ struct Config {
   double max_queue_seconds = 0;
   double nested_share = 0;
   uint64_t max_image_pixels = 0;
+  uint64_t image_plan_bytes = 0;
   bool truncate = false;
   bool refuse_token_ids = false;
   uint64_t cache_bytes = 0;

@@ -101,6 +101,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "max_queue_seconds",
                                                                 "nested_share",
                                                                 "max_image_pixels",
+                                                                "image_plan_bytes",
                                                                 "truncate",
                                                                 "refuse_token_ids",
                                                                 "cache_bytes",

@@ -34,6 +34,9 @@ ABSL_FLAG(double, nested_share, 0.14,
           "that much longer; 0 = they wait for its end");
 ABSL_FLAG(std::string, max_image_pixels, "67108864",
           "width x height, checked on the header before decoding");
+ABSL_FLAG(std::string, image_plan_bytes, "128MiB",
+          "memory in which each image model keeps what it planned for sizes of pictures; 0 = it "
+          "plans anew for every batch");
 ABSL_FLAG(bool, truncate, false,
           "cut texts that are too long instead of refusing them, where neither the request nor the "
           "model's longview.json says");

@@ -22,6 +22,7 @@ ABSL_DECLARE_FLAG(std::string, max_message_bytes);
 ABSL_DECLARE_FLAG(double, max_queue_seconds);
 ABSL_DECLARE_FLAG(double, nested_share);
 ABSL_DECLARE_FLAG(std::string, max_image_pixels);
+ABSL_DECLARE_FLAG(std::string, image_plan_bytes);
 ABSL_DECLARE_FLAG(bool, truncate);
 ABSL_DECLARE_FLAG(bool, refuse_token_ids);
 ABSL_DECLARE_FLAG(std::string, cache_bytes);

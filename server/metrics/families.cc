@@ -100,6 +100,9 @@ Families::Families(Registry& r)
       inter_token_ceiling(Gauge(*this, "inter_token_ceiling_seconds",
                                 "Longest time between neighbouring tokens that steps are planned "
                                 "for; compare inter_token_latency_seconds.")),
+      image_plans(Gauge(*this, "image_plan_bytes",
+                        "Bytes that a model keeps of what it planned for sizes of pictures, at "
+                        "most --image_plan_bytes.")),
       model_memory(Gauge(*this, "model_memory_bytes", "Resident bytes of a model's weights.")),
       model_load(Gauge(*this, "model_load_seconds", "How long the last load and warm-up took.")),
       model_ready(Gauge(*this, "model_ready", "1 if the model answers requests, else 0.")),

@@ -50,6 +50,7 @@ struct Families {
   Gauges& cache_kept;
   Gauges& cache_usage;
   Gauges& inter_token_ceiling;
+  Gauges& image_plans;
   Gauges& model_memory;
   Gauges& model_load;
   Gauges& model_ready;

@@ -80,7 +80,7 @@ struct Series {
     f.pixels.Add(Of(model));
     for (Families::Gauges* gauge :
          {&f.queued_requests, &f.running_requests, &f.queued_work, &f.cache_bytes, &f.cache_kept,
-          &f.cache_usage, &f.inter_token_ceiling, &f.padding}) {
+          &f.cache_usage, &f.inter_token_ceiling, &f.image_plans, &f.padding}) {
       gauge->Add(Of(model));
     }
   }
@@ -153,11 +153,13 @@ class Metrics::Impl {
   void RefreshGauges() {
     std::function<SchedulerGauges(const ModelLabels&)> read;
     std::function<std::optional<CacheGauges>(const ModelLabels&)> read_caches;
+    std::function<double(const ModelLabels&)> read_plans;
     std::vector<ModelLabels> loaded;
     {
       absl::ReaderMutexLock lock(&mutex);
       read = read_gauges;
       read_caches = read_cache_gauges;
+      read_plans = read_plan_bytes;
       for (const auto& [key, series] : models) loaded.push_back({key.first, key.second});
     }
     for (const ModelLabels& model : loaded) {
@@ -165,6 +167,7 @@ class Metrics::Impl {
       families.queued_requests.Add(Of(model)).Set(now.queued_requests);
       families.running_requests.Add(Of(model)).Set(now.running_requests);
       families.queued_work.Add(Of(model)).Set(now.queued_work_seconds);
+      families.image_plans.Add(Of(model)).Set(read_plans ? read_plans(model) : 0);
       const std::optional<CacheGauges> cache = read_caches ? read_caches(model) : std::nullopt;
       if (!cache) continue;
       families.cache_bytes.Add(Of(model)).Set(cache->used);
@@ -203,6 +206,7 @@ class Metrics::Impl {
   std::function<SchedulerGauges(const ModelLabels&)> read_gauges ABSL_GUARDED_BY(mutex);
   std::function<std::optional<CacheGauges>(const ModelLabels&)> read_cache_gauges
       ABSL_GUARDED_BY(mutex);
+  std::function<double(const ModelLabels&)> read_plan_bytes ABSL_GUARDED_BY(mutex);
   std::function<ExportCounts()> read_export_counts ABSL_GUARDED_BY(mutex);
   absl::Mutex counts_mutex;  // One scrape at a time raises the counters.
 };
@@ -244,6 +248,11 @@ void Metrics::SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels
 void Metrics::SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read) {
   absl::MutexLock lock(&impl_->mutex);
   impl_->read_cache_gauges = std::move(read);
+}
+
+void Metrics::SetPlanBytes(std::function<double(const ModelLabels&)> read) {
+  absl::MutexLock lock(&impl_->mutex);
+  impl_->read_plan_bytes = std::move(read);
 }
 
 void Metrics::SetExportCounts(std::function<ExportCounts()> read) {

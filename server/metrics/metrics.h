@@ -80,6 +80,8 @@ class Metrics {
   void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
   // The same for generation state; nothing for models that do not generate.
   void SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read);
+  // The same for what image models keep.
+  void SetPlanBytes(std::function<double(const ModelLabels&)> read);
 
   // The same for what the log and the tracer count.
   void SetExportCounts(std::function<ExportCounts()> read);

@@ -61,10 +61,12 @@ ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction loa
       reaper_(std::make_unique<TaskThread>()),
       loader_(std::make_unique<TaskThread>()) {
   metrics_.SetCacheGauges([this](const ModelLabels& labels) { return CacheOf(labels); });
+  metrics_.SetPlanBytes([this](const ModelLabels& labels) { return PlanBytesOf(labels); });
 }
 
 ModelStoreImpl::~ModelStoreImpl() {
   metrics_.SetCacheGauges({});
+  metrics_.SetPlanBytes({});
   stopping_ = true;
   loader_.reset();
   Entries entries;
@@ -80,15 +82,24 @@ ModelStoreImpl::~ModelStoreImpl() {
   reaper_.reset();
 }
 
+ModelHandle ModelStoreImpl::HandleOf(const ModelLabels& labels) const {
+  std::lock_guard lock(mutex_);
+  const auto it = holders_.find({labels.model, labels.version});
+  return it == holders_.end() ? nullptr : it->second.lock();
+}
+
+double ModelStoreImpl::PlanBytesOf(const ModelLabels& labels) const {
+  const ModelHandle handle = HandleOf(labels);
+  if (handle == nullptr) return 0;
+  double bytes = handle->model->image_plan_bytes();
+  for (const auto& model : handle->further) bytes += model->image_plan_bytes();
+  return bytes;
+}
+
 std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) const {
-  ModelHandle handle;
-  {
-    std::lock_guard lock(mutex_);
-    const auto it = generators_.find({labels.model, labels.version});
-    if (it == generators_.end()) return std::nullopt;
-    handle = it->second.lock();
-  }
-  if (handle == nullptr) return CacheGauges();  // It is gone.
+  const ModelHandle handle = HandleOf(labels);
+  if (handle == nullptr) return CacheGauges();
+  if (handle->model->info().prefill_granule == 0) return std::nullopt;
   const models::CacheUse first = handle->model->cache();
   CacheGauges sum{.used = first.used,
                   .kept = first.evictable,
@@ -283,7 +294,7 @@ absl::Status ModelStoreImpl::LoadNow(std::string name) {
   if (entry.handle != nullptr && entry.handle->version != handle->version) {
     metrics_.ModelUnloaded(LabelsOf(*entry.handle));
   }
-  if (info.prefill_granule > 0) generators_[{name, found.version}] = handle;
+  holders_[{name, found.version}] = handle;
   entry.handle.swap(handle);
   entry.waiters = std::move(waiters);
   entry.state = ModelState::kReady;

@@ -74,7 +74,10 @@ class ModelStoreImpl : public ModelStore {
   using Entries = std::map<std::string, Entry, std::less<>>;
   using NameAndVersion = std::pair<std::string, std::string>;
 
+  // Null: it is gone.
+  ModelHandle HandleOf(const ModelLabels& labels) const;
   std::optional<CacheGauges> CacheOf(const ModelLabels& labels) const;
+  double PlanBytesOf(const ModelLabels& labels) const;
 
   // Brings the entries up to date with the disk; on an error they stay as they are.
   absl::Status Rescan() const;
@@ -115,8 +118,8 @@ class ModelStoreImpl : public ModelStore {
   mutable std::mutex mutex_;
   mutable Entries entries_ ABSL_GUARDED_BY(mutex_);
   int live_ ABSL_GUARDED_BY(mutex_) = 0;  // Models that exist.
-  // That generate: what they hold is told until their last request has ended.
-  std::map<NameAndVersion, std::weak_ptr<const ServedModel>> generators_ ABSL_GUARDED_BY(mutex_);
+  // What models hold is told until their last request has ended.
+  std::map<NameAndVersion, std::weak_ptr<const ServedModel>> holders_ ABSL_GUARDED_BY(mutex_);
   std::condition_variable live_changed_;
 
   mutable std::mutex scan_mutex_;  // One scan at a time; taken before mutex_.

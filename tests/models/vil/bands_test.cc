@@ -103,7 +103,7 @@ TEST_P(BandsTest, ImagesOfOneSizeShareWhatFollowsFromIt) {
 TEST_P(BandsTest, CostsCountTheResultsOfLinears) {
   const bool ls = std::get<0>(GetParam()).starts_with("vil_ls/");
   const auto build = ls ? VilLsFamily::Build : VilFamily::Build;
-  const auto family = build(directory_, nullptr, compute(), nullptr, 0);
+  const auto family = build(directory_, nullptr, compute(), nullptr, LoadOptions());
   ASSERT_TRUE(family.ok()) << family.status();
   const ImageSize size = (*family)->typical_size();
   const VisionPicture picture = WholePicture(size, config_.stages.size());

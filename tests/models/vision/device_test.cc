@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                         const auto build = type == "vil"      ? VilFamily::Build
                                            : type == "vil_ls" ? VilLsFamily::Build
                                                               : CvtFamily::Build;
-                        return build(from, nullptr, compute, std::move(on), most_pixels);
+                        return build(from, nullptr, compute, std::move(on), options);
                       });
 }
 

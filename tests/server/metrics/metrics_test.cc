@@ -61,7 +61,7 @@ TEST_F(MetricsTest, EveryFamilyIsDescribedFromTheStart) {
   expect("gauge",
          {"queued_requests", "running_requests", "queued_work_seconds", "generation_cache_bytes",
           "generation_cache_kept_bytes", "generation_cache_usage_ratio", "model_memory_bytes",
-          "model_load_seconds", "model_ready", "padding_ratio", "build_info"});
+          "model_load_seconds", "model_ready", "padding_ratio", "build_info", "image_plan_bytes"});
   expect("counter",
          {"tokens_total", "images_total", "pixels_total", "rejected_total", "cancelled_total",
           "wasted_tokens_total", "truncated_requests_total", "truncated_tokens_total"});
@@ -85,7 +85,8 @@ TEST_F(MetricsTest, EveryFamilyOfAModelExistsAtZeroFromLoad) {
         "time_to_first_token_seconds_count", "inter_token_latency_seconds_count",
         "predicted_vs_actual_ratio_count", "queued_requests", "running_requests",
         "queued_work_seconds", "generation_cache_bytes", "generation_cache_kept_bytes",
-        "generation_cache_usage_ratio", "padding_ratio", "images_total", "pixels_total"}) {
+        "generation_cache_usage_ratio", "padding_ratio", "images_total", "pixels_total",
+        "image_plan_bytes"}) {
     EXPECT_EQ(Value(text, "longview_" + std::string(name) + labels), 0) << name;
   }
   EXPECT_EQ(Value(text, "longview_model_memory_bytes" + labels), 1000);
@@ -203,6 +204,18 @@ TEST_F(MetricsTest, CacheBytesAreTheModelsOwnTheRatioThatOfAll) {
   EXPECT_EQ(Value(text, "longview_generation_cache_usage_ratio" + pages), 0.5);
   EXPECT_EQ(Value(text, "longview_generation_cache_usage_ratio" + others), 0.5);
   EXPECT_EQ(Value(text, "longview_generation_cache_bytes{model=\"classifier\",version=\"1\"}"), 0);
+}
+
+TEST_F(MetricsTest, PlanBytesAreReadAtEveryScrape) {
+  metrics_.ModelLoaded(kModel, 0, 0);
+  double kept = 7;
+  metrics_.SetPlanBytes([&kept](const ModelLabels&) { return kept; });
+  const std::string series = "longview_image_plan_bytes{model=\"pages\",version=\"1\"}";
+  EXPECT_EQ(Value(metrics_.Serialize(), series), 7);
+  kept = 3;
+  EXPECT_EQ(Value(metrics_.Serialize(), series), 3);
+  metrics_.SetPlanBytes({});
+  EXPECT_EQ(Value(metrics_.Serialize(), series), 0);
 }
 
 TEST_F(MetricsTest, UnloadAndReloadKeepTheCounts) {

@@ -67,6 +67,8 @@ class Drafter {
                                             const TokenInput& tokens) const;
   // `counted` is false if there are more tokens yet.
   absl::Status CheckLength(const std::string& field, int64_t tokens, bool counted = true) const;
+  // Tokens that the limit does not count have one of as many of their own.
+  absl::Status CheckPadding(const std::string& field, const TokenInput& tokens) const;
   // Refuses a very long text by its beginning.
   absl::Status CheckBeginning(const std::string& field, const std::string& text,
                               const EncodeOptions& options) const;
@@ -189,6 +191,12 @@ absl::Status Drafter::CheckLength(const std::string& field, int64_t tokens, bool
   return BadRequest(field, absl::StrCat(counted ? "" : "at least ", tokens,
                                         " tokens are more than the model's limit of ", limit_,
                                         "; \"truncate\" cuts what does not fit"));
+}
+
+absl::Status Drafter::CheckPadding(const std::string& field, const TokenInput& tokens) const {
+  if (std::ssize(tokens.ids) - Counted(tokens) <= limit_) return absl::OkStatus();
+  return BadRequest(field, absl::StrCat("more than ", limit_, " tokens are padding, of id ",
+                                        front_.facts().pad, " or masked"));
 }
 
 absl::Status Drafter::CheckBeginning(const std::string& field, const std::string& text,
@@ -413,6 +421,7 @@ absl::StatusOr<SequenceDraft> Drafter::DraftOneDocument(const std::string& field
   const int64_t excess = Counted(draft->tokens) - limit_;
   if (cuts_ && excess > 0) CutTokens(*draft, excess);
   if (auto status = CheckLength(field, Counted(draft->tokens)); !status.ok()) return status;
+  if (auto status = CheckPadding(field, draft->tokens); !status.ok()) return status;
   return draft;
 }
 
@@ -451,6 +460,9 @@ absl::StatusOr<SequenceDraft> Drafter::DraftTokens() {
   }
   if (auto status = CheckLength("token_ids", Counted(first) + Counted(second)); !status.ok()) {
     return status;
+  }
+  for (const TokenInput* tokens : {&first, &second}) {
+    if (auto status = CheckPadding("token_ids", *tokens); !status.ok()) return status;
   }
   const auto join = [](auto& to, const auto& from, size_t before, size_t after, auto fill) {
     if (to.empty() && from.empty()) return;

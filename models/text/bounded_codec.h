@@ -16,7 +16,8 @@ namespace longview::models {
 struct TextBounds {
   int64_t keep = 0;  // Tokens.
   bool cut = false;  // The first `keep` are wanted of a longer text too; else it has no ids.
-  // Tokens of that id are neither counted nor limited: all between those that are kept are, too.
+  // Tokens of that id are not counted: those between the ones that are kept are, too, but no more
+  // than `keep` and one.
   std::optional<int32_t> uncounted = std::nullopt;
 };
 
@@ -38,7 +39,10 @@ class FirstTokens {
   explicit FirstTokens(const TextBounds& bounds) : bounds_(bounds) {}
 
   void Take(int32_t id) {
-    if (id != bounds_.uncounted) {
+    if (id == bounds_.uncounted) {
+      if (uncounted_ > bounds_.keep) return;
+      if (result_.tokens <= bounds_.keep) ++uncounted_;
+    } else {
       ++result_.tokens;
       result_.last = id;
     }
@@ -52,6 +56,7 @@ class FirstTokens {
 
  private:
   const TextBounds bounds_;
+  int64_t uncounted_ = 0;  // That were kept.
   TextTokens result_;
 };
 

@@ -133,11 +133,47 @@ TEST(DraftTest, PaddingWrittenInATextOfBytes) {
     EXPECT_EQ(from_text->front().truncated, from_ids->front().truncated) << *text.text;
   }
   // The ids of a long text are not all kept on the way.
-  const std::string longer(1 << 20, 'a');
-  const auto first = EncodeFirst(**codec, longer, {.keep = 9, .cut = true, .uncounted = 'p'});
-  ASSERT_TRUE(first.ok());
-  EXPECT_EQ(first->tokens, std::ssize(longer));
-  EXPECT_LE(first->ids.capacity(), 16u);
+  for (const std::string part : {"a", "p", "ap", "appp"}) {
+    std::string longer;
+    while (longer.size() < 1 << 20) longer += part;
+    const auto first = EncodeFirst(**codec, longer, {.keep = 9, .cut = true, .uncounted = 'p'});
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ(first->tokens, std::count(longer.begin(), longer.end(), 'a'));
+    EXPECT_LE(first->ids.capacity(), 32u);
+  }
+}
+
+TEST(DraftTest, MoreThanALimitOfPaddingIsRefused) {
+  const auto codec = ByteCodec::Create(nullptr, "", 256, "config.json");
+  ASSERT_TRUE(codec.ok()) << codec.status();
+  PlainRules rules;
+  rules.facts_.pad = 'p';
+  rules.facts_.pad_masks = rules.facts_.masked_take_no_position = true;
+  EncoderFrontEnd front;
+  front.rules = &rules;
+  front.codec = codec->get();
+  front.max_tokens = 9;
+  for (const bool truncate : {false, true}) {
+    for (const auto& [pads, ok] : {std::pair(9, true), {10, false}, {1 << 20, false}}) {
+      Request text;
+      text.task = Task::kEmbedding;
+      text.text = "a" + std::string(static_cast<size_t>(pads), 'p') + "b";
+      text.truncate = truncate;
+      Request ids = text;
+      ids.text.reset();
+      ids.tokens.emplace();
+      ids.tokens->ids.assign(text.text->begin(), text.text->end());
+      for (const Request& request : {text, ids}) {
+        const auto drafts = DraftSequences(front, request);
+        EXPECT_EQ(drafts.ok(), ok) << pads;
+        if (!ok) {
+          EXPECT_TRUE(
+              absl::StrContains(drafts.status().message(), "more than 9 tokens are padding"))
+              << drafts.status();
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ class ModelStoreImpl : public ModelStore {
   mutable std::mutex mutex_;
   mutable Entries entries_ ABSL_GUARDED_BY(mutex_);
   int live_ ABSL_GUARDED_BY(mutex_) = 0;  // Models that exist.
-  // What models hold is told until their last request has ended.
+  // Models whose memory is told until their last request has ended.
   std::map<NameAndVersion, std::weak_ptr<const ServedModel>> holders_ ABSL_GUARDED_BY(mutex_);
   std::condition_variable live_changed_;
 

@@ -288,7 +288,7 @@ TEST(Eviction, IdsOfEntriesCountAndGiveWay) {
   EXPECT_EQ(budget.used(), used);
   EXPECT_EQ(driver.cache()->Find(Text(650), Reuse::kAny, kSpaces), 640);
   EXPECT_EQ(driver.cache()->Find(Text(650), Reuse::kAny, 1), 0) << "gave way to the later ones";
-  // What was reserved is there, though no entry has a block that nobody uses.
+  // Reserved bytes are there, though no entry has a block that nobody uses.
   std::vector<CacheSequence> running;
   for (int i = 0; i < 2; ++i) {
     running.push_back(driver.New());

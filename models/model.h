@@ -328,6 +328,7 @@ struct Cost {
   double state_bytes = 0;
   double workspace_bytes = 0;  // Scratch while it runs alone.
   double answer_bytes = 0;     // The echoed prompt with its scores; in state_bytes.
+  double token_bytes = 0;      // Answer bytes of each generated token; not in state_bytes.
 };
 
 // How the chunks of a text are read: the whole text at once, in windows that overlap, or each as

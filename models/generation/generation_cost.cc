@@ -99,6 +99,8 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   }
   cost.answer_bytes = EchoBytes(item);
   cost.state_bytes += cost.answer_bytes;
+  constexpr double kTextBytes = 4;
+  cost.token_bytes = kTextBytes + static_cast<double>(TokenBytes(item.settings.logprobs));
   return cost;
 }
 

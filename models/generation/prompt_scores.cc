@@ -1,21 +1,27 @@
 #include "models/generation/prompt_scores.h"
 
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "models/generation/log_probabilities.h"
 
 namespace longview::models {
 
+size_t TokenBytes(const std::optional<int>& logprobs) {
+  constexpr size_t kAllocation = 16;  // The allocator's own, for each list.
+  size_t bytes = sizeof(int32_t);
+  if (!logprobs) return bytes;
+  const auto others = static_cast<size_t>(*logprobs);
+  bytes += sizeof(TokenLogprob) + sizeof(std::vector<TokenLogprob>);
+  if (others > 0) bytes += others * sizeof(TokenLogprob) + kAllocation;
+  return bytes;
+}
+
 double EchoBytes(const GenerationItem& item) {
   if (!item.settings.echo) return 0;
-  constexpr size_t kAllocation = 16;  // The allocator's own, for each list.
-  size_t each = sizeof(int32_t);
-  if (item.scores_prompt()) {
-    const auto others = static_cast<size_t>(*item.settings.logprobs);
-    each += sizeof(TokenLogprob) + sizeof(std::vector<TokenLogprob>);
-    if (others > 0) each += others * sizeof(TokenLogprob) + kAllocation;
-  }
+  const size_t each =
+      TokenBytes(item.scores_prompt() ? item.settings.logprobs : std::optional<int>());
   return static_cast<double>(item.prompt_text.size() + item.prompt.size() * each);
 }
 

@@ -2,6 +2,8 @@
 // tensor. Belongs to the executor's thread.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,9 @@
 #include "models/text/text_codec.h"
 
 namespace longview::models {
+
+// Bytes of a token's number and, with log-probabilities, of its own and of as many others.
+size_t TokenBytes(const std::optional<int>& logprobs);
 
 // Bytes that the prompt takes as a piece, with the log-probabilities that were asked for.
 double EchoBytes(const GenerationItem& item);

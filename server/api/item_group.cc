@@ -52,6 +52,7 @@ std::shared_ptr<PendingCall> ItemGroup::Generate(ApiContext& context, const Call
   for (size_t i = 0; i < items.size(); ++i) {
     GenerationEvents events = events_of(group, i);
     events.on_prepared = [group, i](const models::Cost& cost) { return group->Expect(i, cost); };
+    events.on_grown = [group, i](size_t bytes) { group->Grow(i, bytes); };
     group->pending_->Generate(group->model_, std::move(items[i]), group->info_, std::move(events),
                               group->ReplyOf(i));
   }
@@ -80,6 +81,7 @@ ItemGroup::ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle mode
                                   : std::make_shared<PendingCall>(context.engine)),
       waiting_(items) {
   expected_.resize(items);
+  grown_.resize(items);
   end_.completed.resize(items);
   end_.held = AnswerBytes(context.options.bytes, info.client);
   if (on_failure == OnFailure::kKeep) end_.errors.resize(items);
@@ -100,6 +102,18 @@ absl::Status ItemGroup::Expect(size_t index, const models::Cost& cost) {
   return fits;
 }
 
+void ItemGroup::Grow(size_t index, size_t bytes) {
+  absl::Status fits;
+  {
+    std::lock_guard lock(mutex_);
+    if (over_) return;
+    AnswerBytes& grown = grown_[index];
+    if (grown.bytes() == 0) grown = AnswerBytes(context_.options.bytes, info_.client);
+    if (bytes > grown.bytes()) fits = grown.Add(bytes - grown.bytes());
+  }
+  if (!fits.ok()) Fail(index, fits);
+}
+
 AnswerBytes ItemGroup::TakeExpected(size_t index) {
   std::lock_guard lock(mutex_);
   return std::exchange(expected_[index], AnswerBytes());
@@ -111,6 +125,7 @@ void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
   {
     std::lock_guard lock(mutex_);
     expected_[index] = AnswerBytes();
+    grown_[index] = AnswerBytes();
     if (completed.ok()) {
       context_.statistics.ItemDone(model_->name, model_->version, *completed);
       if (!texts_) {

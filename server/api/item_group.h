@@ -63,6 +63,8 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
  private:
   // Counts the bytes of an echoed prompt before the item runs.
   absl::Status Expect(size_t index, const models::Cost& cost);
+  // Counts the tokens that an item has generated, `bytes` so far, until it is answered.
+  void Grow(size_t index, size_t bytes);
 
   ItemGroup(ApiContext& context, const CallInfo& info, ModelHandle model, size_t items,
             OnFailure on_failure, bool texts, Done done, std::shared_ptr<PendingCall> pending);
@@ -81,7 +83,8 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
   const std::shared_ptr<PendingCall> pending_;
 
   mutable std::mutex mutex_;
-  std::vector<AnswerBytes> expected_;  // By item, under mutex_.
+  std::vector<AnswerBytes> expected_;  // Echoed prompts, by item, under mutex_.
+  std::vector<AnswerBytes> grown_;     // Generated tokens, likewise.
   GroupEnd end_;                       // Under mutex_ until the last answer is in.
   size_t waiting_;                     // Under mutex_, as below.
   bool over_ = false;  // An item has failed that ends the others, or all are answered.

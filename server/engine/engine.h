@@ -32,6 +32,8 @@ struct GenerationEvents {
   absl::AnyInvocable<absl::Status(const models::Cost&)> on_prepared;
   absl::AnyInvocable<void()> on_admitted;  // Once.
   absl::AnyInvocable<void(std::vector<models::Piece>)> on_pieces;
+  // Bytes that the model holds of the answer's tokens so far, whenever they have grown by 64 KiB.
+  absl::AnyInvocable<void(size_t bytes)> on_grown;
 };
 
 struct Estimated {

@@ -46,6 +46,7 @@ struct EngineCall {
   std::unique_ptr<GenerationEvents> events;  // Set for generating calls; null once answered.
   int64_t read_tokens = 0;                   // Prompt tokens read and tokens
   int64_t sampled_tokens = 0;                // sampled so far.
+  size_t told_bytes = 0;                     // By GenerationEvents::on_grown.
 
   // Used by the stage's owner alone.
   models::Request request;                                            // Until prepared.

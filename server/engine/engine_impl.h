@@ -163,6 +163,8 @@ class EngineImpl : public Engine {
   void RecordBatch(const BatchResult& result);
   void Step(StepResult result);
   void RecordStep(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The bytes that GenerationEvents::on_grown is to tell of the call now; 0: none.
+  static size_t GrownBytes(EngineCall& call);
   // Ends a call that is not over with `why`.
   void EndEarly(CallId id, absl::Status why);
   void Depart(Devices& devices, std::span<const Departure> departures);

@@ -81,11 +81,21 @@ void EngineImpl::RecordStep(const StepResult& result) {
   metrics_.Stepped(labels, numbers);
 }
 
+size_t EngineImpl::GrownBytes(EngineCall& call) {
+  constexpr size_t kWorthTelling = 64 << 10;
+  if (call.events == nullptr || call.events->on_grown == nullptr || call.item == nullptr) return 0;
+  const auto bytes =
+      static_cast<size_t>(static_cast<double>(call.sampled_tokens) * call.item->cost().token_bytes);
+  if (bytes < call.told_bytes + kWorthTelling) return 0;
+  return call.told_bytes = bytes;
+}
+
 void EngineImpl::Step(StepResult result) {
   struct Pieces {
     CallId id;
     GenerationEvents* events;
     std::vector<models::Piece> pieces;
+    size_t grown = 0;  // Bytes that on_grown tells; 0: none.
   };
   std::vector<Pieces> news;
   std::vector<std::pair<Ending, absl::StatusOr<Completed>>> endings;
@@ -102,8 +112,9 @@ void EngineImpl::Step(StepResult result) {
       }
       if (share.over) spans->End(CallPart::kCompute, now);
     }
-    if (call.done != nullptr && !share.pieces.empty() && call.events != nullptr) {
-      news.push_back({call.id, call.events.get(), std::move(share.pieces)});
+    const size_t grown = GrownBytes(call);
+    if (call.done != nullptr && call.events != nullptr && (!share.pieces.empty() || grown > 0)) {
+      news.push_back({call.id, call.events.get(), std::move(share.pieces), grown});
     }
     if (!share.over) continue;
     if (call.done != nullptr) {
@@ -137,7 +148,8 @@ void EngineImpl::Step(StepResult result) {
   replies_.Add([this, news = std::move(news), endings = std::move(endings)]() mutable {
     for (Pieces& some : news) {
       const absl::Status told = Guarded([&] {
-        some.events->on_pieces(std::move(some.pieces));
+        if (some.grown > 0) some.events->on_grown(some.grown);
+        if (!some.pieces.empty()) some.events->on_pieces(std::move(some.pieces));
         return absl::OkStatus();
       });
       if (!told.ok()) EndEarly(some.id, told);

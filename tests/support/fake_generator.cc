@@ -121,7 +121,8 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeGenerator::Prepare(
       .seconds = read * options_.prefill_seconds + fresh * options_.decode_seconds,
       .prompt_seconds = read * options_.prefill_seconds,
       .state_bytes = (read + forked + fresh) * options_.token_bytes,
-      .workspace_bytes = 0};
+      .workspace_bytes = 0,
+      .token_bytes = kFakeTokenBytes};
   return std::make_unique<GeneratorItem>(std::move(prepared), std::move(prompt), cost,
                                          options_.control);
 }

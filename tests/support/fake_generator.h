@@ -19,6 +19,9 @@
 
 namespace longview::testing {
 
+// The answer bytes of a token.
+inline constexpr size_t kFakeTokenBytes = 50'000;
+
 // A test's view of one or more fake generators.
 struct GeneratorControl {
   Gate advance;  // Passed before every layer of a step.

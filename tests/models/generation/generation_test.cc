@@ -404,6 +404,26 @@ TEST(Generation, ThePromptWithItsScoresIsReserved) {
   EXPECT_GE(held, 0.95 * bytes);
 }
 
+TEST(Generation, TokensWithTheirScoresAreCounted) {
+  const ToyModel toy = MakeToyModel();
+  GenerationOptions options = NewTokens(40);
+  for (const std::optional<int> logprobs : {std::optional<int>(), {0}, {20}}) {
+    options.logprobs = logprobs;
+    const Request request = TextRequest(std::string(20, 'n'), options);
+    const double bytes = (*toy.model->Prepare(request))->cost().token_bytes;
+    const Answer answer = Generate(*toy.model, request);
+    const Piece& piece = answer.sequences[0];
+    double held = static_cast<double>(piece.token_ids.size() * sizeof(int32_t) +
+                                      piece.logprobs.size() * sizeof(TokenLogprob));
+    for (const auto& top : piece.top) {
+      held += static_cast<double>(sizeof(top) + top.capacity() * sizeof(TokenLogprob));
+    }
+    const auto tokens = static_cast<double>(piece.token_ids.size());
+    EXPECT_LE(held, bytes * tokens);
+    EXPECT_GE(held, (bytes - 25) * tokens);  // Beside the text and the allocator's own.
+  }
+}
+
 // The tensor until the answer is taken, and the rows of the step that makes it.
 TEST(Generation, LogitsOfThePromptAreReserved) {
   const ToyModel toy = MakeToyModel();

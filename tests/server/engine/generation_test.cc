@@ -15,6 +15,7 @@ using testing::FakeContinuation;
 using testing::FakeLogits;
 using testing::FakeOptions;
 using testing::GeneratorOptions;
+using testing::kFakeTokenBytes;
 
 class GenerationTest : public GenerationFixture {
  protected:
@@ -105,6 +106,25 @@ TEST_F(GenerationTest, WhoeverCountsTheAnswerMayRefuseItBeforeItIsAdmitted) {
   engine_->Generate(model, Prompt("p", 3), Info(), std::move(events), counted.reply());
   ASSERT_TRUE(counted.Wait().ok());
   EXPECT_GT(cost.seconds, 0);
+  ExpectNothingLeft();
+}
+
+TEST_F(GenerationTest, WhoeverCountsTheAnswerIsToldAsItGrows) {
+  StartEngine();
+  const ModelHandle model = MakeGenerator({});
+  EventBox box;
+  GenerationEvents events = box.events();
+  events.on_pieces = nullptr;
+  std::vector<size_t> told;
+  events.on_grown = [&told](size_t bytes) { told.push_back(bytes); };
+  engine_->Generate(model, Prompt("p", 20), Info(), std::move(events), box.reply());
+  ASSERT_TRUE(box.Wait().ok());
+  ASSERT_FALSE(told.empty());
+  for (size_t i = 0; i < told.size(); ++i) {
+    EXPECT_GE(told[i], (i == 0 ? 0 : told[i - 1]) + (64 << 10));
+  }
+  EXPECT_LE(told.back(), size_t{20} * kFakeTokenBytes);
+  EXPECT_GE(told.back(), size_t{18} * kFakeTokenBytes);
   ExpectNothingLeft();
 }
 

@@ -12,9 +12,9 @@ namespace {
 constexpr double kLongFirst = 0.05;
 // Steps that take longer have long loops, and cost too much to try.
 constexpr double kLongStep = 0.5;
-// A pace is that of about so many seconds of steps, but of four steps at least.
+// A pace is that of about so many seconds of steps, but of a dozen steps at least.
 constexpr double kMemory = 0.03;
-constexpr double kLeastKept = 0.75;
+constexpr double kLeastKept = 0.92;
 // A trial has so many steps and seconds of the other team, then as many of the one in use. A thread
 // that has slept runs some milliseconds before another process has its turn: all threads look good
 // for as long, and would each time if steps of one thread went between theirs.

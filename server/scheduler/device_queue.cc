@@ -96,7 +96,7 @@ Admission DeviceQueue::Expect(const Ticket& ticket) {
   std::unique_lock lock(mutex_);
   Admission admission = scheduler_.Expect(ticket);
   if (admission.verdict == Verdict::kQueueFull) {
-    admission.retry_after = PlaceInLine(ReturningWith(ticket), *admission.retry_after);
+    admission.retry_after = PlaceInLine(ReturningWith(ticket), RoomForList(ticket, admission));
   }
   NotifyChanged(lock);
   return admission;
@@ -111,7 +111,9 @@ Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
       all.seconds = 0;
       for (const Ticket& ticket : tickets) all.seconds += QueuedSeconds(ticket);
     }
-    admission.retry_after = PlaceInLine(std::move(all), *admission.retry_after);
+    const absl::Duration room =
+        tickets.size() > 1 ? *admission.retry_after : RoomForList(tickets.front(), admission);
+    admission.retry_after = PlaceInLine(std::move(all), room);
   }
   NotifyChanged(lock);
   return admission;
@@ -120,6 +122,11 @@ Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
 Admission DeviceQueue::Judge(const Ticket& ticket) const {
   std::lock_guard lock(mutex_);
   return scheduler_.Judge(ticket);
+}
+
+absl::Duration DeviceQueue::RoomForList(const Ticket& ticket, const Admission& refused) const {
+  const double others = (ticket.list - 1) * QueuedSeconds(ticket);
+  return *refused.retry_after + absl::Seconds(others / static_cast<double>(sleepers_.size()));
 }
 
 absl::Duration DeviceQueue::PlaceInLine(Returning returning, absl::Duration room) {

@@ -80,6 +80,9 @@ class DeviceQueue {
   void TimerLoop();
   // Takes out who is expired and reports them with the lock released.
   void ExpireAndReport(std::unique_lock<std::mutex>& lock);
+  // When there is room for the list whose first ticket was refused.
+  absl::Duration RoomForList(const Ticket& ticket, const Admission& refused) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `returning.seconds`: of one device.
   absl::Duration PlaceInLine(Returning returning, absl::Duration room)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -5,7 +5,7 @@
 namespace longview::server {
 namespace {
 
-constexpr double kMargin = 0.25;
+constexpr double kMargin = 0.5;
 constexpr absl::Duration kLeastMargin = absl::Milliseconds(20);
 
 }  // namespace

@@ -30,8 +30,8 @@ class ReturnLine {
 
   // The delay for a list for whose first refused request there is room after `room`. A list has one
   // time, however many of its requests are refused.
-  // A quarter more than predicted, as predictions err and whoever comes too early is refused again;
-  // at most kLongest.
+  // Half as long again as predicted, as predictions err, most of all after a start, and whoever
+  // comes too early is refused again; at most kLongest.
   // One client keeps others back by `limit` seconds of refused work at most.
   absl::Duration Next(const Returning& list, absl::Duration room, absl::Time now);
 

@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeGenerator::Prepare(
       .prompt_seconds = read * options_.prefill_seconds,
       .state_bytes = (read + forked + fresh) * options_.token_bytes,
       .workspace_bytes = 0,
-      .token_bytes = kFakeTokenBytes};
+      .token_bytes = options_.answer_token_bytes};
   return std::make_unique<GeneratorItem>(std::move(prepared), std::move(prompt), cost,
                                          options_.control);
 }

@@ -19,9 +19,6 @@
 
 namespace longview::testing {
 
-// The answer bytes of a token.
-inline constexpr size_t kFakeTokenBytes = 50'000;
-
 // A test's view of one or more fake generators.
 struct GeneratorControl {
   Gate advance;  // Passed before every layer of a step.
@@ -51,8 +48,9 @@ struct GeneratorOptions {
   double decode_seconds = 1e-5;
   double prefill_seconds = 1e-6;
   double pace = 0;
-  double token_bytes = 1024;  // Bytes of state per token.
-  double cache_bytes = 1e9;   // Capacity that CacheUse reports.
+  double token_bytes = 1024;      // Bytes of state per token.
+  double answer_token_bytes = 8;  // models::Cost::token_bytes.
+  double cache_bytes = 1e9;       // Capacity that CacheUse reports.
 
   std::string device = "cpu";
   FakeDevicePtr lost;  // As of FakeOptions.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12: system packages, a recent cargo if there is
+# Installs what the build needs on Debian 12 or 13: system packages, a recent cargo if there is
 # none, and LibTorch (the CPU part of a PyPI wheel) under .deps/. Says what before it does.
 # Idempotent; does nothing the second time.
 #
@@ -38,18 +38,20 @@ fi
 # libcurl and civetweb only satisfy prometheus-cpp's CMake file; nothing links them.
 packages=(
   build-essential ca-certificates ccache cmake git ninja-build python3 python3-venv
-  libabsl-dev libboost1.81-dev libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libexif-dev
+  libabsl-dev libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libexif-dev
   libgrpc++-dev libgrpc-dev libpng-dev libprotobuf-dev
-  libprotoc-dev mold libre2-dev libssl-dev libjpeg62-turbo-dev libturbojpeg0-dev libwebp-dev
+  libprotoc-dev mold libre2-dev libssl-dev libjpeg-dev libturbojpeg0-dev libwebp-dev
   nlohmann-json3-dev pkg-config prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc
   zlib1g-dev
 )
+# Debian 12's default Boost is too old, so versions are named: Debian 12, Ubuntu 24.04 and Debian 13, Debian 13.
+packages+=("$(first_offered libboost1.81-dev libboost1.83-dev libboost1.88-dev)")
 if $tests; then packages+=(libgmock-dev libgtest-dev); fi
 
-# Debian's maintained cargo, where none is recent enough.
+# Debian's maintained cargo, where none is recent enough. Ubuntu 24.04 has none: there, rustup brings it.
 cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 newer() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]; }
-newer "$(cargo_version)" "$OLDEST_CARGO" || packages+=(cargo-web)
+newer "$(cargo_version)" "$OLDEST_CARGO" || packages+=("$(first_offered cargo-web)")
 
 installed() { [ "$(cat "$DEPS_DIR/$1/.version" 2>/dev/null)" = "$2" ]; }
 mkdir -p "$DEPS_DIR"

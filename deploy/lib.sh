@@ -30,6 +30,28 @@ missing_packages() {
   done
 }
 
+# Prints the first of the named Debian packages that is installed, or else that apt offers.
+first_offered() {
+  local package again
+  for package in "$@"; do
+    if [ -z "$(missing_packages "$package")" ]; then
+      echo "$package"
+      return
+    fi
+  done
+  # A fresh machine has no lists of packages, and an old one may have old lists.
+  for again in false true; do
+    ! $again || as_root apt-get update -qq >&2
+    for package in "$@"; do
+      if [ -n "$(apt-cache show --no-all-versions "$package" 2>/dev/null)" ]; then
+        echo "$package"
+        return
+      fi
+    done
+  done
+  die "apt offers none of: $* (see deploy/README.md for the systems that can build it)"
+}
+
 apt_install() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get install --no-install-recommends "$@"; }
 
 # Installs the named Debian packages that are not there yet, and says which.

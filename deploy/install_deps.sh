@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12 or 13: system packages, a recent cargo if there is
-# none, and LibTorch (the CPU part of a PyPI wheel) under .deps/. Says what before it does.
-# Idempotent; does nothing the second time.
+# Installs what the build needs on Debian 12, Debian 13 or Ubuntu 24.04: system packages, a recent
+# cargo if there is none, and LibTorch (the CPU part of a PyPI wheel) under .deps/. Says what before
+# it does. Idempotent; does nothing the second time.
 #
 #   deploy/install_deps.sh [--tests] [--cuda | --no-cuda]
 #
@@ -48,13 +48,33 @@ packages=(
 packages+=("$(first_offered libboost1.81-dev libboost1.83-dev libboost1.88-dev)")
 if $tests; then packages+=(libgmock-dev libgtest-dev); fi
 
-# Debian's maintained cargo, where none is recent enough. Ubuntu 24.04 has none: there, rustup brings it.
 cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 newer() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]; }
-newer "$(cargo_version)" "$OLDEST_CARGO" || packages+=("$(first_offered cargo-web)")
+# Prints the package of a cargo that will do: the distribution's own, else the one that Debian 12 keeps for
+# browsers, else the newest of those that Ubuntu has beside each other.
+cargo_package() {
+  local versions
+  if newer "$(offered cargo)" "$OLDEST_CARGO"; then
+    echo cargo
+  else
+    mapfile -t versions < <(apt-cache pkgnames cargo-1. | sort -rV)
+    first_offered cargo-web "${versions[@]}"
+  fi
+}
+# Ubuntu has each cargo, and the rustc that belongs to it, in a folder of its own; models/text/CMakeLists.txt
+# looks where the link lies.
+use_versioned_cargo() {
+  local folder
+  newer "$(cargo_version)" "$OLDEST_CARGO" && return
+  folder=$(printf '%s\n' /usr/lib/rust-1.*/bin | sort -V | tail -1)
+  [ ! -x "$folder/cargo" ] || ln -sfn "$folder" "$DEPS_DIR/rust"
+  [ ! -x "$DEPS_DIR/rust/cargo" ] || PATH=$DEPS_DIR/rust:$PATH
+}
+mkdir -p "$DEPS_DIR"
+use_versioned_cargo
+newer "$(cargo_version)" "$OLDEST_CARGO" || packages+=("$(cargo_package)")
 
 installed() { [ "$(cat "$DEPS_DIR/$1/.version" 2>/dev/null)" = "$2" ]; }
-mkdir -p "$DEPS_DIR"
 mapfile -t missing < <(missing_packages "${packages[@]}")
 compiles=false
 [ ! -f "$CRATE/Cargo.toml" ] || [ -f "$DEPS_DIR/cargo-target/release/liblongview_tokenizer.a" ] || compiles=true
@@ -131,6 +151,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   # Files are not synced one by one, which takes longer than the rest.
   apt_install -y -qq -o Dpkg::Options::=--force-unsafe-io "${missing[@]}" >"$log.apt" 2>&1 ||
     { cat "$log.apt" >&2; die "apt-get failed, see above"; }
+  use_versioned_cargo
   begin_what_can
 fi
 if [ -n "$wheels" ]; then

@@ -52,6 +52,9 @@ first_offered() {
   die "apt offers none of: $* (see deploy/README.md for the systems that can build it)"
 }
 
+# Prints the version of a package that is installed or that apt would install; nothing where it knows none.
+offered() { LC_ALL=C apt-cache policy "$1" | sed -n 's/^  Candidate: \([^(].*\)/\1/p'; }
+
 apt_install() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get install --no-install-recommends "$@"; }
 
 # Installs the named Debian packages that are not there yet, and says which.

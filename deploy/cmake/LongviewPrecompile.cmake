@@ -37,6 +37,10 @@ function(longview_precompile folder kind)
         set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
       endif()
     endforeach()
+    # GCC takes a precompiled header only where the macros of its compilation are defined too; some releases of Abseil
+    # define NOMINMAX for whoever links them.
+    target_compile_options(${target} PRIVATE
+      $<FILTER:$<TARGET_PROPERTY:longview_precompiled_${kind},COMPILE_OPTIONS>,INCLUDE,^-D>)
     target_precompile_headers(${target} REUSE_FROM longview_precompiled_${kind})
   endforeach()
 endfunction()

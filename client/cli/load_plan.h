@@ -13,8 +13,9 @@ struct Arrival {
   int request;     // Index of the request to send.
 };
 
-// Poisson arrivals: independent exponential gaps of 1 / rate seconds on average, until `duration`;
-// each picks one of `requests` at random. The same seed gives the same plan.
+// Poisson arrivals in [0, duration), sorted: rate * duration of them whatever the seed, rounded and
+// at least one, so that a short test sends what it says; gaps are 1 / rate seconds on average.
+// Each picks one of `requests` at random. The same seed gives the same plan.
 //
 // REQUIRES: rate > 0, duration > 0, requests > 0.
 std::vector<Arrival> PoissonArrivals(double rate, double duration, int requests, uint32_t seed);

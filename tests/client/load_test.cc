@@ -14,7 +14,7 @@ namespace {
 
 TEST(PoissonArrivals, HaveTheRateTheSpreadAndTheSeed) {
   const std::vector<Arrival> plan = PoissonArrivals(200, 50, 4, 7);
-  EXPECT_NEAR(static_cast<double>(plan.size()), 10000, 400);  // Four standard deviations.
+  ASSERT_EQ(plan.size(), 10000u);
   std::vector<int> picked(4);
   double gaps = 0, squares = 0, before = 0;
   for (const Arrival& arrival : plan) {
@@ -32,6 +32,14 @@ TEST(PoissonArrivals, HaveTheRateTheSpreadAndTheSeed) {
   EXPECT_LT(plan.back().seconds, 50);
   EXPECT_EQ(plan[5].seconds, PoissonArrivals(200, 50, 4, 7)[5].seconds);
   EXPECT_NE(plan[5].seconds, PoissonArrivals(200, 50, 4, 8)[5].seconds);
+}
+
+TEST(PoissonArrivals, AreAsManyAsPlannedWhateverTheSeed) {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    EXPECT_EQ(PoissonArrivals(2, 6, 1, seed).size(), 12u) << seed;
+    EXPECT_EQ(PoissonArrivals(0.25, 10, 1, seed).size(), 3u) << "2.5, rounded; " << seed;
+    EXPECT_EQ(PoissonArrivals(0.1, 1, 1, seed).size(), 1u) << "a test sends something; " << seed;
+  }
 }
 
 TEST(RandomTokens, LookLikeADocument) {

@@ -43,7 +43,7 @@ struct CommandLine {
   int jobs = 4;                   // Requests under way at a time.
   std::optional<int> top_k;       // classify: 0 = all labels; generate: 0 = off.
   bool logits = false;            // classify
-  bool image = false;             // classify: the inputs are pictures.
+  bool image = false;             // classify: all inputs are pictures, whatever they begin with.
   std::string query;              // rerank; search: the last argument.
   std::optional<int> top_n;       // rerank; unset = all.
   bool raw_scores = false;        // rerank
@@ -102,6 +102,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 inline bool ReadsPictures(const CommandLine& line) {
   return line.image || line.command == "detect";
 }
+
+// Whether those inputs that are pictures by their first bytes are read as such.
+inline bool TakesPictures(const CommandLine& line) { return line.command == "classify"; }
 
 // The help text of a subcommand; of the program if it is empty.
 std::string HelpText(std::string_view command);

@@ -54,7 +54,7 @@ ExitCode RunModels(const CommandLine& line, Console& console) {
   v1::ListModelsResponse response;
   const grpc::Status status = connection.client->ListModels(&response);
   if (!status.ok()) {
-    Error(console) << CodeName(status.error_code()) << ": " << status.error_message() << "\n";
+    Error(console) << Explain(status, line) << "\n";
     return status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
                                                                 : kSomeInputFailed;
   }

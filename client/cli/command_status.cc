@@ -55,8 +55,7 @@ ExitCode RunStatus(const CommandLine& line, Console& console) {
   if (ExitCode code = Connect(line, console, &connection); code != kAllWell) return code;
   const ServerState state = Ask(line, connection.channel);
   if (!state.status.ok()) {
-    Error(console) << CodeName(state.status.error_code()) << ": " << state.status.error_message()
-                   << "\n";
+    Error(console) << Explain(state.status, line) << "\n";
     return state.status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
                                                                       : kSomeInputFailed;
   }

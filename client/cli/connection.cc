@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/diagnosis.h"
 #include "client/cli/terminal.h"
@@ -14,11 +15,8 @@ namespace longview::client {
 namespace {
 
 constexpr double kConnectSeconds = 5;
-
-bool HasTask(const v1::Model& model, const std::string& task) {
-  return task.empty() || model.task() == task ||
-         std::find(model.tasks().begin(), model.tasks().end(), task) != model.tasks().end();
-}
+// A shorter --timeout is for the calls to miss, which then say so.
+constexpr double kLeastConnectSeconds = 1;
 
 // The names of the models in a state that have the task; *chosen is the last of them. If several
 // can do it and it is what one of them is for, that one alone.
@@ -53,6 +51,19 @@ std::string CodeName(grpc::StatusCode code) {
   return absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
 }
 
+std::string Explain(const grpc::Status& status, const CommandLine& line) {
+  std::string text = absl::StrCat(CodeName(status.error_code()), ": ", status.error_message());
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && line.timeout_seconds > 0) {
+    absl::StrAppend(&text, " (--timeout is ", line.timeout_seconds, " s)");
+  }
+  return text;
+}
+
+bool HasTask(const v1::Model& model, const std::string& task) {
+  return task.empty() || model.task() == task ||
+         std::find(model.tasks().begin(), model.tasks().end(), task) != model.tasks().end();
+}
+
 ExitCode Connect(const CommandLine& line, Console& console, Connection* connection) {
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = OpenChannel({.server = line.server,
                                                                         .tls = line.tls,
@@ -64,7 +75,9 @@ ExitCode Connect(const CommandLine& line, Console& console, Connection* connecti
     return kUsage;
   }
   const double patience =
-      line.timeout_seconds > 0 ? std::min(line.timeout_seconds, kConnectSeconds) : kConnectSeconds;
+      line.timeout_seconds > 0
+          ? std::clamp(line.timeout_seconds, kLeastConnectSeconds, kConnectSeconds)
+          : kConnectSeconds;
   if (!AcceptsConnections(line.server) || !ConnectsWithin(**channel, patience)) {
     Error(console) << DiagnoseConnection(line) << "\n";
     return kServerNotReached;
@@ -82,8 +95,7 @@ ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::s
   v1::ListModelsResponse listed;
   const grpc::Status status = client.ListModels(&listed);
   if (!status.ok()) {
-    console.err << "longview: cannot list models: " << CodeName(status.error_code()) << ": "
-                << status.error_message() << "\n";
+    console.err << "longview: cannot list models: " << Explain(status, line) << "\n";
     return status.error_code() == grpc::StatusCode::UNAVAILABLE ? kServerNotReached
                                                                 : kSomeInputFailed;
   }

@@ -26,7 +26,13 @@ ExitCode Connect(const CommandLine& line, Console& console, Connection* connecti
 ExitCode ChooseModel(const Client& client, const CommandLine& line, const std::string& task,
                      Console& console, v1::Model* model);
 
+// Whether it is the model's task, or one of its others; any has the task "".
+bool HasTask(const v1::Model& model, const std::string& task);
+
 // The gRPC name of a code, e.g. INVALID_ARGUMENT.
 std::string CodeName(grpc::StatusCode code);
+
+// "CODE: message", and the value of --timeout where that is what ended the call.
+std::string Explain(const grpc::Status& status, const CommandLine& line);
 
 }  // namespace longview::client

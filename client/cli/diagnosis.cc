@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace longview::client {
@@ -19,6 +20,22 @@ constexpr int kPatienceMs = 1000;  // For one step.
 struct Address {
   std::string host, port;
 };
+
+// The scheme before "://" of an address as browsers have it, in lower case; "" for others.
+std::string SchemeOf(const std::string& server) {
+  const size_t colon = server.find("://");
+  if (colon == std::string::npos) return "";
+  std::string scheme = absl::AsciiStrToLower(server.substr(0, colon));
+  return scheme == "http" || scheme == "https" || scheme == "grpc" || scheme == "grpcs" ? scheme
+                                                                                        : "";
+}
+
+// The address behind a scheme, without a path.
+std::string WithoutScheme(const std::string& server) {
+  if (SchemeOf(server).empty()) return server;
+  const std::string rest = server.substr(server.find("://") + 3);
+  return rest.substr(0, rest.find('/'));
+}
 
 // host:port, [v6]:port; without a port it is empty.
 Address Split(const std::string& server) {
@@ -100,6 +117,23 @@ bool IsHttp2(std::string_view answer) {
   return answer.size() >= 9 && answer[0] == 0 && answer[3] == 4;
 }
 
+// A URL where an address is wanted: which address it should be.
+std::string DiagnoseScheme(const std::string& server) {
+  const std::string scheme = SchemeOf(server);
+  const std::string plain = WithoutScheme(server);
+  const Address address = Split(plain);
+  const std::string takes = "--server takes the gRPC port's address without " + scheme + "://";
+  const std::string tls = scheme.ends_with('s') ? " --tls" : "";
+  const Resolved resolved = address.port.empty() ? Resolved{.error = "no port"} : Resolve(address);
+  const std::unique_ptr<Socket> socket = resolved.error.empty() ? Open(resolved) : nullptr;
+  if (socket == nullptr) return absl::StrCat(takes, ", as ", address.host, ":9000", tls);
+  if (IsHttp1(socket->Ask(kHttp1Request))) {
+    return absl::StrCat(takes, ", as ", address.host, ":9000", tls, "; ", plain,
+                        " is the HTTP port");
+  }
+  return absl::StrCat(takes, ": ", plain, tls);
+}
+
 }  // namespace
 
 bool AcceptsConnections(const std::string& server) {
@@ -114,6 +148,7 @@ bool AcceptsConnections(const std::string& server) {
 }
 
 std::string DiagnoseConnection(const CommandLine& line) {
+  if (!SchemeOf(line.server).empty()) return DiagnoseScheme(line.server);
   const Address address = Split(line.server);
   if (address.port.empty()) {
     return absl::StrCat(line.server, " has no port; --server takes HOST:PORT, as ", address.host,

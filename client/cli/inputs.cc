@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/pictures.h"
 #include "client/cli/utf8.h"
 
 namespace longview::client {
@@ -94,11 +95,17 @@ absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& opt
         absl::StrCat("larger than the limit of ", options.max_bytes, " bytes"));
   }
   if (options.binary) return text;
+  const std::string format(PictureFormat(text));
+  if (options.pictures && !format.empty()) return text;
   const std::optional<size_t> invalid = FirstInvalidUtf8(text);
   if (!invalid) return text;
+  if (!format.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a picture (", format, "), not a text; classify and detect read pictures"));
+  }
   if (options.lossy) return ReplaceInvalidUtf8(text);
-  return absl::InvalidArgumentError(absl::StrCat(input.path, ": not UTF-8 at byte ", *invalid,
-                                                 "; --lossy replaces what is invalid"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("not UTF-8 at byte ", *invalid, "; --lossy replaces what is invalid"));
 }
 
 }  // namespace longview::client

@@ -28,15 +28,16 @@ struct Input {
 std::vector<Input> ListInputs(const std::vector<std::string>& arguments);
 
 struct ReadOptions {
-  bool binary = false;  // Not text: any bytes.
-  bool lossy = false;   // Invalid UTF-8 becomes U+FFFD instead of an error.
+  bool binary = false;    // Not text: any bytes.
+  bool pictures = false;  // Texts, and pictures as they are.
+  bool lossy = false;     // Invalid UTF-8 becomes U+FFFD instead of an error.
   uint64_t max_bytes = 64 << 20;
 };
 
 // The text of one input; standard_input is read for the path "-".
 //
-// Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (too large, not UTF-8; the message has
-// the value and the limit, the caller adds the path).
+// Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (too large, not UTF-8, a picture where
+// texts are read; the message has the value and the limit, the caller adds the path).
 absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& options,
                                       std::istream& standard_input);
 

@@ -49,8 +49,11 @@ class Outcomes {
 
 Outcome ReadAndSend(const Input& input, const CommandLine& line, Console& console,
                     const Request& request) {
-  const absl::StatusOr<std::string> text =
-      ReadInput(input, ReadOptions{.binary = ReadsPictures(line), .lossy = line.lossy}, console.in);
+  const absl::StatusOr<std::string> text = ReadInput(
+      input,
+      ReadOptions{
+          .binary = ReadsPictures(line), .pictures = TakesPictures(line), .lossy = line.lossy},
+      console.in);
   if (text.ok()) return request(*text);
   Outcome outcome;
   outcome.status = grpc::Status(static_cast<grpc::StatusCode>(text.status().code()),

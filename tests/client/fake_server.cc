@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "google/rpc/error_details.pb.h"
@@ -62,6 +63,7 @@ FakeServer::FakeServer() {
   builder.AddListeningPort("localhost:0", grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(static_cast<longview::v1::TextService::Service*>(this));
   builder.RegisterService(static_cast<longview::v1::ModelService::Service*>(this));
+  builder.RegisterService(static_cast<longview::v1::VisionService::Service*>(this));
   builder.RegisterService(static_cast<inference::GRPCInferenceService::Service*>(this));
   server_ = builder.BuildAndStart();
 }
@@ -71,6 +73,11 @@ FakeServer::~FakeServer() { server_->Shutdown(std::chrono::system_clock::now());
 void FakeServer::FailNext(std::deque<grpc::Status> failures) {
   std::lock_guard<std::mutex> lock(mutex_);
   failures_ = std::move(failures);
+}
+
+void FakeServer::AnswerTooLate() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  too_late_ = true;
 }
 
 void FakeServer::SetReady(bool ready) {
@@ -103,6 +110,11 @@ void FakeServer::AddModel(const std::string& name, const std::string& task,
 std::vector<longview::v1::ClassifyRequest> FakeServer::ClassifyRequests() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return classify_requests_;
+}
+
+std::vector<longview::v1::ClassifyImageRequest> FakeServer::ImageRequests() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return image_requests_;
 }
 
 int FakeServer::TextCalls() const {
@@ -149,6 +161,18 @@ grpc::Status FakeServer::Classify(grpc::ServerContext* context,
   label->set_name(request->text().substr(0, request->text().find_first_of(" \n")));
   label->set_score(0.75f);
   response->mutable_usage()->set_input_tokens(static_cast<int>(request->text().size()));
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::ClassifyImage(grpc::ServerContext*,
+                                       const longview::v1::ClassifyImageRequest* request,
+                                       longview::v1::ClassifyResponse* response) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  image_requests_.push_back(*request);
+  response->set_model(request->model());
+  auto* label = response->add_labels();
+  label->set_name("picture of " + std::to_string(request->image().size()));
+  label->set_score(0.5);
   return grpc::Status::OK;
 }
 
@@ -216,9 +240,16 @@ longview::v1::GenerateRequest FakeServer::LastGenerateRequest() const {
   return generate_request_;
 }
 
-grpc::Status FakeServer::ListModels(grpc::ServerContext*, const longview::v1::ListModelsRequest*,
+grpc::Status FakeServer::ListModels(grpc::ServerContext* context,
+                                    const longview::v1::ListModelsRequest*,
                                     longview::v1::ListModelsResponse* response) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool too_late = too_late_;
+  lock.unlock();
+  while (too_late && !context->IsCancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  lock.lock();
   *response = models_;
   return grpc::Status::OK;
 }

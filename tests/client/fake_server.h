@@ -13,6 +13,7 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "longview/v1/models.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"
+#include "longview/v1/vision.grpc.pb.h"
 
 namespace longview::client {
 
@@ -27,13 +28,15 @@ struct FakeEmbedding {
   size_t max_bytes = 1 << 30;        // The longest text.
 };
 
-// Classify answers a label named after the first word of the text; Embed the text's length, or
+// Classify answers a label named after the first word of the text; ClassifyImage one that says how
+// many bytes the picture has; Embed the text's length, or
 // asked for unit length how often each letter (a to z) occurs in the text or in its chunks;
 // Generate the words of the text, one message each, as often as samples are wanted.
 //
 // Thread-safe. Listens on a free port of the loopback interface until destroyed.
 class FakeServer : private longview::v1::TextService::Service,
                    private longview::v1::ModelService::Service,
+                   private longview::v1::VisionService::Service,
                    private inference::GRPCInferenceService::Service {
  public:
   FakeServer();
@@ -44,12 +47,15 @@ class FakeServer : private longview::v1::TextService::Service,
   // The next Classify and Embed calls fail with these, in order; later ones succeed.
   void FailNext(std::deque<grpc::Status> failures);
   void SetReady(bool ready);
+  // From now on ListModels answers once its deadline has passed, and not before.
+  void AnswerTooLate();
   void SetEmbedding(FakeEmbedding embedding);
   // `also`: tasks besides the one that it is for.
   void AddModel(const std::string& name, const std::string& task, const std::string& state,
                 const std::vector<std::string>& also = {});
 
   std::vector<longview::v1::ClassifyRequest> ClassifyRequests() const;
+  std::vector<longview::v1::ClassifyImageRequest> ImageRequests() const;
   std::vector<longview::v1::EmbedRequest> EmbedRequests() const;
   longview::v1::GenerateRequest LastGenerateRequest() const;
   int TextCalls() const;
@@ -61,6 +67,9 @@ class FakeServer : private longview::v1::TextService::Service,
  private:
   grpc::Status Classify(grpc::ServerContext* context, const longview::v1::ClassifyRequest* request,
                         longview::v1::ClassifyResponse* response) override;
+  grpc::Status ClassifyImage(grpc::ServerContext* context,
+                             const longview::v1::ClassifyImageRequest* request,
+                             longview::v1::ClassifyResponse* response) override;
   grpc::Status Embed(grpc::ServerContext* context, const longview::v1::EmbedRequest* request,
                      longview::v1::EmbedResponse* response) override;
   grpc::Status Generate(grpc::ServerContext* context, const longview::v1::GenerateRequest* request,
@@ -85,12 +94,14 @@ class FakeServer : private longview::v1::TextService::Service,
   mutable std::mutex mutex_;  // Guards what follows, up to server_.
   std::deque<grpc::Status> failures_;
   std::vector<longview::v1::ClassifyRequest> classify_requests_;
+  std::vector<longview::v1::ClassifyImageRequest> image_requests_;
   FakeEmbedding embedding_;
   std::vector<longview::v1::EmbedRequest> embed_requests_;
   longview::v1::GenerateRequest generate_request_;
   longview::v1::ListModelsResponse models_;
   int text_calls_ = 0;
   bool ready_ = true;
+  bool too_late_ = false;
   std::string last_authorization_;
   double last_seconds_left_ = 0;
 

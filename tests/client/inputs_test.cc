@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "client/cli/pictures.h"
 #include "tests/client/test_folder.h"
 
 namespace longview::client {
@@ -54,6 +55,22 @@ TEST_F(InputsTest, InvalidUtf8IsAnErrorUnlessLossy) {
   EXPECT_EQ(strict.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(strict.status().message().find("byte 3"), std::string::npos) << strict.status();
   EXPECT_EQ(*Read(path, {.lossy = true}), "caf\xEF\xBF\xBD");
+}
+
+TEST_F(InputsTest, PicturesAreKnownByTheirFirstBytes) {
+  const std::string webp = "RIFF\x24\x01\x02\x03WEBPVP8 ";
+  EXPECT_EQ(PictureFormat("\xff\xd8\xff\xdb"), "JPEG");
+  EXPECT_EQ(PictureFormat("\x89PNG\r\n\x1a\n"), "PNG");
+  EXPECT_EQ(PictureFormat(webp), "WebP");
+  for (const char* other : {"", "\xff\xd8", "\x89PNG", "RIFF", "RIFF1234WAVEfmt ", "plain text"}) {
+    EXPECT_EQ(PictureFormat(other), "") << other;
+  }
+  EXPECT_EQ(PictureFormatOfFile(Write("x", webp)), "WebP");
+  EXPECT_EQ(PictureFormatOfFile((root_ / "missing").string()), "");
+  const std::string png = Write("png", "\x89PNG\r\n\x1a\n\xff");
+  EXPECT_TRUE(Read(png, {.pictures = true}).ok());
+  EXPECT_EQ(Read(png, {.lossy = true}).status().message(),
+            "a picture (PNG), not a text; classify and detect read pictures");
 }
 
 TEST_F(InputsTest, TheSizeLimitIsExact) {

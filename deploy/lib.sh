@@ -82,3 +82,56 @@ python_env() {
   "$folder/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check "$@" >&2
   printf '%s' "$wanted" >"$folder/.installed"
 }
+
+# Prints "name task" of each model that is ready; code-language, of which a question is at hand, first.
+# $1: the program longview, $2: host:port.
+ready_models() {
+  "$1" models --json --server "$2" |
+    sed -n '/"state":"READY"/s/^{"name":"\([^"]*\)".*"task":"\([^"]*\)".*/\1 \2/p' |
+    awk '$1 == "code-language" {print; next} {rest = rest $0 "\n"} END {printf "%s", rest}'
+}
+
+# Prints a file to send: a source, or with the argument "picture" a page; nothing if there is none.
+sample_of() {
+  local file
+  if [ "${1:-}" = picture ]; then
+    set -- "$ROOT/models/zoo/samples/page.jpg" "$ROOT/share/longview/zoo/samples/page.jpg"
+  else
+    set -- "$ROOT/kernels/span/plan.h" "$ROOT/deploy/serve.sh"
+  fi
+  for file in "$@"; do
+    [ ! -f "$file" ] || { echo "$file" && return; }
+  done
+}
+
+# Sends a request that suits the task to a model that is there, and prints the answer, of which long
+# lines are cut. $1: the program longview, $2: host:port.
+ask_one_model() {
+  local longview=$1 server=$2 model task picture text
+  picture=$(sample_of picture)
+  text=$(sample_of)
+  while read -r model task; do
+    case $task in
+      text-classification) set -- classify --truncate "$text" ;;
+      image-classification) set -- classify "$picture" ;;
+      object-detection) set -- detect "$picture" ;;
+      rerank) set -- rerank --truncate --query "How is a plan made?" "$text" ;;
+      text-generation | text2text-generation) set -- generate --truncate --max_tokens 32 "$text" ;;
+      image-*) set -- estimate --width 640 --height 480 ;;
+      *) set -- embed --truncate "$text" ;;
+    esac
+    [ -n "${*: -1}" ] || continue
+    if [ "$model" = code-language ]; then
+      say "A request: which language is $(basename "$text") written in?"
+    else
+      say "A request to $model ($task)"
+    fi
+    note "$longview $1 --server $server --model $model ${*:2}"
+    "$longview" "$1" --server "$server" --model "$model" "${@:2}" | cut -c1-200 && return
+    # Of token ids alone, for example.
+    note "and what such a request would cost:"
+    "$longview" estimate --server "$server" --model "$model" --tokens 100 && return
+  done < <(ready_models "$longview" "$server")
+  note "the models here:"
+  "$longview" models --server "$server"
+}

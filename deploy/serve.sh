@@ -64,12 +64,7 @@ done
 cat "$ready" >&2
 port=$(sed -n 's/.*grpc=\([0-9]*\).*/\1/p' "$ready")
 
-sample=$ROOT/kernels/span/plan.h
-[ -f "$sample" ] || sample=$ROOT/deploy/serve.sh
-say "A request: which language is $(basename "$sample") written in?"
-note "$bin/longview classify --server 127.0.0.1:$port --model code-language $sample"
-"$bin/longview" classify --server "127.0.0.1:$port" --model code-language "$sample" ||
-  { note "the models here:" && "$bin/longview" models --server "127.0.0.1:$port"; }
+ask_one_model "$bin/longview" "127.0.0.1:$port"
 
 if $once; then
   say "Stopping (--once)"

@@ -27,6 +27,24 @@ def test_serve_uses_the_programs_it_is_shown(tmp_path):
     assert f"Using the programs in {tmp_path}/bin" in done.stderr
 
 
+@pytest.mark.parametrize("model, task, said", [
+    ("models/zoo/page-type", "image-classification", "page.jpg\t"),
+    ("models/zoo/page-layout", "object-detection", " found"),
+    ("models/zoo/code-lm", "text-generation", "plan.h"),
+    ("models/zoo/listops", "text-classification", "plan.h\t"),
+    ("tests/golden/longformer/classification/model", "text-classification", "100 tokens\t"),  # Takes ids.
+    ("tests/golden/longformer/text_fill_mask/model", "fill-mask", "plan.h\t"),
+], ids=lambda value: value.removesuffix("/model").rpartition("/")[2])
+def test_serve_asks_a_model_that_is_there(tmp_path, model, task, said):
+    (tmp_path / "bin").symlink_to(BUILD / "bin")
+    done = subprocess.run([SERVE, "--once", "--grpc_port=0", "--http_port=0", f"my-model={ROOT / model}"],
+                          text=True, capture_output=True, timeout=120,
+                          env={**os.environ, "LONGVIEW_PREFIX": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert f"A request to my-model ({task})" in done.stderr
+    assert "code-language" not in done.stderr and said in done.stdout + done.stderr, done.stdout
+
+
 @pytest.fixture(scope="module")
 def tarball(tmp_path_factory, tool):
     """The archive that `cpack` makes of the build."""

@@ -1,4 +1,6 @@
-// InspectDirectory of model.h: the report behind `--check DIR`.
+// The report behind `--check DIR`.
+#include "models/inspect.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -11,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/architecture.h"
+#include "models/dense/compute_choice.h"
+#include "models/device/device_compute.h"
 #include "models/model.h"
 #include "models/model_directory.h"
 #include "models/registry.h"
@@ -105,7 +109,30 @@ void DescribeModel(const ModelInfo& info, Report& report) {
   if (info.parameters > 0) report.Line("parameters", Millions(info.parameters));
 }
 
-// Adds the modules and prompts of sentence-transformers.
+// Adds the type that the model computes in and why; of which device's, `options` says.
+void DescribeCompute(const ModelDirectory& directory, const LoadOptions& options, Report& report) {
+  const absl::StatusOr<Devices> devices = FindDevices(options.device);
+  if (!report.Step(devices.status(), "device")) return;
+  const auto choose = devices->names.front() == "cpu" ? ChooseCompute : ChooseDeviceCompute;
+  const absl::StatusOr<ComputeChoice> choice =
+      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!report.Step(choice.status(), "computed in")) return;
+  report.Line("computed in", absl::StrCat(ComputeName(choice->compute), ": ", choice->why));
+}
+
+std::string DescribeActivation(ScoreActivation activation) {
+  switch (activation) {
+    case ScoreActivation::kSigmoid:
+      return "sigmoid";
+    case ScoreActivation::kTanh:
+      return "tanh";
+    case ScoreActivation::kIdentity:
+      return "identity: scores are the logits";
+  }
+  return "";
+}
+
+// Adds the modules and prompts of sentence-transformers, and a reranker's activation.
 void DescribeSentence(const SentenceConfig& sentence, const ModelInfo& info, Report& report) {
   if (sentence.modules.ok() && *sentence.modules) {
     const SentenceModules& modules = **sentence.modules;
@@ -116,6 +143,11 @@ void DescribeSentence(const SentenceConfig& sentence, const ModelInfo& info, Rep
                                                               : "Normalize");
     }
     report.Line("embedding", absl::StrCat(info.embedding_width, ": ", absl::StrJoin(parts, ", ")));
+  }
+  const bool reranks =
+      std::find(info.tasks.begin(), info.tasks.end(), Task::kRerank) != info.tasks.end();
+  if (reranks && sentence.score_activation.ok()) {
+    report.Line("activation", DescribeActivation(*sentence.score_activation));
   }
   std::vector<std::string> names;
   for (const auto& [name, prompt] : sentence.prompts) {
@@ -141,6 +173,10 @@ void AddNotes(std::vector<std::string> of_directory, const std::vector<std::stri
 }  // namespace
 
 Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
+  return InspectDirectory(path, LoadOptions{.task = task});
+}
+
+Inspection InspectDirectory(const std::string& path, const LoadOptions& options) {
   Report report;
   report.Line("directory", path);
   ModelDirectory directory;
@@ -156,7 +192,7 @@ Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
     return std::move(report).Finish();
   }
   absl::Status complete_class = opened.ok() ? CompleteConfiguration(directory) : absl::OkStatus();
-  if (complete_class.ok() && task) complete_class = ChooseTask(*task, directory);
+  if (complete_class.ok() && options.task) complete_class = ChooseTask(*options.task, directory);
   if (!report.Step(complete_class, "architecture")) return std::move(report).Finish();
   const absl::StatusOr<const Family*> family = ChooseFamily(directory);
   if (report.Step(family.status(), "architecture")) {
@@ -173,6 +209,7 @@ Inspection InspectDirectory(const std::string& path, std::optional<Task> task) {
   if (complete && report.Step(WithTaskHint(info.status(), LacksNamedHead(directory)), "model")) {
     DescribeModel(*info, report);
     DescribeSentence(directory.sentence, *info, report);
+    DescribeCompute(directory, options, report);
   }
   const std::vector<std::string> none;
   AddNotes(CompletionNotes(directory), info.ok() ? info->notes : none, report);

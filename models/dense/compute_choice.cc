@@ -1,5 +1,7 @@
 #include "models/dense/compute_choice.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/base/cpu_features.h"
 #include "models/dense/linear.h"
@@ -15,35 +17,51 @@ absl::Status TryBf16() {
   return Linear::Pack("bf16 trial", weight, kSize, kSize, Compute::kBf16, rules).status();
 }
 
+// fp32, though the directory or the flag says something else.
+ComputeChoice Fp32Instead(std::string why) {
+  ComputeChoice choice;
+  choice.notes = {"computed in fp32: " + why};
+  choice.why = std::move(why);
+  return choice;
+}
+
+// By what the directory says. `source` names the file.
+absl::StatusOr<ComputeChoice> ChooseAsSaid(const std::string& said, const std::string& source) {
+  const std::string claim = said.empty() ? source + " names no type" : source + " says " + said;
+  const bool native = kernels::Bf16IsNative();
+  if (said == "fp16" || said == "float16") {
+    return Fp32Instead(claim + ", which CPUs do not multiply" +
+                       (native ? "; --dtype bf16 is faster and less exact" : ""));
+  }
+  if (said != "bf16" && said != "bfloat16") return ComputeChoice{.why = claim};
+  if (!native) return Fp32Instead(claim + ", which is no faster on this CPU");
+  if (absl::Status status = TryBf16(); !status.ok()) {
+    return Fp32Instead(claim + ", which is not available here: " + std::string(status.message()));
+  }
+  return ComputeChoice{.compute = Compute::kBf16, .why = claim};
+}
+
 }  // namespace
 
 absl::StatusOr<ComputeChoice> ChooseCompute(const std::string& asked, const std::string& serving,
                                             const std::string& stored) {
-  ComputeChoice choice;
-  if (asked == "fp32") return choice;
+  static constexpr char kFlag[] = "--dtype says so";
+  if (asked == "fp32") return ComputeChoice{.why = kFlag};
   if (asked == "fp16") {
     return absl::InvalidArgumentError("dtype: fp16 is not served on a CPU; use fp32 or bf16");
   }
-  if (asked != "auto" && asked != "bf16") {
+  if (asked == "auto") {
+    return serving.empty() ? ChooseAsSaid(stored, "config.json")
+                           : ChooseAsSaid(serving, "longview.json");
+  }
+  if (asked != "bf16") {
     return absl::InvalidArgumentError(
         absl::StrCat("dtype: \"", asked.substr(0, 64), "\" is not one of auto, fp32, bf16, fp16"));
   }
-  if (asked == "auto") {
-    const bool says_so = serving.empty() ? stored == "bfloat16" || stored == "float16"
-                                         : serving == "bf16" || serving == "fp16";
-    if (!says_so) return choice;
-    if (!kernels::Bf16IsNative()) {
-      choice.notes.push_back("stored in 16 bits, computed in fp32: bf16 is no faster on this CPU");
-      return choice;
-    }
-  }
   if (absl::Status status = TryBf16(); !status.ok()) {
-    choice.notes.push_back("bf16 is not available on this CPU, computing in fp32: " +
-                           std::string(status.message()));
-    return choice;
+    return Fp32Instead("bf16 is not available on this CPU: " + std::string(status.message()));
   }
-  choice.compute = Compute::kBf16;
-  return choice;
+  return ComputeChoice{.compute = Compute::kBf16, .why = kFlag};
 }
 
 }  // namespace longview::models

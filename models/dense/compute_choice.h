@@ -11,13 +11,15 @@ namespace longview::models {
 
 struct ComputeChoice {
   Compute compute = Compute::kFp32;
-  std::vector<std::string> notes;  // Why it is not what was asked for.
+  std::string why = "";                 // "config.json says bfloat16"
+  std::vector<std::string> notes = {};  // Where it is not what was asked for or stored.
 };
 
 // `asked`: auto, fp32, bf16, fp16 (the --dtype flag). `auto` is bf16 where the CPU multiplies it
-// natively and the directory says so: `serving` (longview.json), else a 16-bit `stored` dtype.
-// bf16 that this machine cannot multiply becomes fp32 with a note. INVALID_ARGUMENT: fp16 asked
-// for by flag, which CPUs do not serve.
+// natively and the directory says so: `serving` (longview.json), else a bfloat16 `stored` dtype.
+// fp16 of a directory is computed in fp32, which holds all of its values, and so is bf16 that this
+// machine cannot multiply, both with a note. INVALID_ARGUMENT: fp16 asked for by flag, which CPUs
+// do not serve.
 absl::StatusOr<ComputeChoice> ChooseCompute(const std::string& asked, const std::string& serving,
                                             const std::string& stored);
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/inspect.h"
 #include "models/model.h"
 #include "server/app/exit_timer.h"
 #include "server/app/grpc_log.h"
@@ -51,11 +52,28 @@ int Fail(Log& log, ExitStatus status, std::string_view message) {
 // --task; Main has checked it.
 std::optional<models::Task> TaskOf(const Config& config) { return models::ParseTask(config.task); }
 
+// The flags that concern every model; the device is for the caller to choose.
+models::LoadOptions LoadOptionsOf(const Config& config) {
+  return {.dtype = config.dtype,
+          .max_image_pixels = static_cast<int64_t>(config.max_image_pixels),
+          .image_plan_bytes = static_cast<int64_t>(config.image_plan_bytes),
+          .truncate = config.truncate,
+          .task = TaskOf(config)};
+}
+
+// The same for a directory that is explained.
+models::LoadOptions InspectionOptionsOf(const Config& config) {
+  models::LoadOptions options = LoadOptionsOf(config);
+  options.device = config.device;
+  return options;
+}
+
 // --check: explains one directory.
 int Check(const Config& config) {
   const absl::StatusOr<std::string> directory = ResolveModelPath(config.check_directory);
   if (!directory.ok()) return Fail(kFailed, std::string(directory.status().message()));
-  const models::Inspection inspection = models::InspectDirectory(*directory, TaskOf(config));
+  const models::Inspection inspection =
+      models::InspectDirectory(*directory, InspectionOptionsOf(config));
   std::cout << inspection.report << std::flush;
   if (inspection.servable) return kDrained;
   return Fail(kFailed, absl::StrCat(*directory, ": not served, as said above"));
@@ -79,7 +97,8 @@ int Validate(const Config& config, Log& log) {
   if (!found.ok()) problems.emplace_back(found.status().message());
   const std::vector<FoundModel> none;
   for (const FoundModel& model : found.ok() ? *found : none) {
-    const models::Inspection inspection = models::InspectDirectory(model.directory, TaskOf(config));
+    const models::Inspection inspection =
+        models::InspectDirectory(model.directory, InspectionOptionsOf(config));
     if (inspection.servable) continue;
     problems.push_back(absl::StrCat("model ", model.name, ": ", inspection.error));
   }
@@ -114,13 +133,8 @@ class Session {
                            {"backend", models::DescribeBackend()},
                            {"devices", device_report_}});
     models::CachePool cache(static_cast<double>(config_.cache_bytes));
-    const models::LoadOptions common{
-        .dtype = config_.dtype,
-        .cache = &cache,
-        .max_image_pixels = static_cast<int64_t>(config_.max_image_pixels),
-        .image_plan_bytes = static_cast<int64_t>(config_.image_plan_bytes),
-        .truncate = config_.truncate,
-        .task = TaskOf(config_)};
+    models::LoadOptions common = LoadOptionsOf(config_);
+    common.cache = &cache;
     const auto security = OpenSecurity(config_, log_);
     if (!security.ok()) return Fail(log_, kFailed, std::string(security.status().message()));
     Server server(config_, log_, security->get(),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "models/inspect.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/temp_directory.h"
@@ -22,8 +23,11 @@ fs::path Golden(const std::string& name) {
 
 class InspectTest : public ::testing::Test {
  protected:
-  void Copy(const std::string& golden) {
-    for (const auto& entry : fs::directory_iterator(Golden(golden))) {
+  void Copy(const std::string& golden) { CopyFrom(Golden(golden)); }
+
+  void CopyFrom(const fs::path& model) {
+    for (const auto& entry : fs::directory_iterator(model)) {
+      if (!entry.is_regular_file()) continue;
       const std::string to = directory_.Path(entry.path().filename().string());
       fs::copy_file(entry.path(), to);
       fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
@@ -84,6 +88,49 @@ TEST_F(InspectTest, SaysWhatSentenceTransformersAdd) {
                            "prompts:      passage, query; default query"}) {
     EXPECT_NE(inspection.report.find(part), std::string::npos) << part << "\n" << inspection.report;
   }
+}
+
+TEST_F(InspectTest, SaysWhatTheModelComputesInAndWhy) {
+  Copy("classification/model");
+  const auto computed_in = [&](const LoadOptions& options) {
+    const std::string report = InspectDirectory(directory_.path(), options).report;
+    const size_t at = report.find("computed in: ");
+    if (at == std::string::npos) return report;
+    return report.substr(at, report.find('\n', at) - at);
+  };
+  EditConfig({{"dtype", "float16"}, {"torch_dtype", "float16"}});
+  EXPECT_TRUE(computed_in({}).starts_with("computed in:  fp32: config.json says float16, which "))
+      << computed_in({});
+  EXPECT_EQ(computed_in({.dtype = "fp32"}), "computed in:  fp32: --dtype says so");
+  directory_.Write("longview.json", R"({"dtype": "fp32"})");
+  EXPECT_EQ(computed_in({}), "computed in:  fp32: longview.json says fp32");
+  const auto model = LoadModel(directory_.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->info().dtype, "fp32");
+  EXPECT_FALSE(InspectDirectory(directory_.path(), {.dtype = "fp16"}).servable);
+}
+
+TEST_F(InspectTest, HalvesAreComputedInFp32UnlessAsked) {
+  Copy("classification/model");
+  EditConfig({{"dtype", "float16"}, {"torch_dtype", "float16"}});
+  const auto model = LoadModel(directory_.path(), {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->info().dtype, "fp32");
+  ASSERT_EQ((*model)->info().notes.size(), 1u);
+  EXPECT_TRUE((*model)->info().notes[0].starts_with("computed in fp32: config.json says float16"));
+}
+
+TEST_F(InspectTest, SaysARerankersActivation) {
+  CopyFrom(fs::path(LONGVIEW_GOLDEN_DIR) /
+           "sentence_transformers/reranker_modernbert_sigmoid/model");
+  const Inspection sigmoid = InspectDirectory(directory_.path());
+  EXPECT_NE(sigmoid.report.find("activation:   sigmoid\n"), std::string::npos) << sigmoid.report;
+  directory_.Write("config_sentence_transformers.json",
+                   R"({"activation_fn": "torch.nn.modules.linear.Identity"})");
+  const Inspection identity = InspectDirectory(directory_.path());
+  EXPECT_NE(identity.report.find("activation:   identity: scores are the logits\n"),
+            std::string::npos)
+      << identity.report;
 }
 
 TEST_F(InspectTest, PickledWeightsAreServed) {
@@ -153,11 +200,12 @@ TEST_F(InspectTest, MisshapenAndUnknownTensorsAreNamed) {
 TEST_F(InspectTest, ATaskMayBeChosen) {
   Copy("embeddings/model");
   EXPECT_TRUE(InspectDirectory(directory_.path()).servable);
-  const Inspection inspection = InspectDirectory(directory_.path(), Task::kQuestionAnswering);
+  const Inspection inspection =
+      InspectDirectory(directory_.path(), {.task = Task::kQuestionAnswering});
   EXPECT_NE(inspection.error.find("qa_outputs.weight"), std::string::npos) << inspection.error;
   const auto model = LoadModel(directory_.path(), {.task = Task::kQuestionAnswering});
   EXPECT_EQ(model.status().message(), inspection.error);
-  const Inspection none = InspectDirectory(directory_.path(), Task::kImageFeatures);
+  const Inspection none = InspectDirectory(directory_.path(), {.task = Task::kImageFeatures});
   EXPECT_NE(none.error.find("\"task\": \"image-features\""), std::string::npos) << none.error;
 }
 

@@ -35,7 +35,8 @@ ALLOWED = {
     "client": {"proto", "gRPC", "protobuf", "Abseil", "JSON"},
 }
 # The headers of models/ that the server may see.
-MODEL_INTERFACE = ("models/model.h", "models/pauses.h", "models/stop_scope.h", "models/tokenizing.h")
+MODEL_INTERFACE = ("models/inspect.h", "models/model.h", "models/pauses.h", "models/stop_scope.h",
+                   "models/tokenizing.h")
 
 
 def sources():

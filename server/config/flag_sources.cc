@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -17,6 +18,18 @@ namespace longview::server {
 namespace {
 
 constexpr std::string_view kEnvironmentPrefix = "LONGVIEW_";
+
+// Variables that the command line, the scripts in deploy/ and the tests read under the same prefix,
+// without it. tests/structure/test_variables.py keeps the list whole.
+constexpr std::string_view kOtherPrograms[] = {
+    "API_KEY", "BIN",          "BUILD",  "CLUSTER", "CLUSTER_LOGS",   "FAULT_SWITCH", "GOLDEN",
+    "IMAGE",   "PREFIX",       "REAL",   "REPORTS", "SCREENSHOTS",    "SEED",         "SERVER",
+    "STSB",    "SOAK_MINUTES", "SUITES", "TARBALL", "TRANSFORMER_LS", "VIL"};
+
+bool IsOfAnotherProgram(std::string_view name) {
+  return std::find(std::begin(kOtherPrograms), std::end(kOtherPrograms), name) !=
+         std::end(kOtherPrograms);
+}
 
 bool IsKnown(std::string_view name) {
   const auto& names = FlagNames();
@@ -169,10 +182,10 @@ absl::Status ApplyEnvironment(char** environment, std::vector<std::string>& warn
     const size_t equals = text.find('=');
     const std::string variable(text.substr(0, equals));
     const std::string value(text.substr(equals + 1));
-    absl::CommandLineFlag* const flag =
-        FindFlag(absl::AsciiStrToLower(variable.substr(kEnvironmentPrefix.size())));
-    // No flag of this program: one warning. That holds for LONGVIEW_SERVER too, which the command
-    // line reads: whoever sets it here may expect something that will not happen.
+    const std::string name = variable.substr(kEnvironmentPrefix.size());
+    absl::CommandLineFlag* const flag = FindFlag(absl::AsciiStrToLower(name));
+    if (flag == nullptr && IsOfAnotherProgram(name)) continue;
+    // No flag of this program: one warning for all.
     if (flag == nullptr || value.starts_with("tcp://")) {
       absl::StrAppend(&ignored, ignored.empty() ? "" : ", ", variable);
       continue;

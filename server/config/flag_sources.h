@@ -2,7 +2,8 @@
 //
 // Each sets flags by name and returns INVALID_ARGUMENT naming the source, the flag and the
 // value. Unknown names are errors in files and on the command line, warnings in the
-// environment (Kubernetes injects LONGVIEW_HTTP_PORT=tcp://... for a Service of that name).
+// environment (Kubernetes injects LONGVIEW_HTTP_PORT=tcp://... for a Service of that name), but for
+// the variables of the project's other programs.
 #pragma once
 
 #include <optional>

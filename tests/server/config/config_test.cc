@@ -117,15 +117,21 @@ TEST_F(ConfigTest, HalvesAreForDevices) {
 }
 
 TEST_F(ConfigTest, KubernetesServiceVariablesAreIgnoredWithOneWarning) {
-  const auto config =
-      Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080", "LONGVIEW_SERVICE_HOST=10.0.0.1",
-                   "LONGVIEW_SERVER=localhost:9000"});
+  const auto config = Load({"m"}, {"LONGVIEW_HTTP_PORT=tcp://10.0.0.1:8080",
+                                   "LONGVIEW_SERVICE_HOST=10.0.0.1", "LONGVIEW_MODEL=/m"});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->http_port, 8080);
   ASSERT_EQ(config->warnings.size(), 1u);
   EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_HTTP_PORT"));
   EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_SERVICE_HOST"));
-  EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_SERVER"));
+  EXPECT_THAT(config->warnings[0], HasSubstr("LONGVIEW_MODEL"));
+}
+
+TEST_F(ConfigTest, VariablesOfTheProjectsOtherProgramsAreNoMistakes) {
+  const auto config = Load({"m"}, {"LONGVIEW_SERVER=localhost:9000", "LONGVIEW_API_KEY=secret",
+                                   "LONGVIEW_PREFIX=/opt/longview", "LONGVIEW_BUILD=/b"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->warnings, ::testing::IsEmpty());
 }
 
 TEST_F(ConfigTest, ModelControlFollowsTheHost) {

@@ -93,7 +93,8 @@ int Validate(const Config& config, Log& log) {
   std::vector<std::string> problems;
   const auto security = OpenSecurity(config, log);
   if (!security.ok()) problems.emplace_back(security.status().message());
-  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(config.models, log);
+  const absl::StatusOr<std::vector<FoundModel>> found =
+      FindModels(config.models, /*strict=*/true, log);
   if (!found.ok()) problems.emplace_back(found.status().message());
   const std::vector<FoundModel> none;
   for (const FoundModel& model : found.ok() ? *found : none) {

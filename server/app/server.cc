@@ -70,7 +70,7 @@ class Server::Impl {
         bytes_(ByteLimitsFor(config.max_message_bytes)),
         engine_(EngineOptionsOf(config, log), lifecycle_, metrics_),
         store_(config.models, std::move(load), engine_, metrics_, log,
-               /*cpu_instead=*/config.device == "auto"),
+               {.cpu_instead = config.device == "auto", .strict = config.strict}),
         documents_(std::in_place, engine_, store_, clock_, DocumentsOptions()),
         api_(store_, engine_, *documents_, lifecycle_, metrics_, log,
              ApiOptionsOf(config, tracer_.get(), &bytes_)),

@@ -46,6 +46,7 @@ std::string BundledModels() {
 }
 
 absl::Status ReadModels(const std::vector<std::string>& positional, Config& config) {
+  config.strict = absl::GetFlag(FLAGS_strict);
   config.task = absl::GetFlag(FLAGS_task);
   const std::string given =
       positional.empty() ? absl::GetFlag(FLAGS_models) : absl::StrJoin(positional, ",");
@@ -344,6 +345,7 @@ absl::StatusOr<std::optional<LogLevel>> ReadLogLevel(const std::string& config_f
 std::string ConfigJson(const Config& config) {
   const nlohmann::ordered_json json = {
       {"models", config.models},
+      {"strict", config.strict},
       {"task", config.task},
       {"grpc_port", config.grpc_port},
       {"http_port", config.http_port},

@@ -23,6 +23,7 @@ struct Config {
   std::string check_directory;
   std::string config_file;          // --config; empty = none.
   std::vector<std::string> models;  // As given: path, directory of models, or name=path.
+  bool strict = false;              // No model of a folder may fail to load.
   std::string
       task;  // The task of every model, for the caller to check; empty = as their files say.
   std::string host;

@@ -100,6 +100,7 @@ absl::StatusOr<nlohmann::json> ReadObject(const std::string& path) {
 const std::vector<std::string_view>& FlagNames() {
   static const auto& names = *new std::vector<std::string_view>{"config",
                                                                 "models",
+                                                                "strict",
                                                                 "task",
                                                                 "grpc_port",
                                                                 "http_port",

@@ -6,6 +6,9 @@ ABSL_FLAG(std::string, config, "", "JSON file: an object of flag names; the lowe
 ABSL_FLAG(std::string, models, "",
           "model directory, directory of models, or comma list of name=path; default /mnt/models "
           "if it exists, else the bundled models");
+ABSL_FLAG(bool, strict, false,
+          "a model of a folder that fails to load stops the start, as one that is named always "
+          "does; default: the others are served");
 ABSL_FLAG(std::string, task, "",
           "task of the models, such as fill-mask, whatever class config.json names; default as "
           "their files say");

@@ -8,6 +8,7 @@
 
 ABSL_DECLARE_FLAG(std::string, config);
 ABSL_DECLARE_FLAG(std::string, models);
+ABSL_DECLARE_FLAG(bool, strict);
 ABSL_DECLARE_FLAG(std::string, task);
 ABSL_DECLARE_FLAG(std::string, host);
 ABSL_DECLARE_FLAG(std::string, server_names);

@@ -109,7 +109,10 @@ std::optional<HubModel> ParseHubFolder(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   const size_t between = name.find("--");
-  if (between == std::string_view::npos) return std::nullopt;
+  if (between == std::string_view::npos) {
+    if (!IsPart(name)) return std::nullopt;
+    return HubModel{"", std::string(name), ""};
+  }
   std::string id(name);
   return ParseHubModel(id.replace(between, 2, "/"));
 }
@@ -130,6 +133,11 @@ absl::StatusOr<std::string> FindSnapshot(const HubModel& model, const std::strin
   if (!IsDirectory(folder)) {
     return Missing(model, absl::StrCat("no such path, and not in the hub's cache ", cache));
   }
+  return FindSnapshotIn(model, folder.string());
+}
+
+absl::StatusOr<std::string> FindSnapshotIn(const HubModel& model, const std::string& path) {
+  const fs::path folder(path);
   const std::string revision = model.revision.empty() ? "main" : model.revision;
   fs::path snapshot = folder / "snapshots" / revision;
   const std::string commit = FirstWord(folder / "refs" / revision);

@@ -24,17 +24,18 @@ bool IsDirectory(const std::filesystem::path& path);
 bool HasConfig(const std::filesystem::path& path);
 
 struct HubModel {
-  std::string organisation;
+  std::string organisation;  // "" for the hub's oldest models, which have none.
   std::string name;
   std::string revision;  // A branch, a tag or a commit; "" = main.
 
-  std::string id() const { return organisation + "/" + name; }
+  std::string id() const { return organisation.empty() ? name : organisation + "/" + name; }
 };
 
 // org/name or org/name@revision; unset for what is neither, such as an absolute path.
 std::optional<HubModel> ParseHubModel(std::string_view text);
 
-// The model of a folder of the cache, by its name models--org--name; unset for others.
+// The model of a folder of the cache, by its name models--org--name or models--name; unset for
+// others.
 std::optional<HubModel> ParseHubFolder(std::string_view name);
 
 // HF_HUB_CACHE, else hub in HF_HOME, else ~/.cache/huggingface/hub (or below XDG_CACHE_HOME).
@@ -42,5 +43,8 @@ std::string HubCacheFolder();
 
 // The directory of the model's files. NOT_FOUND says what is there instead and how to download it.
 absl::StatusOr<std::string> FindSnapshot(const HubModel& model, const std::string& cache);
+
+// The same in the model's own folder of a cache.
+absl::StatusOr<std::string> FindSnapshotIn(const HubModel& model, const std::string& folder);
 
 }  // namespace longview::server

@@ -10,7 +10,8 @@
 
 namespace longview::server {
 
-// NOT_FOUND, MODEL_NOT_FOUND: no model is called `name`; `names` are those there are.
+// NOT_FOUND, MODEL_NOT_FOUND: no model is called `name`; `names` are those there are, and the
+// nearest of them is offered.
 absl::Status ModelNotFound(std::string_view name, const std::vector<std::string>& names);
 
 // NOT_FOUND, VERSION_NOT_FOUND: the model has version `has`, and `asked` was asked for.

@@ -79,23 +79,50 @@ std::string BaseName(const fs::path& path) {
   return fs::canonical(path, error).filename().string();
 }
 
-// The name of a model at `path`: org/name for a folder of the hub's cache.
+// `path` without what changes nothing: dots and a slash at the end.
+fs::path Clean(const fs::path& path) {
+  fs::path clean = path.lexically_normal();
+  return clean.has_filename() ? clean : clean.parent_path();
+}
+
+// The model whose folder of the hub's cache `path` is, or lies in: its snapshots, or one of them.
+std::optional<HubModel> HubModelAt(const fs::path& path) {
+  constexpr std::string_view kSnapshots = "snapshots";
+  fs::path folder = Clean(path);
+  if (auto hub = ParseHubFolder(BaseName(folder))) return hub;
+  if (folder.filename() != kSnapshots) folder = folder.parent_path();
+  if (folder.filename() != kSnapshots) return std::nullopt;
+  return ParseHubFolder(folder.parent_path().filename().string());
+}
+
+// The name of a model at `path`: org/name in the hub's cache.
 std::string NameAt(const fs::path& path) {
-  const std::string name = BaseName(path);
-  const std::optional<HubModel> hub = ParseHubFolder(name);
-  return hub ? hub->id() : name;
+  const std::optional<HubModel> hub = HubModelAt(path);
+  return hub ? hub->id() : BaseName(path);
+}
+
+// The files of the model whose folder of the hub's cache, or the snapshots in it, `path` is; unset
+// if it is neither.
+std::optional<absl::StatusOr<std::string>> SnapshotAt(const fs::path& path) {
+  const std::optional<HubModel> hub = HubModelAt(path);
+  if (!hub) return std::nullopt;
+  const fs::path clean = Clean(path);
+  const fs::path folder = clean.filename() == "snapshots" ? clean.parent_path() : clean;
+  if (!ParseHubFolder(BaseName(folder))) return std::nullopt;
+  return FindSnapshotIn(*hub, folder.string());
 }
 
 // `path` as a model called `name`, if it is one, or has one version or one folder that is.
 std::optional<FoundModel> AsModel(const fs::path& path, const std::string& name) {
-  if (HasConfig(path)) return FoundModel{name, kNoVersion, path.string(), ""};
+  if (HasConfig(path)) {
+    const std::optional<HubModel> hub = HubModelAt(path);
+    return FoundModel{name, kNoVersion, path.string(), hub ? hub->id() : ""};
+  }
   if (const std::optional<fs::path> highest = HighestVersion(path)) {
     return FoundModel{name, highest->filename().string(), highest->string(), ""};
   }
-  if (const std::optional<HubModel> hub = ParseHubFolder(BaseName(path))) {
-    const std::string cache = (path / "..").lexically_normal().string();
-    const auto snapshot = FindSnapshot(*hub, cache);
-    if (snapshot.ok()) return FoundModel{name, kNoVersion, *snapshot, hub->id()};
+  if (const auto snapshot = SnapshotAt(path); snapshot && snapshot->ok()) {
+    return FoundModel{name, kNoVersion, **snapshot, HubModelAt(path)->id()};
   }
   const std::vector<fs::path> folders = ModelFolders(path);
   if (folders.size() != 1) return std::nullopt;
@@ -118,6 +145,9 @@ absl::Status CheckDirectory(const std::string& path) {
 }
 
 absl::Status NoModelIn(const std::string& path) {
+  if (const auto snapshot = SnapshotAt(path); snapshot && !snapshot->ok()) {
+    return PrefixedWith("models: ", snapshot->status());
+  }
   const std::vector<fs::path> folders = ModelFolders(path);
   const std::string why =
       folders.empty() ? "it has no config.json, nor do its folders"
@@ -151,25 +181,58 @@ absl::Status FindNamed(const std::string& name, const std::string& path,
   return absl::OkStatus();
 }
 
+std::string NameRule() {
+  return absl::StrCat("is not name or org/name of [A-Za-z0-9._-], at most ", kMaxNameBytes,
+                      " in all");
+}
+
+// Why a directory in a folder of models is none; unset if it was never meant as one.
+std::optional<SkippedDirectory> WhySkipped(const fs::path& path) {
+  const auto skipped = [&path](std::string reason) {
+    return SkippedDirectory{path.string(), std::move(reason)};
+  };
+  if (const auto snapshot = SnapshotAt(path); snapshot && !snapshot->ok()) {
+    return skipped(std::string(snapshot->status().message()));
+  }
+  if (ModelFolders(path).size() > 1) return skipped("several of its folders are models");
+  if (HasWeights(path)) return skipped("no config.json");
+  return std::nullopt;
+}
+
+absl::Status RefusedName(const SkippedDirectory& skipped) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("models: ", skipped.directory, ": ", skipped.reason));
+}
+
 absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
-                    std::vector<std::string>& all_skipped) {
+                    std::vector<SkippedDirectory>& all_skipped) {
   if (const auto hub = HubModelOf(path)) return FindAtHub("", *hub, found);
   if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
-  if (HasConfig(path) || ParseHubFolder(BaseName(path))) {
+  if (HasConfig(path) || SnapshotAt(path)) {
     return FindNamed(NameAt(path), path, found);
   }
 
   const std::vector<fs::path> subdirectories = Subdirectories(path);
   std::vector<FoundModel> models;
-  std::vector<std::string> skipped;
+  std::vector<SkippedDirectory> skipped;
   for (const fs::path& sub : subdirectories) {
-    if (std::optional<FoundModel> model = AsModel(sub, NameAt(sub))) {
-      models.push_back(*std::move(model));
+    std::optional<FoundModel> model = AsModel(sub, NameAt(sub));
+    if (!model) {
+      if (auto why = WhySkipped(sub)) skipped.push_back(*std::move(why));
+    } else if (!IsModelName(model->name)) {
+      const std::string reason = absl::StrCat("the name ", Quoted(model->name), " ", NameRule());
+      skipped.push_back({sub.string(), reason, /*broken=*/true});
     } else {
-      skipped.push_back(sub.string());
+      model->named = false;
+      models.push_back(*std::move(model));
     }
   }
-  if (models.empty()) return NoModelIn(path);
+  if (models.empty()) {
+    for (const SkippedDirectory& each : skipped) {
+      if (each.broken) return RefusedName(each);
+    }
+    return NoModelIn(path);
+  }
   // <int>/ below the path itself: it is one model with versions, not models called 1 and 2.
   const bool versions = std::all_of(models.begin(), models.end(), [](const FoundModel& model) {
     return VersionOf(model.name).has_value() && model.version == kNoVersion &&
@@ -188,7 +251,9 @@ absl::StatusOr<std::string> ResolveModelPath(const std::string& path) {
     return FindSnapshot(*hub, HubCacheFolder());
   }
   const std::optional<FoundModel> model = AsModel(path, "");
-  return model ? model->directory : path;
+  if (model) return model->directory;
+  if (const auto snapshot = SnapshotAt(path)) return *snapshot;
+  return path;
 }
 
 bool IsModelName(std::string_view name) {
@@ -206,17 +271,18 @@ bool IsModelName(std::string_view name) {
 }
 
 absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
-                                                   Log& log) {
-  std::vector<std::string> skipped;
+                                                   bool strict, Log& log) {
+  std::vector<SkippedDirectory> skipped;
   absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths, skipped);
-  for (const std::string& directory : skipped) {
-    log.Info("no config.json, skipped", {{"directory", directory}});
+  for (const SkippedDirectory& each : skipped) {
+    if (strict && each.broken && found.ok()) found = RefusedName(each);
+    log.Warning("directory skipped", {{"directory", each.directory}, {"reason", each.reason}});
   }
   return found;
 }
 
 absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
-                                                   std::vector<std::string>& skipped) {
+                                                   std::vector<SkippedDirectory>& skipped) {
   std::vector<FoundModel> found;
   for (const std::string& path : paths) {
     const size_t equals = path.find('=');
@@ -227,9 +293,8 @@ absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string
   }
   for (const FoundModel& model : found) {
     if (IsModelName(model.name)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "models: ", model.directory, ": the name ", Quoted(model.name),
-        " is not name or org/name of [A-Za-z0-9._-], at most ", kMaxNameBytes, " in all"));
+    return RefusedName(
+        {model.directory, absl::StrCat("the name ", Quoted(model.name), " ", NameRule())});
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const FoundModel& a, const FoundModel& b) { return a.name < b.name; });

@@ -51,10 +51,11 @@ std::string NamesOr(const std::vector<std::string>& names, std::string none) {
 }  // namespace
 
 ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction load,
-                               EngineImpl& engine, Metrics& metrics, Log& log, bool cpu_instead)
+                               EngineImpl& engine, Metrics& metrics, Log& log,
+                               const ModelStoreOptions& options)
     : paths_(std::move(models)),
       load_(std::move(load)),
-      cpu_instead_(cpu_instead),
+      options_(options),
       engine_(engine),
       metrics_(metrics),
       log_(log),
@@ -116,7 +117,7 @@ std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) co
 }
 
 absl::Status ModelStoreImpl::Discover() {
-  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, log_);
+  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, options_.strict, log_);
   if (!found.ok()) return found.status();
   std::lock_guard lock(mutex_);
   for (const FoundModel& model : *found) {
@@ -135,19 +136,41 @@ void ModelStoreImpl::LoadAll(absl::AnyInvocable<void(absl::Status)> started) {
     for (const auto& [name, entry] : entries_) names.push_back(name);
   }
   loader_->Add([this, names = std::move(names), started = std::move(started)]() mutable {
-    for (const std::string& name : names) {
-      absl::Status status = LoadNow(name);
+    absl::Status status = LoadAllNow(names);
+    if (status.ok()) {
+      startup_complete_ = true;
       changes().Notify();
-      if (!status.ok()) return started(std::move(status));
     }
-    startup_complete_ = true;
-    changes().Notify();
-    started(absl::OkStatus());
+    started(std::move(status));
   });
 }
 
+absl::Status ModelStoreImpl::LoadAllNow(const std::vector<std::string>& names) {
+  absl::Status first_failure;
+  std::vector<std::string> left_out;
+  for (const std::string& name : names) {
+    const absl::Status status = LoadNow(name);
+    changes().Notify();
+    if (status.ok()) continue;
+    if (stopping_ || !MayBeLeftOut(name)) return status;
+    first_failure.Update(status);
+    left_out.push_back(name);
+  }
+  if (left_out.empty()) return absl::OkStatus();
+  if (left_out.size() == names.size()) return first_failure;
+  log_.Warning("served without the models that failed to load; --strict stops the start instead",
+               {{"models", absl::StrJoin(left_out, ", ")}});
+  return absl::OkStatus();
+}
+
+bool ModelStoreImpl::MayBeLeftOut(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  const auto it = entries_.find(name);
+  return !options_.strict && it != entries_.end() && it->second.found && !it->second.found->named;
+}
+
 absl::Status ModelStoreImpl::Rescan() const {
-  std::vector<std::string> skipped;
+  std::vector<SkippedDirectory> skipped;
   const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, skipped);
   if (!found.ok()) return found.status();
   std::lock_guard lock(mutex_);
@@ -210,7 +233,7 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const F
   std::vector<std::string> devices = engine_.DevicesLike(engine_.devices().front());
   if (devices.empty()) devices = {engine_.devices().front()};
   absl::StatusOr<std::unique_ptr<ServedModel>> served = LoadOnto(found, devices);
-  if (served.ok() || !cpu_instead_ || stopping_ || devices.front() == kCpu) return served;
+  if (served.ok() || !options_.cpu_instead || stopping_ || devices.front() == kCpu) return served;
   // A fault of the directory would show there, too.
   const absl::Status reason = served.status();
   served = LoadOnto(found, {std::string(kCpu)});

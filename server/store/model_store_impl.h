@@ -31,12 +31,16 @@ namespace longview::server {
 using LoadFunction = std::function<absl::StatusOr<std::unique_ptr<models::Model>>(
     const std::string& directory, const std::string& device)>;
 
+struct ModelStoreOptions {
+  bool cpu_instead = false;  // Models that cannot run on the engine's devices go onto the CPU.
+  bool strict = false;  // A start-up model of a folder that fails to load is the start's failure.
+};
+
 class ModelStoreImpl : public ModelStore {
  public:
-  // `models` as --models says; loaded onto the first device of the engine's, and those that cannot
-  // run there, if `cpu_instead`, onto the CPU. Borrows its collaborators.
+  // `models` as --models says; loaded onto the devices of the engine's. Borrows its collaborators.
   ModelStoreImpl(std::vector<std::string> models, LoadFunction load, EngineImpl& engine,
-                 Metrics& metrics, Log& log, bool cpu_instead = false);
+                 Metrics& metrics, Log& log, const ModelStoreOptions& options = {});
   // Waits for a load under way, and until every model is freed: the engine must have answered
   // all calls or have been shut down.
   ~ModelStoreImpl() override;
@@ -45,7 +49,9 @@ class ModelStoreImpl : public ModelStore {
   absl::Status Discover();
 
   // Loads all of them in the background. `started` runs once, on another thread: OK when all
-  // are warm, else the first failure, after which the others are not loaded any more.
+  // are warm, else the first failure, after which the others are not loaded any more. A model that
+  // was found in a folder and not named stays UNAVAILABLE with its reason, and the others are
+  // served: unless `strict`, or all of them fail.
   // REQUIRES: Discover was OK.
   void LoadAll(absl::AnyInvocable<void(absl::Status)> started);
 
@@ -82,7 +88,10 @@ class ModelStoreImpl : public ModelStore {
   // Brings the entries up to date with the disk; on an error they stay as they are.
   absl::Status Rescan() const;
   // On the loader's thread.
+  absl::Status LoadAllNow(const std::vector<std::string>& names);
   absl::Status LoadNow(std::string name);
+  // Whether the others are served without it if it cannot be loaded.
+  bool MayBeLeftOut(const std::string& name) const;
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadAndWarm(const FoundModel& found);
   // An instance on each of `devices`.
   absl::StatusOr<std::unique_ptr<ServedModel>> LoadOnto(const FoundModel& found,
@@ -109,7 +118,7 @@ class ModelStoreImpl : public ModelStore {
 
   const std::vector<std::string> paths_;
   const LoadFunction load_;
-  const bool cpu_instead_;
+  const ModelStoreOptions options_;
   EngineImpl& engine_;
   Metrics& metrics_;
   Log& log_;

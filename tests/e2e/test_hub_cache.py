@@ -1,6 +1,7 @@
 """Models named as at the hub, from its cache on this machine."""
 
 import json
+import pathlib
 import subprocess
 
 import pytest
@@ -37,6 +38,26 @@ def test_a_model_of_the_hub_is_served(cache, name):
         assert answers[0][1]["labels"] == answers[1][1]["labels"] == answers[2][1]["labels"]
         status, answer = server.post_json("/v1/classify", {"model": "other/plain", "text": "a"})
         assert status == 404 and "other/plain" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("place", ["", "snapshots", f"snapshots/{COMMIT}"])
+def test_a_path_into_the_cache_is_the_model_of_that_name(cache, place):
+    path = f"{cache['HF_HOME']}/hub/models--org--some.model/{place}"
+    with Server([path]) as server:
+        assert [model["id"] for model in json.loads(server.get("/v1/models")[2])["data"]] == \
+            ["org/some.model"]
+        assert server.post_json("/v1/classify", {"model": "org/some.model", "text": "a"})[0] == 200
+    assert run("--check", path, env={}).returncode == 0
+
+
+def test_a_path_to_half_a_download_says_what_it_lacks(cache):
+    path = f"{cache['HF_HOME']}/hub/models--org--some.model"
+    pathlib.Path(path, "refs/main").write_text("f" * 40)
+    for arguments in ([path], ["--check", path]):
+        done = run(*arguments, env={})
+        last = done.stderr.strip().splitlines()[-1]
+        assert done.returncode == 1 and "no revision main of it" in last, last
+        assert "hf download org/some.model" in last
 
 
 def run(*arguments, env):

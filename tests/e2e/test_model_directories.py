@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from goldens import served_models, tensors
-from server_process import SERVER, Server
+from server_process import SERVER, ZOO, Server
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "models/convert"))
 import torch_pickles  # noqa: E402
@@ -128,6 +128,8 @@ def test_broken_directory(tmp_path, break_it, fragments):
     last = done.stderr.strip().splitlines()[-1]
     for fragment in fragments:
         assert fragment in last
+    # Its path once, and once more in a command to copy.
+    assert last.count(str(directory)) == 1 + last.count("models/convert/"), last
     checked = subprocess.run([SERVER, "--check", directory], capture_output=True, text=True,
                              timeout=60)
     assert checked.returncode != 0
@@ -135,7 +137,7 @@ def test_broken_directory(tmp_path, break_it, fragments):
 
 @pytest.fixture
 def repository(tmp_path):
-    """A folder with two good models, one with a version folder, and one broken."""
+    """A folder with two good models, one with a version folder, and a folder that is none."""
     shutil.copytree(MODEL, tmp_path / "first")
     shutil.copytree(MODEL, tmp_path / "second" / "3")
     (tmp_path / "notes").mkdir()
@@ -187,6 +189,62 @@ def test_a_broken_new_model_is_refused_while_serving(repository):
         states = {model["name"]: model["state"] for model in index}
         assert states["third"] == "UNAVAILABLE" and states["first"] == "READY"
         assert server.post_json("/v2/models/first/infer", IDS)[0] == 200
+
+
+def test_a_broken_model_of_a_folder_is_left_out(repository):
+    shutil.copytree(MODEL, repository / "third")
+    truncate(repository / "third")
+    with Server([repository]) as server:
+        assert server.get("/readyz")[0] == 200
+        assert server.post_json("/v2/models/first/infer", IDS)[0] == 200
+        index = {model["name"]: model for model in json.loads(server.post("/v2/repository/index")[2])}
+        assert index["first"]["state"] == "READY"
+        assert index["third"]["state"] == "UNAVAILABLE"
+        assert "model.safetensors" in index["third"]["reason"]
+        status, answer = server.post_json("/v2/models/third/infer", IDS)
+        assert status == 404 and "model.safetensors" in answer["error"]
+        log = [json.loads(line) for line in server.log().splitlines()]
+        said, = [line for line in log if "--strict" in line["msg"]]
+        assert said["models"] == "third"
+        shutil.rmtree(repository / "third")
+        shutil.copytree(MODEL, repository / "third")
+        assert server.post("/v2/repository/models/third/load")[0] == 200
+        assert server.post_json("/v2/models/third/infer", IDS)[0] == 200
+
+
+@pytest.mark.parametrize("flags, paths", [
+    (["--strict"], ["."]),            # All of a folder.
+    ([], ["first", "third"]),         # Those that are named.
+    ([], ["x=third", "second"]),
+])
+def test_a_broken_model_stops_the_start(repository, flags, paths):
+    shutil.copytree(MODEL, repository / "third")
+    truncate(repository / "third")
+    done = subprocess.run([SERVER, "--grpc_port=0", "--http_port=0", *flags, *paths], cwd=repository,
+                          capture_output=True, text=True, timeout=60)
+    said, = [line for line in done.stderr.splitlines() if line.startswith("longview-server: ")]
+    assert done.returncode == 1 and "model.safetensors" in said
+    assert said.count("third") == (2 if "x=third" not in paths else 1), "its name and its path, once"
+
+
+def test_folders_that_hold_no_model_are_passed_by(repository):
+    (repository / "notes/page.jpg").write_bytes(b"no model")
+    (repository / "lost").mkdir()
+    shutil.copy(MODEL / "model.safetensors", repository / "lost")
+    with Server([repository]) as server:
+        log = server.log()
+        assert "notes" not in log
+        skipped = [json.loads(line) for line in log.splitlines() if "skipped" in line]
+        assert [(pathlib.Path(line["directory"]).name, line["reason"]) for line in skipped] == \
+            [("lost", "no config.json")]
+
+
+def test_the_bundled_models_start_without_a_warning():
+    with Server([ZOO], env={"LONGVIEW_SERVER": "localhost:1", "LONGVIEW_API_KEY": "k",
+                            "LONGVIEW_PREFIX": "/nowhere"}) as server:
+        lines = [json.loads(line) for line in server.log().splitlines()]
+        assert [line for line in lines if line["level"] not in ("info", "INFO")] == []
+        assert "samples" not in server.log()
 
 
 def test_model_control_can_be_forbidden(repository):

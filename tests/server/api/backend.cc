@@ -27,7 +27,12 @@ ModelHandle MakeServed(const std::string& name, FakeOptions options) {
   return MakeServed(name, std::make_unique<FakeModel>(std::move(options)));
 }
 
-absl::Status NotFound(std::string_view name) { return server::ModelNotFound(name, {}); }
+template <typename Models>
+absl::Status NotFound(std::string_view name, const Models& models) {
+  std::vector<std::string> names;
+  for (const auto& [known, status] : models) names.push_back(known);
+  return server::ModelNotFound(name, names);
+}
 
 }  // namespace
 
@@ -56,12 +61,13 @@ void TestStore::AddUnloaded(const std::string& name, ModelState state, const std
 absl::StatusOr<ModelHandle> TestStore::Find(std::string_view name, std::string_view version) const {
   std::lock_guard lock(mutex_);
   const auto found = models_.find(std::string(name));
-  if (found == models_.end() || (!version.empty() && version != "1")) return NotFound(name);
+  if (found == models_.end() || (!version.empty() && version != "1"))
+    return NotFound(name, models_);
   if (found->second.state == ModelState::kLoading) {
     return server::MakeError(absl::StatusCode::kUnavailable, "the model is loading",
                              {.reason = "MODEL_LOADING", .retry_after = absl::Seconds(2)});
   }
-  if (found->second.handle == nullptr) return NotFound(name);
+  if (found->second.handle == nullptr) return NotFound(name, models_);
   return found->second.handle;
 }
 
@@ -74,7 +80,7 @@ absl::StatusOr<ModelHandle> TestStore::FindForTask(std::string_view name, std::s
     if (only != nullptr) return absl::InvalidArgumentError("model: several models have the task");
     only = status.handle;
   }
-  if (only == nullptr) return NotFound(name);
+  if (only == nullptr) return NotFound(name, std::map<std::string, ModelStatus>());
   return only;
 }
 
@@ -86,9 +92,10 @@ std::vector<ModelStatus> TestStore::List() const {
 }
 
 void TestStore::Load(std::string_view name, Done done) {
-  absl::Status status = NotFound(name);
+  absl::Status status;
   {
     std::lock_guard lock(mutex_);
+    status = NotFound(name, models_);
     const auto found = models_.find(std::string(name));
     if (found != models_.end()) {
       found->second.state = ModelState::kReady;
@@ -102,9 +109,10 @@ void TestStore::Load(std::string_view name, Done done) {
 }
 
 void TestStore::Unload(std::string_view name, Done done) {
-  absl::Status status = NotFound(name);
+  absl::Status status;
   {
     std::lock_guard lock(mutex_);
+    status = NotFound(name, models_);
     const auto found = models_.find(std::string(name));
     if (found != models_.end()) {
       found->second.state = ModelState::kUnavailable;

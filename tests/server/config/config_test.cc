@@ -134,6 +134,12 @@ TEST_F(ConfigTest, VariablesOfTheProjectsOtherProgramsAreNoMistakes) {
   EXPECT_THAT(config->warnings, ::testing::IsEmpty());
 }
 
+TEST_F(ConfigTest, StrictIsAsked) {
+  EXPECT_FALSE(Load({"m"})->strict);
+  EXPECT_TRUE(Load({"m", "--strict"})->strict);
+  EXPECT_TRUE(Load({"m"}, {"LONGVIEW_STRICT=true"})->strict);
+}
+
 TEST_F(ConfigTest, ModelControlFollowsTheHost) {
   EXPECT_TRUE(Load({"m", "--host=localhost"})->allow_model_control);
   EXPECT_FALSE(Load({"m", "--host=0.0.0.0"})->allow_model_control);

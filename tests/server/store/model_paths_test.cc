@@ -16,7 +16,11 @@ class ModelPathsTest : public ::testing::Test {
   // Each as name:version.
   std::vector<std::string> Names(const std::vector<std::string>& paths) {
     skipped_.clear();
-    const auto found = FindModels(paths, skipped_);
+    std::vector<SkippedDirectory> skipped;
+    const auto found = FindModels(paths, skipped);
+    for (const SkippedDirectory& each : skipped) {
+      skipped_.push_back(each.directory + ": " + each.reason);
+    }
     error_ = found.status();
     std::vector<std::string> names;
     if (!found.ok()) return names;
@@ -45,11 +49,12 @@ TEST_F(ModelPathsTest, DirectoryOfModelsWithAndWithoutVersions) {
   temp_.Write("repo/a/10/config.json", "{}");
   temp_.Write("repo/a/11/weights.bin", "");  // No config.json.
   temp_.Write("repo/a/draft/config.json", "{}");
-  temp_.Write("repo/notes/readme.md", "");
+  temp_.Write("repo/samples/page.jpg", "");  // Neither configuration nor weights: no model.
+  temp_.Write("repo/lost/model.safetensors", "");
   temp_.Write("repo/.git/config.json", "{}");
   temp_.Write("repo/file", "");
   EXPECT_EQ(Names({temp_.Path("repo")}), Strings({"a:10", "b:1"}));
-  EXPECT_EQ(skipped_, Strings({temp_.Path("repo/notes")}));
+  EXPECT_EQ(skipped_, Strings({temp_.Path("repo/lost") + ": no config.json"}));
 }
 
 TEST_F(ModelPathsTest, VersionsBelowThePathItself) {
@@ -98,7 +103,31 @@ TEST_F(ModelPathsTest, FoldersOfTheHubsCache) {
   EXPECT_EQ(Names({"x=" + folder + "/"}), Strings({"x:1"}));
   EXPECT_EQ(*ResolveModelPath(folder), folder + "/snapshots/c0ffee");
   EXPECT_EQ(Names({temp_.Path("hub")}), Strings({"org/name:1"}));
-  EXPECT_EQ(skipped_, Strings({temp_.Path("hub/models--org--half")}));
+  const std::string lacks = "org/half: the hub's cache has no revision main of it";
+  ASSERT_EQ(skipped_.size(), 1u);
+  EXPECT_TRUE(skipped_[0].starts_with(temp_.Path("hub/models--org--half") + ": " + lacks))
+      << skipped_[0];
+  Names({temp_.Path("hub/models--org--half")});
+  EXPECT_NE(Message().find(lacks), std::string::npos) << Message();
+  EXPECT_NE(ResolveModelPath(temp_.Path("hub/models--org--half")).status().message().find(lacks),
+            std::string::npos);
+}
+
+TEST_F(ModelPathsTest, SnapshotsOfTheHubsCacheAreCalledAsTheirModel) {
+  temp_.Write("hub/models--org--name/refs/main", "c0ffee");
+  temp_.Write("hub/models--org--name/snapshots/c0ffee/config.json", "{}");
+  temp_.Write("hub/models--org--name/snapshots/bad1dea/config.json", "{}");
+  const std::string snapshots = temp_.Path("hub/models--org--name/snapshots");
+  EXPECT_EQ(Names({snapshots + "/bad1dea/"}), Strings({"org/name:1"}));
+  EXPECT_EQ(Names({snapshots}), Strings({"org/name:1"}));
+  EXPECT_EQ(*ResolveModelPath(snapshots), snapshots + "/c0ffee");
+  EXPECT_EQ(*ResolveModelPath(snapshots + "/bad1dea"), snapshots + "/bad1dea");
+}
+
+TEST_F(ModelPathsTest, TheHubsOldestModelsHaveNoOrganisation) {
+  temp_.Write("hub/models--bert-base-uncased/refs/main", "c0ffee");
+  temp_.Write("hub/models--bert-base-uncased/snapshots/c0ffee/config.json", "{}");
+  EXPECT_EQ(Names({temp_.Path("hub/models--bert-base-uncased")}), Strings({"bert-base-uncased:1"}));
 }
 
 TEST_F(ModelPathsTest, OldSentenceTransformersNeedNoConfigOfTheirOwn) {
@@ -150,11 +179,21 @@ TEST_F(ModelPathsTest, ADirectoryWinsOverTheHub) {
 
 TEST_F(ModelPathsTest, BadAndDoubleNamesAreErrors) {
   temp_.Write("repo/bad name/config.json", "{}");
+  temp_.Write("mixed/bad name/config.json", "{}");
+  temp_.Write("mixed/good/config.json", "{}");
   temp_.Write("a/same/config.json", "{}");
   temp_.Write("b/same/config.json", "{}");
   Names({temp_.Path("repo")});
   EXPECT_EQ(error_.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(Message().find("\"bad name\""), std::string::npos);
+  EXPECT_EQ(Names({temp_.Path("mixed")}), Strings({"good:1"}));
+  ASSERT_EQ(skipped_.size(), 1u);
+  EXPECT_NE(skipped_[0].find("\"bad name\" is not name or org/name"), std::string::npos);
+  Log log(LogFormat::kText, LogLevel::kError);
+  EXPECT_TRUE(FindModels({temp_.Path("mixed")}, /*strict=*/false, log).ok());
+  EXPECT_FALSE(FindModels({temp_.Path("mixed")}, /*strict=*/true, log).ok());
+  Names({temp_.Path("mixed/bad name")});
+  EXPECT_EQ(error_.code(), absl::StatusCode::kInvalidArgument);
   Names({temp_.Path("a"), temp_.Path("b")});
   EXPECT_EQ(error_.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(Message().find("\"same\""), std::string::npos);

@@ -38,14 +38,14 @@ class ModelStoreTest : public EngineFixture {
   // A model directory whose fake has the options of `name` in fakes_.
   void AddDirectory(const std::string& name) { temp_.Write("repo/" + name + "/config.json", "{}"); }
 
-  void StartStore(bool cpu_instead = false, std::vector<std::string> models = {}) {
+  void StartStore(const ModelStoreOptions& options = {}, std::vector<std::string> models = {}) {
     if (models.empty()) models = {temp_.Path("repo")};
     store_ = std::make_unique<ModelStoreImpl>(
         std::move(models),
         [this](const std::string& directory, const std::string& device) {
           return LoadFake(directory, device);
         },
-        *engine_, metrics_, log_, cpu_instead);
+        *engine_, metrics_, log_, options);
     ASSERT_TRUE(store_->Discover().ok());
     store_->LoadAll([this](absl::Status status) {
       std::lock_guard lock(mutex_);
@@ -124,7 +124,7 @@ TEST_F(ModelStoreTest, AModelOfTheHubHasItsNameThere) {
   temp_.Write(folder + "snapshots/c0ffee/config.json", "{}");
   setenv("HF_HUB_CACHE", temp_.Path("hub").c_str(), 1);
   fakes_["c0ffee"].tasks = {Task::kTextClassification};
-  StartStore(/*cpu_instead=*/false, {"org/part.v2"});
+  StartStore({}, {"org/part.v2"});
   const absl::Status started = AwaitStarted();
   unsetenv("HF_HUB_CACHE");
   ASSERT_TRUE(started.ok()) << started;
@@ -139,9 +139,8 @@ TEST_F(ModelStoreTest, AModelOfTheHubHasItsNameThere) {
 
 TEST_F(ModelStoreTest, ANameWithoutItsOrganisationIsThatOfTheOnlyModel) {
   for (const char* name : {"one", "two", "three"}) AddDirectory(name);
-  StartStore(/*cpu_instead=*/false,
-             {"a/x=" + temp_.Path("repo/one"), "b/x=" + temp_.Path("repo/two"),
-              "b/y=" + temp_.Path("repo/three")});
+  StartStore({}, {"a/x=" + temp_.Path("repo/one"), "b/x=" + temp_.Path("repo/two"),
+                  "b/y=" + temp_.Path("repo/three")});
   ASSERT_TRUE(AwaitStarted().ok());
   EXPECT_EQ(store_->NameOf("y"), "b/y");
   EXPECT_TRUE(store_->Find("y", "").ok());
@@ -209,12 +208,53 @@ TEST_F(ModelStoreTest, OthersAreServedBetweenTheMomentsOfAWarmUp) {
   reload.join();
 }
 
-TEST_F(ModelStoreTest, FailingStartUpModelIsReported) {
+TEST_F(ModelStoreTest, AFailingModelOfAFolderIsLeftOut) {
   AddDirectory("a");
   AddDirectory("b");
   AddDirectory("c");
   failing_["b"] = "config.json: hidden_size is missing";
   StartStore();
+  EXPECT_TRUE(AwaitStarted().ok());
+  EXPECT_TRUE(store_->StartupComplete());
+  EXPECT_EQ(loads_, 3);
+  EXPECT_TRUE(store_->Find("a", "").ok());
+  EXPECT_TRUE(store_->Find("c", "").ok());
+  EXPECT_EQ(StatusOf("b").state, ModelState::kUnavailable);
+  EXPECT_EQ(StatusOf("b").reason, "config.json: hidden_size is missing");
+  EXPECT_EQ(store_->Find("b", "").status().message(),
+            "model \"b\" is not loaded (config.json: hidden_size is missing); loaded are: a, c");
+  {
+    std::lock_guard lock(mutex_);
+    failing_.clear();
+  }
+  EXPECT_TRUE(LoadModel("b").ok()) << "once its files are mended";
+}
+
+TEST_F(ModelStoreTest, AFailingModelThatIsNamedStopsTheStart) {
+  AddDirectory("a");
+  AddDirectory("b");
+  failing_["b"] = "broken";
+  StartStore({}, {temp_.Path("repo/a"), temp_.Path("repo/b")});
+  EXPECT_EQ(AwaitStarted().message(), "model b: broken");
+  EXPECT_FALSE(store_->StartupComplete());
+}
+
+TEST_F(ModelStoreTest, AFolderOfWhichNothingLoadsStopsTheStart) {
+  AddDirectory("a");
+  AddDirectory("b");
+  failing_["a"] = "broken";
+  failing_["b"] = "broken too";
+  StartStore();
+  EXPECT_EQ(AwaitStarted().message(), "model a: broken");
+  EXPECT_FALSE(store_->StartupComplete());
+}
+
+TEST_F(ModelStoreTest, StrictlyAFailingModelOfAFolderStopsTheStart) {
+  AddDirectory("a");
+  AddDirectory("b");
+  AddDirectory("c");
+  failing_["b"] = "config.json: hidden_size is missing";
+  StartStore({.strict = true});
   const absl::Status status = AwaitStarted();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "model b: config.json: hidden_size is missing");
@@ -240,6 +280,8 @@ TEST_F(ModelStoreTest, ErrorsListWhatThereIs) {
   const absl::Status unknown = store_->Find("nope\n", "").status();
   EXPECT_EQ(unknown.code(), StatusCode::kNotFound);
   EXPECT_EQ(unknown.message(), "model \"nope\xEF\xBF\xBD\" not found; there are: a, b");
+  EXPECT_EQ(store_->Find("bb", "").status().message(),
+            "model \"bb\" not found; did you mean b? There are: a, b");
   const absl::Status version = store_->Find("a", "2").status();
   EXPECT_EQ(version.code(), StatusCode::kNotFound);
   EXPECT_EQ(version.message(), "model \"a\" has version \"1\", not \"2\"");
@@ -397,7 +439,7 @@ TEST_F(SeveralDevicesTest, UnderAutoWhatADeviceCannotRunIsServedOnTheCpu) {
   AddDirectory("c");
   failing_["a on cuda:0"] = "needs 9 GB, 8 GB are free";
   failing_["b on cuda:2"] = "needs 9 GB, 8 GB are free";
-  StartStore(/*cpu_instead=*/true);
+  StartStore({.cpu_instead = true});
   ASSERT_TRUE(AwaitStarted().ok());
   EXPECT_EQ(DevicesOf(*store_->Find("a", "")), std::vector<std::string>{"cpu"});
   EXPECT_EQ(DevicesOf(*store_->Find("b", "")), std::vector<std::string>{"cpu"});

@@ -24,6 +24,8 @@ class CacheMemory;
 
 namespace longview::models {
 
+class SharedText;  // tokenizing.h
+
 // Element types of host tensors; names as in the Open Inference Protocol.
 enum class TensorType { kFp32, kInt64, kInt32, kBool, kBytes };
 
@@ -170,6 +172,8 @@ struct Request {
   // The second text of a pair, or the question (QA: `text` is the document).
   std::optional<std::string> text_pair;
   std::optional<TokenInput> tokens_pair;
+  // Pairs that have the same `text` may share this, for its tokens to be found once.
+  std::shared_ptr<const SharedText> shared_text;
   std::optional<std::string> question;
   // Multiple choice: each is paired with `text`; or whole sequences.
   std::vector<std::string> choices;

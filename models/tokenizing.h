@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +20,22 @@ struct TextToken {
   std::string text;        // As it stands in the text; of a template's token its name.
   int start = 0, end = 0;  // Code points of the text, end exclusive; 0 for a template's token.
   bool special = false;    // Put there by the template.
+};
+
+// One text that is the first of many pairs: the tokenizer finds its tokens for the first of them
+// and keeps them here for the others. Whether the text is the same is the tokenizer's to check.
+class SharedText {
+ public:
+  // What `make` gives when it is called for the first time.
+  template <typename Make>
+  void* Tokens(const Make& make) const {
+    std::call_once(once_, [&] { tokens_ = make(); });
+    return tokens_.get();
+  }
+
+ private:
+  mutable std::once_flag once_;
+  mutable std::shared_ptr<void> tokens_;
 };
 
 // Implemented beside Model by those that read text.

@@ -293,6 +293,7 @@ absl::StatusOr<SequenceDraft> Drafter::DraftText() {
     options.strategy = TruncationStrategy::kOnlySecond;
     return Encode("text", *request_.question, &*request_.text, options);
   }
+  options.shared = request_.shared_text.get();
   const std::string* pair = request_.text_pair ? &*request_.text_pair : nullptr;
   // HuggingFace's tokenizers take an empty second text for none; a document that is ranked is one.
   if (pair != nullptr && pair->empty() && request_.task != Task::kRerank) pair = nullptr;

@@ -10,6 +10,7 @@
 #include "models/stop_scope.h"
 #include "models/text/tokenizer_directory.h"
 #include "models/text/tokenizer_ffi/tokenizer_ffi.h"
+#include "models/tokenizing.h"
 
 namespace longview::models {
 namespace {
@@ -25,6 +26,15 @@ struct FreeEncoding {
 struct FreeString {
   void operator()(LvtString* string) const { lvt_string_free(string); }
 };
+
+const LvtSharedText* KeptBy(const SharedText* shared) {
+  if (shared == nullptr) return nullptr;
+  return static_cast<const LvtSharedText*>(shared->Tokens([] {
+    return std::shared_ptr<void>(lvt_shared_text(), [](void* kept) {
+      lvt_shared_text_free(static_cast<LvtSharedText*>(kept));
+    });
+  }));
+}
 
 LvtText ToText(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -142,6 +152,7 @@ absl::StatusOr<EncodeResult> Tokenizer::Run(std::string_view text, const std::st
   }
   const LvtEncodeOptions raw = {
       .stop = StopFlag(),
+      .first = KeptBy(options.shared),
       .piece_bytes = kPieceBytes,
       .most_tokens = 0,
       .max_length = static_cast<uint32_t>(options.max_length),

@@ -18,6 +18,7 @@ struct LvtTokenizer;
 
 namespace longview::models {
 
+class SharedText;
 struct TokenizerSource;
 
 // Which text gives way when a pair is too long. Longest first: only the longer one as long as the
@@ -42,6 +43,9 @@ struct EncodeOptions {
   bool windows = false;
   int stride = 0;
   OffsetUnit offsets = OffsetUnit::kCodePoints;
+  // Keeps the first text's tokens for other calls, where it has up to 256 KiB; borrowed. The result
+  // is the same. Without effect on windows.
+  const SharedText* shared = nullptr;
 };
 
 // One sequence of tokens; all vectors have the same length.

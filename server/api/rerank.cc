@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/tokenizing.h"
 #include "server/api/call_totals.h"
 #include "server/api/copies.h"
 #include "server/api/item_group.h"
@@ -38,13 +40,14 @@ absl::Status CheckRequest(const RerankRequest& request, std::string_view documen
   return absl::OkStatus();
 }
 
-// Every pair has a copy of the query.
+// Every pair has a copy of the query, whose tokens are found once.
 absl::StatusOr<std::vector<models::Request>> Pairs(const ApiContext& context,
                                                    const RerankRequest& request,
                                                    std::string_view documents) {
   Like<models::Request> like;
   like->task = models::Task::kRerank;
   like->text = request.query();
+  like->shared_text = std::make_shared<const models::SharedText>();
   if (request.has_truncate()) like->truncate = request.truncate();
   if (request.has_truncate_prompt_tokens()) {
     like->truncate_tokens = request.truncate_prompt_tokens();

@@ -33,7 +33,10 @@ absl::StatusOr<std::vector<models::Request>> ScoredPairs(const ApiContext& conte
   const bool lone = request.first.size() == 1;
   Like<models::Request> like;
   like->task = models::Task::kRerank;
-  if (lone) like->text = request.first.front();
+  if (lone) {
+    like->text = request.first.front();
+    like->shared_text = std::make_shared<const models::SharedText>();
+  }
   like->truncate = request.truncate;
   like->truncate_tokens = request.truncate_prompt_tokens;
   auto pairs = like.Copies(request.second.size(),

@@ -61,6 +61,8 @@ struct Held {
   }
   // One of many requests' prompt, which is read with each of them.
   static size_t By(const std::shared_ptr<const std::string>& text) { return text ? By(*text) : 0; }
+  // Tokens of one of a call's texts, as many as the model reads.
+  static size_t By(const std::shared_ptr<const models::SharedText>&) { return 0; }
   // Documents count against the memory of their device.
   static size_t By(const std::shared_ptr<models::Document>&) { return 0; }
 
@@ -73,21 +75,22 @@ struct Held {
 }  // namespace
 
 size_t RequestBytes(const models::Request& request) {
-  const auto& [task, text, tokens, text_pair, tokens_pair, question, choices, choice_tokens,
-               truncate, truncate_tokens, direction, pair_tokens, global_positions, global_tokens,
-               image, pixel_values, score_threshold, max_detections, masks, tiles, aggregation,
-               pooling, normalize, prompt, prompt_name, prompt_choices, shared_prompt, dimensions,
-               chunks, chunk_tokens, chunk_overlap, window_overlap, token_chunks, top_k,
+  const auto& [task, text, tokens, text_pair, tokens_pair, shared_text, question, choices,
+               choice_tokens, truncate, truncate_tokens, direction, pair_tokens, global_positions,
+               global_tokens, image, pixel_values, score_threshold, max_detections, masks, tiles,
+               aggregation, pooling, normalize, prompt, prompt_name, prompt_choices, shared_prompt,
+               dimensions, chunks, chunk_tokens, chunk_overlap, window_overlap, token_chunks, top_k,
                max_answer_tokens, generation, decoder_tokens, document, extend_document, tensors,
                typed, cache_space] = request;
-  return sizeof(request) +
-         Held::Sum(task, text, tokens, text_pair, tokens_pair, question, choices, choice_tokens,
-                   truncate, truncate_tokens, direction, pair_tokens, global_positions,
-                   global_tokens, image, pixel_values, score_threshold, max_detections, masks,
-                   tiles, aggregation, pooling, normalize, prompt, prompt_name, prompt_choices,
-                   shared_prompt, dimensions, chunks, chunk_tokens, chunk_overlap, window_overlap,
-                   token_chunks, top_k, max_answer_tokens, generation, decoder_tokens, document,
-                   extend_document, tensors, typed, cache_space);
+  return sizeof(request) + Held::Sum(task, text, tokens, text_pair, tokens_pair, shared_text,
+                                     question, choices, choice_tokens, truncate, truncate_tokens,
+                                     direction, pair_tokens, global_positions, global_tokens, image,
+                                     pixel_values, score_threshold, max_detections, masks, tiles,
+                                     aggregation, pooling, normalize, prompt, prompt_name,
+                                     prompt_choices, shared_prompt, dimensions, chunks,
+                                     chunk_tokens, chunk_overlap, window_overlap, token_chunks,
+                                     top_k, max_answer_tokens, generation, decoder_tokens, document,
+                                     extend_document, tensors, typed, cache_space);
 }
 
 size_t PrepareScratch(const models::Request& request) {

@@ -15,6 +15,7 @@ extern "C" {
 typedef struct LvtTokenizer LvtTokenizer;
 typedef struct LvtEncoding LvtEncoding;
 typedef struct LvtString LvtString;
+typedef struct LvtSharedText LvtSharedText;
 
 typedef struct {
   const char* data;
@@ -32,8 +33,9 @@ typedef struct {
 } LvtError;
 
 typedef struct {
-  const void* stop;      /* std::atomic<bool> or NULL: ends the work early once it is set. */
-  uint32_t piece_bytes;  /* Texts of more than four times that are tokenised in such pieces. */
+  const void* stop;           /* std::atomic<bool> or NULL: ends the work early once it is set. */
+  const LvtSharedText* first; /* NULL, or where the first text's tokens are kept for other calls. */
+  uint32_t piece_bytes;       /* Texts of more than four times that are tokenised in such pieces. */
   uint32_t most_tokens;  /* Longer texts are counted, not kept; 0 = none. Not with max_length. */
   uint32_t max_length;   /* Tokens with specials; 0 = whatever comes. */
   uint32_t stride;       /* Tokens that neighbouring windows share. */
@@ -61,6 +63,12 @@ typedef struct {
 /* `json` is a complete tokenizer.json; its truncation and padding are ignored. */
 LvtTokenizer* lvt_tokenizer_from_json(LvtText json, LvtError* error);
 void lvt_tokenizer_free(LvtTokenizer* tokenizer);
+
+/* A first text of many calls, which is tokenised once; of more than four times piece_bytes, in each
+ * call. Empty when made; from any thread. What is kept is all that truncation may leave. */
+LvtSharedText* lvt_shared_text(void);
+void lvt_shared_text_free(LvtSharedText* text);
+size_t lvt_shared_text_reads(const LvtSharedText* text); /* How often it was tokenised. */
 
 /* `b` may be NULL. Window 0 is the answer; more follow only with options->windows. */
 LvtEncoding* lvt_encode(const LvtTokenizer* tokenizer, LvtText a, const LvtText* b,

@@ -82,6 +82,7 @@ class Pieces {
 
 LvtEncodeOptions Options(uint32_t piece_bytes) {
   return {.stop = nullptr,
+          .first = nullptr,
           .piece_bytes = piece_bytes,
           .most_tokens = 0,
           .max_length = 0,

@@ -196,6 +196,7 @@ TEST(TokenizerFfi, MutatedJsonNeverEscapes) {
       continue;
     }
     const LvtEncodeOptions options{.stop = nullptr,
+                                   .first = nullptr,
                                    .piece_bytes = 4,
                                    .most_tokens = 0,
                                    .max_length = 8,

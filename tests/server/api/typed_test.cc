@@ -45,6 +45,26 @@ TEST(Typed, Classify) {
   EXPECT_EQ(response->timing().batch_items(), 1);
 }
 
+// The tokenizer finds a shared text's tokens once.
+TEST(Typed, AllPairsOfARerankListShareTheQuery) {
+  Backend backend;
+  FakeOptions options;
+  options.tasks = {Task::kRerank};
+  backend.store.Add("rank", options);
+  options.control->advance.Close();
+  v1::RerankRequest request;
+  request.set_model("rank");
+  request.set_query("q");
+  for (int i = 0; i < 6; ++i) request.add_documents("document");
+  Waiter<v1::RerankResponse> waiter;
+  backend.api.Rerank(TestCall(), request, waiter.reply());
+  EXPECT_EQ(backend.engine.submitted(), 6);
+  // The items that wait behind the first, the last request and this copy.
+  EXPECT_GE(backend.engine.last_request().shared_text.use_count(), 6);
+  options.control->advance.Open();
+  EXPECT_TRUE(waiter.Get().ok());
+}
+
 TEST(Typed, ClassifyTokenIdsWithOptions) {
   Backend backend;
   const auto response = Do<v1::ClassifyRequest, v1::ClassifyResponse>(

@@ -15,12 +15,14 @@ use std::sync::atomic::AtomicBool;
 use crate::abi::Failure;
 use crate::cut_plan::CutPlan;
 use crate::long_text::{self, Bounds, LongEncoding};
+use crate::shared_text::SharedText;
 
 /// As in tokenizer_ffi.h.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct EncodeOptions {
     pub stop: *const AtomicBool,
+    pub first: *const SharedText,
     pub piece_bytes: u32,
     pub most_tokens: u32,
     pub max_length: u32,
@@ -33,6 +35,14 @@ pub struct EncodeOptions {
     pub byte_offsets: u8,
     pub windows: u8,
     pub lower_case: u8,
+}
+
+impl EncodeOptions {
+    /// Keeps the first text's tokens for other pairs.
+    fn shared(&self) -> Option<&SharedText> {
+        // SAFETY: null, or the caller keeps it for the call.
+        unsafe { self.first.as_ref() }.filter(|_| self.windows == 0)
+    }
 }
 
 /// One sequence of tokens as plain arrays.
@@ -87,33 +97,25 @@ pub fn encode(
     b: Option<&str>,
     options: &EncodeOptions,
 ) -> Result<Encoded, Failure> {
-    let single = |text: &str| {
-        if options.byte_offsets != 0 {
-            tokenizer.encode(text, false)
-        } else {
-            tokenizer.encode_char_offsets(text, false)
-        }
+    let first = match options.shared() {
+        Some(shared) => shared.tokens(tokenizer, a, options)?,
+        None => whole(single(tokenizer, a, options)?),
     };
-    let first = single(a)?;
-    let mut second = b.map(single).transpose()?;
+    let mut second = b.map(|b| single(tokenizer, b, options)).transpose()?;
     if let Some(encoding) = second.as_mut() {
         encoding.set_type_ids(vec![1; encoding.len()]);
     }
     let length = |x: &Encoding, y: &Option<Encoding>| x.len() + y.as_ref().map_or(0, |e| e.len());
-    let before = length(&first, &second);
+    let before = first.tokens + second.as_ref().map_or(0, |e| e.len());
     let added = |pair| match template {
         Some(template) if options.add_special != 0 => template.added_tokens(pair),
         _ => 0,
     };
-    let whole = |encoding: Encoding| LongEncoding {
-        tokens: encoding.len(),
-        encoding,
-        complete: true,
-    };
-    let (mut first, mut second) = if options.keep_first != 0 && options.windows == 0 {
-        cut_kept(whole(first), second.map(whole), added(b.is_some()), options)?
+    let keeps_first = options.keep_first != 0 && options.windows == 0;
+    let (mut first, mut second) = if keeps_first || options.shared().is_some() {
+        cut_kept(first, second.map(whole), added(b.is_some()), options)?
     } else {
-        truncate(template, first, second, options)?
+        truncate(template, first.encoding, second, options)?
     };
     let tokens_cut = before - length(&first, &second);
     if options.windows == 0 {
@@ -132,6 +134,44 @@ pub fn encode(
         tokens_cut,
         counted: true,
     })
+}
+
+fn single(tokenizer: &Tokenizer, text: &str, options: &EncodeOptions) -> Result<Encoding, Failure> {
+    Ok(if options.byte_offsets != 0 {
+        tokenizer.encode(text, false)?
+    } else {
+        tokenizer.encode_char_offsets(text, false)?
+    })
+}
+
+fn whole(encoding: Encoding) -> LongEncoding {
+    LongEncoding {
+        tokens: encoding.len(),
+        encoding,
+        complete: true,
+    }
+}
+
+/// The tokens of a first text that truncation may leave, whatever the second one is.
+pub fn beginning_or_end(
+    tokenizer: &Tokenizer,
+    text: &str,
+    options: &EncodeOptions,
+) -> Result<LongEncoding, Failure> {
+    let mut read = whole(single(tokenizer, text, options)?);
+    let most = options.max_length as usize;
+    if most > 0 {
+        let front = kept_first(options, most);
+        cut(&mut read.encoding, most, front, direction_of(options));
+    }
+    Ok(read)
+}
+
+fn direction_of(options: &EncodeOptions) -> TruncationDirection {
+    match options.cut_left {
+        0 => TruncationDirection::Right,
+        _ => TruncationDirection::Left,
+    }
 }
 
 /// The same for texts of any length in bounded memory, without further windows.
@@ -172,6 +212,9 @@ pub fn encode_long(
         long_text::encode(tokenizer, plan, text, Bounds { enough, ..bounds })
     };
     let read_first = |enough: Option<usize>| {
+        if let Some(shared) = options.shared().filter(|_| a.len() <= bounds.at_once()) {
+            return shared.tokens(tokenizer, a, options);
+        }
         let keep_first = kept_first(options, options.max_length as usize);
         let bounds = Bounds {
             enough,
@@ -237,10 +280,7 @@ fn cut_kept(
         .checked_sub(added)
         .ok_or_else(|| too_short(max_length, added))?;
     let (to_first, to_second) = shares(lengths.0, lengths.1, budget, options.strategy)?;
-    let direction = match options.cut_left {
-        0 => TruncationDirection::Right,
-        _ => TruncationDirection::Left,
-    };
+    let direction = direction_of(options);
     cut(
         &mut first,
         to_first,
@@ -389,12 +429,8 @@ fn truncate(
         max_length - added(false),
         stride,
     )?;
-    let direction = match options.cut_left {
-        0 => TruncationDirection::Right,
-        _ => TruncationDirection::Left,
-    };
     let params = TruncationParams {
-        direction,
+        direction: direction_of(options),
         max_length: budget,
         strategy,
         stride,

@@ -9,6 +9,7 @@ mod cut_plan;
 mod encode;
 mod long_text;
 mod lowered;
+mod shared_text;
 
 use std::sync::OnceLock;
 
@@ -16,6 +17,7 @@ use abi::{guarded, ErrorBuffer, Failure, Text};
 use cut_plan::CutPlan;
 use encode::{EncodeOptions, Encoded};
 use lowered::Lowered;
+use shared_text::SharedText;
 use tokenizers::{PostProcessorWrapper, Tokenizer};
 
 pub struct Handle {
@@ -117,6 +119,21 @@ pub unsafe extern "C" fn lvt_tokenizer_from_json(
 #[no_mangle]
 pub unsafe extern "C" fn lvt_tokenizer_free(handle: *mut Handle) {
     free(handle);
+}
+
+#[no_mangle]
+pub extern "C" fn lvt_shared_text() -> *mut SharedText {
+    Box::into_raw(Box::default())
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn lvt_shared_text_free(text: *mut SharedText) {
+    free(text);
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn lvt_shared_text_reads(text: *const SharedText) -> usize {
+    (*text).reads()
 }
 
 #[no_mangle]

@@ -40,7 +40,7 @@ packages=(
   build-essential ca-certificates ccache cmake git ninja-build python3 python3-venv
   libabsl-dev libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libexif-dev
   libgrpc++-dev libgrpc-dev libpng-dev libprotobuf-dev
-  libprotoc-dev mold libre2-dev libssl-dev libjpeg-dev libturbojpeg0-dev libwebp-dev
+  libprotoc-dev mold libre2-dev libssl-dev libstemmer-dev libjpeg-dev libturbojpeg0-dev libwebp-dev
   nlohmann-json3-dev pkg-config prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc
   zlib1g-dev
 )

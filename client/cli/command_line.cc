@@ -130,6 +130,14 @@ absl::Status SetTask(CommandLine& line, std::string_view value) {
   return absl::OkStatus();
 }
 
+absl::Status SetBy(CommandLine& line, std::string_view value) {
+  if (value != "words" && value != "vectors" && value != "both") {
+    return absl::InvalidArgumentError("must be words, vectors or both");
+  }
+  line.by = std::string(value);
+  return absl::OkStatus();
+}
+
 absl::Status SetNormalize(CommandLine& line, std::string_view value) {
   if (value != "true" && value != "false") {
     return absl::InvalidArgumentError("must be true or false");
@@ -198,6 +206,12 @@ std::vector<Flag> SearchFlags() {
   constexpr int kMostBytes = 64 << 20;
   const std::vector<std::string> search = {"search"};
   return {
+      {"by", "words|vectors|both", search,
+       "both (default) needs a model that embeds, words needs no server", SetBy},
+      {"no_cache", "", search, "reads all anew, and keeps no vectors for the next question",
+       Switch(&CommandLine::no_cache)},
+      {"cache_mib", "N", search, "of vectors kept in ~/.cache/longview/search, default 1024",
+       Int(&CommandLine::cache_mib, 0, std::numeric_limits<int>::max())},
       {"top", "N", search, "places shown, default 10", Int(&CommandLine::top, 1, kMostPlaces)},
       {"max_file_bytes", "N", search, "larger files are left out, default 1048576",
        Int(&CommandLine::max_file_bytes, 1, kMostBytes)},
@@ -399,6 +413,14 @@ absl::Status TakeQuestion(CommandLine* line) {
   return absl::OkStatus();
 }
 
+// Relative paths do not count, by the XDG Base Directory Specification. Empty = there is none.
+std::string CacheFolder(const Environment& environment) {
+  const std::string cache = environment("XDG_CACHE_HOME").value_or("");
+  if (cache.starts_with("/")) return absl::StrCat(cache, "/longview/search");
+  const std::string home = environment("HOME").value_or("");
+  return home.empty() ? "" : absl::StrCat(home, "/.cache/longview/search");
+}
+
 absl::Status CheckInputs(const CommandLine& line) {
   if (line.width.has_value() != line.height.has_value()) {
     return absl::InvalidArgumentError("--width and --height go together");
@@ -435,6 +457,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   const std::optional<std::string> server = environment("LONGVIEW_SERVER");
   if (server && !server->empty()) line.server = *server;
   line.api_key = environment("LONGVIEW_API_KEY").value_or("");
+  line.cache_folder = CacheFolder(environment);
   bool flags_ended = false;
   for (size_t at = 0; at < arguments.size(); ++at) {
     const std::string& argument = arguments[at];

@@ -1,6 +1,7 @@
 // Runs commands of the program in this process, against a fake server.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -25,8 +26,11 @@ class CommandRun : public TestFolder {
     arguments.push_back("--server=" + server_.Address());
     const bool terminal = output == Output::kTerminal;
     Console console{in_, out_, err_, output != Output::kPiped, terminal, terminal, terminal};
-    return RunLongview(
-        arguments, [](const std::string&) { return std::nullopt; }, console);
+    const auto environment = [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? std::nullopt : std::optional(found->second);
+    };
+    return RunLongview(arguments, environment, console);
   }
 
   std::vector<std::string> TextLines() {
@@ -43,6 +47,7 @@ class CommandRun : public TestFolder {
   }
 
   FakeServer server_;
+  std::map<std::string, std::string> environment_;
   std::istringstream in_;
   std::ostringstream out_, err_;
 };

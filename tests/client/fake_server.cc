@@ -95,6 +95,11 @@ std::vector<longview::v1::EmbedRequest> FakeServer::EmbedRequests() const {
   return embed_requests_;
 }
 
+void FakeServer::RemoveModels() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  models_.clear_models();
+}
+
 void FakeServer::AddModel(const std::string& name, const std::string& task,
                           const std::string& state, const std::vector<std::string>& also) {
   std::lock_guard<std::mutex> lock(mutex_);

@@ -51,6 +51,7 @@ class FakeServer : private longview::v1::TextService::Service,
   void AnswerTooLate();
   void SetEmbedding(FakeEmbedding embedding);
   // `also`: tasks besides the one that it is for.
+  void RemoveModels();
   void AddModel(const std::string& name, const std::string& task, const std::string& state,
                 const std::vector<std::string>& also = {});
 

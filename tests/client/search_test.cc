@@ -131,23 +131,23 @@ TEST(Chunks, OddTexts) {
 }
 
 TEST(BestPlaces, TheSameWhateverTheOrder) {
-  const std::vector<Place> places = {{0.5f, "b", 1, 2, ""},
-                                     {0.5f, "a", 9, 9, ""},
-                                     {0.5f, "a", 3, 4, ""},
-                                     {0.9f, "z", 1, 1, ""},
-                                     {0.1f, "a", 1, 1, ""}};
+  const auto place = [](double score, const std::string& path, int line) {
+    return Place{score, path, {.first_line = line, .last_line = line}};
+  };
+  const std::vector<Place> places = {place(0.5, "b", 1), place(0.5, "a", 9), place(0.5, "a", 3),
+                                     place(0.9, "z", 1), place(0.1, "a", 1)};
   for (const bool backwards : {false, true}) {
     BestPlaces best(3);
     for (size_t i = 0; i < places.size(); ++i) {
       const Place& place = places[backwards ? places.size() - 1 - i : i];
       if (best.MayKeep(place.score)) best.Add(place);
     }
-    EXPECT_FALSE(best.MayKeep(0.4f));
+    EXPECT_FALSE(best.MayKeep(0.4));
     const std::vector<Place> taken = best.Take();
     ASSERT_EQ(taken.size(), 3u);
     EXPECT_EQ(taken[0].path, "z");
-    EXPECT_EQ(taken[1].first_line, 3);
-    EXPECT_EQ(taken[2].first_line, 9);
+    EXPECT_EQ(taken[1].chunk.first_line, 3);
+    EXPECT_EQ(taken[2].chunk.first_line, 9);
   }
 }
 

@@ -33,6 +33,7 @@ ALLOWED = {
     "server/http": {"proto", "models", "Abseil", "JSON", "protobuf", "HTTP", "OpenSSL"},
     "server/security": {"Abseil", "OpenSSL"},
     "client": {"proto", "gRPC", "protobuf", "Abseil", "JSON"},
+    "client/cli/search": {"proto", "gRPC", "protobuf", "Abseil", "OpenSSL"},
 }
 # The headers of models/ that the server may see.
 MODEL_INTERFACE = ("models/inspect.h", "models/model.h", "models/pauses.h", "models/stop_scope.h",

@@ -9,7 +9,7 @@ namespace {
 
 bool Better(const Place& a, const Place& b) {
   if (a.score != b.score) return a.score > b.score;
-  return std::tie(a.path, a.first_line) < std::tie(b.path, b.first_line);
+  return std::tie(a.path, a.chunk.first_line) < std::tie(b.path, b.chunk.first_line);
 }
 
 }  // namespace

@@ -2,16 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "client/cli/search/chunks.h"
 
 namespace longview::client {
 
 struct Place {
-  float score = 0;
+  double score = 0;
   std::string path;
-  int first_line = 0, last_line = 0;  // From 1, both included.
-  std::string text;
+  Chunk chunk;
+  size_t file = 0;  // Of those that are searched.
+  // What the score is made of.
+  std::optional<double> bm25 = std::nullopt, cosine = std::nullopt;
 };
 
 // Not thread-safe.
@@ -20,7 +25,7 @@ class BestPlaces {
   explicit BestPlaces(size_t most) : most_(most) {}
 
   // Whether a place of this score may be kept; saves making one that is not.
-  bool MayKeep(float score) const { return heap_.size() < most_ || score >= heap_.front().score; }
+  bool MayKeep(double score) const { return heap_.size() < most_ || score >= heap_.front().score; }
   void Add(Place place);
 
   // Best first; equal scores by path and line, whatever order they came in. Leaves nothing behind.

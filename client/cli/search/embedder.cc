@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace longview::client {
 namespace {
@@ -15,6 +16,8 @@ const char* const kDocumentPrompts[] = {"document", "passage", "corpus"};
 constexpr size_t kMostChunks = 1024;
 // Code has hardly more bytes to a token; a part that is too long all the same is halved.
 constexpr size_t kBytesPerToken = 4;
+// Tells what a model does with documents. The vector tells a model from another of its name.
+const char* const kSample = "A window slides over the words of a long document.";
 
 bool Refuses(const grpc::Status& status, const char* part) {
   return status.error_code() == grpc::StatusCode::INVALID_ARGUMENT &&
@@ -62,10 +65,11 @@ grpc::Status Embedder::Ask(const std::string& question, std::vector<float>* vect
   }
   if (!status.ok()) return status;
   vector->assign(response.embedding().begin(), response.embedding().end());
-  return LearnAboutDocuments(question);
+  return LearnAboutDocuments();
 }
 
-grpc::Status Embedder::LearnAboutDocuments(const std::string& sample) {
+grpc::Status Embedder::LearnAboutDocuments() {
+  const std::string sample = kSample;
   v1::EmbedResponse response;
   for (const char* name : kDocumentPrompts) {
     const grpc::Status status = client_.Embed(Request(sample, name), &response);
@@ -78,10 +82,22 @@ grpc::Status Embedder::LearnAboutDocuments(const std::string& sample) {
   v1::TextRange* whole = request.add_chunks();
   whole->set_start(0);
   whole->set_end(CodePoints(sample));
-  const grpc::Status status = client_.Embed(request, &response);
+  grpc::Status status = client_.Embed(request, &response);
   late_ = status.ok() && response.chunking() != "separate";
   // Models without the places of their tokens.
-  return Refuses(status, "chunks") ? grpc::Status::OK : status;
+  if (Refuses(status, "chunks")) {
+    status = client_.Embed(Request(sample, document_prompt_), &response);
+  }
+  sample_vector_.assign(response.embedding().begin(), response.embedding().end());
+  return status;
+}
+
+std::string Embedder::Settings() const {
+  std::string numbers(reinterpret_cast<const char*>(sample_vector_.data()),
+                      sample_vector_.size() * sizeof(float));
+  return absl::StrCat(options_.model, "\n", options_.version, "\n", options_.max_tokens, "\n",
+                      options_.pooling, "\n", document_prompt_.value_or("none"), "\n", late_, "\n",
+                      numbers);
 }
 
 grpc::Status Embedder::Read(const std::string& text, std::span<const Chunk> chunks,

@@ -19,6 +19,7 @@ namespace longview::client {
 
 struct EmbedderOptions {
   std::string model;
+  std::string version;
   int max_tokens = 0;                      // Read at once at most; 0 = not known.
   std::string pooling;                     // Empty = the model's.
   std::optional<std::string> prompt_name;  // The question's; unset = "query", if there is one.
@@ -50,11 +51,14 @@ class Embedder {
                     const OnVector& on_vector, Cost* cost) const;
 
   bool late() const { return late_; }
+  // All that a text's vectors depend on, beside the text: the model's name and version, what it is
+  // asked for, and how it embeds one sentence. Equal settings give equal vectors.
+  std::string Settings() const;
 
  private:
   v1::EmbedRequest Request(const std::string& text,
                            const std::optional<std::string>& prompt_name) const;
-  grpc::Status LearnAboutDocuments(const std::string& sample);
+  grpc::Status LearnAboutDocuments();
   grpc::Status ReadPart(const std::string& text, std::span<const Chunk> chunks,
                         const OnVector& on_vector, Cost* cost) const;
   grpc::Status ReadAlone(const std::string& text, const Chunk& chunk, const OnVector& on_vector,
@@ -64,6 +68,7 @@ class Embedder {
   EmbedderOptions options_;
   bool late_ = true;
   std::optional<std::string> document_prompt_;
+  std::vector<float> sample_vector_;
 };
 
 }  // namespace longview::client

@@ -1,0 +1,76 @@
+// The files of `longview search` against one question.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/command_line.h"
+#include "client/cli/console.h"
+#include "client/cli/over_inputs.h"
+#include "client/cli/search/best_places.h"
+#include "client/cli/search/passages.h"
+#include "client/cli/summary.h"
+
+namespace longview::client {
+
+// To be used by one thread: Run has its own. What it is made of is borrowed.
+class FolderSearch {
+ public:
+  FolderSearch(const CommandLine& line, Console& console, const Question& question)
+      : line_(line), console_(console), question_(question) {}
+
+  // Reads the files, several at a time, with progress and errors on the console.
+  void Run(const std::vector<std::string>& paths);
+
+  // The best places of all that was read, best first.
+  void PrintPlaces();
+
+  bool failed() const { return failed_; }
+  // Why vectors could not be kept, and whether some were.
+  const absl::Status& not_kept() const { return not_kept_; }
+  bool kept() const { return kept_; }
+
+  // One line about what was read.
+  std::string SummaryText(double seconds) const;
+
+ private:
+  // What was found in a file: all of its passages, of its text nothing.
+  struct FileResult {
+    std::vector<Passage> passages;
+    std::string digest;  // Of its text, which is read again for the places shown.
+    std::string text;    // Of standard input, which is not.
+  };
+
+  // The text of a file as it is searched; empty: it is no text.
+  absl::StatusOr<std::string> TextOfFile(const std::string& path);
+  Outcome ReadFile(size_t index, PassageReader& reader);
+  // Z-scores need every passage's scores.
+  std::vector<Place> BestOfAll();
+  // Nullopt with a message if the file is not any more what was searched.
+  std::optional<std::string> TextOf(const Place& place);
+  void Print(const Place& place, const std::string& text);
+  void PrintError(const std::string& path, const grpc::Status& status);
+  void Done(const std::string& path, const Outcome& outcome);
+
+  const CommandLine& line_;
+  Console& console_;
+  const Question& question_;
+  std::vector<std::string> paths_;
+  std::vector<FileResult> results_;  // By path; each is one worker's while they run.
+  std::atomic<int64_t> binary_ = 0;
+  int64_t places_ = 0;
+
+  std::mutex mutex_;  // Guards what follows, and the console while workers run.
+  Summary summary_;
+  absl::Status not_kept_;
+  size_t done_ = 0;
+  bool failed_ = false, kept_ = false;
+};
+
+}  // namespace longview::client

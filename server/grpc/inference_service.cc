@@ -1,6 +1,9 @@
+#include <google/protobuf/empty.pb.h>
+
 #include <utility>
 
 #include "inference/grpc_service.pb.h"
+#include "server/api/unserved.h"
 #include "server/grpc/recorded.h"
 #include "server/grpc/services.h"
 #include "server/grpc/stream_infer.h"
@@ -89,12 +92,24 @@ void AddRepository(Api& api, ByteService& service) {
       });
 }
 
+// Methods of Triton's protocol: clients that call them read what to do instead.
+void AddUnserved(Api& api, ByteService& service) {
+  for (const char* method : UnservedMethods()) {
+    // An empty message takes the fields of any.
+    service.AddImmediate<google::protobuf::Empty, google::protobuf::Empty>(
+        method, [&api, method](const CallInfo& info, const google::protobuf::Empty&) {
+          return Recorded<google::protobuf::Empty>(api, info, "", UnservedMethod(method));
+        });
+  }
+}
+
 }  // namespace
 
 void AddInferenceMethods(Api& api, OpenStreams& streams, ByteService& service) {
   AddProbes(api, service);
   AddDescriptions(api, service);
   AddRepository(api, service);
+  AddUnserved(api, service);
   service.AddUnary("ModelInfer", api, &Api::Infer);
   service.Add("ModelStreamInfer",
               [&api, &streams, &service](grpc::CallbackServerContext& context) -> ByteCall* {

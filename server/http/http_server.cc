@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/unserved.h"
 #include "server/errors.h"
 #include "server/http/context.h"
 #include "server/http/cors.h"
@@ -161,7 +162,9 @@ class HttpServer::Impl {
 
   absl::Status NoSuchPath(std::string_view path) const {
     std::string message = absl::StrCat("no such path: ", Quoted(path));
-    if (admin_) {
+    if (const std::string_view instead = InsteadOfPath(path); !admin_ && !instead.empty()) {
+      absl::StrAppend(&message, "; ", std::string(instead));
+    } else if (admin_) {
       message += "; there are /livez, /readyz, /metrics";
     } else if (const std::string near = router_.Near(path); !near.empty()) {
       absl::StrAppend(&message, "; there is ", Excerpt(near));

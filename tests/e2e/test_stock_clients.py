@@ -55,6 +55,17 @@ class TestTriton:
         statistics = client.get_inference_statistics("classification").model_stats[0]
         assert statistics.inference_stats.success.count >= len(IDS)
 
+    def test_what_is_not_served_says_what_to_use(self, golden_server):
+        for module, address in ((tritonclient.grpc, golden_server.grpc),
+                                (tritonclient.http, golden_server.http)):
+            client = module.InferenceServerClient(address)
+            for call, part in ((client.get_trace_settings, "--otlp_endpoint"),
+                               (client.get_log_settings, "--log_level"),
+                               (client.get_system_shared_memory_status, "send tensors in the request"),
+                               (client.get_cuda_shared_memory_status, "send tensors in the request")):
+                with pytest.raises(tritonclient.utils.InferenceServerException, match=part):
+                    call()
+
     def test_grpc_stream(self, golden_server):
         client = tritonclient.grpc.InferenceServerClient(golden_server.grpc)
         answers = []

@@ -126,18 +126,29 @@ TEST_F(InferenceService, TheTimeoutParameterShortensTheDeadline) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
 }
 
-TEST_F(InferenceService, TraceAndSharedMemoryAreUnimplemented) {
-  grpc::TemplatedGenericStub<inference::ServerLiveRequest, inference::ServerLiveResponse> generic(
+TEST_F(InferenceService, TraceLogAndSharedMemorySayWhatToUseInstead) {
+  grpc::TemplatedGenericStub<inference::ModelReadyRequest, inference::ServerLiveResponse> generic(
       channel);
-  for (const char* rpc : {"TraceSetting", "LogSettings", "SystemSharedMemoryStatus"}) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"TraceSetting", "--otlp_endpoint"},
+      {"LogSettings", "--log_level"},
+      {"SystemSharedMemoryStatus", "send tensors in the request"},
+      {"SystemSharedMemoryRegister", "send tensors in the request"},
+      {"SystemSharedMemoryUnregister", "send tensors in the request"},
+      {"CudaSharedMemoryStatus", "send tensors in the request"},
+      {"CudaSharedMemoryRegister", "send tensors in the request"},
+      {"CudaSharedMemoryUnregister", "send tensors in the request"}};
+  for (const auto& [rpc, part] : cases) {
     grpc::ClientContext context;
-    inference::ServerLiveRequest request;
+    inference::ModelReadyRequest request;
+    request.set_name("a field that the method does not know");
     inference::ServerLiveResponse response;
-    std::promise<grpc::StatusCode> code;
+    std::promise<grpc::Status> status;
     generic.UnaryCall(&context, absl::StrCat("/inference.GRPCInferenceService/", rpc), {}, &request,
-                      &response,
-                      [&code](grpc::Status status) { code.set_value(status.error_code()); });
-    EXPECT_EQ(code.get_future().get(), grpc::StatusCode::UNIMPLEMENTED) << rpc;
+                      &response, [&status](grpc::Status ended) { status.set_value(ended); });
+    const grpc::Status ended = status.get_future().get();
+    EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNIMPLEMENTED) << rpc;
+    EXPECT_NE(ended.error_message().find(part), std::string::npos) << rpc << ended.error_message();
   }
 }
 

@@ -63,6 +63,30 @@ def test_a_task_of_two_models_needs_a_name(zoo_server):
     assert "code-language" in done.stderr + done.stdout and "listops" in done.stderr + done.stdout
 
 
+def test_pictures_are_known_without_a_flag(zoo_server, tmp_path):
+    page = ROOT / "models/zoo/samples/page.jpg"
+    alone = run(zoo_server, "classify", "--json", str(page))
+    assert alone.returncode == 0, alone.stderr
+    assert json.loads(alone.stdout)["model"] == "page-type"
+    shutil.copy(page, tmp_path / "page")
+    shutil.copy(ROOT / "tests/support/summary.py", tmp_path / "a.py")
+    mixed = run(zoo_server, "classify", CODE, "--json", str(tmp_path))
+    assert mixed.returncode == 0, mixed.stderr
+    assert [json.loads(line)["model"] for line in mixed.stdout.splitlines()] == \
+        ["code-language", "page-type"]
+    piped = subprocess.run([CLIENT, "classify", "--json", f"--server={zoo_server.grpc}", "-"],
+                           stdin=page.open("rb"), capture_output=True, text=True, timeout=60)
+    assert json.loads(piped.stdout)["labels"] == json.loads(alone.stdout)["labels"]
+
+
+def test_the_nearest_model_is_offered(zoo_server):
+    done = run(zoo_server, "classify", "--model=code-languge", "-", input="int main() {}")
+    assert done.returncode == 1
+    assert 'model "code-languge" not found; did you mean code-language?' in done.stderr
+    for path in ("/v1/models/code-languge", "/v2/models/code-languge"):
+        assert b"did you mean code-language?" in zoo_server.get(path)[2], path
+
+
 def test_exit_codes(zoo_server):
     assert run(zoo_server, "frobnicate").returncode == 2
     assert run(zoo_server, "classify", "--no_such_flag", "x").returncode == 2
@@ -84,6 +108,8 @@ def test_a_wrong_address_is_explained_at_once(zoo_server, tmp_path):
         port = unused.getsockname()[1]
     cases = [(f"127.0.0.1:{port}", [], "nothing takes connections there"),
              (zoo_server.http, [], "is an HTTP port"),
+             (f"http://{zoo_server.http}", [], f"{zoo_server.http} is the HTTP port"),
+             (f"http://{zoo_server.grpc}", [], f"without http://: {zoo_server.grpc}"),
              ("localhost", [], "localhost:9000"),
              ("no-such-host.invalid:9000", [], "no-such-host.invalid is not known"),
              (zoo_server.grpc, ["--tls"], "does not speak TLS")]
@@ -134,5 +160,5 @@ def test_bench_reports_in_ghz_terms(tmp_path):
                    str(tmp_path / "input.py"))
         assert done.returncode == 0, done.stderr
         report = json.loads(done.stdout)
-        assert report["count"] > 20 and {"average", "fastest", "slowest", "rps",
+        assert report["count"] == 100 and {"average", "fastest", "slowest", "rps",
                                          "latencyDistribution"} <= report.keys()

@@ -13,6 +13,7 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/uri.h"
+#include "server/http/v1/header_to_send.h"
 #include "server/http/v1/json_as_text.h"
 #include "server/http/v1/multipart.h"
 
@@ -92,7 +93,7 @@ absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_byte
     return body;
   }
   absl::StatusOr<nlohmann::json> object = ParseObject(text, max_bytes);
-  if (!object.ok()) return object.status();
+  if (!object.ok()) return WithHeaderToSend(object.status(), media, text, messages);
   body.object_ = *std::move(object);
   return body;
 }

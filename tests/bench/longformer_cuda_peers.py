@@ -18,8 +18,9 @@ import time
 import torch
 
 import timing
-from longformer_peers import TOLERANCE, Logits, build, padded
+from document_peers import TOLERANCE
 from pipe import Ours
+from published_shapes import Logits, build, padded
 
 WIDTH, INNER, WINDOW = 768, 3072, 512
 
@@ -109,8 +110,8 @@ def main():
     name = "the CPU" if arguments.check else torch.cuda.get_device_name(0)
     print(f"{name}; {timing.machine()}")
     print(timing.versions("torch", "transformers"))
-    models = {"fp32": build(arguments.layers).to(device),
-              "bf16": build(arguments.layers).to(torch.bfloat16).to(device)}
+    models = {"fp32": build(layers=arguments.layers).to(device),
+              "bf16": build(layers=arguments.layers).to(torch.bfloat16).to(device)}
     with tempfile.TemporaryDirectory() as directory:
         models["fp32"].save_pretrained(directory)
         ours = Ours(directory, "bf16", 2, arguments.device)

@@ -10,12 +10,13 @@ BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
 
 
 class Ours:
-    """A model_pipe process."""
+    """A model_pipe process; `without` names variables of the environment that it does not inherit."""
 
-    def __init__(self, directory, dtype, threads, device="cpu"):
+    def __init__(self, directory, dtype, threads, device="cpu", without=()):
         self.process = subprocess.Popen(
             [BUILD / "bin/model_pipe", directory, dtype, str(threads), device],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={name: value for name, value in os.environ.items() if name not in without})
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"model_pipe ended with {self.process.wait()}, see above")

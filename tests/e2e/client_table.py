@@ -1,4 +1,4 @@
-"""The stock clients that a run has used, as the table of the README: tests marked `client(name, calls)` or
+"""The stock clients that a run has used, as the table of client/README.md: tests marked `client(name, calls)` or
 `client(name, calls, version)` count for it. Without a version the name is that of a Python package of this environment,
 of a program that tests/support/install_clients.sh pins, or of one that tells its version."""
 
@@ -9,7 +9,7 @@ import re
 import subprocess
 
 PINS = pathlib.Path(__file__).parents[1] / "support/install_clients.sh"
-HEAD = ["| client | version | calls | tests passed |", "|---|---|---|---|"]
+HEAD = ["| client | version | calls | tests |", "|---|---|---|---|"]
 
 
 def version_of(name):
@@ -25,7 +25,8 @@ def version_of(name):
 
 
 def row(name, calls, version, passed, total):
-    return f"| `{name}` | {version} | {calls} | {passed} of {total} |"
+    result = "pass" if passed == total else f"{total - passed} of {total} FAIL"
+    return f"| `{name}` | {version} | {calls} | {result} |"
 
 
 class ClientTable:

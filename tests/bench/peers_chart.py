@@ -29,14 +29,14 @@ STYLE = """
 
 
 def best(who):
-    """[(program, element type or "", seconds)], the fastest of each program, Longview first, then by time."""
+    """[(kind of peer, element type or "", seconds)], the fastest of each program, Longview first, then by time."""
     found = {}
     for name, figures in who.items():
         kind, _, dtype = name.partition(":")
-        kind = "hf" if kind == "hf-compiled" and "hf" in found else kind
-        if kind not in found or figures["median_s"] < found[kind][1]:
-            found[kind] = (dtype, figures["median_s"])
-    return sorted(((kind, *rest) for kind, rest in found.items()), key=lambda row: (row[0] != "longview", row[2]))
+        program = kind.partition("-")[0]
+        if program not in found or figures["median_s"] < found[program][2]:
+            found[program] = (kind, dtype, figures["median_s"])
+    return sorted(found.values(), key=lambda row: (row[0] != "longview", row[2]))
 
 
 def seconds(value):
@@ -79,13 +79,13 @@ def svg(found):
         text(16, "head", f"{MODELS[entry['model']]}, {entry['tokens']:,} tokens")
         for kind, dtype, value in rows:
             y += ROW
-            bar = "ours" if kind == "longview" else "peer"
+            bar, long = ("ours" if kind == "longview" else "peer"), value * scale
             text(16, "", NAMES[kind] + (f", {dtype}" if dtype else ""))
-            lines.append(f'<rect x="{LEFT}" y="{y - 14}" width="{value * scale:.1f}" height="18" rx="3" class="{bar}"/>')
+            lines.append(f'<rect x="{LEFT}" y="{y - 14}" width="{long:.1f}" height="18" rx="3" class="{bar}"/>')
             times = "" if kind == "longview" else f"  ({value / rows[0][2]:.1f} times as long)"
-            text(round(LEFT + value * scale + 8), "", seconds(value) + times)
+            text(round(LEFT + long + 8), "", seconds(value) + times)
     y += 32
-    text(16, "note", "Random weights of the published shape, best settings of each; every group has a scale of its own.")
+    text(16, "note", "Random weights of the published shape, best settings of each; each group has a scale of its own.")
     y += 18
     text(16, "note", footer(found))
     height = y + 16

@@ -8,16 +8,16 @@ import transformers
 
 # Name: transformers' class, its configuration, and its fastest attention on a CPU.
 SHAPES = {
-    "longformer-base": ("Longformer", dict(
-        vocab_size=50265, max_position_embeddings=4098, type_vocab_size=1, layer_norm_eps=1e-5,
-        bos_token_id=0, pad_token_id=1, eos_token_id=2, sep_token_id=2, attention_window=512,
-        initializer_range=0.04), "eager"),
+    "longformer-base": ("Longformer", {
+        "vocab_size": 50265, "max_position_embeddings": 4098, "type_vocab_size": 1, "layer_norm_eps": 1e-5,
+        "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2, "attention_window": 512,
+        "initializer_range": 0.04}, "eager"),
     "modernbert-base": ("ModernBert", {}, "sdpa"),
     "bge-base": ("Bert", {}, "sdpa"),  # BERT-base.
-    "bge-m3": ("XLMRoberta", dict(
-        vocab_size=250002, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
-        intermediate_size=4096, max_position_embeddings=8194, type_vocab_size=1,
-        layer_norm_eps=1e-5), "sdpa"),
+    "bge-m3": ("XLMRoberta", {
+        "vocab_size": 250002, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16,
+        "intermediate_size": 4096, "max_position_embeddings": 8194, "type_vocab_size": 1,
+        "layer_norm_eps": 1e-5}, "sdpa"),
 }
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

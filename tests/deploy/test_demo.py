@@ -1,4 +1,4 @@
-"""The demo runs, and the picture in the README is one of its runs."""
+"""The demo runs, and the picture in deploy/README.md is one of its runs."""
 
 import os
 import re
@@ -27,4 +27,4 @@ def test_it_runs_to_its_end(tmp_path):
 def test_the_picture_shows_every_step():
     picture = (ROOT / "deploy/demo/demo.svg").read_text()
     assert all(step in picture for step in STEPS)
-    assert "deploy/demo/demo.svg" in (ROOT / "README.md").read_text()
+    assert "(demo/demo.svg)" in (ROOT / "deploy/README.md").read_text()

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -72,6 +73,21 @@ def test_the_tarball_is_whole(tarball, tmp_path):
     assert {"longview", "torch", "libgrpc29", "libssl3", "tokenizers"} <= names
     licences = {path.name for path in (prefix / "share/longview/licences").iterdir()}
     assert {"LICENSE", "torch-LICENSE", "libgrpc29.copyright"} <= licences
+
+
+@pytest.mark.slow
+def test_the_block_of_the_readme_packs_and_serves(tool, tmp_path):
+    """The commands below "The tarball" but the build, as they stand; serving ends when it has answered."""
+    tool("cpack")
+    text = (ROOT / "deploy/README.md").read_text().split("## The tarball")[1]
+    build, *rest = re.search(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1].splitlines()
+    assert build.startswith("cmake --preset release && cmake --build build ") and len(rest) == 2
+    (tmp_path / "build").symlink_to(BUILD)
+    script = "\n".join(rest).replace("serve.sh", "serve.sh --once --grpc_port=0 --http_port=0")
+    done = subprocess.run(["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    assert "C++" in done.stdout or "Shell" in done.stdout
+    assert len(list((tmp_path / "dist").glob("longview-*-linux-x86_64.tar.gz"))) == 1
 
 
 @pytest.mark.slow

@@ -1,72 +1,32 @@
-"""Every command of every README, copied and run against the bundled models."""
+"""Every command of every page, copied and run against the bundled models; what is not run says why (not_run.py)."""
 
+import json
 import os
+import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 
 import pytest
 
+import not_run
+from pages import PAGES, SHELLS, blocks, commands, indented_blocks, name_of, shell_commands
 from server_process import BUILD, ROOT
 
-# The top level is given; build folders and installed dependencies beside it are somebody else's.
-ROOMS = ["server", "proto", "kernels", "models", "client", "deploy", "tests"]
-READMES = sorted([ROOT / "README.md",
-                  *(path for room in ROOMS for path in (ROOT / room).rglob("README.md"))])
-
-SHELLS = {"sh", "bash"}
 # Commands that make a file which others read; these run first, so that each test may run alone.
 MAKES = re.compile(r" > (\w+\.txt)$")
-
-# Commands that a test cannot run, and why.
-NOT_RUN = {
-    r"^deploy/serve\.sh|^tests/run\.sh|^deploy/release\.sh|^deploy/demo\.sh":
-        "installs packages and builds; run by CI itself",
-    r"^cmake --install ": "tests/client has it",
-    r"^cpack |^docker |^helm |^kubectl |^deploy/load/run\.sh": "tests/deploy has these",
-    r"/path/to/directory": "a model of one's own",
-    r"^python3 models/convert/": "checkpoints that are not here; tests/models has these",
-    r"^mkdir -p gen$|-I proto\b": "tests/server/grpc/test_stubs.py runs these",
-    r"tests/bench/": "minutes of measuring, beside peers that are not installed",
-}
+DEPS = os.environ.get("DEPS_DIR", ROOT / ".deps")
 
 
-def blocks(path):
-    """(language, text) of the fenced blocks of a file."""
-    language, lines = None, []
-    for line in path.read_text().splitlines():
-        fence = re.match(r"\s*```(\w*)", line)
-        if fence and language is None:
-            language, lines = fence[1], []
-        elif fence:
-            yield language, "\n".join(lines)
-            language = None
-        elif language is not None:
-            lines.append(line)
-
-
-def shell_commands(text):
-    """The commands of a block: lines, joined while a backslash or a quote continues them."""
-    command = ""
-    for line in text.splitlines():
-        command += line
-        if command.endswith("\\"):
-            command = command[:-1]
-        elif subprocess.run(["bash", "-n", "-c", command], capture_output=True).returncode:
-            command += "\n"
-        else:
-            if command.strip() and not command.strip().startswith("#"):
-                yield command.strip()
-            command = ""
-    assert not command, f"not a whole command: {command}"
-
-
-def every(language_names, split):
-    return [pytest.param(piece, id=f"{path.relative_to(ROOT).parent}-{number}")
-            for path in READMES
-            for number, piece in enumerate(
-                piece for language, text in blocks(path) if language in language_names
-                for piece in split(text))]
+def numbered(pieces):
+    """Parameters of a test; ids count within the page."""
+    counts, found = {}, []
+    for page, piece in pieces:
+        counts[page] = counts.get(page, -1) + 1
+        found.append(pytest.param(page, piece, id=f"{page.removesuffix('/README.md')}-{counts[page]}"))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +37,9 @@ def folder(tmp_path_factory):
         if entry.name != "build":
             (folder / entry.name).symlink_to(entry)
     (folder / "build").symlink_to(BUILD)
-    for path in READMES:
-        for language, text in blocks(path):
-            for command in shell_commands(text) if language in SHELLS else ():
-                if MAKES.search(command):
-                    subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+    for _, command in commands():
+        if MAKES.search(command):
+            subprocess.run(["bash", "-c", command], cwd=folder, check=True)
     return folder
 
 
@@ -106,44 +64,123 @@ def here(command, server):
 
 
 def run(arguments, server, folder, **more):
-    environment = {**os.environ, "LONGVIEW_SERVER": server.grpc, **more}
+    path = f"{BUILD / 'bin'}:{DEPS}/bin:{os.environ['PATH']}"
+    environment = {**os.environ, "LONGVIEW_SERVER": server.grpc, "PATH": path, **more}
     done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True,
                           timeout=120)
     assert done.returncode == 0, f"{arguments[-1]}\n{done.stdout}\n{done.stderr}"
     assert done.stdout.strip(), f"says nothing: {arguments[-1]}"
-    assert not re.search(r'"error"', done.stdout), done.stdout
+    assert not re.search(r'"error":(?!"")', done.stdout), done.stdout
     return done.stdout
 
 
-@pytest.mark.parametrize("command", every(SHELLS, shell_commands))
-def test_shell(command, zoo_server, folder):
-    for pattern, why in NOT_RUN.items():
-        if re.search(pattern, command):
-            pytest.skip(why)
+def missing_program(command):
+    """The first word of a command, where no such program is here."""
+    program = next(word for word in shlex.split(command, comments=True) if "=" not in word)
+    return None if "/" in program or shutil.which(program, path=f"{BUILD / 'bin'}:{DEPS}/bin:{os.environ['PATH']}") \
+        else program
+
+
+@pytest.mark.parametrize("page, command", numbered(
+    (page, command) for page, command in commands() if not not_run.entry(page, command)))
+def test_shell(page, command, zoo_server, folder):
     if made := MAKES.search(command):
         assert (folder / made[1]).stat().st_size
         return
+    if (program := missing_program(command)) in {"ghz", "grpcurl"}:
+        assert f"`{program}`" in (ROOT / page).read_text(), f"{page} does not say how to get {program}"
+        pytest.skip(f"{program} is not here: tests/support/install_clients.sh")
     run(["bash", "-c", "set -o pipefail; " + here(command, zoo_server)], zoo_server, folder)
 
 
-@pytest.mark.parametrize("script", every({"python"}, lambda text: [text]))
-def test_python(script, zoo_server, folder, python_client):
+@pytest.mark.parametrize("page, script", numbered(
+    (name_of(page), text) for page in PAGES for language, text in blocks(page) if language == "python"))
+def test_python(page, script, zoo_server, folder, python_client):
     if not re.search(r"^import ", script, re.MULTILINE):  # It goes on after the block before it.
         script = "import longview\n" + script
-    if re.search(r"^(from|import) (?!longview|openai|asyncio)", script, re.MULTILINE):
-        pytest.skip("needs packages that are not installed")
     run([sys.executable, "-c", here(script, zoo_server)], zoo_server, folder,
         PYTHONPATH=str(python_client))
 
 
+def test_an_answer_in_the_readme_is_the_servers(zoo_server, folder):
+    """What JSON blocks show, behind the command that asks; times and scores are a run's own."""
+    shown = 0
+    for page in PAGES:
+        last = None
+        for language, text in blocks(page):
+            if language == "json":
+                answer = json.loads(run(["bash", "-c", here(last, zoo_server)], zoo_server, folder))
+                assert comparable(json.loads(text)) == comparable(answer), page
+                shown += 1
+            elif language in SHELLS:
+                last = shell_commands(text)[-1]
+    assert shown
+
+
+def comparable(value):
+    """Fractions as their type: they differ between machines."""
+    if isinstance(value, dict):
+        return {key: "a number" if key.endswith("_seconds") else comparable(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [comparable(entry) for entry in value]
+    return "a number" if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_says_what_it_is(page):
+    """A block without a language would be run by nobody."""
+    known = {*SHELLS, "python", "json", *not_run.ELSEWHERE}
+    assert not [text for language, text in blocks(page) if language not in known]
+    assert not indented_blocks(page)
+
+
+def test_what_is_not_run_has_a_reason_that_holds():
+    """No entry is left over, and tests and scripts that reasons name are there."""
+    used = [not_run.entry(*command) for command in commands()]
+    assert not [row for row in not_run.NOT_RUN if row not in used]
+    languages = {language for page in PAGES for language, _ in blocks(page)}
+    assert not set(not_run.ELSEWHERE) - languages
+    for reason in [row[2] for row in not_run.NOT_RUN] + list(not_run.ELSEWHERE.values()):
+        for path in re.findall(r"\b(?:tests|deploy)/[\w/.]*\w", reason):
+            assert (ROOT / path).exists(), reason
+
+
+def scripts(command):
+    """[(script of the repository, its flags)] of a command."""
+    parts = re.split(r"&&|\|\||;|\|", re.sub(r"\s#\s.*", "", command, flags=re.DOTALL))
+    for part in parts:
+        if path := re.search(r"\b(?:tests|deploy|models|client)/[\w/]+\.(?:py|sh)\b", part):
+            yield path[0], re.findall(r"(?<!\S)--[\w-]+", part[path.end():])
+
+
+@pytest.mark.parametrize("page, command", numbered(
+    (page, command) for page, command in commands()
+    if (row := not_run.entry(page, command)) and any(scripts(command)) and "pytest" not in command))
+def test_scripts_that_are_not_run_are_there_and_know_their_flags(page, command):
+    for path, flags in scripts(command):
+        assert (ROOT / path).exists(), f"{page}: {path}"
+        text = "".join(file.read_text() for file in (ROOT / path).parent.glob(pathlib.Path(path).stem + ".*"))
+        assert not [flag for flag in flags if flag not in text], command
+
+
 def test_models_that_examples_name_are_there():
-    """Names that follow --model or "model" in the blocks of the READMEs."""
+    """Names that follow --model or "model" in the blocks of the pages."""
     bundled = {path.parent.name for path in (ROOT / "models/zoo").glob("*/config.json")}
-    for path in READMES:
-        for language, text in blocks(path):
-            if language not in {"sh", "bash", "python"}:
+    for page in PAGES:
+        for language, text in blocks(page):
+            if language not in {"sh", "python"} or "tests/bench/" in text:
                 continue
             names = re.findall(r"""--model[ =]([\w.-]+)|model=["']?([\w.-]+)|"model": "([\w.-]+)""",
                                text)
             for name in filter(None, (name for found in names for name in found)):
-                assert name in bundled, f"{path}: {name}"
+                assert name in bundled, f"{page}: {name}"
+
+
+def test_a_bad_page_is_noticed(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("Text:\n\n    longview classify x\n\n* a list\n\n    of paragraphs\n\n```\nbare\n```\n"
+                    "```sh\nfor x in 1 2; do\n  echo $x\ndone\n# a comment\necho a \\\n  b\n```\n")
+    assert indented_blocks(page) == ["longview classify x"]
+    assert [language for language, _ in blocks(page)] == ["", "sh"]
+    assert shell_commands(blocks(page)[1][1]) == ["for x in 1 2; do\n  echo $x\ndone", "echo a   b"]
+    assert not_run.entry("README.md", "build/bin/longview models") is None

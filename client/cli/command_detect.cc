@@ -1,10 +1,14 @@
 #include <fstream>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/connection.h"
 #include "client/cli/draw/detections.h"
+#include "client/cli/draw/places.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
 #include "client/cli/over_inputs.h"
@@ -53,10 +57,16 @@ v1::DetectObjectsRequest RequestOf(const CommandLine& line) {
 }  // namespace
 
 ExitCode RunDetect(const CommandLine& line, Console& console) {
-  const size_t inputs = ListInputs(line.inputs).size();
-  if (!line.draw.empty() && inputs != 1) {
-    console.err << "longview: --draw shows one picture, there are " << inputs << "\n";
-    return kUsage;
+  std::map<std::string, std::string> places;
+  if (!line.draw.empty()) {
+    std::vector<std::string> paths;
+    for (const Input& input : ListInputs(line.inputs)) paths.push_back(input.path);
+    auto found = PlacesOf(paths, line.draw);
+    if (!found.ok()) {
+      console.err << "longview: " << found.status().message() << "\n";
+      return kUsage;
+    }
+    places = *std::move(found);
   }
   Connection connection;
   if (ExitCode code = Connect(line, console, &connection); code != kAllWell) return code;
@@ -66,14 +76,14 @@ ExitCode RunDetect(const CommandLine& line, Console& console) {
   if (chosen != kAllWell) return chosen;
   v1::DetectObjectsRequest shared = RequestOf(line);
   shared.set_model(model.name());
-  return RunOverInputs(line, console, [&](const std::string& image) {
+  return RunOverNamedInputs(line, console, [&](const std::string& path, const std::string& image) {
     v1::DetectObjectsRequest request = shared;
     request.set_image(image);
     v1::DetectObjectsResponse response;
     Outcome outcome;
     outcome.status = connection.client->DetectObjects(request, &response);
     if (outcome.status.ok() && !line.draw.empty()) {
-      outcome.status = Draw(image, response, line.draw);
+      outcome.status = Draw(image, response, places.at(path));
     }
     outcome.json = ToJson(response);
     outcome.text = TextOf(response);

@@ -187,7 +187,7 @@ std::vector<Flag> DetectionFlags() {
   constexpr int kMany = std::numeric_limits<int>::max();
   const std::vector<std::string> detect = {"detect"};
   return {
-      {"draw", "FILE", detect, "writes the one input with boxes, labels and masks as PNG",
+      {"draw", "FILE|DIRECTORY/", detect, "writes each input with boxes, labels and masks as PNG",
        String(&CommandLine::draw)},
       {"score_threshold", "X", detect, "from 0 to 1, default the model's",
        Number(&CommandLine::score_threshold)},

@@ -48,13 +48,13 @@ class Outcomes {
 };
 
 Outcome ReadAndSend(const Input& input, const CommandLine& line, Console& console,
-                    const Request& request) {
+                    const NamedRequest& request) {
   const absl::StatusOr<std::string> text = ReadInput(
       input,
       ReadOptions{
           .binary = ReadsPictures(line), .pictures = TakesPictures(line), .lossy = line.lossy},
       console.in);
-  if (text.ok()) return request(*text);
+  if (text.ok()) return request(input.path, *text);
   Outcome outcome;
   outcome.status = grpc::Status(static_cast<grpc::StatusCode>(text.status().code()),
                                 std::string(text.status().message()));
@@ -78,6 +78,13 @@ void Print(const std::string& path, const Outcome& outcome, bool json, Console& 
 }  // namespace
 
 ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request& request) {
+  return RunOverNamedInputs(line, console, [&](const std::string&, const std::string& content) {
+    return request(content);
+  });
+}
+
+ExitCode RunOverNamedInputs(const CommandLine& line, Console& console,
+                            const NamedRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<Input> inputs = ListInputs(line.inputs);
   Outcomes outcomes(inputs.size());

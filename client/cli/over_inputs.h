@@ -30,10 +30,14 @@ struct Outcome {
 // Sends one document or picture; called by several threads at once.
 using Request = std::function<Outcome(const std::string& content)>;
 
+// The same with the path of the input, for those that write something of its name.
+using NamedRequest = std::function<Outcome(const std::string& path, const std::string& content)>;
+
 // Answers go to console.out in the order of the inputs, as soon as all before them are there:
 // with --json one object per line with the member `input`, else "path<TAB>text". A failed input is
 // a JSON line with `error`, else a line on console.err; the others go on. Progress is shown on
 // console.err if that is a terminal, and a summary (summary.h) after several inputs.
 ExitCode RunOverInputs(const CommandLine& line, Console& console, const Request& request);
+ExitCode RunOverNamedInputs(const CommandLine& line, Console& console, const NamedRequest& request);
 
 }  // namespace longview::client

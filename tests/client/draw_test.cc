@@ -6,6 +6,8 @@
 
 #include "client/cli/draw/canvas.h"
 #include "client/cli/draw/detections.h"
+#include "client/cli/draw/places.h"
+#include "tests/client/test_folder.h"
 
 namespace longview::client {
 namespace {
@@ -98,6 +100,34 @@ TEST(PictureTest, PngComesBack) {
   EXPECT_EQ(read->rgb, picture.rgb);
   EXPECT_FALSE(ReadPicture("GIF89a").ok());
   EXPECT_FALSE(ReadPicture(WritePng(picture).substr(0, 40)).ok());
+}
+
+using PlacesTest = TestFolder;
+
+TEST_F(PlacesTest, OneInputMayNameItsFile) {
+  const auto places = PlacesOf({"a/page.jpg"}, (root_ / "out.png").string());
+  ASSERT_TRUE(places.ok()) << places.status();
+  EXPECT_EQ(places->at("a/page.jpg"), root_ / "out.png");
+  EXPECT_FALSE(PlacesOf({"a.jpg", "b.jpg"}, (root_ / "out.png").string()).ok());
+}
+
+TEST_F(PlacesTest, InAFolderInputsKeepTheirNames) {
+  const auto places =
+      PlacesOf({"a/page.jpg", "b/page.png", "-", "a/page.jpg"}, (root_ / "new/out/").string());
+  ASSERT_TRUE(places.ok()) << places.status();
+  EXPECT_EQ(places->size(), 3);
+  EXPECT_EQ(places->at("a/page.jpg"), root_ / "new/out/page.png");
+  EXPECT_EQ(places->at("b/page.png"), root_ / "new/out/page-2.png");
+  EXPECT_EQ(places->at("-"), root_ / "new/out/input.png");
+  EXPECT_TRUE(std::filesystem::is_directory(root_ / "new/out"));
+  const auto one = PlacesOf({"x.webp"}, root_.string());
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->at("x.webp"), root_ / "x.png");
+}
+
+TEST_F(PlacesTest, AFileIsNoFolder) {
+  const std::string file = Write("file", "");
+  EXPECT_FALSE(PlacesOf({"a.jpg"}, file + "/").ok());
 }
 
 }  // namespace

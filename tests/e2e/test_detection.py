@@ -257,6 +257,21 @@ def test_command_line_draws(server, tmp_path):
     assert two.returncode == 2 and "--draw" in two.stderr
 
 
+def test_command_line_draws_a_folder(server, tmp_path):
+    """Each picture is drawn under its own name, like alone; two of one name are told apart."""
+    folder, drawn, alone = tmp_path / "in", tmp_path / "out", tmp_path / "alone.png"
+    found = pictures("maskrcnn_small")
+    for part, path in (("a", found[0]), ("b", found[1])):
+        (folder / part).mkdir(parents=True)
+        (folder / part / f"page{path.suffix}").write_bytes(path.read_bytes())
+    done = run(server, "detect", f"--model={MASKS}", f"--draw={drawn}/", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in drawn.iterdir()) == ["page-2.png", "page.png"]
+    for path, name in zip(found, ("page.png", "page-2.png")):
+        run(server, "detect", f"--model={MASKS}", f"--draw={alone}", str(path))
+        assert (drawn / name).read_bytes() == alone.read_bytes()
+
+
 def test_command_line_text(server):
     paths = [str(path) for path in pictures("retinanet_two_sizes")]
     done = run(server, "detect", f"--model={BOXES}", "--score_threshold=0.2", *paths)

@@ -21,7 +21,7 @@ STRIDES = (16, 32, 64, 128, 256)
 WIDTH, CONVS = 64, 2
 # Lines of text are wide: heights of anchors over their widths.
 RATIOS = (0.05, 0.15, 0.45, 1.2)
-SIZES = tuple((2.0 * stride, 3.2 * stride) for stride in STRIDES)
+SIZES = tuple((3.0 * stride, 5.2 * stride) for stride in STRIDES)
 ANCHORS = len(RATIOS) * len(SIZES[0])
 _LARGEST_STEP = math.log(1000 / 16)
 
@@ -128,6 +128,20 @@ class Detector(nn.Module):
         scores, deltas = zip(*(self.head(level, self.classes) for level in levels), strict=True)
         covers = [self.cover(level) for level in levels[:STAGES]]
         return torch.cat(scores, 1), torch.cat(deltas, 1), covers
+
+    def go_on_from(self, served, labels, mine):
+        """Takes over the tensors {name: tensor} of a served detector with other `labels` than `mine`: a label
+        that it lacks begins unlearned. How many tensors."""
+        rows = [(mine.index(label), i) for i, label in enumerate(labels) if label in mine]
+        found = dict(served)
+        for name in ("head.cls_score.weight", "head.cls_score.bias"):
+            learned = found[name].unflatten(0, (ANCHORS, len(labels)))
+            grown = self.state_dict()[name].clone().unflatten(0, (ANCHORS, len(mine)))
+            for to, of in rows:
+                grown[:, to] = learned[:, of]
+            found[name] = grown.flatten(0, 1)
+        self.load_state_dict(found, strict=False)
+        return len(found)
 
     def begin_from(self, classifier):
         """Takes over what a classifier's stages {name: tensor} share with these; how many tensors. Its

@@ -1,11 +1,12 @@
 """Mean average precision of the served detector on pages that training never saw.
 
-    python evaluate.py --server 127.0.0.1:8000 [--count 200]
-    python evaluate.py --store DIR --count 4      # held-out pages as files: pictures and COCO's truth.json
-    python evaluate.py --server 127.0.0.1:8000 --pages DIR     # those
+    python evaluate.py --server 127.0.0.1:8000 --documents DIR [--count 200]   # rendered, of held-out packages
+    python evaluate.py --server 127.0.0.1:8000 [--count 200]                   # drawn
+    python evaluate.py --store DIR --count 4 [--documents DIR]   # as files: pictures and COCO's truth.json
+    python evaluate.py --server 127.0.0.1:8000 --pages DIR       # those
 
-Prints COCO's AP (IoU 0.50 to 0.95) and AP50 by label, for pages drawn like training and for held-out
-styles; pages are sent at full size.
+Prints COCO's AP (IoU 0.50 to 0.95) and AP50 by label: for windows of documents of packages that training never saw,
+or for pages drawn like training and for held-out styles. Pages are sent at full size.
 """
 
 import argparse
@@ -19,7 +20,10 @@ import numpy as np
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+from PIL import Image
+
 import layouts
+import samples
 
 MODEL = "page-layout"
 HELD_OUT = ("held-out styles", 2 * 10 ** 8, True)
@@ -61,11 +65,31 @@ def results_of(detections, number):
              "score": one["score"]} for one in detections]
 
 
-def drawn(server, first_seed, count, held_out):
-    """COCO's truth and results for pages drawn for this."""
+def drawn(first_seed, count, held_out):
+    """(image, [(label, box)]) of pages drawn for this."""
+    return (layouts.draw(first_seed + number, held_out) for number in range(count))
+
+
+def rendered(folder, count):
+    """(image, [(label, box)]) of windows of held-out documents: the upper end of each strip and, where it is long
+    enough, its lower one; of all packages in turn."""
+    strips, most = samples.windows.strips(folder / "held_out"), 0
+    for strip in strips:
+        wide, high = layouts.SIZE if strip[1]["width"] == layouts.SIZE[0] else layouts.SIZE[::-1]
+        left = strip[1]["height"] - high
+        for top in (0, left) if left > high / 2 else (0,):
+            pixels, found = samples.windows.window(strip, top, (wide, min(high, strip[1]["height"])))
+            if most == count:
+                return
+            if found:
+                most += 1
+                yield Image.fromarray(pixels), found
+
+
+def answered(server, pages):
+    """COCO's truth and the server's results for pages."""
     truth, results = no_pages(), []
-    for number in range(count):
-        image, found = layouts.draw(first_seed + number, held_out)
+    for number, (image, found) in enumerate(pages):
         add_page(truth, f"{number}.png", image.size, found)
         packed = io.BytesIO()
         image.save(packed, "PNG")
@@ -74,18 +98,21 @@ def drawn(server, first_seed, count, held_out):
 
 
 def stored(server, folder):
-    """The same for pages that `store` wrote."""
+    """The same for pages that `store` wrote, perhaps when there were fewer labels."""
     truth = json.loads((folder / "truth.json").read_text())
+    names = {one["id"]: one["name"] for one in truth["categories"]}
+    for one in truth["annotations"]:
+        one["category_id"] = layouts.LABELS.index(names[one["category_id"]])
+    truth["categories"] = no_pages()["categories"]
     results = [one for page in truth["images"] for one in results_of(
         detect(server, (folder / page["file_name"]).read_bytes(), "image/jpeg"), page["id"])]
     return truth, results
 
 
-def store(folder, count):
+def store(folder, pages):
     folder.mkdir(parents=True, exist_ok=True)
     truth = no_pages()
-    for number in range(count):
-        image, found = layouts.draw(HELD_OUT[1] + number, held_out=True)
+    for number, (image, found) in enumerate(pages):
         name = f"page-{number}.jpg"
         image.save(folder / name, "JPEG", quality=80)
         add_page(truth, name, image.size, found)
@@ -124,15 +151,19 @@ def main(arguments=None):
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--store", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--pages", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--documents", type=pathlib.Path, metavar="DIR")
     options = parser.parse_args(arguments)
-    if options.store:
-        return store(options.store, options.count)
-    if not options.server:
+    if not options.server and not options.store:
         parser.error("--server or --store")
     if options.pages:
         return print(table(options.pages.name, *stored(options.server, options.pages)))
-    for name, first_seed, held_out in SPLITS:
-        print(table(name, *drawn(options.server, first_seed, options.count, held_out)), flush=True)
+    splits = [(name, drawn(first_seed, options.count, held_out)) for name, first_seed, held_out in SPLITS]
+    if options.documents:
+        splits = [("held-out documents", rendered(options.documents, options.count))]
+    if options.store:
+        return store(options.store, splits[-1][1])
+    for name, pages in splits:
+        print(table(name, *answered(options.server, pages)), flush=True)
     return None
 
 

@@ -1,8 +1,12 @@
 """Writes the trained detector as a directory that the server reads.
 
-    python export.py --work DIR [--out models/zoo/page-layout]
+    python export.py --work DIR [--out models/zoo/page-layout] [--labels title,heading,paragraph]
+
+`--labels`: those alone are served; a label that convinces nobody is better left out.
 """
 
+import argparse
+import functools
 import pathlib
 import sys
 
@@ -15,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pages"))
 import served  # noqa: E402
 
 
-def config():
+def config(labels=layouts.LABELS):
     return {"architectures": ["ViLForObjectDetection"], "model_type": "vil", "detector": "retinanet",
             "arch": detector.ARCH, "image_size": max(layouts.SIZE), "num_channels": 3,
             "norm_embed": True, "attn_type": "longformerhand", "share_w": True, "share_kv": True,
@@ -25,8 +29,8 @@ def config():
             "anchor_aspect_ratios": [detector.RATIOS], "anchor_offset": 0.0,
             "head_num_convs": detector.CONVS, "bbox_reg_weights": [1.0, 1.0, 1.0, 1.0],
             "score_threshold": 0.3, "topk_candidates": 1000, "nms_threshold": 0.5,
-            "detections_per_image": 200, "num_labels": len(layouts.LABELS),
-            "id2label": {str(i): label for i, label in enumerate(layouts.LABELS)},
+            "detections_per_image": 200, "num_labels": len(labels),
+            "id2label": {str(i): label for i, label in enumerate(labels)},
             "dtype": "float16"}
 
 
@@ -38,14 +42,27 @@ def preprocessor():
             "image_std": train.STD, "do_pad": True, "size_divisor": detector.STRIDES[detector.STAGES - 1]}
 
 
-def export(saved, out):
+def chosen(tensors, labels):
+    """The tensors of a detector that knows `labels` alone, in that order."""
+    rows = [layouts.LABELS.index(label) for label in labels]
+    found = dict(tensors)
+    for name in ("head.cls_score.weight", "head.cls_score.bias"):
+        by_anchor = found[name].unflatten(0, (detector.ANCHORS, len(layouts.LABELS)))
+        found[name] = by_anchor[:, rows].flatten(0, 1)
+    return found
+
+
+def export(saved, out, labels=layouts.LABELS):
     served_too = {name: value for name, value in saved["average"].items()
                   if not name.startswith("cover.")}
-    served.write(out, {"average": served_too}, config(), preprocessor())
+    served.write(out, {"average": chosen(served_too, labels)}, config(labels), preprocessor())
 
 
 def main(arguments=None):
-    served.main(__doc__, "page-layout", export, arguments)
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--labels", type=lambda text: text.split(","), default=layouts.LABELS)
+    options, others = parser.parse_known_args(arguments)
+    served.main(__doc__, "page-layout", functools.partial(export, labels=options.labels), others)
 
 
 if __name__ == "__main__":

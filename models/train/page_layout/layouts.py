@@ -14,10 +14,9 @@ import scan  # noqa: E402
 import style as styles  # noqa: E402
 import tables  # noqa: E402
 
-LABELS = ("caption", "figure", "footer", "formula", "header", "heading", "list", "paragraph", "table",
+LABELS = ("caption", "code", "figure", "footer", "formula", "header", "heading", "list", "paragraph", "table",
           "title")
 SIZE = (1024, 1280)  # Width and height: whole chunks of every stage.
-SMALL = (512, 768)  # Pages that training begins with: a third of the work, the same type sizes.
 
 
 def _edges(page, x0, x1):
@@ -71,7 +70,7 @@ def _table(page, x, y, width, bottom):
 
 
 _BLOCKS = ((blocks.paragraph, 10), (blocks.heading, 2.5), (blocks.bullets, 2), (blocks.formula, 1.5),
-           (_figure, 1.5), (_table, 1.5))
+           (_figure, 1.5), (_table, 1.5), (blocks.listing, 1.5))
 
 
 def _column(page, x, y, width, bottom):

@@ -1,11 +1,12 @@
 """Draws the pictures that training and tests read, once.
 
-    python data.py --work DIR [--train 4200] [--test 420]
+    python data.py --work DIR [--train 4200] [--test 420] [--documents DIR --rendered 2100]
 
 DIR/<split>-<shard>.npz with pixels [n, SIDE, SIDE, 3] and labels [n]; shards that are there stay, and
 training may begin with the first. `seen` is drawn like `train`, with other seeds; `styles` with texts
 and in forms that training never saw: other fonts, colours of code, rulings of tables, fields of forms,
-kinds of charts, diagrams and photographs, columns of text.
+kinds of charts, diagrams and photographs, columns of text. `--documents` adds to `train` windows of the rendered
+pages of ../documents, and writes `documents`: windows of packages that are held out.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import pathlib
 import numpy as np
 from PIL import Image
 
+import documents
 import kinds
 
 SIDE = 128
@@ -40,6 +42,19 @@ def write(work, split, count, first_seed, held_out):
         print(path, flush=True)
 
 
+def write_documents(work, split, folder, count):
+    """Windows of rendered pages, in one shard: those for tests as they are."""
+    path = work / f"{split}-rendered.npz"
+    if path.exists():
+        return
+    found = list(documents.pictures(folder, count, wear=split == "train"))
+    partial = path.with_suffix(".partial.npz")
+    np.savez(partial, pixels=np.stack([pixels(image) for _, image in found]),
+             labels=np.array([kinds.LABELS.index(label) for label, _ in found]))
+    partial.rename(path)
+    print(path, flush=True)
+
+
 def shards(work, split):
     """The finished ones only."""
     return sorted(path for path in work.glob(f"{split}-*.npz") if "partial" not in path.name)
@@ -59,8 +74,13 @@ def main(arguments=None):
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--train", type=int, default=4200)
     parser.add_argument("--test", type=int, default=420)
+    parser.add_argument("--documents", type=pathlib.Path, help="what ../documents/render.py wrote")
+    parser.add_argument("--rendered", type=int, default=2100)
     options = parser.parse_args(arguments)
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.documents:
+        write_documents(options.work, "documents", options.documents / "held_out", options.test)
+        write_documents(options.work, "train", options.documents / "train", options.rendered)
     write(options.work, "train", options.train, 0, False)
     write(options.work, "styles", options.test, 10 ** 6, True)
     write(options.work, "seen", options.test, 2 * 10 ** 6, False)

@@ -1,9 +1,10 @@
 """Asks a server about pictures that training never saw, and prints the tables of the model's card.
 
-    python evaluate.py --server 127.0.0.1:8000 [--count 350] [--photos DIR]
+    python evaluate.py --server 127.0.0.1:8000 [--count 350] [--photos DIR] [--documents DIR]
 
-Pictures are drawn anew from seeds of their own and sent as PNG of their full size; `--photos` adds
-real photographs to the held-out styles.
+With `--documents` windows of rendered pages of held-out packages (../documents) are asked about. Else pictures are
+drawn anew from seeds of their own and sent as PNG of their full size; `--photos` adds real photographs to the
+held-out styles.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import pathlib
 import urllib.request
 
+import documents
 import kinds
 
 MODEL = "page-type"
@@ -58,13 +60,16 @@ def main(arguments=None):
     parser.add_argument("--server", required=True)
     parser.add_argument("--count", type=int, default=350)
     parser.add_argument("--photos", type=pathlib.Path)
+    parser.add_argument("--documents", type=pathlib.Path)
     options = parser.parse_args(arguments)
-    for name, first_seed, held_out in SPLITS:
-        counts = collections.Counter()
-        for label, picture in drawn(first_seed, options.count, held_out):
-            counts[label, ask(options.server, picture)["name"]] += 1
+    splits = [(name, drawn(first_seed, options.count, held_out)) for name, first_seed, held_out in SPLITS]
+    if options.documents:
+        found = documents.pictures(options.documents / "held_out", options.count, wear=False)
+        splits = [("held-out documents", ((label, as_png(image)) for label, image in found))]
+    for name, pictures in splits:
+        counts = collections.Counter((label, ask(options.server, picture)["name"]) for label, picture in pictures)
         right = sum(counts[label, label] for label in kinds.LABELS)
-        print(f"\n{name}: {right / options.count:.3f} of {options.count}\n\n{table(counts)}")
+        print(f"\n{name}: {right / counts.total():.3f} of {counts.total()}\n\n{table(counts)}")
     if options.photos:
         named = collections.Counter(ask(options.server, path.read_bytes(), "image/jpeg")["name"]
                                     for path in sorted(options.photos.glob("*.jp*g")))

@@ -1,9 +1,10 @@
 """Trains the classifier of pages.
 
-    python train.py --work DIR --minutes 35 [--threads 1]
+    python train.py --work DIR --minutes 35 [--threads 1] [--start FILE]
 
-DIR/page-type.pt is written every few minutes and gone on from; the rate falls with the share of the
-minutes used, so a run ends when they end. Needs data.py's first shard, and reads later ones as they come.
+DIR/page-type.pt is written every few minutes and gone on from; the rate falls with the share of the minutes used,
+so a run ends when they end. Needs data.py's first shard, and reads later ones as they come. `--start` begins with
+the weights of a served model.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch.nn import functional as F
 
 import data
@@ -60,9 +62,11 @@ def rate(share):
 
 
 class Run(runs.Run):
-    def __init__(self, path, seed):
+    def __init__(self, path, seed, start=None):
         torch.manual_seed(seed)
         model = vil.Vil(ARCH, data.SIDE, len(kinds.LABELS))
+        if start:
+            model.load_state_dict({name: value.float() for name, value in load_file(start).items()})
         matrices = [p for p in model.parameters() if p.dim() > 1]
         vectors = [p for p in model.parameters() if p.dim() <= 1]
         optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05},
@@ -83,9 +87,10 @@ def main(arguments=None):
     parser.add_argument("--minutes", type=float, default=35)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=pathlib.Path, help="a model.safetensors")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    run = Run(options.work / "page-type.pt", options.seed)
+    run = Run(options.work / "page-type.pt", options.seed, options.start)
     pixels, labels = data.read(options.work, "train")
     generator = torch.Generator().manual_seed(options.seed + run.step)
     before, began, kept = run.seconds, time.time(), time.time()

@@ -106,6 +106,27 @@ def caption(page, x, y, width, bottom):
     return end + _gap(page)
 
 
+def listing(page, x, y, width, bottom):
+    """A block of code, often on a ground or in a frame of its own."""
+    rng, style = page.rng, page.style
+    font = style.code(0.95)
+    pad = _gap(page, rng.uniform(0.2, 0.9))
+    high = round(rng.randint(2, 16) * page.line_height(font)) + 2 * pad
+    if y + high > bottom or width < 12 * style.size:
+        return y
+    box = (x, y, x + width, y + high)
+    if rng.random() < 0.6:
+        shade = tuple(max(0, value - rng.randint(4, 22)) for value in style.paper)
+        page.draw.rectangle(box, fill=shade, outline=style.accent if rng.random() < 0.3 else None)
+    elif rng.random() < 0.4:
+        page.draw.rectangle(box, outline=style.ink)
+    colours = tuple(tuple(rng.randrange(0, 170) for _ in range(3)) for _ in range(4))
+    code(page, (x + pad, y + pad, x + width - pad, y + high - pad), rng.random() < 0.2,
+         colours if rng.random() < 0.6 else None)
+    page.add("code", box)
+    return y + high + _gap(page)
+
+
 def code(page, box, numbers=False, colours=None):
     """Source text from the top of the box down, in colours by word class if there are some."""
     x0, y0, x1, y1 = box

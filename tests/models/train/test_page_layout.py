@@ -62,16 +62,69 @@ def test_boxes_turn_with_the_page(modules):
         assert np.abs(np.array(ink) - scan.turned(box, degrees, size)).max() <= 1.5
 
 
-def test_boxes_come_back_from_their_codes(layouts, modules):
+BOXES = [[20.0, 30.0, 200.0, 60.0], [40.0, 100.0, 300.0, 250.0]]
+
+
+def test_boxes_come_back_from_their_codes(modules):
     torch = pytest.importorskip("torch")
     detector, losses = modules("detector"), modules("losses")
-    places = detector.anchors(256, 320)
-    boxes = torch.tensor([[20.0, 30.0, 200.0, 60.0], [40.0, 100.0, 300.0, 250.0]])
-    matched = losses.match(places, boxes)
-    assert set(matched.unique().tolist()) >= {-1, 0, 1}
-    of = matched >= 0
-    codes = detector.encode(boxes[matched[of]], places[of])
-    assert (detector.decode(codes, places[of]) - boxes[matched[of]]).abs().max() < 1e-2
+    places, boxes = detector.anchors(256, 320), torch.tensor(BOXES)
+    of = losses.overlaps(places, boxes).max(1).values > 0.3
+    for box in boxes:
+        wanted = box.expand(int(of.sum()), 4)
+        codes = detector.encode(wanted, places[of])
+        assert (detector.decode(codes, places[of]) - wanted).abs().max() < 1e-2
+
+
+def test_anchors_answer_for_boxes_that_they_predict_well(modules):
+    torch = pytest.importorskip("torch")
+    detector, losses = modules("detector"), modules("losses")
+    places, boxes, labels = detector.anchors(256, 320), torch.tensor(BOXES), torch.tensor([2, 0])
+    scores = torch.full((len(places), 3), 0.1)
+    fits, at = losses.overlaps(places, boxes).topk(20, 0)
+    overlap = fits.clone()
+    # The anchor that fits the first box fifth best predicts it exactly.
+    expert = int(at[4, 0])
+    overlap[4, 0], scores[expert, 2] = 1.0, 0.9
+    anchors, of, wanted = losses.assign(fits, at, labels, scores, overlap)
+    assert len(anchors) == len(set(anchors.tolist())) and set(of.tolist()) == {0, 1}
+    assert max(of.bincount().tolist()) <= losses.KEPT
+    assert wanted.max() <= 1 and float(wanted[anchors == expert]) == pytest.approx(1, abs=1e-5)
+    assert float(wanted[(of == 0) & (anchors != expert)].max()) < 0.9
+    nothing = losses.loss(places, torch.full((len(places), 3), -8.0), torch.zeros(len(places), 4), labels[:0],
+                          boxes[:0])
+    assert float(nothing) < 0.01
+
+
+def test_the_loss_is_least_for_what_is_right(modules):
+    torch = pytest.importorskip("torch")
+    detector, losses = modules("detector"), modules("losses")
+    places, boxes, labels = detector.anchors(256, 320), torch.tensor(BOXES), torch.tensor([2, 0])
+    fits, of = losses.overlaps(places, boxes).max(1)
+    near = fits > 0.3
+
+    def paid(label_shift, box_shift):
+        logits = torch.full((len(places), 3), -6.0)
+        deltas = torch.zeros(len(places), 4)
+        logits[near, (labels[of[near]] + label_shift) % 3] = 6.0
+        deltas[near] = detector.encode(boxes[of[near]] + box_shift, places[near])
+        return float(losses.loss(places, logits, deltas, labels, boxes))
+
+    right = paid(0, 0)
+    assert right < paid(0, 8) < paid(0, 40) and right < paid(1, 0)
+
+
+def test_a_grown_detector_keeps_what_the_served_one_says(modules):
+    torch = pytest.importorskip("torch")
+    detector = modules("detector")
+    torch.manual_seed(3)
+    old, new = detector.Detector((256, 256), 2), detector.Detector((256, 256), 3)
+    served = {name: value for name, value in old.state_dict().items() if not name.startswith("cover.")}
+    assert new.go_on_from(served, ["a", "c"], ["a", "b", "c"]) == len(served)
+    picture = torch.randn(1, 3, 256, 256)
+    with torch.no_grad():
+        (was, boxes, _), (now, same, _) = old(picture), new(picture)
+    assert torch.allclose(boxes, same) and torch.allclose(was, now[..., [0, 2]], atol=1e-5)
 
 
 def test_every_box_of_a_page_has_an_anchor_that_is_close(layouts, modules):
@@ -83,11 +136,26 @@ def test_every_box_of_a_page_has_an_anchor_that_is_close(layouts, modules):
     assert (best > 0.4).float().mean() > 0.9
 
 
+def test_an_export_of_fewer_labels_says_the_same_of_those(modules):
+    torch = pytest.importorskip("torch")
+    layouts, detector, export = modules("layouts"), modules("detector"), modules("export")
+    labels = ["table", "code", "title"]
+    whole = detector.Detector((256, 256), len(layouts.LABELS))
+    part = detector.Detector((256, 256), len(labels))
+    tensors = {name: value for name, value in whole.state_dict().items() if not name.startswith("cover.")}
+    part.load_state_dict(export.chosen(tensors, labels), strict=False)
+    picture = torch.randn(1, 3, 256, 256)
+    with torch.no_grad():
+        was, now = whole(picture)[0], part(picture)[0]
+    assert torch.allclose(now, was[..., [layouts.LABELS.index(label) for label in labels]], atol=1e-5)
+    assert list(export.config(labels)["id2label"].values()) == labels
+
+
 def test_reported_precision_is_what_coco_sums_up(layouts, modules, tmp_path, monkeypatch):
     coco = pytest.importorskip("pycocotools.coco")
     evaluation = pytest.importorskip("pycocotools.cocoeval")
     evaluate = modules("evaluate")
-    evaluate.store(tmp_path, 3)
+    evaluate.store(tmp_path, evaluate.drawn(evaluate.HELD_OUT[1], 3, True))
     truth = json.loads((tmp_path / "truth.json").read_text())
     random = np.random.default_rng(5)
 
@@ -122,13 +190,14 @@ def test_reported_precision_is_what_coco_sums_up(layouts, modules, tmp_path, mon
 
 def test_from_training_to_the_servers_boxes(layouts, modules, program, tmp_path):
     torch = pytest.importorskip("torch")
-    train, export, detector = (modules(name) for name in ("train", "export", "detector"))
+    train, export, detector, samples = (modules(name) for name in ("train", "export", "detector", "samples"))
+    drawn = samples.Samples(None)
     run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)
-    first = run.learn([train.page(1, layouts.SMALL)], 1e-4)
+    first = run.learn([drawn.sample(1, train.PART)], 1e-4)
     run.save()
     run = train.Run(tmp_path / "page-layout.pt", "cpu", 1)  # Goes on.
     assert run.step == 1 and np.isfinite(first)
-    assert np.isfinite(run.learn([train.page(2)], 1e-4))
+    assert np.isfinite(run.learn([drawn.sample(2, layouts.SIZE)], 1e-4))
     run.save()
     out = tmp_path / "page-layout"
     export.main(["--work", str(tmp_path), "--out", str(out)])

@@ -13,12 +13,13 @@ import os
 import pathlib
 import re
 import time
+import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "models/zoo/samples/page.jpg"
 ROOMS = ("client", "server", "kernels")  # Their sources are the texts.
-PROMPT = 32768  # Bytes, which are the tokens of code-lm.
+PROMPT = 32768  # Bytes, which are the tokens of code-lm; one that marks the beginning comes before them.
 
 
 class Demo:
@@ -40,11 +41,16 @@ class Demo:
     def post(self, path, body, kind="application/json"):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         call = urllib.request.Request(self.url + path, data, {"Content-Type": kind})
-        with urllib.request.urlopen(call, timeout=300) as answer:
-            return json.load(answer)
+        try:
+            with urllib.request.urlopen(call, timeout=300) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise SystemExit(f"error: {path}: {error.code}: {error.read().decode()}") from None
 
     def metric(self, name):
         found = re.findall(rf"^longview_{name}{{.*}} (\S+)$", self.get("/metrics"), re.MULTILINE)
+        if not found:
+            raise SystemExit(f"error: /metrics has no longview_{name}")
         return sum(map(float, found))
 
     def classify(self, text, **more):
@@ -69,7 +75,7 @@ def classify_sources(demo):
     named = {answer["labels"][0]["name"] for answer in answers}
     demo.say(f"  {len(texts) / seconds:.1f} documents/s, {sum(tokens) / seconds:,.0f} tokens/s, "
              f"lengths {tokens[0]} to {tokens[-1]}: {', '.join(sorted(named))}")
-    demo.say(f"  computed tokens that are padding: {demo.metric('padding_ratio') * 100:g} %")
+    demo.say(f"  of the tokens computed, padding: {demo.metric('padding_ratio') * 100:g} %")
     return texts
 
 
@@ -83,8 +89,8 @@ def estimate(demo, texts):
 
 
 def detect(demo):
-    demo.step("A scanned page")
-    found = demo.post("/v1/detect?model=page-layout&score_threshold=0.3", PAGE.read_bytes(),
+    demo.step("A page as a picture")
+    found = demo.post("/v1/detect?model=page-layout&score_threshold=0.6", PAGE.read_bytes(),
                       "image/jpeg")
     counts = {}
     for detection in found["detections"]:
@@ -97,11 +103,11 @@ def detect(demo):
 def long_prompt(demo, texts):
     prompt = "".join(texts).encode()[:PROMPT].decode(errors="ignore")
     body = {"model": "code-lm", "prompt": prompt, "max_tokens": 16, "temperature": 0}
-    demo.step(f"A prompt of {PROMPT:,} tokens, then the same again")
+    demo.step(f"A prompt of {PROMPT:,} bytes, a token each, then the same again")
     config = json.loads((ROOT / "models/zoo/code-lm/config.json").read_text())
     state = demo.post("/v1/estimate", {"model": "code-lm", "num_tokens": PROMPT})["state_bytes"]
     full = PROMPT * config["n_layer"] * 2 * config["d_model"] * 4
-    demo.say(f"  state {state / 2**20:.1f} MiB; a KV cache with a row per token: {full / 2**20:.0f} MiB")
+    demo.say(f"  state {state / 2**20:.1f} MiB; keys and values of every token would take {full / 2**20:.0f} MiB")
     for which in ("first", "again"):
         begin = time.monotonic()
         usage = demo.post("/v1/completions", body)["usage"]
@@ -114,7 +120,7 @@ def company(demo, texts):
         logits = demo.classify(texts[0], return_logits=True)["logits"]
         return hashlib.sha256(json.dumps(logits).encode()).hexdigest()[:16]
 
-    demo.step("One document's logits, alone and among 64 others")
+    demo.step("One document's logits, computed alone and then while 64 others run")
     alone = digest()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         others = [pool.submit(demo.classify, text) for text in texts[:64]]

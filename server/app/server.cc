@@ -173,6 +173,7 @@ class Server::Impl {
     options.log = &log_;
     options.cors_origins = config.cors_origins;
     options.refuse_token_ids = config.refuse_token_ids;
+    options.search_folder = config.search_folder;
     options.names = config.server_names;
     options.names.push_back(config.host);
     options.proxies = ProxiesOf(config);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -117,6 +118,12 @@ absl::Status ReadSecurity(Config& config) {
   config.api_keys_file = absl::GetFlag(FLAGS_api_keys_file);
   config.truncate = absl::GetFlag(FLAGS_truncate);
   config.refuse_token_ids = absl::GetFlag(FLAGS_refuse_token_ids);
+  config.search_folder = absl::GetFlag(FLAGS_search_folder);
+  std::error_code error;
+  if (!config.search_folder.empty() &&
+      !std::filesystem::is_directory(config.search_folder, error)) {
+    return Bad("search_folder", config.search_folder, "a folder");
+  }
   config.share_prefixes = absl::GetFlag(FLAGS_share_prefixes);
   config.trusted_proxies = absl::GetFlag(FLAGS_trusted_proxies);
   if (const auto proxies = TrustedProxies::Parse(config.trusted_proxies); !proxies.ok()) {
@@ -363,6 +370,7 @@ std::string ConfigJson(const Config& config) {
       {"image_plan_bytes", config.image_plan_bytes},
       {"truncate", config.truncate},
       {"refuse_token_ids", config.refuse_token_ids},
+      {"search_folder", config.search_folder},
       {"cache_bytes", config.cache_bytes},
       {"log_format", config.log_format == LogFormat::kJson ? "json" : "text"},
       {"log_level", LogLevelName(config.log_level)},

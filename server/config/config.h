@@ -43,6 +43,7 @@ struct Config {
   uint64_t image_plan_bytes = 0;
   bool truncate = false;
   bool refuse_token_ids = false;
+  std::string search_folder;  // Empty = none.
   uint64_t cache_bytes = 0;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;

@@ -118,6 +118,7 @@ const std::vector<std::string_view>& FlagNames() {
                                                                 "image_plan_bytes",
                                                                 "truncate",
                                                                 "refuse_token_ids",
+                                                                "search_folder",
                                                                 "cache_bytes",
                                                                 "log_format",
                                                                 "log_level",

@@ -49,6 +49,9 @@ ABSL_FLAG(bool, truncate, false,
 ABSL_FLAG(bool, refuse_token_ids, false,
           "refuse token ids on /v1/embeddings: some of OpenAI's clients send those of its own "
           "tokenizer");
+ABSL_FLAG(std::string, search_folder, "",
+          "folder whose text files clients may list and read over HTTP, for the console's Search "
+          "tab; default none");
 ABSL_FLAG(std::string, cache_bytes, "25%", "memory for generation state; a size or a percentage");
 ABSL_FLAG(std::string, log_format, "", "text or json; default text on a terminal, else json");
 ABSL_FLAG(std::string, log_level, "info", "debug, info, warning, error");

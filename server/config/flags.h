@@ -26,6 +26,7 @@ ABSL_DECLARE_FLAG(std::string, max_image_pixels);
 ABSL_DECLARE_FLAG(std::string, image_plan_bytes);
 ABSL_DECLARE_FLAG(bool, truncate);
 ABSL_DECLARE_FLAG(bool, refuse_token_ids);
+ABSL_DECLARE_FLAG(std::string, search_folder);
 ABSL_DECLARE_FLAG(std::string, cache_bytes);
 ABSL_DECLARE_FLAG(std::string, log_format);
 ABSL_DECLARE_FLAG(std::string, log_level);

@@ -30,6 +30,7 @@ struct HttpContext {
   ByteBudget* bytes;  // Null: not counted.
   Log* log;           // Null: nobody reads it.
   bool refuse_token_ids;
+  std::string search_folder;  // Empty: none.
 };
 
 HttpResponse JsonResponse(std::string body);
@@ -103,6 +104,7 @@ void AddScore(HttpContext& context, Router& router);        // /score
 void AddCohere(HttpContext& context, Router& router);       // /v1/embed, /v2/embed
 void AddOllama(HttpContext& context, Router& router);       // /api
 void AddTei(HttpContext& context, Router& router);          // /embed, /rerank, /predict
+void AddSearch(HttpContext& context, Router& router);       // /v1/search
 void AddTokens(HttpContext& context, Router& router);       // /tokenize, /detokenize
 
 }  // namespace longview::server

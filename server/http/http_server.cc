@@ -47,6 +47,7 @@ Router MakeRouter(HttpContext& context, bool admin) {
   AddCohere(context, router);
   AddOllama(context, router);
   AddTei(context, router);
+  AddSearch(context, router);
   AddTokens(context, router);
   return router;
 }
@@ -76,7 +77,8 @@ class HttpServer::Impl {
                  workers_,
                  options.transport.bytes,
                  options.log,
-                 options.refuse_token_ids},
+                 options.refuse_token_ids,
+                 std::move(options.search_folder)},
         keys_(options.keys),
         proxies_(std::move(options.proxies)),
         admin_(options.admin),

@@ -32,6 +32,7 @@ struct HttpServerOptions {
   // Origins of other sites whose pages may call, as ParsePageOrigins gives them.
   std::vector<std::string> cors_origins;
   bool refuse_token_ids = false;  // On /v1/embeddings.
+  std::string search_folder;      // Its text files are served by /v1/search; empty: none.
   // For what clients should be told; null: nobody reads it. Outlives the server.
   Log* log = nullptr;
 };

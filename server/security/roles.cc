@@ -76,6 +76,8 @@ constexpr Rule kRules[] = {
     {"/v1/estimate", Permission::kInfer},
     {"/v1/detect", Permission::kInfer},
     {"/v1/features", Permission::kInfer},
+    {"/v1/search/files", Permission::kInfer},
+    {"/v1/search/file", Permission::kInfer},
     {"ModelInfer", Permission::kInfer},
     {"ModelStreamInfer", Permission::kInfer},
     {"Classify", Permission::kInfer},

@@ -98,15 +98,16 @@ function showCode(curl, python) {
 
 // ---- Tables ----
 
-// rows: lists of texts, numbers or elements. A number's column is aligned to the right.
-function table(caption, columns, rows) {
+// rows: lists of texts, numbers or elements. A number's column is aligned to the right. `stacks`: where the
+// screen is narrow a row's cells stand below each other, each behind its column's name.
+function table(caption, columns, rows, stacks = false) {
   const head = make("tr", {}, ...columns.map((name, i) =>
     make("th", { scope: "col", className: typeof rows[0]?.[i] === "number" ? "number" : "" }, name)));
-  const body = rows.map(row => make("tr", {}, ...row.map(value => make("td", {
+  const body = rows.map(row => make("tr", {}, ...row.map((value, i) => make("td", { "data-column": columns[i],
     className: typeof value === "number" ? "number" : value instanceof Node ? "wide" : "" },
     typeof value === "number" ? String(Number(value.toFixed(4))) : value))));
   return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": caption },
-    make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)));
+    make("table", { className: stacks ? "stacks" : "" }, make("thead", {}, head), make("tbody", {}, ...body)));
 }
 
 const bar = share => make("span", { className: "bar", style: `width: ${100 * Math.max(0, share)}%` });
@@ -128,20 +129,24 @@ function timing(answer, seconds) {
 
 // ---- Tabs ----
 
-// {name, fits(model): whether the tab is for it, null if it needs none, build(panel, tab)}; in the order
-// of the bar.
+// {name, fits(model): whether the tab is for it, null if it needs none, prefers(model): whether it is chosen at
+// first, build(panel, tab)}; in the order of the bar.
 const TABS_TO_ADD = [];
 const TABS = [];
 let MODELS = [];
 
 const serves = (...tasks) => model => model.state === "READY" &&
   [model.task, ...model.tasks].some(task => tasks.includes(task));
+// What was made for embedding says more of a text than what embeds beside its task.
+const onlyEmbeds = model => serves("embedding")(model) && model.tasks.every(task => task === "embedding");
 
 function fillModels(tab) {
   if (!tab.select) return;
-  const chosen = tab.select.value;
-  tab.select.replaceChildren(...MODELS.filter(tab.fits || (model => model.state === "READY")).map(
-    model => new Option(model.id, model.id, false, model.id === chosen)));
+  const fitting = MODELS.filter(tab.fits || (model => model.state === "READY"));
+  const preferred = fitting.find(model => model.id === tab.select.value)?.id ??
+    fitting.find(tab.prefers || (() => false))?.id;
+  tab.select.replaceChildren(...fitting.map(
+    model => new Option(model.id, model.id, false, model.id === preferred)));
 }
 
 function showTab(tab, focus = false) {
@@ -151,7 +156,10 @@ function showTab(tab, focus = false) {
     other.button.tabIndex = selected ? 0 : -1;
     other.panel.hidden = !selected;
   }
-  if (focus) tab.button.focus();
+  // The bar may be wider than the screen.
+  const strip = $("tabs");
+  strip.scrollLeft = tab.button.offsetLeft - (strip.clientWidth - tab.button.offsetWidth) / 2;
+  if (focus) tab.button.focus({ preventScroll: true });
   history.replaceState(null, "", "#" + tab.id);
   if (tab.shown) tab.shown();
 }
@@ -223,10 +231,12 @@ function takeDrops(box, take) {
     box.addEventListener(name, event => {
       event.preventDefault();
       box.classList.toggle("over", over);
-      if (name === "drop" && event.dataTransfer.files.length) take(event.dataTransfer.files[0]);
+      if (name === "drop" && event.dataTransfer.files.length) take(event.dataTransfer.files[0], event.dataTransfer);
     });
   }
 }
+
+const pause = () => new Promise(resolve => setTimeout(resolve));
 
 async function timed(promise) {
   const begin = performance.now();

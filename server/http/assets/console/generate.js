@@ -14,10 +14,14 @@ async function* events(response) {
   }
 }
 
+// What a small model of source text knows by heart.
+const GENERATE_SAMPLE = "# Licensed under the Apache License, Version 2.0 (the \"License\");\n" +
+  "# you may not use this file except in compliance with the License.\n# You may ";
+
 TABS_TO_ADD.push({ name: "Generate", fits: serves("text-generation", "text2text-generation"), build(panel, tab) {
-  const prompt = textField("Prompt", "def read_lines(path):\n    ");
-  const tokens = number(120, { min: 1 });
-  const temperature = number(0.6, { min: 0, step: 0.05 });
+  const prompt = textField("Prompt", GENERATE_SAMPLE);
+  const tokens = number(84, { min: 1 });
+  const temperature = number(0, { min: 0, step: 0.05 });
   const stop = make("input", { size: 10, placeholder: "none" });
   const halt = make("button", { type: "button", disabled: true }, "Stop");
   const speed = make("span", { className: "muted", "aria-live": "polite" });

@@ -1,27 +1,50 @@
 // The tab of pictures: classes, or objects with their boxes drawn.
 const COLOURS = ["#d62728", "#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#e377c2", "#8c564b"];
 
-// A page as a scanner might see it, drawn here: a heading, two paragraphs and a table.
+const PAGE_WORDS = ("Traffic grew again in every quarter, most of it in grain and in containers. The new quay took its first " +
+  "ships in May, a month before it was due, and the railway now reaches all berths. Nobody was hurt. ").repeat(4);
+
+// A page of a report, drawn here. Returns the boxes of its parts, {label, x0, y0, x1, y1}, for who checks what is found.
 function drawPage(canvas) {
-  canvas.width = 620;
-  canvas.height = 800;
+  canvas.width = 900;
+  canvas.height = 1200;
   const pen = canvas.getContext("2d");
-  pen.fillStyle = "#fdfdfb";
-  pen.fillRect(0, 0, 620, 800);
+  const parts = [];
+  const left = 90, right = 810;
+  pen.fillStyle = "#fff";
+  pen.fillRect(0, 0, canvas.width, canvas.height);
   pen.fillStyle = "#111";
-  pen.font = "bold 30px serif";
-  pen.fillText("Annual Report of the Harbour", 60, 90);
-  pen.font = "15px serif";
-  for (let row = 0; row < 9; ++row) {
-    pen.fillText("Traffic grew again, most of it in grain and in containers, while".slice(row % 3), 60,
-      140 + 22 * row + (row > 4 ? 30 : 0));
-  }
-  for (let row = 0; row < 5; ++row) {
-    for (let column = 0; column < 4; ++column) {
-      pen.strokeRect(60 + 125 * column, 420 + 34 * row, 125, 34);
-      pen.fillText(row ? String(1000 * row + 37 * column) : "2" + (column + 20), 72 + 125 * column, 442 + 34 * row);
+  pen.font = "bold 40px serif";
+  pen.fillText("Annual Report of the Harbour", left, 130);
+  parts.push({ label: "title", x0: left, y0: 98, x1: left + pen.measureText("Annual Report of the Harbour").width, y1: 140 });
+  pen.font = "19px serif";
+  const paragraph = (top, count, from) => {
+    const words = PAGE_WORDS.split(" ").slice(from);
+    let line = "", row = 0;
+    while (row < count) {
+      const next = line + words.shift() + " ";
+      if (pen.measureText(next + words[0]).width < right - left) {
+        line = next;
+        continue;
+      }
+      pen.fillText(next, left, top + 18 + 27 * row++);
+      line = "";
+    }
+    parts.push({ label: "paragraph", x0: left, y0: top, x1: right, y1: top + 27 * count });
+  };
+  paragraph(190, 6, 0);
+  paragraph(400, 5, 7);
+  const cells = [["Year", "Ships", "Grain", "Crew"], ...[2021, 2022, 2023, 2024, 2025].map(
+    (year, i) => [year, 410 + 37 * i, 1200 + 61 * i, 96 + i].map(String))];
+  for (const [row, texts] of cells.entries()) {
+    for (const [column, text] of texts.entries()) {
+      pen.strokeRect(left + 180 * column, 600 + 40 * row, 180, 40);
+      pen.fillText(text, left + 16 + 180 * column, 627 + 40 * row);
     }
   }
+  parts.push({ label: "table", x0: left, y0: 600, x1: right, y1: 840 });
+  paragraph(890, 6, 3);
+  return parts;
 }
 
 function drawBoxes(canvas, picture, detections, chosen = null) {
@@ -29,7 +52,7 @@ function drawBoxes(canvas, picture, detections, chosen = null) {
   canvas.height = picture.height;
   const pen = canvas.getContext("2d");
   pen.drawImage(picture, 0, 0);
-  const unit = Math.max(picture.width, picture.height) / 600;
+  const unit = Math.max(picture.width, picture.height) / 800;
   pen.font = `${Math.round(14 * unit)}px system-ui, sans-serif`;
   for (const found of detections) {
     if (chosen && found !== chosen) continue;
@@ -62,7 +85,7 @@ function detectionsOf(canvas, picture, detections) {
 TABS_TO_ADD.push({ name: "Picture", fits: serves("object-detection", "image-classification"), build(panel, tab) {
   const canvas = make("canvas", { hidden: true, role: "img", "aria-label": "The picture, with boxes of what was found" });
   const file = make("input", { type: "file", accept: "image/*", "aria-label": "Open a picture" });
-  const threshold = number(0.3, { min: 0, max: 1, step: 0.05 });
+  const threshold = number(0.6, { min: 0, max: 1, step: 0.05 });
   let picture = null;
   let blob = null;
   const take = async given => {

@@ -52,7 +52,7 @@ function listModels(panel) {
       model.state.toLowerCase()),
     model.tasks.join(", ") || model.task, model.family, model.dtype, model.device,
     model.max_tokens ? model.max_tokens + " tokens" : model.max_pixels ? short(model.max_pixels, ["", " k", " M"]) + "pixels" : "",
-    short(model.parameters, ["", " k", " M", " G"]), bytes(model.memory_bytes), controlOf(model)])));
+    short(model.parameters, ["", " k", " M", " G"]), bytes(model.memory_bytes), controlOf(model)]), true));
 }
 
 // Sums of the samples of a metric whose labels hold all of `wanted`.
@@ -96,29 +96,37 @@ async function health() {
   }
 }
 
+// Whether the models are known. No tab is shown before: which there are depends on them.
 async function refresh() {
   try {
     MODELS = (await call("/v1/models")).data;
     $("notice").textContent = "";
   } catch (problem) {
     $("notice").textContent = problem.message;
-    return;
+    $("waiting").hidden = true;
+    return false;
   }
   for (const tab of TABS) {
     if (tab.fits) tab.button.hidden = !MODELS.some(tab.fits);
     fillModels(tab);
     if (tab.list) listModels(tab.list);
+    if (tab.filled) tab.filled();
   }
+  if ($("tabs").hidden) {
+    $("waiting").hidden = true;
+    $("tabs").hidden = $("panels").hidden = false;
+    const wanted = TABS.find(tab => "#" + tab.id === location.hash && !tab.button.hidden);
+    showTab(wanted || TABS.find(tab => !tab.button.hidden));
+  }
+  return true;
 }
 
-async function start() {
+function start() {
   TABS_TO_ADD.forEach(addTab);
   $("key").addEventListener("change", refresh);
   fetch("version").then(response => response.json()).then(answer => { $("version").textContent = answer.version; });
-  await health();
-  await refresh();
-  const wanted = TABS.find(tab => "#" + tab.id === location.hash && !tab.button.hidden);
-  showTab(wanted || TABS.find(tab => !tab.button.hidden));
+  health();
+  refresh();
   setInterval(() => {
     health();
     const shown = TABS.find(tab => !tab.panel.hidden);

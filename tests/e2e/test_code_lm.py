@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 
@@ -47,6 +48,10 @@ class Barrier {
 }  // namespace example
 """
 
+PROMPTS = ["def main():", "import os\nimport sys\n", "class Stack:\n    def __init__(self", "for name in names:\n",
+           "def read_lines(path):\n    with open(", "#include <stdio.h>\n\nint main(", "package main\n\nimport (\n",
+           "/**\n * Returns the number of elements", "function add(a, b) {\n", "impl Iterator for Counter {\n"]
+
 
 def complete(server, **body):
     status, answer = server.post_json("/v1/completions", {"model": MODEL, **body})
@@ -70,6 +75,13 @@ def test_source_text_is_likelier_than_noise(zoo_server):
 def test_a_repeated_text_is_remembered(zoo_server):
     alone = bits_per_byte(zoo_server, SOURCE)
     assert bits_per_byte(zoo_server, SOURCE + SOURCE) < alone
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_greedy_answers_are_not_blank(zoo_server, prompt):
+    """Three words within the first 100 bytes: small models like to answer blanks with blanks."""
+    text = complete(zoo_server, prompt=prompt, max_tokens=100, temperature=0)["choices"][0]["text"]
+    assert len(re.findall(r"[A-Za-z_]{2,}", text)) >= 3, text
 
 
 @pytest.mark.parametrize("options", [{"temperature": 0}, {"temperature": 0.7, "seed": 5}],

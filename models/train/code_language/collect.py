@@ -1,6 +1,6 @@
-"""Fetches the packages of packages.json and writes the corpus.
+"""Fetches the packages of a plan, packages.json unless --plan names another, and writes the corpus.
 
-    python collect.py --work DIR
+    python collect.py --work DIR [--plan FILE]
 
 Needs apt-get, dpkg-deb, mvn, npm and cargo on the path, and no root. Writes DIR/train.jsonl and
 DIR/test.jsonl, one object {language, package, path, text} a line. A package is in one of them
@@ -19,8 +19,8 @@ import fetch
 import languages
 
 HERE = pathlib.Path(__file__).parent
-PER_PACKAGE = {"train": 250, "test": 40}  # documents of one language from one package
-PER_LANGUAGE = {"train": 1600, "test": 200}
+# Documents of one language from one package, and of one language; a plan's "limits" come before.
+LIMITS = {"per_package": {"train": 250, "test": 40}, "per_language": {"train": 1600, "test": 200}}
 COPIED_LINES = 0.5  # A test document with more of its long lines seen in training is a copy.
 
 
@@ -56,17 +56,17 @@ def is_copy(text, known):
     return len(lines & known) > COPIED_LINES * len(lines)
 
 
-def choose(work, split, plan, seen, train_lines):
-    """Documents by language, at most PER_PACKAGE of each from a package."""
+def choose(work, split, plan, most, seen, train_lines):
+    """Documents by language, at most `most` of each from a package."""
     rng = random.Random(f"longview {split}")
     chosen = collections.defaultdict(list)
-    for kind, packages in plan.items():
+    for kind, packages in plan[split].items():
         for package in packages:
             taken = collections.Counter()
             for document in documents(fetch.FETCHERS[kind](work, package), package, seen, rng):
                 language = document["language"]
                 known = train_lines[language]
-                if taken[language] >= PER_PACKAGE[split] or \
+                if taken[language] >= most or \
                         (split == "test" and is_copy(document["text"], known)):
                     continue
                 if split == "train":
@@ -77,12 +77,12 @@ def choose(work, split, plan, seen, train_lines):
     return chosen
 
 
-def write(path, split, chosen):
+def write(path, split, most, chosen):
     rng = random.Random(f"longview {split} files")
     with open(path, "w", encoding="utf-8") as out:
         for language in languages.LANGUAGES:
             rng.shuffle(chosen[language])
-            kept = chosen[language][:PER_LANGUAGE[split]]
+            kept = chosen[language][:most]
             packages = len({document["package"] for document in kept})
             print(f"{split} {language}: {len(kept)} of {len(chosen[language])}, {packages} packages")
             for document in kept:
@@ -92,13 +92,17 @@ def write(path, split, chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--work", type=pathlib.Path, required=True)
-    work = parser.parse_args().work.resolve()
+    parser.add_argument("--plan", type=pathlib.Path, default=HERE / "packages.json")
+    options = parser.parse_args()
+    work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    plan = json.loads((HERE / "packages.json").read_text())
+    plan = json.loads(options.plan.read_text())
+    limits = plan.get("limits", LIMITS)
     fetch.prepare_apt(work, plan["debian_suite"])
     seen, train_lines = set(), collections.defaultdict(set)
     for split in ("train", "test"):
-        write(work / f"{split}.jsonl", split, choose(work, split, plan[split], seen, train_lines))
+        chosen = choose(work, split, plan, limits["per_package"][split], seen, train_lines)
+        write(work / f"{split}.jsonl", split, limits["per_language"][split], chosen)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ package that its registry does not have (mirrors are not always complete) yields
 line on stdout.
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
+import sys
+import sysconfig
 import tarfile
 import zipfile
 
@@ -26,6 +29,13 @@ def _tar_files(archive):
     for member in archive:
         if member.isreg() and SMALLEST <= member.size <= LARGEST:
             yield member.name, archive.extractfile(member).read()
+
+
+def _zip_files(path):
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if SMALLEST <= entry.file_size <= LARGEST:
+                yield entry.filename, archive.read(entry)
 
 
 def _fetch_once(folder, package, command):
@@ -82,10 +92,7 @@ def maven(work, artifact):
     command = ["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy",
                f"-Dartifact={group}:{name}:{version}:jar:sources", f"-DoutputDirectory={folder}"]
     for path in _fetch_once(folder, artifact, command):
-        with zipfile.ZipFile(path) as archive:
-            for entry in archive.infolist():
-                if SMALLEST <= entry.file_size <= LARGEST:
-                    yield entry.filename, archive.read(entry)
+        yield from _zip_files(path)
 
 
 def npm(work, package):
@@ -111,5 +118,34 @@ def crate(work, package):
             yield str(path.relative_to(root)), path.read_bytes()
 
 
+def pypi(work, package):
+    """The wheel of name or name==version; none of its dependencies."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", package]
+    for path in _fetch_once(work / "pypi", package, command):
+        yield from _zip_files(path)
+
+
+def go(work, module):
+    """path@version of a module, without its dependencies."""
+    folder = work / "go"
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["go", "mod", "download", "-json", module], cwd=folder, capture_output=True,
+                          text=True, env={**os.environ, "GOPATH": str(folder), "GOFLAGS": "-modcacherw"})
+    if done.returncode:
+        print(f"{module}: go failed: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+        return
+    yield from _zip_files(json.loads(done.stdout)["Zip"])
+
+
+def python(_, module):
+    """Files of the running Python's standard library, below `module` if it is not `all`; no tests."""
+    root = pathlib.Path(sysconfig.get_path("stdlib"))
+    for path in sorted((root if module == "all" else root / module).rglob("*.py")):
+        parts = path.relative_to(root).parts
+        if not {"site-packages", "dist-packages", "test", "tests", "idlelib"} & set(parts) and \
+                SMALLEST <= path.stat().st_size <= LARGEST:
+            yield str(path.relative_to(root)), path.read_bytes()
+
+
 FETCHERS = {"debian_source": debian_source, "debian_binary": debian_binary, "maven": maven,
-            "npm": npm, "crate": crate}
+            "npm": npm, "crate": crate, "pypi": pypi, "go": go, "python": python}

@@ -10,21 +10,29 @@ import argparse
 import collections
 import json
 import pathlib
+import re
 
 import numpy
 
 LANGUAGES = ["C", "C++", "Go", "Java", "JavaScript", "Python", "Rust"]
 BOUNDARY = 256  # bos and eos: the id beside the 256 bytes
 ALONE = 0.25  # share of training documents that are one file without its path line
-FROM_START = 0.5  # share of training documents that begin where a file begins
-SMOOTHING = 0.7  # A group is drawn in proportion to its bytes to this power.
+FROM_START = 0.4  # share of training documents that begin where a file begins; others at a line
+TOP_LEVEL = 0.5  # share of those others that begin at a line without indentation
+SMOOTHING = 0.7  # A group is drawn in proportion to its bytes to this power, within its language.
+PYTHON = 0.55  # share of training documents in Python; the other languages have equal shares
+BLANKS = 20  # A longer run of spaces is cut to this in training: a small model would not leave it again.
+LOOK_AHEAD = 2000  # bytes after a random place in which a line to begin at is sought
+
+LONG_BLANK = re.compile(rb" {%d,}" % (BLANKS + 1))
+ANY_LINE, TOP_LINE = re.compile(rb"\n()[^\n]"), re.compile(rb"\n()[A-Za-z@#/]")
 
 
-def encode(source, target):
+def encode(source, target, cut):
     groups = collections.defaultdict(list)
     with open(source, encoding="utf-8") as lines:
         for document in map(json.loads, lines):
-            if document["language"] in LANGUAGES:
+            if document["language"] in LANGUAGES and not document["path"].endswith(".pyi"):
                 key = (document["package"], document["language"])
                 groups[key].append((document["path"], document["text"]))
     data, headers, offsets, members = [], [], [0], []
@@ -32,6 +40,8 @@ def encode(source, target):
         for path, text in sorted(groups[key]):
             header = f"==> {path} <==\n".encode()
             body = text.encode().rstrip(b"\n") + b"\n\n"
+            if cut:
+                body = LONG_BLANK.sub(b" " * BLANKS, body)
             data.append(header + body)
             headers.append(len(header))
             offsets.append(offsets[-1] + len(header) + len(body))
@@ -51,6 +61,10 @@ class Corpus:
         self.groups, self.names = stored["groups"], stored["names"]
         self.first = numpy.searchsorted(self.groups, numpy.arange(len(self.names) + 1))
         sizes = numpy.diff(self.offsets[self.first]) ** SMOOTHING
+        spoken = numpy.array([name.split(" ")[-1] for name in self.names])
+        for language in numpy.unique(spoken):
+            share = PYTHON if language == "Python" else (1 - PYTHON) / (len(LANGUAGES) - 1)
+            sizes[spoken == language] *= share / sizes[spoken == language].sum()
         self.shares = sizes / sizes.sum()
 
     def random_document(self, rng):
@@ -61,8 +75,15 @@ class Corpus:
         if rng.random() < ALONE:
             begin, end = begin + self.headers[file], self.offsets[file + 1]
         if rng.random() >= FROM_START:
-            begin = rng.integers(begin, self.offsets[file + 1])
+            begin = self.line_after(rng.integers(begin, self.offsets[file + 1]), end,
+                                    rng.random() < TOP_LEVEL)
         return self.data[begin:end]
+
+    def line_after(self, begin, end, top):
+        """Where the next line begins, one without indentation if `top`; `begin` if none is near."""
+        near = self.data[begin:min(end, begin + LOOK_AHEAD)].tobytes()
+        found = (TOP_LINE if top else ANY_LINE).search(near)
+        return begin + found.start(1) if found else begin
 
     def batch(self, seed, step, size, length):
         """[size, length + 1] ids; depends on the arguments only. Every row begins with a boundary."""
@@ -95,7 +116,7 @@ def main():
     work = parser.parse_args().work
     (work / "code-lm").mkdir(exist_ok=True)
     for split in ("train", "test"):
-        encode(work / f"{split}.jsonl", work / "code-lm" / f"{split}.npz")
+        encode(work / f"{split}.jsonl", work / "code-lm" / f"{split}.npz", cut=split == "train")
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ HIDDEN = float("-inf")
 class Config:
     """The keys of config.json that decide the numbers; lengths in tokens."""
     vocab_size: int = 257
-    d_model: int = 128
-    n_head: int = 2
-    d_inner: int = 512
+    d_model: int = 192
+    n_head: int = 3
+    d_inner: int = 768
     n_layer: int = 4
     window_len: int = 128
     chunk_size: int = 16

@@ -1,17 +1,19 @@
 """Trains the language model on crops of the training documents.
 
     python train.py --work DIR [--until STEP] [--cooldown STEPS] [--seed 1] [--threads 1]
-                    [--compile] [--device cpu] [--config JSON] [--widen 1]
+                    [--device cpu] [--config JSON] [--widen 1]
 
 Reads DIR/code-lm/train.npz, writes DIR/code-lm/checkpoint.pt every few minutes and goes on from
 it when started again, with the same batches as without the interruption. The learning rate stays
 at its peak after the warm-up, so training may stop anywhere; --cooldown takes the checkpoint
 through STEPS more with a rate that falls to zero, into DIR/code-lm/cooled.pt, which export.py
 reads. The checkpoint itself stays as it is: training may go on from it, and be cooled again.
-SIGTERM ends a run after saving. --config changes the sizes of model.Config and --widen multiplies
-the documents of a step, for a GPU; a checkpoint knows both, and they count for a new one only.
+SIGTERM ends a run after saving. Weights are kept in fp32 and rounded to bf16 for a step (fast.py).
+--config changes the sizes of model.Config and --widen multiplies the documents of a step, for a
+GPU; a checkpoint knows both, and they count for a new one only.
 """
 import argparse
+import copy
 import dataclasses
 import json
 import math
@@ -24,10 +26,11 @@ import torch
 import torch.nn.functional as F
 
 import documents
+import fast
 import model as architecture
 
 # First step, documents a step, bytes of each: the far memory grows with the texts.
-STAGES = [(0, 4, 512), (1200, 2, 4096)]
+STAGES = [(0, 16, 512), (250, 8, 512), (900, 4, 1024)]
 MATRIX_RATE, OTHER_RATE, WARMUP = 5e-3, 5e-3, 60
 DECAY, CLIP = 0.01, 1.0
 SAVE_SECONDS = 120
@@ -51,14 +54,16 @@ def shape(step, widen):
 
 
 class Run:
-    """Model, optimizers and the step they are at, on disk as well."""
+    """Model, optimizers and the step they are at, on disk as well; a copy in bf16 computes the gradients."""
 
     def __init__(self, config, seed, widen, device):
         torch.manual_seed(seed)
         self.seed, self.widen, self.step, self.cooled = seed, widen, 0, 0
         self.device = device
-        self.model = architecture.TransformerLS(config).initialize().to(device)
+        self.model = fast.silence(architecture.TransformerLS(config).initialize()).to(device)
         self.optimizers = optimizers_of(self.model)
+        self.plan = fast.Plan(config, self.model.inv_freq)
+        self.copy = copy.deepcopy(self.model).bfloat16()
 
     @classmethod
     def restored(cls, path, device):
@@ -81,9 +86,15 @@ class Run:
         """One step at `share` of the peak rates; the mean loss of its bytes in bits."""
         rows = corpus.batch(self.seed, self.step, *shape(self.step, self.widen))
         ids = torch.from_numpy(rows).to(self.device)
-        logits = self.model(ids[:, :-1])
-        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        pairs = list(zip(self.model.parameters(), self.copy.parameters()))
+        with torch.no_grad():
+            for exact, rounded in pairs:
+                rounded.copy_(exact)
+        logits = fast.logits(self.copy, self.plan, ids[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
         loss.backward()
+        for exact, rounded in pairs:
+            exact.grad, rounded.grad = rounded.grad.float(), None
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         for optimizer, rate in zip(self.optimizers, (MATRIX_RATE, OTHER_RATE)):
             for group in optimizer.param_groups:
@@ -120,7 +131,6 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--until", type=int, default=1 << 40)
     parser.add_argument("--cooldown", type=int, default=0)
-    parser.add_argument("--compile", action="store_true", help="torch.compile: minutes once, then faster")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
@@ -137,9 +147,6 @@ def main():
         run = Run.restored(found[0], options.device)
     else:
         run = Run(architecture.Config(**options.config), options.seed, options.widen, options.device)
-    if options.compile:
-        for layer in run.model.layers:
-            layer.compile(dynamic=False)
     train(run, documents.Corpus(folder / "train.npz"), path, options.until, options.cooldown)
 
 

@@ -37,7 +37,8 @@ def test_leaves_while_a_model_loads(tmp_path, sent):
 
 def test_what_still_runs_is_told():
     """The time to finish is over at once: a stream ends with an error, a whole answer is one."""
-    body = {"model": "code-lm", "prompt": "def main():", "max_tokens": 30000, "temperature": 0}
+    body = {"model": "code-lm", "prompt": "def main():", "max_tokens": 30000, "temperature": 0,
+            "ignore_eos": True}
     with Server([ZOO / "code-lm"], "--drain_seconds=0", "--shutdown_seconds=0") as server:
         stream, whole = (http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)
                          for _ in range(2))

@@ -41,7 +41,8 @@ def server(tmp_path_factory):
 
 
 def complete(server, key, prompt=PROMPT, max_tokens=1):
-    body = {"model": "lm", "prompt": prompt, "max_tokens": max_tokens, "temperature": 0}
+    body = {"model": "lm", "prompt": prompt, "max_tokens": max_tokens, "temperature": 0,
+            "ignore_eos": True}
     status, headers, answer = server.call_http("POST", "/v1/completions", key=key,
                                                body=json.dumps(body))
     return status, headers, json.loads(answer)
@@ -103,7 +104,7 @@ def test_a_key_has_its_places_in_flight_and_no_more(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=60)
     connection.request("POST", "/v1/completions", headers={"Authorization": "Bearer key-n"},
                        body=json.dumps({"model": "lm", "prompt": "x", "max_tokens": 3000,
-                                        "stream": True}))
+                                        "stream": True, "ignore_eos": True}))
     answer = connection.getresponse()
     assert answer.status == 200
     answer.readline()

@@ -71,7 +71,7 @@ def test_a_stream_keeps_its_deadline(step, preload, tmp_path):
     with Server(models(), env=fault.env) as server:
         record(server)
         body = json.dumps({"model": "code-lm", "prompt": "a", "max_tokens": 1500, "seed": 3,
-                           "stream": True, "temperature": 0.8}).encode()
+                           "stream": True, "temperature": 0.8, "ignore_eos": True}).encode()
 
         def text(on_piece):
             call = urllib.request.Request(f"{server.url}/v1/completions", body,

@@ -38,6 +38,7 @@ def test_descriptors_run_out(monkeypatch, tmp_path):
         recorded, idle = record(server), descriptors(server)
         call = urllib.request.Request(f"{server.url}/v1/completions", json.dumps({
             "model": "code-lm", "prompt": "a", "max_tokens": 1500, "seed": 3, "stream": True,
+            "ignore_eos": True,
             "temperature": 0.8}).encode())
         crowd = []
         with urllib.request.urlopen(call, timeout=60) as answer:

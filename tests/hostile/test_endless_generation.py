@@ -77,7 +77,7 @@ class Streams:
 
     def run(self):
         body = json.dumps({"model": "code-lm", "prompt": "def ", "max_tokens": 4000,
-                           "stream": True, "stop": ["\u0000"]}).encode()
+                           "stream": True, "ignore_eos": True, "stop": ["\u0000"]}).encode()
         while not self.over.is_set():
             raw = connect(self.server.http_port, timeout=60)
             try:

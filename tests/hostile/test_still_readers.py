@@ -14,7 +14,7 @@ GENERATE = b"\x0a\x07code-lm\x1a\x04def \x48\xa0\x9c\x01"
 
 def stream_body():
     return json.dumps({"model": "code-lm", "prompt": "def ", "max_tokens": 20000, "stream": True,
-                       "logprobs": 20}).encode()
+                       "logprobs": 20, "ignore_eos": True}).encode()
 
 
 def unloads(victim):

@@ -3,7 +3,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_split.h"
@@ -64,6 +66,16 @@ std::optional<bool> IgnoreRules::Ignores(std::string_view path, bool is_director
     if (Matches(rule->parts, parts)) return rule->ignores;
   }
   return std::nullopt;
+}
+
+bool IsGenerated(const std::filesystem::path& directory) {
+  const std::filesystem::path name = directory.filename();
+  if (name == "node_modules" || name == "__pycache__") return true;
+  for (const char* mark : {"CACHEDIR.TAG", "CMakeCache.txt", "pyvenv.cfg"}) {
+    std::error_code error;
+    if (std::filesystem::exists(directory / mark, error)) return true;
+  }
+  return false;
 }
 
 }  // namespace longview::server

@@ -1,6 +1,7 @@
-// The rules of a .gitignore file.
+// Which files nobody wrote: what .gitignore names, and folders that tools fill.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,5 +28,9 @@ class IgnoreRules {
 
   std::vector<Rule> rules_;
 };
+
+// Whether tools fill this folder: one of packages, of byte code, a build's or a cache, by its name
+// or by the file that marks it.
+bool IsGenerated(const std::filesystem::path& directory);
 
 }  // namespace longview::server

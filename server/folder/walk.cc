@@ -16,16 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr std::streamsize kMostRuleBytes = 64 << 10;  // Read of a .gitignore file.
 
-bool IsGenerated(const fs::path& directory) {
-  const fs::path name = directory.filename();
-  if (name == "node_modules" || name == "__pycache__") return true;
-  for (const char* mark : {"CACHEDIR.TAG", "CMakeCache.txt", "pyvenv.cfg"}) {
-    std::error_code error;
-    if (fs::exists(directory / mark, error)) return true;
-  }
-  return false;
-}
-
 // The rules that a folder brings; nullopt = none.
 std::optional<IgnoreRules> RulesOf(const fs::path& directory) {
   const fs::path path = directory / ".gitignore";

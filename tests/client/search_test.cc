@@ -8,7 +8,6 @@
 
 #include "client/cli/search/best_places.h"
 #include "client/cli/search/chunks.h"
-#include "client/cli/search/ignore_rules.h"
 #include "client/cli/search/walk.h"
 #include "tests/client/test_folder.h"
 
@@ -16,33 +15,6 @@ namespace longview::client {
 namespace {
 
 namespace fs = std::filesystem;
-
-TEST(IgnoreRules, NamesAnchorsFoldersAndStars) {
-  const IgnoreRules rules = IgnoreRules::Parse(
-      "# build outputs\n*.o\n/dist\nout/\ndocs/*.html\n**/cache/*.bin\nlogs/**\n!keep.o\r\n\n");
-  EXPECT_EQ(rules.Ignores("a/b/x.o", false), true);
-  EXPECT_EQ(rules.Ignores("a/keep.o", false), false) << "the last rule decides";
-  EXPECT_EQ(rules.Ignores("dist", true), true);
-  EXPECT_EQ(rules.Ignores("src/dist", true), std::nullopt) << "anchored at the top";
-  EXPECT_EQ(rules.Ignores("src/out", true), true);
-  EXPECT_EQ(rules.Ignores("src/out", false), std::nullopt) << "folders only";
-  EXPECT_EQ(rules.Ignores("docs/index.html", false), true);
-  EXPECT_EQ(rules.Ignores("docs/api/index.html", false), std::nullopt);
-  EXPECT_EQ(rules.Ignores("a/b/cache/x.bin", false), true);
-  EXPECT_EQ(rules.Ignores("cache/x.bin", false), true);
-  EXPECT_EQ(rules.Ignores("logs", true), std::nullopt);
-  EXPECT_EQ(rules.Ignores("logs/today/a", false), true);
-  EXPECT_EQ(rules.Ignores("# build outputs", false), std::nullopt);
-}
-
-TEST(IgnoreRules, ARuleOfManyStarsCostsNothing) {
-  std::string rule, path = "a";
-  for (int i = 0; i < 40; ++i) {
-    rule += "**/a/";
-    path += "/a";
-  }
-  EXPECT_EQ(IgnoreRules::Parse(rule + "b").Ignores(path, false), std::nullopt);
-}
 
 class WalkTest : public TestFolder {
  protected:

@@ -8,22 +8,12 @@
 #include <system_error>
 #include <utility>
 
-#include "client/cli/search/ignore_rules.h"
+#include "server/folder/ignore_rules.h"
 
 namespace longview::client {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool IsGenerated(const fs::path& directory) {
-  const fs::path name = directory.filename();
-  if (name == "node_modules" || name == "__pycache__") return true;
-  for (const char* mark : {"CACHEDIR.TAG", "CMakeCache.txt", "pyvenv.cfg"}) {
-    std::error_code error;
-    if (fs::exists(directory / mark, error)) return true;
-  }
-  return false;
-}
 
 // Walks one directory; the rules of every folder on the way down hold below it.
 class Walk {
@@ -36,7 +26,7 @@ class Walk {
     if (std::ifstream file(directory / ".gitignore", std::ios::binary); file) {
       std::ostringstream text;
       text << file.rdbuf();
-      rules_.emplace_back(directory, IgnoreRules::Parse(text.str()));
+      rules_.emplace_back(directory, server::IgnoreRules::Parse(text.str()));
     }
     std::error_code error;
     std::vector<fs::directory_entry> entries;
@@ -57,7 +47,7 @@ class Walk {
     const bool is_directory = entry.is_directory(error);
     if (IsIgnored(entry.path(), is_directory)) return;
     if (is_directory) {
-      if (!entry.is_symlink(error) && !IsGenerated(entry.path())) Enter(entry.path());
+      if (!entry.is_symlink(error) && !server::IsGenerated(entry.path())) Enter(entry.path());
       return;
     }
     if (!entry.is_regular_file(error)) return;
@@ -80,7 +70,7 @@ class Walk {
   int64_t max_file_bytes_;
   FoundFiles* found_;
   // Those of the folders on the way, outermost first.
-  std::vector<std::pair<fs::path, IgnoreRules>> rules_;
+  std::vector<std::pair<fs::path, server::IgnoreRules>> rules_;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ struct TextToken {
 // and keeps them here for the others. Whether the text is the same is the tokenizer's to check.
 class SharedText {
  public:
-  // What `make` gives when it is called for the first time.
+  // The result of the first `make`, for all that follow.
   template <typename Make>
   void* Tokens(const Make& make) const {
     std::call_once(once_, [&] { tokens_ = make(); });

@@ -55,12 +55,12 @@ struct CommandLine {
   std::optional<int> height;
 
   // search
-  std::string by = "both";    // words, vectors or both.
-  std::string cache_folder;   // Where vectors are kept; empty = nowhere. From the environment.
-  int cache_mib = 1024;       // Vectors kept at most; 0 = none.
-  bool no_cache = false;      // Neither looks for kept vectors nor keeps any.
-  int top = 10;                            // Places shown.
-  int max_file_bytes = 1 << 20;            // Larger files are left out.
+  std::string by = "both";       // words, vectors or both.
+  std::string cache_folder;      // Where vectors are kept; empty = nowhere. From the environment.
+  int cache_mib = 1024;          // Vectors kept at most; 0 = none.
+  bool no_cache = false;         // Neither looks for kept vectors nor keeps any.
+  int top = 10;                  // Places shown.
+  int max_file_bytes = 1 << 20;  // Larger files are left out.
   std::optional<std::string> prompt_name;  // The question's; unset = "query" where there is one.
 
   // detect; unset = the model's.

@@ -43,7 +43,7 @@ bool SomeModelEmbeds(const Client& client) {
   });
 }
 
-// What a search by vectors needs, and who owns it.
+// The owner of all that a search by vectors needs.
 struct Vectors {
   Connection connection;
   std::unique_ptr<Embedder> embedder;

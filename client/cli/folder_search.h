@@ -40,11 +40,11 @@ class FolderSearch {
   std::string SummaryText(double seconds) const;
 
  private:
-  // What was found in a file: all of its passages, of its text nothing.
+  // All of a file's passages, but not its text.
   struct FileResult {
     std::vector<Passage> passages;
-    std::string digest;  // Of its text, which is read again for the places shown.
-    std::string text;    // Of standard input, which is not.
+    std::string digest;  // The text's, which is read again for the places shown.
+    std::string text;    // Kept of standard input alone, which cannot be read again.
   };
 
   // The text of a file as it is searched; empty: it is no text.

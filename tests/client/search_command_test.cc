@@ -181,7 +181,7 @@ TEST_F(SearchCommandTest, WordsAloneNeedNoServer) {
   EXPECT_NE(err_.str().find("no word"), std::string::npos) << err_.str();
 }
 
-// What vectors alone put last, a word of the question brings to the front, and the reverse.
+// A word of the question brings to the front a place that vectors alone put last.
 TEST_F(SearchCommandTest, BothAreSummedByDefault) {
   Write("word.txt", "bb yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\n");
   ASSERT_EQ(Search({"--json", "--top=100", root_.string(), "bb"}), kAllWell) << err_.str();

@@ -14,8 +14,8 @@ struct Place {
   double score = 0;
   std::string path;
   Chunk chunk;
-  size_t file = 0;  // Of those that are searched.
-  // What the score is made of.
+  size_t file = 0;  // Index among those that are searched.
+  // The parts of the score.
   std::optional<double> bm25 = std::nullopt, cosine = std::nullopt;
 };
 

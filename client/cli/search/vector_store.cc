@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 // Changes with the layout of the files and with where texts are cut (chunks.h).
 constexpr std::string_view kFormat = "longview vectors 1\n";
 constexpr char kUnfinished[] = ".unfinished-";
-constexpr size_t kMostNumbers = size_t{1} << 16;  // Of a vector.
+constexpr size_t kMostNumbers = size_t{1} << 16;  // A vector has no more.
 constexpr auto kAbandoned = std::chrono::hours(1);
 // https://bford.info/cachedir/
 constexpr std::string_view kTag =
@@ -86,7 +86,7 @@ std::optional<std::string> ReadAll(int descriptor, size_t most_bytes) {
   return bytes;
 }
 
-// What stands in front of the numbers; the checksum behind them is of both.
+// The bytes in front of the numbers; the checksum behind them is of both.
 std::string HeaderOf(const std::string& key, size_t count) {
   return absl::StrCat(absl::string_view(kFormat.data(), kFormat.size()), key, " ", count, "\n");
 }

@@ -44,7 +44,7 @@ class Stemmer {
 // A text as a search by words sees it.
 struct WordCounts {
   int64_t words = 0;            // Common ones not counted.
-  std::vector<int32_t> counts;  // Of each of the stems that are looked for.
+  std::vector<int32_t> counts;  // By stem that is looked for.
 };
 
 // Counts given stems in many texts; stems each word once. Not thread-safe: one for each thread.

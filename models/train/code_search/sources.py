@@ -13,6 +13,7 @@ HELD_OUT = {"sqlalchemy", "requests", "flask", "jedi", "aiohttp", "docutils", "n
             "regex-automata", "rayon", "serde_json", "itertools", "golang.org/x/net",
             "github.com/spf13/cobra", "google.golang.org/protobuf", "github.com/google/cel-go",
             "absl", "libxml2", "openssl", "uv", "coreutils", "openssh-client", "curl"}
+LEFT_OUT = {"google-cloud-cli"}  # Not all of it under a free licence.
 HELD_OUT_SHARE = 0.06  # Other packages, by a hash of the name.
 
 SKIPPED_FOLDERS = {"_vendor", "vendored", "vendor", "third_party", "node_modules", "tests", "test",
@@ -93,6 +94,8 @@ def manual_pages():
     """(package, path) of the English manual pages, by dpkg's lists."""
     for listing in _children("/var/lib/dpkg/info/*.list"):
         package = listing.stem.split(":")[0]
+        if package in LEFT_OUT:
+            continue
         for line in listing.read_text().splitlines():
             if re.fullmatch(r"/usr/share/man/man\d/[^/]+\.gz", line) and os.path.isfile(line):
                 yield package, pathlib.Path(line)
@@ -104,6 +107,6 @@ def packages(also):
     for kind, found in KINDS.items():
         for name, root in found(also.get(kind, [])):
             real = os.path.realpath(root)
-            if real not in seen:
+            if real not in seen and name not in LEFT_OUT:
                 seen.add(real)
                 yield name, root

@@ -1,6 +1,6 @@
 """Trains the encoder: questions find their pieces among those of the batch.
 
-    python train.py --work DIR [--seed 1] [--threads 1]
+    python train.py --work DIR [--seed 1] [--threads 1] [--whole 1500]
 
 First the table of word vectors alone, in large batches; then all, pieces with the text around them,
 as late chunking reads them. A batch holds groups of pairs of one package each: a search is among
@@ -19,8 +19,8 @@ import train_tokenizer
 from recall import recall
 
 # Steps, pairs of a step, peak rates of the table and of the rest.
-STATIC = (300, 1024, 0.03, 2e-3)
-WHOLE = (1500, 256, 2e-3, 1e-3)
+STATIC = (400, 1024, 0.03, 2e-3)
+WHOLE = (256, 2e-3, 1e-3)  # Without steps, which are a flag.
 GROUP = 64  # Pairs of one package in a batch.
 WARMUP, SAVE_EVERY, REPORT_EVERY = 30, 50, 10
 SHORT_PIECE, SHORT_CONTEXT = 96, 24  # Tokens that the second part reads.
@@ -164,10 +164,10 @@ def optimizer_of(model):
                              weight_decay=0.0)
 
 
-def part_of(step):
+def part_of(step, whole_steps):
     """(whole, step within the part, steps, pairs, rates)"""
     whole = step >= STATIC[0]
-    steps, size, *rates = WHOLE if whole else STATIC
+    steps, size, *rates = (whole_steps, *WHOLE) if whole else STATIC
     return whole, step - (STATIC[0] if whole else 0), steps, size, rates
 
 
@@ -176,6 +176,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--whole", type=int, default=0, help="steps of the second part; 0 = the table alone")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
@@ -194,9 +195,9 @@ def main():
     print(f"{len(pairs.places)} pairs; watched: {', '.join(pairs.watched)}; recall@10 at first "
           f"{watch(model, pairs, False):.3f}", flush=True)
     started, losses = time.time(), []
-    total = STATIC[0] + WHOLE[0]
+    total = STATIC[0] + options.whole
     for step in range(begin, total):
-        whole, own, steps, size, rates = part_of(step)
+        whole, own, steps, size, rates = part_of(step, options.whole)
         if whole and own == 0:
             optimizer = optimizer_of(model)
         share = min((own + 1) / WARMUP, 0.5 + 0.5 * numpy.cos(numpy.pi * own / steps))

@@ -111,7 +111,7 @@ TEST(SharedText, LongTextsOnEitherSide) {
       sharing.shared = &shared;
       EXPECT_EQ(Shown(tokenizer.EncodePair(query, document, sharing)),
                 Shown(tokenizer.EncodePair(query, document, options)));
-      // Of a text that is read in pieces no more is read than truncation leaves.
+      // A text that is read in pieces is read no farther than truncation leaves.
       EXPECT_EQ(ReadsOf(shared), query == above ? 0u : 1u);
     }
   }

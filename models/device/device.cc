@@ -171,8 +171,15 @@ void Device::Multiply(const Product& product) const {
         torch_->device);
   };
   at::Tensor y = view(product.y, product.rows, product.out);
-  at::mm_out(y, view(product.x, product.rows, product.in),
-             view(product.weight, product.out, product.in).t());
+  const at::Tensor x = view(product.x, product.rows, product.in);
+  const at::Tensor weight = view(product.weight, product.out, product.in).t();
+  if (torch_->device.is_cpu() && y.scalar_type() != at::kFloat) {
+    // The twin sums in fp32 and rounds once, as a GPU does. LibTorch's own 16-bit products on a CPU
+    // with AMX have answered NaN for finite operands.
+    y.copy_(at::mm(x.to(at::kFloat), weight.to(at::kFloat)));
+    return;
+  }
+  at::mm_out(y, x, weight);
 }
 
 }  // namespace longview::models

@@ -15,8 +15,8 @@ from server_process import ROOT
 # Packages that every one of them has by this name.
 EVERYWHERE = """build-essential ca-certificates ccache cmake git ninja-build python3 python3-venv libabsl-dev
 libc-ares-dev libcivetweb-dev libcurl4-openssl-dev libexif-dev libgrpc++-dev libgrpc-dev libpng-dev libprotobuf-dev
-libprotoc-dev mold libre2-dev libssl-dev libjpeg-dev libturbojpeg0-dev libwebp-dev nlohmann-json3-dev pkg-config
-prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev libgmock-dev libgtest-dev""".split()
+libprotoc-dev mold libre2-dev libssl-dev libstemmer-dev libjpeg-dev libturbojpeg0-dev libwebp-dev nlohmann-json3-dev
+pkg-config prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev libgmock-dev libgtest-dev""".split()
 # What differs, with versions. {host: ({package: version}, what must be asked for besides)}
 HOSTS = {
     "bookworm": ({"libboost-dev": "1.74.0.3", "libboost1.74-dev": "1.74.0+ds1-21",

@@ -13,10 +13,12 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def named():
-    """The code in the last cells of the tables."""
+    """The code in the last cells of the tables, but for that of clients' own settings."""
+    settings = False
     for line in (ROOT / "deploy/COMING_FROM.md").read_text().splitlines():
         cells = line.strip("|").split("|")
-        if line.startswith("| ") and len(cells) == 2 and cells[1].strip() not in ("here", "---"):
+        settings = line.startswith("| client | settings |") or (settings and line.startswith("| "))
+        if line.startswith("| ") and len(cells) == 2 and not settings and cells[1].strip() not in ("here", "---"):
             yield from CODE.findall(cells[1])
 
 

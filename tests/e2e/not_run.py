@@ -34,6 +34,8 @@ ELSEWHERE = {
     "cpp": "tests/client/test_cpp_package.py", "cmake": "tests/client/test_cpp_package.py",
     "mermaid": "a picture", "text": "a picture, or what a program writes",
 }
+# Pages whose Python is run elsewhere: it names libraries and models that the bundled server lacks.
+OWN_PYTHON = {"deploy/COMING_FROM.md": "tests/e2e/test_coming_from_libraries.py"}
 
 
 def entry(page, command):

@@ -40,13 +40,15 @@ def examples(member):
 
 @pytest.fixture(scope="module")
 def controlled():
-    with Server([ZOO], "--allow_model_control=true") as server:
+    folder = ROOT / "kernels/span"
+    with Server([ZOO], "--allow_model_control=true", f"--search_folder={folder}") as server:
         yield server
 
 
 @pytest.mark.parametrize("path", [path for verb, path, _ in operations() if verb == "get"])
 def test_every_page_is_answered(controlled, path):
-    assert controlled.get(path)[0] == 200
+    query = "?path=plan.h" if path == "/v1/search/file" else ""
+    assert controlled.get(path + query)[0] == 200
 
 
 @pytest.mark.parametrize("path, body", examples("example"))

@@ -122,9 +122,9 @@ def test_errors_name_what_to_do(server, folder):
 
 
 # What a person might ask of the library's own sources, and what begins the right place's code.
-ASKED = {"how long does the client wait before it tries again": ("retry_policy.cc", "NextDelay"),
+ASKED = {"how is the wait between two attempts computed": ("retry_policy.cc", "NextDelay"),
          "open a channel with certificates": ("channel.cc", "OpenChannel"),
-         "where are pickles read without running code": ("pickle.h", "It calls nothing"),
+         "restricted interpreter of pickle opcodes": ("pickle.h", "an interpreter that knows"),
          "turn a picture by its exif orientation": ("orientation.cc", "Oriented")}
 
 
@@ -150,8 +150,7 @@ def test_the_bundled_models_answer_without_a_name(zoo_server, sources, question)
 
 def read_by_search(server):
     """Tokens that the search model has read."""
-    metrics = server.get("/metrics")[1]
-    metrics = metrics.decode() if isinstance(metrics, bytes) else metrics
+    metrics = server.get("/metrics")[2].decode()
     return sum(float(value) for value in re.findall(
         r'^longview_tokens_total\{[^}]*model="code-search"[^}]*\} (\S+)$', metrics, re.MULTILINE))
 

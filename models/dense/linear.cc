@@ -27,8 +27,13 @@ using LinearSignature = Tensor(const Tensor&, const Tensor&, const std::optional
                                std::optional<c10::string_view>);
 
 constexpr int kSmallRows = 16;
-constexpr int kMediumRows = 64;
 constexpr int64_t kWideOutput = 16384;
+
+// Rows of the large and the medium panel, the fastest first.
+struct PanelClass {
+  int large, medium;
+};
+constexpr PanelClass kPanelClasses[] = {{kPanelRows, 64}, {192, 48}, {96, 48}, {48, 16}};
 
 at::ScalarType TorchType(Compute compute) {
   return compute == Compute::kFp32 ? at::kFloat : at::kBFloat16;
@@ -36,6 +41,15 @@ at::ScalarType TorchType(Compute compute) {
 
 auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+}
+
+// The same ones every time.
+std::vector<float> RandomRows(int64_t rows, int64_t width) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  std::vector<float> values(static_cast<size_t>(rows * width));
+  for (float& value : values) value = uniform(random);
+  return values;
 }
 
 }  // namespace
@@ -48,7 +62,16 @@ struct Linear::Packed {
   Compute compute = Compute::kFp32;
   PanelSizes sizes;
 
-  Packed(c10::TypedOperatorHandle<LinearSignature> op) : multiply(op) {}
+  Packed(std::span<const float> values, int64_t out, int64_t in, Compute compute)
+      : multiply(FindOperator("mkldnn::_linear_pointwise").typed<LinearSignature>()),
+        in(in),
+        out(out),
+        compute(compute) {
+    const Tensor plain = at::from_blob(const_cast<float*>(values.data()), {out, in}, at::kFloat);
+    weight = FindOperator("mkldnn::_reorder_linear_weight")
+                 .typed<PackSignature>()
+                 .call(plain.to(TorchType(compute)), std::nullopt);
+  }
 
   Tensor Run(const void* x, int rows) const {
     const c10::InferenceMode inference;
@@ -59,53 +82,80 @@ struct Linear::Packed {
     return multiply.call(input, weight, std::nullopt, "none", no_scalars, "");
   }
 
+  size_t row_bytes() const { return static_cast<size_t>(out * ElementBytes(compute)); }
+
+  // Whether a panel of `rows` equal rows gives equal rows.
+  bool TreatsRowsAlike(int rows) const {
+    const Tensor input = at::from_blob(RandomRows(1, in).data(), {1, in}, at::kFloat)
+                             .to(TorchType(compute))
+                             .repeat({rows, 1});
+    const Tensor product = Run(input.const_data_ptr(), rows);
+    const auto* bits = static_cast<const char*>(product.const_data_ptr());
+    for (int row = 1; row < rows; ++row) {
+      if (std::memcmp(bits, bits + row * row_bytes(), row_bytes()) != 0) return false;
+    }
+    return true;
+  }
+
   // Do rows [0, count) of a panel of `count` rows starting at `first` have the bits they have
-  // in `whole`, the result of the kPanelRows panel?
+  // in `whole`, the result of the largest panel?
   bool Agrees(const Tensor& input, const Tensor& whole, int first, int count) const {
-    const int64_t in_bytes = in * ElementBytes(compute), out_bytes = out * ElementBytes(compute);
+    const int64_t in_bytes = in * ElementBytes(compute);
     const Tensor part =
         Run(static_cast<const char*>(input.const_data_ptr()) + first * in_bytes, count);
     return std::memcmp(part.const_data_ptr(),
-                       static_cast<const char*>(whole.const_data_ptr()) + first * out_bytes,
-                       static_cast<size_t>(count * out_bytes)) == 0;
+                       static_cast<const char*>(whole.const_data_ptr()) + first * row_bytes(),
+                       count * row_bytes()) == 0;
   }
 
-  absl::Status ChooseSizes(const std::string& name);
+  static PanelSizes RowsOf(Compute compute);
+  absl::Status ChooseSizes(const std::string& name, const PanelSizes& rows);
 };
+
+// By weights of several shapes, narrow, odd and wide, on all threads and on one.
+PanelSizes Linear::Packed::RowsOf(Compute compute) {
+  constexpr std::pair<int, int> kShapes[] = {{96, 32}, {37, 100}, {768, 768}, {2048, 64}};
+  const auto alike = [&](int rows) {
+    for (const auto& [out, in] : kShapes) {
+      const Packed probe(RandomRows(out, in), out, in, compute);
+      if (!probe.TreatsRowsAlike(rows)) return false;
+      const TeamScope one(1);
+      if (!probe.TreatsRowsAlike(rows)) return false;
+    }
+    return true;
+  };
+  PanelSizes sizes;
+  for (const PanelClass& panels : kPanelClasses) {
+    sizes.large_rows = panels.large;
+    sizes.medium_rows = panels.medium;
+    if (alike(panels.large)) break;
+  }
+  return sizes;
+}
 
 // Random rows, so that a different order of sums shows; the whole panel is compared at every
 // offset of the smaller sizes, which covers first, middle and last place.
-absl::Status Linear::Packed::ChooseSizes(const std::string& name) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-  std::vector<float> values(static_cast<size_t>(kPanelRows * in));
-  for (float& value : values) value = uniform(random);
-  const auto row = [&](int i) { return values.begin() + i * in; };
-  for (const int place : {kPanelRows / 2 + 1, kPanelRows - 1}) {
-    std::copy(row(0), row(0) + in, row(place));
+absl::Status Linear::Packed::ChooseSizes(const std::string& name, const PanelSizes& rows) {
+  sizes = rows;
+  const int most = rows.large_rows;
+  if (!TreatsRowsAlike(most)) {
+    return absl::InternalError(absl::StrCat(
+        name, ": equal rows of one ", most,
+        "-row product differ in bits on this machine; answers would depend on the batch"));
   }
-  const Tensor input =
-      at::from_blob(values.data(), {kPanelRows, in}, at::kFloat).to(TorchType(compute));
-  const Tensor whole = Run(input.const_data_ptr(), kPanelRows);
-  const auto* bits = static_cast<const char*>(whole.const_data_ptr());
-  const size_t out_bytes = static_cast<size_t>(out * ElementBytes(compute));
-  for (const int place : {kPanelRows / 2 + 1, kPanelRows - 1}) {
-    if (std::memcmp(bits, bits + static_cast<size_t>(place) * out_bytes, out_bytes) != 0) {
-      return absl::InternalError(absl::StrCat(
-          name, ": equal rows of one ", kPanelRows,
-          "-row product differ in bits on this machine; answers would depend on the batch"));
-    }
-  }
+  const Tensor input = at::from_blob(RandomRows(most, in).data(), {most, in}, at::kFloat)
+                           .to(TorchType(compute), false, true);
+  const Tensor whole = Run(input.const_data_ptr(), most);
   const auto agrees = [&](int count) {
-    for (int first = 0; first < kPanelRows; first += count) {
+    for (int first = 0; first < most; first += count) {
       if (!Agrees(input, whole, first, count)) return false;
     }
     return true;
   };
   sizes.small = agrees(kSmallRows);
-  sizes.medium = agrees(kMediumRows);
+  sizes.medium = agrees(rows.medium_rows);
   const TeamScope one(1);
-  sizes.whole_team = !agrees(kPanelRows) || (sizes.medium && !agrees(kMediumRows)) ||
+  sizes.whole_team = !agrees(most) || (sizes.medium && !agrees(rows.medium_rows)) ||
                      (sizes.small && !agrees(kSmallRows));
   sizes.large = !sizes.medium || out <= kWideOutput;
   return absl::OkStatus();
@@ -113,13 +163,13 @@ absl::Status Linear::Packed::ChooseSizes(const std::string& name) {
 
 int NextPanel(PanelSizes sizes, int64_t left) {
   const auto padded = [left](int64_t panel) { return (left + panel - 1) / panel * panel; };
-  if (!sizes.large && left >= kMediumRows) return kMediumRows;
-  if (left >= kPanelRows) return kPanelRows;
+  if (!sizes.large && left >= sizes.medium_rows) return sizes.medium_rows;
+  if (left >= sizes.large_rows) return sizes.large_rows;
   // A panel has a fixed price of about 16 rows; small ones run at two thirds of the rate.
-  int64_t best = kPanelRows, choice = kPanelRows;
-  if (sizes.medium && padded(kMediumRows) + 16 < best) {
-    best = padded(kMediumRows) + 16;
-    choice = kMediumRows;
+  int64_t best = sizes.large_rows, choice = sizes.large_rows;
+  if (sizes.medium && padded(sizes.medium_rows) + 16 < best) {
+    best = padded(sizes.medium_rows) + 16;
+    choice = sizes.medium_rows;
   }
   if (sizes.small && padded(kSmallRows) * 3 / 2 + 16 < best) choice = kSmallRows;
   return static_cast<int>(choice);
@@ -141,20 +191,15 @@ absl::StatusOr<Linear> Linear::Pack(const std::string& name, std::span<const flo
   absl::Status chosen;
   absl::Status status = GuardTorch(name, [&] {
     const c10::InferenceMode inference;
-    packed = std::make_unique<Packed>(
-        FindOperator("mkldnn::_linear_pointwise").typed<LinearSignature>());
-    packed->in = in;
-    packed->out = out;
-    packed->compute = compute;
-    const Tensor plain = at::from_blob(const_cast<float*>(weight.data()), {out, in}, at::kFloat);
-    packed->weight = FindOperator("mkldnn::_reorder_linear_weight")
-                         .typed<PackSignature>()
-                         .call(plain.to(TorchType(compute)), std::nullopt);
+    packed = std::make_unique<Packed>(weight, out, in, compute);
     const auto known = rules.known.find({out, in, compute});
     if (known != rules.known.end()) {
       packed->sizes = known->second;
     } else {
-      chosen = packed->ChooseSizes(name);
+      auto rows = rules.rows.find(compute);
+      if (rows == rules.rows.end())
+        rows = rules.rows.emplace(compute, Packed::RowsOf(compute)).first;
+      chosen = packed->ChooseSizes(name, rows->second);
     }
   });
   if (!status.ok()) return status;

@@ -21,25 +21,32 @@
 
 namespace longview::models {
 
-inline constexpr int kPanelRows = 256;  // The largest panel size.
+inline constexpr int kPanelRows = 256;  // No panel has more.
 
-// Which panels are used: smaller ones where they give the same bits as kPanelRows. Decided once
+// Which panels are used: smaller ones where they give the same bits as the largest. Decided once
 // per weight shape by running random rows at every place of every size.
 struct PanelSizes {
   bool small = false;   // 16 rows
-  bool medium = false;  // 64 rows
+  bool medium = false;  // medium_rows
   // A panel's result should stay well below what the allocator maps afresh every time: very
   // wide outputs (a vocabulary) go without the largest panel where the medium one agrees.
   bool large = true;
   // One thread would give other bits than all: products run on all, whoever else computes.
   bool whole_team = false;
+  // 256 and 64 where the library treats all rows of such panels alike. oneDNN's AVX2 kernels take
+  // six rows at a time and add up otherwise in a rest of two, as 256 has: there 192 and 48. One
+  // choice for all weights of a compute type.
+  int large_rows = kPanelRows;
+  int medium_rows = 64;
 };
 
-// Results of the check, by (out, in, compute). One per load; not thread-safe.
+// Results of the check, by (out, in, compute), and the panels' rows. One per load; not
+// thread-safe.
 class PanelRules {
  public:
   using Shape = std::tuple<int64_t, int64_t, Compute>;
   std::map<Shape, PanelSizes> known;
+  std::map<Compute, PanelSizes> rows;
 };
 
 // How many rows the next panel takes when `left` rows remain: the least work among the sizes.
@@ -47,9 +54,7 @@ int NextPanel(PanelSizes sizes, int64_t left);
 
 // Rows a buffer must be able to hold so that the last panel of `rows` rows stays inside, whatever
 // the sizes.
-inline constexpr int64_t PaddedRows(int64_t rows) {
-  return (rows + kPanelRows - 1) / kPanelRows * kPanelRows;
-}
+inline constexpr int64_t PaddedRows(int64_t rows) { return rows + kPanelRows - 1; }
 
 // The result of one panel, [panel rows, out] of the compute type. Owns its memory.
 class PanelOutput {
@@ -72,8 +77,8 @@ class PanelOutput {
 class Linear {
  public:
   // `weight` is row-major [out, in]; converted to `compute` once. `name` is for messages.
-  // Fails if the library cannot multiply in `compute` here, or if equal rows of one
-  // 256-row panel do not give equal bits.
+  // Fails if the library cannot multiply in `compute` here, or if equal rows of one panel do not
+  // give equal bits.
   static absl::StatusOr<Linear> Pack(const std::string& name, std::span<const float> weight,
                                      int64_t out, int64_t in, Compute compute, PanelRules& rules);
 
@@ -87,8 +92,8 @@ class Linear {
   PanelSizes sizes() const;
   int64_t bytes() const;  // Size of the pack.
 
-  // One panel: x is [panel_rows, in] without gaps, all of it readable; panel_rows is
-  // kPanelRows or a size that sizes() allows. Throws what LibTorch throws (torch_guard.h).
+  // One panel: x is [panel_rows, in] without gaps, all of it readable; panel_rows is a size that
+  // sizes() allows. Throws what LibTorch throws (torch_guard.h).
   PanelOutput Panel(const void* x, int panel_rows) const;
 
  private:

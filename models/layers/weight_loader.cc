@@ -121,6 +121,8 @@ std::optional<DenseLayer> WeightLoader::Taps(const std::string& name, int64_t ou
 void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes) {
   sizes.small = sizes.small && layer.linear.sizes().small;
   sizes.medium = sizes.medium && layer.linear.sizes().medium;
+  sizes.large_rows = layer.linear.sizes().large_rows;
+  sizes.medium_rows = layer.linear.sizes().medium_rows;
 }
 
 }  // namespace longview::models

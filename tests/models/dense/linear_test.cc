@@ -128,6 +128,19 @@ TEST_P(LinearTest, RowsKeepTheirBitsInAnyBatch) {
   }
 }
 
+TEST_P(LinearTest, EqualRowsHaveEqualBitsAtEveryPlace) {
+  constexpr int64_t kRows = 3 * kPanelRows + 5;
+  Rows x(compute_, kRows, shape_.in, random_);
+  for (int64_t row = 1; row < kRows; ++row) {
+    std::memcpy(x.row(row), x.row(0), x.row(1) - x.row(0));
+  }
+  const std::vector<char> y = RunLinear(*linear_, x.row(0), kRows);
+  const int64_t bytes = shape_.out * ElementBytes(compute_);
+  for (int64_t row = 1; row < kRows; ++row) {
+    ASSERT_EQ(std::memcmp(y.data(), y.data() + row * bytes, bytes), 0) << row;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
                          testing::Combine(testing::Range(0, static_cast<int>(std::size(kShapes))),
                                           testing::Values(Compute::kFp32, Compute::kBf16)),
@@ -140,12 +153,15 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
 TEST(NextPanelTest, CoversEveryCountOnceWithAllowedSizes) {
   for (const PanelSizes sizes :
        {PanelSizes{false, false, true}, PanelSizes{true, true, true}, PanelSizes{false, true, true},
-        PanelSizes{true, false, true}, PanelSizes{true, true, false}}) {
+        PanelSizes{true, false, true}, PanelSizes{true, true, false},
+        PanelSizes{true, true, true, false, 192, 48},
+        PanelSizes{false, false, true, false, 192, 48}}) {
     for (int64_t rows = 1; rows < 700; ++rows) {
       int64_t left = rows, padded = 0;
       while (left > 0) {
         const int panel = NextPanel(sizes, left);
-        ASSERT_TRUE(panel == 256 || (panel == 64 && sizes.medium) || (panel == 16 && sizes.small));
+        ASSERT_TRUE(panel == sizes.large_rows || (panel == sizes.medium_rows && sizes.medium) ||
+                    (panel == 16 && sizes.small));
         padded += panel;
         left -= panel;
       }

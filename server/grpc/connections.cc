@@ -69,14 +69,14 @@ void Drop(int descriptor) {
 // most likely to have sent those calls.
 struct Sent {
   uint64_t bytes = 0;
-  Connection* worst = nullptr;
+  GrpcConnection* worst = nullptr;
   std::pair<bool, uint64_t> rank = {false, 0};  // Whether `worst` is likely, and its bytes.
 };
 
 // Now, in nanoseconds, on the clock that Tick is given the time of.
 int64_t SteadyNanos() { return absl::ToUnixNanos(SteadyNow()); }
 
-void Settle(Connection* connection, uint64_t bytes) {
+void Settle(GrpcConnection* connection, uint64_t bytes) {
   if (connection != nullptr) connection->settled.fetch_add(bytes, std::memory_order_relaxed);
 }
 
@@ -117,7 +117,7 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
     Tell(EndCause::kLimit, address);
     return -1;
   }
-  auto connection = std::make_unique<Connection>();
+  auto connection = std::make_unique<GrpcConnection>();
   connection->peer = std::move(peer);
   connection->address = std::move(address);
   connection->descriptor = second;
@@ -133,7 +133,7 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
     auto fresh = std::make_unique<CallSource>();
     std::unique_ptr<CallSource>& source = sources_[connection->source_name];
     if (source == nullptr) source = std::move(fresh);
-    Connection* const place = connection.get();
+    GrpcConnection* const place = connection.get();
     by_peer_[place->peer] = place;
     ++source->connections;
     connection->source = source.get();
@@ -149,14 +149,14 @@ void Connections::Tell(EndCause cause, const std::string& address) const {
   if (rules_.ends) rules_.ends(cause, address);
 }
 
-void Connections::Cut(Connection& connection, EndCause cause) {
+void Connections::Cut(GrpcConnection& connection, EndCause cause) {
   if (std::exchange(connection.cut, true) || connection.descriptor < 0) return;
   shutdown(connection.descriptor, SHUT_RDWR);
   Drop(connection.descriptor);
   Tell(cause, connection.address);
 }
 
-void Connections::ShutOut(Connection& culprit, EndCause cause) {
+void Connections::ShutOut(GrpcConnection& culprit, EndCause cause) {
   Cut(culprit, cause);
   if (culprit.source_name != culprit.unit) return;  // A proxy carries other clients, too.
   const absl::Time now = SteadyNow();
@@ -181,7 +181,7 @@ void Connections::Closed(int descriptor) {
   absl::MutexLock lock(&mutex_);
   const auto found = by_descriptor_.find(descriptor);
   if (found == by_descriptor_.end()) return;
-  Connection* const connection = found->second;
+  GrpcConnection* const connection = found->second;
   by_descriptor_.erase(found);
   const auto named = by_peer_.find(connection->peer);
   if (named != by_peer_.end() && named->second == connection) by_peer_.erase(named);
@@ -193,7 +193,7 @@ void Connections::Closed(int descriptor) {
   if (connection->calls == 0) Forget(connection);
 }
 
-void Connections::Forget(Connection* connection) {
+void Connections::Forget(GrpcConnection* connection) {
   if (--connection->source->connections == 0) sources_.erase(connection->source_name);
   all_.erase(connection);
 }
@@ -208,7 +208,7 @@ void Connections::Begin(OpenCall& call, const std::string& peer) {
       call.lost_ = std::find(gone_.begin(), gone_.end(), peer) != gone_.end();
       call.unit_ = FairnessUnit(call.address_);
     } else {
-      Connection* const connection = found->second;
+      GrpcConnection* const connection = found->second;
       call.connection_ = connection;
       call.address_ = connection->address;
       call.unit_ = connection->unit;
@@ -235,7 +235,7 @@ void Connections::End(OpenCall& call) {
   if (call.left_) left_.fetch_sub(1, std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   calls_.erase(&call);
-  Connection* const connection = std::exchange(call.connection_, nullptr);
+  GrpcConnection* const connection = std::exchange(call.connection_, nullptr);
   if (connection == nullptr) return;
   if (!call.vain_ && call.context_.IsCancelled() && call.Soon()) CountVain(*connection);
   if (connection->entry != nullptr) connection->entry->EndCall();
@@ -283,7 +283,7 @@ void Connections::Arrive() {
   }
 }
 
-void Connections::CountVain(Connection& connection) {
+void Connections::CountVain(GrpcConnection& connection) {
   CallSource& source = *connection.source;
   const absl::Time now = SteadyNow();
   if (now - source.vain_since > absl::Seconds(1)) {
@@ -293,9 +293,9 @@ void Connections::CountVain(Connection& connection) {
   if (++source.vain > rules_.most_vain_calls) ShutOut(connection, EndCause::kResets);
 }
 
-void Connections::CheckCalls(const Connection& newest) {
+void Connections::CheckCalls(const GrpcConnection& newest) {
   if (newest.source->calls <= rules_.most_calls || newest.cut) return;
-  Connection* busiest = nullptr;
+  GrpcConnection* busiest = nullptr;
   for (const auto& [descriptor, connection] : by_descriptor_) {
     if (connection->source != newest.source || connection->cut) continue;
     if (busiest == nullptr || connection->calls > busiest->calls) busiest = connection;
@@ -325,7 +325,7 @@ bool Connections::StopFlood() {
     sent.worst = connection;
     sent.rank = rank;
   }
-  Connection* worst = nullptr;
+  GrpcConnection* worst = nullptr;
   std::pair<bool, uint64_t> most = {false, 0};
   for (const auto& [source, sent] : sources) {
     const std::pair rank = {sent.rank.first, sent.bytes};
@@ -375,7 +375,7 @@ void Connections::CountHalfSent() {
 uint64_t Connections::CloseHogs() {
   struct Share {
     uint64_t bytes = 0;
-    std::vector<Connection*> senders;
+    std::vector<GrpcConnection*> senders;
   };
   absl::flat_hash_map<std::string, Share> shares;
   for (const auto& [descriptor, connection] : by_descriptor_) {
@@ -394,8 +394,10 @@ uint64_t Connections::CloseHogs() {
     most = std::max(most, share.bytes);
     if (share.bytes <= rules_.most_bytes) continue;
     std::sort(share.senders.begin(), share.senders.end(),
-              [](const Connection* a, const Connection* b) { return a->half_sent > b->half_sent; });
-    for (Connection* sender : share.senders) {
+              [](const GrpcConnection* a, const GrpcConnection* b) {
+                return a->half_sent > b->half_sent;
+              });
+    for (GrpcConnection* sender : share.senders) {
       if (share.bytes <= rules_.most_bytes) break;
       Cut(*sender, EndCause::kBytes);
       share.bytes -= sender->half_sent;

@@ -61,7 +61,7 @@ struct CallSource {
 };
 
 // A connection, from accept to the end of its last call. Fields are the table's.
-struct Connection {
+struct GrpcConnection {
   std::string peer;     // As gRPC writes it: "ipv4:10.0.0.1:443".
   std::string address;  // Without port.
   std::string unit;     // FairnessUnit of it: what limits of an address go by.
@@ -104,7 +104,7 @@ class Connections {
   static constexpr absl::Duration kIdleTick = absl::Milliseconds(250);
 
   // Counts the connection on `descriptor`, which stays the caller's. `peer` and `address` as in
-  // Connection; the address decides whose connection it is, also behind a proxy. The second
+  // GrpcConnection; the address decides whose connection it is, also behind a proxy. The second
   // descriptor, or -1 if the connection must be refused: its address is at a limit or shut out.
   int Admit(int descriptor, std::string peer, std::string address);
 
@@ -139,22 +139,22 @@ class Connections {
   uint64_t CloseHogs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Closes the connection; nothing more of it is read.
-  void Cut(Connection& connection, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Cut(GrpcConnection& connection, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Cuts the connection and shuts out its address. A proxy's address stays open.
-  void ShutOut(Connection& culprit, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShutOut(GrpcConnection& culprit, EndCause cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the address, of this unit, is shut out at `now`; if so, tells that it was refused.
   bool Refuses(const std::string& unit, const std::string& address, absl::Time now);
   // Tells that a connection is refused or closed.
   void Tell(EndCause cause, const std::string& address) const;
 
   // The client left a call soon after it began.
-  void CountVain(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountVain(GrpcConnection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Shuts out the address of `newest`, and cuts its busiest connection, if it has too many calls.
-  void CheckCalls(const Connection& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CheckCalls(const GrpcConnection& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether too many calls are arriving. Shuts out the address that most of them come from, once
   // gRPC has been seen to read on without coming round to them.
   bool StopFlood() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(Connection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(GrpcConnection* connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ConnectionRules rules_;
   absl::AnyInvocable<void()> wake_;
@@ -164,9 +164,10 @@ class Connections {
   std::atomic<int> left_{0};  // Calls that their clients left before they began, not over yet.
   mutable absl::Mutex mutex_;
   // A closed connection is kept until its last call is over, and found no more.
-  absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> all_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, Connection*> by_peer_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<int, Connection*> by_descriptor_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<GrpcConnection*, std::unique_ptr<GrpcConnection>> all_
+      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, GrpcConnection*> by_peer_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<int, GrpcConnection*> by_descriptor_ ABSL_GUARDED_BY(mutex_);
   // Peers of the last connections that were closed: gRPC may still come up with calls of theirs.
   std::deque<std::string> gone_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
@@ -217,8 +218,8 @@ class OpenCall {
   Connections& connections_;
   grpc::CallbackServerContext& context_;
   std::string address_;
-  std::string unit_;                  // The same as in Connection.
-  Connection* connection_ = nullptr;  // Null: unknown.
+  std::string unit_;                      // The same as in GrpcConnection.
+  GrpcConnection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
   const bool left_;      // Before it began.
   bool vain_;            // Counted as left soon; guarded by the table's lock once others see it.

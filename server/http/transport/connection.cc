@@ -25,9 +25,9 @@ constexpr int kNotSent = 128 * 1024;
 }  // namespace
 
 // A request that was admitted, until its answer is out: the connection does not idle.
-class Connection::Call {
+class HttpConnection::Call {
  public:
-  explicit Call(Connection& connection) : connection_(connection) {
+  explicit Call(HttpConnection& connection) : connection_(connection) {
     connection_.calling_ = true;
     if (connection_.entry_) connection_.entry_->BeginCall();
   }
@@ -39,12 +39,13 @@ class Connection::Call {
   Call& operator=(const Call&) = delete;
 
  private:
-  Connection& connection_;
+  HttpConnection& connection_;
 };
 
-Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
-                       tcp::socket socket, std::shared_ptr<asio::ssl::context> tls,
-                       std::string peer, const ConnectionService& service)
+HttpConnection::HttpConnection(std::shared_ptr<asio::io_context> context,
+                               std::shared_ptr<WakeQueue> wakes, tcp::socket socket,
+                               std::shared_ptr<asio::ssl::context> tls, std::string peer,
+                               const ConnectionService& service)
     : context_(std::move(context)),
       wakes_(std::move(wakes)),
       stream_(std::move(socket), std::move(tls)),
@@ -60,13 +61,13 @@ Connection::Connection(std::shared_ptr<asio::io_context> context, std::shared_pt
   stream_.socket().set_option(NotSent(kNotSent), error);
 }
 
-void Connection::Count(std::shared_ptr<ConnectionLedger> ledger,
-                       std::unique_ptr<ConnectionLedger::Entry> entry) {
+void HttpConnection::Count(std::shared_ptr<ConnectionLedger> ledger,
+                           std::unique_ptr<ConnectionLedger::Entry> entry) {
   ledger_ = std::move(ledger);
   entry_ = std::move(entry);
 }
 
-void Connection::Start(std::function<void()> closed) {
+void HttpConnection::Start(std::function<void()> closed) {
   asio::co_spawn(
       stream_.get_executor(), [self = shared_from_this()] { return self->Run(); },
       [self = shared_from_this(), closed = std::move(closed)](std::exception_ptr) {
@@ -80,7 +81,7 @@ void Connection::Start(std::function<void()> closed) {
       });
 }
 
-void Connection::Drain() {
+void HttpConnection::Drain() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     ErrorCode ignored;
@@ -88,7 +89,7 @@ void Connection::Drain() {
   });
 }
 
-void Connection::MakeRoom() {
+void HttpConnection::MakeRoom() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     ErrorCode ignored;
@@ -96,7 +97,7 @@ void Connection::MakeRoom() {
   });
 }
 
-void Connection::GiveUp() {
+void HttpConnection::GiveUp() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     self->given_up_ = true;
@@ -105,7 +106,7 @@ void Connection::GiveUp() {
   });
 }
 
-void Connection::Abort() {
+void HttpConnection::Abort() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     self->gone_ = true;
@@ -115,7 +116,7 @@ void Connection::Abort() {
   });
 }
 
-Connection::Task Connection::Run() {
+HttpConnection::Task HttpConnection::Run() {
   bool more = co_await Handshake();
   while (more) more = co_await ServeOne();
   if (gone_) co_return;
@@ -127,7 +128,7 @@ Connection::Task Connection::Run() {
   Disarm();
 }
 
-Connection::Answered Connection::Handshake() {
+HttpConnection::Answered HttpConnection::Handshake() {
   ErrorCode error;
   Arm(options_.header_timeout);
   co_await stream_.Handshake(error);
@@ -137,7 +138,7 @@ Connection::Answered Connection::Handshake() {
   co_return !gone_;
 }
 
-Connection::Answered Connection::ServeOne() {
+HttpConnection::Answered HttpConnection::ServeOne() {
   bool ok = co_await AwaitFirstByte();
   if (!ok) co_return false;
   request_id_.clear();
@@ -166,7 +167,7 @@ Connection::Answered Connection::ServeOne() {
   answer_.reset();
   current_ = std::make_shared<Exchange>(
       std::move(request), std::move(info), [weak = weak_from_this()](HttpResponse response) {
-        const std::shared_ptr<Connection> self = weak.lock();
+        const std::shared_ptr<HttpConnection> self = weak.lock();
         if (!self) return;
         asio::post(self->stream_.get_executor(), [self, response = std::move(response)]() mutable {
           self->answer_ = std::move(response);
@@ -187,11 +188,11 @@ Connection::Answered Connection::ServeOne() {
   co_return keep_alive_ && !gone_;
 }
 
-void Connection::TellIfSlow() const {
+void HttpConnection::TellIfSlow() const {
   if (timed_out_ && options_.ends) options_.ends(EndCause::kSlow, peer_);
 }
 
-CallInfo Connection::NewCall() const {
+CallInfo HttpConnection::NewCall() const {
   CallInfo info;
   info.request_id = request_id_;
   info.client = info.address = peer_;
@@ -200,7 +201,7 @@ CallInfo Connection::NewCall() const {
   return info;
 }
 
-HeadOptions Connection::HeadOf(std::string_view request_id) const {
+HeadOptions HttpConnection::HeadOf(std::string_view request_id) const {
   return {.keep_alive = keep_alive_,
           .http_1_0 = http_1_0_,
           .request_id = request_id,
@@ -208,8 +209,8 @@ HeadOptions Connection::HeadOf(std::string_view request_id) const {
           .idle_timeout = options_.idle_timeout};
 }
 
-Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* info,
-                                       size_t* max_body_bytes) {
+HttpConnection::Answered HttpConnection::Admit(const HttpRequest& request, CallInfo* info,
+                                               size_t* max_body_bytes) {
   if (!options_.admit) co_return true;
   HeadVerdict verdict = options_.admit(request, *info);
   *max_body_bytes = verdict.max_body_bytes;
@@ -218,7 +219,7 @@ Connection::Answered Connection::Admit(const HttpRequest& request, CallInfo* inf
   co_return false;
 }
 
-Connection::Answered Connection::AwaitFirstByte() {
+HttpConnection::Answered HttpConnection::AwaitFirstByte() {
   if (buffer_.size() > 0) co_return true;
   if (half_closed_ || draining_) co_return false;
   ErrorCode error;
@@ -231,21 +232,21 @@ Connection::Answered Connection::AwaitFirstByte() {
   co_return !error;
 }
 
-void Connection::ArmTransfer(Clock::time_point start, size_t bytes) {
+void HttpConnection::ArmTransfer(Clock::time_point start, size_t bytes) {
   const absl::Duration earned = absl::Seconds(static_cast<double>(bytes) / options_.min_rate);
   const absl::Duration spent = absl::FromChrono(Clock::now() - start);
   Arm(options_.transfer_grace + std::min(earned - spent, absl::ZeroDuration()));
 }
 
-void Connection::Arm(absl::Duration timeout) {
+void HttpConnection::Arm(absl::Duration timeout) {
   timed_out_ = false;
   deadline_ = Clock::now() + absl::ToChronoNanoseconds(timeout);
   ScheduleTimer();
 }
 
-void Connection::Disarm() { deadline_ = Clock::time_point::max(); }
+void HttpConnection::Disarm() { deadline_ = Clock::time_point::max(); }
 
-void Connection::ScheduleTimer() {
+void HttpConnection::ScheduleTimer() {
   // A timer that fires too early costs less than setting it for every operation: the system
   // is asked again only when the deadline comes nearer than what is set.
   if (timer_set_ <= deadline_) return;
@@ -256,7 +257,7 @@ void Connection::ScheduleTimer() {
   });
 }
 
-void Connection::OnTimer() {
+void HttpConnection::OnTimer() {
   timer_set_ = Clock::time_point::max();
   if (Clock::now() < deadline_) return ScheduleTimer();
   ErrorCode ignored;
@@ -271,6 +272,6 @@ void Connection::OnTimer() {
   ScheduleTimer();
 }
 
-void Connection::Wake() { wake_.cancel(); }
+void HttpConnection::Wake() { wake_.cancel(); }
 
 }  // namespace longview::server

@@ -38,13 +38,14 @@ struct ConnectionService {
   std::atomic<bool> leaving{false};  // Every answer is the last of its connection.
 };
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   // The socket's executor is a strand of `context`, which is that of `wakes`; `tls` null:
   // plaintext. `peer`: the client's address.
-  Connection(std::shared_ptr<boost::asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
-             boost::asio::ip::tcp::socket socket, std::shared_ptr<boost::asio::ssl::context> tls,
-             std::string peer, const ConnectionService& service);
+  HttpConnection(std::shared_ptr<boost::asio::io_context> context, std::shared_ptr<WakeQueue> wakes,
+                 boost::asio::ip::tcp::socket socket,
+                 std::shared_ptr<boost::asio::ssl::context> tls, std::string peer,
+                 const ConnectionService& service);
 
   // Instead of Start: the connection is not served.
   boost::asio::ip::tcp::socket TakeSocket() { return std::move(stream_.socket()); }

@@ -1,4 +1,4 @@
-// Constants and types shared by the parts of Connection. Included by connection*.cc only.
+// Constants and types shared by the parts of HttpConnection. Included by connection*.cc only.
 #pragma once
 
 #include <string>

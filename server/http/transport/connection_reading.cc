@@ -28,7 +28,7 @@ HttpResponse WithStatus(int status, std::string message, std::string_view path,
 
 }  // namespace
 
-Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_id) {
+HttpConnection::Answered HttpConnection::ReadHead(Parser& parser, std::string* request_id) {
   ErrorCode error;
   Arm(options_.header_timeout);
   co_await http::async_read_header(stream_, buffer_, parser, Into(error));
@@ -61,7 +61,8 @@ Connection::Answered Connection::ReadHead(Parser& parser, std::string* request_i
   co_return false;
 }
 
-Connection::Answered Connection::ReadBody(Parser& parser, size_t max_bytes, HttpRequest* request) {
+HttpConnection::Answered HttpConnection::ReadBody(Parser& parser, size_t max_bytes,
+                                                  HttpRequest* request) {
   absl::Status status = CheckBodyFields(*request);
   if (!status.ok()) {
     HttpResponse refusal = ErrorResponse(status, ShapeOfPath(path_), request_id_);
@@ -112,8 +113,8 @@ Connection::Answered Connection::ReadBody(Parser& parser, size_t max_bytes, Http
   co_return false;
 }
 
-boost::asio::awaitable<Connection::ErrorCode> Connection::ReadSizedBody(size_t length,
-                                                                        HttpRequest* request) {
+boost::asio::awaitable<HttpConnection::ErrorCode> HttpConnection::ReadSizedBody(
+    size_t length, HttpRequest* request) {
   std::string& body = request->body;
   size_t received = std::min(length, buffer_.size());
   body.resize(received);
@@ -137,8 +138,8 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadSizedBody(size_t l
   co_return error;
 }
 
-boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser& parser,
-                                                                          HttpRequest* request) {
+boost::asio::awaitable<HttpConnection::ErrorCode> HttpConnection::ReadChunkedBody(
+    Parser& parser, HttpRequest* request) {
   std::string& body = request->body;
   ErrorCode error = TakeChunks(parser, &body);
   const auto start = Clock::now();
@@ -154,7 +155,7 @@ boost::asio::awaitable<Connection::ErrorCode> Connection::ReadChunkedBody(Parser
   co_return error;
 }
 
-Connection::ErrorCode Connection::Reserve(size_t bytes, HttpRequest* request) {
+HttpConnection::ErrorCode HttpConnection::Reserve(size_t bytes, HttpRequest* request) {
   if (options_.bytes == nullptr || bytes <= kFreeBytes) return {};
   // With what parsing adds to it.
   const uint64_t held = bytes + bytes / 2;
@@ -169,7 +170,7 @@ Connection::ErrorCode Connection::Reserve(size_t bytes, HttpRequest* request) {
   return refused_.ok() ? ErrorCode() : ErrorCode(asio::error::no_buffer_space);
 }
 
-Connection::ErrorCode Connection::TakeChunks(Parser& parser, std::string* body) {
+HttpConnection::ErrorCode HttpConnection::TakeChunks(Parser& parser, std::string* body) {
   std::array<char, kReadBytes> data;
   ErrorCode error;
   while (!parser.is_done() && !error) {

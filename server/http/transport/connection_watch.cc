@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kCancelAgain(5);
 
 }  // namespace
 
-Connection::Task Connection::AwaitAnswer() {
+HttpConnection::Task HttpConnection::AwaitAnswer() {
   if (answer_ || gone_) co_return;
   StartWatch();
   ErrorCode error;
@@ -23,7 +23,7 @@ Connection::Task Connection::AwaitAnswer() {
   }
 }
 
-void Connection::StartWatch() {
+void HttpConnection::StartWatch() {
   if (watching_ || half_closed_) return;
   watching_ = true;
   asio::co_spawn(
@@ -31,7 +31,7 @@ void Connection::StartWatch() {
       asio::detached);
 }
 
-Connection::Task Connection::StopWatch() {
+HttpConnection::Task HttpConnection::StopWatch() {
   if (!watching_) co_return;
   ErrorCode ignored;
   probe_.cancel();
@@ -43,7 +43,7 @@ Connection::Task Connection::StopWatch() {
   }
 }
 
-Connection::Task Connection::Watch() {
+HttpConnection::Task HttpConnection::Watch() {
   ErrorCode error;
   while (!error && buffer_.size() < kMaxReadAhead) {
     const size_t bytes = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
@@ -62,7 +62,7 @@ Connection::Task Connection::Watch() {
   Wake();
 }
 
-Connection::Task Connection::ProbeHalfClosed(ErrorCode* error) {
+HttpConnection::Task HttpConnection::ProbeHalfClosed(ErrorCode* error) {
   // HTTP/1.0 knows no interim answers: such a client is taken to wait.
   *error = asio::error::operation_aborted;
   if (http_1_0_) co_return;

@@ -20,13 +20,13 @@ constexpr size_t kWriteBytes = 128 * 1024;
 
 }  // namespace
 
-Connection::Task Connection::Write(HttpResponse response, std::string_view request_id) {
+HttpConnection::Task HttpConnection::Write(HttpResponse response, std::string_view request_id) {
   const std::string head = ResponseHead(response, HeadOf(request_id), absl::Now());
   const asio::const_buffer body = asio::buffer(response.body);
   co_await Send(asio::buffer(head), head_only_ ? asio::const_buffer() : body);
 }
 
-Connection::Task Connection::Send(asio::const_buffer first, asio::const_buffer second) {
+HttpConnection::Task HttpConnection::Send(asio::const_buffer first, asio::const_buffer second) {
   const auto start = Clock::now();
   size_t sent = 0;
   ErrorCode error;
@@ -43,7 +43,7 @@ Connection::Task Connection::Send(asio::const_buffer first, asio::const_buffer s
   if (error) gone_ = true;
 }
 
-Connection::Task Connection::WriteStream(HttpResponse& response) {
+HttpConnection::Task HttpConnection::WriteStream(HttpResponse& response) {
   if (http_1_0_) keep_alive_ = false;  // Its end is the end of the connection.
   streaming_ = true;
   StartWatch();
@@ -51,10 +51,10 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
     return http_1_0_ ? std::string(data) : Chunk(data, last);
   };
   response.stream->Listen([weak = weak_from_this()] {
-    const std::shared_ptr<Connection> listening = weak.lock();
+    const std::shared_ptr<HttpConnection> listening = weak.lock();
     if (listening == nullptr) return;
     listening->wakes_->Add([weak] {
-      const std::shared_ptr<Connection> self = weak.lock();
+      const std::shared_ptr<HttpConnection> self = weak.lock();
       if (self) asio::dispatch(self->stream_.get_executor(), [self] { self->Wake(); });
     });
   });
@@ -93,14 +93,14 @@ Connection::Task Connection::WriteStream(HttpResponse& response) {
   streaming_ = false;
 }
 
-Connection::Task Connection::Refuse(HttpResponse response) {
+HttpConnection::Task HttpConnection::Refuse(HttpResponse response) {
   keep_alive_ = false;
   if (request_id_.empty()) request_id_ = RequestIdOr("");
   co_await Write(std::move(response), request_id_);
   if (!gone_) co_await Linger();
 }
 
-Connection::Task Connection::Linger() {
+HttpConnection::Task HttpConnection::Linger() {
   // Closing with unread input would reset the connection and take the answer with it.
   ErrorCode error;
   std::string scratch(kBodyChunk, '\0');

@@ -88,7 +88,7 @@ class Listener::Impl {
   std::shared_ptr<asio::ssl::context> tls_;
 
   absl::Mutex mutex_;
-  std::set<std::shared_ptr<Connection>> connections_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::shared_ptr<HttpConnection>> connections_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -195,8 +195,8 @@ asio::awaitable<void> Listener::Impl::AwaitProxyHeader(tcp::socket accepted, std
 }
 
 void Listener::Impl::Serve(tcp::socket socket, const std::string& address) {
-  auto connection = std::make_shared<Connection>(context_, wakes_, std::move(socket), CurrentTls(),
-                                                 address, service_);
+  auto connection = std::make_shared<HttpConnection>(context_, wakes_, std::move(socket),
+                                                     CurrentTls(), address, service_);
   using PerAddress = ConnectionLedger::PerAddress;
   auto entry = ledger_->Admit(
       FairnessUnit(address),
@@ -230,7 +230,7 @@ void Listener::Impl::Stop(absl::Time deadline) {
     acceptor_.close(ignored);
     retry_.cancel();
   });
-  std::vector<std::shared_ptr<Connection>> open;
+  std::vector<std::shared_ptr<HttpConnection>> open;
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;

@@ -13,7 +13,7 @@
 #include "server/engine/documents.h"
 #include "server/engine/engine_impl.h"
 #include "server/grpc/grpc_server.h"
-#include "server/http/http_server.h"
+#include "server/http/serve/http_server.h"
 #include "server/lifecycle.h"
 #include "server/limits/byte_budget.h"
 #include "server/limits/connection_ledger.h"

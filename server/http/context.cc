@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/errors.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 
 namespace longview::server {
 

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/api/api.h"
+#include "server/http/body_workers.h"
 #include "server/http/exchange.h"
 #include "server/http/router.h"
-#include "server/http/transport/body_workers.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
 

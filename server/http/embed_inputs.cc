@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/api/copies.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 
 namespace longview::server {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/nearest_name.h"
 
 namespace longview::server {

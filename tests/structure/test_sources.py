@@ -45,7 +45,7 @@ WALL_CLOCK = re.compile(r"absl::Now\(\)|GetCurrentTimeNanos|system_clock::now|\b
 # Places that read it, and how often: dates, and gRPC's deadlines, which are times of that clock.
 WALL_CLOCK_USES = {
     "server/scheduler/clock.h": 2, "server/scheduler/steady_clock.h": 1,
-    "server/log/log.cc": 1, "server/http/http_server.cc": 1, "server/http/v1/completions.cc": 1,
+    "server/log/log.cc": 1, "server/http/serve/http_server.cc": 1, "server/http/v1/completions.cc": 1,
     "server/http/v1/score.cc": 1, "server/api/statistics.cc": 1,
     "server/http/transport/connection_writing.cc": 2,
     "server/tracing/span_exporter.cc": 1, "server/grpc/grpc_server.cc": 1,

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
 
 namespace longview::server {

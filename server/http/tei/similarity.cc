@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/http/body_error.h"
 #include "server/http/embed_inputs.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
 #include "server/http/tei/embed_request.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"

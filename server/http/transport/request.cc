@@ -3,8 +3,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
-#include "server/http/body_error.h"
 #include "server/http/inflate.h"
+#include "server/http/json/body_error.h"
 #include "server/http/uri.h"
 #include "server/scheduler/steady_clock.h"
 

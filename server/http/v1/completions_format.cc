@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/writer.h"
 
 namespace longview::server {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
 

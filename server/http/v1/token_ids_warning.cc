@@ -1,6 +1,6 @@
 #include "server/http/v1/token_ids_warning.h"
 
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 
 namespace longview::server {
 namespace {

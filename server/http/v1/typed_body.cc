@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
-#include "server/http/body_error.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/message.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors.h"
-#include "server/http/body_error.h"
 #include "server/http/context.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/v2/infer_request.h"
 #include "server/http/v2/infer_response.h"

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "server/http/body_error.h"
 #include "server/http/context.h"
+#include "server/http/json/body_error.h"
 #include "server/http/json/writer.h"
 #include "server/http/v2/tensor_json.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "gmock/gmock.h"
-#include "server/http/transport/body_workers.h"
+#include "server/http/body_workers.h"
 #include "tests/server/http/server_fixture.h"
 #include "tests/server/limits/heard_ends.h"
 

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/http/http_server.h"
+#include "server/http/serve/http_server.h"
 #include "tests/server/api/backend.h"
 #include "tests/server/http/raw_client.h"
 

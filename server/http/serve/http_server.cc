@@ -1,4 +1,4 @@
-#include "server/http/http_server.h"
+#include "server/http/serve/http_server.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,13 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "server/api/unserved.h"
 #include "server/errors.h"
+#include "server/http/body_workers.h"
 #include "server/http/context.h"
 #include "server/http/cors.h"
 #include "server/http/deadline.h"
 #include "server/http/error_body.h"
 #include "server/http/inflate.h"
 #include "server/http/origin.h"
-#include "server/http/transport/body_workers.h"
 #include "server/http/transport/listener.h"
 #include "server/security/roles.h"
 #include "server/status_map_http.h"

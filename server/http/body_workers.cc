@@ -1,4 +1,4 @@
-#include "server/http/transport/body_workers.h"
+#include "server/http/body_workers.h"
 
 #include <exception>
 #include <utility>

@@ -1,6 +1,8 @@
 // Every call of both APIs, independent of the transport. gRPC and HTTP are thin shells
 // around this: they parse into the protobuf request, call here, and send the response.
 //
+// Each call is defined in the file of its kind (embed.cc, infer.cc, generate.cc ...), not here.
+//
 // Nothing is computed here and nothing blocks; replies come from other threads, except
 // that errors found at once may be replied inside the call. A request is read before the
 // call returns and need not outlive it.
@@ -20,6 +22,7 @@
 #include "longview/v1/text.pb.h"
 #include "longview/v1/vision.pb.h"
 #include "server/api/answer_stream.h"
+#include "server/api/context.h"
 #include "server/api/list_answer.h"
 #include "server/api/score_answer.h"
 #include "server/call.h"
@@ -29,39 +32,21 @@
 #include "server/limits/byte_budget.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
-#include "server/store/model_store.h"
+#include "server/served/model_store.h"
 
 namespace longview::server {
-
-using GenerateStream = AnswerStream<longview::v1::GenerateResponse>;
-using InferStream = AnswerStream<inference::ModelStreamInferResponse>;
-
-class Tracer;  // server/tracing/tracer.h
-
-// Limits and switches the API enforces.
-struct ApiOptions {
-  size_t max_message_bytes = 64u << 20;  // Limit of an answer as protobuf.
-  int max_items = 1024;                  // n of one inference request.
-  bool allow_model_control = true;
-  std::string version;          // The server's, as in ServerMetadata.
-  Tracer* tracer = nullptr;     // Borrowed; null = no call is traced.
-  ByteBudget* bytes = nullptr;  // Borrowed, and counts answers; null: nothing does.
-};
 
 // Holds what a call needs in order to be cancelled: all engine calls it started.
 // Thread-safe; Cancel may come at any time, also before the call has submitted anything.
 class PendingCall;
 
 class DocumentUpload;  // server/api/document_upload.h
-struct GenerationJob;  // server/api/generation_call.h
-struct GenerationSink;
 
 // Thread-safe. Borrowed collaborators outlive it.
 class Api {
  public:
   Api(ModelStore& store, Engine& engine, Documents& documents, Lifecycle& lifecycle,
       Metrics& metrics, Log& log, ApiOptions options);
-  ~Api();
 
   // Begins the trace of an admitted call, if it is to be traced. Before any other use of `info`.
   void Trace(CallInfo& info) const;
@@ -79,7 +64,7 @@ class Api {
                    Reply<longview::v1::ClassifyResponse> reply);
   Pending ClassifyTokens(const CallInfo& info, const longview::v1::ClassifyTokensRequest& request,
                          Reply<longview::v1::ClassifyTokensResponse> reply);
-  // The same for many texts, each an item of its own (text_lists.h).
+  // The same for many texts, each an item of its own.
   template <typename Response>
   using ListReply = Reply<ListAnswer<Response>>;
   Pending ClassifyList(const CallInfo& info, ListRequest<longview::v1::ClassifyRequest> list,
@@ -125,13 +110,6 @@ class Api {
   absl::StatusOr<longview::v1::Document> CloseDocument(
       const CallInfo& info, const longview::v1::CloseDocumentRequest& request);
 
-  // ---- Generation for APIs whose messages are no protobuf (OpenAI's). ----
-  // The generator of that name; "" = the only one. UNIMPLEMENTED if the model does not generate.
-  absl::StatusOr<ModelHandle> FindGenerator(std::string_view name);
-  // The model of that name; "" = the only one with a tokenizer.
-  absl::StatusOr<ModelHandle> FindTokenizer(std::string_view name);
-  Pending RunGeneration(const CallInfo& info, GenerationJob job, GenerationSink sink);
-
   absl::StatusOr<longview::v1::ListModelsResponse> ListModels() const;
   absl::StatusOr<longview::v1::Model> GetModel(const longview::v1::GetModelRequest& request) const;
   void LoadModel(const CallInfo& info, const longview::v1::LoadModelRequest& request,
@@ -175,12 +153,14 @@ class Api {
                                            const inference::ModelInferRequest& request,
                                            absl::AnyInvocable<void()> on_ready);
 
-  const ApiOptions& options() const;
-  ModelStore& store() const;
+  const ApiOptions& options() const { return context_.options; }
+  // For APIs whose messages are no protobuf (OpenAI's): StartGeneration, FindOnlyModel.
+  ApiContext& context() { return context_; }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  ModelStore& store() const { return context_.store; }
+
+  ApiContext context_;
 };
 
 }  // namespace longview::server

@@ -8,7 +8,7 @@
 #include "server/call.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
-#include "server/store/model_store.h"
+#include "server/served/model_store.h"
 
 namespace longview::server {
 

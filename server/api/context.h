@@ -1,20 +1,44 @@
-// The collaborators of one Api object, shared by the files of server/api.
+// The collaborators and limits of one Api object, shared by the files of server/api.
 #pragma once
 
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "server/api/api.h"
+#include "inference/grpc_service.pb.h"
+#include "longview/v1/text.pb.h"
+#include "server/api/answer_stream.h"
 #include "server/api/call_recorder.h"
 #include "server/api/pending_call.h"
 #include "server/api/statistics.h"
+#include "server/call.h"
 #include "server/engine/documents.h"
+#include "server/engine/engine.h"
+#include "server/lifecycle.h"
+#include "server/limits/byte_budget.h"
+#include "server/metrics/metrics.h"
+#include "server/served/model_store.h"
 
 namespace longview::server {
+
+using GenerateStream = AnswerStream<longview::v1::GenerateResponse>;
+using InferStream = AnswerStream<inference::ModelStreamInferResponse>;
+
+class Tracer;  // server/tracing/tracer.h
+
+// Limits and switches the API enforces.
+struct ApiOptions {
+  size_t max_message_bytes = 64u << 20;  // Limit of an answer as protobuf.
+  int max_items = 1024;                  // n of one inference request.
+  bool allow_model_control = true;
+  std::string version;          // The server's, as in ServerMetadata.
+  Tracer* tracer = nullptr;     // Borrowed; null = no call is traced.
+  ByteBudget* bytes = nullptr;  // Borrowed, and counts answers; null: nothing does.
+};
 
 // Thread-safe; outlives every call.
 struct ApiContext {
@@ -37,6 +61,9 @@ absl::StatusOr<ModelHandle> FindModel(ApiContext& context, std::string_view name
 // model does, if it lacks the task.
 absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_view name,
                                              std::string_view version, models::Task task);
+
+// The longest list of documents or pairs of one call.
+inline constexpr int kMaxRerankDocuments = 4096;
 
 bool HasTask(const models::ModelInfo& info, models::Task task);
 

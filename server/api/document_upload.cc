@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/api/api.h"
 #include "server/api/call_totals.h"
 #include "server/api/generate_requests.h"
 #include "server/errors.h"
@@ -133,9 +134,14 @@ void DocumentUpload::Cancel() {
   if (!handle.empty()) (void)context_.documents.Close(handle, info_.client);
 }
 
-absl::StatusOr<longview::v1::Document> CloseDocument(
-    ApiContext& context, const CallInfo& info, const longview::v1::CloseDocumentRequest& request) {
-  const absl::StatusOr<OpenDocument> open = context.documents.Close(request.handle(), info.client);
+std::shared_ptr<DocumentUpload> Api::OpenDocument(const CallInfo& info) {
+  return std::make_shared<DocumentUpload>(context_, info);
+}
+
+absl::StatusOr<longview::v1::Document> Api::CloseDocument(
+    const CallInfo& info, const longview::v1::CloseDocumentRequest& request) {
+  ApiContext& context = context_;
+  const absl::StatusOr<server::OpenDocument> open = context.documents.Close(request.handle(), info.client);
   ModelLabels labels;
   if (open.ok()) labels = {open->model->name, open->model->version};
   const absl::Status status = context.recorder.Done(info, labels, open.status(), {});

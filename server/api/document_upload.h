@@ -50,7 +50,4 @@ class DocumentUpload : public std::enable_shared_from_this<DocumentUpload> {
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-absl::StatusOr<longview::v1::Document> CloseDocument(
-    ApiContext& context, const CallInfo& info, const longview::v1::CloseDocumentRequest& request);
-
 }  // namespace longview::server

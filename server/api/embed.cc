@@ -1,4 +1,4 @@
-#include "server/api/embed.h"
+#include "server/api/api.h"
 
 #include <span>
 #include <string>
@@ -123,8 +123,9 @@ std::shared_ptr<PendingCall> RunChunks(ApiContext& context, const CallInfo& info
 
 }  // namespace
 
-std::shared_ptr<PendingCall> RunEmbed(ApiContext& context, const CallInfo& info,
-                                      const EmbedRequest& request, Reply<EmbedResponse> reply) {
+Api::Pending Api::Embed(const CallInfo& info, const EmbedRequest& request,
+                        Reply<EmbedResponse> reply) {
+  ApiContext& context = context_;
   if (!AsksForChunks(request)) {
     return RunTextCall(context, info, models::Task::kEmbedding, request, {}, std::move(reply));
   }

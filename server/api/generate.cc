@@ -1,4 +1,4 @@
-#include "server/api/generate.h"
+#include "server/api/api.h"
 
 #include <deque>
 #include <memory>
@@ -134,9 +134,10 @@ absl::StatusOr<DocumentUse> FindStart(ApiContext& context, const CallInfo& info,
 
 }  // namespace
 
-std::unique_ptr<GenerateStream> StartGenerate(ApiContext& context, const CallInfo& info,
+std::unique_ptr<GenerateStream> Api::Generate(const CallInfo& info,
                                               const longview::v1::GenerateRequest& proto,
                                               absl::AnyInvocable<void()> on_ready) {
+  ApiContext& context = context_;
   auto stream = std::make_unique<Stream>(context, std::make_shared<PieceFlow>(std::move(on_ready)));
   const auto refuse = [&](const absl::Status& status, const ModelLabels& labels) {
     stream->Refuse(context.recorder.Done(info, labels, status, {}));

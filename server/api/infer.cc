@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/api.h"
 #include "server/api/generation_call.h"
 #include "server/api/item_group.h"
 
@@ -68,9 +69,9 @@ CallInfo WithTimeout(CallInfo info, const PreparedInfer& prepared) {
   return info;
 }
 
-std::shared_ptr<PendingCall> RunInfer(ApiContext& context, const CallInfo& info,
-                                      const ModelInferRequest& request,
-                                      Reply<ModelInferResponse> reply) {
+Api::Pending Api::Infer(const CallInfo& info, const ModelInferRequest& request,
+                        Reply<ModelInferResponse> reply) {
+  ApiContext& context = context_;
   absl::StatusOr<PreparedInfer> prepared = FindAndPrepare(context, info, request);
   if (!prepared.ok()) {
     reply(prepared.status());

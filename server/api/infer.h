@@ -8,14 +8,7 @@
 
 namespace longview::server {
 
-// Splits the request into items, runs them one by one, joins their answers. The first item
-// that fails fails the request; its index is in the message if there is more than one.
-// Generators answer when their sequences are whole.
-std::shared_ptr<PendingCall> RunInfer(ApiContext& context, const CallInfo& info,
-                                      const inference::ModelInferRequest& request,
-                                      Reply<inference::ModelInferResponse> reply);
-
-// The two halves of RunInfer. A request that is refused is recorded.
+// The two halves of Api::Infer. A request that is refused is recorded.
 absl::StatusOr<PreparedInfer> FindAndPrepare(ApiContext& context, const CallInfo& info,
                                              const inference::ModelInferRequest& request);
 std::shared_ptr<PendingCall> RunPrepared(ApiContext& context, const CallInfo& info,

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "server/api/api.h"
 #include "server/api/generation_call.h"
 #include "server/api/infer.h"
 #include "server/security/client_quota.h"
@@ -189,9 +190,19 @@ absl::Status TakePlace(ApiContext& context, const inference::ModelInferRequest& 
 
 }  // namespace
 
-std::unique_ptr<InferStream> StartInferStream(ApiContext& context, const CallInfo& info,
+// Pieces carry the tensors of their new text, `sequence_index` (item x sequences + sample) and
+// triton_final_response, which is true in the last answer only; that one also has the totals of
+// ModelInfer. An error is the last answer: error_message with the request's id. The end of the
+// stream is always OK.
+//
+// Each request has at least one answer that is not empty, and its last one is final: the empty
+// final answers that triton_enable_empty_final_response asks for are never due.
+//
+// `on_ready` as PieceFlow's; it may run inside this call.
+std::unique_ptr<InferStream> Api::StreamInfer(const CallInfo& info,
                                               const inference::ModelInferRequest& request,
                                               absl::AnyInvocable<void()> on_ready) {
+  ApiContext& context = context_;
   CallInfo counted = info;
   absl::StatusOr<PreparedInfer> prepared = PreparedInfer();
   if (absl::Status placed = TakePlace(context, request, counted); placed.ok()) {

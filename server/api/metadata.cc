@@ -1,4 +1,4 @@
-#include "server/api/metadata.h"
+#include "server/api/api.h"
 
 #include <string>
 
@@ -42,10 +42,10 @@ void Configure(const models::TensorSpec& spec, Proto* out) {
 
 }  // namespace
 
-inference::ServerMetadataResponse MakeServerMetadata(const ApiOptions& options) {
+inference::ServerMetadataResponse Api::ServerMetadata() const {
   inference::ServerMetadataResponse out;
   out.set_name("longview");
-  out.set_version(options.version);
+  out.set_version(options().version);
   for (const char* extension : {"binary_tensor_data", "model_configuration", "model_repository",
                                 "parameters", "statistics"}) {
     out.add_extensions(extension);
@@ -53,8 +53,11 @@ inference::ServerMetadataResponse MakeServerMetadata(const ApiOptions& options) 
   return out;
 }
 
-inference::ModelMetadataResponse MakeModelMetadata(const ServedModel& model,
-                                                   const ApiOptions& options) {
+absl::StatusOr<inference::ModelMetadataResponse> Api::ModelMetadata(
+    std::string_view name, std::string_view version) const {
+  const auto found = store().Find(name, version);
+  if (!found.ok()) return found.status();
+  const ServedModel& model = **found;
   const models::ModelInfo& info = model.model->info();
   inference::ModelMetadataResponse out;
   out.set_name(model.name);
@@ -62,14 +65,17 @@ inference::ModelMetadataResponse MakeModelMetadata(const ServedModel& model,
   out.set_platform(kPlatform);
   for (const models::TensorSpec& spec : info.inputs) Describe(spec, out.add_inputs());
   for (const models::TensorSpec& spec : info.outputs) Describe(spec, out.add_outputs());
-  for (const auto& [name, value] : Properties(info, options)) {
+  for (const auto& [name, value] : Properties(info, options())) {
     (*out.mutable_properties())[name] = value;
   }
   return out;
 }
 
-inference::ModelConfigResponse MakeModelConfig(const ServedModel& model,
-                                               const ApiOptions& options) {
+absl::StatusOr<inference::ModelConfigResponse> Api::ModelConfig(std::string_view name,
+                                                                std::string_view version) const {
+  const auto found = store().Find(name, version);
+  if (!found.ok()) return found.status();
+  const ServedModel& model = **found;
   const models::ModelInfo& info = model.model->info();
   inference::ModelConfigResponse response;
   inference::ModelConfig& out = *response.mutable_config();
@@ -83,7 +89,7 @@ inference::ModelConfigResponse MakeModelConfig(const ServedModel& model,
     input->set_optional(true);
   }
   for (const models::TensorSpec& spec : info.outputs) Configure(spec, out.add_output());
-  for (const auto& [name, value] : Properties(info, options)) {
+  for (const auto& [name, value] : Properties(info, options())) {
     (*out.mutable_parameters())[name].set_string_value(value);
   }
   out.mutable_model_transaction_policy()->set_decoupled(Generates(info.task));

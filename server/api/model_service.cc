@@ -1,5 +1,7 @@
 #include "server/api/model_service.h"
 
+#include "server/api/api.h"
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -121,6 +123,65 @@ std::vector<std::pair<std::string, std::string>> Properties(const models::ModelI
           {"parameters", absl::StrFormat("%.0f", info.parameters)},
           {"task", std::string(models::TaskName(info.task))},
           {"tasks", tasks}};
+}
+
+absl::StatusOr<longview::v1::ListModelsResponse> Api::ListModels() const {
+  longview::v1::ListModelsResponse out;
+  for (const ModelStatus& status : store().List()) *out.add_models() = DescribeModel(status);
+  return out;
+}
+
+absl::StatusOr<longview::v1::Model> Api::GetModel(
+    const longview::v1::GetModelRequest& request) const {
+  const auto status = FindStatus(store(), request.model(), request.version());
+  if (!status.ok()) return status.status();
+  return DescribeModel(*status);
+}
+
+namespace {
+
+Reply<ModelStatus> Described(Reply<longview::v1::Model> reply) {
+  return [reply = std::move(reply)](absl::StatusOr<ModelStatus> status) mutable {
+    if (status.ok()) {
+      reply(DescribeModel(*status));
+    } else {
+      reply(status.status());
+    }
+  };
+}
+
+}  // namespace
+
+void Api::LoadModel(const CallInfo& info, const longview::v1::LoadModelRequest& request,
+                    Reply<longview::v1::Model> reply) {
+  LoadByName(context_, info, request.model(), Described(std::move(reply)));
+}
+
+void Api::UnloadModel(const CallInfo& info, const longview::v1::UnloadModelRequest& request,
+                      Reply<longview::v1::Model> reply) {
+  UnloadByName(context_, info, request.model(), Described(std::move(reply)));
+}
+
+absl::StatusOr<bool> Api::ModelReady(std::string_view name, std::string_view version) const {
+  const auto status = FindStatus(store(), name, version);
+  if (!status.ok()) return status.status();
+  return status->state == ModelState::kReady;
+}
+
+absl::StatusOr<inference::ModelStatisticsResponse> Api::ModelStatistics(
+    std::string_view name, std::string_view version) const {
+  inference::ModelStatisticsResponse out;
+  if (!name.empty()) {
+    const auto model = store().Find(name, version);
+    if (!model.ok()) return model.status();
+    *out.add_model_stats() = context_.statistics.Get((*model)->name, (*model)->version);
+    return out;
+  }
+  for (const ModelStatus& status : store().List()) {
+    if (status.state != ModelState::kReady) continue;
+    *out.add_model_stats() = context_.statistics.Get(status.name, status.version);
+  }
+  return out;
 }
 
 }  // namespace longview::server

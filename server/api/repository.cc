@@ -1,4 +1,4 @@
-#include "server/api/repository.h"
+#include "server/api/api.h"
 
 #include <string>
 #include <utility>
@@ -45,9 +45,9 @@ Reply<ModelStatus> Empty(Reply<Response> reply) {
 
 }  // namespace
 
-inference::RepositoryIndexResponse MakeRepositoryIndex(const ModelStore& store, bool ready_only) {
+inference::RepositoryIndexResponse Api::RepositoryIndex(bool ready_only) const {
   inference::RepositoryIndexResponse out;
-  for (const ModelStatus& status : store.List()) {
+  for (const ModelStatus& status : store().List()) {
     if (ready_only && status.state != ModelState::kReady) continue;
     auto* model = out.add_models();
     model->set_name(status.name);
@@ -58,18 +58,20 @@ inference::RepositoryIndexResponse MakeRepositoryIndex(const ModelStore& store, 
   return out;
 }
 
-void RunRepositoryLoad(ApiContext& context, const CallInfo& info,
-                       const inference::RepositoryModelLoadRequest& request,
-                       Reply<inference::RepositoryModelLoadResponse> reply) {
+void Api::RepositoryModelLoad(const CallInfo& info,
+                              const inference::RepositoryModelLoadRequest& request,
+                              Reply<inference::RepositoryModelLoadResponse> reply) {
+  ApiContext& context = context_;
   absl::Status status = CheckRepository(request.repository_name());
   status.Update(CheckParameters(request.parameters(), ""));
   if (!status.ok()) return reply(status);
   LoadByName(context, info, request.model_name(), Empty(std::move(reply)));
 }
 
-void RunRepositoryUnload(ApiContext& context, const CallInfo& info,
-                         const inference::RepositoryModelUnloadRequest& request,
-                         Reply<inference::RepositoryModelUnloadResponse> reply) {
+void Api::RepositoryModelUnload(const CallInfo& info,
+                                const inference::RepositoryModelUnloadRequest& request,
+                                Reply<inference::RepositoryModelUnloadResponse> reply) {
+  ApiContext& context = context_;
   absl::Status status = CheckRepository(request.repository_name());
   status.Update(CheckParameters(request.parameters(), "unload_dependents"));
   if (!status.ok()) return reply(status);

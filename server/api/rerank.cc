@@ -1,4 +1,4 @@
-#include "server/api/rerank.h"
+#include "server/api/api.h"
 
 #include <algorithm>
 #include <iterator>
@@ -96,9 +96,9 @@ RerankResponse Ranked(const Wanted& wanted, std::vector<Completed>& completed) {
 
 }  // namespace
 
-std::shared_ptr<PendingCall> RunRerank(ApiContext& context, const CallInfo& info,
-                                       const RerankRequest& request, std::string_view documents,
-                                       Reply<RerankResponse> reply) {
+Api::Pending Api::RerankAs(const CallInfo& info, const RerankRequest& request,
+                           std::string_view documents, Reply<RerankResponse> reply) {
+  ApiContext& context = context_;
   const auto refuse = [&](const ModelLabels& labels, const absl::Status& status) {
     reply(context.recorder.Done(info, labels, status, {.items = request.documents_size()}));
     return std::make_shared<PendingCall>(context.engine);
@@ -135,6 +135,11 @@ std::shared_ptr<PendingCall> RunRerank(ApiContext& context, const CallInfo& info
   };
   return ItemGroup::Start(context, info, *model, *std::move(pairs), ItemGroup::OnFailure::kEnd,
                           std::move(done), ItemGroup::Admitted::kTogether);
+}
+
+Api::Pending Api::Rerank(const CallInfo& info, const RerankRequest& request,
+                         Reply<RerankResponse> reply) {
+  return RerankAs(info, request, "documents", std::move(reply));
 }
 
 }  // namespace longview::server

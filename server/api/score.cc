@@ -1,4 +1,4 @@
-#include "server/api/score.h"
+#include "server/api/api.h"
 
 #include <utility>
 #include <vector>
@@ -7,7 +7,6 @@
 #include "server/api/call_totals.h"
 #include "server/api/copies.h"
 #include "server/api/item_group.h"
-#include "server/api/rerank.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -51,8 +50,9 @@ absl::StatusOr<std::vector<models::Request>> ScoredPairs(const ApiContext& conte
 
 }  // namespace
 
-std::shared_ptr<PendingCall> RunScore(ApiContext& context, const CallInfo& info,
-                                      const ScoreRequest& request, Reply<ScoreAnswer> reply) {
+Api::Pending Api::Score(const CallInfo& info, const ScoreRequest& request,
+                        Reply<ScoreAnswer> reply) {
+  ApiContext& context = context_;
   const auto refuse = [&](const ModelLabels& labels, const absl::Status& status) {
     const auto items = static_cast<int>(request.second.size());
     reply(context.recorder.Done(info, labels, status, {.items = items}));

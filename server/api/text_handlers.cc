@@ -1,5 +1,7 @@
 #include "server/api/text_handlers.h"
 
+#include "server/api/api.h"
+
 #include <memory>
 #include <utility>
 
@@ -24,9 +26,9 @@ longview::v1::EstimateResponse ToResponse(const Estimated& estimated) {
 
 }  // namespace
 
-std::shared_ptr<PendingCall> RunEstimate(ApiContext& context, const CallInfo& info,
-                                         const longview::v1::EstimateRequest& proto,
-                                         Reply<longview::v1::EstimateResponse> reply) {
+Api::Pending Api::Estimate(const CallInfo& info, const longview::v1::EstimateRequest& proto,
+                           Reply<longview::v1::EstimateResponse> reply) {
+  ApiContext& context = context_;
   absl::StatusOr<ModelHandle> model = FindOnlyModel(context, proto.model(), proto.version());
   if (!model.ok()) {
     reply(context.recorder.Done(info, context.recorder.Labels(proto.model()), model.status(), {}));
@@ -51,6 +53,51 @@ std::shared_ptr<PendingCall> RunEstimate(ApiContext& context, const CallInfo& in
         }
       });
   return pending;
+}
+
+Api::Pending Api::Classify(const CallInfo& info, const longview::v1::ClassifyRequest& request,
+                           Reply<longview::v1::ClassifyResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kTextClassification, request,
+                     {request.top_k(), request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::ClassifyTokens(const CallInfo& info,
+                                 const longview::v1::ClassifyTokensRequest& request,
+                                 Reply<longview::v1::ClassifyTokensResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kTokenClassification, request,
+                     {0, request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::AnswerQuestion(const CallInfo& info,
+                                 const longview::v1::AnswerQuestionRequest& request,
+                                 Reply<longview::v1::AnswerQuestionResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kQuestionAnswering, request,
+                     {0, request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::FillMask(const CallInfo& info, const longview::v1::FillMaskRequest& request,
+                           Reply<longview::v1::FillMaskResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kFillMask, request, {0, request.return_logits()},
+                     std::move(reply));
+}
+
+Api::Pending Api::ClassifyImage(const CallInfo& info,
+                                const longview::v1::ClassifyImageRequest& request,
+                                Reply<longview::v1::ClassifyResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kImageClassification, request,
+                     {request.top_k(), request.return_logits()}, std::move(reply));
+}
+
+Api::Pending Api::DetectObjects(const CallInfo& info,
+                                const longview::v1::DetectObjectsRequest& request,
+                                Reply<longview::v1::DetectObjectsResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kObjectDetection, request, {}, std::move(reply));
+}
+
+Api::Pending Api::ExtractFeatures(const CallInfo& info,
+                                  const longview::v1::ExtractFeaturesRequest& request,
+                                  Reply<longview::v1::ExtractFeaturesResponse> reply) {
+  return RunTextCall(context_, info, models::Task::kImageFeatures, request, {}, std::move(reply));
 }
 
 }  // namespace longview::server

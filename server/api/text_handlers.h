@@ -59,9 +59,4 @@ std::shared_ptr<PendingCall> RunTextCall(ApiContext& context, const CallInfo& in
   return pending;
 }
 
-// EstimateRequest; runs nothing.
-std::shared_ptr<PendingCall> RunEstimate(ApiContext& context, const CallInfo& info,
-                                         const longview::v1::EstimateRequest& proto,
-                                         Reply<longview::v1::EstimateResponse> reply);
-
 }  // namespace longview::server

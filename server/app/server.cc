@@ -1,13 +1,17 @@
 #include "server/app/server.h"
 
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/api/api.h"
-#include "server/app/connection_log.h"
 #include "server/app/memory_keeper.h"
 #include "server/config/build_info.h"
 #include "server/engine/documents.h"
@@ -16,7 +20,9 @@
 #include "server/http/serve/http_server.h"
 #include "server/lifecycle.h"
 #include "server/limits/byte_budget.h"
+#include "server/limits/connection_ends.h"
 #include "server/limits/connection_ledger.h"
+#include "server/log/log.h"
 #include "server/metrics/metrics.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
@@ -24,6 +30,59 @@
 
 namespace longview::server {
 namespace {
+
+// Counts every end; of ends that are alike a line is written at most once a second, since a client
+// can cause thousands, with the number of those before it that have none. Thread-safe. Borrows both
+// collaborators; outlives the transports.
+class ConnectionLog {
+ public:
+  ConnectionLog(Metrics& metrics, Log& log) : metrics_(metrics), log_(log) {}
+
+  // For the transport of this name: http, grpc or admin.
+  ConnectionEnds For(std::string transport);
+
+ private:
+  struct Line {
+    absl::Time last = absl::InfinitePast();
+    int64_t unwritten = 0;
+  };
+
+  void Ended(const std::string& transport, EndCause cause, std::string_view address);
+
+  Metrics& metrics_;
+  Log& log_;
+  absl::Mutex mutex_;
+  std::map<std::pair<std::string, EndCause>, Line> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+ConnectionEnds ConnectionLog::For(std::string transport) {
+  return [this, transport = std::move(transport)](EndCause cause, std::string_view address) {
+    Ended(transport, cause, address);
+  };
+}
+
+void ConnectionLog::Ended(const std::string& transport, EndCause cause, std::string_view address) {
+  metrics_.ConnectionEnded(transport, EndCauseName(cause));
+  int64_t unwritten = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    Line& line = lines_[{transport, cause}];
+    const absl::Time now = SteadyNow();
+    if (now - line.last < absl::Seconds(1)) {
+      ++line.unwritten;
+      return;
+    }
+    line.last = now;
+    unwritten = std::exchange(line.unwritten, 0);
+  }
+  const Log::Fields fields = {{"transport", transport},
+                              {"reason", EndCauseName(cause)},
+                              {"client", address},
+                              {unwritten > 0 ? "others_before" : "", unwritten}};
+  // Idle connections are there to make room.
+  if (cause == EndCause::kRoom) return log_.Info("connection ended by the server", fields);
+  log_.Warning("connection ended by the server", fields);
+}
 
 EngineOptions EngineOptionsOf(const Config& config, Log& log) {
   EngineOptions options;

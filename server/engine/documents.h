@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "server/engine/engine.h"
 #include "server/scheduler/clock.h"
-#include "server/store/model_store.h"
+#include "server/served/model_store.h"
 
 namespace longview::server {
 

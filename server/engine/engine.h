@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "models/model.h"
 #include "server/call.h"
-#include "server/store/model_store.h"
+#include "server/served/model_store.h"
 
 namespace longview::server {
 

@@ -21,8 +21,8 @@
 #include "server/engine/task_thread.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
+#include "server/served/model_store.h"
 #include "server/store/model_paths.h"
-#include "server/store/model_store.h"
 
 namespace longview::server {
 

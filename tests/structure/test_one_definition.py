@@ -9,8 +9,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROOMS = ("server/", "models/", "kernels/", "client/")
-NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n\\]|\\\n)*',
-                   re.DOTALL | re.MULTILINE)
+NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|'
+                   r'^[ \t]*#(?:[^\n\\]|\\\n)*', re.DOTALL | re.MULTILINE)
 # What a brace opens: the words since the last end of a statement or block.
 NAMESPACE = re.compile(r"^(?:inline\s+)?namespace\s*([\w:]*)$")
 TYPE = re.compile(r"(?:^|\s)(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\s*\([^)]*\)\s*)?"

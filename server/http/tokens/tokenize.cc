@@ -126,7 +126,9 @@ void Run(HttpContext& context, const ExchangePtr& exchange, absl::StatusOr<Reque
          size_t tokens, AnswerOf answer_of) {
   constexpr size_t kTokenBytes = 128;
   if (!request.ok()) return Refuse(context, exchange, request.status());
-  const absl::StatusOr<ModelHandle> model = context.api.FindTokenizer(request->model);
+  const absl::StatusOr<ModelHandle> model =
+      FindOnlyModel(context.api.context(), request->model, "",
+                    [](const models::ModelInfo& info) { return info.has_tokenizer; });
   const absl::Status found = model.ok() ? CheckTokenizer(**model) : model.status();
   if (!found.ok()) {
     return exchange->Fail(context.api.Record(exchange->info(), request->model, "", found));

@@ -2,24 +2,70 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/api/context.h"
 #include "server/http/context.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/writer.h"
+#include "server/http/message.h"
 #include "server/http/v1/embeddings_request.h"
 #include "server/http/v1/late_chunking.h"
-#include "server/http/v1/token_ids_warning.h"
 #include "server/http/vector_form.h"
+#include "server/log/log.h"
 
 namespace longview::server {
 namespace {
+
+// Thread-safe.
+class TokenIdsWarning {
+ public:
+  // `log` null: nobody reads it. Outlives this.
+  TokenIdsWarning(Log* log, bool refuse) : log_(log), refuse_(refuse) {}
+
+  // INVALID_ARGUMENT if the server takes none (--refuse_token_ids).
+  absl::Status Check() const;
+
+  // Adds the warning to an answer of `model`; the first one of each model is told of in the log.
+  void AddTo(const std::string& model, HttpResponse* response);
+
+ private:
+  Log* const log_;
+  const bool refuse_;
+  absl::Mutex mutex_;
+  std::set<std::string> told_ ABSL_GUARDED_BY(mutex_);  // Models, by name.
+};
+
+constexpr char kWarning[] =
+    "input holds token ids, which are taken as the model's own; a client with another tokenizer "
+    "must "
+    "send text (LangChain's OpenAIEmbeddings: check_embedding_ctx_length=False)";
+
+absl::Status TokenIdsWarning::Check() const {
+  if (!refuse_) return absl::OkStatus();
+  return FieldError("input",
+                    "holds token ids, which --refuse_token_ids refuses: send text (LangChain's "
+                    "OpenAIEmbeddings: check_embedding_ctx_length=False)");
+}
+
+void TokenIdsWarning::AddTo(const std::string& model, HttpResponse* response) {
+  response->headers.emplace_back("x-longview-warning", kWarning);
+  if (log_ == nullptr) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!told_.insert(model).second) return;
+  }
+  log_->Warning("token ids on /v1/embeddings",
+                {{"model", model}, {"warning", kWarning}, {"refuse_with", "--refuse_token_ids"}});
+}
 
 using longview::v1::EmbedResponse;
 

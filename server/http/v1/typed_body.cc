@@ -1,24 +1,132 @@
 #include "server/http/v1/typed_body.h"
 
+#include <google/protobuf/descriptor.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "nlohmann/json.hpp"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/message.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/uri.h"
-#include "server/http/v1/header_to_send.h"
-#include "server/http/v1/json_as_text.h"
 #include "server/http/v1/multipart.h"
 
 namespace longview::server {
 namespace {
+
+using nlohmann::json;
+using Messages = std::span<const google::protobuf::Descriptor* const>;
+
+// Members beside those of the messages: of a list of texts.
+constexpr std::string_view kPartial = "partial";
+
+bool HasMember(Messages messages, const std::string& name) {
+  return name == kPartial ||
+         std::any_of(messages.begin(), messages.end(), [&](const auto* message) {
+           return message->FindFieldByName(name) != nullptr;
+         });
+}
+
+// Looks at the names on the outermost level and goes on to the end.
+class MemberFinder : public nlohmann::json_sax<json> {
+ public:
+  explicit MemberFinder(Messages messages) : messages_(messages) {}
+
+  std::string Take() { return std::move(found_); }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return false; }  // Not part of JSON.
+  bool start_object(std::size_t) override { return Open(); }
+  bool end_object() override { return Close(); }
+  bool start_array(std::size_t) override { return Open(); }
+  bool end_array() override { return Close(); }
+  bool key(string_t& name) override {
+    if (depth_ == 1 && found_.empty() && HasMember(messages_, name)) found_ = name;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool Open() {
+    ++depth_;
+    return true;
+  }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+
+  const Messages messages_;
+  size_t depth_ = 0;
+  std::string found_;
+};
+
+// The first outermost member of `text` that one of `messages` has, where `text` as a whole is a
+// JSON object; "" otherwise. Takes no memory but for one string of the text at a time.
+std::string RequestMemberOf(std::string_view text, Messages messages) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos || text[first] != '{') return "";
+  if (text[text.find_last_not_of(kBlank)] != '}') return "";
+  MemberFinder finder(messages);
+  return json::sax_parse(text, &finder) ? finder.Take() : "";
+}
+
+constexpr std::string_view kForm = "application/x-www-form-urlencoded";
+constexpr std::string_view kAnyPicture = "image/jpeg, image/png or image/webp";
+
+// The media type of a picture that begins so; "" for anything else.
+std::string_view PictureType(std::string_view body) {
+  if (body.starts_with("\xff\xd8\xff")) return "image/jpeg";
+  if (body.starts_with("\x89PNG\r\n\x1a\n")) return "image/png";
+  const bool webp =
+      body.starts_with("RIFF") && body.substr(std::min<size_t>(8, body.size())).starts_with("WEBP");
+  return webp ? "image/webp" : "";
+}
+
+// `not_json` with the header behind it that says what `body` is, where the request had no
+// Content-Type or a form's (`media`, in lower case, without parameters), and one of `messages`
+// could hold the body as its text or image. Otherwise `not_json` as it is.
+absl::Status WithHeaderToSend(const absl::Status& not_json, std::string_view media,
+                              std::string_view body,
+                              std::span<const google::protobuf::Descriptor* const> messages) {
+  const auto takes = [&](const char* field) {
+    return std::any_of(messages.begin(), messages.end(), [field](const auto* message) {
+      return message->FindFieldByName(field) != nullptr;
+    });
+  };
+  if (not_json.ok() || GetErrorDetail(not_json).reason != "BAD_JSON") return not_json;
+  if (!media.empty() && media != kForm) return not_json;
+  std::string_view type = takes("image") ? PictureType(body) : "";
+  if (type.empty()) type = takes("text") ? "text/plain" : takes("image") ? kAnyPicture : "";
+  if (type.empty()) return not_json;
+  const std::string said =
+      media.empty() ? "there is no Content-Type"
+                    : absl::StrCat("its Content-Type is ", std::string(kForm), ", curl's default");
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat(not_json.message(), "; ", said, ": if it is no JSON, send ",
+                                "-H 'Content-Type: ", std::string(type), "'"),
+                   GetErrorDetail(not_json));
+}
 
 using Messages = std::span<const google::protobuf::Descriptor* const>;
 

@@ -1,10 +1,9 @@
 // Typed calls on many texts: each is an item of its own.
-#pragma once
-
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "server/api/api.h"
 #include "server/api/context.h"
 #include "server/api/item_group.h"
 #include "server/api/list_answer.h"
@@ -12,6 +11,7 @@
 #include "server/api/text_responses.h"
 
 namespace longview::server {
+namespace {
 
 // Runs every request. Errors that have nothing to do with the texts fail the call always. Replies
 // inside the call to what is wrong before the engine.
@@ -82,6 +82,33 @@ std::shared_ptr<PendingCall> RunTextList(ApiContext& context, const CallInfo& in
   return ItemGroup::Start(context, info, *model, std::move(items),
                           list.partial ? ItemGroup::OnFailure::kKeep : ItemGroup::OnFailure::kEnd,
                           std::move(done));
+}
+
+}  // namespace
+
+Api::Pending Api::ClassifyList(const CallInfo& info,
+                               ListRequest<longview::v1::ClassifyRequest> list,
+                               ListReply<longview::v1::ClassifyResponse> reply) {
+  return RunTextList(context_, info, models::Task::kTextClassification, std::move(list),
+                     std::move(reply));
+}
+
+Api::Pending Api::ClassifyTokensList(const CallInfo& info,
+                                     ListRequest<longview::v1::ClassifyTokensRequest> list,
+                                     ListReply<longview::v1::ClassifyTokensResponse> reply) {
+  return RunTextList(context_, info, models::Task::kTokenClassification, std::move(list),
+                     std::move(reply));
+}
+
+Api::Pending Api::FillMaskList(const CallInfo& info,
+                               ListRequest<longview::v1::FillMaskRequest> list,
+                               ListReply<longview::v1::FillMaskResponse> reply) {
+  return RunTextList(context_, info, models::Task::kFillMask, std::move(list), std::move(reply));
+}
+
+Api::Pending Api::EmbedList(const CallInfo& info, ListRequest<longview::v1::EmbedRequest> list,
+                            ListReply<longview::v1::EmbedResponse> reply) {
+  return RunTextList(context_, info, models::Task::kEmbedding, std::move(list), std::move(reply));
 }
 
 }  // namespace longview::server
